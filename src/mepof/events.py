@@ -1,0 +1,60 @@
+"""What happens during a run, as values: the progress display, the log and the journal listen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class StepStarted:
+    """A step begins to run; ``reason`` says why it was not taken from the store."""
+
+    step: str
+    kind: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class StepProgress:
+    """Work done of work to do, in the step's own unit (``files``, ``actions``, ``boots``)."""
+
+    step: str
+    done: int
+    total: int | None
+    unit: str
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class StepNote:
+    """A line worth showing to the user while the step runs."""
+
+    step: str
+    text: str
+
+
+@dataclass(frozen=True)
+class StepFinished:
+    """A step has its artifact: made now, or found in the store (``cached``)."""
+
+    step: str
+    kind: str
+    digest: str
+    seconds: float
+    cached: bool
+
+
+@dataclass(frozen=True)
+class StepFailed:
+    """A step failed with an expected error; ``log`` is the path of its log, if any."""
+
+    step: str
+    kind: str
+    message: str
+    seconds: float
+    log: str | None
+
+
+Event = StepStarted | StepProgress | StepNote | StepFinished | StepFailed
+Sink = Callable[[Event], None]

@@ -1,0 +1,111 @@
+"""What the engine asks of a step body, and what it hands to one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from mepof.events import Event, StepNote, StepProgress
+from mepof.plan.model import Json, Step
+from mepof.process import Completed, run
+
+Phase = Literal["build", "boot", "run", "convert", "other"]
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a step occupies while it runs.
+
+    Attributes:
+        cores: how many cores it can use well; it is granted at most the engine's budget.
+        device: name of a device that it needs for itself, if any.
+    """
+
+    cores: int = 1
+    device: str | None = None
+
+
+@dataclass(frozen=True)
+class StepContext:
+    """Everything that a running step may touch.
+
+    Attributes:
+        inputs: directory (or host file) of every input by its name; read only.
+        output: empty directory to fill; it becomes the artifact when ``run`` returns.
+        work: scratch directory that survives an interruption of the same step (same
+            fingerprint), so that a build can go on; deleted after success.
+        cores: granted cores.
+        log: the step's log file.
+        cache: directory for derived data that any step may reuse and anyone may delete.
+        emit: where events go.
+        cancel: set when the run is interrupted.
+    """
+
+    step: Step
+    inputs: Mapping[str, Path]
+    output: Path
+    work: Path
+    cores: int
+    log: Path
+    cache: Path
+    emit: Callable[[Event], None]
+    cancel: threading.Event
+
+    @property
+    def params(self) -> Mapping[str, Json]:
+        """The step's parameters."""
+        return self.step.params
+
+    def progress(self, done: int, total: int | None, unit: str, text: str = "") -> None:
+        """Tell how far the step is."""
+        self.emit(StepProgress(self.step.id, done, total, unit, text))
+
+    def note(self, text: str) -> None:
+        """Show the user one line."""
+        self.emit(StepNote(self.step.id, text))
+
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        on_line: Callable[[str], None] | None = None,
+        check: bool = True,
+    ) -> Completed:
+        """Run a program with output to the step's log, ended when the run is interrupted."""
+        return run(
+            argv,
+            cwd=cwd,
+            env=env,
+            log=self.log,
+            on_line=on_line,
+            timeout=timeout,
+            cancel=self.cancel,
+            check=check,
+        )
+
+
+class StepBody(Protocol):
+    """How one kind of step is done. Bodies are stateless; the engine may run many at once."""
+
+    kind: str
+    phase: Phase
+
+    def resources(self, step: Step) -> Resources:
+        """What it occupies."""
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        """Everything outside params and inputs that decides what it makes: versions of the
+        tools that it runs, digests of our own native sources, of a distribution's tarball.
+
+        Raises:
+            EnvironmentLack: a tool is missing.
+        """
+
+    def run(self, context: StepContext) -> None:
+        """Fill ``context.output``."""

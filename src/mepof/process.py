@@ -1,0 +1,157 @@
+"""The only gateway to other programs: argument lists, never a shell.
+
+Every child runs in a process group of its own, so that a time limit or an interrupt
+ends all of it. Output goes line by line to a log and to whoever listens.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from mepof.errors import EnvironmentLack, Interrupted, WorkError
+
+_TERMINATE_GRACE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Completed:
+    """What a finished child left: its argument list, exit status and output lines."""
+
+    argv: tuple[str, ...]
+    status: int
+    output: str
+
+
+def find_tool(name: str, remedy: str | None = None) -> str:
+    """Absolute path of an executable.
+
+    Raises:
+        EnvironmentLack: it is not on PATH.
+    """
+    path = shutil.which(name)
+    if path is None:
+        raise EnvironmentLack(f"{name} is not installed", remedy or "run `mepof doctor`")
+    return path
+
+
+def kill_group(process: subprocess.Popen[bytes]) -> None:
+    """End a child and everything that it started: politely, then not."""
+    for sig in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, sig)
+        try:
+            process.wait(_TERMINATE_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            continue
+        if sig is signal.SIGTERM:
+            # The leader may have gone while a grandchild ignores SIGTERM.
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+        return
+
+
+def run(
+    argv: Sequence[str | os.PathLike[str]],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    log: Path | None = None,
+    on_line: Callable[[str], None] | None = None,
+    timeout: float | None = None,
+    cancel: threading.Event | None = None,
+    check: bool = True,
+) -> Completed:
+    """Run a program to its end and return its merged output.
+
+    Args:
+        argv: program and arguments; the program must exist.
+        env: variables added to the caller's environment.
+        log: file to which output is appended.
+        on_line: called with every output line, without its newline.
+        timeout: limit in seconds; the whole process group is ended at it.
+        cancel: set it from another thread to end the child.
+        check: raise on a non-zero exit status.
+
+    Raises:
+        EnvironmentLack: the program is missing.
+        WorkError: non-zero exit with ``check``, or the limit was reached.
+        Interrupted: ``cancel`` was set.
+    """
+    args = [os.fspath(a) for a in argv]
+    environment = {**os.environ, **(env or {})}
+    try:
+        process = subprocess.Popen(
+            args,
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        if cwd is not None and not cwd.is_dir():
+            raise WorkError(f"{cwd} does not exist, so {args[0]} cannot run there") from error
+        raise EnvironmentLack(f"{args[0]} is not installed", "run `mepof doctor`") from error
+
+    lines: list[str] = []
+    stopped: list[str] = []
+    finished = threading.Event()
+
+    def watch() -> None:
+        waited = 0.0
+        while not finished.wait(0.1):
+            waited += 0.1
+            if cancel is not None and cancel.is_set():
+                stopped.append("cancel")
+            elif timeout is not None and waited >= timeout:
+                stopped.append("timeout")
+            if stopped:
+                kill_group(process)
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    if timeout is not None or cancel is not None:
+        watcher.start()
+    sink: IO[bytes] | None = None
+    try:
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+            sink = log.open("ab")
+        assert process.stdout is not None
+        for raw in process.stdout:
+            if sink is not None:
+                sink.write(raw)
+                sink.flush()
+            line = raw.decode("utf-8", "replace").rstrip("\n")
+            lines.append(line)
+            if on_line is not None:
+                on_line(line)
+        process.wait()
+    except BaseException:
+        kill_group(process)
+        raise
+    finally:
+        finished.set()
+        if sink is not None:
+            sink.close()
+    if stopped:
+        if stopped[0] == "cancel":
+            raise Interrupted(f"{Path(args[0]).name} was interrupted")
+        raise WorkError(f"{Path(args[0]).name} did not finish within {timeout:g} s")
+    if check and process.returncode != 0:
+        tail = next((line for line in reversed(lines) if line.strip()), "no output")
+        raise WorkError(
+            f"{Path(args[0]).name} failed with status {process.returncode}: {tail.strip()}",
+            f"see {log}" if log else None,
+        )
+    return Completed(tuple(args), process.returncode, "\n".join(lines))
