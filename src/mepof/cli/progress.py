@@ -1,0 +1,185 @@
+"""Live progress from the events of a run: a moving display on a terminal, plain lines in a log.
+
+Both go to standard error, and both may be called from several threads at once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TaskID,
+    TimeElapsedColumn,
+)
+from rich.text import Text
+
+from mepof.evaluate.report.text import duration, printable
+from mepof.events import Event, Sink, StepFailed, StepFinished, StepNote, StepProgress, StepStarted
+
+_LOG_PERCENT = 10
+_LOG_SECONDS = 15.0
+
+Clock = Callable[[], float]
+
+
+@contextmanager
+def progress(console: Console | None = None, clock: Clock = time.monotonic) -> Iterator[Sink]:
+    """Show what happens while the block runs; give the sink for the events.
+
+    Args:
+        console: where to show it, standard error if not given. It is a live display on a
+            terminal that can move its cursor, and a log elsewhere.
+        clock: seconds from any start.
+    """
+    console = console or Console(stderr=True)
+    # Colour can be forced on a pipe; a moving display in a log would be noise all the same.
+    if not (console.file.isatty() and console.is_interactive):
+        yield LogDisplay(console, clock)
+        return
+    display = LiveDisplay(console, clock)
+    with display.bars:
+        yield display
+
+
+class LogDisplay:
+    """Plain lines: a start, progress each 10 % or after 15 s, notes, an end."""
+
+    def __init__(self, console: Console, clock: Clock = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._began = clock()
+        self._lock = threading.Lock()
+        self._said: dict[tuple[str, str], _Said] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Take an event."""
+        with self._lock:
+            match event:
+                case StepStarted():
+                    self._line(Text(f"start  {event.step}: {event.reason}"))
+                case StepProgress():
+                    self._progress(event)
+                case StepNote() | StepFinished() | StepFailed():
+                    self._line(_last_line(event))
+
+    def _progress(self, event: StepProgress) -> None:
+        """Say how far it is if that is news: a bounded number of lines however many events."""
+        now = self._clock()
+        part = _LOG_PERCENT * event.done // event.total if event.total else 0
+        key = (event.step, event.unit)
+        said = self._said.setdefault(key, _Said(now, 0))
+        if part > said.part or now - said.at >= _LOG_SECONDS:
+            self._said[key] = _Said(now, max(part, said.part))
+            self._line(Text(f"       {event.step}: {_completion(event)}"))
+
+    def _line(self, text: Text) -> None:
+        minutes, seconds = divmod(int(self._clock() - self._began), 60)
+        plain = f"{minutes:3d}:{seconds:02d} {printable(text.plain)}"
+        self._console.print(Text(plain), soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class _Said:
+    """When progress was last told, and the part (of ten) reached then."""
+
+    at: float
+    part: int
+
+
+class LiveDisplay:
+    """A bar for each running step; finished steps scroll away as one line each.
+
+    Attributes:
+        bars: the display; it moves while it is entered as a context.
+    """
+
+    def __init__(self, console: Console, clock: Clock = time.monotonic) -> None:
+        self.bars = Progress(
+            SpinnerColumn(),
+            _FieldColumn("step"),
+            BarColumn(bar_width=24),
+            _FieldColumn("completion"),
+            TimeElapsedColumn(),
+            console=console,
+            get_time=clock,
+            transient=True,
+            # Standard output belongs to the result: `--json` prints one document there.
+            redirect_stdout=False,
+        )
+        self._lock = threading.Lock()
+        self._tasks: dict[str, TaskID] = {}
+
+    def __call__(self, event: Event) -> None:
+        """Take an event."""
+        with self._lock:
+            match event:
+                case StepStarted():
+                    self._task(event.step)
+                case StepProgress():
+                    self.bars.update(
+                        self._task(event.step),
+                        completed=event.done,
+                        total=event.total,
+                        completion=printable(_completion(event)),
+                    )
+                case StepNote():
+                    self.bars.console.print(_last_line(event))
+                case StepFinished() | StepFailed():
+                    if event.step in self._tasks:
+                        self.bars.remove_task(self._tasks.pop(event.step))
+                    self.bars.console.print(_last_line(event))
+
+    def _task(self, step: str) -> TaskID:
+        if step not in self._tasks:
+            self._tasks[step] = self.bars.add_task(
+                "", total=None, step=printable(step), completion=""
+            )
+        return self._tasks[step]
+
+
+class _FieldColumn(ProgressColumn):
+    """A field of the task as it is: names are not markup."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__()
+        self._field = field
+
+    def render(self, task: Task) -> Text:
+        """The field's text."""
+        return Text(task.fields[self._field], no_wrap=True, overflow="ellipsis")
+
+
+def _completion(event: StepProgress) -> str:
+    done = f"{event.done:,} {event.unit}"
+    if event.total:
+        done = f"{event.done:,} of {event.total:,} {event.unit}"
+        done += f" ({100 * event.done // event.total} %)"
+    return f"{done} {event.text}" if event.text else done
+
+
+def _last_line(event: StepNote | StepFinished | StepFailed) -> Text:
+    match event:
+        case StepNote():
+            return Text(printable(f"note   {event.step}: {event.text}"))
+        case StepFinished(cached=True):
+            return Text(printable(f"cached {event.step}"), style="dim")
+        case StepFinished():
+            line = Text("made   ", style="green")
+            return line.append(
+                printable(f"{event.step}  {duration(event.seconds)}"), style="default"
+            )
+        case StepFailed():
+            line = Text("FAILED ", style="bold red")
+            log = f" (log: {event.log})" if event.log else ""
+            line.append(printable(f"{event.step}  {duration(event.seconds)}: "), style="default")
+            return line.append(printable(f"{event.message}{log}"))

@@ -1,0 +1,202 @@
+"""What was measured on one image: the artifact ``measurement.json``.
+
+All counts are totals of one measured interval, which holds ``operations`` operations of its
+case; whoever reports them divides. An interval is measured once in every boot, and every boot
+has a seed of its own, so that what differs from boot to boot (layout randomisation, entropy)
+varies, and the same seed on another image gives the boot to compare with.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
+
+from mepof.errors import InputError
+
+PASSED = "passed"
+
+
+class Record(BaseModel):
+    """Base of the stored models: immutable, and every number finite."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+
+class Device(Record):
+    """What the image was measured on.
+
+    Attributes:
+        name: the device's name in G4, such as ``qemu``.
+        accel: what executes the instructions: ``tcg``, ``kvm``, ``hardware``.
+        cpu: processor model.
+        mode: how time passes: ``icount`` when it is derived from the instruction count.
+    """
+
+    name: str
+    accel: str
+    cpu: str
+    mode: str = ""
+
+
+class SizeBytes(Record):
+    """Sizes in bytes: the kernel's text, and the bootable image as stored."""
+
+    text: NonNegativeInt
+    image: NonNegativeInt
+
+
+class CaseMeasurement(Record):
+    """One case in one boot; totals over the measured interval.
+
+    Attributes:
+        suite: the suite's name, such as ``kbench``.
+        case: the case's name, unique in its suite.
+        metric_group: G4's name of the group: ``syscall``, ``overhead``, ``pipe``, ``proc``,
+            ``file``.
+        operations: how many operations the interval holds.
+        check: what the case computed, as it printed it.
+        kernel_instructions: and its three siblings: counts, or None where the device has no
+            counter for it.
+        guest_nanoseconds: time on the guest's clock.
+    """
+
+    suite: str
+    case: str
+    metric_group: str
+    operations: int = Field(gt=0)
+    check: str
+    kernel_instructions: NonNegativeInt | None
+    user_instructions: NonNegativeInt | None
+    kernel_taken_branches: NonNegativeInt | None
+    user_taken_branches: NonNegativeInt | None
+    guest_nanoseconds: NonNegativeInt
+
+
+class Boot(Record):
+    """All cases of one boot."""
+
+    seed: int
+    cases: tuple[CaseMeasurement, ...]
+
+    @model_validator(mode="after")
+    def _one_of_each_case(self) -> Boot:
+        if len({(c.suite, c.case) for c in self.cases}) != len(self.cases):
+            raise ValueError(f"a case was measured twice in the boot with seed {self.seed}")
+        return self
+
+
+class Measurement(Record):
+    """Everything that was measured on one image.
+
+    Attributes:
+        image: the name by which the program knows it.
+        digest: SHA-256 of the bootable image, hexadecimal.
+        booted: whether every boot reached the agent.
+        self_check: ``passed``, or what went wrong.
+        sections: size in bytes of each section of interest.
+        boots: one entry for each boot, each with another seed.
+    """
+
+    image: str
+    digest: str
+    device: Device
+    booted: bool
+    self_check: str
+    size_bytes: SizeBytes
+    sections: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    boots: tuple[Boot, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_boot_of_each_seed(self) -> Measurement:
+        if len({boot.seed for boot in self.boots}) != len(self.boots):
+            raise ValueError("two boots have the same seed")
+        return self
+
+    @property
+    def sound(self) -> bool:
+        """Whether it booted and passed the self-checks: only then do its numbers count."""
+        return self.booted and self.self_check == PASSED
+
+
+Kind = Literal["counted", "modelled", "timed"]
+
+
+class Metric(Record):
+    """A cost per operation; lower is better.
+
+    Attributes:
+        name: its name in ``report.json``.
+        title: its name in running text.
+        unit: what one operation costs it in.
+        field: the field of CaseMeasurement that holds its total.
+        control: it must not move between images: the program under test is the same.
+    """
+
+    name: str
+    title: str
+    unit: str
+    field: str
+    control: bool = False
+
+    def cost(self, case: CaseMeasurement) -> float | None:
+        """Cost of one operation, or None where the device could not count it."""
+        total: int | None = getattr(case, self.field)
+        return None if total is None else total / case.operations
+
+    def kind(self, device: Device) -> Kind:
+        """Whether the figure was counted, timed, or follows from a model.
+
+        Under icount the guest's clock advances by one nanosecond with every instruction, so
+        its time is a model, not a measurement.
+        """
+        if self.name != GUEST_TIME:
+            return "counted"
+        return "modelled" if device.mode.startswith("icount") else "timed"
+
+
+GUEST_TIME = "guest_time"
+METRICS = (
+    Metric(
+        name="kernel_instructions",
+        title="Kernel instructions",
+        unit="instructions/operation",
+        field="kernel_instructions",
+    ),
+    Metric(
+        name="kernel_taken_branches",
+        title="Kernel taken branches",
+        unit="branches/operation",
+        field="kernel_taken_branches",
+    ),
+    Metric(
+        name="user_instructions",
+        title="User instructions",
+        unit="instructions/operation",
+        field="user_instructions",
+        control=True,
+    ),
+    Metric(name=GUEST_TIME, title="Guest time", unit="ns/operation", field="guest_nanoseconds"),
+)
+
+
+def read_measurement(path: Path) -> Measurement:
+    """Read a ``measurement.json``.
+
+    Raises:
+        InputError: it cannot be read or is not a measurement.
+    """
+    try:
+        return Measurement.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except ValidationError as error:
+        raise InputError(f"{path} is not a measurement: {first_error(error)}") from error
+
+
+def first_error(error: ValidationError) -> str:
+    """The first complaint of a validation in one line: where, and what."""
+    detail = error.errors(include_url=False)[0]
+    where = ".".join(map(str, detail["loc"]))
+    return f"{where}: {detail['msg']}" if where else str(detail["msg"])

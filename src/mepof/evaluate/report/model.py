@@ -1,0 +1,165 @@
+"""``report.json`` as data; the published JSON Schema is made from these models.
+
+The keys are a promise to scripts: add, never rename. A number that does not exist (no baseline,
+an image that failed) is null, never a zero that could be taken for a result.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt
+
+from mepof.evaluate.measurement import PASSED, Device, Kind, Record, SizeBytes
+from mepof.evaluate.statistics import Verdict
+
+SCHEMA: Literal["mepof-report/1"] = "mepof-report/1"
+
+Interval = tuple[float, float]
+
+
+class Image(Record):
+    """An image and whether its numbers count.
+
+    Attributes:
+        baseline: the others are compared with this one.
+        boots: how many boots were measured.
+    """
+
+    name: str
+    digest: str
+    baseline: bool
+    booted: bool
+    self_check: str
+    size_bytes: SizeBytes
+    sections: dict[str, NonNegativeInt]
+    device: Device
+    boots: NonNegativeInt
+
+    @property
+    def sound(self) -> bool:
+        """Whether it booted and passed the self-checks."""
+        return self.booted and self.self_check == PASSED
+
+
+class SummaryRow(Record):
+    """The geometric mean over the cases, for one image and metric.
+
+    Attributes:
+        cases: how many cases it is the mean of.
+        boots: how many pairs of boots it rests on.
+    """
+
+    image: str
+    metric: str
+    kind: Kind
+    geomean_improvement_percent: float
+    interval_percent: Interval
+    verdict: Verdict
+    cases: int
+    boots: int
+
+
+class CaseRow(Record):
+    """One case of one image in one metric; costs are per operation."""
+
+    image: str
+    suite: str
+    case: str
+    group: str
+    metric: str
+    kind: Kind
+    baseline: float | None
+    value: float | None
+    unit: str
+    improvement_percent: float | None
+    interval_percent: Interval | None
+    verdict: Verdict
+    boots: int
+
+
+class Phase(Record):
+    """How long a step took when it ran; ``cached`` if that was in an earlier run."""
+
+    step: str
+    kind: Literal["build", "boot", "run", "convert", "other"]
+    seconds: NonNegativeFloat
+    cached: bool
+
+
+class ProfileSummary(Record):
+    """The profile that the image was optimised with, and whether it is worth trusting.
+
+    Attributes:
+        functions: functions with a count above zero.
+        coverage_percent: share of the kernel's functions that the profile covers.
+        details: anything else worth telling, by its title.
+    """
+
+    algorithm: str
+    functions: NonNegativeInt
+    coverage_percent: float
+    verdict: Literal["good", "poor"]
+    details: dict[str, str | int | float] = Field(default_factory=dict)
+
+
+class Provenance(Record):
+    """Everything that the result depends on.
+
+    Attributes:
+        tools: version of every tool, by its name.
+        kernel: which source, such as ``debian:linux-source-6.12 (6.12.48)``.
+        program: the program's text.
+        digests: SHA-256 of every input and result worth naming.
+        flags: what the tools were told, by tool or step.
+        command: the one command that does it again.
+    """
+
+    tools: dict[str, str]
+    kernel: str
+    program: str
+    seed: int
+    digests: dict[str, str] = Field(default_factory=dict)
+    flags: dict[str, str] = Field(default_factory=dict)
+    command: str = "mepof run PROGRAM.g4"
+
+
+class Report(Record):
+    """The whole report.
+
+    Attributes:
+        baseline: name of the image that the others are compared with, if there is one.
+        warnings: what a reader must know before believing the numbers.
+        method: how the numbers were made, one paragraph an entry.
+        engine_share_percent: share of the wall time that was not building, booting, running.
+    """
+
+    model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
+
+    schema_id: Literal["mepof-report/1"] = Field(default=SCHEMA, alias="schema")
+    baseline: str | None
+    images: tuple[Image, ...]
+    summary: tuple[SummaryRow, ...]
+    cases: tuple[CaseRow, ...]
+    phases: tuple[Phase, ...]
+    profile: ProfileSummary | None
+    provenance: Provenance
+    warnings: tuple[str, ...]
+    method: tuple[str, ...]
+    engine_share_percent: float | None = None
+
+    def to_json(self) -> str:
+        """The text of ``report.json``."""
+        return self.model_dump_json(indent=2) + "\n"
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of ``report.json``, as published in ``report.schema.json``."""
+    schema = Report.model_json_schema(mode="serialization")
+    schema["properties"]["schema"].pop("default", None)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA, **schema}
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2))

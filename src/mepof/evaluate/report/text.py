@@ -1,0 +1,65 @@
+"""Numbers and foreign text as people read them, in the report and on the terminal."""
+
+from __future__ import annotations
+
+from math import floor, log10
+
+_MINUS = "\N{MINUS SIGN}"
+_NONE = "\N{EN DASH}"
+
+
+def printable(text: str, keep: str = "") -> str:
+    """The text with every control, bidirectional and other invisible character made visible.
+
+    Names come from users and build logs: none may drive the terminal or reorder a line.
+
+    Args:
+        keep: characters to leave as they are, such as newlines.
+    """
+    return "".join(
+        c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def percent(value: float | None) -> str:
+    """A signed percentage with two decimals; a dash for none."""
+    return _NONE if value is None else f"{_signed(value)} %"
+
+
+def interval(bounds: tuple[float, float] | None) -> str:
+    """Both ends of an interval in percent; a dash for none."""
+    return _NONE if bounds is None else f"{_signed(bounds[0])} to {_signed(bounds[1])} %"
+
+
+def _signed(value: float) -> str:
+    # Rounded first: what rounds to zero has no sign.
+    rounded = round(value, 2)
+    sign = "+" if rounded > 0 else _MINUS if rounded < 0 else ""
+    return f"{sign}{abs(rounded):,.2f}"
+
+
+def amount(value: float | None) -> str:
+    """A cost with five significant digits or all of its integer part; a dash for none."""
+    if value is None:
+        return _NONE
+    digits = 4 if value <= 0 else 4 - floor(log10(value))
+    return f"{value:,.{min(max(digits, 0), 6)}f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds below a minute with one decimal, minutes and hours above."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def size(count: int) -> str:
+    """Bytes in KiB or MiB."""
+    if count < 1 << 10:
+        return f"{count} B"
+    if count < 1 << 20:
+        return f"{count / (1 << 10):,.1f} KiB"
+    return f"{count / (1 << 20):,.2f} MiB"
