@@ -1,0 +1,20 @@
+"""G4, the language of programs: text to a checked syntax tree, and from there to a plan."""
+
+from mepof.g4.checker import Vocabulary, check
+from mepof.g4.diagnostics import Diagnostic, render
+from mepof.g4.formatter import format_program
+from mepof.g4.names import bind
+from mepof.g4.parser import ParseResult, parse
+from mepof.g4.source import Source
+
+__all__ = [
+    "Diagnostic",
+    "ParseResult",
+    "Source",
+    "Vocabulary",
+    "bind",
+    "check",
+    "format_program",
+    "parse",
+    "render",
+]

@@ -1,0 +1,201 @@
+"""Whether a parsed program makes sense: its words are known, its values and names sound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from mepof.g4.ast import (
+    OPERANDS,
+    Adap,
+    Eval,
+    Merge,
+    Opt,
+    Profile,
+    Program,
+    Recomp,
+    Set,
+    Statement,
+    Word,
+)
+from mepof.g4.diagnostics import Diagnostic, in_order, quote, suggestion
+from mepof.g4.names import Bindings, Role, bind
+from mepof.g4.settings import SETTINGS, weight
+from mepof.g4.source import Span
+
+# Of each group, a recompilation can use one.
+_EXCLUSIVE = {
+    "optimisation level": frozenset({"O0", "O1", "O2", "O3", "Os", "Oz"}),
+    "kind of LTO": frozenset({"ThinLTO", "FullLTO"}),
+}
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The words that a program can use, from the registries of the installed variants."""
+
+    algorithms: tuple[str, ...]
+    clicks: tuple[str, ...]
+    apps: tuple[str, ...]
+    options: tuple[str, ...]
+    metrics: tuple[str, ...]
+    architectures: tuple[str, ...]
+    toolchains: tuple[str, ...]
+    devices: tuple[str, ...]
+    configs: tuple[str, ...]
+
+
+def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
+    """Everything that is wrong with the meaning of a program, in the order of the text.
+
+    Names of results are checked only in a complete program: what a statement that was not
+    understood would have made is not known.
+    """
+    bindings = bind(program)
+    found: list[Diagnostic] = []
+    for index, statement in enumerate(program.statements):
+        found += _empty_operands(statement)
+        found += _words(statement, vocabulary)
+        if program.complete:
+            found += _references(statement, bindings, index)
+    if program.complete:
+        found += bindings.diagnostics
+    return in_order(found)
+
+
+def _empty_operands(statement: Statement) -> Iterator[Diagnostic]:
+    for operand in OPERANDS[statement.verb]:
+        value: Word | tuple[Word, ...] = getattr(statement, operand.name)
+        for word in (value,) if isinstance(value, Word) else value:
+            if not word.text:
+                yield Diagnostic(word.span, f"the {operand.noun} is empty")
+
+
+def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    match statement:
+        case Opt() | Profile() | Adap():
+            yield from _algorithm(statement.algorithm, vocabulary)
+            yield from _lookup("click", statement.click, statement.click.text, vocabulary.clicks)
+            for app in statement.apps:
+                yield from _lookup("app", app, app.text.split(":")[0], vocabulary.apps)
+        case Merge():
+            yield from _merge(statement)
+        case Eval():
+            if not statement.images:
+                yield Diagnostic(statement.span, "`eval` needs at least one image")
+            for metric in statement.metrics:
+                yield from _lookup("metric", metric, metric.text, vocabulary.metrics)
+            yield from _duplicates(statement.metrics)
+        case Set():
+            yield from _setting(statement, vocabulary)
+    if isinstance(statement, Opt | Adap | Recomp):
+        for option in statement.options:
+            yield from _lookup("option", option, option.text, vocabulary.options)
+        yield from _duplicates(statement.options)
+        yield from _conflicts(statement.options)
+
+
+def _references(statement: Statement, bindings: Bindings, index: int) -> Iterator[Diagnostic]:
+    role: Role
+    match statement:
+        case Merge():
+            role, words = "profile", statement.profiles
+        case Recomp():
+            role, words = "profile", (statement.profile,)
+        case Eval():
+            role, words = "image", statement.images
+        case _:
+            return
+    for word in words:
+        if word.text and isinstance(wrong := bindings.resolve(word, role, index), Diagnostic):
+            yield wrong
+
+
+def _lookup(
+    noun: str, word: Word, text: str, known: Iterable[str], span: Span | None = None
+) -> Iterator[Diagnostic]:
+    """Look up the part ``text`` of a word; it stands at its start unless ``span`` is given."""
+    if word.text and text not in known:
+        yield Diagnostic(
+            span or word.part(0, len(text)),
+            f"unknown {noun} {quote(text)}",
+            suggestion(text, known),
+        )
+
+
+def _algorithm(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """An algorithm, or a stack of them joined by ``+``."""
+    parts = word.text.split("+")
+    if word.text and "" in parts:
+        yield Diagnostic(
+            word.span,
+            f"{quote(word.text)} lacks an algorithm beside `+`",
+            "a stack is written such as `autofdo+propeller`",
+        )
+        return
+    at = 0
+    for part in parts:
+        span = word.part(at, at + len(part))
+        yield from _lookup("algorithm", word, part, vocabulary.algorithms, span)
+        at += len(part) + 1
+
+
+def _merge(statement: Merge) -> Iterator[Diagnostic]:
+    profiles, weights = statement.profiles, statement.weights
+    if not profiles:
+        yield Diagnostic(statement.span, "`merge` needs at least one profile")
+    elif weights and len(weights) != len(profiles):
+        yield Diagnostic(
+            weights[0].span.to(weights[-1].span),
+            f"the number of weights ({len(weights)}) is not that of profiles ({len(profiles)})",
+            "give every profile a weight, or none",
+        )
+    for word in weights:
+        try:
+            weight(word.text)
+        except ValueError as error:
+            yield Diagnostic(word.span, f"invalid weight {quote(word.text)}", str(error))
+
+
+def _duplicates(words: tuple[Word, ...]) -> Iterator[Diagnostic]:
+    seen: set[str] = set()
+    for word in words:
+        if word.text in seen:
+            yield Diagnostic(word.span, f"{quote(word.text)} is given twice", "write it once")
+        seen.add(word.text)
+
+
+def _conflicts(options: tuple[Word, ...]) -> Iterator[Diagnostic]:
+    for noun, group in _EXCLUSIVE.items():
+        chosen = [word for word in options if word.text in group]
+        for other in chosen[1:]:
+            if other != chosen[0]:
+                yield Diagnostic(
+                    other.span,
+                    f"`{other.text}` conflicts with `{chosen[0].text}`",
+                    f"choose one {noun}",
+                )
+
+
+def _setting(statement: Set, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    key, word = statement.key, statement.value
+    setting = SETTINGS.get(key.text)
+    if setting is None:
+        yield from _lookup("setting", key, key.text, SETTINGS)
+        return
+    if not word.text:
+        return  # reported as an empty operand
+    try:
+        value = setting.read(word.text)
+    except ValueError as error:
+        yield Diagnostic(word.span, f"invalid {key.text} {quote(word.text)}", str(error))
+        return
+    if setting.choices is None:
+        return
+    known: tuple[str, ...] = getattr(vocabulary, setting.choices)
+    at = 0
+    for part in value if isinstance(value, tuple) else (str(value),):
+        if not (key.text == "config" and "/" in part):
+            span = word.part(at, at + len(part))
+            yield from _lookup(key.text, word, part, known, span)
+        at += len(part) + 1

@@ -1,0 +1,107 @@
+"""What is wrong with a program, where, and what mends it; rendered as plain text."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from mepof.g4.source import Source, Span
+
+_MAX_QUOTED = 60
+_MAX_LINE = 100
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """An error in a program.
+
+    Args:
+        span: the part of the source that is wrong.
+        message: one line, what is wrong.
+        help: one line, what mends it, if we know.
+    """
+
+    span: Span
+    message: str
+    help: str | None = None
+
+
+def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Sorted by place, each once."""
+    return tuple(sorted(set(diagnostics), key=lambda d: (d.span.start, d.span.end, d.message)))
+
+
+def visible(text: str) -> str:
+    """The text with U+FFFD for whatever a terminal would not show or would obey."""
+    return "".join(c if c.isprintable() else "\ufffd" for c in text)
+
+
+def quote(text: str) -> str:
+    """The user's own text as messages show it."""
+    shown = text if len(text) <= _MAX_QUOTED else text[: _MAX_QUOTED - 1] + "…"
+    return f"`{visible(shown)}`"
+
+
+def nearest(word: str, candidates: Iterable[str]) -> str | None:
+    """The candidate that is most like a word, whatever their case, if any is like it."""
+    by_lower = {candidate.lower(): candidate for candidate in candidates}
+    near = get_close_matches(word[:_MAX_QUOTED].lower(), by_lower, n=1)
+    return by_lower[near[0]] if near else None
+
+
+def suggestion(word: str, candidates: Iterable[str]) -> str:
+    """The help for an unknown word: the nearest known one, or else all of them."""
+    known = sorted(candidates)
+    near = nearest(word, known)
+    return f"did you mean `{near}`?" if near else "known: " + (", ".join(known) or "none")
+
+
+def render(diagnostics: Iterable[Diagnostic], source: Source, limit: int = 20) -> str:
+    """Diagnostics as text for a terminal or a log, in the order of their places.
+
+    Each names file, line and column (in characters, from 1), shows the line with carets
+    under the wrong part, and the help. No line end stands at the end.
+
+    Args:
+        limit: how many are shown; the rest are counted.
+    """
+    ordered = in_order(diagnostics)
+    blocks = [_render_one(diagnostic, source) for diagnostic in ordered[:limit]]
+    if (rest := len(ordered) - limit) > 0:
+        blocks.append(f"{visible(source.name)}: {rest} more error{'s' * (rest > 1)}")
+    return "\n\n".join(blocks)
+
+
+def _render_one(diagnostic: Diagnostic, source: Source) -> str:
+    number, column = source.position(diagnostic.span.start)
+    line = source.line(number)
+    start = column - 1
+    length = max(1, min(diagnostic.span.end - diagnostic.span.start, len(line) - start))
+    before, marked, after = line[:start], line[start : start + length], line[start + length :]
+    # Of a very long line, show the neighbourhood of the error.
+    if len(before) > _MAX_LINE // 2:
+        before = "…" + before[-_MAX_LINE // 2 :]
+    if len(marked) > _MAX_LINE:
+        marked, after = marked[:_MAX_LINE] + "…", ""
+    if len(after) > _MAX_LINE // 2:
+        after = after[: _MAX_LINE // 2] + "…"
+    before, marked, after = (visible(part.replace("\t", " ")) for part in (before, marked, after))
+    gutter = " " * len(str(number))
+    lines = [
+        f"{visible(source.name)}:{number}:{column}: error: {diagnostic.message}",
+        f"  {number} | {before}{marked}{after}".rstrip(),
+        f"  {gutter} | {' ' * _width(before)}{'^' * max(1, _width(marked))}",
+    ]
+    if diagnostic.help is not None:
+        lines.append(f"  {gutter} help: {diagnostic.help}")
+    return "\n".join(lines)
+
+
+def _width(text: str) -> int:
+    """Columns that the text takes on a terminal."""
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )

@@ -1,0 +1,80 @@
+"""The values that a program writes: what ``set`` takes, and the weights of ``merge``.
+
+Every reader takes the text of an operand and returns its value, or raises ValueError with
+a message for the user.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+
+Value = str | int | tuple[str, ...]
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def whole_number(text: str, minimum: int) -> int:
+    """A whole number of at most 18 digits, so that it fits the integers of every tool."""
+    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < minimum:
+        raise ValueError(f"a whole number of at least {minimum} is expected")
+    return int(text)
+
+
+def duration(text: str) -> int:
+    """Seconds, from such as ``90s``, ``30m`` or ``2h``."""
+    match = re.fullmatch(r"([0-9]{1,9})([smh])", text)
+    if match is None or int(match[1]) == 0:
+        raise ValueError("a duration such as `90s`, `30m` or `2h` is expected")
+    return int(match[1]) * _SECONDS[match[2]]
+
+
+def identifier(text: str) -> str:
+    """The name of a result."""
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", text):
+        raise ValueError("a name is a letter followed by letters, digits, `_` and `-`")
+    return text
+
+
+def config(text: str) -> tuple[str, ...]:
+    """Either one path, which contains ``/``, or the names of configs to lay over each other."""
+    parts = (text,) if "/" in text else tuple(text.split("+"))
+    if "" in parts:
+        raise ValueError("configs are joined by `+`, such as `slim+android`")
+    return parts
+
+
+def weight(text: str) -> Fraction:
+    """A positive number, exactly."""
+    if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?", text) or Fraction(text) == 0:
+        raise ValueError("a weight is a positive number such as `2` or `0.5`")
+    return Fraction(text)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A key of ``set``.
+
+    Attributes:
+        read: the value of a text.
+        choices: the field of the vocabulary whose words it takes, if any.
+    """
+
+    read: Callable[[str], Value]
+    choices: str | None = None
+
+
+SETTINGS: Mapping[str, Setting] = {
+    "actions": Setting(partial(whole_number, minimum=1)),
+    "arch": Setting(str, "architectures"),
+    "budget": Setting(duration),
+    "config": Setting(config, "configs"),
+    "device": Setting(str, "devices"),
+    "name": Setting(identifier),
+    "repetitions": Setting(partial(whole_number, minimum=1)),
+    "seed": Setting(partial(whole_number, minimum=0)),
+    "toolchain": Setting(str, "toolchains"),
+}
