@@ -42,6 +42,8 @@ class StepContext:
         cache: directory for derived data that any step may reuse and anyone may delete.
         emit: where events go.
         cancel: set when the run is interrupted.
+        journal: the journal of the run so far, for bodies that are ``volatile``; None for all
+            others, whose result must not depend on it.
     """
 
     step: Step
@@ -53,6 +55,7 @@ class StepContext:
     cache: Path
     emit: Callable[[Event], None]
     cancel: threading.Event
+    journal: Path | None = None
 
     @property
     def params(self) -> Mapping[str, Json]:
@@ -91,7 +94,12 @@ class StepContext:
 
 
 class StepBody(Protocol):
-    """How one kind of step is done. Bodies are stateless; the engine may run many at once."""
+    """How one kind of step is done. Bodies are stateless; the engine may run many at once.
+
+    Two more attributes are optional. ``version: int | str`` is part of the fingerprint: raise it
+    when the body makes something else than before from the same ingredients. ``volatile: bool``
+    set to True makes the step run every time, whatever the store has (a report).
+    """
 
     kind: str
     phase: Phase

@@ -1,0 +1,365 @@
+"""The engine: runs what the store does not have, side by side where the plan allows it."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import queue
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from types import FrameType
+
+import mepof
+from mepof.errors import InputError, Interrupted, MepofError
+from mepof.events import Event, Sink, StepFailed, StepFinished, StepNote, StepStarted
+from mepof.plan.body import Resources, StepBody
+from mepof.plan.digest import HostDigests
+from mepof.plan.execute import Done, Job, execute
+from mepof.plan.explain import VOLATILE, is_volatile, latest_actions, why_it_runs
+from mepof.plan.fingerprint import Ingredients, body_of
+from mepof.plan.journal import Journal
+from mepof.plan.model import HostInput, Plan, Step
+from mepof.plan.space import full_disk_named
+from mepof.plan.store import Action, Store
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """What became of a step.
+
+    Attributes:
+        path: the artifact, a read-only directory in the store.
+        cached: it was in the store already.
+        seconds: how long it took; for a cached step, when it was made.
+    """
+
+    digest: str
+    path: Path
+    cached: bool
+    seconds: float
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """The results of all steps by their ids."""
+
+    steps: Mapping[str, StepResult]
+
+
+class Engine:
+    """Runs plans on one store.
+
+    Args:
+        bodies: how each kind of step is done.
+        cores: how many cores all running steps may use together.
+        sink: where events go; called by one thread at a time.
+    """
+
+    def __init__(
+        self, store: Store, bodies: Mapping[str, StepBody], cores: int, sink: Sink
+    ) -> None:
+        self._store = store
+        self._bodies = bodies
+        self._cores = max(1, cores)
+        self._sink = sink
+
+    def run(
+        self,
+        plan: Plan,
+        out: Path,
+        *,
+        again: bool = False,
+        cancel: threading.Event | None = None,
+    ) -> RunResult:
+        """Run a plan to its end and journal it.
+
+        Everything that can be wrong before the first step (a missing host input or tool) is
+        found before the first step. In the main thread, SIGINT and SIGTERM stop the run as
+        ``cancel`` does; a second signal stops it at once.
+
+        Args:
+            out: the run's output directory, made if need be; it holds the journal.
+            again: run every step even if the store has its result.
+            cancel: set it from another thread to stop the run.
+
+        Raises:
+            InputError: a host input is missing, a kind of step is unknown, the store or
+                ``out`` cannot be written.
+            EnvironmentLack: a tool is missing.
+            StoreFull: the file system of the store or of ``out`` is full.
+            Interrupted: the run was stopped; what was made is kept.
+            MepofError: the first error of a step, after the running ones have ended.
+        """
+        event = cancel or threading.Event()
+        with full_disk_named(self._store.root, out), _stop_on_signals(event):
+            self._store.open()
+            try:
+                out.mkdir(parents=True, exist_ok=True)
+                journal = Journal(out)
+            except (PermissionError, NotADirectoryError, FileExistsError) as error:
+                raise InputError(f"{out} cannot be written: {error.strerror}") from error
+            with contextlib.closing(journal):
+                return _Run(self, plan, journal, again, event).run()
+
+
+class _Run:
+    """The state of one run. All of it belongs to the thread that called ``Engine.run``;
+    the threads of steps only put what became of them into ``_ended``."""
+
+    def __init__(
+        self, engine: Engine, plan: Plan, journal: Journal, again: bool, cancel: threading.Event
+    ) -> None:
+        self._store = engine._store
+        self._cores = engine._cores
+        self._sink = engine._sink
+        self._plan = plan
+        self._journal = journal
+        self._again = again
+        self._cancel = cancel
+        self._bodies = {step.id: body_of(step, engine._bodies) for step in plan.steps}
+        self._emitting = threading.Lock()
+        self._done: dict[str, StepResult] = {}
+        self._ready: dict[str, Job] = {}
+        self._running: dict[str, Job] = {}
+        self._ended: queue.SimpleQueue[tuple[str, Done | Exception, float]] = queue.SimpleQueue()
+        self._error: Exception | None = None
+
+    def run(self) -> RunResult:
+        try:
+            self._prepare()
+            self._loop()
+            if self._error is not None:
+                raise self._error
+            if self._cancel.is_set():
+                raise Interrupted("interrupted")
+        except BaseException as error:
+            self._cancel.set()
+            told = self._close(error)
+            if told is error:
+                raise
+            raise told from error
+        self._journal.write("end", state="done")
+        return RunResult(dict(self._done))
+
+    def _close(self, error: BaseException) -> BaseException:
+        if isinstance(error, KeyboardInterrupt | Interrupted):
+            error = Interrupted(
+                "interrupted", "what was made is kept; the same command goes on from there"
+            )
+        state = "interrupted" if isinstance(error, Interrupted) else "failed"
+        # The disk may be full; the error itself matters more.
+        with contextlib.suppress(OSError):
+            self._journal.write("end", state=state, message=str(error))
+        return error
+
+    def _prepare(self) -> None:
+        self._tools = {
+            step.id: dict(self._bodies[step.id].identity(step)) for step in self._plan.steps
+        }
+        tools: dict[str, set[str]] = {}
+        for identity in self._tools.values():
+            for name, value in identity.items():
+                tools.setdefault(name, set()).add(value)
+        self._journal.write(
+            "run",
+            program=self._plan.program,
+            seed=self._plan.seed,
+            tools={name: ", ".join(sorted(values)) for name, values in sorted(tools.items())},
+            versions={
+                "mepof": mepof.__version__,
+                "python": platform.python_version(),
+                "host": f"{platform.system()} {platform.release()} {platform.machine()}",
+            },
+            store=str(self._store.root),
+            cores=self._cores,
+        )
+        host = HostDigests(self._store.host_memory)
+        self._host: dict[str, str] = {}
+        for step in self._plan.steps:
+            for given in step.inputs.values():
+                if isinstance(given, HostInput) and given.path not in self._host:
+                    tell = partial(self._emit, StepNote(step.id, f"reading {given.path}"))
+                    self._host[given.path] = host.digest(Path(given.path), self._cancel, tell)
+        self._urgency = _longest_paths(self._plan)
+
+    def _loop(self) -> None:
+        while True:
+            if self._error is None and not self._cancel.is_set():
+                self._settle()
+                self._start_what_fits()
+            if not self._running:
+                return
+            self._finish(*self._ended.get())
+
+    def _settle(self) -> None:
+        """Take what the store has, and make jobs of the rest whose inputs are there."""
+        for step in self._plan.steps:
+            if step.id in self._done or step.id in self._running:
+                continue
+            job = self._ready.get(step.id) or self._job(step)
+            if job is None:
+                continue
+            self._ready[step.id] = job
+            if job.again or any(r.fingerprint == job.fingerprint for r in self._running.values()):
+                continue
+            action = self._store.find(job.fingerprint)
+            if action is not None:
+                del self._ready[step.id]
+                self._settle_as(job, Done(action, cached=True))
+
+    def _job(self, step: Step) -> Job | None:
+        digests: dict[str, str] = {}
+        paths: dict[str, Path] = {}
+        for name, given in step.inputs.items():
+            if isinstance(given, HostInput):
+                digests[name] = self._host[given.path]
+                paths[name] = Path(given.path).absolute()
+            elif given.step in self._done:
+                digests[name] = self._done[given.step].digest
+                paths[name] = self._done[given.step].path
+            else:
+                return None
+        body = self._bodies[step.id]
+        volatile = is_volatile(body)
+        ingredients = Ingredients.of(step, body, digests, self._tools[step.id])
+        asked = body.resources(step)
+        return Job(
+            step,
+            body,
+            ingredients,
+            ingredients.fingerprint(),
+            paths,
+            frozenset(n for n, given in step.inputs.items() if isinstance(given, HostInput)),
+            Resources(max(1, min(asked.cores, self._cores)), asked.device),
+            self._journal.path if volatile else None,
+            self._again or volatile,
+        )
+
+    def _start_what_fits(self) -> None:
+        # The longest way to the end first; a smaller step behind it may fill a gap.
+        for job in sorted(self._ready.values(), key=lambda job: -self._urgency[job.step.id]):
+            running = self._running.values()
+            device = job.resources.device
+            if (
+                sum(r.resources.cores for r in running) + job.resources.cores <= self._cores
+                and (device is None or all(r.resources.device != device for r in running))
+                and all(r.fingerprint != job.fingerprint for r in running)
+            ):
+                self._start(job)
+
+    def _start(self, job: Job) -> None:
+        del self._ready[job.step.id]
+        self._running[job.step.id] = job
+        reason = self._reason(job)
+        self._write("start", job, reason=reason)
+        self._emit(StepStarted(job.step.id, job.step.kind, reason))
+        # A daemon, so that a second signal can end the process without waiting for the step.
+        threading.Thread(target=self._work, args=(job,), name=job.step.id, daemon=True).start()
+
+    def _work(self, job: Job) -> None:
+        started = time.monotonic()
+        outcome: Done | Exception
+        try:
+            outcome = execute(job, self._store, self._emit, self._cancel)
+        except Exception as error:
+            outcome = error
+        self._ended.put((job.step.id, outcome, round(time.monotonic() - started, 3)))
+
+    def _finish(self, step: str, outcome: Done | Exception, seconds: float) -> None:
+        job = self._running.pop(step)
+        if isinstance(outcome, Done):
+            self._settle_as(job, outcome)
+            return
+        if self._error is None and self._cancel.is_set():
+            # A child that we ended may fail its step in a way of its own.
+            outcome = Interrupted("interrupted")
+        self._error = self._error or outcome
+        if isinstance(outcome, Interrupted):
+            self._cancel.set()
+        message = outcome.message if isinstance(outcome, MepofError) else str(outcome)
+        log = str(self._store.log(step, job.fingerprint))
+        self._emit(StepFailed(step, job.step.kind, message, seconds, log))
+        with contextlib.suppress(OSError):
+            self._write("fail", job, seconds=seconds, message=message, log=log)
+
+    def _settle_as(self, job: Job, done: Done) -> None:
+        action = done.action
+        digest = action.artifact.digest
+        self._done[job.step.id] = StepResult(
+            digest, self._store.object(digest), done.cached, action.seconds, job.fingerprint
+        )
+        # That a step is cached stands in the store; it need not be waited for.
+        self._write(
+            "cached" if done.cached else "finish",
+            job,
+            sync=not done.cached,
+            digest=digest,
+            seconds=action.seconds,
+            log=str(self._store.log(action.step, job.fingerprint)),
+        )
+        self._emit(StepFinished(job.step.id, job.step.kind, digest, action.seconds, done.cached))
+
+    def _write(self, event: str, job: Job, *, sync: bool = True, **fields: str | float) -> None:
+        self._journal.write(
+            event,
+            sync=sync,
+            step=job.step.id,
+            kind=job.step.kind,
+            phase=job.body.phase,
+            fingerprint=job.fingerprint,
+            **fields,
+        )
+
+    def _emit(self, event: Event) -> None:
+        with self._emitting:
+            self._sink(event)
+
+    @cached_property
+    def _past(self) -> Mapping[str, Action]:
+        return latest_actions(self._store)
+
+    def _reason(self, job: Job) -> str:
+        if job.again:
+            return "asked to run again" if self._again else VOLATILE
+        return "; ".join(why_it_runs(self._store, self._past, job.step.id, job.ingredients))
+
+
+def _longest_paths(plan: Plan) -> dict[str, int]:
+    """For every step, how many steps are on the longest way from it to an end of the plan."""
+    length = {step.id: 1 for step in plan.steps}
+    for step in reversed(plan.steps):
+        for given in step.inputs.values():
+            if not isinstance(given, HostInput):
+                length[given.step] = max(length[given.step], length[step.id] + 1)
+    return length
+
+
+@contextlib.contextmanager
+def _stop_on_signals(cancel: threading.Event) -> Iterator[None]:
+    """Set ``cancel`` at the first SIGINT or SIGTERM; the second takes its usual way."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        restore()
+        cancel.set()
+
+    for number in numbers:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        restore()

@@ -1,0 +1,176 @@
+"""Running one step: lock, scratch, body, commit, record; and what became of its errors."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from mepof.errors import Interrupted, MepofError, StoreFull, WorkError
+from mepof.events import Event, StepNote
+from mepof.plan.body import Resources, StepBody
+from mepof.plan.digest import HostDigests
+from mepof.plan.fingerprint import Ingredients
+from mepof.plan.journal import utc_now
+from mepof.plan.model import Step
+from mepof.plan.orphans import end_orphans
+from mepof.plan.recipe import RecordingContext, write_recipe, write_reproducer
+from mepof.plan.space import child_ran_out, means_full, store_full
+from mepof.plan.store import Action, Store
+
+
+@dataclass(frozen=True)
+class Job:
+    """A step that is ready to run.
+
+    Attributes:
+        inputs: path of every input by its name.
+        host: the inputs that are the user's.
+        resources: what it is granted.
+        journal: the run's journal, if the step may read it.
+        again: run it even if the store has its result.
+    """
+
+    step: Step
+    body: StepBody
+    ingredients: Ingredients
+    fingerprint: str
+    inputs: Mapping[str, Path]
+    host: frozenset[str]
+    resources: Resources
+    journal: Path | None
+    again: bool
+
+
+@dataclass(frozen=True)
+class Done:
+    """The action of a job, and whether another process had made it meanwhile."""
+
+    action: Action
+    cached: bool
+
+
+def execute(job: Job, store: Store, emit: Callable[[Event], None], cancel: threading.Event) -> Done:
+    """Do a step, or take its result if another process makes it first.
+
+    Raises:
+        MepofError: any failure, with log and reproducer named; unexpected exceptions are
+            reported as bugs of ours, with the traceback in the log.
+    """
+    log = store.log(job.step.id, job.fingerprint)
+    try:
+        with contextlib.ExitStack() as locks:
+            for name, text in _locks(job):
+                tell = partial(emit, StepNote(job.step.id, text))
+                locks.enter_context(store.lock(name, tell, cancel))
+            if not job.again:
+                action = store.find(job.fingerprint)
+                if action is not None:
+                    return Done(action, cached=True)
+            return Done(_make(job, store, log, emit, cancel), cached=False)
+    except Exception as error:
+        failure = _failure(error, job.step, store, log)
+        if failure is error:
+            raise
+        raise failure from error
+
+
+def _locks(job: Job) -> list[tuple[str, str]]:
+    wanted = [(job.fingerprint, "waiting: another run is making the same")]
+    device = job.resources.device
+    if device is not None:
+        wanted.append((f"device-{device}", f"waiting: another run uses the device {device}"))
+    return wanted
+
+
+def _make(
+    job: Job,
+    store: Store,
+    log: Path,
+    emit: Callable[[Event], None],
+    cancel: threading.Event,
+) -> Action:
+    step = job.step
+    script, recipe = log.with_suffix(".sh"), log.with_suffix(".json")
+    write_recipe(recipe, step, job.inputs)
+    write_reproducer(script, store.root, recipe, step)
+    with log.open("a") as file:
+        file.write(f"--- {utc_now()} {step.id} ({step.kind}) {job.fingerprint}\n")
+    work, left = store.take_work(job.fingerprint)
+    if left:
+        end_orphans(work)
+    with store.scratch() as output:
+        started = time.monotonic()
+        context = RecordingContext(
+            step=step,
+            inputs=job.inputs,
+            output=output,
+            work=work,
+            cores=job.resources.cores,
+            log=log,
+            cache=store.cache,
+            emit=emit,
+            cancel=cancel,
+            journal=job.journal,
+            script=script,
+        )
+        with _full_disk_found(store, log):
+            job.body.run(context)
+            _check_host_inputs(job, store, cancel)
+            artifact = store.commit(output)
+        seconds = round(time.monotonic() - started, 3)
+    action = Action(job.fingerprint, step.id, job.ingredients, artifact, seconds, utc_now())
+    store.record(action)
+    store.drop_work(job.fingerprint)
+    return action
+
+
+@contextlib.contextmanager
+def _full_disk_found(store: Store, log: Path) -> Iterator[None]:
+    # Here, while the unfinished output still takes its space, the figures are the right ones.
+    try:
+        yield
+    except Exception as error:
+        if means_full(error):
+            raise store_full(store.root) from error
+        places = (store.root, Path(tempfile.gettempdir()))
+        if isinstance(error, WorkError) and child_ran_out(log, *places):
+            raise store_full(*places) from error
+        raise
+
+
+def _check_host_inputs(job: Job, store: Store, cancel: threading.Event) -> None:
+    # What was read while the user edited it belongs to neither digest.
+    host = HostDigests(store.host_memory)
+    for name in sorted(job.host):
+        if host.digest(job.inputs[name], cancel) != job.ingredients.inputs[name]:
+            raise WorkError(f"{job.inputs[name]} changed while it was being read", "run again")
+
+
+def _failure(error: Exception, step: Step, store: Store, log: Path) -> MepofError:
+    if isinstance(error, Interrupted | StoreFull):
+        return error
+    if means_full(error):
+        return store_full(store.root)
+    if not isinstance(error, MepofError):
+        with contextlib.suppress(OSError), log.open("a") as file:
+            file.write("".join(traceback.format_exception(error)))
+        told = " ".join(str(error).split())
+        failure: MepofError = WorkError(
+            f"a bug of mepof's: {type(error).__name__}: {told}", "please report it with the log"
+        )
+    else:
+        failure = error
+    failure.message = f"{step.id}: {failure.message}"
+    pointers = [f"see {log}"] if str(log) not in (failure.remedy or "") else []
+    script = log.with_suffix(".sh")
+    if script.exists():
+        pointers.append(f"run it alone with {script}")
+    failure.remedy = "; ".join([*([failure.remedy] if failure.remedy else []), *pointers])
+    return failure

@@ -1,0 +1,206 @@
+"""The journal of a run: what ran, from what, how long, as lines of JSON.
+
+``journal.jsonl`` lies in the run's output directory and only ever grows; every run on that
+directory appends. A line is on the disk before the engine goes on, so that the journal of a
+killed run tells what was under way. Reports read nothing but this and the store.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import secrets
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from mepof.plan.body import Phase
+from mepof.plan.model import Json
+
+FILE_NAME = "journal.jsonl"
+
+StepState = Literal["running", "done", "cached", "failed"]
+RunState = Literal["running", "done", "failed", "interrupted"]
+
+
+@dataclass(frozen=True)
+class JournalledStep:
+    """How far a step came.
+
+    Attributes:
+        state: ``running`` in the journal of a killed run means that it was cut off.
+        reason: why it ran; empty if it was cached.
+        digest: of its artifact, once it has one.
+        seconds: how long it took; for a cached step, when it was made.
+        started, ended: ISO 8601 in UTC.
+        message: of the error, if it failed.
+        log: path of its log.
+    """
+
+    step: str
+    kind: str
+    phase: Phase
+    fingerprint: str
+    state: StepState
+    reason: str = ""
+    digest: str | None = None
+    seconds: float = 0.0
+    started: str | None = None
+    ended: str | None = None
+    message: str | None = None
+    log: str | None = None
+
+
+@dataclass(frozen=True)
+class JournalledRun:
+    """One run of a program.
+
+    Attributes:
+        id: unique in the journal.
+        program: the G4 text.
+        tools: identities that the step bodies named, by tool.
+        versions: of mepof, Python and the host's kernel.
+        store: root of the store.
+        state: ``running`` in the journal of a killed run means that it was cut off.
+        message: of the error that ended it, if any.
+        steps: by id, in the order in which they were first mentioned.
+    """
+
+    id: str
+    program: str
+    seed: int
+    tools: Mapping[str, str]
+    versions: Mapping[str, str]
+    store: str
+    cores: int
+    started: str
+    ended: str | None = None
+    state: RunState = "running"
+    message: str | None = None
+    steps: Mapping[str, JournalledStep] = field(default_factory=dict)
+
+
+class Journal:
+    """Appends the lines of one run; safe to use from several threads.
+
+    Args:
+        out: the run's output directory, which exists.
+    """
+
+    def __init__(self, out: Path) -> None:
+        self.path = out / FILE_NAME
+        self._run = secrets.token_hex(6)
+        self._lock = threading.Lock()
+        self._file: IO[bytes] = self.path.open("a+b", buffering=0)
+        self._torn = self._last_line_is_torn()
+
+    def write(self, event: str, *, sync: bool = True, **fields: Json) -> None:
+        """Append one event, with the time.
+
+        Args:
+            sync: wait until it is on the disk; else it is safe from our death, but not from
+                the machine's.
+        """
+        line = json.dumps({"run": self._run, "event": event, "time": utc_now(), **fields})
+        # One write, so that two runs that share the directory do not mix their lines.
+        data = line.encode() + b"\n"
+        with self._lock:
+            if self._torn:
+                data = b"\n" + data
+            self._torn = self._file.write(data) != len(data)
+            if self._torn:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+            if sync:
+                os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _last_line_is_torn(self) -> bool:
+        if self._file.seek(0, os.SEEK_END) == 0:
+            return False
+        self._file.seek(-1, os.SEEK_END)
+        return self._file.read(1) != b"\n"
+
+
+def utc_now() -> str:
+    """The time as it stands in journals and actions: ISO 8601, UTC, microseconds."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
+def read_runs(path: Path) -> tuple[JournalledRun, ...]:
+    """The runs in a journal, oldest first; lines that a crash tore are left out.
+
+    Args:
+        path: the journal, or the output directory that holds it.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    runs: dict[str, JournalledRun] = {}
+    for line in _lines(path / FILE_NAME if path.is_dir() else path):
+        # A whole line of another origin is as little use as a torn one.
+        with contextlib.suppress(KeyError, TypeError):
+            _apply(runs, line)
+    return tuple(runs.values())
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    for raw in path.read_bytes().split(b"\n"):
+        with contextlib.suppress(ValueError):
+            document = json.loads(raw)
+            if isinstance(document, dict):
+                yield document
+
+
+def _apply(runs: dict[str, JournalledRun], line: dict[str, Any]) -> None:
+    identifier, event, time = line["run"], line["event"], line["time"]
+    if event == "run":
+        runs[identifier] = JournalledRun(
+            identifier,
+            line["program"],
+            line["seed"],
+            line["tools"],
+            line["versions"],
+            line["store"],
+            line["cores"],
+            time,
+        )
+        return
+    run = runs[identifier]
+    if event == "end":
+        runs[identifier] = replace(
+            run, ended=time, state=line["state"], message=line.get("message")
+        )
+        return
+    known = run.steps.get(line["step"])
+    started = time if event == "start" else known.started if known else None
+    step = JournalledStep(
+        line["step"],
+        line["kind"],
+        line["phase"],
+        line["fingerprint"],
+        _STATES[event],
+        line.get("reason", known.reason if known else ""),
+        line.get("digest"),
+        line.get("seconds", 0.0),
+        started,
+        None if event == "start" else time,
+        line.get("message"),
+        line.get("log"),
+    )
+    runs[identifier] = replace(run, steps={**run.steps, step.step: step})
+
+
+_STATES: Mapping[str, StepState] = {
+    "start": "running",
+    "finish": "done",
+    "cached": "cached",
+    "fail": "failed",
+}
