@@ -107,7 +107,7 @@ class LiveDisplay:
         self.bars = Progress(
             SpinnerColumn(),
             _FieldColumn("step"),
-            BarColumn(bar_width=24),
+            BarColumn(bar_width=16),
             _FieldColumn("completion"),
             TimeElapsedColumn(),
             console=console,

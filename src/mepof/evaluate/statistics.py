@@ -88,7 +88,10 @@ def mean_cost(costs: Sequence[float]) -> float:
 
     Falls back on the arithmetic mean if a cost is zero: there is no ratio then.
     """
-    if min(costs) <= 0:
+    low, high = min(costs), max(costs)
+    if low == high:
+        return low  # counts that repeat are shown to the digit, without exp's rounding
+    if low <= 0:
         return fmean(costs)
     return exp(fmean(map(log, costs)))
 

@@ -1,4 +1,4 @@
-"""``report.json`` as data; the published JSON Schema is made from these models.
+"""``report.json`` as data; ``report.schema.json``, published beside it, is made from these models.
 
 The keys are a promise to scripts: add, never rename. A number that does not exist (no baseline,
 an image that failed) is null, never a zero that could be taken for a result.
@@ -6,8 +6,7 @@ an image that failed) is null, never a zero that could be taken for a result.
 
 from __future__ import annotations
 
-import json
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt
 
@@ -152,14 +151,3 @@ class Report(Record):
     def to_json(self) -> str:
         """The text of ``report.json``."""
         return self.model_dump_json(indent=2) + "\n"
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of ``report.json``, as published in ``report.schema.json``."""
-    schema = Report.model_json_schema(mode="serialization")
-    schema["properties"]["schema"].pop("default", None)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA, **schema}
-
-
-if __name__ == "__main__":
-    print(json.dumps(json_schema(), indent=2))

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from mepof.errors import InputError
+from mepof.evaluate.measurement import METRICS, Boot, Measurement, read_measurement
+
+from .samples import ICOUNT, KVM, OPERATIONS, measurement
+
+
+def test_a_measurement_survives_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "measurement.json"
+    path.write_text(measurement().model_dump_json())
+    assert read_measurement(path) == measurement()
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [("", "is not a measurement"), ("[1]", "is not a measurement"), ("{}", "image")],
+)
+def test_a_file_that_is_no_measurement_is_one_line(
+    tmp_path: Path, content: str, complaint: str
+) -> None:
+    path = tmp_path / "measurement.json"
+    path.write_text(content)
+    with pytest.raises(InputError, match=complaint) as raised:
+        read_measurement(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        read_measurement(tmp_path / "none.json")
+
+
+def test_two_boots_cannot_have_the_same_seed() -> None:
+    data = measurement().model_dump()
+    data["boots"] = [data["boots"][0]] * 2
+    with pytest.raises(ValidationError, match="same seed"):
+        Measurement.model_validate(data)
+
+
+def test_a_case_is_measured_once_in_a_boot() -> None:
+    case = measurement().boots[0].cases[0]
+    with pytest.raises(ValidationError, match="measured twice"):
+        Boot(seed=1, cases=(case, case))
+
+
+def test_costs_are_per_operation() -> None:
+    case = measurement(costs={"syscall": 300.0}).boots[0].cases[0]
+    assert case.operations == OPERATIONS
+    assert {m.name: m.cost(case) for m in METRICS} == {
+        "kernel_instructions": 300.0,
+        "kernel_taken_branches": 37.5,
+        "user_instructions": 40.0,
+        "guest_time": 340.0,
+    }
+
+
+def test_time_is_modelled_under_icount_and_counts_never_are() -> None:
+    kinds = {m.name: (m.kind(ICOUNT), m.kind(KVM)) for m in METRICS}
+    assert kinds.pop("guest_time") == ("modelled", "timed")
+    assert set(kinds.values()) == {("counted", "counted")}
