@@ -80,13 +80,11 @@ def _render_one(diagnostic: Diagnostic, source: Source) -> str:
     start = column - 1
     length = max(1, min(diagnostic.span.end - diagnostic.span.start, len(line) - start))
     before, marked, after = line[:start], line[start : start + length], line[start + length :]
-    # Of a very long line, show the neighbourhood of the error.
-    if len(before) > _MAX_LINE // 2:
-        before = "…" + before[-_MAX_LINE // 2 :]
-    if len(marked) > _MAX_LINE:
-        marked, after = marked[:_MAX_LINE] + "…", ""
-    if len(after) > _MAX_LINE // 2:
-        after = after[: _MAX_LINE // 2] + "…"
+    if len(line) > _MAX_LINE:  # show the neighbourhood of the error
+        margin = _MAX_LINE // 2
+        before = "…" + before[-margin:] if len(before) > margin else before
+        marked, after = (marked[:margin] + "…", "") if len(marked) > margin else (marked, after)
+        after = after[:margin] + "…" if len(after) > margin else after
     before, marked, after = (visible(part.replace("\t", " ")) for part in (before, marked, after))
     gutter = " " * len(str(number))
     lines = [

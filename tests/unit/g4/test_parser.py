@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+
+from mepof.g4 import parse
+from mepof.g4.ast import Eval, Merge, Opt, Program, Statement
+
+from .reading import headlines, sound, source
+
+
+def only(text: str) -> Statement:
+    result = parse(source(text))
+    assert result.diagnostics == ()
+    (statement,) = result.program.statements
+    return statement
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "opt /sys/src pgo rand kbench O2;ThinLTO.",
+        "opt debian:linux-source-6.12 pgo rand kbench.",
+        "opt /sys/src autofdo+propeller manual - O3.",
+        "opt ./linux-6.12.tar.xz cspgo trav.",
+        "profile /sys/src pgo rand kbench;com.android.settings.",
+        "profile /sys/src pgo script kbench:actions.txt.",
+        "merge /out/a.profdata;/out/b.profdata 2;0.5.",
+        "merge /out/a.profdata;/out/b.profdata.",
+        "adap https://cdn.kernel.org/pub/linux/kernel/v6.x/linux-6.12.tar.xz pgo rand kbench O2.",
+        "recomp /sys/src /sys/out/opt.profdata O2;FullLTO.",
+        "recomp /sys/src /sys/out/opt.profdata.",
+        "eval /sys/out/opt.img file;pipe.",
+        "eval /sys/out/opt.img;/sys/out/opt2.img.",
+    ],
+)
+def test_published_one_liners_are_sound(text: str) -> None:
+    assert headlines(text) == []
+    assert headlines(text + "\n") == []
+
+
+def test_a_dot_inside_a_path_does_not_end_the_statement() -> None:
+    statement = only("eval /sys/out/opt.img file;pipe.")
+    assert isinstance(statement, Eval)
+    assert [word.text for word in statement.images] == ["/sys/out/opt.img"]
+    assert [word.text for word in statement.metrics] == ["file", "pipe"]
+
+
+def test_trailing_lists_may_be_left_out_or_written_as_a_dash() -> None:
+    assert only("opt s pgo rand.") == only("opt s pgo rand -.") == only("opt s pgo rand - -.")
+    statement = only("opt s pgo rand - O2.")
+    assert isinstance(statement, Opt)
+    assert statement.apps == ()
+    assert [word.text for word in statement.options] == ["O2"]
+
+
+def test_a_quoted_dash_is_a_word() -> None:
+    statement = only('eval "-".')
+    assert isinstance(statement, Eval)
+    assert [word.text for word in statement.images] == ["-"]
+
+
+def test_blanks_around_semicolons_do_not_matter() -> None:
+    assert only("merge /a;/b 1;2.") == only("merge /a ; /b\n  1 ;\n  2 .")
+
+
+def test_strings_hold_blanks_quotes_and_trailing_dots() -> None:
+    statement = only(r'merge "a b";"say \"x\" \\";"#";"end." 1;2;3;4.')
+    assert isinstance(statement, Merge)
+    assert [word.text for word in statement.profiles] == ["a b", r'say "x" \ '[:-1], "#", "end."]
+
+
+def test_a_hash_inside_a_word_is_no_comment() -> None:
+    statement = only("eval /out/a#1.img file. # x")
+    assert isinstance(statement, Eval)
+    assert statement.images[0].text == "/out/a#1.img"
+
+
+def test_windows_line_ends_and_a_byte_order_mark_are_accepted() -> None:
+    from mepof.g4 import Source
+
+    data = b"\xef\xbb\xbf# c\r\nset seed 1.\r\n\r\neval /a.img file. # t\r\n"
+    result = parse(Source.from_bytes("p.g4", data))
+    assert result.diagnostics == ()
+    assert result.program == sound("# c\nset seed 1.\n\neval /a.img file. # t\n")
+
+
+def test_the_empty_program_is_a_program() -> None:
+    assert sound("") == sound(" \n") == Program(())
+
+
+def test_comments_belong_to_statements() -> None:
+    program = sound("# first\n\n# about\nset seed 1. # why\nset arch # within\n  arm64.\n\n# end\n")
+    seed, arch = program.statements
+    assert (seed.leading, seed.trailing) == (("# first", "", "# about"), "# why")
+    assert arch.leading == ("# within",)
+    assert program.closing == ("", "# end")
+
+
+def test_layout_is_no_part_of_equality() -> None:
+    assert sound("set seed 1. set arch arm64.") == sound("set\n  seed 1.\nset   arch arm64.")
+
+
+def test_an_indented_line_may_begin_with_a_word_that_is_a_verb() -> None:
+    assert headlines("opt /src pgo rand kbench.\neval\n  opt\n  file.") == []

@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import pytest
+
+from mepof.g4 import Source, check, parse, render
+
+from .reading import VOCABULARY, errors, headlines, source
+
+OPT = "opt /src pgo rand kbench.\n"
+
+CASES = {
+    "missing dot at the end": (
+        "eval /a.img file",
+        "p.g4:1:17: error: `.` is missing at the end of the `eval` statement",
+    ),
+    "missing dot before the next line": (
+        "opt /src pgo rand kbench\neval /a.img file.",
+        "p.g4:1:25: error: `.` is missing at the end of the `opt` statement",
+    ),
+    "missing dot on the same line": (
+        "eval /a.img file set seed 1.",
+        "p.g4:1:18: error: `eval` takes at most 2 operands, found 5",
+    ),
+    "unknown verb": ("opr /src pgo rand kbench.", "p.g4:1:1: error: unknown verb `opr`"),
+    "verb in capitals": ("EVAL /a.img.", "p.g4:1:1: error: unknown verb `EVAL`"),
+    "quoted verb": ('"eval" /a.img.', "p.g4:1:1: error: a statement begins with a verb"),
+    "a list for a verb": ("eval;opt /a.img.", "p.g4:1:1: error: a statement begins with a verb"),
+    "dot alone": (". eval /a.img.", "p.g4:1:1: error: a `.` without a statement"),
+    "too few operands": ("opt /src.", "p.g4:1:1: error: `opt` lacks its algorithm and click"),
+    "too many operands": (
+        "recomp /src /p O2 O3 Os.",
+        "p.g4:1:19: error: `recomp` takes at most 3 operands, found 5",
+    ),
+    "list for one": (
+        "opt /a;/b pgo rand.",
+        "p.g4:1:5: error: one path is expected here, not a list",
+    ),
+    "dash for one": ("opt - pgo rand.", "p.g4:1:5: error: the path cannot be empty"),
+    "dash in a list": (
+        "eval /a;- file.",
+        "p.g4:1:9: error: `-` stands for an empty list and cannot be an item",
+    ),
+    "item missing between": (
+        "eval /a file;;pipe.",
+        "p.g4:1:14: error: an item is missing before this `;`",
+    ),
+    "item missing at the end": (
+        "eval /a file;.",
+        "p.g4:1:13: error: an item is missing after this `;`",
+    ),
+    "empty string": ('eval "" file.', "p.g4:1:6: error: the image is empty"),
+    "unterminated string": ('eval "/a.img file.\n', "p.g4:1:6: error: unterminated string"),
+    "unknown escape": (r'eval "C:\new" file.', r"p.g4:1:9: error: unknown escape `\n`"),
+    "quotes inside a word": (
+        'profile /s pgo script kbench:"a b".',
+        'p.g4:1:23: error: `"` inside the word `kbench:"a`',
+    ),
+    "word after a string": (
+        'eval "/a"b file.',
+        "p.g4:1:10: error: a blank is missing after the string",
+    ),
+    "NUL": ("eval /a\0 file.", "p.g4:1:8: error: control character U+0000"),
+    "escape sequence in a comment": (
+        "# \x1b[31m\nset seed 1.",
+        "p.g4:1:3: error: control character U+001B",
+    ),
+    "no-break space": (
+        "eval /a.img\u00a0file.",
+        "p.g4:1:12: error: invisible character U+00A0 in a word",
+    ),
+    "unknown algorithm": (
+        "opt /src pgoo rand kbench.",
+        "p.g4:1:10: error: unknown algorithm `pgoo`",
+    ),
+    "unknown algorithm in a stack": (
+        "opt /src autofdo+propeler rand kbench.",
+        "p.g4:1:18: error: unknown algorithm `propeler`",
+    ),
+    "half a stack": (
+        "opt /src autofdo+ rand kbench.",
+        "p.g4:1:10: error: `autofdo+` lacks an algorithm beside `+`",
+    ),
+    "unknown click": ("opt /src pgo random kbench.", "p.g4:1:14: error: unknown click `random`"),
+    "unknown app": ("opt /src pgo rand kbnch:x.", "p.g4:1:19: error: unknown app `kbnch`"),
+    "unknown option": ("opt /src pgo rand kbench O9.", "p.g4:1:26: error: unknown option `O9`"),
+    "unknown metric": ("eval /a files.", "p.g4:1:9: error: unknown metric `files`"),
+    "two optimisation levels": (
+        "opt /src pgo rand kbench O2;ThinLTO;O3.",
+        "p.g4:1:37: error: `O3` conflicts with `O2`",
+    ),
+    "two kinds of LTO": (
+        "recomp /src /p ThinLTO;FullLTO.",
+        "p.g4:1:24: error: `FullLTO` conflicts with `ThinLTO`",
+    ),
+    "option twice": ("recomp /src /p O2;O2.", "p.g4:1:19: error: `O2` is given twice"),
+    "metric twice": ("eval /a file;file.", "p.g4:1:14: error: `file` is given twice"),
+    "nothing to evaluate": ("eval - file.", "p.g4:1:1: error: `eval` needs at least one image"),
+    "nothing to merge": ("merge.", "p.g4:1:1: error: `merge` needs at least one profile"),
+    "too few weights": (
+        "merge /a;/b 1.",
+        "p.g4:1:13: error: the number of weights (1) is not that of profiles (2)",
+    ),
+    "weight of nothing": ("merge /a;/b 1;0.0.", "p.g4:1:15: error: invalid weight `0.0`"),
+    "negative weight": ("merge /a -1.", "p.g4:1:10: error: invalid weight `-1`"),
+    "unknown setting": ("set sead 1.", "p.g4:1:5: error: unknown setting `sead`"),
+    "unknown arch": ("set arch x86-64.", "p.g4:1:10: error: unknown arch `x86-64`"),
+    "unknown config": ("set config slim+andriod.", "p.g4:1:17: error: unknown config `andriod`"),
+    "half a config": ("set config slim+.", "p.g4:1:12: error: invalid config `slim+`"),
+    "unknown toolchain": ("set toolchain clnag.", "p.g4:1:15: error: unknown toolchain `clnag`"),
+    "unknown device": ("set device quemu.", "p.g4:1:12: error: unknown device `quemu`"),
+    "seed of words": ("set seed lucky.", "p.g4:1:10: error: invalid seed `lucky`"),
+    "endless seed": (
+        f"set seed {'9' * 5000}.",
+        f"p.g4:1:10: error: invalid seed `{'9' * 59}…`",
+    ),
+    "no repetitions": ("set repetitions 0.", "p.g4:1:17: error: invalid repetitions `0`"),
+    "no actions": ("set actions 0.", "p.g4:1:13: error: invalid actions `0`"),
+    "budget without a unit": ("set budget 90.", "p.g4:1:12: error: invalid budget `90`"),
+    "name with a blank": (
+        'set name "a b". opt /src pgo rand.',
+        "p.g4:1:10: error: invalid name `a b`",
+    ),
+    "unknown image": (OPT + "eval plain;op file.", "p.g4:2:12: error: unknown image `op`"),
+    "unknown profile": (OPT + "recomp /src opts.", "p.g4:2:13: error: unknown profile `opts`"),
+    "image made later": (
+        "eval opt file.\n" + OPT,
+        "p.g4:1:6: error: `opt` is not made by an earlier statement",
+    ),
+    "profile as image": (
+        "profile /src pgo rand.\neval profile file.",
+        "p.g4:2:6: error: `profile` is a profile, not an image",
+    ),
+    "image as profile": (
+        "recomp /src /p.\nmerge recomp.",
+        "p.g4:2:7: error: `recomp` is an image, not a profile",
+    ),
+    "plain without a kernel": (
+        "eval plain file.",
+        "p.g4:1:6: error: `plain` needs an earlier statement that names a kernel",
+    ),
+    "plain as profile": (
+        OPT + "merge plain.",
+        "p.g4:2:7: error: `plain` is an image, not a profile",
+    ),
+    "plain as a name": (
+        "set name plain. opt /src pgo rand.",
+        "p.g4:1:10: error: `plain` is the name of the unoptimised image",
+    ),
+    "a name twice": (
+        "set name a. opt /s pgo rand. set name a. opt /s pgo rand.",
+        "p.g4:1:39: error: a second result is called `a`",
+    ),
+    "a name for nothing": (
+        "set name a.",
+        "p.g4:1:10: error: the name `a` is given to no result: no statement follows",
+    ),
+    "a name for eval": (
+        "set name a. eval /x.",
+        "p.g4:1:10: error: the name `a` is given to no result: `eval` makes none",
+    ),
+    "a name over a name": (
+        "set name a. set name b. opt /s pgo rand.",
+        "p.g4:1:10: error: the name `a` is given to no result: another name follows",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "headline"), CASES.values(), ids=CASES)
+def test_a_wrong_program_gives_exactly_one_error(text: str, headline: str) -> None:
+    assert headlines(text) == [headline]
+
+
+HELP = {
+    "opr /src pgo rand kbench.": "did you mean `opt`?",
+    "EVAL /a.img.": "did you mean `eval`?",
+    "opt /src pgoo rand kbench.": "did you mean `pgo`?",
+    "opt /src pgo rand kbench thinlto.": "did you mean `ThinLTO`?",
+    "opt /src pgo xyz kbench.": "known: manual, rand, script, trav",
+    "set sead 1.": "did you mean `seed`?",
+    "eval /a.img file set seed 1.": "is a `.` missing before `set`?",
+    "opt /src.": "write `opt path algorithm click app* option*.`",
+    OPT + "eval optt.img file.": "did you mean `opt.img`?",
+    "eval x.img file.": "name a result of an earlier statement, or a file by a path with a `/`: "
+    "`./x.img`",
+    "set budget 90.": "a duration such as `90s`, `30m` or `2h` is expected",
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), HELP.items())
+def test_an_error_says_what_mends_it(text: str, expected: str) -> None:
+    (error,) = errors(text)
+    assert error.help == expected
+
+
+def test_one_run_finds_errors_of_every_kind_and_sorts_them() -> None:
+    text = "\n".join(
+        [
+            "set sed 1.",
+            "opt /src pgoo rand kbench",
+            "eval plain;opt fil.",
+            "evl /a.img file.",
+            'recomp /src "/p.',
+            "profile /src.",
+            "eval /a\0.img file.",
+            "merge /a;/b 1.",
+        ]
+    )
+    assert headlines(text) == [
+        "p.g4:1:5: error: unknown setting `sed`",
+        "p.g4:2:10: error: unknown algorithm `pgoo`",
+        "p.g4:2:26: error: `.` is missing at the end of the `opt` statement",
+        "p.g4:3:16: error: unknown metric `fil`",
+        "p.g4:4:1: error: unknown verb `evl`",
+        "p.g4:5:13: error: unterminated string",
+        "p.g4:6:1: error: `profile` lacks its algorithm and click",
+        "p.g4:7:8: error: control character U+0000",
+        "p.g4:8:13: error: the number of weights (1) is not that of profiles (2)",
+    ]
+
+
+def test_a_statement_that_was_not_understood_causes_no_errors_about_names() -> None:
+    assert headlines("op /src pgo rand.\nset name x.\nopr /a.\neval plain;opt;nobody file.") == [
+        "p.g4:1:1: error: unknown verb `op`",
+        "p.g4:3:1: error: unknown verb `opr`",
+    ]
+
+
+def test_bytes_that_are_not_utf8_are_an_error_with_a_place() -> None:
+    latin = Source.from_bytes("p.g4", "# f\u00fcr\neval /a.img fil.".encode("latin-1"))
+    result = parse(latin)
+    found = [*result.diagnostics, *check(result.program, VOCABULARY)]
+    assert [line for line in render(found, latin).splitlines() if line.startswith("p.g4:")] == [
+        "p.g4:1:4: error: the program is not UTF-8",
+        "p.g4:2:13: error: unknown metric `fil`",
+    ]
+
+
+def test_diagnostics_of_one_parse_are_in_the_order_of_the_text() -> None:
+    places = [d.span.start for d in parse(source("a\0. b. eval. opt. eval x;;. set")).diagnostics]
+    assert len(places) > 3
+    assert places == sorted(places)
