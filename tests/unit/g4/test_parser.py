@@ -102,3 +102,7 @@ def test_layout_is_no_part_of_equality() -> None:
 
 def test_an_indented_line_may_begin_with_a_word_that_is_a_verb() -> None:
     assert headlines("opt /src pgo rand kbench.\neval\n  opt\n  file.") == []
+
+
+def test_after_a_semicolon_a_line_may_begin_with_a_word_that_is_a_verb() -> None:
+    assert headlines("opt /src pgo rand kbench.\neval plain;\nopt\n  file.") == []
