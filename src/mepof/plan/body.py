@@ -78,9 +78,13 @@ class StepContext:
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
         on_line: Callable[[str], None] | None = None,
+        watch: Callable[[], str | None] | None = None,
         check: bool = True,
     ) -> Completed:
-        """Run a program with output to the step's log, ended when the run is interrupted."""
+        """Run a program with output to the step's log, ended when the run is interrupted.
+
+        Arguments as of :func:`mepof.process.run`.
+        """
         return run(
             argv,
             cwd=cwd,
@@ -89,6 +93,7 @@ class StepContext:
             on_line=on_line,
             timeout=timeout,
             cancel=self.cancel,
+            watch=watch,
             check=check,
         )
 

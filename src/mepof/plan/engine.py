@@ -5,27 +5,27 @@ from __future__ import annotations
 import contextlib
 import platform
 import queue
-import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from types import FrameType
 
 import mepof
 from mepof.errors import InputError, Interrupted, MepofError
 from mepof.events import Event, Sink, StepFailed, StepFinished, StepNote, StepStarted
+from mepof.plan.action import Action
 from mepof.plan.body import Resources, StepBody
 from mepof.plan.digest import HostDigests
 from mepof.plan.execute import Done, Job, execute
 from mepof.plan.explain import VOLATILE, is_volatile, latest_actions, why_it_runs
 from mepof.plan.fingerprint import Ingredients, body_of
+from mepof.plan.interrupt import stop_on_signals
 from mepof.plan.journal import Journal
 from mepof.plan.model import HostInput, Plan, Step
 from mepof.plan.space import full_disk_named
-from mepof.plan.store import Action, Store
+from mepof.plan.store import Store
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Engine:
             MepofError: the first error of a step, after the running ones have ended.
         """
         event = cancel or threading.Event()
-        with full_disk_named(self._store.root, out), _stop_on_signals(event):
+        with full_disk_named(self._store.root, out), stop_on_signals(event):
             self._store.open()
             try:
                 out.mkdir(parents=True, exist_ok=True)
@@ -338,28 +338,3 @@ def _longest_paths(plan: Plan) -> dict[str, int]:
             if not isinstance(given, HostInput):
                 length[given.step] = max(length[given.step], length[step.id] + 1)
     return length
-
-
-@contextlib.contextmanager
-def _stop_on_signals(cancel: threading.Event) -> Iterator[None]:
-    """Set ``cancel`` at the first SIGINT or SIGTERM; the second takes its usual way."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    numbers = (signal.SIGINT, signal.SIGTERM)
-    before = {number: signal.getsignal(number) for number in numbers}
-
-    def restore() -> None:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        restore()
-        cancel.set()
-
-    for number in numbers:
-        signal.signal(number, stop)
-    try:
-        yield
-    finally:
-        restore()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mepof.errors import Interrupted, MepofError, StoreFull, WorkError
 from mepof.events import Event, StepNote
+from mepof.plan.action import Action
 from mepof.plan.body import Resources, StepBody
 from mepof.plan.digest import HostDigests
 from mepof.plan.fingerprint import Ingredients
@@ -22,7 +23,7 @@ from mepof.plan.model import Step
 from mepof.plan.orphans import end_orphans
 from mepof.plan.recipe import RecordingContext, write_recipe, write_reproducer
 from mepof.plan.space import child_ran_out, means_full, store_full
-from mepof.plan.store import Action, Store
+from mepof.plan.store import Store
 
 
 @dataclass(frozen=True)

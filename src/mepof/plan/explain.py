@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from mepof.plan.action import Action
 from mepof.plan.body import StepBody
 from mepof.plan.digest import HostDigests
 from mepof.plan.fingerprint import Ingredients, body_of
 from mepof.plan.model import HostInput, Plan, StepInput
-from mepof.plan.store import Action, Store
+from mepof.plan.store import Store
 
 _LONGEST_VALUE = 60
 

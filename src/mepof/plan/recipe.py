@@ -88,6 +88,7 @@ class RecordingContext(StepContext):
         env: Mapping[str, str] | None = None,
         timeout: float | None = None,
         on_line: Callable[[str], None] | None = None,
+        watch: Callable[[], str | None] | None = None,
         check: bool = True,
     ) -> Completed:
         """As :meth:`StepContext.run`."""
@@ -99,5 +100,6 @@ class RecordingContext(StepContext):
             env={**(env or {}), MARK: str(self.work)},
             timeout=timeout,
             on_line=on_line,
+            watch=watch,
             check=check,
         )

@@ -11,74 +11,21 @@ import contextlib
 import ctypes
 import errno
 import fcntl
-import json
 import os
 import shutil
 import tempfile
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mepof.errors import InputError, Interrupted
+from mepof.plan.action import Action, Artifact
 from mepof.plan.digest import Entry, file_digest, listing_digest, tree_digest, walk
-from mepof.plan.fingerprint import Ingredients
 
 _LOCK_POLL_SECONDS = 0.1
 # Above this many files, one sync of the file system is faster than one for each of them.
 _FEW_FILES = 200
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """A committed tree: its content digest, and the digest of its listing for cheap checks."""
-
-    digest: str
-    listing: str
-
-
-@dataclass(frozen=True)
-class Action:
-    """That a step made an artifact, and from what.
-
-    Attributes:
-        fingerprint: of ``ingredients``.
-        seconds: how long it took, wall time.
-        made_at: when it was done, ISO 8601 in UTC.
-    """
-
-    fingerprint: str
-    step: str
-    ingredients: Ingredients
-    artifact: Artifact
-    seconds: float
-    made_at: str
-
-    def to_json(self) -> str:
-        """The content of its file."""
-        document = {
-            "fingerprint": self.fingerprint,
-            "step": self.step,
-            **asdict(self.artifact),
-            **asdict(self.ingredients),
-            "seconds": self.seconds,
-            "made_at": self.made_at,
-        }
-        return json.dumps(document, indent=1, sort_keys=True) + "\n"
-
-    @classmethod
-    def from_json(cls, text: str) -> Action:
-        """The action in a file's content; ValueError, KeyError or TypeError if it is none."""
-        d = json.loads(text)
-        return cls(
-            d["fingerprint"],
-            d["step"],
-            Ingredients(d["kind"], d["version"], d["params"], d["inputs"], d["tools"]),
-            Artifact(d["digest"], d["listing"]),
-            d["seconds"],
-            d["made_at"],
-        )
 
 
 class Store:

@@ -1,0 +1,37 @@
+"""Letting SIGINT and SIGTERM end a run in good order."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType
+
+
+@contextlib.contextmanager
+def stop_on_signals(cancel: threading.Event) -> Iterator[None]:
+    """Set ``cancel`` at the first SIGINT or SIGTERM; the second takes its usual way.
+
+    Outside the main thread, which gets the signals, this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def restore() -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        restore()
+        cancel.set()
+
+    for number in numbers:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        restore()

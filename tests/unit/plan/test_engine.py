@@ -1,0 +1,301 @@
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.events import Event, StepFinished, StepStarted
+from mepof.plan.body import StepContext
+from mepof.plan.journal import read_runs
+from mepof.plan.model import HostInput, Step
+
+from .toy_bodies import DIAMOND, Toy, plan_of, run, toy, write_all
+
+MEETING_SECONDS = 20
+
+
+def digests(root: Path, *bodies: Toy) -> dict[str, str]:
+    return {name: step.digest for name, step in run(root, DIAMOND, *bodies).steps.items()}
+
+
+def reading(path: Path, identifier: str = "one") -> Step:
+    return Step(identifier, "toy", {}, {"file": HostInput(str(path))})
+
+
+def test_steps_get_the_artifacts_of_their_inputs(tmp_path: Path) -> None:
+    last = run(tmp_path, DIAMOND, Toy()).steps["last"]
+    text = (last.path / "text").read_text()
+    assert 'left: {"n": 1}' in text and 'right: {"n": 2}' in text
+    assert not last.cached
+
+
+def test_a_second_run_executes_nothing(tmp_path: Path) -> None:
+    first = run(tmp_path, DIAMOND, Toy())
+    body = Toy()
+    events: list[Event] = []
+    second = run(tmp_path, DIAMOND, body, sink=events.append)
+    assert body.ran == []
+    assert [type(event) for event in events] == [StepFinished] * 4
+    assert second.steps == {n: replace(s, cached=True) for n, s in first.steps.items()}
+    assert not any((tmp_path / "store" / "work").iterdir())
+
+
+def test_a_cached_run_hardly_waits_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = plan_of(*(toy(f"s{n}", *([f"s{n - 1}"] if n else [])) for n in range(30)))
+    run(tmp_path, plan, Toy())
+    synced: list[int] = []
+    monkeypatch.setattr("os.fsync", synced.append)
+    run(tmp_path, plan, Toy())
+    assert len(synced) == 2
+
+
+def test_independent_steps_run_side_by_side(tmp_path: Path) -> None:
+    meeting = threading.Barrier(2)
+
+    def meet(context: StepContext) -> None:
+        meeting.wait(MEETING_SECONDS)
+        write_all(context)
+
+    run(tmp_path, plan_of(toy("a"), toy("b", x=1)), Toy(meet), cores=2)
+
+
+class Occupancy:
+    """Watches how much runs at once."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.now = 0
+        self.most = 0
+
+    def __call__(self, context: StepContext) -> None:
+        with self.lock:
+            self.now += context.cores
+            self.most = max(self.most, self.now)
+        write_all(context)
+        with self.lock:
+            self.now -= context.cores
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_running_steps_stay_within_the_core_budget(tmp_path: Path, cores: int) -> None:
+    watch = Occupancy()
+    steps = [toy(f"small{n}", n=n) for n in range(6)]
+    steps += [toy(f"big{n}", kind="big", n=n) for n in range(3)]
+    big = Toy(watch, kind="big", cores=64)
+    run(tmp_path, plan_of(*steps), Toy(watch), big, cores=cores)
+    assert watch.most == cores
+    assert len(big.ran) == 3
+
+
+@pytest.mark.parametrize(("device", "at_once"), [("phone", 1), (None, 2)])
+def test_a_named_device_is_used_by_one_step_at_a_time(
+    tmp_path: Path, device: str | None, at_once: int
+) -> None:
+    watch = Occupancy()
+    meeting = threading.Barrier(at_once)
+
+    def use(context: StepContext) -> None:
+        meeting.wait(MEETING_SECONDS)
+        watch(context)
+
+    run(tmp_path, plan_of(toy("a"), toy("b", x=1)), Toy(use, device=device), cores=2)
+    assert watch.most <= at_once
+
+
+def test_the_longest_way_is_taken_first(tmp_path: Path) -> None:
+    body = Toy()
+    run(tmp_path, plan_of(toy("short"), toy("long", n=1), toy("end", "long")), body, cores=1)
+    assert body.ran[0] == "long"
+
+
+def test_equal_steps_of_one_plan_are_made_once(tmp_path: Path) -> None:
+    body = Toy()
+    result = run(tmp_path, plan_of(toy("a", n=1), toy("b", n=1)), body, cores=2)
+    assert len(body.ran) == 1
+    assert result.steps["a"].digest == result.steps["b"].digest
+    assert result.steps["b"].cached
+
+
+def test_a_step_that_makes_the_same_again_stops_the_change(tmp_path: Path) -> None:
+    constant = Toy(lambda context: (context.output / "f").touch(), kind="constant")
+    plan = plan_of(toy("a", kind="constant", n=1), toy("b", "a"))
+    run(tmp_path, plan, constant, Toy())
+    body = Toy()
+    changed = plan_of(toy("a", kind="constant", n=2), toy("b", "a"))
+    assert not run(tmp_path, changed, constant, body).steps["a"].cached
+    assert body.ran == []
+
+
+@pytest.mark.parametrize("change", ["tool", "version", "param", "input"])
+def test_every_ingredient_decides(tmp_path: Path, change: str) -> None:
+    (tmp_path / "file").write_text("one")
+    run(tmp_path, plan_of(reading(tmp_path / "file")), Toy(tools={"cc": "1"}, version=1))
+    body = Toy(tools={"cc": "1"}, version=1)
+    step = reading(tmp_path / "file")
+    match change:
+        case "tool":
+            body.tools = {"cc": "2"}
+        case "version":
+            body.version = 2
+        case "param":
+            step = replace(step, params={"x": 1})
+        case _:
+            (tmp_path / "file").write_text("two")
+    run(tmp_path, plan_of(step), body)
+    assert body.ran == ["one"]
+
+
+def test_the_path_of_a_host_input_does_not_decide(tmp_path: Path) -> None:
+    for name in ("here", "there"):
+        (tmp_path / name).write_text("same")
+    run(tmp_path, plan_of(reading(tmp_path / "here")), Toy())
+    body = Toy()
+    run(tmp_path, plan_of(reading(tmp_path / "there")), body)
+    assert body.ran == []
+
+
+def test_a_volatile_step_runs_every_time_and_reads_the_journal(tmp_path: Path) -> None:
+    seen: list[Path | None] = []
+
+    def look(context: StepContext) -> None:
+        seen.append(context.journal)
+        write_all(context)
+
+    plan = plan_of(toy("a"), toy("report", "a", kind="report"))
+    for _ in range(2):
+        run(tmp_path, plan, Toy(look), Toy(look, kind="report", volatile=True))
+    assert seen == [None, *[tmp_path / "out" / "journal.jsonl"] * 2]
+
+
+def test_a_run_can_be_asked_to_do_everything_again(tmp_path: Path) -> None:
+    before = digests(tmp_path, Toy())
+    body = Toy()
+    after = run(tmp_path, DIAMOND, body, again=True)
+    assert len(body.ran) == 4
+    assert {name: step.digest for name, step in after.steps.items()} == before
+
+
+def damage_object(root: Path, digest: str) -> None:
+    file = root / "store" / "objects" / digest / "text"
+    file.chmod(0o644)
+    file.write_text("")
+
+
+def test_a_damaged_artifact_is_made_again(tmp_path: Path) -> None:
+    before = digests(tmp_path, Toy())
+    damage_object(tmp_path, before["left"])
+    body = Toy()
+    assert digests(tmp_path, body) == before
+    assert body.ran == ["left"]
+
+
+def fail_in(name: str, fault: Callable[[], None]) -> Callable[[StepContext], None]:
+    def do(context: StepContext) -> None:
+        if context.step.id == name:
+            fault()
+        write_all(context)
+
+    return do
+
+
+def raise_error(error: Exception) -> Callable[[], None]:
+    def fault() -> None:
+        raise error
+
+    return fault
+
+
+def test_a_failing_step_lets_running_ones_finish_and_starts_no_more(tmp_path: Path) -> None:
+    meeting = threading.Barrier(2)
+    failed = threading.Event()
+
+    def do(context: StepContext) -> None:
+        meeting.wait(MEETING_SECONDS)
+        if context.step.id == "bad":
+            raise WorkError("it broke", "mend it")
+        assert failed.wait(MEETING_SECONDS)
+        write_all(context)
+
+    def sink(event: Event) -> None:
+        if not isinstance(event, StepStarted):
+            failed.set()
+
+    plan = plan_of(toy("good", n=1), toy("bad", n=2), toy("later", "good"))
+    body = Toy(do)
+    with pytest.raises(WorkError) as caught:
+        run(tmp_path, plan, body, sink=sink)
+    assert caught.value.message == "bad: it broke"
+    assert caught.value.remedy is not None and caught.value.remedy.startswith("mend it; see /")
+    assert sorted(body.ran) == ["bad", "good"]
+    (journalled,) = read_runs(tmp_path / "out")
+    assert {s.step: s.state for s in journalled.steps.values()} == {"good": "done", "bad": "failed"}
+    assert journalled.state == "failed"
+    body = Toy()
+    run(tmp_path, plan, body)
+    assert sorted(body.ran) == ["bad", "later"]
+
+
+def test_an_unexpected_exception_is_reported_as_our_bug(tmp_path: Path) -> None:
+    body = Toy(fail_in("left", raise_error(ValueError("two\nlines"))))
+    with pytest.raises(WorkError) as caught:
+        run(tmp_path, DIAMOND, body)
+    assert "left: a bug of mepof's: ValueError: two lines" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    (log,) = (tmp_path / "store" / "logs").glob("left-*.log")
+    assert "Traceback" in log.read_text() and str(log) in str(caught.value)
+
+
+def test_the_kind_of_an_error_is_kept(tmp_path: Path) -> None:
+    body = Toy(fail_in("left", raise_error(EnvironmentLack("no adb", "install adb"))))
+    with pytest.raises(EnvironmentLack, match="left: no adb"):
+        run(tmp_path, DIAMOND, body)
+
+
+def test_what_is_wrong_from_the_start_is_found_before_the_first_step(tmp_path: Path) -> None:
+    body = Toy()
+    with pytest.raises(InputError, match="does not exist"):
+        run(tmp_path, plan_of(toy("a"), reading(tmp_path / "none")), body)
+    with pytest.raises(InputError, match="kind `odd`"):
+        run(tmp_path, plan_of(toy("a"), toy("b", kind="odd")), body)
+    assert body.ran == []
+
+
+def test_an_input_that_changes_while_it_is_read_gives_no_artifact(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("one")
+
+    def edit(context: StepContext) -> None:
+        file.write_text("another")
+        write_all(context)
+
+    with pytest.raises(WorkError, match="changed while it was being read"):
+        run(tmp_path, plan_of(reading(file)), Toy(edit))
+    assert not any((tmp_path / "store" / "actions").iterdir())
+
+
+def test_the_journal_tells_what_ran_from_what(tmp_path: Path) -> None:
+    body = Toy(tools={"clang": "19"}, phase="build")
+    result = run(tmp_path, DIAMOND, body)
+    run(tmp_path, DIAMOND, body)
+    first, second = read_runs(tmp_path / "out")
+    assert (first.program, first.seed, first.tools) == ("a program.", 7, {"clang": "19"})
+    assert first.versions.keys() == {"mepof", "python", "host"}
+    for name, made in result.steps.items():
+        step = first.steps[name]
+        assert (step.digest, step.fingerprint) == (made.digest, made.fingerprint)
+        assert (step.state, step.phase, step.reason) == (
+            "done",
+            "build",
+            "never made in this store",
+        )
+        assert second.steps[name].state == "cached"
+        assert second.steps[name].seconds == made.seconds
+    document = (tmp_path / "out" / "journal.jsonl").read_text().splitlines()
+    assert all(json.loads(line) for line in document)
