@@ -139,13 +139,22 @@ class _Run:
             if self._cancel.is_set():
                 raise Interrupted("interrupted")
         except BaseException as error:
-            self._cancel.set()
+            self._end_running(error)
             told = self._close(error)
             if told is error:
                 raise
             raise told from error
         self._journal.write("end", state="done")
         return RunResult(dict(self._done))
+
+    def _end_running(self, error: BaseException) -> None:
+        """After an error of the engine's own (its disk is full), leave no step behind."""
+        if self._running:
+            self._cancel.set()
+        # At a second signal, the user does not want to wait.
+        if not isinstance(error, KeyboardInterrupt):
+            while self._running:
+                del self._running[self._ended.get()[0]]
 
     def _close(self, error: BaseException) -> BaseException:
         if isinstance(error, KeyboardInterrupt | Interrupted):

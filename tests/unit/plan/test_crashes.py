@@ -11,13 +11,14 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mepof.errors import Interrupted, StoreFull, WorkError
 from mepof.events import Event, StepNote
 from mepof.plan.body import StepContext
-from mepof.plan.journal import read_runs
+from mepof.plan.journal import Journal, read_runs
 from mepof.plan.store import Store
 
 from .toy_bodies import DIAMOND, Toy, marking, plan_of, run, toy, use_work, write_all
@@ -252,6 +253,32 @@ def test_a_full_disk_anywhere_is_one_clear_error(
         with pytest.raises(StoreFull, match=r"no space left for .* MiB free"):
             run(tmp_path, DIAMOND, body)
     assert digests(tmp_path) == digests(tmp_path / "undisturbed")
+
+
+def test_no_step_goes_on_when_the_journal_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = threading.Barrier(2)
+    ended: list[bool] = []
+
+    def do(context: StepContext) -> None:
+        both.wait(LIMIT_SECONDS)
+        if context.step.id == "long":
+            ended.append(context.cancel.wait(LIMIT_SECONDS))
+            raise Interrupted("interrupted")
+        write_all(context)
+
+    write = Journal.write
+
+    def full_at_finish(journal: Journal, event: str, **fields: Any) -> None:
+        if event == "finish":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(journal, event, **fields)
+
+    monkeypatch.setattr(Journal, "write", full_at_finish)
+    with pytest.raises(StoreFull):
+        run(tmp_path, plan_of(toy("long", n=1), toy("short", n=2)), Toy(do))
+    assert ended == [True]
 
 
 def test_the_reproducer_runs_the_failed_step_alone(tmp_path: Path) -> None:

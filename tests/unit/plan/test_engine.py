@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.events import Event, StepFinished, StepStarted
+from mepof.events import Event, StepFinished, StepNote, StepStarted
 from mepof.plan.body import StepContext
 from mepof.plan.journal import read_runs
 from mepof.plan.model import HostInput, Step
@@ -265,6 +265,13 @@ def test_what_is_wrong_from_the_start_is_found_before_the_first_step(tmp_path: P
     with pytest.raises(InputError, match="kind `odd`"):
         run(tmp_path, plan_of(toy("a"), toy("b", kind="odd")), body)
     assert body.ran == []
+
+
+def test_the_user_is_told_that_a_host_input_is_read(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("one")
+    events: list[Event] = []
+    run(tmp_path, plan_of(reading(tmp_path / "file")), Toy(), sink=events.append)
+    assert events[0] == StepNote("one", f"reading {tmp_path / 'file'}")
 
 
 def test_an_input_that_changes_while_it_is_read_gives_no_artifact(tmp_path: Path) -> None:
