@@ -1,0 +1,295 @@
+/*
+ * QEMU TCG plugin: instructions and taken branches of kernel and user between the guest's
+ * start and stop marks.
+ *
+ *   -plugin count.so,out=FILE
+ *
+ * Outside the marks the guest runs uninstrumented: only mark instructions carry a callback.
+ * A start mark makes QEMU drop its translations, and the next ones count; a stop mark takes
+ * the counts and drops them again. So counting begins with the first block after the start
+ * mark's own (a few user instructions later) and ends exactly at the stop mark; the kernel's
+ * counts miss nothing.
+ *
+ * How it counts, all inline except where said:
+ * - instructions: each adds one when it starts. One that faults and is executed again after
+ *   the fault was handled counts again.
+ * - taken branches: a branch adds one. A conditional one also notes its fall-through address;
+ *   a block that starts at the noted address is where control fell through, and takes the one
+ *   back (a callback). Every block clears the note. An interrupt just between a branch that
+ *   is not taken and the next instruction hides that, and the branch counts as taken: one in
+ *   some hundred thousand.
+ * - REP string instructions: with -icount, TCG executes one iteration and jumps to the same
+ *   instruction, which then stands first in its block. So there an instruction counts (in a
+ *   callback) only if it is not the one that is under way already. The end of it is seen like
+ *   a fall-through, and interrupts between iterations are harmless unless their handler
+ *   itself repeats.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode.h"
+#include "qemu_plugin_api.h"
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+
+enum { USER, KERNEL };
+
+struct counts {
+	uint64_t instructions[2];
+	uint64_t taken[2];
+};
+
+/* One per vCPU; zero is no address of interest, so it stands for none. */
+struct vcpu {
+	struct counts counts;
+	/* Where control goes if the branch or REP that ended the last block is not taken. */
+	uint64_t fall_through;
+	/* The REP under way, and the instruction after it. */
+	uint64_t repeat;
+	uint64_t repeat_end;
+};
+
+static qemu_plugin_id_t plugin;
+static struct qemu_plugin_scoreboard *vcpus;
+static const char *out_path;
+static char *draft_path;
+static bool counting;
+static struct counts *intervals;
+static size_t interval_count;
+
+static qemu_plugin_u64 member(size_t offset)
+{
+	return (qemu_plugin_u64){vcpus, offset};
+}
+#define MEMBER(name) member(offsetof(struct vcpu, name))
+
+/* Both halves of the address space belong to one side each, on all that we run. */
+static int side_of(uint64_t address)
+{
+	return address >> 63 ? KERNEL : USER;
+}
+
+static qemu_plugin_u64 instructions_of(uint64_t address)
+{
+	return side_of(address) == KERNEL ? MEMBER(counts.instructions[KERNEL])
+					  : MEMBER(counts.instructions[USER]);
+}
+
+static qemu_plugin_u64 taken_of(uint64_t address)
+{
+	return side_of(address) == KERNEL ? MEMBER(counts.taken[KERNEL]) : MEMBER(counts.taken[USER]);
+}
+
+/* Whole or not at all: readers may look while QEMU runs, and QEMU may be killed. */
+static bool write_out(void)
+{
+	FILE *file = fopen(draft_path, "w");
+
+	if (file == NULL)
+		return false;
+	fputs("{\"version\":1,\"intervals\":[", file);
+	for (size_t i = 0; i < interval_count; i++) {
+		const struct counts *c = &intervals[i];
+		fprintf(file,
+			"%s\n{\"kernel_instructions\":%" PRIu64 ",\"user_instructions\":%" PRIu64
+			",\"kernel_taken_branches\":%" PRIu64 ",\"user_taken_branches\":%" PRIu64 "}",
+			i ? "," : "", c->instructions[KERNEL], c->instructions[USER], c->taken[KERNEL],
+			c->taken[USER]);
+	}
+	fputs("]}\n", file);
+	const bool sound = !ferror(file);
+	return fclose(file) == 0 && sound && rename(draft_path, out_path) == 0;
+}
+
+/* A run whose counts are lost must not look like one that counted nothing. */
+static void write_out_or_die(void)
+{
+	if (write_out())
+		return;
+	fprintf(stderr, "count: cannot write %s: %s\n", out_path, strerror(errno));
+	exit(1);
+}
+
+static struct vcpu *vcpu_at(unsigned int index)
+{
+	return qemu_plugin_scoreboard_find(vcpus, index);
+}
+
+static void fell_through(unsigned int index, void *address)
+{
+	struct vcpu *vcpu = vcpu_at(index);
+	const uint64_t here = (uintptr_t)address;
+
+	if (vcpu->repeat_end == here)
+		vcpu->repeat = vcpu->repeat_end = 0;
+	else
+		vcpu->counts.taken[side_of(here)]--;
+}
+
+static void repeat_begins(unsigned int index, void *address)
+{
+	vcpu_at(index)->counts.instructions[side_of((uintptr_t)address)]++;
+}
+
+static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+static void at_exit(qemu_plugin_id_t id, void *userdata);
+
+static void register_callbacks(qemu_plugin_id_t id)
+{
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+}
+
+/* The next two run with all vCPUs stopped and no translation left. */
+
+static void begin(qemu_plugin_id_t id)
+{
+	for (int i = 0; i < qemu_plugin_num_vcpus(); i++)
+		memset(vcpu_at((unsigned)i), 0, sizeof(struct vcpu));
+	counting = true;
+	register_callbacks(id);
+}
+
+static void end(qemu_plugin_id_t id)
+{
+	counting = false;
+	register_callbacks(id);
+}
+
+/* A second start mark starts anew; the interval before it had no end. */
+static void start_mark(unsigned int index, void *unused)
+{
+	(void)index;
+	(void)unused;
+	qemu_plugin_reset(plugin, begin);
+}
+
+static void stop_mark(unsigned int index, void *unused)
+{
+	(void)index;
+	(void)unused;
+	if (!counting)
+		return;
+	struct counts *grown = realloc(intervals, (interval_count + 1) * sizeof(*intervals));
+	if (grown == NULL) {
+		fputs("count: not enough memory\n", stderr);
+		exit(1);
+	}
+	intervals = grown;
+	struct counts *c = &intervals[interval_count++];
+	for (int side = USER; side <= KERNEL; side++) {
+		c->instructions[side] = qemu_plugin_u64_sum(MEMBER(counts.instructions[side]));
+		c->taken[side] = qemu_plugin_u64_sum(MEMBER(counts.taken[side]));
+	}
+	write_out_or_die();
+	qemu_plugin_reset(plugin, end);
+}
+
+static enum insn_kind kind_of(const struct qemu_plugin_insn *insn)
+{
+	uint8_t bytes[16];
+
+	return decode_x86_64(bytes, qemu_plugin_insn_data(insn, bytes, sizeof(bytes)));
+}
+
+static void watch_for_marks(struct qemu_plugin_insn *insn, enum insn_kind kind)
+{
+	if (kind == INSN_START_MARK)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, start_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
+	else if (kind == INSN_STOP_MARK)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, stop_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
+}
+
+static void count_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool first)
+{
+	const uint64_t address = qemu_plugin_insn_vaddr(insn);
+	const uint64_t next = address + qemu_plugin_insn_size(insn);
+
+	/* Only the first of a block can be a REP that is under way. */
+	if (kind == INSN_REPEAT && first)
+		qemu_plugin_register_vcpu_insn_exec_cond_cb(insn, repeat_begins, QEMU_PLUGIN_CB_NO_REGS,
+							    QEMU_PLUGIN_COND_NE, MEMBER(repeat), address,
+							    (void *)(uintptr_t)address);
+	else
+		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
+			insn, QEMU_PLUGIN_INLINE_ADD_U64, instructions_of(address), 1);
+	if (kind == INSN_REPEAT) {
+		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
+			insn, QEMU_PLUGIN_INLINE_STORE_U64, MEMBER(repeat), address);
+		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
+			insn, QEMU_PLUGIN_INLINE_STORE_U64, MEMBER(repeat_end), next);
+	}
+	if (kind == INSN_CONDITIONAL || kind == INSN_UNCONDITIONAL)
+		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64,
+								    taken_of(address), 1);
+	if (kind == INSN_CONDITIONAL || kind == INSN_REPEAT)
+		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
+			insn, QEMU_PLUGIN_INLINE_STORE_U64, MEMBER(fall_through), next);
+}
+
+static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	const uint64_t start = qemu_plugin_tb_vaddr(tb);
+	const size_t count = qemu_plugin_tb_n_insns(tb);
+
+	(void)id;
+	if (counting) {
+		qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, fell_through, QEMU_PLUGIN_CB_NO_REGS,
+							  QEMU_PLUGIN_COND_EQ, MEMBER(fall_through),
+							  start, (void *)(uintptr_t)start);
+		qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_STORE_U64,
+								  MEMBER(fall_through), 0);
+	}
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		const enum insn_kind kind = kind_of(insn);
+		if (counting)
+			count_insn(insn, kind, i == 0);
+		watch_for_marks(insn, kind);
+	}
+}
+
+static void at_exit(qemu_plugin_id_t id, void *userdata)
+{
+	(void)id;
+	(void)userdata;
+	write_out();
+}
+
+static int refuse(const char *complaint, const char *word)
+{
+	fprintf(stderr, "count: %s%s%s (usage: -plugin count.so,out=FILE)\n", complaint,
+		word ? ": " : "", word ? word : "");
+	return 1;
+}
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
+					   char **argv)
+{
+	if (strcmp(info->target_name, "x86_64") != 0)
+		return refuse("this guest processor is not supported", info->target_name);
+	for (int i = 0; i < argc; i++) {
+		if (strncmp(argv[i], "out=", 4) != 0)
+			return refuse("unknown argument", argv[i]);
+		out_path = argv[i] + 4;
+	}
+	if (out_path == NULL || *out_path == '\0')
+		return refuse("where to write to is missing", NULL);
+	draft_path = malloc(strlen(out_path) + sizeof(".draft"));
+	if (draft_path == NULL)
+		return refuse("not enough memory", NULL);
+	strcpy(draft_path, out_path);
+	strcat(draft_path, ".draft");
+	/* Now rather than after minutes of running. */
+	if (!write_out()) {
+		fprintf(stderr, "count: cannot write %s: %s\n", out_path, strerror(errno));
+		return 1;
+	}
+	plugin = id;
+	vcpus = qemu_plugin_scoreboard_new(sizeof(struct vcpu));
+	register_callbacks(id);
+	return 0;
+}
