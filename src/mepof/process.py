@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import IO
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
 
 _TERMINATE_GRACE_SECONDS = 5.0
+_WATCH_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ def run(
     on_line: Callable[[str], None] | None = None,
     timeout: float | None = None,
     cancel: threading.Event | None = None,
+    watch: Callable[[], str | None] | None = None,
     check: bool = True,
 ) -> Completed:
     """Run a program to its end and return its merged output.
@@ -79,11 +82,12 @@ def run(
         on_line: called with every output line, without its newline.
         timeout: limit in seconds; the whole process group is ended at it.
         cancel: set it from another thread to end the child.
+        watch: called some times a second; a text that it returns is why the child is ended.
         check: raise on a non-zero exit status.
 
     Raises:
         EnvironmentLack: the program is missing.
-        WorkError: non-zero exit with ``check``, or the limit was reached.
+        WorkError: non-zero exit with ``check``, the limit was reached, or ``watch`` ended it.
         Interrupted: ``cancel`` was set.
     """
     args = [os.fspath(a) for a in argv]
@@ -104,24 +108,29 @@ def run(
         raise EnvironmentLack(f"{args[0]} is not installed", "run `mepof doctor`") from error
 
     lines: list[str] = []
-    stopped: list[str] = []
+    stopped: list[Exception] = []
     finished = threading.Event()
 
-    def watch() -> None:
-        waited = 0.0
-        while not finished.wait(0.1):
-            waited += 0.1
-            if cancel is not None and cancel.is_set():
-                stopped.append("cancel")
-            elif timeout is not None and waited >= timeout:
-                stopped.append("timeout")
-            if stopped:
+    started = time.monotonic()
+
+    def reason_to_stop() -> Exception | None:
+        if cancel is not None and cancel.is_set():
+            return Interrupted(f"{Path(args[0]).name} was interrupted")
+        if timeout is not None and time.monotonic() - started >= timeout:
+            return WorkError(f"{Path(args[0]).name} did not finish within {timeout:g} s")
+        said = watch() if watch is not None else None
+        return WorkError(said) if said is not None else None
+
+    def guard() -> None:
+        while not finished.wait(_WATCH_SECONDS):
+            reason = reason_to_stop()
+            if reason is not None:
+                stopped.append(reason)
                 kill_group(process)
                 return
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    if timeout is not None or cancel is not None:
-        watcher.start()
+    if timeout is not None or cancel is not None or watch is not None:
+        threading.Thread(target=guard, daemon=True).start()
     sink: IO[bytes] | None = None
     try:
         if log is not None:
@@ -145,9 +154,7 @@ def run(
         if sink is not None:
             sink.close()
     if stopped:
-        if stopped[0] == "cancel":
-            raise Interrupted(f"{Path(args[0]).name} was interrupted")
-        raise WorkError(f"{Path(args[0]).name} did not finish within {timeout:g} s")
+        raise stopped[0]
     if check and process.returncode != 0:
         tail = next((line for line in reversed(lines) if line.strip()), "no output")
         raise WorkError(

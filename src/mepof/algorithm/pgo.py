@@ -1,0 +1,127 @@
+"""``pgo``: instrumentation-based PGO with Clang's IR counters and value profiles.
+
+The instrumented kernel counts the edges of every function, the targets of indirect calls
+and the sizes of memory operations. The runtime that Clang expects comes from the
+overlay ``pgo``, which offers the raw profile in debugfs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from mepof.algorithm.protocol import BuildAddition, Quality, Round
+from mepof.device.agent import Get, Put, Request
+from mepof.errors import WorkError
+from mepof.process import Completed
+from mepof.toolchain.clang import Clang
+
+_DEBUGFS = "/sys/kernel/debug/mepof/pgo"
+
+# Value nodes that the compiler reserves for each site. One, its default, is used up by the
+# few sites that see many targets (file operations, protocol handlers); those are the ones
+# that promotion of indirect calls gains from.
+_NODES_PER_SITE = 4
+
+# A kernel always runs some thousand functions, if only to boot. Fewer says that the
+# profile was read from the wrong place or reset too late.
+_FEWEST_FUNCTIONS = 300
+
+# llvm-profdata takes whole weights.
+_WEIGHT_STEPS = 100
+
+
+class Pgo:
+    """IR-level instrumentation of the whole kernel."""
+
+    rounds = (Round("pgo"),)
+    profile_name = "kernel.profdata"
+
+    def instrument(self, toolchain: Clang) -> BuildAddition:
+        return BuildAddition(
+            overlays=("pgo",),
+            cflags=("-fprofile-generate", "-mllvm", f"-vp-counters-per-site={_NODES_PER_SITE}"),
+        )
+
+    def reset(self) -> tuple[Request, ...]:
+        return (Put(f"{_DEBUGFS}/reset", 0o200, b"1"),)
+
+    def collect(self) -> tuple[Request, ...]:
+        return (Get(f"{_DEBUGFS}/vmlinux.profraw"),)
+
+    def convert(
+        self,
+        raw: tuple[Path, ...],
+        output: Path,
+        toolchain: Clang,
+        runner: Callable[..., Completed],
+    ) -> Quality:
+        return self.merge(dict.fromkeys(raw, 1.0), output, toolchain, runner)
+
+    def merge(
+        self,
+        weighted: Mapping[Path, float],
+        output: Path,
+        toolchain: Clang,
+        runner: Callable[..., Completed],
+    ) -> Quality:
+        profdata = toolchain.tool("llvm-profdata")
+        inputs = [
+            f"--weighted-input={weight},{path}"
+            for path, weight in zip(weighted, whole_weights(weighted.values()), strict=True)
+        ]
+        try:
+            runner([profdata, "merge", "--num-threads=1", f"--output={output}", *inputs])
+        except WorkError as error:
+            raise WorkError(
+                f"the profile cannot be read: {error.message}",
+                "it must come from a kernel that was built by the same compiler version",
+            ) from error
+        shown = runner([profdata, "show", "--all-functions", "--value-cutoff=1", output], check=False)
+        return _quality(shown.output)
+
+    def use(self, profile: Path, toolchain: Clang) -> BuildAddition:
+        return BuildAddition(
+            cflags=(
+                f"-fprofile-use={profile}",
+                # Code that the run never reached has no profile; that is no news.
+                "-Wno-profile-instr-unprofiled",
+                "-Wno-profile-instr-out-of-date",
+                "-Wno-backend-plugin",
+            )
+        )
+
+
+def whole_weights(weights: object) -> list[int]:
+    """Weights in the same proportions as whole numbers from 1 up, as llvm-profdata takes them."""
+    values = [float(w) for w in weights]  # type: ignore[attr-defined]
+    if all(value == int(value) for value in values):
+        return [int(value) for value in values]
+    smallest = min(values)
+    return [max(1, round(value / smallest * _WEIGHT_STEPS)) for value in values]
+
+
+def _quality(shown: str) -> Quality:
+    """Read ``llvm-profdata show --value-cutoff=1``: it counts the functions with any count."""
+    total = _number(r"^Total functions: (\d+)", shown)
+    below = _number(r"^Number of functions with maximum count \(< 1\): (\d+)", shown)
+    executed = total - below
+    reasons = []
+    if executed < _FEWEST_FUNCTIONS:
+        reasons.append(f"only {executed} functions ran; a workload runs thousands")
+    return Quality(
+        functions=total,
+        executed=executed,
+        coverage_percent=round(100 * executed / total, 2) if total else 0.0,
+        verdict="poor" if reasons else "good",
+        reasons=tuple(reasons),
+    )
+
+
+def _number(pattern: str, text: str) -> int:
+    found = re.search(pattern, text, re.M)
+    return int(found.group(1)) if found else 0
+
+
+ALGORITHM = Pgo()

@@ -1,0 +1,66 @@
+"""Initramfs images: cpio archives in the format ``newc`` that the kernel unpacks.
+
+The kernel takes several archives one after another, so what a run asks for is laid
+behind the image that all runs share (Documentation/driver-api/early-userspace/
+buffer-format.rst in the kernel's tree).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_DIRECTORY = 0o040000
+_FILE = 0o100000
+_DEVICE = 0o020000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file, or a directory where ``data`` is None, or a character device with ``device``."""
+
+    path: str
+    mode: int
+    data: bytes | None = None
+    device: tuple[int, int] | None = None
+
+
+def archive(entries: Iterable[Entry]) -> bytes:
+    """A newc archive; directories on the way to an entry must be entries before it."""
+    parts = [_record(number, entry) for number, entry in enumerate(entries, 1)]
+    parts.append(_record(0, Entry("TRAILER!!!", 0, b"")))
+    image = b"".join(parts)
+    return image + b"\0" * (-len(image) % 512)
+
+
+def _record(number: int, entry: Entry) -> bytes:
+    if entry.device is not None:
+        kind = _DEVICE
+    elif entry.data is None:
+        kind = _DIRECTORY
+    else:
+        kind = _FILE if entry.mode else 0
+    name = entry.path.encode() + b"\0"
+    data = entry.data or b""
+    major, minor = entry.device or (0, 0)
+    fields = (
+        number,  # inode
+        kind | entry.mode,
+        0,  # owner
+        0,  # group
+        2 if kind == _DIRECTORY else 1,  # links
+        0,  # time of last change: always the epoch
+        len(data),
+        0,
+        0,
+        major,
+        minor,
+        len(name),
+        0,  # check sum, unused in newc
+    )
+    header = b"070701" + b"".join(b"%08X" % field for field in fields)
+    return _padded(header + name) + _padded(data)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + b"\0" * (-len(data) % 4)

@@ -1,0 +1,347 @@
+"""From a checked program to a plan: which steps each statement stands for.
+
+The compiler reads nothing but its arguments. Steps that two statements share (a source, an
+instrumented build, the baseline) are in the plan once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mepof.g4.ast import Adap, Eval, Merge, Opt, Profile, Program, Recomp, Set, Word
+from mepof.g4.diagnostics import Diagnostic
+from mepof.g4.names import Bindings, HostPath, Made, Plain, Reference, Role, bind
+from mepof.g4.settings import SETTINGS, weight
+from mepof.plan.model import HostInput, Input, Json, Plan, Result, Step, StepInput
+
+_OPTIMISATION_LEVELS = {"O2", "O3", "Os"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What ``set`` changes, and the values before the first ``set``."""
+
+    arch: str = "x86-64"
+    config: tuple[str, ...] = ("slim",)
+    toolchain: str = "clang"
+    device: str = "qemu"
+    seed: int = 1
+    repetitions: int = 3
+    actions: int = 24
+    budget: int | None = None
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    """A kernel that a statement names, with the settings that held there."""
+
+    path: str
+    settings: Settings
+    algorithm: str | None
+
+
+def compile_program(program: Program, text: str, rounds: Mapping[str, int]) -> Plan:
+    """The plan of a program that the checker has passed.
+
+    Args:
+        text: the program's source, for the record.
+        rounds: how many profile-and-rebuild rounds each algorithm has.
+    """
+    return _Compiler(bind(program), text, rounds).compile()
+
+
+@dataclass
+class _Compiler:
+    bindings: Bindings
+    text: str
+    rounds: Mapping[str, int]
+    settings: Settings = field(default_factory=Settings)
+    seed: int | None = None
+    steps: list[Step] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)
+    kernels: dict[int, _Kernel] = field(default_factory=dict)
+    images: dict[str, str] = field(default_factory=dict)
+    profiles: dict[str, str] = field(default_factory=dict)
+    _ids: set[str] = field(default_factory=set)
+
+    def compile(self) -> Plan:
+        for index, statement in enumerate(self.bindings.program.statements):
+            match statement:
+                case Set():
+                    self._set(statement)
+                case Opt(path=path) | Adap(url=path):
+                    self._opt(index, path.text, statement)
+                case Profile():
+                    self._profile(index, statement)
+                case Merge():
+                    self._merge(index, statement)
+                case Recomp():
+                    self._recomp(index, statement)
+                case Eval():
+                    self._eval(index, statement)
+        seed = Settings().seed if self.seed is None else self.seed
+        return Plan(self.text, seed, tuple(self.steps), tuple(self.results))
+
+    # -- statements
+
+    def _set(self, statement: Set) -> None:
+        key, value = statement.key.text, statement.value.text
+        if key == "name":
+            return  # the bindings have it
+        read: Any = SETTINGS[key].read(value)
+        if key == "config" and isinstance(read, str):
+            read = (read,)
+        self.settings = replace(self.settings, **{key: read})
+        if key == "seed" and self.seed is None:
+            self.seed = read
+
+    def _opt(self, index: int, path: str, statement: Opt | Adap) -> None:
+        name = self._name(index)
+        options = [word.text for word in statement.options]
+        algorithm = statement.algorithm.text
+        kernel = self._kernel(index, path, algorithm)
+        profile = self._profiled(name, kernel, statement, options)
+        self._image(name, self._build(f"{name}/build", kernel, options, "use", profile))
+        self.profiles[name] = profile
+        self._result(name, "profile", profile)
+
+    def _profile(self, index: int, statement: Profile) -> None:
+        name = self._name(index)
+        kernel = self._kernel(index, statement.path.text, statement.algorithm.text)
+        self.profiles[name] = self._profiled(name, kernel, statement, [])
+        self._result(name, "profile", self.profiles[name])
+
+    def _merge(self, index: int, statement: Merge) -> None:
+        name = self._name(index)
+        profiles = [self._profile_input(word, index) for word in statement.profiles]
+        weights = [str(weight(word.text)) for word in statement.weights] or ["1"] * len(profiles)
+        self.profiles[name] = self._add(
+            f"{name}/merge",
+            "profile-merge",
+            {"weights": list(weights), **self._tool_params(self._latest(index))},
+            {f"profile{number}": given for number, given in enumerate(profiles)},
+        )
+        self._result(name, "profile", self.profiles[name])
+
+    def _recomp(self, index: int, statement: Recomp) -> None:
+        name = self._name(index)
+        given = self._profile_input(statement.profile, index)
+        made = self._resolve(statement.profile, "profile", index)
+        algorithm = self._latest(made.statement if isinstance(made, Made) else index).algorithm
+        kernel = self._kernel(index, statement.path.text, algorithm or "pgo")
+        options = [word.text for word in statement.options]
+        self._image(name, self._build(f"{name}/build", kernel, options, "use", given))
+
+    def _eval(self, index: int, statement: Eval) -> None:
+        settings = self.settings
+        guest = self._guest(settings)
+        inputs: dict[str, Input] = {}
+        names: list[str] = []
+        for number, word in enumerate(statement.images):
+            kernel, name = self._image_input(word, index)
+            if name in names:
+                name = f"{name}#{names.count(name) + 1}"
+            measure = self._add(
+                f"measure/{name}",
+                "measure",
+                {
+                    "arch": settings.arch,
+                    "device": settings.device,
+                    "metrics": [metric.text for metric in statement.metrics],
+                    "seeds": list(range(settings.seed, settings.seed + settings.repetitions)),
+                },
+                {"kernel": kernel, "guest": StepInput(guest)},
+            )
+            names.append(name)
+            inputs[f"measurement{number}"] = StepInput(measure)
+        profiles = [r for r in self.results if r.kind == "profile"]
+        for number, result in enumerate(profiles):
+            inputs[f"profile{number}"] = StepInput(result.step)
+        number = sum(1 for r in self.results if r.kind == "report")
+        report = f"report{number + 1}" if number else "report"
+        params: dict[str, Json] = {
+            "images": list(names),
+            "profiles": [r.name for r in profiles],
+            "program": self.text,
+            "seed": settings.seed,
+        }
+        self._result(report, "report", self._add(report, "report", params, inputs))
+
+    # -- parts of statements
+
+    def _name(self, index: int) -> str:
+        return self.bindings.by_statement[index].name
+
+    def _kernel(self, index: int, path: str, algorithm: str | None) -> _Kernel:
+        self.kernels[index] = _Kernel(path, self.settings, algorithm)
+        return self.kernels[index]
+
+    def _latest(self, index: int) -> _Kernel:
+        """The last kernel named up to a statement, or only settings where there is none."""
+        earlier = [kernel for at, kernel in self.kernels.items() if at <= index]
+        return earlier[-1] if earlier else _Kernel("", self.settings, None)
+
+    def _profiled(
+        self,
+        name: str,
+        kernel: _Kernel,
+        statement: Opt | Adap | Profile,
+        options: list[str],
+    ) -> str:
+        """The steps up to a finished profile; link-time options wait for the last build."""
+        algorithm = kernel.algorithm or ""
+        level = [option for option in options if option in _OPTIMISATION_LEVELS]
+        settings = kernel.settings
+        profile: str | None = None
+        for number in range(self.rounds[algorithm]):
+            suffix = str(number + 1) if number else ""
+            build = self._build(
+                f"{name}/instrument{suffix}", kernel, level, "instrument", profile, number
+            )
+            apps, scripts = self._apps(statement.apps)
+            raw = self._add(
+                f"{name}/collect{suffix}",
+                "profile-collect",
+                {
+                    "algorithm": algorithm,
+                    "round": number,
+                    "scenario": statement.click.text,
+                    "apps": apps,
+                    "actions": settings.actions,
+                    "arch": settings.arch,
+                    "device": settings.device,
+                    "seed": settings.seed,
+                },
+                {
+                    "kernel": StepInput(build),
+                    "guest": StepInput(self._guest(settings)),
+                    **scripts,
+                },
+            )
+            profile = self._add(
+                f"{name}/profile{suffix}",
+                "profile-convert",
+                {**self._tool_params(kernel), "round": number},
+                {"raw": StepInput(raw)},
+            )
+        assert profile is not None
+        return profile
+
+    @staticmethod
+    def _apps(words: tuple[Word, ...]) -> tuple[list[Json], dict[str, Input]]:
+        """App names, and the script files behind their colons as inputs ``script0``…"""
+        apps: list[Json] = []
+        scripts: dict[str, Input] = {}
+        for number, word in enumerate(words):
+            app, _, argument = word.text.partition(":")
+            apps.append(app)
+            if argument:
+                scripts[f"script{number}"] = HostInput(argument)
+        return apps, scripts
+
+    def _build(
+        self,
+        identifier: str,
+        kernel: _Kernel,
+        options: list[str],
+        stage: str,
+        profile: str | Input | None = None,
+        number: int = 0,
+    ) -> str:
+        settings = kernel.settings
+        inputs: dict[str, Input] = {"source": StepInput(self._source(kernel.path))}
+        configs: list[Json] = []
+        for position, part in enumerate(settings.config):
+            if "/" in part:
+                inputs[f"config{position}"] = HostInput(part)
+            configs.append("file" if "/" in part else part)
+        params: dict[str, Json] = {
+            "arch": settings.arch,
+            "config": configs,
+            "toolchain": settings.toolchain,
+            "options": [*sorted(options)],
+            "stage": stage,
+        }
+        if stage != "plain":
+            params |= {"algorithm": kernel.algorithm, "round": number}
+        if profile is not None:
+            inputs["profile"] = StepInput(profile) if isinstance(profile, str) else profile
+        return self._add(identifier, "kernel-build", params, inputs)
+
+    def _source(self, path: str) -> str:
+        if path.startswith("debian:"):
+            return self._add("source", "kernel-source", {"debian": path}, {})
+        return self._add("source", "kernel-source", {}, {"origin": HostInput(path)})
+
+    def _guest(self, settings: Settings) -> str:
+        return self._add("guest", "guest", {"arch": settings.arch}, {})
+
+    def _image(self, name: str, build: str) -> None:
+        settings = self.settings
+        params: dict[str, Json] = {
+            "arch": settings.arch,
+            "device": settings.device,
+            "seed": settings.seed,
+        }
+        inputs: dict[str, Input] = {
+            "kernel": StepInput(build),
+            "guest": StepInput(self._guest(settings)),
+        }
+        self.images[name] = build
+        self._add(f"{name}/check", "boot-check", params, inputs)
+        self._result(name, "image", build)
+
+    @staticmethod
+    def _tool_params(kernel: _Kernel) -> dict[str, Json]:
+        return {"algorithm": kernel.algorithm or "pgo", "toolchain": kernel.settings.toolchain}
+
+    # -- references
+
+    def _resolve(self, word: Word, role: Role, index: int) -> Reference:
+        found = self.bindings.resolve(word, role, index)
+        assert not isinstance(found, Diagnostic), found
+        return found
+
+    def _profile_input(self, word: Word, index: int) -> Input:
+        found = self._resolve(word, "profile", index)
+        if isinstance(found, Made):
+            return StepInput(self.profiles[found.name])
+        assert isinstance(found, HostPath)
+        return HostInput(found.path)
+
+    def _image_input(self, word: Word, index: int) -> tuple[Input, str]:
+        match self._resolve(word, "image", index):
+            case HostPath(path):
+                return HostInput(path), path.rpartition("/")[2].removesuffix(".img")
+            case Plain(statement):
+                kernel = self.kernels[statement]
+                build = self._build("plain/build", kernel, [], "plain")
+                if not any(r.step == build for r in self.results):
+                    self._result("plain", "image", build)
+                return StepInput(build), "plain"
+            case Made(name=name):
+                return StepInput(self.images[name]), name
+
+    def _result(self, name: str, kind: Any, step: str) -> None:
+        self.results.append(Result(name, kind, step))
+
+    def _add(
+        self,
+        identifier: str,
+        kind: str,
+        params: dict[str, Json],
+        inputs: dict[str, Input],
+    ) -> str:
+        """Add a step, or find the one that does the same; its id."""
+        for step in self.steps:
+            if (step.kind, step.params, step.inputs) == (kind, params, inputs):
+                return step.id
+        unique, number = identifier, 1
+        while unique in self._ids:
+            number += 1
+            unique = f"{identifier}-{number}"
+        self._ids.add(unique)
+        self.steps.append(Step(unique, kind, params, inputs))
+        return unique

@@ -1,0 +1,254 @@
+"""Building a kernel: configured, verified, reproducible, and with progress that is real."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from mepof.errors import WorkError
+from mepof.kernel import kconfig, layout, overlay
+from mepof.kernel.arch import Arch
+from mepof.kernel.source import version_of
+from mepof.process import Completed, run
+from mepof.toolchain.clang import Clang
+
+# A build that leaves a variable of these to the environment is not reproducible.
+_FIXED = {
+    "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
+    "KBUILD_BUILD_USER": "mepof",
+    "KBUILD_BUILD_HOST": "mepof",
+    "KBUILD_BUILD_VERSION": "1",
+}
+_COMPILED = re.compile(r"^  (?:CC|AS)  +(?:\[M\] +)?(\S+)")
+_WOULD_COMPILE = re.compile(r"echo '  (?:CC|AS)  +")
+_COMPILER_COMPLAINT = re.compile(r"(?:fatal )?error:|undefined symbol|\*\*\* ")
+
+Runner = Callable[..., Completed]
+Progress = Callable[[int, int | None, str], None]
+
+
+@dataclass(frozen=True)
+class BuildSpec:
+    """What is built, apart from the tree itself.
+
+    Attributes:
+        fragments: files of Kconfig lines, later ones winning.
+        config_lines: further Kconfig lines.
+        cflags: flags for every file that can take them (all but the exclusions).
+        overlays: laid over the tree beside ``flags``, which is always there.
+    """
+
+    arch: Arch
+    fragments: tuple[Path, ...]
+    config_lines: tuple[str, ...] = ()
+    cflags: tuple[str, ...] = ()
+    overlays: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class BuildPlaces:
+    """Where a build happens: the source tree (only read), scratch, output, log and cache."""
+
+    tree: Path
+    work: Path
+    output: Path
+    log: Path
+    cache: Path
+
+
+def build(
+    spec: BuildSpec,
+    toolchain: Clang,
+    places: BuildPlaces,
+    cores: int,
+    runner: Runner,
+    progress: Progress,
+) -> None:
+    """Build one kernel and fill ``places.output``.
+
+    The output holds ``kernel`` (the bootable image), ``vmlinux``, ``System.map``,
+    ``config`` and ``build.json`` (version, sections, sizes, flags). An interrupted build
+    goes on in the same ``work`` directory.
+
+    Args:
+        runner: runs a program like :func:`mepof.process.run`, into the step's log.
+        progress: told files compiled, files to compile and the current file.
+
+    Raises:
+        WorkError: the configuration, a compilation, the link or the layout check failed.
+    """
+    view, objects = places.work / "view", places.work / "build"
+    overlays = tuple(overlay.load(name) for name in ("flags", *spec.overlays))
+    overlay.compose(places.tree, overlays, view, toolchain.resource_directory())
+    version = version_of(places.tree)
+    make = _make_command(spec, toolchain, view, objects)
+    environment = _environment(places.cache)
+
+    def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
+        runner(argv, env={**environment, **(env or {})})
+
+    config = kconfig.configure(
+        view,
+        objects,
+        kconfig.merge(spec.fragments, version, spec.config_lines),
+        make,
+        _kconfig_environment(spec, toolchain, str(version)),
+        run_make,
+    )
+    run_make([*make, "prepare"])
+    total = _files_to_compile(make, environment, places, config)
+    _compile([*make, f"-j{cores}", spec.arch.target], environment, places, total, runner, progress)
+
+    made = layout.read(objects / "vmlinux")
+    faults = layout.faults(made)
+    if faults:
+        raise WorkError(
+            f"the linked kernel would not survive its boot: {faults[0]}"
+            + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""),
+            "the linker script has no place for this section",
+        )
+    for name, path in {
+        "kernel": objects / spec.arch.image,
+        "vmlinux": objects / "vmlinux",
+        "System.map": objects / "System.map",
+        "config": objects / ".config",
+    }.items():
+        shutil.copy2(path, places.output / name)
+    description = {
+        "version": str(version),
+        "arch": spec.arch.name,
+        "size_bytes": {
+            "text": made.text_bytes(),
+            "image": (objects / spec.arch.image).stat().st_size,
+        },
+        "sections": {s.name: s.size for s in made.sections},
+        "cflags": [_unplaced(flag, places) for flag in spec.cflags],
+        "config_lines": list(spec.config_lines),
+        "overlays": [o.name for o in overlays],
+    }
+    (places.output / "build.json").write_text(json.dumps(description, indent=1) + "\n")
+
+
+def _unplaced(flag: str, places: BuildPlaces) -> str:
+    """A flag without this machine's directories, so that the description is reproducible."""
+    return re.sub(r"=/\S*/", "=", flag)
+
+
+def _make_command(spec: BuildSpec, toolchain: Clang, view: Path, objects: Path) -> list[str]:
+    compiler = toolchain.tool("clang")
+    variables = {
+        "ARCH": spec.arch.make,
+        **toolchain.make_variables(),
+        **_FIXED,
+        "KCFLAGS": f"-ffile-prefix-map={objects}/= -ffile-prefix-map={view}/=",
+        "KAFLAGS": f"-ffile-prefix-map={objects}/= -ffile-prefix-map={view}/=",
+        "MEPOF_CFLAGS": " ".join(spec.cflags),
+        "MEPOF_EXCLUDE": " ".join(e.match for e in overlay.exclusions()),
+    }
+    if shutil.which("ccache"):
+        variables |= {"CC": f"ccache {compiler}", "HOSTCC": f"ccache {compiler}"}
+    return ["make", "-C", str(view), f"O={objects}", *(f"{k}={v}" for k, v in variables.items())]
+
+
+def _environment(cache: Path) -> dict[str, str]:
+    """Cut loose from the caller's: its job server, its locale, its ccache."""
+    return {
+        "MAKEFLAGS": "",
+        "MFLAGS": "",
+        "MAKELEVEL": "0",
+        "LC_ALL": "C",
+        "CCACHE_DIR": str(cache / "ccache"),
+        "CCACHE_BASEDIR": str(cache.parent),
+        "CCACHE_NOHASHDIR": "1",
+    }
+
+
+def _kconfig_environment(spec: BuildSpec, toolchain: Clang, version: str) -> dict[str, str]:
+    """What kbuild's top Makefile exports for Kconfig's macros."""
+    compiler = toolchain.tool("clang")
+    return {
+        "ARCH": spec.arch.make,
+        "SRCARCH": spec.arch.source,
+        "KERNELVERSION": version,
+        "CC": compiler,
+        "HOSTCC": compiler,
+        "HOSTCXX": compiler,
+        "LD": toolchain.tool("ld.lld"),
+        "AR": toolchain.tool("llvm-ar"),
+        "NM": toolchain.tool("llvm-nm"),
+        "OBJCOPY": toolchain.tool("llvm-objcopy"),
+        "RUSTC": "rustc",
+        "BINDGEN": "bindgen",
+        "PAHOLE": "pahole",
+        "CC_VERSION_TEXT": toolchain.identity()["clang"],
+        "CLANG_FLAGS": "",
+        "RUSTC_VERSION_TEXT": "",
+    }
+
+
+def _files_to_compile(
+    make: list[str],
+    environment: Mapping[str, str],
+    places: BuildPlaces,
+    config: str,
+) -> int | None:
+    """How many files the build compiles, asked of make itself (it runs nothing, ``-n``).
+
+    That takes some seconds, so the answer is kept for the same tree and configuration.
+    """
+    if not any((places.work / "build").glob("*/built-in.a")):
+        key = sha256(f"{places.tree}\n{config}".encode()).hexdigest()[:32]
+        kept = places.cache / "files-to-compile" / key
+        if kept.is_file():
+            return int(kept.read_text())
+    else:
+        kept = None  # a build that goes on: what is left is not what there was
+    answer = run([*make, "--dry-run", "vmlinux"], env=environment, check=False)
+    total = sum(1 for line in answer.output.splitlines() if _WOULD_COMPILE.search(line))
+    if kept is not None and total:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.write_text(str(total))
+    return total or None
+
+
+def _compile(
+    argv: list[str],
+    environment: Mapping[str, str],
+    places: BuildPlaces,
+    total: int | None,
+    runner: Runner,
+    progress: Progress,
+) -> None:
+    done = 0
+    complaint: list[str] = []
+
+    def listen(line: str) -> None:
+        nonlocal done
+        if found := _COMPILED.match(line):
+            done += 1
+            progress(done, max(total, done) if total else None, found.group(1))
+        elif not complaint and _COMPILER_COMPLAINT.search(line):
+            complaint.append(line.strip())
+
+    result = runner(argv, env=environment, on_line=listen, check=False)
+    if result.status != 0:
+        what = complaint[0] if complaint else f"make ended with status {result.status}"
+        raise WorkError(f"the kernel did not build: {what}", f"see {places.log}")
+
+
+def overlay_digest(names: tuple[str, ...]) -> str:
+    """SHA-256 over the overlays and the exclusions: part of what a build is made from."""
+    digest = sha256()
+    root = overlay.native_directory() / "overlays"
+    files = [root / "exclude.toml"]
+    for name in ("flags", *names):
+        files += sorted(p for p in (root / name).rglob("*") if p.is_file())
+    for path in files:
+        digest.update(os.fsencode(path.relative_to(root)) + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()

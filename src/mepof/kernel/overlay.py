@@ -1,0 +1,241 @@
+"""Overlays: files and small edits that mepof lays over a kernel tree.
+
+The tree itself is never written to. A *view* of it is a directory in which only what
+differs is real: edited files, added files and the directories on the way to them;
+everything else is a symbolic link into the tree. Kernels are built outside their source
+(``make O=``), so nothing is ever written through a link.
+
+An edit names what it changes (a macro's body, an array, the end of a file), not a line,
+so that one overlay fits many kernel releases.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tomllib
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from mepof.errors import MepofError, WorkError
+
+
+class Edit(BaseModel):
+    """One edit of one file.
+
+    Exactly one of ``append`` and ``prepend`` is the text; ``in_macro`` and ``in_array``
+    name the definition whose body takes it; without them it goes to the end of the file.
+    An ``optional`` edit is skipped where the file or the definition does not exist.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    file: str
+    in_macro: str | None = None
+    in_array: str | None = None
+    append: str | None = None
+    prepend: str | None = None
+    optional: bool = False
+
+    @model_validator(mode="after")
+    def _one_text(self) -> Edit:
+        if (self.append is None) == (self.prepend is None):
+            raise ValueError("an edit has either `append` or `prepend`")
+        return self
+
+    @property
+    def text(self) -> str:
+        return (self.append or self.prepend or "").strip("\n") + "\n"
+
+
+class _Description(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: str
+    compiler_files: dict[str, str] = {}
+    edit: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """A named overlay: its directory, its edits and the compiler's files that it lays in."""
+
+    name: str
+    title: str
+    directory: Path
+    edits: tuple[Edit, ...]
+    compiler_files: dict[str, str]
+
+    def added_files(self) -> dict[str, Path]:
+        """Files that the overlay adds: path in the tree → where its content is."""
+        return {
+            path.relative_to(self.directory).as_posix(): path
+            for path in sorted(self.directory.rglob("*"))
+            if path.is_file() and path.name != "overlay.toml"
+        }
+
+
+def native_directory() -> Path:
+    """Where our native sources are: beside ``src`` in a checkout, inside an installed package."""
+    checkout = Path(__file__).resolve().parents[3] / "native"
+    return checkout if checkout.is_dir() else Path(str(files("mepof"))) / "native"
+
+
+def load(name: str) -> Overlay:
+    """The overlay of that name.
+
+    Raises:
+        WorkError: its description is wrong.
+    """
+    directory = native_directory() / "overlays" / name
+    try:
+        with (directory / "overlay.toml").open("rb") as file:
+            description = _Description.model_validate(tomllib.load(file))
+    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
+        raise WorkError(f"overlay `{name}` cannot be read: {error}") from error
+    return Overlay(
+        name, description.title, directory, description.edit, description.compiler_files
+    )
+
+
+@dataclass(frozen=True)
+class Exclusion:
+    """A file or directory that takes no flags of ours, and why."""
+
+    match: str
+    reason: str
+
+
+def exclusions() -> tuple[Exclusion, ...]:
+    """Every exclusion, in the order of the data file."""
+    with (native_directory() / "overlays" / "exclude.toml").open("rb") as file:
+        return tuple(Exclusion(**entry) for entry in tomllib.load(file)["exclude"])
+
+
+def apply_edit(text: str, edit: Edit) -> str | None:
+    """The edited text, or None where the definition that the edit names is not there."""
+    if edit.in_macro is not None:
+        return _edit_macro(text, edit, edit.in_macro)
+    if edit.in_array is not None:
+        return _edit_array(text, edit, edit.in_array)
+    if edit.append is not None:
+        return text.rstrip("\n") + "\n\n" + edit.text
+    return edit.text + text
+
+
+def _edit_macro(text: str, edit: Edit, macro: str) -> str | None:
+    found = re.search(rf"^#define[ \t]+{re.escape(macro)}\b[^\n]*(?:(?<=\\)\n[^\n]*)*", text, re.M)
+    if found is None:
+        return None
+    lines = found.group(0).split("\n")
+    added = [f"\t{line}\t\\" for line in edit.text.splitlines()]
+    if edit.prepend is not None:
+        if not lines[0].endswith("\\"):
+            lines[0] += " \\"
+        body = [lines[0], *added, *lines[1:]]
+        if len(lines) == 1:
+            body[-1] = body[-1].removesuffix("\\").rstrip()
+    else:
+        last = lines[-1].rstrip()
+        lines[-1] = last if last.endswith("\\") else last + " \\"
+        added[-1] = added[-1].removesuffix("\\").rstrip()
+        body = [*lines, *added]
+        if last.endswith("\\"):  # the body ended in an empty continuation
+            body.append("")
+    return text[: found.start()] + "\n".join(body) + text[found.end() :]
+
+
+def _edit_array(text: str, edit: Edit, array: str) -> str | None:
+    found = re.search(rf"\b{re.escape(array)}\[\]\s*=\s*\{{\n", text)
+    if found is None:
+        return None
+    if edit.append is not None:
+        end = text.find("\n}", found.end())
+        if end < 0:
+            return None
+        return text[: end + 1] + edit.text + text[end + 1 :]
+    return text[: found.end()] + edit.text + text[found.end() :]
+
+
+def compose(
+    tree: Path, overlays: tuple[Overlay, ...], view: Path, resource_directory: Path | None
+) -> None:
+    """Make ``view`` a view of ``tree`` with the overlays laid over it.
+
+    Args:
+        tree: the kernel source; only read.
+        view: directory to make; replaced if it exists.
+        resource_directory: the compiler's, for overlays that lay in files of it.
+
+    Raises:
+        WorkError: an edit finds nothing to edit in this tree, or a file would be replaced.
+    """
+    real: dict[str, str | Path] = {}
+    for overlay in overlays:
+        for name, content in overlay.added_files().items():
+            real[name] = content
+        for name, source in overlay.compiler_files.items():
+            if resource_directory is None:
+                raise WorkError(f"overlay `{overlay.name}` needs a compiler that is Clang")
+            path = resource_directory / source
+            if not path.is_file():
+                raise MepofError(
+                    f"{path} is missing, which overlay `{overlay.name}` needs",
+                    "install the compiler's runtime headers: run `mepof doctor`",
+                )
+            real[name] = path
+    for name in real:
+        if (tree / name).exists():
+            raise WorkError(f"{tree} has a {name} of its own, which an overlay would replace")
+    for overlay in overlays:
+        for edit in overlay.edits:
+            before = real.get(edit.file, tree / edit.file)
+            text = before if isinstance(before, str) else _read(before)
+            after = None if text is None else apply_edit(text, edit)
+            if after is not None:
+                real[edit.file] = after
+            elif not edit.optional:
+                where = edit.in_macro or edit.in_array
+                raise WorkError(
+                    f"overlay `{overlay.name}` does not fit this tree: "
+                    + (f"no {where} in {edit.file}" if text is not None else f"no {edit.file}"),
+                )
+    if view.exists():
+        shutil.rmtree(view)
+    _link_directory(tree, view, real)
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+
+
+def _link_directory(tree: Path, view: Path, real: dict[str, str | Path]) -> None:
+    """Make one directory of the view, and those below it that hold something real."""
+    here = {name: content for name, content in real.items() if "/" not in name}
+    below: dict[str, dict[str, str | Path]] = {}
+    for name, content in real.items():
+        first, slash, rest = name.partition("/")
+        if slash:
+            below.setdefault(first, {})[rest] = content
+    view.mkdir(parents=True)
+    if tree.is_dir():
+        for entry in os.scandir(tree):
+            if entry.name not in here and entry.name not in below and entry.name != ".git":
+                (view / entry.name).symlink_to(entry.path)
+    for name, content in here.items():
+        if isinstance(content, Path):
+            shutil.copyfile(content, view / name)
+            shutil.copymode(content, view / name)
+        else:
+            (view / name).write_text(content, encoding="utf-8", errors="surrogateescape")
+            if (tree / name).exists():
+                shutil.copymode(tree / name, view / name)
+    for name, inner in below.items():
+        _link_directory(tree / name, view / name, inner)

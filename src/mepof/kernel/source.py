@@ -1,0 +1,127 @@
+"""Where a kernel's source comes from: a directory, a tarball, or Debian's source package."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.process import run
+
+_DEBIAN_DIRECTORY = Path("/usr/src")
+
+# What a build in the tree leaves behind; it would mislead a build outside of it.
+_BUILD_PRODUCTS = re.compile(
+    r"(\.(o|a|ko|cmd|mod|mod\.c|order|dwo|lex\.c|tab\.[ch])|^\.config(\.old)?"
+    r"|^vmlinux|^System\.map|^Module\.symvers)$"
+)
+_BUILD_DIRECTORIES = {"include/config", "include/generated"}
+
+
+@dataclass(frozen=True)
+class KernelVersion:
+    """A kernel release such as 6.12.117, ordered."""
+
+    version: int
+    patchlevel: int
+    sublevel: int
+
+    def __str__(self) -> str:
+        return f"{self.version}.{self.patchlevel}.{self.sublevel}"
+
+    def at_least(self, version: int, patchlevel: int) -> bool:
+        """Whether this is that release or a later one."""
+        return (self.version, self.patchlevel) >= (version, patchlevel)
+
+
+def debian_package(spec: str) -> str | None:
+    """The package of a ``debian:PACKAGE`` spec; None where the spec is a path.
+
+    Raises:
+        InputError: the package is not one of kernel source.
+    """
+    if not spec.startswith("debian:"):
+        return None
+    package = spec.removeprefix("debian:")
+    if not re.fullmatch(r"linux-source-\d+\.\d+", package):
+        raise InputError(
+            f"`{spec}` is not a Debian kernel source package",
+            "write it like debian:linux-source-6.12",
+        )
+    return package
+
+
+def debian_tarball(package: str, directory: Path = _DEBIAN_DIRECTORY) -> Path:
+    """The tarball that the package installs.
+
+    Raises:
+        EnvironmentLack: the package is not installed.
+    """
+    for path in sorted(directory.glob(f"{package}.tar*")):
+        return path
+    raise EnvironmentLack(f"{package} is not installed", f"apt-get install {package}")
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def unpack(origin: Path, output: Path) -> KernelVersion:
+    """Copy a tree or unpack a tarball into ``output``, an empty directory.
+
+    What a build in the tree left behind is not copied; ``origin`` is only read.
+
+    Raises:
+        InputError: there is nothing there, or it is no kernel source.
+    """
+    if origin.is_dir():
+        if not (origin / "Kbuild").is_file():
+            raise InputError(f"{origin} is not a kernel source tree: it has no Kbuild file")
+
+        def ignored(directory: str, names: list[str]) -> set[str]:
+            inside = Path(directory).relative_to(origin).as_posix()
+            prefix = "" if inside == "." else inside + "/"
+            return {
+                name
+                for name in names
+                if _BUILD_PRODUCTS.search(name)
+                or name == ".git"
+                or prefix + name in _BUILD_DIRECTORIES
+                or (prefix + name).endswith("include/generated")
+            }
+
+        shutil.copytree(origin, output, symlinks=True, ignore=ignored, dirs_exist_ok=True)
+    elif origin.is_file():
+        extract = ["tar", "--extract", "--directory", output, "--strip-components=1", "--file"]
+        try:
+            run([*extract, origin])
+        except WorkError as error:
+            raise InputError(f"{origin} cannot be unpacked: {error.message}") from error
+    else:
+        raise InputError(f"{origin} does not exist")
+    return version_of(output)
+
+
+def version_of(tree: Path) -> KernelVersion:
+    """The release that the tree's Makefile states.
+
+    Raises:
+        InputError: it states none.
+    """
+    try:
+        head = (tree / "Makefile").read_text(encoding="utf-8", errors="replace")[:2000]
+    except OSError as error:
+        raise InputError(f"{tree} is not a kernel source tree: it has no Makefile") from error
+    found = {
+        key: re.search(rf"^{key}\s*=\s*(\d+)", head, re.M)
+        for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL")
+    }
+    numbers = [int(match.group(1)) for match in found.values() if match]
+    if len(numbers) != 3:
+        raise InputError(f"{tree} is not a kernel source tree: its Makefile states no version")
+    return KernelVersion(*numbers)

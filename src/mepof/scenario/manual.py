@@ -1,0 +1,19 @@
+"""``manual``: the user acts at the device's console, and leaves its shell when done."""
+
+from __future__ import annotations
+
+from mepof.scenario.protocol import Action, App
+
+
+class Manual:
+    """No action of ours: what the user does is the workload."""
+
+    interactive = True
+
+    def pick(
+        self, apps: tuple[App, ...], count: int, seed: int, scripts: tuple[str, ...]
+    ) -> tuple[Action, ...]:
+        return ()
+
+
+SCENARIO = Manual()

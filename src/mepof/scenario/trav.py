@@ -1,0 +1,19 @@
+"""``trav``: every action of every app once, in the apps' own order."""
+
+from __future__ import annotations
+
+from mepof.scenario.protocol import Action, App
+
+
+class Trav:
+    """A traversal: consistent from run to run, and complete."""
+
+    interactive = False
+
+    def pick(
+        self, apps: tuple[App, ...], count: int, seed: int, scripts: tuple[str, ...]
+    ) -> tuple[Action, ...]:
+        return tuple(action for app in apps for action in app.actions)
+
+
+SCENARIO = Trav()

@@ -1,0 +1,100 @@
+"""``kernel-build``: a kernel, plain, instrumented, or built with a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from mepof.algorithm.protocol import BuildAddition, select
+from mepof.errors import InputError
+from mepof.kernel import arch, kbuild, kconfig
+from mepof.kernel.options import options
+from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.model import Step
+from mepof.profile.artifact import profile_file
+from mepof.toolchain import clang
+
+
+class KernelBuild:
+    """Params: ``arch``, ``config``, ``toolchain``, ``options``, ``stage`` (``plain``,
+    ``instrument``, ``use``), ``algorithm``. Inputs: ``source``, ``profile``, ``config0``…"""
+
+    kind = "kernel-build"
+    phase: Phase = "build"
+    version = 1
+
+    def resources(self, step: Step) -> Resources:
+        return Resources(cores=64)
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        toolchain = clang.select(str(step.params["toolchain"]))
+        addition = _addition(step, Path("profile"), toolchain)
+        fragments = _fragments(step, {})
+        return {
+            **toolchain.identity(),
+            "overlays": kbuild.overlay_digest(addition.overlays),
+            "config": kconfig.digest([path for path in fragments if path.is_file()]),
+        }
+
+    def run(self, context: StepContext) -> None:
+        step = context.step
+        toolchain = clang.select(str(step.params["toolchain"]))
+        given = context.inputs.get("profile")
+        addition = _addition(step, None if given is None else profile_file(given), toolchain)
+        chosen = [options()[name] for name in _texts(step, "options")]
+        spec = kbuild.BuildSpec(
+            arch=arch.get(str(step.params["arch"])),
+            fragments=tuple(_fragments(step, context.inputs)),
+            config_lines=(
+                *addition.config_lines,
+                *(line for option in chosen for line in option.config),
+            ),
+            cflags=(*(flag for option in chosen for flag in option.cflags), *addition.cflags),
+            overlays=addition.overlays,
+        )
+        places = kbuild.BuildPlaces(
+            tree=context.inputs["source"],
+            work=context.work,
+            output=context.output,
+            log=context.log,
+            cache=context.cache,
+        )
+        kbuild.build(
+            spec,
+            toolchain,
+            places,
+            context.cores,
+            context.run,
+            lambda done, total, name: context.progress(done, total, "files", name),
+        )
+
+
+def _texts(step: Step, key: str) -> Sequence[str]:
+    return cast(Sequence[str], step.params.get(key, ()))
+
+
+def _addition(step: Step, profile: Path | None, toolchain: clang.Clang) -> BuildAddition:
+    stage = step.params["stage"]
+    if stage == "plain":
+        return BuildAddition()
+    algorithm = select(str(step.params["algorithm"]))
+    if stage == "instrument":
+        return algorithm.instrument(toolchain)
+    if profile is None:
+        raise InputError(f"{step.id} has no profile to use")
+    return algorithm.use(profile, toolchain)
+
+
+def _fragments(step: Step, inputs: Mapping[str, Path]) -> Sequence[Path]:
+    """The fragment files in order; those of the user's only where the inputs are at hand."""
+    found: list[Path] = []
+    for number, name in enumerate(_texts(step, "config")):
+        if name != "file":
+            found += kconfig.paths(name, str(step.params["arch"]))
+        elif f"config{number}" in inputs:
+            found.append(inputs[f"config{number}"])
+    return found
+
+
+BODY = KernelBuild()
