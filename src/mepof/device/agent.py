@@ -1,0 +1,263 @@
+"""The guest agent's wire protocol: requests to bytes, bytes to replies. No I/O.
+
+A frame is ``u32 magic "MPF1", u32 type, u64 size`` and the payload, little endian. The other
+end is ``native/guest/agent.c``; ``docs/kbench.md`` has the table of both.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+
+from mepof.errors import WorkError
+
+_MAGIC = b"MPF1"
+_HEADER = struct.Struct("<4sIQ")
+_U32 = struct.Struct("<I")
+_EXEC_REQUEST = struct.Struct("<II")
+_EXEC_RESULT = struct.Struct("<IIQ")
+_TRUNCATED = 1
+# A larger reply than any profile: what claims it is not a reply of ours.
+_LARGEST_PAYLOAD = 1 << 30
+
+TIMED_OUT = 0xFFFFFFFE
+NOT_STARTED = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Exec:
+    """Run a program in the guest, without a shell.
+
+    Attributes:
+        timeout: limit in seconds, after which its process group is killed; 0 is none.
+    """
+
+    argv: tuple[str, ...]
+    timeout: float
+
+
+@dataclass(frozen=True)
+class Put:
+    """Write a file; its directories are made. ``mode`` is that of a file which is created."""
+
+    path: str
+    mode: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Get:
+    """Read a file to its end, whatever size it claims."""
+
+    path: str
+
+
+@dataclass(frozen=True)
+class PowerOff:
+    """End the guest."""
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Hand the console to the user until they leave the shell."""
+
+
+Request = Exec | Put | Get | PowerOff | Shell
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The agent is there; ``release`` is the kernel's (``uname -r``)."""
+
+    release: str
+
+
+@dataclass(frozen=True)
+class ExecResult:
+    """What a program left.
+
+    Attributes:
+        status: exit code, 128 + signal, ``TIMED_OUT`` or ``NOT_STARTED``.
+        elapsed_ns: guest time from start to end.
+        output: standard output and error as they came, or why it did not start.
+        truncated: there was more output than the agent keeps.
+    """
+
+    status: int
+    elapsed_ns: int
+    output: bytes
+    truncated: bool
+
+    @property
+    def text(self) -> str:
+        """The output as text; what is no UTF-8 is replaced."""
+        return self.output.decode("utf-8", "replace")
+
+
+@dataclass(frozen=True)
+class PutResult:
+    """``errno`` is the guest's error number, 0 when the file was written."""
+
+    errno: int
+
+
+@dataclass(frozen=True)
+class GetResult:
+    """``errno`` is the guest's error number, 0 when ``data`` is the whole file."""
+
+    errno: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class PoweredOff:
+    """The last reply: the guest goes down."""
+
+
+@dataclass(frozen=True)
+class ShellResult:
+    """The user left the shell; ``status`` as in :class:`ExecResult`."""
+
+    status: int
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The agent could not make sense of a request of the type ``request``."""
+
+    request: int
+    message: str
+
+
+Reply = Hello | ExecResult | PutResult | GetResult | PoweredOff | ShellResult | Refused
+
+
+def encode(request: Request) -> bytes:
+    """The frame of a request; a request file is frames one after another.
+
+    Raises:
+        WorkError: a word or path that the protocol cannot carry (empty, or with a NUL).
+    """
+    match request:
+        case Exec(argv, timeout):
+            if not argv:
+                raise WorkError("the guest agent was asked to run nothing")
+            limit = min(max(round(timeout * 1000), 1 if timeout > 0 else 0), 0xFFFFFFFF)
+            words = b"".join(_string(word) for word in argv)
+            return _frame(1, _EXEC_REQUEST.pack(limit, len(argv)) + words)
+        case Put(path, mode, data):
+            return _frame(2, _U32.pack(mode & 0o7777) + _path(path) + data)
+        case Get(path):
+            return _frame(3, _path(path))
+        case PowerOff():
+            return _frame(4, b"")
+        case Shell():
+            return _frame(6, b"")
+
+
+def _frame(kind: int, payload: bytes) -> bytes:
+    return _HEADER.pack(_MAGIC, kind, len(payload)) + payload
+
+
+def _string(text: str) -> bytes:
+    data = os.fsencode(text)
+    if b"\0" in data:
+        raise WorkError(f"{text!r} holds a NUL byte, which no program or path can")
+    return data + b"\0"
+
+
+def _path(path: str) -> bytes:
+    if not path:
+        raise WorkError("the guest agent was given an empty path")
+    return _string(path)
+
+
+class Decoder:
+    """Turns the agent's bytes into replies, however they are cut.
+
+    What comes from a guest is not trusted: anything that is not a reply is a WorkError.
+    """
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+
+    def feed(self, data: bytes) -> list[Reply]:
+        """The replies that are complete now.
+
+        Raises:
+            WorkError: the stream is not the agent's.
+        """
+        self._pending += data
+        replies: list[Reply] = []
+        at = 0
+        while len(self._pending) - at >= _HEADER.size:
+            magic, kind, size = _HEADER.unpack_from(self._pending, at)
+            if magic != _MAGIC:
+                raise WorkError("the guest's port carries something else than the agent's replies")
+            if size > _LARGEST_PAYLOAD:
+                raise WorkError(f"the guest agent announced a reply of {size} bytes")
+            end = at + _HEADER.size + size
+            if len(self._pending) < end:
+                break
+            replies.append(_reply(kind, bytes(self._pending[at + _HEADER.size : end])))
+            at = end
+        del self._pending[:at]
+        return replies
+
+    def close(self) -> None:
+        """Say that no more comes.
+
+        Raises:
+            WorkError: the last reply is not whole.
+        """
+        if self._pending:
+            raise WorkError("the guest went down within a reply of its agent")
+
+
+def _reply(kind: int, payload: bytes) -> Reply:
+    try:
+        match kind:
+            case 0x80:
+                return Hello(payload.decode("ascii", "replace"))
+            case 0x81:
+                status, flags, elapsed_ns = _EXEC_RESULT.unpack_from(payload)
+                output = payload[_EXEC_RESULT.size :]
+                return ExecResult(status, elapsed_ns, output, bool(flags & _TRUNCATED))
+            case 0x82:
+                return PutResult(_U32.unpack(payload)[0])
+            case 0x83:
+                return GetResult(_U32.unpack_from(payload)[0], payload[_U32.size :])
+            case 0x84:
+                return PoweredOff()
+            case 0x86:
+                return ShellResult(_U32.unpack(payload)[0])
+            case 0xFF:
+                (request,) = _U32.unpack_from(payload)
+                return Refused(request, payload[_U32.size :].decode("utf-8", "replace"))
+    except struct.error as error:
+        raise WorkError(f"a reply of the guest agent is malformed (type {kind:#x})") from error
+    raise WorkError(f"the guest agent sent a reply of unknown type {kind:#x}")
+
+
+def expect_success(request: Exec, reply: Reply) -> None:
+    """Check that a program ran to its end with exit status 0.
+
+    Raises:
+        WorkError: it did not; says how it ended, and the last line that it wrote.
+    """
+    name = " ".join(request.argv)
+    if not isinstance(reply, ExecResult):
+        raise WorkError(f"the guest agent answered `{name}` with {reply}")
+    if reply.status == 0:
+        return
+    last = next((line for line in reversed(reply.text.splitlines()) if line.strip()), "no output")
+    if reply.status == TIMED_OUT:
+        how = f"did not finish within {request.timeout:g} s"
+    elif reply.status == NOT_STARTED:
+        how = "did not start"
+    elif reply.status > 128:
+        how = f"was killed by signal {reply.status - 128}"
+    else:
+        how = f"failed with status {reply.status}"
+    raise WorkError(f"`{name}` {how} in the guest: {last.strip()}")
