@@ -56,5 +56,27 @@ class StepFailed:
     log: str | None
 
 
-Event = StepStarted | StepProgress | StepNote | StepFinished | StepFailed
+@dataclass(frozen=True)
+class ConsoleTaken:
+    """The user's terminal is handed to a step; nothing else may write to it."""
+
+    step: str
+
+
+@dataclass(frozen=True)
+class ConsoleReturned:
+    """The step has given the terminal back."""
+
+    step: str
+
+
+Event = (
+    StepStarted
+    | StepProgress
+    | StepNote
+    | StepFinished
+    | StepFailed
+    | ConsoleTaken
+    | ConsoleReturned
+)
 Sink = Callable[[Event], None]

@@ -49,7 +49,10 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
     """End a child and everything that it started: politely, then not."""
     for sig in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, sig)
+            if os.getpgid(process.pid) == process.pid:
+                os.killpg(process.pid, sig)
+            else:  # an interactive child shares our group
+                process.send_signal(sig)
         try:
             process.wait(_TERMINATE_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -71,6 +74,7 @@ def run(
     timeout: float | None = None,
     cancel: threading.Event | None = None,
     watch: Callable[[], str | None] | None = None,
+    interactive: bool = False,
     check: bool = True,
 ) -> Completed:
     """Run a program to its end and return its merged output.
@@ -83,6 +87,7 @@ def run(
         timeout: limit in seconds; the whole process group is ended at it.
         cancel: set it from another thread to end the child.
         watch: called some times a second; a text that it returns is why the child is ended.
+        interactive: the child has our terminal, and its output is not seen here.
         check: raise on a non-zero exit status.
 
     Raises:
@@ -97,10 +102,11 @@ def run(
             args,
             cwd=cwd,
             env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
+            stdin=None if interactive else subprocess.DEVNULL,
+            stdout=None if interactive else subprocess.PIPE,
+            stderr=None if interactive else subprocess.STDOUT,
+            # A terminal's foreground is our session; a child of another could not read it.
+            start_new_session=not interactive,
         )
     except FileNotFoundError as error:
         if cwd is not None and not cwd.is_dir():
@@ -136,8 +142,7 @@ def run(
         if log is not None:
             log.parent.mkdir(parents=True, exist_ok=True)
             sink = log.open("ab")
-        assert process.stdout is not None
-        for raw in process.stdout:
+        for raw in process.stdout or ():
             if sink is not None:
                 sink.write(raw)
                 sink.flush()

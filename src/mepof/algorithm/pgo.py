@@ -8,10 +8,12 @@ overlay ``pgo``, which offers the raw profile in debugfs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import gcd, lcm
 from pathlib import Path
 
-from mepof.algorithm.protocol import BuildAddition, Quality, Round
+from mepof.algorithm.protocol import BuildAddition, Quality
 from mepof.device.agent import Get, Put, Request
 from mepof.errors import WorkError
 from mepof.process import Completed
@@ -28,14 +30,11 @@ _NODES_PER_SITE = 4
 # profile was read from the wrong place or reset too late.
 _FEWEST_FUNCTIONS = 300
 
-# llvm-profdata takes whole weights.
-_WEIGHT_STEPS = 100
-
 
 class Pgo:
     """IR-level instrumentation of the whole kernel."""
 
-    rounds = (Round("pgo"),)
+    rounds = 1
     profile_name = "kernel.profdata"
 
     def instrument(self, toolchain: Clang) -> BuildAddition:
@@ -57,19 +56,20 @@ class Pgo:
         toolchain: Clang,
         runner: Callable[..., Completed],
     ) -> Quality:
-        return self.merge(dict.fromkeys(raw, 1.0), output, toolchain, runner)
+        return self.merge([(path, Fraction(1)) for path in raw], output, toolchain, runner)
 
     def merge(
         self,
-        weighted: Mapping[Path, float],
+        weighted: Sequence[tuple[Path, Fraction]],
         output: Path,
         toolchain: Clang,
         runner: Callable[..., Completed],
     ) -> Quality:
         profdata = toolchain.tool("llvm-profdata")
+        whole = whole_weights([weight for _, weight in weighted])
         inputs = [
             f"--weighted-input={weight},{path}"
-            for path, weight in zip(weighted, whole_weights(weighted.values()), strict=True)
+            for (path, _), weight in zip(weighted, whole, strict=True)
         ]
         try:
             runner([profdata, "merge", "--num-threads=1", f"--output={output}", *inputs])
@@ -78,7 +78,7 @@ class Pgo:
                 f"the profile cannot be read: {error.message}",
                 "it must come from a kernel that was built by the same compiler version",
             ) from error
-        shown = runner([profdata, "show", "--all-functions", "--value-cutoff=1", output], check=False)
+        shown = runner([profdata, "show", "--value-cutoff=1", output])
         return _quality(shown.output)
 
     def use(self, profile: Path, toolchain: Clang) -> BuildAddition:
@@ -93,13 +93,11 @@ class Pgo:
         )
 
 
-def whole_weights(weights: object) -> list[int]:
-    """Weights in the same proportions as whole numbers from 1 up, as llvm-profdata takes them."""
-    values = [float(w) for w in weights]  # type: ignore[attr-defined]
-    if all(value == int(value) for value in values):
-        return [int(value) for value in values]
-    smallest = min(values)
-    return [max(1, round(value / smallest * _WEIGHT_STEPS)) for value in values]
+def whole_weights(weights: Sequence[Fraction]) -> list[int]:
+    """The smallest whole numbers in the same proportions: llvm-profdata takes no others."""
+    scale = lcm(*(weight.denominator for weight in weights))
+    scaled = [int(weight * scale) for weight in weights]
+    return [weight // gcd(*scaled) for weight in scaled]
 
 
 def _quality(shown: str) -> Quality:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -48,19 +49,11 @@ class Quality:
     reasons: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Round:
-    """One profile-and-rebuild cycle; ``on`` names the round whose build it starts from."""
-
-    name: str
-    on: str | None = None
-
-
 class Algorithm(Protocol):
     """How a profile is made and used."""
 
-    #: The rounds, in order. One round on nothing is the usual case.
-    rounds: tuple[Round, ...]
+    #: 5. How many profile-and-rebuild rounds it takes, each on the build of the one before.
+    rounds: int
     #: File name of the finished profile.
     profile_name: str
 
@@ -88,7 +81,7 @@ class Algorithm(Protocol):
 
     def merge(
         self,
-        weighted: Mapping[Path, float],
+        weighted: Sequence[tuple[Path, Fraction]],
         output: Path,
         toolchain: Clang,
         runner: Callable[..., Completed],

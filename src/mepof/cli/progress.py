@@ -24,7 +24,17 @@ from rich.progress import (
 from rich.text import Text
 
 from mepof.evaluate.report.text import duration, printable
-from mepof.events import Event, Sink, StepFailed, StepFinished, StepNote, StepProgress, StepStarted
+from mepof.events import (
+    ConsoleReturned,
+    ConsoleTaken,
+    Event,
+    Sink,
+    StepFailed,
+    StepFinished,
+    StepNote,
+    StepProgress,
+    StepStarted,
+)
 
 _LOG_PERCENT = 10
 _LOG_SECONDS = 15.0
@@ -138,6 +148,10 @@ class LiveDisplay:
                     if event.step in self._tasks:
                         self.bars.remove_task(self._tasks.pop(event.step))
                     self.bars.console.print(_last_line(event))
+                case ConsoleTaken():
+                    self.bars.stop()
+                case ConsoleReturned():
+                    self.bars.start()
 
     def _task(self, step: str) -> TaskID:
         if step not in self._tasks:

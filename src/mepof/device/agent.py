@@ -6,7 +6,6 @@ end is ``native/guest/agent.c``; ``docs/kbench.md`` has the table of both.
 
 from __future__ import annotations
 
-import os
 import struct
 from dataclasses import dataclass
 
@@ -137,15 +136,15 @@ def encode(request: Request) -> bytes:
     """The frame of a request; a request file is frames one after another.
 
     Raises:
-        WorkError: a word or path that the protocol cannot carry (empty, or with a NUL).
+        WorkError: an argument or path that the protocol cannot carry.
     """
     match request:
         case Exec(argv, timeout):
             if not argv:
                 raise WorkError("the guest agent was asked to run nothing")
-            limit = min(max(round(timeout * 1000), 1 if timeout > 0 else 0), 0xFFFFFFFF)
+            limit = min(max(timeout * 1000, 1), 0xFFFFFFFF) if timeout > 0 else 0
             words = b"".join(_string(word) for word in argv)
-            return _frame(1, _EXEC_REQUEST.pack(limit, len(argv)) + words)
+            return _frame(1, _EXEC_REQUEST.pack(round(limit), len(argv)) + words)
         case Put(path, mode, data):
             return _frame(2, _U32.pack(mode & 0o7777) + _path(path) + data)
         case Get(path):
@@ -161,9 +160,12 @@ def _frame(kind: int, payload: bytes) -> bytes:
 
 
 def _string(text: str) -> bytes:
-    data = os.fsencode(text)
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise WorkError(f"{text!r} is no text that can be encoded") from error
     if b"\0" in data:
-        raise WorkError(f"{text!r} holds a NUL byte, which no program or path can")
+        raise WorkError(f"{text!r} holds a NUL byte, which no argument or path can")
     return data + b"\0"
 
 

@@ -156,6 +156,8 @@ class _Compiler:
             )
             names.append(name)
             inputs[f"measurement{number}"] = StepInput(measure)
+            if isinstance(kernel, StepInput):
+                inputs[f"build{number}"] = kernel
         profiles = [r for r in self.results if r.kind == "profile"]
         for number, result in enumerate(profiles):
             inputs[f"profile{number}"] = StepInput(result.step)

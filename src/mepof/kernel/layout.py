@@ -63,9 +63,7 @@ def read(vmlinux: Path) -> Layout:
         with vmlinux.open("rb") as file:
             elf = ELFFile(file)
             sections = tuple(
-                Section(
-                    s.name, s["sh_addr"], s["sh_size"], bool(s["sh_flags"] & _SHF_EXECINSTR)
-                )
+                Section(s.name, s["sh_addr"], s["sh_size"], bool(s["sh_flags"] & _SHF_EXECINSTR))
                 for s in elf.iter_sections()
                 if s["sh_flags"] & _SHF_ALLOC and s["sh_size"]
             )

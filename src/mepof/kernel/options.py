@@ -25,8 +25,6 @@ def options() -> dict[str, Option]:
     with _DATA.open("rb") as file:
         described = tomllib.load(file)
     return {
-        name: Option(
-            entry["title"], tuple(entry.get("config", ())), tuple(entry.get("cflags", ()))
-        )
+        name: Option(entry["title"], tuple(entry.get("config", ())), tuple(entry.get("cflags", ())))
         for name, entry in described.items()
     }

@@ -97,9 +97,7 @@ def load(name: str) -> Overlay:
             description = _Description.model_validate(tomllib.load(file))
     except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
         raise WorkError(f"overlay `{name}` cannot be read: {error}") from error
-    return Overlay(
-        name, description.title, directory, description.edit, description.compiler_files
-    )
+    return Overlay(name, description.title, directory, description.edit, description.compiler_files)
 
 
 @dataclass(frozen=True)

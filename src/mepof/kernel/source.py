@@ -97,9 +97,9 @@ def unpack(origin: Path, output: Path) -> KernelVersion:
 
         shutil.copytree(origin, output, symlinks=True, ignore=ignored, dirs_exist_ok=True)
     elif origin.is_file():
-        extract = ["tar", "--extract", "--directory", output, "--strip-components=1", "--file"]
+        into = ["--directory", str(output), "--strip-components=1"]
         try:
-            run([*extract, origin])
+            run(["tar", "--extract", *into, "--file", origin])
         except WorkError as error:
             raise InputError(f"{origin} cannot be unpacked: {error.message}") from error
     else:

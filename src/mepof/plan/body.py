@@ -79,6 +79,7 @@ class StepContext:
         timeout: float | None = None,
         on_line: Callable[[str], None] | None = None,
         watch: Callable[[], str | None] | None = None,
+        interactive: bool = False,
         check: bool = True,
     ) -> Completed:
         """Run a program with output to the step's log, ended when the run is interrupted.
@@ -94,6 +95,7 @@ class StepContext:
             timeout=timeout,
             cancel=self.cancel,
             watch=watch,
+            interactive=interactive,
             check=check,
         )
 

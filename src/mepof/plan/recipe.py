@@ -89,6 +89,7 @@ class RecordingContext(StepContext):
         timeout: float | None = None,
         on_line: Callable[[str], None] | None = None,
         watch: Callable[[], str | None] | None = None,
+        interactive: bool = False,
         check: bool = True,
     ) -> Completed:
         """As :meth:`StepContext.run`."""
@@ -101,5 +102,6 @@ class RecordingContext(StepContext):
             timeout=timeout,
             on_line=on_line,
             watch=watch,
+            interactive=interactive,
             check=check,
         )

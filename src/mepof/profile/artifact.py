@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from mepof.algorithm.protocol import Quality
 from mepof.errors import InputError, WorkError
 
 _DESCRIPTION = "profile.json"
+_COLLECTION = "collection.json"
 
 
 def profile_file(given: Path) -> Path:
@@ -20,10 +23,24 @@ def profile_file(given: Path) -> Path:
     """
     if given.is_file():
         return given
-    files = [path for path in sorted(given.iterdir()) if path.name != _DESCRIPTION]
+    files = [path for path in sorted(given.iterdir()) if path.suffix != ".json"]
     if len(files) != 1:
         raise InputError(f"{given} holds no profile")
     return files[0]
+
+
+def keep_collection(raw: Path, directory: Path) -> None:
+    """Lay what is known about the run that was profiled beside its profile."""
+    shutil.copyfile(raw / _COLLECTION, directory / _COLLECTION)
+
+
+def collection(directory: Path) -> dict[str, Any] | None:
+    """What is known about the run that was profiled; None for a merged or foreign profile."""
+    path = directory / _COLLECTION
+    if not path.is_file():
+        return None
+    known: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return known
 
 
 def describe(directory: Path, algorithm: str, quality: Quality) -> None:

@@ -1,0 +1,36 @@
+"""``mepof eval``: measure images without a program of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mepof.cli.run import Cores, Json, Out, StoreRoot, local, run_plan
+from mepof.errors import InputError
+from mepof.executor.local import plan_of
+from mepof.g4 import Source
+from mepof.g4.formatter import format_word
+
+
+def evaluate(
+    images: Annotated[list[Path], typer.Argument(help="Images; the first is the baseline.")],
+    metric: Annotated[
+        str, typer.Option("--metric", help="Metrics, joined by `;` [default: all].")
+    ] = "",
+    repetitions: Annotated[int, typer.Option(min=1, help="Boots of each image.")] = 3,
+    out: Out = None,
+    store: StoreRoot = None,
+    cores: Cores = None,
+    as_json: Json = False,
+) -> None:
+    """Boot images, run benchmarks on them and compare."""
+    for image in images:
+        if not image.is_file():
+            raise InputError(f"{image} does not exist")
+    operands = ";".join(format_word(str(image.resolve())) for image in images)
+    metrics = ";".join(format_word(m.strip()) for m in metric.split(";") if m.strip())
+    text = f"set repetitions {repetitions}.\neval {operands} {metrics}".rstrip() + ".\n"
+    plan = plan_of(Source("the command line", text))
+    run_plan(plan, out or Path("out/eval"), local(store, cores), False, as_json)

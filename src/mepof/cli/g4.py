@@ -1,0 +1,55 @@
+"""``mepof g4``: check, format and compile programs without running them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mepof.cli.output import print_json
+from mepof.cli.run import Program
+from mepof.errors import InputError
+from mepof.executor.local import WrongProgram, plan_of
+from mepof.g4 import Source, format_program, parse, render
+from mepof.plan.document import to_document
+
+app = typer.Typer(help="Check, format and compile G4 programs.", no_args_is_help=True)
+
+
+@app.command("check")
+def check_program(program: Program) -> None:
+    """Say what is wrong with a program; nothing is run."""
+    plan_of(Source.read(program))
+
+
+@app.command("fmt")
+def fmt(
+    program: Program,
+    write: Annotated[bool, typer.Option("--write", "-w", help="Rewrite the file.")] = False,
+) -> None:
+    """Print a program in the standard format."""
+    source = Source.read(program)
+    parsed = parse(source)
+    if parsed.diagnostics:
+        raise WrongProgram(render(parsed.diagnostics, source))
+    text = format_program(parsed.program)
+    if not write:
+        typer.echo(text, nl=False)
+    elif text != source.text:
+        _replace(program, text)
+
+
+@app.command("plan")
+def plan(program: Program) -> None:
+    """Print the plan of a program as JSON."""
+    print_json(to_document(plan_of(Source.read(program))))
+
+
+def _replace(path: Path, text: str) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error

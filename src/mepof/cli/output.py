@@ -1,0 +1,29 @@
+"""How the command line talks: results on standard output, everything else beside it."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from rich.console import Console
+
+from mepof.errors import MepofError
+from mepof.executor.local import WrongProgram
+
+
+def tell(error: MepofError) -> None:
+    """Say on standard error what went wrong and what mends it."""
+    console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+    if isinstance(error, WrongProgram):
+        console.print(error.message)
+        return
+    console.print("mepof: ", style="bold red", end="")
+    console.print(error.message)
+    if error.remedy:
+        console.print(f"  help: {error.remedy}", style="dim")
+
+
+def print_json(document: object) -> None:
+    """The one JSON document of ``--json``."""
+    json.dump(document, sys.stdout, indent=1)
+    sys.stdout.write("\n")

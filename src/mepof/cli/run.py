@@ -1,0 +1,111 @@
+"""``mepof run``: a program from its text to its results."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from mepof.cli.output import print_json
+from mepof.cli.progress import progress
+from mepof.errors import InputError
+from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
+from mepof.g4 import Source
+from mepof.plan.explain import Explanation
+from mepof.plan.model import Plan
+
+Program = Annotated[Path, typer.Argument(help="G4 program.", metavar="PROGRAM.g4")]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Directory for results [default: out/PROGRAM].")
+]
+StoreRoot = Annotated[
+    Path | None, typer.Option("--store", help="Store [default: $MEPOF_STORE or ~/.cache/mepof].")
+]
+Cores = Annotated[int | None, typer.Option("--cores", min=1, help="Core budget [default: all].")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def run(
+    program: Program,
+    out: Out = None,
+    executor: Annotated[str, typer.Option(help="Where to run: local.")] = "local",
+    store: StoreRoot = None,
+    cores: Cores = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the steps and why each would run.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a G4 program: build, profile, optimise, boot, check, measure, report."""
+    if executor != "local":
+        raise InputError(f"unknown executor `{executor}`", "known: local")
+    plan = plan_of(Source.read(program))
+    run_plan(plan, out or Path("out") / program.stem, local(store, cores), dry_run, as_json)
+
+
+def local(store: Path | None, cores: int | None) -> LocalExecutor:
+    """The executor on this machine, with the defaults of its options."""
+    return LocalExecutor(store or default_store(), cores or os.cpu_count() or 1)
+
+
+def run_plan(plan: Plan, out: Path, executor: LocalExecutor, dry_run: bool, as_json: bool) -> None:
+    """Run or explain a plan and print what came of it."""
+    if dry_run:
+        explained = executor.explain(plan)
+        if as_json:
+            print_json([_explanation(e) for e in explained])
+        else:
+            _print_explained(explained)
+        return
+    with progress() as sink:
+        finished = executor.run(plan, out, sink)
+    if as_json:
+        print_json(_finished(finished, out))
+    else:
+        _print_finished(finished, out)
+
+
+def _explanation(explanation: Explanation) -> dict[str, object]:
+    return {
+        "step": explanation.step,
+        "kind": explanation.kind,
+        "state": explanation.state,
+        "reasons": list(explanation.reasons),
+        "fingerprint": explanation.fingerprint,
+    }
+
+
+def _print_explained(explained: tuple[Explanation, ...]) -> None:
+    console = Console(highlight=False, soft_wrap=True)
+    words = {"cached": "cached ", "runs": "runs   ", "depends": "depends"}
+    width = max((len(e.step) for e in explained), default=0)
+    for explanation in explained:
+        reasons = "; ".join(explanation.reasons)
+        console.print(
+            f"{words[explanation.state]}  {explanation.step:{width}}  {reasons}", markup=False
+        )
+
+
+def _finished(finished: Finished, out: Path) -> dict[str, object]:
+    return {
+        "out": str(out),
+        "files": {name: str(path) for name, path in finished.files.items()},
+        "steps": {
+            name: {"digest": step.digest, "cached": step.cached, "seconds": step.seconds}
+            for name, step in finished.run.steps.items()
+        },
+    }
+
+
+def _print_finished(finished: Finished, out: Path) -> None:
+    console = Console(highlight=False)
+    if "report.json" in finished.files:
+        from mepof.evaluate.report import read_report, summary  # loads scipy
+
+        console.print(summary(read_report(out), out))
+    for name, path in finished.files.items():
+        if not name.startswith("report"):
+            console.print(f"  {name:20} {path}", markup=False)

@@ -1,0 +1,27 @@
+"""``mepof step``: one step of a plan, alone; the reproducer scripts call it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mepof.cli.progress import progress
+from mepof.cli.run import Cores, local
+from mepof.plan.recipe import recipe_plan
+
+
+def step(
+    store: Annotated[Path, typer.Option("--store", help="Store of the run.")],
+    recipe: Annotated[Path, typer.Option("--recipe", help="Recipe beside the step's log.")],
+    out: Annotated[Path, typer.Option("--out", help="Directory for the journal.")] = Path(
+        "out/step"
+    ),
+    cores: Cores = None,
+) -> None:
+    """Run one step again, from the recipe that lies beside its log."""
+    with progress() as sink:
+        finished = local(store, cores).run(recipe_plan(recipe), out, sink)
+    for made in finished.run.steps.values():
+        typer.echo(made.path)

@@ -1,0 +1,279 @@
+"""The device ``qemu``: the embedded default, by TCG.
+
+A boot is a closed experiment. What the guest is asked to do lies in its initramfs and
+its answers go to files, so nothing that happens on the host reaches it; time is the count
+of executed instructions (``-icount``), and everything random is seeded. Two boots of one
+kernel with one seed are the same, instruction for instruction.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from mepof.device import agent, initramfs
+from mepof.device.protocol import (
+    BootFailure,
+    GuestReset,
+    Interval,
+    KernelHang,
+    KernelPanic,
+    Outcome,
+    Session,
+)
+from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.evaluate.measurement import Device as DeviceDescription
+from mepof.process import Completed, run
+
+_OLDEST = (10, 0)
+_TAIL_LINES = 12
+_PANIC = re.compile(r"Kernel panic - not syncing: .*|BUG: .*|Oops: .*|Unable to handle kernel .*")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """How QEMU is started for one architecture.
+
+    Attributes:
+        parameters: the kernel's command line.
+    """
+
+    binary: str
+    package: str
+    arguments: tuple[str, ...]
+    parameters: str
+
+
+_MACHINES = {
+    "x86-64": Machine(
+        "qemu-system-x86_64",
+        "qemu-system-x86",
+        (
+            *("-machine", "microvm,acpi=off,x-option-roms=off,pit=on,pic=on,rtc=on"),
+            *("-cpu", "max"),
+            *("-device", "virtio-serial-device"),
+        ),
+        # The APIC timer is calibrated by waiting for 100 ms of guest time in a loop of
+        # RDTSC and PAUSE, each of which leaves the translated code: 20 s. The PIT serves.
+        # The delay loop's result is known: one instruction is one nanosecond.
+        "console=ttyS0 reboot=t noapictimer lpj=4000000",
+    ),
+}
+_COMMON_PARAMETERS = "panic=-1 oops=panic nokaslr"
+
+
+class Qemu:
+    """QEMU's full-system emulation."""
+
+    def identity(self, arch: str) -> Mapping[str, str]:
+        version = _version(_machine(arch))
+        return {"qemu": version}
+
+    def describe(self, arch: str) -> DeviceDescription:
+        return DeviceDescription(
+            name="qemu", accel="tcg", cpu="max", mode="icount shift=0: 1 instruction = 1 ns"
+        )
+
+    def boot(
+        self,
+        session: Session,
+        directory: Path,
+        runner: Callable[..., Completed],
+        replied: Callable[[int], None],
+    ) -> Outcome:
+        machine = _machine(session.arch)
+        _version(machine)
+        if directory.exists():
+            shutil.rmtree(directory)
+        directory.mkdir(parents=True)
+        run_files = _Files(directory)
+        requests = b"".join(
+            agent.encode(request) for request in (*session.requests, agent.PowerOff())
+        )
+        run_files.initramfs.write_bytes(
+            session.guest.initramfs.read_bytes()
+            + initramfs.archive(
+                (
+                    initramfs.Entry("mepof", 0o755),
+                    initramfs.Entry("mepof/requests", 0o600, requests),
+                )
+            )
+        )
+        vigil = _Vigil(session, run_files, replied)
+        try:
+            runner(
+                _command(machine, session, run_files),
+                watch=vigil.look,
+                interactive=session.interactive,
+                check=False,
+            )
+        except WorkError as error:
+            if vigil.silent:
+                raise KernelHang(
+                    f"{error.message}{run_files.console_tail()}", f"see {run_files.console}"
+                ) from error
+            raise
+        return _outcome(session, run_files)
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of one boot."""
+
+    directory: Path
+
+    @property
+    def initramfs(self) -> Path:
+        return self.directory / "initramfs"
+
+    @property
+    def console(self) -> Path:
+        return self.directory / "console.log"
+
+    @property
+    def port(self) -> Path:
+        return self.directory / "replies"
+
+    @property
+    def counts(self) -> Path:
+        return self.directory / "counts.json"
+
+    def console_text(self) -> str:
+        try:
+            return self.console.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def console_tail(self) -> str:
+        lines = [line.rstrip() for line in self.console_text().splitlines() if line.strip()]
+        return "".join(f"\n  | {line}" for line in lines[-_TAIL_LINES:])
+
+
+class _Vigil:
+    """Watches a boot from outside: how far it is, and whether it still says anything."""
+
+    def __init__(self, session: Session, files: _Files, replied: Callable[[int], None]) -> None:
+        self._session = session
+        self._files = files
+        self._replied = replied
+        self._decoder = agent.Decoder()
+        self._read = 0
+        self._replies = 0
+        self._heard = time.monotonic()
+        self.silent = False
+
+    def look(self) -> str | None:
+        """Called some times a second; a text is why the guest must go."""
+        if self._grown():
+            self._heard = time.monotonic()
+        limit = self._session.quiet_seconds if self._replies else self._session.boot_seconds
+        if self._session.interactive or time.monotonic() - self._heard < limit:
+            return None
+        self.silent = True
+        what = "answered nothing" if self._replies else "did not come up"
+        return f"the guest {what} for {limit:g} s"
+
+    def _grown(self) -> bool:
+        try:
+            with self._files.port.open("rb") as port:
+                port.seek(self._read)
+                data = port.read()
+        except FileNotFoundError:
+            return False
+        self._read += len(data)
+        replies = len(self._decoder.feed(data))
+        self._replies += replies
+        if replies:
+            self._replied(self._replies - 1)  # the first is the greeting
+        return bool(data)
+
+
+def _machine(arch: str) -> Machine:
+    if arch not in _MACHINES:
+        raise InputError(
+            f"the device qemu has no machine for {arch}", "known: " + ", ".join(_MACHINES)
+        )
+    return _MACHINES[arch]
+
+
+@cache
+def _version(machine: Machine) -> str:
+    remedy = f"apt-get install -t bookworm-backports {machine.package}"
+    path = shutil.which(machine.binary)
+    if path is None:
+        raise EnvironmentLack(f"{machine.binary} is not installed", remedy)
+    banner = run([path, "--version"]).output.splitlines()[0]
+    found = re.search(r"version (\d+)\.(\d+)", banner)
+    if found is None or (int(found[1]), int(found[2])) < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise EnvironmentLack(f"{banner} is older than {oldest}", remedy)
+    return banner
+
+
+def _command(machine: Machine, session: Session, files: _Files) -> list[str]:
+    console = "stdio" if session.interactive else f"file,path={files.console}"
+    command = [
+        machine.binary,
+        *machine.arguments,
+        *("-accel", "tcg"),
+        *("-icount", "shift=0,sleep=off"),
+        *("-seed", str(session.seed)),
+        *("-rtc", "base=2024-01-01T00:00:00,clock=vm"),
+        *("-m", "512"),
+        *("-smp", "1"),
+        *("-nodefaults", "-no-user-config", "-no-reboot"),
+        *("-display", "none"),
+        *("-kernel", str(session.kernel)),
+        *("-initrd", str(files.initramfs)),
+        *("-append", f"{machine.parameters} {_COMMON_PARAMETERS}"),
+        *("-chardev", f"{console},id=console", "-serial", "chardev:console"),
+        *("-chardev", f"file,id=agent,path={files.port}"),
+        *("-device", "virtserialport,chardev=agent,name=mepof"),
+    ]
+    if session.count:
+        command += ["-plugin", f"{session.guest.plugin},out={files.counts}"]
+    return command
+
+
+def _outcome(session: Session, files: _Files) -> Outcome:
+    console = files.console_text()
+    decoder = agent.Decoder()
+    replies = decoder.feed(files.port.read_bytes() if files.port.exists() else b"")
+    panic = _PANIC.search(console)
+    if panic is not None:
+        raise KernelPanic(
+            f"the kernel went down: {panic.group(0).strip()}{files.console_tail()}",
+            f"see {files.console}",
+        )
+    if not replies or not isinstance(replies[0], agent.Hello):
+        raise GuestReset(
+            f"the guest went down before its agent answered{files.console_tail()}",
+            f"see {files.console}",
+        )
+    answers = replies[1:-1]
+    if len(answers) != len(session.requests) or not isinstance(replies[-1], agent.PoweredOff):
+        raise GuestReset(
+            f"the guest went down after {max(0, len(replies) - 1)} of {len(session.requests)} "
+            f"requests{files.console_tail()}",
+            f"see {files.console}",
+        )
+    return Outcome(replies[0].release, tuple(answers), _intervals(session, files), console)
+
+
+def _intervals(session: Session, files: _Files) -> tuple[Interval, ...]:
+    if not session.count:
+        return ()
+    try:
+        counted = json.loads(files.counts.read_text(encoding="utf-8"))["intervals"]
+        return tuple(Interval(**interval) for interval in counted)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise BootFailure(f"the counting plugin left no counts: {error}") from error
+
+
+DEVICE = Qemu()

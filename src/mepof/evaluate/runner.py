@@ -1,0 +1,85 @@
+"""Measuring one image: boots with different seeds, every case once in each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mepof.device import agent
+from mepof.device.protocol import BootFailure, Outcome
+from mepof.errors import WorkError
+from mepof.evaluate.measurement import Boot, CaseMeasurement
+from mepof.evaluate.suite import Case, load_suite
+
+# Generous: under emulation a case takes some seconds of the host's time, and the guest's
+# limit counts guest time.
+_CASE_SECONDS = 120.0
+_SELF_CHECK_SUITE = "mepof"
+_FIELD = re.compile(r"(\w+)=(\S+)")
+
+
+@dataclass(frozen=True)
+class ImageBoots:
+    """What came of an image's boots: its measurements, or why it is not sound."""
+
+    booted: bool
+    self_check: str
+    boots: tuple[Boot, ...]
+
+
+def measure_image(
+    cases: Sequence[Case],
+    seeds: Sequence[int],
+    boot: Callable[[int, tuple[agent.Request, ...]], Outcome],
+) -> ImageBoots:
+    """Boot an image once for each seed, check it, and run the cases.
+
+    An image that fails to boot or to pass its checks is a result, not an error.
+
+    Args:
+        boot: boots with a seed and has some requests done, counting between marks.
+    """
+    check = agent.Exec(load_suite(_SELF_CHECK_SUITE).selfcheck, _CASE_SECONDS)
+    requests = (check, *(agent.Exec(case.argv, _CASE_SECONDS) for case in cases))
+    boots: list[Boot] = []
+    for seed in seeds:
+        try:
+            outcome = boot(seed, requests)
+        except BootFailure as failure:
+            return ImageBoots(False, failure.message, tuple(boots))
+        try:
+            for request, reply in zip(requests, outcome.replies, strict=True):
+                agent.expect_success(request, reply)
+        except WorkError as failure:
+            return ImageBoots(True, failure.message, tuple(boots))
+        boots.append(Boot(seed=seed, cases=_cases(cases, outcome)))
+    return ImageBoots(True, "passed", tuple(boots))
+
+
+def _cases(cases: Sequence[Case], outcome: Outcome) -> tuple[CaseMeasurement, ...]:
+    if len(outcome.intervals) != len(cases):
+        raise WorkError(
+            f"{len(cases)} cases ran but {len(outcome.intervals)} intervals were counted"
+        )
+    measured = []
+    for case, reply, interval in zip(cases, outcome.replies[1:], outcome.intervals, strict=True):
+        assert isinstance(reply, agent.ExecResult)
+        fields = dict(_FIELD.findall(reply.output.decode("utf-8", "replace")))
+        if fields.get("case") != case.name or fields.get("check") != "ok":
+            raise WorkError(f"the case {case.name} gave no result line: {reply.output[:80]!r}")
+        measured.append(
+            CaseMeasurement(
+                suite=case.suite,
+                case=case.name,
+                metric_group=case.metric,
+                operations=int(fields["operations"]),
+                check=fields["check"],
+                kernel_instructions=interval.kernel_instructions,
+                user_instructions=interval.user_instructions,
+                kernel_taken_branches=interval.kernel_taken_branches,
+                user_taken_branches=interval.user_taken_branches,
+                guest_nanoseconds=int(fields["elapsed_ns"]),
+            )
+        )
+    return tuple(measured)

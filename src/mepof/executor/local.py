@@ -1,0 +1,115 @@
+"""Running programs on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mepof.algorithm.protocol import ALGORITHMS
+from mepof.errors import InputError
+from mepof.events import Sink
+from mepof.g4 import Source, check, parse, render
+from mepof.g4.compiler import compile_program
+from mepof.g4.vocabulary import vocabulary
+from mepof.plan.document import to_document
+from mepof.plan.engine import Engine, RunResult
+from mepof.plan.explain import Explanation, explain
+from mepof.plan.model import Plan, Result
+from mepof.plan.space import full_disk_named
+from mepof.plan.store import Store
+from mepof.profile.artifact import profile_file
+from mepof.steps import BODIES
+
+
+class WrongProgram(InputError):
+    """A program with mistakes in it; the message is the rendered diagnostics."""
+
+
+def default_store() -> Path:
+    """``$MEPOF_STORE``, or ``mepof`` in the user's cache directory."""
+    given = os.environ.get("MEPOF_STORE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mepof"
+
+
+def plan_of(source: Source) -> Plan:
+    """Check and compile a program.
+
+    Raises:
+        WrongProgram: it has mistakes.
+    """
+    parsed = parse(source)
+    found = [*parsed.diagnostics, *check(parsed.program, vocabulary())]
+    if found:
+        raise WrongProgram(render(found, source))
+    rounds = {name: algorithm.rounds for name, algorithm in ALGORITHMS.all().items()}
+    return compile_program(parsed.program, source.text, rounds)
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run left in its output directory: files by result name, and the run itself."""
+
+    files: Mapping[str, Path]
+    run: RunResult
+
+
+@dataclass(frozen=True)
+class LocalExecutor:
+    """Runs plans on this machine.
+
+    Attributes:
+        store: root of the store.
+        cores: budget of all running steps together.
+    """
+
+    store: Path
+    cores: int
+
+    def explain(self, plan: Plan) -> tuple[Explanation, ...]:
+        """What a run of the plan would do; nothing is done."""
+        return explain(plan, Store(self.store), BODIES.all())
+
+    def run(self, plan: Plan, out: Path, sink: Sink) -> Finished:
+        """Run a plan and lay its results into ``out``.
+
+        Raises:
+            MepofError: as of :meth:`mepof.plan.engine.Engine.run`.
+        """
+        engine = Engine(Store(self.store), BODIES.all(), self.cores, sink)
+        run = engine.run(plan, out)
+        with full_disk_named(out):
+            text = json.dumps(to_document(plan), indent=1) + "\n"
+            (out / "plan.json").write_text(text, encoding="utf-8")
+            files: dict[str, Path] = {}
+            for result in plan.results:
+                for name, path in _files(result, run.steps[result.step].path).items():
+                    files[name] = out / name
+                    _place(path, out / name)
+        return Finished(files, run)
+
+
+def _files(result: Result, artifact: Path) -> dict[str, Path]:
+    """The files of a result that a user wants, by the name that they get."""
+    match result.kind:
+        case "image":
+            return {f"{result.name}.img": artifact / "kernel"}
+        case "profile":
+            path = profile_file(artifact)
+            return {f"{result.name}{path.suffix}": path}
+        case "report":
+            return {f"{result.name}{s}": artifact / f"report{s}" for s in (".json", ".html")}
+        case _:
+            return {}
+
+
+def _place(source: Path, target: Path) -> None:
+    """Copy so that the target is the old file or the new one, never half of it."""
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    shutil.copyfile(source, partial)
+    partial.replace(target)

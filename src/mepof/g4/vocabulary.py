@@ -1,0 +1,28 @@
+"""The words that programs can use here and now, from the registries and data folders."""
+
+from __future__ import annotations
+
+from mepof.algorithm.protocol import ALGORITHMS
+from mepof.device.protocol import DEVICES
+from mepof.evaluate.suite import metric_names
+from mepof.g4.checker import Vocabulary
+from mepof.kernel import arch, kconfig
+from mepof.kernel.options import options
+from mepof.scenario.protocol import SCENARIOS, app_names
+from mepof.toolchain import clang
+
+
+def vocabulary() -> Vocabulary:
+    """Every word by its place in a program."""
+    versions = range(clang.NEWEST_KNOWN, clang.OLDEST_SUPPORTED - 1, -1)
+    return Vocabulary(
+        algorithms=ALGORITHMS.names(),
+        clicks=SCENARIOS.names(),
+        apps=app_names(),
+        options=tuple(options()),
+        metrics=metric_names(),
+        architectures=arch.names(),
+        toolchains=("clang", *(f"clang-{version}" for version in versions)),
+        devices=DEVICES.names(),
+        configs=kconfig.names(),
+    )

@@ -1,0 +1,86 @@
+"""``guest``: the user space of our guests, and the emulator's plugin, from our own sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+
+from mepof.device.initramfs import Entry, archive
+from mepof.errors import EnvironmentLack, InputError
+from mepof.kernel.overlay import native_directory
+from mepof.kernel.source import file_digest
+from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.model import Step
+from mepof.process import find_tool, run
+
+_BUSYBOX = Path("/bin/busybox")
+_SOURCES = ("Makefile", "kbench", "guest", "tcg-plugin")
+_DIRECTORIES = ("bin", "dev", "etc", "mepof", "proc", "root", "sys", "tmp")
+
+
+class GuestImage:
+    """Params: ``arch``. Makes ``initramfs.cpio``, ``count.so``."""
+
+    kind = "guest"
+    phase: Phase = "build"
+
+    def resources(self, step: Step) -> Resources:
+        return Resources()
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        if step.params["arch"] != "x86-64":
+            raise InputError(f"no guest programs for {step.params['arch']} yet", "known: x86-64")
+        return {"native": _sources_digest(), "busybox": _busybox_digest(), **_compilers()}
+
+    def run(self, context: StepContext) -> None:
+        context.run(["make", "-C", native_directory(), f"OUT={context.work}"])
+        binaries = {name: (context.work / name).read_bytes() for name in ("agent", "kbench")}
+        entries = [
+            *(Entry(name, 0o755) for name in _DIRECTORIES),
+            # The first process needs a console before it can mount /dev.
+            Entry("dev/console", 0o600, b"", device=(5, 1)),
+            Entry("init", 0o755, binaries["agent"]),
+            Entry("bin/kbench", 0o755, binaries["kbench"]),
+            Entry("bin/busybox", 0o755, _BUSYBOX.read_bytes()),
+        ]
+        (context.output / "initramfs.cpio").write_bytes(archive(entries))
+        (context.output / "count.so").write_bytes((context.work / "count.so").read_bytes())
+
+
+@cache
+def _sources_digest() -> str:
+    root = native_directory()
+    digest = sha256()
+    for name in _SOURCES:
+        given = root / name
+        for path in [given] if given.is_file() else sorted(given.rglob("*")):
+            if path.is_file():
+                digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+                digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+@cache
+def _busybox_digest() -> str:
+    remedy = "apt-get install busybox-static"
+    if not _BUSYBOX.is_file():
+        raise EnvironmentLack(f"{_BUSYBOX} is not installed", remedy)
+    with _BUSYBOX.open("rb") as file:
+        dynamic = any(s["p_type"] == "PT_INTERP" for s in ELFFile(file).iter_segments())
+    if dynamic:
+        raise EnvironmentLack(f"{_BUSYBOX} is not statically linked", remedy)
+    return file_digest(_BUSYBOX)
+
+
+@cache
+def _compilers() -> dict[str, str]:
+    find_tool("musl-gcc", "apt-get install musl-tools")
+    gcc = find_tool("gcc", "apt-get install gcc")
+    return {"gcc": run([gcc, "--version"]).output.splitlines()[0]}
+
+
+BODY = GuestImage()

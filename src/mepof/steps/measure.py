@@ -1,0 +1,88 @@
+"""``measure``: run the cases of some metrics on an image, and count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import cast
+
+from mepof.device import agent
+from mepof.device.protocol import DEVICES, Guest, Outcome, Session
+from mepof.evaluate.measurement import Measurement, SizeBytes
+from mepof.evaluate.runner import measure_image
+from mepof.evaluate.suite import cases_of
+from mepof.kernel.source import file_digest
+from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.model import Step
+
+
+class Measure:
+    """Params: ``arch``, ``device``, ``metrics``, ``seeds``. Inputs: ``kernel`` (a build or
+    an image file), ``guest``. Makes ``measurement.json``."""
+
+    kind = "measure"
+    phase: Phase = "run"
+
+    def resources(self, step: Step) -> Resources:
+        return Resources()
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        return DEVICES.get(str(step.params["device"])).identity(str(step.params["arch"]))
+
+    def run(self, context: StepContext) -> None:
+        params = context.params
+        given = context.inputs["kernel"]
+        kernel = given / "kernel" if given.is_dir() else given
+        arch = str(params["arch"])
+        device = DEVICES.get(str(params["device"]))
+        cases = cases_of(cast(list[str], params["metrics"]))
+        seeds = cast(list[int], params["seeds"])
+        finished = 0
+
+        def boot(seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
+            nonlocal finished
+            session = Session(
+                arch=arch,
+                kernel=kernel,
+                guest=Guest.of(context.inputs["guest"]),
+                requests=requests,
+                seed=seed,
+                count=True,
+            )
+
+            def replied(count: int) -> None:
+                done = finished * len(cases) + max(0, count - 1)
+                name = cases[count - 1].name if 0 < count <= len(cases) else "booting"
+                context.progress(done, len(cases) * len(seeds), "cases", f"seed {seed}: {name}")
+
+            outcome = device.boot(session, context.work / f"boot-{seed}", context.run, replied)
+            finished += 1
+            return outcome
+
+        found = measure_image(cases, seeds, boot)
+        sections, size = _sizes(given, kernel)
+        measurement = Measurement(
+            image="image",  # whoever reports names it: one measurement may serve two names
+            digest=file_digest(kernel),
+            device=device.describe(arch),
+            booted=found.booted,
+            self_check=found.self_check,
+            size_bytes=size,
+            sections=sections,
+            boots=found.boots,
+        )
+        text = measurement.model_dump_json(indent=1)
+        (context.output / "measurement.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _sizes(given: Path, kernel: Path) -> tuple[dict[str, int], SizeBytes]:
+    """Section sizes of a build of ours; of a bare image only the file's size is known."""
+    image = kernel.stat().st_size
+    if given.is_file():
+        return {}, SizeBytes(text=0, image=image)
+    build = json.loads((given / "build.json").read_text(encoding="utf-8"))
+    return build["sections"], SizeBytes(text=build["size_bytes"]["text"], image=image)
+
+
+BODY = Measure()

@@ -1,0 +1,123 @@
+"""``profile-collect``: boot an instrumented kernel, work it, and take the raw profile."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import cast
+
+from mepof.algorithm.protocol import select
+from mepof.device import agent
+from mepof.device.protocol import DEVICES, Guest, Outcome, Session
+from mepof.errors import EnvironmentLack, WorkError
+from mepof.events import ConsoleReturned, ConsoleTaken
+from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.model import Step
+from mepof.scenario.protocol import SCENARIOS, Action, App, load_app
+
+
+class ProfileCollect:
+    """Params: ``algorithm``, ``scenario``, ``apps``, ``actions``, ``arch``, ``device``,
+    ``seed``. Inputs: ``kernel``, ``guest``, ``script0``…
+
+    Makes ``raw0``… and ``collection.json`` (actions and their coverage).
+    """
+
+    kind = "profile-collect"
+    phase: Phase = "run"
+
+    def resources(self, step: Step) -> Resources:
+        return Resources()
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        return DEVICES.get(str(step.params["device"])).identity(str(step.params["arch"]))
+
+    def run(self, context: StepContext) -> None:
+        params = context.params
+        algorithm = select(str(params["algorithm"]))
+        scenario = SCENARIOS.get(str(params["scenario"]))
+        apps = tuple(load_app(name) for name in cast(list[str], params["apps"]))
+        seed = cast(int, params["seed"])
+        scripts = tuple(
+            context.inputs[name].read_text(encoding="utf-8")
+            for name in sorted(context.inputs)
+            if name.startswith("script")
+        )
+        actions = scenario.pick(apps, cast(int, params["actions"]), seed, scripts)
+        work: list[agent.Request] = [agent.Exec(action.argv, action.seconds) for action in actions]
+        if scenario.interactive:
+            work = [agent.Shell()]
+            context.note("at the guest's console: work the kernel, then leave with `exit`")
+        before, after = algorithm.reset(), algorithm.collect()
+        session = Session(
+            arch=str(params["arch"]),
+            kernel=context.inputs["kernel"] / "kernel",
+            guest=Guest.of(context.inputs["guest"]),
+            requests=(*before, *work, *after),
+            seed=seed,
+            interactive=scenario.interactive,
+        )
+
+        def replied(count: int) -> None:
+            done = min(max(0, count - len(before)), len(actions))
+            name = actions[done].name if done < len(actions) else "reading the profile"
+            context.progress(done, len(actions), "actions", name)
+
+        device = DEVICES.get(str(params["device"]))
+        with _terminal(context) if scenario.interactive else nullcontext():
+            outcome = device.boot(session, context.work / "boot", context.run, replied)
+        _check(before, work, outcome)
+        for number, reply in enumerate(outcome.replies[len(before) + len(work) :]):
+            if not isinstance(reply, agent.GetResult) or reply.errno:
+                raise WorkError("the kernel offers no raw profile; was it built to?")
+            (context.output / f"raw{number}").write_bytes(reply.data)
+        collection = _collection(str(params["scenario"]), apps, actions)
+        text = json.dumps({**collection, "seed": seed, "release": outcome.release}, indent=1)
+        (context.output / "collection.json").write_text(text + "\n", encoding="utf-8")
+
+
+@contextmanager
+def _terminal(context: StepContext) -> Iterator[None]:
+    """The user's terminal, with nobody else writing to it."""
+    if not sys.stdin.isatty():
+        raise EnvironmentLack(
+            "the scenario `manual` needs a terminal", "run the program from one, or use `script`"
+        )
+    context.emit(ConsoleTaken(context.step.id))
+    try:
+        yield
+    finally:
+        context.emit(ConsoleReturned(context.step.id))
+
+
+def _check(before: tuple[agent.Request, ...], work: list[agent.Request], outcome: Outcome) -> None:
+    for reply in outcome.replies[: len(before)]:
+        if isinstance(reply, agent.PutResult) and reply.errno:
+            raise WorkError("the kernel's counters cannot be reset; was it built to be profiled?")
+    replies = outcome.replies[len(before) : len(before) + len(work)]
+    for request, reply in zip(work, replies, strict=True):
+        if isinstance(request, agent.Exec) and isinstance(reply, agent.ExecResult):
+            agent.expect_success(request, reply)
+
+
+def _collection(
+    scenario: str, apps: tuple[App, ...], actions: tuple[Action, ...]
+) -> dict[str, object]:
+    counts = Counter(action.name for action in actions)
+    every = [action.name for app in apps for action in app.actions]
+    return {
+        "scenario": scenario,
+        "apps": [app.name for app in apps],
+        "actions": [action.name for action in actions],
+        "coverage": {
+            "actions": len(every),
+            "ran": sum(1 for name in every if counts[name]),
+            "never": [name for name in every if not counts[name]],
+        },
+    }
+
+
+BODY = ProfileCollect()
