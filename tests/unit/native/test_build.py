@@ -1,0 +1,52 @@
+"""The C compiles without a warning, and what comes out of it depends on nothing else."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+NATIVE = Path(__file__).parents[3] / "native"
+
+SOURCES = sorted(
+    path for part in ("kbench", "guest", "tcg-plugin") for path in (NATIVE / part).glob("*.c")
+)
+# The encodings of marks.h as they lie in memory.
+MARKS = {"start": bytes.fromhex("0f1f84000100504d"), "stop": bytes.fromhex("0f1f84000200504d")}
+
+
+@pytest.mark.parametrize("compiler", ["clang-22", "gcc-12", "gcc"])
+def test_sources_have_no_warning(compiler: str) -> None:
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed")
+    flags = ["-std=c17", "-Wall", "-Wextra", "-Werror", "-O2", "-fsyntax-only"]
+    subprocess.run([compiler, *flags, *SOURCES], check=True, timeout=60)
+
+
+def test_guest_programs_are_static(built: Path) -> None:
+    for name in ("kbench", "agent"):
+        program_headers = subprocess.run(
+            ["readelf", "-l", built / name], check=True, capture_output=True, text=True
+        ).stdout
+        assert "INTERP" not in program_headers
+
+
+def test_build_is_the_same_in_another_directory(built: Path, tmp_path: Path) -> None:
+    subprocess.run(["make", "-s", "-C", NATIVE, f"OUT={tmp_path}"], check=True, timeout=120)
+    for name in ("kbench", "agent", "count.so"):
+        assert (tmp_path / name).read_bytes() == (built / name).read_bytes()
+
+
+@pytest.mark.parametrize("mark", MARKS)
+def test_kbench_holds_each_mark_once(built: Path, mark: str) -> None:
+    assert (built / "kbench").read_bytes().count(MARKS[mark]) == 1
+
+
+def test_marks_disassemble_as_no_operations(built: Path) -> None:
+    listing = subprocess.run(
+        ["objdump", "-d", built / "kbench"], check=True, capture_output=True, text=True
+    ).stdout
+    for number in ("0x4d500001", "0x4d500002"):
+        assert f"nopl   {number}(%rax,%rax,1)" in listing
