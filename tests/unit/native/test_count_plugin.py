@@ -1,0 +1,88 @@
+"""The counting plugin, on a guest whose counts are known to the instruction."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+QEMU = "qemu-system-x86_64"
+SOURCE = Path(__file__).with_name("marked.S")
+ICOUNT = ("-icount", "shift=0,sleep=off")
+
+pytestmark = pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")
+
+
+def guest(directory: Path, *, repeats: int = 100, rounds: int = 1) -> Path:
+    """The guest of ``marked.S``: length of its REP instructions, number of intervals."""
+    elf, image = directory / "marked.elf", directory / "marked.bin"
+    link = ("-nostdlib", "-static", "-Wl,-Ttext=0x100000", "-Wl,--build-id=none")
+    sizes = (f"-Wa,--defsym,REPEATS={repeats}", f"-Wa,--defsym,ROUNDS={rounds}")
+    subprocess.run(["gcc", *link, *sizes, "-o", elf, SOURCE], check=True, timeout=30)
+    subprocess.run(["objcopy", "-O", "binary", "-j", ".text", elf, image], check=True, timeout=30)
+    return image
+
+
+def boot(image: Path, plugin: str, *options: str) -> subprocess.CompletedProcess[str]:
+    machine = ("-machine", "pc", "-cpu", "max", "-accel", "tcg", "-m", "64", "-vga", "none")
+    quiet = ("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none")
+    return subprocess.run(
+        [QEMU, *machine, *quiet, "-kernel", image, "-plugin", plugin, *options],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def count(built: Path, directory: Path, image: Path, *options: str) -> list[dict[str, Any]]:
+    out = directory / "counts.json"
+    done = boot(image, f"{built}/count.so,out={out}", *options)
+    assert done.returncode == 0, done.stderr
+    counted = json.loads(out.read_text(encoding="utf-8"))
+    assert counted["version"] == 1
+    assert list(directory.glob("*.draft")) == []
+    intervals: list[dict[str, Any]] = counted["intervals"]
+    return intervals
+
+
+KNOWN = {
+    "kernel_instructions": 46,
+    "user_instructions": 2005,
+    "kernel_taken_branches": 15,
+    "user_taken_branches": 1002,
+}
+
+
+@pytest.mark.parametrize("repeats", [0, 1, 100, 70_000])
+@pytest.mark.parametrize("options", [ICOUNT, ()], ids=["icount", "plain"])
+def test_counts_are_exact_however_long_a_repeat_is(
+    built: Path, tmp_path: Path, repeats: int, options: tuple[str, ...]
+) -> None:
+    image = guest(tmp_path, repeats=repeats)
+    assert count(built, tmp_path, image, *options) == [KNOWN]
+
+
+def test_every_interval_starts_from_nothing(built: Path, tmp_path: Path) -> None:
+    image = guest(tmp_path, rounds=3)
+    assert count(built, tmp_path, image, *ICOUNT) == [KNOWN] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("", "where to write to is missing"),
+        (",out=", "where to write to is missing"),
+        (",ouT=x", "unknown argument: ouT=x"),
+        (",out=/no/such/directory/x", "cannot write /no/such/directory/x: No such file"),
+    ],
+)
+def test_wrong_arguments_refuse_to_load(
+    built: Path, tmp_path: Path, arguments: str, complaint: str
+) -> None:
+    done = boot(guest(tmp_path), f"{built}/count.so{arguments}")
+    assert done.returncode != 0
+    assert f"count: {complaint}" in done.stderr
