@@ -1,0 +1,56 @@
+# What there is to do here. `make setup` is part of the others; it takes a second when
+# there is nothing to install.
+
+BIN := .venv/bin
+PYTHON_CODE := src tests $(wildcard bench)
+
+# The programs that we start bring their own parallelism: an outer make's job server and
+# variables are none of their business.
+unexport MAKEFLAGS MFLAGS MAKELEVEL
+
+help:
+	@echo 'make setup   install what is missing (system packages as root; Python into .venv)'
+	@echo 'make demo    optimise, boot and measure a kernel by examples/quickstart.g4'
+	@echo 'make test    lint, unit tests and boots of real kernels'
+	@echo 'make lint    style and types'
+	@echo 'make bench   every benchmark under bench/'
+	@echo 'make lock    write requirements.lock anew from pyproject.toml'
+	@echo 'make clean   remove what was built here'
+
+setup:
+	@tools/setup
+
+demo: setup
+	$(BIN)/mepof run examples/quickstart.g4 --out out/demo
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: setup
+	$(BIN)/ruff check $(PYTHON_CODE)
+	$(BIN)/ruff format --check $(PYTHON_CODE)
+	$(BIN)/mypy --strict
+
+BENCHMARKS := $(sort $(wildcard bench/*.py))
+
+bench: setup
+	@echo 'benchmarks: $(or $(BENCHMARKS),none under bench/)'
+	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
+
+# Pins that are there already stay; remove requirements.lock first to get the newest ones.
+lock:
+	python3 -m venv build/lock
+	build/lock/bin/python -m pip install --quiet pip-tools
+	CUSTOM_COMPILE_COMMAND='make lock' build/lock/bin/pip-compile --quiet --generate-hashes \
+	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras \
+	    --allow-unsafe --extra dev --build-deps-for editable -o requirements.lock pyproject.toml
+
+REMOVED := out/demo build target .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+clean:
+	@echo 'removing: $(REMOVED) and __pycache__'
+	@rm -rf $(REMOVED)
+	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
+	@echo 'kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}'
+
+.PHONY: help setup demo test lint bench lock clean
