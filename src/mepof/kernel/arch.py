@@ -14,6 +14,7 @@ class Arch:
     Attributes:
         make: value of ``ARCH=``.
         source: directory under ``arch/``.
+        triple: what Clang calls it.
         target: make target of the bootable image.
         image: path of that image in the build directory.
     """
@@ -21,14 +22,15 @@ class Arch:
     name: str
     make: str
     source: str
+    triple: str
     target: str
     image: str
 
 
 _ALL = (
-    Arch("x86-64", "x86_64", "x86", "bzImage", "arch/x86/boot/bzImage"),
-    Arch("arm64", "arm64", "arm64", "Image", "arch/arm64/boot/Image"),
-    Arch("arm", "arm", "arm", "zImage", "arch/arm/boot/zImage"),
+    Arch("x86-64", "x86_64", "x86", "x86_64-linux-gnu", "bzImage", "arch/x86/boot/bzImage"),
+    Arch("arm64", "arm64", "arm64", "aarch64-linux-gnu", "Image", "arch/arm64/boot/Image"),
+    Arch("arm", "arm", "arm", "arm-linux-gnueabi", "zImage", "arch/arm/boot/zImage"),
 )
 
 

@@ -96,7 +96,7 @@ def build(
     config = kconfig.configure(
         view,
         objects,
-        kconfig.merge(spec.fragments, version, spec.config_lines),
+        kconfig.merge(spec.fragments, spec.config_lines),
         make,
         _kconfig_environment(spec, toolchain, str(version)),
         run_make,
@@ -187,7 +187,7 @@ def _kconfig_environment(spec: BuildSpec, toolchain: Clang, version: str) -> dic
         "BINDGEN": "bindgen",
         "PAHOLE": "pahole",
         "CC_VERSION_TEXT": toolchain.identity()["clang"],
-        "CLANG_FLAGS": "",
+        "CLANG_FLAGS": f"--target={spec.arch.triple} -fintegrated-as",
         "RUSTC_VERSION_TEXT": "",
     }
 

@@ -1,9 +1,10 @@
 """Kernel configuration from fragments, merged and then verified.
 
 A fragment is a file of Kconfig lines under ``configs/``: ``NAME.config`` for every
-architecture and ``NAME.ARCH.config`` for one. A line may end in ``# since 6.9`` or
-``# until 6.8`` where an option has changed its name. The first fragment that says
-``# base: TARGET`` decides what the rest is laid over (``allnoconfig``, ``defconfig``).
+architecture and ``NAME.ARCH.config`` for one. Where an option has had several names, a line gives them all,
+``CONFIG_NEW=y | CONFIG_OLD=y``, and one of them must take. The first fragment that says
+``# base: TARGET`` decides what the rest is laid over (``allnoconfig``, ``defconfig``);
+one that says ``# over: NAME`` is laid over that fragment.
 
 Kconfig drops an option whose dependencies are not met without a word, so every line is
 compared with the configuration that came out.
@@ -11,41 +12,49 @@ compared with the configuration that came out.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from hashlib import sha256
 from pathlib import Path
+from typing import IO
 
 from mepof.errors import InputError, WorkError
-from mepof.kernel.source import KernelVersion
 from mepof.process import run
 
 _DIRECTORY = Path(__file__).with_name("configs")
-_LINE = re.compile(
-    r"^(?:(?P<set>CONFIG_\w+)=(?P<value>\S.*?)|# (?P<unset>CONFIG_\w+) is not set)"
-    r"(?:\s+# (?P<bound>since|until) (?P<major>\d+)\.(?P<minor>\d+))?$"
+_SETTING = re.compile(
+    r"^(?:CONFIG_(?P<symbol>\w+)=(?P<value>\S.*)|# CONFIG_(?P<unset>\w+) is not set)$"
 )
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One wanted option, without ``CONFIG_``; ``n`` where it must not be set."""
+    """One wanted option, without ``CONFIG_``; ``n`` where it must not be set.
+
+    Attributes:
+        origin: file and line that want it.
+        otherwise: the same option under its names in other releases.
+    """
 
     symbol: str
     value: str
     origin: str
+    otherwise: tuple[Setting, ...] = ()
 
-    def line(self) -> str:
-        """As Kconfig writes it."""
+    def lines(self) -> str:
+        """As Kconfig writes it, with all its names; Kconfig passes over those it lacks."""
         if self.value == "n":
-            return f"# CONFIG_{self.symbol} is not set"
-        return f"CONFIG_{self.symbol}={self.value}"
+            own = f"# CONFIG_{self.symbol} is not set\n"
+        else:
+            own = f"CONFIG_{self.symbol}={self.value}\n"
+        return own + "".join(other.lines() for other in self.otherwise)
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,7 @@ def names() -> tuple[str, ...]:
 
 
 def paths(name: str, arch: str) -> tuple[Path, ...]:
-    """The files of one of our fragments: for every architecture and for this one.
+    """The files of one of our fragments: what it lies over, for every architecture, for this one.
 
     Raises:
         InputError: there is none of that name.
@@ -71,8 +80,11 @@ def paths(name: str, arch: str) -> tuple[Path, ...]:
         near = get_close_matches(name, names(), n=1)
         hint = f"did you mean `{near[0]}`?" if near else "known: " + ", ".join(names())
         raise InputError(f"unknown config `{name}`", hint)
-    both = (_DIRECTORY / f"{name}.config", _DIRECTORY / f"{name}.{arch}.config")
-    return tuple(path for path in both if path.is_file())
+    general = _DIRECTORY / f"{name}.config"
+    under = re.search(r"^# over: (\S+)$", general.read_text(encoding="utf-8"), re.M)
+    both = (general, _DIRECTORY / f"{name}.{arch}.config")
+    below = paths(under[1], arch) if under else ()
+    return (*below, *(path for path in both if path.is_file()))
 
 
 def digest(files: Iterable[Path]) -> str:
@@ -80,8 +92,8 @@ def digest(files: Iterable[Path]) -> str:
     return sha256(b"\0".join(path.read_bytes() for path in files)).hexdigest()
 
 
-def merge(files: Sequence[Path], version: KernelVersion, extra: Iterable[str] = ()) -> Fragments:
-    """Read and merge fragments for one kernel release.
+def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
+    """Read and merge fragments.
 
     Args:
         extra: further lines, such as an algorithm's, which win over the files.
@@ -97,36 +109,38 @@ def merge(files: Sequence[Path], version: KernelVersion, extra: Iterable[str] = 
         for number, line in enumerate(map(str.strip, lines), 1):
             if line.startswith("# base: ") and not based:
                 base, based = line.removeprefix("# base: "), True
-            setting = _parse(line, f"{origin}:{number}", version)
+            setting = _parse(line, f"{origin}:{number}")
             if setting is not None:
                 merged[setting.symbol] = setting
     return Fragments(base, tuple(merged.values()))
 
 
-def _parse(line: str, origin: str, version: KernelVersion) -> Setting | None:
-    found = _LINE.match(line)
-    if found is None:
+def _parse(line: str, origin: str) -> Setting | None:
+    names = [_SETTING.match(part.strip()) for part in line.split(" | ")]
+    settings = [
+        Setting(found["symbol"] or found["unset"], found["value"] or "n", origin)
+        for found in names
+        if found is not None
+    ]
+    if len(settings) < len(names):
         if line and not line.startswith("#"):
             raise InputError(
                 f"{origin}: `{line}` is not a Kconfig line", "write it like CONFIG_NET=y"
             )
         return None
-    if found["bound"]:
-        reached = version.at_least(int(found["major"]), int(found["minor"]))
-        exactly = (version.version, version.patchlevel) == (
-            int(found["major"]),
-            int(found["minor"]),
-        )
-        if not (reached if found["bound"] == "since" else not reached or exactly):
-            return None
-    symbol = (found["set"] or found["unset"]).removeprefix("CONFIG_")
-    return Setting(symbol, found["value"] or "n", origin)
+    return replace(settings[0], otherwise=tuple(settings[1:]))
 
 
 def dropped(wanted: Iterable[Setting], config: str) -> tuple[Setting, ...]:
     """The settings that a finished ``.config`` does not hold."""
     have = dict(re.findall(r"^CONFIG_(\w+)=(.*)$", config, re.M))
-    return tuple(s for s in wanted if have.get(s.symbol, "n") != s.value)
+    return tuple(
+        setting
+        for setting in wanted
+        if not any(
+            have.get(name.symbol, "n") == name.value for name in (setting, *setting.otherwise)
+        )
+    )
 
 
 def configure(
@@ -151,7 +165,7 @@ def configure(
     """
     build.mkdir(parents=True, exist_ok=True)
     wanted = build / ".mepof-config"
-    wanted.write_text("".join(s.line() + "\n" for s in fragments.settings), encoding="utf-8")
+    wanted.write_text("".join(s.lines() for s in fragments.settings), encoding="utf-8")
     if fragments.base.startswith("all"):
         runner([*make, fragments.base], env={"KCONFIG_ALLCONFIG": str(wanted)})
     else:
@@ -164,7 +178,8 @@ def configure(
     if missing:
         reasons = explain(tree, build / ".config", missing, environment)
         listed = "; ".join(
-            f"{s.line()} ({s.origin}): {reasons[s.symbol]}" for s in missing[:_SHOWN]
+            f"{s.lines().splitlines()[0]} ({s.origin}): {reasons[s.symbol]}"
+            for s in missing[:_SHOWN]
         )
         more = f"; and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
         raise WorkError(
@@ -197,7 +212,16 @@ def explain(
 def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
     import kconfiglib  # slow to load, and only this child needs it
 
-    kconf = kconfiglib.Kconfig("Kconfig", warn=False, suppress_traceback=False)
+    class Kconfig(kconfiglib.Kconfig):  # type: ignore[misc]
+        """Reads the words that Kconfig has gained since kconfiglib's last release."""
+
+        def _open(self, filename: str, mode: str) -> IO[str]:
+            with super()._open(filename, mode) as file:
+                text = file.read()
+            text = re.sub(r"^(\s+)modules$", r"\1option modules", text, flags=re.M)  # 5.16
+            return io.StringIO(re.sub(r"^\s+transitional$", "", text, flags=re.M))  # 6.18
+
+    kconf = Kconfig("Kconfig", warn=False, suppress_traceback=False)
     kconf.load_config(config)
     answer = {}
     for name in symbols:
@@ -207,10 +231,13 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
             hint = f"; the nearest is {near[0]}" if near else ""
             answer[name] = "this kernel has no such option" + hint
             continue
+        needs = kconfiglib.split_expr(symbol.direct_dep, kconfiglib.AND)
+        if symbol.choice is not None:
+            needs += kconfiglib.split_expr(symbol.choice.direct_dep, kconfiglib.AND)
         unmet = [
             kconfiglib.expr_str(part)
-            for part in kconfiglib.split_expr(symbol.direct_dep, kconfiglib.AND)
-            if kconfiglib.expr_value(part) == 0
+            for part in needs
+            if part is not symbol.choice and kconfiglib.expr_value(part) == 0
         ]
         if unmet:
             answer[name] = "unmet dependency " + " and ".join(dict.fromkeys(unmet))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.process import run
+from mepof.process import Completed, run
 
 _DEBIAN_DIRECTORY = Path("/usr/src")
 
@@ -71,57 +74,86 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def unpack(origin: Path, output: Path) -> KernelVersion:
+def unpack(origin: Path, output: Path, runner: Callable[..., Completed] = run) -> KernelVersion:
     """Copy a tree or unpack a tarball into ``output``, an empty directory.
 
     What a build in the tree left behind is not copied; ``origin`` is only read.
+
+    Args:
+        runner: runs a program like :func:`mepof.process.run`.
 
     Raises:
         InputError: there is nothing there, or it is no kernel source.
     """
     if origin.is_dir():
-        if not (origin / "Kbuild").is_file():
-            raise InputError(f"{origin} is not a kernel source tree: it has no Kbuild file")
-
-        def ignored(directory: str, names: list[str]) -> set[str]:
-            inside = Path(directory).relative_to(origin).as_posix()
-            prefix = "" if inside == "." else inside + "/"
-            return {
-                name
-                for name in names
-                if _BUILD_PRODUCTS.search(name)
-                or name == ".git"
-                or prefix + name in _BUILD_DIRECTORIES
-                or (prefix + name).endswith("include/generated")
-            }
-
-        shutil.copytree(origin, output, symlinks=True, ignore=ignored, dirs_exist_ok=True)
+        _check_kernel(origin, origin)
+        _copy(origin, output)
     elif origin.is_file():
-        into = ["--directory", str(output), "--strip-components=1"]
-        try:
-            run(["tar", "--extract", *into, "--file", origin])
-        except WorkError as error:
-            raise InputError(f"{origin} cannot be unpacked: {error.message}") from error
+        _extract(origin, output, runner)
+        _check_kernel(output, origin)
     else:
         raise InputError(f"{origin} does not exist")
     return version_of(output)
 
 
-def version_of(tree: Path) -> KernelVersion:
+def _check_kernel(tree: Path, origin: Path) -> None:
+    """Name what the user gave us, not our copy of it."""
+    if not (tree / "Kbuild").is_file():
+        raise InputError(f"{origin} is not a kernel source tree: it has no Kbuild file")
+    version_of(tree, origin)
+
+
+def _copy(origin: Path, output: Path) -> None:
+    def ignored(directory: str, names: list[str]) -> set[str]:
+        inside = Path(directory).relative_to(origin).as_posix()
+        prefix = "" if inside == "." else inside + "/"
+        return {
+            name
+            for name in names
+            if _BUILD_PRODUCTS.search(name)
+            or name == ".git"
+            or prefix + name in _BUILD_DIRECTORIES
+            or (prefix + name).endswith("include/generated")
+        }
+
+    try:
+        shutil.copytree(origin, output, symlinks=True, ignore=ignored, dirs_exist_ok=True)
+    except shutil.Error as error:  # it has only the texts of the errors of its files
+        source, _, why = error.args[0][0]
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+        raise InputError(f"{source} cannot be copied: {why}") from error
+
+
+def _extract(origin: Path, output: Path, runner: Callable[..., Completed]) -> None:
+    into = ["--directory", str(output), "--strip-components=1"]
+    done = runner(["tar", "--extract", *into, "--file", origin], check=False)
+    if done.status != 0:
+        complaint = done.output.partition("\n")[0].removeprefix("tar: ")
+        # The disk is ours, the tarball is the user's.
+        kind = WorkError if os.strerror(errno.ENOSPC) in done.output else InputError
+        raise kind(f"{origin} cannot be unpacked: {complaint}")
+
+
+def version_of(tree: Path, origin: Path | None = None) -> KernelVersion:
     """The release that the tree's Makefile states.
+
+    Args:
+        origin: what an error calls the tree, if not by its path.
 
     Raises:
         InputError: it states none.
     """
+    name = origin or tree
     try:
         head = (tree / "Makefile").read_text(encoding="utf-8", errors="replace")[:2000]
     except OSError as error:
-        raise InputError(f"{tree} is not a kernel source tree: it has no Makefile") from error
+        raise InputError(f"{name} is not a kernel source tree: it has no Makefile") from error
     found = {
         key: re.search(rf"^{key}\s*=\s*(\d+)", head, re.M)
         for key in ("VERSION", "PATCHLEVEL", "SUBLEVEL")
     }
     numbers = [int(match.group(1)) for match in found.values() if match]
     if len(numbers) != 3:
-        raise InputError(f"{tree} is not a kernel source tree: its Makefile states no version")
+        raise InputError(f"{name} is not a kernel source tree: its Makefile states no version")
     return KernelVersion(*numbers)
