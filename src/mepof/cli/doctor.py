@@ -1,5 +1,64 @@
-"""placeholder until doctor lands"""
+"""``mepof doctor``: what this machine has, what mepof needs, and what mends the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mepof.cli.output import print_json
+from mepof.cli.run import Json
+from mepof.errors import EnvironmentLack
+from mepof.executor.local import default_store
+from mepof.toolchain.machine import findings
+from mepof.toolchain.probe import Finding
 
 
-def doctor(as_json: bool = False) -> None:
-    """Check this machine."""
+def doctor(as_json: Json = False) -> None:
+    """List every tool with its version, whether it suffices, and what mends it.
+
+    Raises:
+        EnvironmentLack: something is not there without which mepof cannot work.
+    """
+    found = findings(default_store())
+    lacking = [finding.name for finding in found if finding.stops]
+    if as_json:
+        print_json(
+            {
+                "schema": "mepof-doctor/1",
+                "ok": not lacking,
+                "findings": [asdict(finding) for finding in found],
+            }
+        )
+    else:
+        Console(highlight=False).print(table(found))
+    if lacking:
+        raise EnvironmentLack(f"this machine lacks {', '.join(lacking)}", "run `make setup`")
+
+
+def table(found: Sequence[Finding]) -> Table:
+    """The findings for people."""
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("what", "found", "needed", "", "for, or what mends it"):
+        shown.add_column(heading, overflow="fold")
+    for finding in found:
+        shown.add_row(
+            Text(finding.name),
+            Text(finding.found or "-"),
+            Text(finding.needed),
+            _state(finding),
+            Text(finding.remedy, style="bold") if finding.remedy else Text(finding.purpose),
+        )
+    return shown
+
+
+def _state(finding: Finding) -> Text:
+    if finding.state == "ok":
+        return Text("ok", style="green")
+    if finding.required:
+        return Text(finding.state, style="bold red")
+    return Text(f"{finding.state} (optional)", style="yellow")

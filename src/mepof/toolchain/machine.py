@@ -1,0 +1,177 @@
+"""What mepof needs of a machine: its programs, files, Python packages, devices and space."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from mepof.errors import MepofError
+from mepof.process import run
+from mepof.toolchain.probe import (
+    ANSWER_SECONDS,
+    TOOLS,
+    Finding,
+    State,
+    look_for,
+    parse_version,
+    toolchain_suffix,
+)
+
+_GIB = 1 << 30
+# An unpacked kernel takes 1.7 GB and every build of `slim` 0.2 GB; the compiler cache grows.
+_DISK = 5 * _GIB
+_MEMORY = 4 * _GIB
+
+
+def findings(store: Path) -> list[Finding]:
+    """Everything that mepof needs of this machine.
+
+    Args:
+        store: where artifacts go.
+    """
+    suffix = toolchain_suffix()
+    runtime = f"libclang-rt{suffix}-dev" if suffix else "libclang-rt-dev"
+    return [
+        *(look_for(tool, suffix) for tool in TOOLS),
+        static_program(Path("/bin/busybox"), "the guest's shell", "busybox-static"),
+        file_at(runtime_header(suffix), "InstrProfData.inc", "the layout of profiles", runtime),
+        file_at(Path("/usr/include/gelf.h"), "libelf's header", "kernel builds", "libelf-dev"),
+        file_at(
+            Path("/usr/include/openssl/opensslv.h"),
+            "openssl's header",
+            "signed modules",
+            "libssl-dev",
+            required=False,
+        ),
+        kernel_sources(Path("/usr/src")),
+        *python_packages(metadata.requires("mepof") or []),
+        kvm(Path("/dev/kvm")),
+        amount(f"disk at {store}", "builds and their caches", free_space(store), _DISK, True),
+        amount("memory", "links and boots", memory(), _MEMORY, False),
+    ]
+
+
+def static_program(path: Path, purpose: str, package: str) -> Finding:
+    """A program for the guest, which has no libraries."""
+    state: State = "missing"
+    if path.is_file():
+        state = "ok" if _is_static(path) else "broken"
+    found = {"missing": None, "ok": "static", "broken": "not static"}[state]
+    remedy = None if state == "ok" else f"apt-get install {package}"
+    return Finding(str(path), purpose, found, "static", state, True, remedy)
+
+
+def _is_static(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return all(s["p_type"] != "PT_INTERP" for s in ELFFile(file).iter_segments())
+    except (ELFError, OSError):
+        return False
+
+
+def file_at(
+    path: Path | None, name: str, purpose: str, package: str, required: bool = True
+) -> Finding:
+    """A file that a package installs, such as a header."""
+    if path is not None and path.is_file():
+        return Finding(name, purpose, "there", "any", "ok", required)
+    return Finding(name, purpose, None, "any", "missing", required, f"apt-get install {package}")
+
+
+def runtime_header(suffix: str | None) -> Path | None:
+    """The compiler's description of its raw profiles; None if it cannot be asked for it."""
+    path = shutil.which(f"clang{suffix}") if suffix is not None else None
+    if path is None:
+        return None
+    try:
+        said = run([path, "-print-resource-dir"], timeout=ANSWER_SECONDS, check=False).output
+    except MepofError:
+        return None
+    return Path(said.strip()) / "include/profile/InstrProfData.inc"
+
+
+def kernel_sources(directory: Path) -> Finding:
+    """Debian's kernel source packages that are installed."""
+    found = sorted(path.name.partition(".tar")[0] for path in directory.glob("linux-source-*.tar*"))
+    return Finding(
+        "kernel source",
+        "debian:linux-source-…",
+        ", ".join(found) or None,
+        "any",
+        "ok" if found else "missing",
+        False,
+        None if found else "apt-get install linux-source-6.12",
+    )
+
+
+def kvm(device: Path) -> Finding:
+    """Whether this user may use hardware virtualisation. Measured boots do without."""
+    state: State = "ok" if os.access(device, os.R_OK | os.W_OK) else "missing"
+    there = device.exists()
+    return Finding(
+        str(device),
+        "hardware virtualisation",
+        "usable" if state == "ok" else "no permission" if there else None,
+        "usable",
+        state,
+        False,
+        "usermod --append --groups kvm $USER" if there and state != "ok" else None,
+    )
+
+
+def amount(name: str, purpose: str, found: int, needed: int, required: bool) -> Finding:
+    """An amount of bytes against what is needed."""
+    return Finding(
+        name,
+        purpose,
+        f"{found / _GIB:.1f} GiB",
+        f"≥ {needed / _GIB:g} GiB",
+        "ok" if found >= needed else "too little",
+        required,
+    )
+
+
+def free_space(directory: Path) -> int:
+    """Free bytes where a directory is or will be made."""
+    while not directory.exists():
+        directory = directory.parent
+    return shutil.disk_usage(directory).free
+
+
+def memory() -> int:
+    """Bytes of main memory."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def python_packages(requirements: list[str]) -> list[Finding]:
+    """Python itself and the packages of requirements such as ``rich>=13.7``; others
+    (``… ; extra == "dev"``) are not for running."""
+    here = ".".join(map(str, sys.version_info[:3]))
+    findings = [_package("python", here, "3.11")]
+    for requirement in requirements:
+        plain = re.fullmatch(r"([\w.-]+)>=([\d.]+)", requirement)
+        if plain is None:
+            continue
+        try:
+            version = metadata.version(plain[1])
+        except metadata.PackageNotFoundError:
+            version = None
+        findings.append(_package(plain[1], version, plain[2]))
+    return findings
+
+
+def _package(name: str, found: str | None, oldest: str) -> Finding:
+    state: State = "ok"
+    if found is None:
+        state = "missing"
+    elif parse_version(found) < parse_version(oldest):
+        state = "too old"
+    remedy = None if state == "ok" else "make setup"
+    return Finding(name, "Python", found, f"≥ {oldest}", state, True, remedy)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mepof.toolchain.clang import TOOLS as LLVM
+from mepof.toolchain.probe import Tool, look_for, parse_version, toolchain_suffix, version_in
+
+MAKE = Tool("make", "kernel builds", (4, 0))
+QEMU = Tool("qemu", "boots kernels", (10, 0), "qemu-system-x86", "-t bookworm-backports")
+LINKER = Tool("ld.lld@", "links kernels", (19,), "lld@")
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only directory on PATH, empty."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def put(directory: Path, name: str, says: str = "") -> None:
+    """An executable that says one thing, whatever it is asked."""
+    program = directory / name
+    program.write_text(f"#!/bin/sh\nprintf '%s\\n' '{says}'\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("banner", "version"),
+    [
+        ("Debian clang version 22.1.8 (1~deb12u1)", "22.1.8"),
+        ("QEMU emulator version 10.0.2 (Debian 1:10.0.2+ds-2)", "10.0.2"),
+        ("gcc (Debian 12.2.0-14) 12.2.0", "12.2.0"),
+        ("*** Zstandard CLI (64-bit) v1.5.4, by Yann Collet ***", "1.5.4"),
+        ("LLVM (http://llvm.org/):\n  Debian LLVM version 19.1.7", "19.1.7"),
+        ("no version at all, 64 bits", None),
+    ],
+)
+def test_a_version_is_read_from_what_programs_say(banner: str, version: str | None) -> None:
+    assert version_in(banner) == version
+
+
+def test_versions_compare_by_number_and_not_by_letter() -> None:
+    assert parse_version("10.0") > parse_version("9.2.4")
+    assert parse_version("1.07.1") > parse_version("1.06.95")
+
+
+def test_a_tool_that_is_new_enough_is_ok(path: Path) -> None:
+    put(path, "make", "GNU Make 4.3")
+    finding = look_for(MAKE, None)
+    assert (finding.state, finding.found, finding.remedy) == ("ok", "4.3", None)
+    assert not finding.stops
+
+
+def test_an_old_tool_comes_with_the_command_that_mends_it(path: Path) -> None:
+    put(path, "qemu", "QEMU emulator version 7.2.15")
+    finding = look_for(QEMU, None)
+    assert (finding.state, finding.found, finding.needed) == ("too old", "7.2.15", "≥ 10.0")
+    assert finding.remedy == "apt-get install -t bookworm-backports qemu-system-x86"
+    assert finding.stops
+
+
+def test_a_tool_that_is_not_there_is_missing(path: Path) -> None:
+    finding = look_for(MAKE, None)
+    assert (finding.state, finding.found) == ("missing", None)
+    assert finding.remedy == "apt-get install make"
+
+
+def test_a_tool_that_does_not_tell_its_version_is_broken(path: Path) -> None:
+    put(path, "make", "Segmentation fault")
+    assert look_for(MAKE, None).state == "broken"
+
+
+def test_a_tool_that_is_no_program_is_broken(path: Path) -> None:
+    (path / "make").write_bytes(b"\x7fELF of another machine")
+    (path / "make").chmod(0o755)
+    assert look_for(MAKE, None).state == "broken"
+
+
+def test_a_missing_convenience_stops_nothing(path: Path) -> None:
+    finding = look_for(Tool("ccache", "fast second builds", required=False), None)
+    assert finding.state == "missing"
+    assert not finding.stops
+
+
+def test_the_newest_complete_toolchain_is_looked_at(path: Path) -> None:
+    for tool in LLVM:
+        put(path, f"{tool}-19", "version 19.1.7")
+    put(path, "clang-22", "version 22.1.8")  # without a linker of its version
+    assert toolchain_suffix() == "-19"
+    assert look_for(LINKER, toolchain_suffix()).name == "ld.lld-19"
+
+
+def test_an_incomplete_toolchain_says_what_it_lacks(path: Path) -> None:
+    put(path, "clang-22", "version 22.1.8")
+    finding = look_for(LINKER, toolchain_suffix())
+    assert (finding.name, finding.state) == ("ld.lld-22", "missing")
+    assert finding.remedy == "apt-get install lld-22"
+
+
+def test_unversioned_tools_count_when_there_are_no_others(path: Path) -> None:
+    put(path, "clang", "clang version 16.0.6")
+    put(path, "ld.lld", "LLD 16.0.6")
+    assert toolchain_suffix() == ""
+    assert look_for(LINKER, "").state == "too old"
+
+
+def test_without_any_compiler_setup_is_the_remedy(path: Path) -> None:
+    assert toolchain_suffix() is None
+    assert look_for(LINKER, None).remedy == "make setup"
