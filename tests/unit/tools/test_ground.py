@@ -1,0 +1,84 @@
+"""The files that a new machine meets first: the Makefile, the gate, the pins, the example."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mepof.executor.local import plan_of
+from mepof.g4 import Source, format_program, parse
+
+ROOT = Path(__file__).parents[3]
+PIN = re.compile(r"^([a-z0-9-]+)==\S+ \\$", re.M)
+
+
+def recipe(target: str) -> list[str]:
+    """What make would run for a target."""
+    done = subprocess.run(
+        ["make", "--dry-run", target],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.splitlines()
+
+
+def test_the_tests_come_after_setup_and_lint_and_have_the_last_word() -> None:
+    lines = recipe("test")
+    assert lines[0] == "tools/setup"
+    assert any("mypy --strict" in line for line in lines)
+    assert lines[-1].endswith("-m pytest")
+
+
+def test_the_demo_runs_the_example() -> None:
+    assert recipe("demo") == [
+        "tools/setup",
+        ".venv/bin/mepof run examples/quickstart.g4 --out out/demo",
+    ]
+
+
+def test_cleaning_leaves_the_store_and_other_results_alone() -> None:
+    removed = next(line for line in recipe("clean") if line.startswith("rm "))
+    assert removed.split()[2:5] == ["out/demo", "build", "target"]
+    assert "cache/mepof" not in removed
+
+
+@pytest.mark.parametrize("script", [".ci/run", "tools/setup"])
+def test_scripts_can_be_run_and_parsed(script: str) -> None:
+    assert os.access(ROOT / script, os.X_OK)
+    subprocess.run(["bash", "-n", ROOT / script], check=True)
+
+
+def test_every_pin_has_hashes_and_no_host() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    for block in re.split(r"\n(?=[a-z])", lock)[1:]:
+        assert PIN.match(block), block.splitlines()[0]
+        assert "--hash=sha256:" in block
+    assert "://" not in lock
+
+
+def test_the_lock_covers_what_the_project_asks_for() -> None:
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        project = tomllib.load(file)
+    wanted = [
+        *project["project"]["dependencies"],
+        *project["project"]["optional-dependencies"]["dev"],
+        *project["build-system"]["requires"],
+        "editables",
+    ]
+    pinned = set(PIN.findall((ROOT / "requirements.lock").read_text()))
+    assert {re.split(r"[<>=!~\[;]", name)[0] for name in wanted} <= pinned
+
+
+def test_the_example_is_correct_and_formatted() -> None:
+    source = Source.read(ROOT / "examples/quickstart.g4")
+    plan = plan_of(source)
+    assert [r.name for r in plan.results if r.kind == "image"] == ["opt", "plain"]
+    assert format_program(parse(source).program) == source.text

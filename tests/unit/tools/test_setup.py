@@ -1,0 +1,169 @@
+"""tools/setup with fake package tools: what it asks for, and what it leaves alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SETUP = Path(__file__).parents[3] / "tools" / "setup"
+CLANG = ("clang-22", "lld-22", "llvm-22", "libclang-rt-22-dev")
+OTHERS = (
+    *("gcc", "make", "libc6-dev", "flex", "bison", "bc", "libelf-dev", "libssl-dev", "cpio"),
+    *("xz-utils", "zstd", "rsync", "ccache", "musl-tools", "busybox-static"),
+    "linux-source-6.12",
+)
+# An incomplete 30: it has no linker.
+OFFERED = ("clang-16", "lld-16", "llvm-16", "libclang-rt-16-dev", *CLANG, "clang-30", "llvm-30")
+MIRROR = "mirror.invalid/debian/"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A directory that stands for a Debian machine."""
+
+    root: Path
+
+    @property
+    def backports(self) -> Path:
+        return self.root / "etc/apt/sources.list.d/mepof-backports.sources"
+
+    def program(self, name: str, body: str) -> None:
+        path = self.root / "bin" / name
+        path.write_text(f"#!/bin/bash\n{body}\n")
+        path.chmod(0o755)
+
+    def installed(self, packages: Iterable[str], qemu: str | None) -> None:
+        lines = [f"{name} 1.0" for name in packages]
+        if qemu is not None:
+            lines.append(f"qemu-system-x86 {qemu}")
+        (self.root / "installed").write_text("\n".join(lines) + "\n")
+
+    def calls(self) -> list[str]:
+        """What was asked of apt-get that changes something."""
+        log = self.root / "calls"
+        return log.read_text().splitlines() if log.exists() else []
+
+    def setup(self) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [SETUP, "packages"],
+            env={
+                "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
+                "MEPOF_SETUP_ETC": str(self.root / "etc"),
+                "M": str(self.root),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    """Debian 12 with everything that is needed; root runs the script."""
+    made = Machine(tmp_path)
+    (tmp_path / "bin").mkdir()
+    made.backports.parent.mkdir(parents=True)
+    (tmp_path / "etc/os-release").write_text(
+        'ID=debian\nVERSION_CODENAME=bookworm\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n'
+    )
+    made.installed((*CLANG, *OTHERS), "1:10.0.2")
+    names = "\\n".join(OFFERED)
+    made.program("id", "echo 0")
+    made.program(
+        "apt-cache",
+        f"""case $1 in
+        pkgnames) printf '{names}\\n' ;;
+        madison) echo 'qemu-system-x86 | 1:7.2+dfsg | suite'
+                 if [ -e "$M/etc/apt/sources.list.d/mepof-backports.sources" ]; then
+                     echo 'qemu-system-x86 | 1:10.0.2 | suite'
+                 fi ;;
+        esac""",
+    )
+    made.program(
+        "apt-get",
+        f"""case $1 in
+        indextargets)
+            case "$*" in
+            *'Codename: bookworm-backports')
+                [ ! -e "$M/etc/apt/sources.list.d/mepof-backports.sources" ] || echo x ;;
+            *'Codename: bookworm') echo {MIRROR}; echo {MIRROR} ;;
+            esac ;;
+        *) echo "$*" >>"$M/calls" ;;
+        esac""",
+    )
+    made.program(
+        "dpkg-query",
+        """case "$*" in
+        *Version*) sed -n 's/^qemu-system-x86 /installed /p' "$M/installed" ;;
+        *) sed 's/ .*//; s/^/installed /' "$M/installed" ;;
+        esac""",
+    )
+    return made
+
+
+def test_nothing_is_done_where_nothing_is_missing(machine: Machine) -> None:
+    done = machine.setup()
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "setup: system packages: all there (Clang 22)\n"
+    assert machine.calls() == []
+
+
+def test_only_what_is_missing_is_installed(machine: Machine) -> None:
+    machine.installed(set(CLANG + OTHERS) - {"bc", "lld-22"}, "1:10.0.2")
+    done = machine.setup()
+    assert done.returncode == 0, done.stderr
+    assert machine.calls() == [
+        "update --quiet",
+        "install --yes --quiet --no-install-recommends bc lld-22",
+    ]
+
+
+def test_an_old_qemu_is_replaced_from_the_backports_of_the_machines_own_mirror(
+    machine: Machine,
+) -> None:
+    machine.installed((*CLANG, *OTHERS), "1:7.2+dfsg")
+    done = machine.setup()
+    assert done.returncode == 0, done.stderr
+    source = machine.backports.read_text().splitlines()
+    assert source[:4] == [
+        "Types: deb",
+        f"URIs: {MIRROR}",
+        "Suites: bookworm-backports",
+        "Components: main",
+    ]
+    assert machine.calls() == [
+        "update --quiet",
+        "update --quiet",
+        "install --yes --quiet --no-install-recommends -t bookworm-backports qemu-system-x86",
+    ]
+
+
+def test_a_user_is_told_the_command_for_root(machine: Machine) -> None:
+    machine.program("id", "echo 1000")
+    machine.installed(set(CLANG + OTHERS) - {"bc", "flex"}, None)
+    done = machine.setup()
+    assert done.returncode == 3
+    assert "apt-get install --no-install-recommends bc flex" in done.stderr
+    assert machine.calls() == []
+    assert not machine.backports.exists()
+
+
+def test_no_clang_that_is_new_enough_is_told(machine: Machine) -> None:
+    machine.installed(OTHERS, "1:10.0.2")
+    machine.program("apt-cache", "printf 'clang-16\\nlld-16\\nllvm-16\\nlibclang-rt-16-dev\\n'")
+    done = machine.setup()
+    assert done.returncode == 3
+    assert "apt offers no Clang of version 19 or newer" in done.stderr
+
+
+def test_another_distribution_is_left_to_its_user(machine: Machine) -> None:
+    (machine.root / "etc/os-release").write_text('ID=fedora\nPRETTY_NAME="Fedora Linux 42"\n')
+    done = machine.setup()
+    assert done.returncode == 0
+    assert "Fedora Linux 42" in done.stdout
+    assert machine.calls() == []
