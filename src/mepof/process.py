@@ -86,7 +86,8 @@ def run(
         on_line: called with every output line, without its newline.
         timeout: limit in seconds; the whole process group is ended at it.
         cancel: set it from another thread to end the child.
-        watch: called some times a second; a text that it returns is why the child is ended.
+        watch: called some times a second; a text that it returns, or an exception, is why the
+            child is ended.
         interactive: the child has our terminal, and its output is not seen here.
         check: raise on a non-zero exit status.
 
@@ -112,6 +113,8 @@ def run(
         if cwd is not None and not cwd.is_dir():
             raise WorkError(f"{cwd} does not exist, so {args[0]} cannot run there") from error
         raise EnvironmentLack(f"{args[0]} is not installed", "run `mepof doctor`") from error
+    except OSError as error:  # not executable, or of another architecture
+        raise EnvironmentLack(f"{args[0]} cannot be run: {error.strerror}") from error
 
     lines: list[str] = []
     stopped: list[Exception] = []
@@ -129,7 +132,10 @@ def run(
 
     def guard() -> None:
         while not finished.wait(_WATCH_SECONDS):
-            reason = reason_to_stop()
+            try:
+                reason = reason_to_stop()
+            except Exception as error:  # what ``watch`` could not bear is why it ends, too
+                reason = error
             if reason is not None:
                 stopped.append(reason)
                 kill_group(process)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mepof.algorithm.protocol import BuildAddition, Quality
 from mepof.device.agent import Get, Put, Request
-from mepof.errors import WorkError
+from mepof.errors import InputError, WorkError
 from mepof.process import Completed
 from mepof.toolchain.clang import Clang
 
@@ -29,6 +29,8 @@ _NODES_PER_SITE = 4
 # A kernel always runs some thousand functions, if only to boot. Fewer says that the
 # profile was read from the wrong place or reset too late.
 _FEWEST_FUNCTIONS = 300
+
+_LARGEST_WEIGHT = 2**64 - 1
 
 
 class Pgo:
@@ -94,10 +96,17 @@ class Pgo:
 
 
 def whole_weights(weights: Sequence[Fraction]) -> list[int]:
-    """The smallest whole numbers in the same proportions: llvm-profdata takes no others."""
+    """The smallest whole numbers in the same proportions: llvm-profdata takes no others.
+
+    Raises:
+        InputError: they are so far apart that they exceed its 64 bits.
+    """
     scale = lcm(*(weight.denominator for weight in weights))
     scaled = [int(weight * scale) for weight in weights]
-    return [weight // gcd(*scaled) for weight in scaled]
+    whole = [weight // gcd(*scaled) for weight in scaled]
+    if max(whole) > _LARGEST_WEIGHT:
+        raise InputError("the weights of the profiles are too far apart", "use fewer digits")
+    return whole
 
 
 def _quality(shown: str) -> Quality:

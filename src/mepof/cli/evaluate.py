@@ -27,8 +27,12 @@ def evaluate(
 ) -> None:
     """Boot images, run benchmarks on them and compare."""
     for image in images:
+        try:
+            image.stat()
+        except OSError as error:
+            raise InputError(f"{image} cannot be read: {error.strerror}") from error
         if not image.is_file():
-            raise InputError(f"{image} does not exist")
+            raise InputError(f"{image} is not a file")
     operands = ";".join(format_word(str(image.resolve())) for image in images)
     metrics = ";".join(format_word(m.strip()) for m in metric.split(";") if m.strip())
     text = f"set repetitions {repetitions}.\neval {operands} {metrics}".rstrip() + ".\n"

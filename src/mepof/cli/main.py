@@ -8,8 +8,11 @@ import traceback
 import typer
 
 from mepof.cli import doctor, evaluate, g4, report, run, step
-from mepof.cli.output import tell
-from mepof.errors import Interrupted, MepofError
+from mepof.cli.output import tell, tell_usage
+from mepof.errors import InputError, Interrupted, MepofError
+
+# Not public under its own name; the public error is one of it.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 app = typer.Typer(
     name="mepof",
@@ -29,10 +32,13 @@ app.command("step")(step.step)
 def guarded(command: typer.Typer) -> None:
     """Run a command; every expected error is one line and the right exit status."""
     try:
-        command()
+        status = command(standalone_mode=False)
     except MepofError as error:
         tell(error)
         sys.exit(error.exit_status)
+    except _UsageError as error:
+        tell_usage(error)
+        sys.exit(InputError.exit_status)
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_status)
     except BrokenPipeError:
@@ -41,6 +47,8 @@ def guarded(command: typer.Typer) -> None:
         traceback.print_exc()
         print(f"mepof: this is a bug of mepof's, please report it: {error}", file=sys.stderr)
         sys.exit(1)
+    # The library turns an interrupt into a status of its own.
+    sys.exit(status if isinstance(status, int) else 0)
 
 
 def main() -> None:

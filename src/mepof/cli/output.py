@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 from rich.console import Console
 
-from mepof.errors import MepofError
+from mepof.errors import InputError, MepofError
 from mepof.executor.local import WrongProgram
 
 
 def tell(error: MepofError) -> None:
     """Say on standard error what went wrong and what mends it."""
-    console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
+    console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
     if isinstance(error, WrongProgram):
         console.print(error.message)
         return
@@ -21,6 +22,14 @@ def tell(error: MepofError) -> None:
     console.print(error.message)
     if error.remedy:
         console.print(f"  help: {error.remedy}", style="dim")
+
+
+def tell_usage(error: Any) -> None:
+    """Say on standard error what is wrong with a command line."""
+    message = error.format_message()
+    if message:  # without arguments at all, help has been shown instead
+        command = error.ctx.command_path if error.ctx else "mepof"
+        tell(InputError(message, f"{command} --help"))
 
 
 def print_json(document: object) -> None:

@@ -79,7 +79,7 @@ def _explanation(explanation: Explanation) -> dict[str, object]:
 
 
 def _print_explained(explained: tuple[Explanation, ...]) -> None:
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, emoji=False)
     words = {"cached": "cached ", "runs": "runs   ", "depends": "depends"}
     width = max((len(e.step) for e in explained), default=0)
     for explanation in explained:
@@ -101,7 +101,7 @@ def _finished(finished: Finished, out: Path) -> dict[str, object]:
 
 
 def _print_finished(finished: Finished, out: Path) -> None:
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False)
     if "report.json" in finished.files:
         from mepof.evaluate.report import read_report, summary  # loads scipy
 

@@ -33,7 +33,9 @@ from mepof.process import Completed, run
 
 _OLDEST = (10, 0)
 _TAIL_LINES = 12
-_PANIC = re.compile(r"Kernel panic - not syncing: .*|BUG: .*|Oops: .*|Unable to handle kernel .*")
+_PANIC = re.compile(
+    r"\bKernel panic - not syncing: .*|\bBUG: .*|\bOops: .*|\bUnable to handle kernel .*"
+)
 
 
 @dataclass(frozen=True)
@@ -112,18 +114,22 @@ class Qemu:
         )
         vigil = _Vigil(session, run_files, replied)
         try:
-            runner(
+            done = runner(
                 _command(machine, session, run_files),
                 watch=vigil.look,
                 interactive=session.interactive,
                 check=False,
             )
         except WorkError as error:
-            if vigil.silent:
-                raise KernelHang(
-                    f"{error.message}{run_files.console_tail()}", f"see {run_files.console}"
-                ) from error
-            raise
+            _raise_if_panicked(run_files)
+            kind = KernelHang if vigil.silent else BootFailure
+            raise _failure(kind, error.message, run_files) from error
+        _raise_if_panicked(run_files)
+        if done.status != 0:
+            last = done.output.rstrip().rpartition("\n")[2] or "it said nothing"
+            raise _failure(
+                BootFailure, f"{machine.binary} ended with status {done.status}: {last}", run_files
+            )
         return _outcome(session, run_files)
 
 
@@ -213,16 +219,21 @@ def _version(machine: Machine) -> str:
     path = shutil.which(machine.binary)
     if path is None:
         raise EnvironmentLack(f"{machine.binary} is not installed", remedy)
-    banner = run([path, "--version"]).output.splitlines()[0]
+    banner = run([path, "--version"]).output.partition("\n")[0]
     found = re.search(r"version (\d+)\.(\d+)", banner)
     if found is None or (int(found[1]), int(found[2])) < _OLDEST:
         oldest = ".".join(map(str, _OLDEST))
-        raise EnvironmentLack(f"{banner} is older than {oldest}", remedy)
+        raise EnvironmentLack(f"{banner or path} is older than {oldest}", remedy)
     return banner
 
 
+def _value(path: Path) -> str:
+    """A path as the value of an option of QEMU's, where a comma ends a value."""
+    return str(path).replace(",", ",,")
+
+
 def _command(machine: Machine, session: Session, files: _Files) -> list[str]:
-    console = "stdio" if session.interactive else f"file,path={files.console}"
+    console = "stdio" if session.interactive else f"file,path={_value(files.console)}"
     command = [
         machine.binary,
         *machine.arguments,
@@ -238,37 +249,40 @@ def _command(machine: Machine, session: Session, files: _Files) -> list[str]:
         *("-initrd", str(files.initramfs)),
         *("-append", f"{machine.parameters} {_COMMON_PARAMETERS}"),
         *("-chardev", f"{console},id=console", "-serial", "chardev:console"),
-        *("-chardev", f"file,id=agent,path={files.port}"),
+        *("-chardev", f"file,id=agent,path={_value(files.port)}"),
         *("-device", "virtserialport,chardev=agent,name=mepof"),
     ]
     if session.count:
-        command += ["-plugin", f"{session.guest.plugin},out={files.counts}"]
+        plugin, counts = _value(session.guest.plugin), _value(files.counts)
+        command += ["-plugin", f"{plugin},out={counts}"]
     return command
 
 
-def _outcome(session: Session, files: _Files) -> Outcome:
-    console = files.console_text()
-    decoder = agent.Decoder()
-    replies = decoder.feed(files.port.read_bytes() if files.port.exists() else b"")
-    panic = _PANIC.search(console)
+def _failure(kind: type[BootFailure], what: str, files: _Files) -> BootFailure:
+    return kind(f"{what}{files.console_tail()}", f"see {files.console}")
+
+
+def _raise_if_panicked(files: _Files) -> None:
+    panic = _PANIC.search(files.console_text())
     if panic is not None:
-        raise KernelPanic(
-            f"the kernel went down: {panic.group(0).strip()}{files.console_tail()}",
-            f"see {files.console}",
-        )
+        raise _failure(KernelPanic, f"the kernel went down: {panic.group(0).strip()}", files)
+
+
+def _outcome(session: Session, files: _Files) -> Outcome:
+    decoder = agent.Decoder()
+    try:
+        replies = decoder.feed(files.port.read_bytes() if files.port.exists() else b"")
+    except WorkError as error:
+        raise _failure(BootFailure, error.message, files) from error
     if not replies or not isinstance(replies[0], agent.Hello):
-        raise GuestReset(
-            f"the guest went down before its agent answered{files.console_tail()}",
-            f"see {files.console}",
-        )
+        raise _failure(GuestReset, "the guest went down before its agent answered", files)
     answers = replies[1:-1]
     if len(answers) != len(session.requests) or not isinstance(replies[-1], agent.PoweredOff):
-        raise GuestReset(
-            f"the guest went down after {max(0, len(replies) - 1)} of {len(session.requests)} "
-            f"requests{files.console_tail()}",
-            f"see {files.console}",
-        )
-    return Outcome(replies[0].release, tuple(answers), _intervals(session, files), console)
+        done = f"{max(0, len(replies) - 1)} of {len(session.requests)} requests"
+        raise _failure(GuestReset, f"the guest went down after {done}", files)
+    return Outcome(
+        replies[0].release, tuple(answers), _intervals(session, files), files.console_text()
+    )
 
 
 def _intervals(session: Session, files: _Files) -> tuple[Interval, ...]:

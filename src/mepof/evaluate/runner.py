@@ -65,8 +65,10 @@ def _cases(cases: Sequence[Case], outcome: Outcome) -> tuple[CaseMeasurement, ..
     measured = []
     for case, reply, interval in zip(cases, outcome.replies[1:], outcome.intervals, strict=True):
         assert isinstance(reply, agent.ExecResult)
-        fields = dict(_FIELD.findall(reply.output.decode("utf-8", "replace")))
-        if fields.get("case") != case.name or fields.get("check") != "ok":
+        fields = dict(_FIELD.findall(reply.text))
+        counted = (fields.get("operations", ""), fields.get("elapsed_ns", ""))
+        sound = fields.get("case") == case.name and fields.get("check") == "ok"
+        if not sound or not all(number.isdecimal() for number in counted):
             raise WorkError(f"the case {case.name} gave no result line: {reply.output[:80]!r}")
         measured.append(
             CaseMeasurement(

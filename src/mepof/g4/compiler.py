@@ -17,6 +17,8 @@ from mepof.g4.settings import SETTINGS, weight
 from mepof.plan.model import HostInput, Input, Json, Plan, Result, Step, StepInput
 
 _OPTIMISATION_LEVELS = {"O2", "O3", "Os"}
+# What a profile is taken for that comes from outside.
+_FOREIGN_ALGORITHM = "pgo"
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class _Kernel:
 
     path: str
     settings: Settings
-    algorithm: str | None
+    algorithm: str
 
 
 def compile_program(program: Program, text: str, rounds: Mapping[str, int]) -> Plan:
@@ -64,6 +66,7 @@ class _Compiler:
     kernels: dict[int, _Kernel] = field(default_factory=dict)
     images: dict[str, str] = field(default_factory=dict)
     profiles: dict[str, str] = field(default_factory=dict)
+    algorithms: dict[str, str] = field(default_factory=dict)
     _ids: set[str] = field(default_factory=set)
 
     def compile(self) -> Plan:
@@ -104,33 +107,35 @@ class _Compiler:
         kernel = self._kernel(index, path, algorithm)
         profile = self._profiled(name, kernel, statement, options)
         self._image(name, self._build(f"{name}/build", kernel, options, "use", profile))
-        self.profiles[name] = profile
-        self._result(name, "profile", profile)
+        self._profile_result(name, profile, algorithm)
 
     def _profile(self, index: int, statement: Profile) -> None:
         name = self._name(index)
-        kernel = self._kernel(index, statement.path.text, statement.algorithm.text)
-        self.profiles[name] = self._profiled(name, kernel, statement, [])
-        self._result(name, "profile", self.profiles[name])
+        algorithm = statement.algorithm.text
+        kernel = self._kernel(index, statement.path.text, algorithm)
+        self._profile_result(name, self._profiled(name, kernel, statement, []), algorithm)
 
     def _merge(self, index: int, statement: Merge) -> None:
         name = self._name(index)
-        profiles = [self._profile_input(word, index) for word in statement.profiles]
-        weights = [str(weight(word.text)) for word in statement.weights] or ["1"] * len(profiles)
-        self.profiles[name] = self._add(
+        given = [self._profile_input(word, index) for word in statement.profiles]
+        weights = [str(weight(word.text)) for word in statement.weights] or ["1"] * len(given)
+        algorithm = next((known for _, known in given if known), _FOREIGN_ALGORITHM)
+        merged = self._add(
             f"{name}/merge",
             "profile-merge",
-            {"weights": list(weights), **self._tool_params(self._latest(index))},
-            {f"profile{number}": given for number, given in enumerate(profiles)},
+            {
+                "weights": list(weights),
+                "algorithm": algorithm,
+                "toolchain": self.settings.toolchain,
+            },
+            {f"profile{number}": profile for number, (profile, _) in enumerate(given)},
         )
-        self._result(name, "profile", self.profiles[name])
+        self._profile_result(name, merged, algorithm)
 
     def _recomp(self, index: int, statement: Recomp) -> None:
         name = self._name(index)
-        given = self._profile_input(statement.profile, index)
-        made = self._resolve(statement.profile, "profile", index)
-        algorithm = self._latest(made.statement if isinstance(made, Made) else index).algorithm
-        kernel = self._kernel(index, statement.path.text, algorithm or "pgo")
+        given, algorithm = self._profile_input(statement.profile, index)
+        kernel = self._kernel(index, statement.path.text, algorithm or _FOREIGN_ALGORITHM)
         options = [word.text for word in statement.options]
         self._image(name, self._build(f"{name}/build", kernel, options, "use", given))
 
@@ -141,8 +146,10 @@ class _Compiler:
         names: list[str] = []
         for number, word in enumerate(statement.images):
             kernel, name = self._image_input(word, index)
-            if name in names:
-                name = f"{name}#{names.count(name) + 1}"
+            plain_name, again = name, 1
+            while name in names:
+                again += 1
+                name = f"{plain_name}#{again}"
             measure = self._add(
                 f"measure/{name}",
                 "measure",
@@ -176,14 +183,9 @@ class _Compiler:
     def _name(self, index: int) -> str:
         return self.bindings.by_statement[index].name
 
-    def _kernel(self, index: int, path: str, algorithm: str | None) -> _Kernel:
+    def _kernel(self, index: int, path: str, algorithm: str) -> _Kernel:
         self.kernels[index] = _Kernel(path, self.settings, algorithm)
         return self.kernels[index]
-
-    def _latest(self, index: int) -> _Kernel:
-        """The last kernel named up to a statement, or only settings where there is none."""
-        earlier = [kernel for at, kernel in self.kernels.items() if at <= index]
-        return earlier[-1] if earlier else _Kernel("", self.settings, None)
 
     def _profiled(
         self,
@@ -193,11 +195,12 @@ class _Compiler:
         options: list[str],
     ) -> str:
         """The steps up to a finished profile; link-time options wait for the last build."""
-        algorithm = kernel.algorithm or ""
+        algorithm = kernel.algorithm
+        rounds = sum(self.rounds[part] for part in algorithm.split("+"))
         level = [option for option in options if option in _OPTIMISATION_LEVELS]
         settings = kernel.settings
         profile: str | None = None
-        for number in range(self.rounds[algorithm]):
+        for number in range(rounds):
             suffix = str(number + 1) if number else ""
             build = self._build(
                 f"{name}/instrument{suffix}", kernel, level, "instrument", profile, number
@@ -225,7 +228,7 @@ class _Compiler:
             profile = self._add(
                 f"{name}/profile{suffix}",
                 "profile-convert",
-                {**self._tool_params(kernel), "round": number},
+                {"algorithm": algorithm, "toolchain": settings.toolchain, "round": number},
                 {"raw": StepInput(raw)},
             )
         assert profile is not None
@@ -295,9 +298,10 @@ class _Compiler:
         self._add(f"{name}/check", "boot-check", params, inputs)
         self._result(name, "image", build)
 
-    @staticmethod
-    def _tool_params(kernel: _Kernel) -> dict[str, Json]:
-        return {"algorithm": kernel.algorithm or "pgo", "toolchain": kernel.settings.toolchain}
+    def _profile_result(self, name: str, profile: str, algorithm: str) -> None:
+        self.profiles[name] = profile
+        self.algorithms[name] = algorithm
+        self._result(name, "profile", profile)
 
     # -- references
 
@@ -306,12 +310,13 @@ class _Compiler:
         assert not isinstance(found, Diagnostic), found
         return found
 
-    def _profile_input(self, word: Word, index: int) -> Input:
+    def _profile_input(self, word: Word, index: int) -> tuple[Input, str | None]:
+        """A profile, and the algorithm that it is of, if this program made it."""
         found = self._resolve(word, "profile", index)
         if isinstance(found, Made):
-            return StepInput(self.profiles[found.name])
+            return StepInput(self.profiles[found.name]), self.algorithms[found.name]
         assert isinstance(found, HostPath)
-        return HostInput(found.path)
+        return HostInput(found.path), None
 
     def _image_input(self, word: Word, index: int) -> tuple[Input, str]:
         match self._resolve(word, "image", index):

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -27,7 +28,8 @@ _FIXED = {
 }
 _COMPILED = re.compile(r"^  (?:CC|AS)  +(?:\[M\] +)?(\S+)")
 _WOULD_COMPILE = re.compile(r"echo '  (?:CC|AS)  +")
-_COMPILER_COMPLAINT = re.compile(r"(?:fatal )?error:|undefined symbol|\*\*\* ")
+_COMPLAINT = re.compile(r"error:|undefined symbol|: not found$|syntax error")
+_MAKE_COMPLAINT = re.compile(r"\*\*\* ")
 
 Runner = Callable[..., Completed]
 Progress = Callable[[int, int | None, str], None]
@@ -83,15 +85,21 @@ def build(
     Raises:
         WorkError: the configuration, a compilation, the link or the layout check failed.
     """
-    view, objects = places.work / "view", places.work / "build"
+    # Where the objects lie in the source, kbuild names the source `..`: no path of this
+    # machine is in any command line, so ccache and DWARF see none.
+    view = places.work / "tree"
+    objects = view / "build"
     overlays = tuple(overlay.load(name) for name in ("flags", *spec.overlays))
-    overlay.compose(places.tree, overlays, view, toolchain.resource_directory())
+    if not view.exists():  # else this build goes on, with the very same view
+        partial = places.work / "tree.partial"
+        overlay.compose(places.tree, overlays, partial, toolchain.resource_directory())
+        partial.replace(view)
     version = version_of(places.tree)
     make = _make_command(spec, toolchain, view, objects)
     environment = _environment(places.cache)
 
     def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
-        runner(argv, env={**environment, **(env or {})})
+        _make(argv, {**environment, **(env or {})}, places.log, runner)
 
     config = kconfig.configure(
         view,
@@ -102,8 +110,16 @@ def build(
         run_make,
     )
     run_make([*make, "prepare"])
-    total = _files_to_compile(make, environment, places, config)
-    _compile([*make, f"-j{cores}", spec.arch.target], environment, places, total, runner, progress)
+    total = _files_to_compile(make, environment, places, f"{config}\n{spec.overlays}")
+    done = 0
+
+    def count(line: str) -> None:
+        nonlocal done
+        if found := _COMPILED.match(line):
+            done += 1
+            progress(done, max(total, done) if total else None, found.group(1))
+
+    _make([*make, f"-j{cores}", spec.arch.target], environment, places.log, runner, count)
 
     made = layout.read(objects / "vmlinux")
     faults = layout.faults(made)
@@ -146,8 +162,8 @@ def _make_command(spec: BuildSpec, toolchain: Clang, view: Path, objects: Path) 
         "ARCH": spec.arch.make,
         **toolchain.make_variables(),
         **_FIXED,
-        "KCFLAGS": f"-ffile-prefix-map={objects}/= -ffile-prefix-map={view}/=",
-        "KAFLAGS": f"-ffile-prefix-map={objects}/= -ffile-prefix-map={view}/=",
+        "KCFLAGS": "-fdebug-compilation-dir=build",
+        "KAFLAGS": "-fdebug-compilation-dir=build",
         "MEPOF_CFLAGS": " ".join(spec.cflags),
         "MEPOF_EXCLUDE": " ".join(e.match for e in overlay.exclusions()),
     }
@@ -196,16 +212,17 @@ def _files_to_compile(
     make: list[str],
     environment: Mapping[str, str],
     places: BuildPlaces,
-    config: str,
+    identity: str,
 ) -> int | None:
     """How many files the build compiles, asked of make itself (it runs nothing, ``-n``).
 
-    That takes some seconds, so the answer is kept for the same tree and configuration.
+    That takes some seconds, so the answer is kept for the same tree and ``identity``.
     """
     if not any((places.work / "build").glob("*/built-in.a")):
-        key = sha256(f"{places.tree}\n{config}".encode()).hexdigest()[:32]
+        key = sha256(f"{places.tree}\n{identity}".encode()).hexdigest()[:32]
         kept = places.cache / "files-to-compile" / key
-        if kept.is_file():
+        # It may not be there, or be cut off: the write is not worth a rename.
+        with suppress(OSError, ValueError):
             return int(kept.read_text())
     else:
         kept = None  # a build that goes on: what is left is not what there was
@@ -217,29 +234,25 @@ def _files_to_compile(
     return total or None
 
 
-def _compile(
+def _make(
     argv: list[str],
     environment: Mapping[str, str],
-    places: BuildPlaces,
-    total: int | None,
+    log: Path,
     runner: Runner,
-    progress: Progress,
+    listener: Callable[[str], None] | None = None,
 ) -> None:
-    done = 0
-    complaint: list[str] = []
-
-    def listen(line: str) -> None:
-        nonlocal done
-        if found := _COMPILED.match(line):
-            done += 1
-            progress(done, max(total, done) if total else None, found.group(1))
-        elif not complaint and _COMPILER_COMPLAINT.search(line):
-            complaint.append(line.strip())
-
-    result = runner(argv, env=environment, on_line=listen, check=False)
+    """Run make; its error is what a tool complained of first, or else make itself."""
+    result = runner(argv, env=environment, on_line=listener, check=False)
     if result.status != 0:
-        what = complaint[0] if complaint else f"make ended with status {result.status}"
-        raise WorkError(f"the kernel did not build: {what}", f"see {places.log}")
+        lines = [line.strip() for line in result.output.splitlines()]
+        complaints = (
+            line
+            for wanted in (_COMPLAINT, _MAKE_COMPLAINT)
+            for line in lines
+            if wanted.search(line)
+        )
+        what = next(complaints, f"make ended with status {result.status}")
+        raise WorkError(f"the kernel did not build: {what}", f"see {log}")
 
 
 def overlay_digest(names: tuple[str, ...]) -> str:

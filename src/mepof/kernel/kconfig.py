@@ -1,10 +1,10 @@
 """Kernel configuration from fragments, merged and then verified.
 
 A fragment is a file of Kconfig lines under ``configs/``: ``NAME.config`` for every
-architecture and ``NAME.ARCH.config`` for one. Where an option has had several names, a line gives them all,
-``CONFIG_NEW=y | CONFIG_OLD=y``, and one of them must take. The first fragment that says
-``# base: TARGET`` decides what the rest is laid over (``allnoconfig``, ``defconfig``);
-one that says ``# over: NAME`` is laid over that fragment.
+architecture and ``NAME.ARCH.config`` for one. Where an option has had several names, a
+line gives them all, ``CONFIG_NEW=y | CONFIG_OLD=y``, and one of them must take. The first
+fragment that says ``# base: TARGET`` decides what the rest is laid over (``allnoconfig``,
+``defconfig``); one that says ``# over: NAME`` is laid over that fragment.
 
 Kconfig drops an option whose dependencies are not met without a word, so every line is
 compared with the configuration that came out.
@@ -99,12 +99,12 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
         extra: further lines, such as an algorithm's, which win over the files.
 
     Raises:
-        InputError: a line is no Kconfig line.
+        InputError: a file cannot be read, or a line is no Kconfig line.
     """
     base = "defconfig"
     based = False
     merged: dict[str, Setting] = {}
-    sources = [(str(path), path.read_text(encoding="utf-8").splitlines()) for path in files]
+    sources = [(str(path), _read(path).splitlines()) for path in files]
     for origin, lines in [*sources, ("mepof", list(extra))]:
         for number, line in enumerate(map(str.strip, lines), 1):
             if line.startswith("# base: ") and not based:
@@ -113,6 +113,15 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
             if setting is not None:
                 merged[setting.symbol] = setting
     return Fragments(base, tuple(merged.values()))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"the config {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not a file of Kconfig lines: it is no text") from error
 
 
 def _parse(line: str, origin: str) -> Setting | None:
@@ -134,13 +143,13 @@ def _parse(line: str, origin: str) -> Setting | None:
 def dropped(wanted: Iterable[Setting], config: str) -> tuple[Setting, ...]:
     """The settings that a finished ``.config`` does not hold."""
     have = dict(re.findall(r"^CONFIG_(\w+)=(.*)$", config, re.M))
-    return tuple(
-        setting
-        for setting in wanted
-        if not any(
-            have.get(name.symbol, "n") == name.value for name in (setting, *setting.otherwise)
-        )
-    )
+    return tuple(setting for setting in wanted if not _took(setting, have))
+
+
+def _took(setting: Setting, have: Mapping[str, str]) -> bool:
+    """By one of its names; but nothing is off as long as one of its names is on."""
+    took = [have.get(name.symbol, "n") == name.value for name in (setting, *setting.otherwise)]
+    return all(took) if setting.value == "n" else any(took)
 
 
 def configure(

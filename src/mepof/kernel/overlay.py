@@ -132,11 +132,14 @@ def _edit_macro(text: str, edit: Edit, macro: str) -> str | None:
     lines = found.group(0).split("\n")
     added = [f"\t{line}\t\\" for line in edit.text.splitlines()]
     if edit.prepend is not None:
-        if not lines[0].endswith("\\"):
-            lines[0] += " \\"
-        body = [lines[0], *added, *lines[1:]]
-        if len(lines) == 1:
-            body[-1] = body[-1].removesuffix("\\").rstrip()
+        # The body may begin on the line of the name, behind the parameters.
+        name = re.match(rf"#define[ \t]+{re.escape(macro)}(?:\([^)\n]*\))?", lines[0])
+        assert name is not None
+        first = lines[0][name.end() :].strip()
+        rest = [*([f"\t{first}"] if first not in ("", "\\") else []), *lines[1:]]
+        if not rest:
+            added[-1] = added[-1].removesuffix("\\").rstrip()
+        body = [name.group(0) + " \\", *added, *rest]
     else:
         last = lines[-1].rstrip()
         lines[-1] = last if last.endswith("\\") else last + " \\"

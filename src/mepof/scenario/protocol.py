@@ -70,6 +70,18 @@ class Scenario(Protocol):
         """
 
 
+def every_action(apps: tuple[App, ...]) -> tuple[Action, ...]:
+    """The actions of all apps, in their order.
+
+    Raises:
+        InputError: there is none, so that a profile would be one of an idle kernel.
+    """
+    actions = tuple(action for app in apps for action in app.actions)
+    if not actions:
+        raise InputError("the scenario has no app to exercise", "name one, such as kbench")
+    return actions
+
+
 SCENARIOS: Registry[Scenario] = Registry("mepof.scenario", "SCENARIO", "scenario")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from mepof.scenario.protocol import Action, App
+from mepof.scenario.protocol import Action, App, every_action
 
 
 class Rand:
@@ -15,8 +15,7 @@ class Rand:
     def pick(
         self, apps: tuple[App, ...], count: int, seed: int, scripts: tuple[str, ...]
     ) -> tuple[Action, ...]:
-        every = [action for app in apps for action in app.actions]
-        return tuple(Random(seed).choices(every, k=count)) if every else ()
+        return tuple(Random(seed).choices(every_action(apps), k=count))
 
 
 SCENARIO = Rand()

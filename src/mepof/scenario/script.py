@@ -5,8 +5,24 @@ The file stands behind the app's colon: ``kbench:./actions.txt``.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from mepof.errors import InputError
 from mepof.scenario.protocol import Action, App
+
+
+def read_script(path: Path) -> str:
+    """The text of a script file.
+
+    Raises:
+        InputError: it cannot be read, or is no text.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"the script {path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"the script {path} is no text") from error
 
 
 class Script:

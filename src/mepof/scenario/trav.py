@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mepof.scenario.protocol import Action, App
+from mepof.scenario.protocol import Action, App, every_action
 
 
 class Trav:
@@ -13,7 +13,7 @@ class Trav:
     def pick(
         self, apps: tuple[App, ...], count: int, seed: int, scripts: tuple[str, ...]
     ) -> tuple[Action, ...]:
-        return tuple(action for app in apps for action in app.actions)
+        return every_action(apps)
 
 
 SCENARIO = Trav()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
@@ -41,7 +42,7 @@ class KernelBuild:
         step = context.step
         toolchain = clang.select(str(step.params["toolchain"]))
         given = context.inputs.get("profile")
-        addition = _addition(step, None if given is None else profile_file(given), toolchain)
+        addition = _addition(step, given and _profile_copy(step, given, context.work), toolchain)
         chosen = [options()[name] for name in _texts(step, "options")]
         spec = kbuild.BuildSpec(
             arch=arch.get(str(step.params["arch"])),
@@ -72,6 +73,13 @@ class KernelBuild:
 
 def _texts(step: Step, key: str) -> Sequence[str]:
     return cast(Sequence[str], step.params.get(key, ()))
+
+
+def _profile_copy(step: Step, given: Path, work: Path) -> Path:
+    """The profile under a path that a list of flags can hold; the user's may have blanks."""
+    copy = work / select(str(step.params["algorithm"])).profile_name
+    shutil.copyfile(profile_file(given), copy)
+    return copy
 
 
 def _addition(step: Step, profile: Path | None, toolchain: clang.Clang) -> BuildAddition:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from mepof.errors import InputError
 from mepof.kernel import source
 from mepof.plan.body import Phase, Resources, StepContext
-from mepof.plan.model import Step
+from mepof.plan.model import HostInput, Step
 
 
 class KernelSource:
@@ -20,13 +21,18 @@ class KernelSource:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
+        given = step.inputs.get("origin")
+        if isinstance(given, HostInput) and "://" in given.path:
+            raise InputError(
+                f"{given.path} is not fetched", "download it, and name the tarball or a directory"
+            )
         origin = _debian(step)
         return {} if origin is None else {"source": source.file_digest(origin)}
 
     def run(self, context: StepContext) -> None:
         origin = _debian(context.step) or context.inputs["origin"]
         context.note(f"unpacking {origin}")
-        version = source.unpack(origin, context.output)
+        version = source.unpack(origin, context.output, context.run)
         context.note(f"Linux {version}")
 
 

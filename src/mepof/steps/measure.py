@@ -9,6 +9,7 @@ from typing import cast
 
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Guest, Outcome, Session
+from mepof.errors import InputError
 from mepof.evaluate.measurement import Measurement, SizeBytes
 from mepof.evaluate.runner import measure_image
 from mepof.evaluate.suite import cases_of
@@ -34,6 +35,8 @@ class Measure:
         params = context.params
         given = context.inputs["kernel"]
         kernel = given / "kernel" if given.is_dir() else given
+        if not kernel.is_file():
+            raise InputError(f"{given} holds no kernel image")
         arch = str(params["arch"])
         device = DEVICES.get(str(params["device"]))
         cases = cases_of(cast(list[str], params["metrics"]))
@@ -79,9 +82,10 @@ class Measure:
 def _sizes(given: Path, kernel: Path) -> tuple[dict[str, int], SizeBytes]:
     """Section sizes of a build of ours; of a bare image only the file's size is known."""
     image = kernel.stat().st_size
-    if given.is_file():
+    description = given / "build.json"
+    if not description.is_file():
         return {}, SizeBytes(text=0, image=image)
-    build = json.loads((given / "build.json").read_text(encoding="utf-8"))
+    build = json.loads(description.read_text(encoding="utf-8"))
     return build["sections"], SizeBytes(text=build["size_bytes"]["text"], image=image)
 
 

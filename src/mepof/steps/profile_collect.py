@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import cast
 
 from mepof.algorithm.protocol import select
@@ -15,8 +16,9 @@ from mepof.device.protocol import DEVICES, Guest, Outcome, Session
 from mepof.errors import EnvironmentLack, WorkError
 from mepof.events import ConsoleReturned, ConsoleTaken
 from mepof.plan.body import Phase, Resources, StepContext
-from mepof.plan.model import Step
+from mepof.plan.model import HostInput, Json, Step
 from mepof.scenario.protocol import SCENARIOS, Action, App, load_app
+from mepof.scenario.script import read_script
 
 
 class ProfileCollect:
@@ -33,20 +35,24 @@ class ProfileCollect:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
+        # A scenario that cannot be played is told before the kernel for it is built.
+        _actions(
+            step.params,
+            {
+                name: Path(given.path)
+                for name, given in step.inputs.items()
+                if isinstance(given, HostInput)
+            },
+        )
         return DEVICES.get(str(step.params["device"])).identity(str(step.params["arch"]))
 
     def run(self, context: StepContext) -> None:
         params = context.params
         algorithm = select(str(params["algorithm"]))
         scenario = SCENARIOS.get(str(params["scenario"]))
-        apps = tuple(load_app(name) for name in cast(list[str], params["apps"]))
+        apps = _apps(params)
         seed = cast(int, params["seed"])
-        scripts = tuple(
-            context.inputs[name].read_text(encoding="utf-8")
-            for name in sorted(context.inputs)
-            if name.startswith("script")
-        )
-        actions = scenario.pick(apps, cast(int, params["actions"]), seed, scripts)
+        actions = _actions(params, context.inputs)
         work: list[agent.Request] = [agent.Exec(action.argv, action.seconds) for action in actions]
         if scenario.interactive:
             work = [agent.Shell()]
@@ -77,6 +83,23 @@ class ProfileCollect:
         collection = _collection(str(params["scenario"]), apps, actions)
         text = json.dumps({**collection, "seed": seed, "release": outcome.release}, indent=1)
         (context.output / "collection.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _apps(params: Mapping[str, Json]) -> tuple[App, ...]:
+    return tuple(load_app(name) for name in cast(list[str], params["apps"]))
+
+
+def _actions(params: Mapping[str, Json], inputs: Mapping[str, Path]) -> tuple[Action, ...]:
+    """What the scenario picks, given the script files among the inputs."""
+    apps = _apps(params)
+    scripts = tuple(
+        read_script(inputs[name])
+        for number in range(len(apps))
+        if (name := f"script{number}") in inputs
+    )
+    return SCENARIOS.get(str(params["scenario"])).pick(
+        apps, cast(int, params["actions"]), cast(int, params["seed"]), scripts
+    )
 
 
 @contextmanager
