@@ -15,11 +15,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from mepof.device import agent, initramfs
 from mepof.device.protocol import (
     BootFailure,
+    Guest,
     GuestReset,
     Interval,
     KernelHang,
@@ -79,8 +81,14 @@ class Qemu:
     """QEMU's full-system emulation."""
 
     def identity(self, arch: str) -> Mapping[str, str]:
-        version = _version(_machine(arch))
-        return {"qemu": version}
+        machine = _machine(arch)
+        any_guest = Guest(Path("initramfs"), Path("plugin"))
+        any_session = Session(arch, Path("kernel"), any_guest, (), seed=0, count=True)
+        command = _command(machine, any_session, _Files(Path("boot")))
+        return {
+            "qemu": _version(machine),
+            "qemu command": sha256("\0".join(command).encode()).hexdigest(),
+        }
 
     def describe(self, arch: str) -> DeviceDescription:
         return DeviceDescription(
@@ -233,7 +241,8 @@ def _value(path: Path) -> str:
 
 
 def _command(machine: Machine, session: Session, files: _Files) -> list[str]:
-    console = "stdio" if session.interactive else f"file,path={_value(files.console)}"
+    log = _value(files.console)
+    console = f"stdio,signal=off,logfile={log}" if session.interactive else f"file,path={log}"
     command = [
         machine.binary,
         *machine.arguments,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from mepof.errors import InputError
@@ -69,3 +70,8 @@ def cases_of(metrics: Sequence[str]) -> tuple[Case, ...]:
         for case in load_suite(name).cases
         if not metrics or case.metric in metrics
     )
+
+
+def cases_digest(cases: Sequence[Case]) -> str:
+    """SHA-256 over what the cases run."""
+    return sha256(repr(cases).encode()).hexdigest()

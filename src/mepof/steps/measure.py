@@ -12,7 +12,7 @@ from mepof.device.protocol import DEVICES, Guest, Outcome, Session
 from mepof.errors import InputError
 from mepof.evaluate.measurement import Measurement, SizeBytes
 from mepof.evaluate.runner import measure_image
-from mepof.evaluate.suite import cases_of
+from mepof.evaluate.suite import cases_digest, cases_of
 from mepof.kernel.source import file_digest
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
@@ -29,7 +29,9 @@ class Measure:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        return DEVICES.get(str(step.params["device"])).identity(str(step.params["arch"]))
+        device = DEVICES.get(str(step.params["device"]))
+        cases = cases_of(cast(list[str], step.params["metrics"]))
+        return {**device.identity(str(step.params["arch"])), "cases": cases_digest(cases)}
 
     def run(self, context: StepContext) -> None:
         params = context.params

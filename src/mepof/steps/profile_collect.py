@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
@@ -36,7 +37,7 @@ class ProfileCollect:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         # A scenario that cannot be played is told before the kernel for it is built.
-        _actions(
+        actions = _actions(
             step.params,
             {
                 name: Path(given.path)
@@ -44,7 +45,11 @@ class ProfileCollect:
                 if isinstance(given, HostInput)
             },
         )
-        return DEVICES.get(str(step.params["device"])).identity(str(step.params["arch"]))
+        device = DEVICES.get(str(step.params["device"]))
+        return {
+            **device.identity(str(step.params["arch"])),
+            "actions": sha256(repr(actions).encode()).hexdigest(),
+        }
 
     def run(self, context: StepContext) -> None:
         params = context.params
