@@ -1,0 +1,92 @@
+"""Everything that a program can name has its place in the documentation, and every link leads
+somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mepof.algorithm.protocol import ALGORITHMS
+from mepof.cli.main import app
+from mepof.device.protocol import DEVICES
+from mepof.evaluate.suite import load_suite, suite_names
+from mepof.g4.settings import SETTINGS
+from mepof.kernel import arch, kconfig
+from mepof.kernel.options import options
+from mepof.scenario.protocol import SCENARIOS, app_names, load_app
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"])
+
+PAGE_OF = {
+    **{f"algorithms/{name}.md": name for name in ALGORITHMS.names()},
+    **{f"devices/{name}.md": name for name in DEVICES.names()},
+    **{f"scenarios/{name}.md": name for name in SCENARIOS.names()},
+    **{f"suites/{name}.md": name for name in suite_names()},
+    **{f"{name}.md": name for name in app_names()},
+}
+
+
+def rows(page: str) -> set[str]:
+    """The first cells, as code, of all tables of a page."""
+    return set(re.findall(r"^\| `([^`]+)` \|", (DOCS / page).read_text(), re.M))
+
+
+@pytest.mark.parametrize(("page", "name"), PAGE_OF.items())
+def test_every_variant_has_a_page_under_its_name(page: str, name: str) -> None:
+    assert (DOCS / page).is_file(), f"write docs/{page}"
+    assert name in (DOCS / page).read_text().splitlines()[0]
+
+
+def test_every_config_and_option_is_described() -> None:
+    assert {*kconfig.names(), *options()} <= rows("configs.md")
+
+
+def test_every_setting_is_described() -> None:
+    assert set(SETTINGS) <= rows("g4.md")
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_case_and_metric_of_a_suite_is_described(name: str) -> None:
+    text = (DOCS / f"suites/{name}.md").read_text()
+    for case in load_suite(name).cases:
+        assert f"`{case.name}`" in text
+        assert f"| `{case.metric}` |" in text
+
+
+@pytest.mark.parametrize("name", app_names())
+def test_every_action_of_an_app_is_known_by_its_page(name: str) -> None:
+    text = (DOCS / f"{name}.md").read_text() + (DOCS / "scenarios/script.md").read_text()
+    for action in load_app(name).actions:
+        assert f"`{action.name}`" in text
+
+
+@pytest.mark.parametrize("name", DEVICES.names())
+def test_every_device_says_which_architectures_it_boots(name: str) -> None:
+    text = (DOCS / f"devices/{name}.md").read_text()
+    assert any(f"`{architecture}`" in text for architecture in arch.names())
+
+
+def test_every_command_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text()
+    commands = [command.name for command in app.registered_commands if not command.hidden]
+    for name in [*commands, *(group.name for group in app.registered_groups)]:
+        assert f"mepof {name}" in text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(
+        r"\]\(([^)#]+)(?:#[^)]*)?\)|src(?:set)?=\"([^\"]+)\"", page.read_text()
+    ):
+        link = target[0] or target[1]
+        assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
+def test_the_map_of_the_documentation_is_complete() -> None:
+    text = (DOCS / "index.md").read_text()
+    listed = {(DOCS / link).resolve() for link in re.findall(r"\]\(([^)#]+)\)", text)}
+    assert set(DOCS.rglob("*.md")) - {DOCS / "index.md"} <= listed
