@@ -75,7 +75,7 @@ def read(vmlinux: Path) -> Layout:
                 for name in _BOUNDS
                 if (symbols := table.get_symbol_by_name(name))
             }
-    except (ELFError, OSError, ValueError, OverflowError) as error:  # offsets beyond any file
+    except (ELFError, OSError, ValueError) as error:  # offsets beyond any file
         raise WorkError(f"{vmlinux} cannot be read as a kernel: {error}") from error
     absent = [name for name in _BOUNDS if name not in bounds]
     if absent:

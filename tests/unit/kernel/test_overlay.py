@@ -1,0 +1,254 @@
+"""Overlays: edits by structure, and views that leave the tree alone."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from mepof.errors import MepofError, WorkError
+from mepof.kernel import overlay
+from mepof.kernel.overlay import Edit, Overlay, apply_edit, compose
+
+BODIED = "#define DATA(x) \\\n\tone(x)\t\\\n\ttwo\n\nnext\n"
+
+
+def edited(text: str, **fields: str) -> str:
+    after = apply_edit(text, Edit(file="f", **fields))  # type: ignore[arg-type]
+    assert after is not None
+    return after
+
+
+def expanded(text: str, macro: str) -> list[str]:
+    """What the C preprocessor makes of a macro, word by word."""
+    source = text + f"\nMARK {macro}\n"
+    done = subprocess.run(
+        ["cpp", "-P", "-"], input=source, capture_output=True, text=True, check=True
+    )
+    return done.stdout.rpartition("MARK")[2].split()
+
+
+@pytest.mark.parametrize(
+    ("text", "use", "body"),
+    [
+        (BODIED, "DATA(1)", ["one(1)", "two"]),
+        ("#define DATA one two\n", "DATA", ["one", "two"]),
+        ("#define DATA one\\\n two\n", "DATA", ["one", "two"]),
+        ("#define DATA\n", "DATA", []),
+        ("#define DATA(x, y) x y\n", "DATA(1, 2)", ["1", "2"]),
+        ("#define DATA \\\n\tone \\\n\nnext\n", "DATA", ["one"]),
+        ("#define DATA one \\\n two", "DATA", ["one", "two"]),  # the file's last line
+        ("#define DATA one \\\n", "DATA", ["one"]),
+        ("#define DATABASE no\n#define DATA one\n", "DATA", ["one"]),
+    ],
+)
+def test_an_edit_of_a_macro_stands_before_or_behind_its_body(
+    text: str, use: str, body: list[str]
+) -> None:
+    behind = edited(text, in_macro="DATA", append="\nthree\nfour\n")
+    assert expanded(behind, use) == [*body, "three", "four"]
+    before = edited(text, in_macro="DATA", prepend="zero\nnull")
+    assert expanded(before, use) == ["zero", "null", *body]
+
+
+def test_what_follows_an_edited_macro_is_not_drawn_in() -> None:
+    for fields in ({"append": "three"}, {"prepend": "zero"}):
+        after = edited(BODIED, in_macro="DATA", **fields)
+        assert after.endswith("\n\nnext\n")
+        assert expanded(after, "next") == ["next"]
+
+
+def test_an_edit_of_an_array_stands_first_or_last() -> None:
+    text = 'static const char *names[] = {\n\t"one",\n\tNULL\n};\nint other[] = {\n1 };\n'
+    assert edited(text, in_array="names", prepend='"zero",').startswith(
+        'static const char *names[] = {\n"zero",\n\t"one",'
+    )
+    assert '\tNULL\n"two",\n};\nint other' in edited(text, in_array="names", append='"two",')
+
+
+def test_an_edit_without_a_place_is_at_the_ends_of_the_file() -> None:
+    assert edited("obj-y += a.o\n\n", append="obj-y += b/\n") == "obj-y += a.o\n\nobj-y += b/\n"
+    assert edited("obj-y += a.o", append="obj-y += b/") == "obj-y += a.o\n\nobj-y += b/\n"
+    assert edited("two\n", prepend="one") == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("place", [{"in_macro": "NONE"}, {"in_array": "none"}])
+def test_an_edit_of_what_is_not_there_is_none(place: dict[str, str]) -> None:
+    assert apply_edit(BODIED, Edit(file="f", append="x", **place)) is None  # type: ignore[arg-type]
+
+
+def test_an_unfinished_array_is_not_edited() -> None:
+    assert apply_edit("a[] = {\n1,", Edit(file="f", in_array="a", append="2")) is None
+
+
+@pytest.mark.parametrize("fields", [{}, {"append": "a", "prepend": "b"}, {"append": "a", "x": 1}])
+def test_an_edit_with_not_exactly_one_text_is_refused(fields: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Edit.model_validate({"file": "f", **fields})
+
+
+# --- views
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    for name, text in {
+        "Makefile": "VERSION = 6\n",
+        "kernel/Makefile": "obj-y = fork.o\n",
+        "kernel/fork.c": "int fork;\n",
+        "kernel/sched/core.c": "int core;\n",
+        ".git/HEAD": "ref\n",
+    }.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    (root / "kernel/Makefile").chmod(0o755)
+    return root
+
+
+def laid(
+    directory: Path,
+    *edits: Edit,
+    files: dict[str, str] | None = None,
+    compiler: dict[str, str] | None = None,
+) -> Overlay:
+    for name, text in (files or {}).items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)
+    return Overlay("trial", "a trial", directory, edits, compiler or {})
+
+
+def state(root: Path) -> dict[str, tuple[int, bytes | None]]:
+    return {
+        str(path): (path.stat().st_mtime_ns, path.read_bytes() if path.is_file() else None)
+        for path in [root, *root.rglob("*")]
+    }
+
+
+def test_a_view_has_the_edits_and_additions_and_links_to_the_rest(
+    tree: Path, tmp_path: Path
+) -> None:
+    before = state(tree)
+    view = tmp_path / "view"
+    one = laid(
+        tmp_path / "overlay",
+        Edit(file="kernel/Makefile", append="obj-y += mepof/"),
+        Edit(file="kernel/mepof/Makefile", append="obj-y += more.o"),
+        files={"kernel/mepof/Makefile": "obj-y = runtime.o\n", "overlay.toml": "no part"},
+    )
+    two = laid(tmp_path / "empty", Edit(file="kernel/Makefile", append="# last"))
+    for _ in range(2):  # a view is made anew over an old one
+        compose(tree, (one, two), view, None)
+        text = (view / "kernel/Makefile").read_text()
+        assert text == "obj-y = fork.o\n\nobj-y += mepof/\n\n# last\n"
+        assert (view / "kernel/Makefile").stat().st_mode & 0o777 == 0o755
+        assert "obj-y += more.o" in (view / "kernel/mepof/Makefile").read_text()
+        assert (view / "Makefile").readlink() == tree / "Makefile"
+        assert (view / "kernel/sched").readlink() == tree / "kernel/sched"
+        assert sorted(path.name for path in view.iterdir()) == ["Makefile", "kernel"]
+        assert state(tree) == before
+
+
+@pytest.mark.parametrize(
+    ("edit", "what"),
+    [
+        (Edit(file="kernel/none.c", append="x"), "no kernel/none.c$"),
+        (Edit(file="kernel/fork.c", in_macro="NONE", append="x"), "no NONE in kernel/fork.c$"),
+        (Edit(file="kernel/fork.c", in_array="none", append="x"), "no none in kernel/fork.c$"),
+        (Edit(file="kernel", append="x"), "no kernel$"),
+    ],
+)
+def test_an_overlay_that_does_not_fit_names_what_is_missing(
+    tree: Path, tmp_path: Path, edit: Edit, what: str
+) -> None:
+    with pytest.raises(WorkError, match=f"`trial` does not fit this tree: {what}"):
+        compose(tree, (laid(tmp_path / "overlay", edit),), tmp_path / "view", None)
+    assert not (tmp_path / "view").exists()
+    optional = edit.model_copy(update={"optional": True})
+    compose(tree, (laid(tmp_path / "overlay", optional),), tmp_path / "view", None)
+
+
+def test_an_overlay_never_replaces_a_file_of_the_tree(tree: Path, tmp_path: Path) -> None:
+    own = laid(tmp_path / "overlay", files={"kernel/fork.c": "ours"})
+    with pytest.raises(WorkError, match=r"has a kernel/fork.c of its own"):
+        compose(tree, (own,), tmp_path / "view", None)
+
+
+def test_files_of_the_compiler_are_laid_in(tree: Path, tmp_path: Path) -> None:
+    resources = tmp_path / "resources"
+    wanting = laid(tmp_path / "overlay", compiler={"kernel/x.inc": "include/x.inc"})
+    with pytest.raises(MepofError, match=r"x\.inc is missing"):
+        compose(tree, (wanting,), tmp_path / "view", resources)
+    with pytest.raises(WorkError, match="needs a compiler that is Clang"):
+        compose(tree, (wanting,), tmp_path / "view", None)
+    (resources / "include").mkdir(parents=True)
+    (resources / "include/x.inc").write_text("formats")
+    compose(tree, (wanting,), tmp_path / "view", resources)
+    assert (tmp_path / "view/kernel/x.inc").read_text() == "formats"
+
+
+# --- the overlays that come with mepof
+
+# What the edits of our overlays look for, as Linux 6.1 and 6.12 have it; their own texts
+# (include/asm-generic/vmlinux.lds.h, tools/objtool/check.c) are too large to keep here.
+EXCERPTS = {
+    "6.1": {
+        "scripts/Makefile.lib": "_c_flags += $(CFLAGS_GCOV)\n",
+        "kernel/Makefile": "obj-y = fork.o\n",
+        "include/asm-generic/vmlinux.lds.h": (
+            "/* .data section */\n#define DATA_DATA\t\t\t\t\t\t\t\\\n"
+            "\t*(.xiptext)\t\t\t\t\t\t\t\\\n\t*(DATA_MAIN)\t\t\t\t\t\t\t\\\n"
+            "\tBRANCH_PROFILE()\t\t\t\t\t\t\\\n\tTRACE_PRINTKS()\n\n/*\n * Data section helpers\n */\n"
+        ),
+        "tools/objtool/check.c": (
+            "static const char *uaccess_safe_builtin[] = {\n\t/* KASAN */\n"
+            '\t"kasan_report",\n\tNULL\n};\n'
+        ),
+    },
+}
+EXCERPTS["6.12"] = {
+    **EXCERPTS["6.1"],
+    "tools/objtool/check.c": (
+        "static const char *uaccess_safe_builtin[] = {\n\t/* KASAN */\n"
+        '\t"kasan_report",\n\t/* misc */\n\t"copy_mc_fragile",\n\tNULL\n};\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("release", EXCERPTS)
+def test_our_overlays_fit_both_supported_releases(tmp_path: Path, release: str) -> None:
+    tree, resources = tmp_path / "tree", tmp_path / "resources"
+    for name, text in EXCERPTS[release].items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_text(text)
+    pgo, flags = overlay.load("pgo"), overlay.load("flags")
+    for name in pgo.compiler_files.values():
+        (resources / name).parent.mkdir(parents=True, exist_ok=True)
+        (resources / name).write_text("formats")
+    view = tmp_path / "view"
+    compose(tree, (flags, pgo), view, resources)
+    script = (view / "include/asm-generic/vmlinux.lds.h").read_text()
+    words = expanded(script, "DATA_DATA")
+    assert words[0] == "*(.xiptext)"
+    assert "KEEP(*(__llvm_prf_cnts))" in words
+    assert expanded(script, "END") == ["END"]
+    checked = (view / "tools/objtool/check.c").read_text()
+    assert checked.index("__llvm_profile_instrument_memop") < checked.index("kasan_report")
+    assert "MEPOF_CFLAGS" in (view / "scripts/Makefile.lib").read_text()
+    assert (view / "kernel/mepof/Makefile").is_file()
+
+
+def test_every_exclusion_says_why_and_is_a_pattern_of_make() -> None:
+    found = overlay.exclusions()
+    assert len({e.match for e in found}) == len(found) > 10
+    for exclusion in found:
+        assert exclusion.reason
+        assert exclusion.match.count("%") <= 1
+        assert not any(blank in exclusion.match for blank in " \t$#")
+
+
+def test_an_unknown_overlay_is_an_error() -> None:
+    with pytest.raises(WorkError, match="overlay `none` cannot be read"):
+        overlay.load("none")
