@@ -29,7 +29,7 @@ test: lint
 lint: setup
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
-	$(BIN)/mypy --strict
+	$(BIN)/mypy --strict $(PYTHON_CODE)
 
 BENCHMARKS := $(sort $(wildcard bench/*.py))
 
