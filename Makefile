@@ -51,6 +51,6 @@ clean:
 	@echo 'removing: $(REMOVED) and __pycache__'
 	@rm -rf $(REMOVED)
 	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
-	@echo 'kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}'
+	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
 .PHONY: help setup demo test lint bench lock clean

@@ -35,7 +35,12 @@ def doctor(as_json: Json = False) -> None:
             }
         )
     else:
-        Console(highlight=False).print(table(found))
+        console = Console(highlight=False)
+        console.print(table(found))
+        for command, names in remedies(found).items():
+            console.print(
+                f"{', '.join(names)}:", f"  {command}", sep="\n", soft_wrap=True, markup=False
+            )
     if lacking:
         raise EnvironmentLack(f"this machine lacks {', '.join(lacking)}", "run `make setup`")
 
@@ -43,17 +48,26 @@ def doctor(as_json: Json = False) -> None:
 def table(found: Sequence[Finding]) -> Table:
     """The findings for people."""
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("what", "found", "needed", "", "for, or what mends it"):
-        shown.add_column(heading, overflow="fold")
+    for heading in ("what", "found", "needed", "", "for"):
+        shown.add_column(heading, no_wrap=heading not in ("found", "for"), overflow="fold")
     for finding in found:
         shown.add_row(
             Text(finding.name),
             Text(finding.found or "-"),
             Text(finding.needed),
             _state(finding),
-            Text(finding.remedy, style="bold") if finding.remedy else Text(finding.purpose),
+            Text(finding.purpose),
         )
     return shown
+
+
+def remedies(found: Sequence[Finding]) -> dict[str, list[str]]:
+    """Each command that mends something, and the names of what it mends."""
+    mended: dict[str, list[str]] = {}
+    for finding in found:
+        if finding.remedy is not None:
+            mended.setdefault(finding.remedy, []).append(finding.name)
+    return mended
 
 
 def _state(finding: Finding) -> Text:

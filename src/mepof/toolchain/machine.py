@@ -37,23 +37,28 @@ def findings(store: Path) -> list[Finding]:
         store: where artifacts go.
     """
     suffix = toolchain_suffix()
-    runtime = f"libclang-rt{suffix}-dev" if suffix else "libclang-rt-dev"
+    runtime = f"apt-get install libclang-rt{suffix}-dev" if suffix else "make setup"
     return [
         *(look_for(tool, suffix) for tool in TOOLS),
         static_program(Path("/bin/busybox"), "the guest's shell", "busybox-static"),
         file_at(runtime_header(suffix), "InstrProfData.inc", "the layout of profiles", runtime),
-        file_at(Path("/usr/include/gelf.h"), "libelf's header", "kernel builds", "libelf-dev"),
+        file_at(
+            Path("/usr/include/gelf.h"),
+            "libelf's header",
+            "kernel builds",
+            "apt-get install libelf-dev",
+        ),
         file_at(
             Path("/usr/include/openssl/opensslv.h"),
             "openssl's header",
             "signed modules",
-            "libssl-dev",
+            "apt-get install libssl-dev",
             required=False,
         ),
         kernel_sources(Path("/usr/src")),
         *python_packages(metadata.requires("mepof") or []),
         kvm(Path("/dev/kvm")),
-        amount(f"disk at {store}", "builds and their caches", free_space(store), _DISK, True),
+        amount("disk", f"artifacts in {store}", free_space(store), _DISK, True),
         amount("memory", "links and boots", memory(), _MEMORY, False),
     ]
 
@@ -77,12 +82,12 @@ def _is_static(path: Path) -> bool:
 
 
 def file_at(
-    path: Path | None, name: str, purpose: str, package: str, required: bool = True
+    path: Path | None, name: str, purpose: str, remedy: str, required: bool = True
 ) -> Finding:
     """A file that a package installs, such as a header."""
     if path is not None and path.is_file():
         return Finding(name, purpose, "there", "any", "ok", required)
-    return Finding(name, purpose, None, "any", "missing", required, f"apt-get install {package}")
+    return Finding(name, purpose, None, "any", "missing", required, remedy)
 
 
 def runtime_header(suffix: str | None) -> Path | None:

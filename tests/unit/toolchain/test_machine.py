@@ -34,12 +34,12 @@ def test_a_program_that_is_not_there_is_missing(tmp_path: Path) -> None:
 
 
 def test_a_header_is_there_or_its_package_is_named(tmp_path: Path) -> None:
-    assert file_at(tmp_path / "gelf.h", "libelf", "", "libelf-dev").remedy == (
+    assert file_at(tmp_path / "gelf.h", "libelf", "", "apt-get install libelf-dev").remedy == (
         "apt-get install libelf-dev"
     )
     (tmp_path / "gelf.h").touch()
-    assert file_at(tmp_path / "gelf.h", "libelf", "", "libelf-dev").state == "ok"
-    assert file_at(None, "libelf", "", "libelf-dev").state == "missing"
+    assert file_at(tmp_path / "gelf.h", "libelf", "", "apt-get install libelf-dev").state == "ok"
+    assert file_at(None, "libelf", "", "apt-get install libelf-dev").state == "missing"
 
 
 def test_kernel_sources_are_listed_by_package(tmp_path: Path) -> None:
