@@ -9,7 +9,6 @@ from typing import Protocol
 
 from mepof.device.agent import Reply, Request
 from mepof.errors import WorkError
-from mepof.evaluate.measurement import Device as DeviceDescription
 from mepof.process import Completed
 from mepof.registry import Registry
 
@@ -28,6 +27,22 @@ class KernelHang(BootFailure):
 
 class GuestReset(BootFailure):
     """It went down without a word."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """A device as a report names it.
+
+    Attributes:
+        accel: what executes the instructions: ``tcg``, ``kvm``, ``hardware``.
+        cpu: processor model.
+        mode: how time passes: ``icount …`` when it is derived from the instruction count.
+    """
+
+    name: str
+    accel: str
+    cpu: str
+    mode: str
 
 
 @dataclass(frozen=True)
@@ -98,7 +113,7 @@ class Boot(Protocol):
             EnvironmentLack: one is missing.
         """
 
-    def describe(self, arch: str) -> DeviceDescription:
+    def describe(self, arch: str) -> Description:
         """The device as a report names it."""
 
     def boot(

@@ -21,6 +21,7 @@ from pathlib import Path
 from mepof.device import agent, initramfs
 from mepof.device.protocol import (
     BootFailure,
+    Description,
     Guest,
     GuestReset,
     Interval,
@@ -30,7 +31,6 @@ from mepof.device.protocol import (
     Session,
 )
 from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.evaluate.measurement import Device as DeviceDescription
 from mepof.process import Completed, run
 
 _OLDEST = (10, 0)
@@ -90,8 +90,8 @@ class Qemu:
             "qemu command": sha256("\0".join(command).encode()).hexdigest(),
         }
 
-    def describe(self, arch: str) -> DeviceDescription:
-        return DeviceDescription(
+    def describe(self, arch: str) -> Description:
+        return Description(
             name="qemu", accel="tcg", cpu="max", mode="icount shift=0: 1 instruction = 1 ns"
         )
 

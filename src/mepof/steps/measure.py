@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import cast
 
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Guest, Outcome, Session
 from mepof.errors import InputError
-from mepof.evaluate.measurement import Measurement, SizeBytes
+from mepof.evaluate.measurement import Device, Measurement, SizeBytes
 from mepof.evaluate.runner import measure_image
 from mepof.evaluate.suite import cases_digest, cases_of
 from mepof.kernel.source import file_digest
@@ -70,7 +71,7 @@ class Measure:
         measurement = Measurement(
             image="image",  # whoever reports names it: one measurement may serve two names
             digest=file_digest(kernel),
-            device=device.describe(arch),
+            device=Device(**asdict(device.describe(arch))),
             booted=found.booted,
             self_check=found.self_check,
             size_bytes=size,

@@ -1,0 +1,45 @@
+"""The kernels that the boot tests boot: those of the quickstart, from the user's store.
+
+A cold store builds three kernels first. `make demo` and these tests share them.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mepof.cli.progress import LogDisplay
+from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
+from mepof.g4 import Source
+from mepof.plan.model import Plan
+
+QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.g4"
+
+
+@pytest.fixture(scope="session")
+def executor() -> LocalExecutor:
+    return LocalExecutor(default_store(), os.cpu_count() or 1)
+
+
+@pytest.fixture(scope="session")
+def plan() -> Plan:
+    return plan_of(Source.read(QUICKSTART))
+
+
+@pytest.fixture(scope="session")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("quickstart")
+
+
+@pytest.fixture(scope="session")
+def finished(
+    executor: LocalExecutor, plan: Plan, out: Path, pytestconfig: pytest.Config
+) -> Finished:
+    """The quickstart, run to its end."""
+    # Building three kernels takes a quarter of an hour: whoever waits sees how far it is.
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        return executor.run(plan, out, LogDisplay(Console(stderr=True)))
