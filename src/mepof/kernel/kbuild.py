@@ -110,7 +110,7 @@ def build(
         run_make,
     )
     run_make([*make, "prepare"])
-    total = _files_to_compile(make, environment, places, f"{config}\n{spec.overlays}")
+    total = _files_to_compile(make, environment, places, objects, f"{config}\n{spec.overlays}")
     done = 0
 
     def count(line: str) -> None:
@@ -212,13 +212,14 @@ def _files_to_compile(
     make: list[str],
     environment: Mapping[str, str],
     places: BuildPlaces,
+    objects: Path,
     identity: str,
 ) -> int | None:
     """How many files the build compiles, asked of make itself (it runs nothing, ``-n``).
 
     That takes some seconds, so the answer is kept for the same tree and ``identity``.
     """
-    if not any((places.work / "build").glob("*/built-in.a")):
+    if not any(objects.glob("*/built-in.a")):
         key = sha256(f"{places.tree}\n{identity}".encode()).hexdigest()[:32]
         kept = places.cache / "files-to-compile" / key
         # It may not be there, or be cut off: the write is not worth a rename.

@@ -1,0 +1,274 @@
+"""The kernel builder, on a kernel in miniature."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from mepof.errors import EnvironmentLack, Interrupted, WorkError
+from mepof.kernel import arch, kbuild
+from mepof.process import run
+from mepof.toolchain import clang
+from writers.elf import CODE
+
+from .mini_kernel import SUFFIX, VERSION, write_tools, write_tree
+
+SPEC = kbuild.BuildSpec(arch=arch.get("x86-64"), fragments=(), cflags=("-O3", "-fmini"))
+
+
+@dataclass
+class Bench:
+    """A tree, a toolchain and the places of builds; ``seen`` has the progress of the last."""
+
+    root: Path
+    tree: Path
+    seen: list[tuple[int, int | None, str]] = field(default_factory=list)
+
+    def places(self, name: str = "one") -> kbuild.BuildPlaces:
+        made = self.root / name
+        (made / "output").mkdir(parents=True, exist_ok=True)
+        return kbuild.BuildPlaces(
+            self.tree, made / "work", made / "output", made / "log", self.root / "cache"
+        )
+
+    def fragment(self, *lines: str) -> Path:
+        path = self.root / "mini.config"
+        path.write_text("\n".join(("# base: allnoconfig", *lines)) + "\n")
+        return path
+
+    def build(
+        self,
+        *lines: str,
+        spec: kbuild.BuildSpec = SPEC,
+        name: str = "one",
+        cancel: threading.Event | None = None,
+        told: Callable[[str], None] = lambda file: None,
+    ) -> Path:
+        """Build with a fragment of these lines; the output directory."""
+        places = self.places(name)
+        self.seen.clear()
+
+        def progress(done: int, total: int | None, file: str) -> None:
+            self.seen.append((done, total, file))
+            told(file)
+
+        kbuild.build(
+            replace(spec, fragments=(self.fragment(*lines), *spec.fragments)),
+            clang.select(f"clang{SUFFIX}"),
+            places,
+            1,
+            partial(run, log=places.log, cancel=cancel),
+            progress,
+        )
+        return places.output
+
+
+def forget_tools() -> None:
+    clang._banner.cache_clear()
+    clang._version.cache_clear()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    tools = write_tools(tmp_path / "tools")
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    # A build within a build: what the outer make leaves must not reach the inner one.
+    monkeypatch.setenv("MAKEFLAGS", "n --jobserver-auth=3,4")
+    forget_tools()
+    yield Bench(tmp_path, write_tree(tmp_path / "tree"))
+    forget_tools()
+
+
+def state(root: Path) -> dict[str, tuple[int, int, bytes]]:
+    return {
+        str(path): (
+            path.stat().st_mtime_ns,
+            path.stat().st_mode,
+            path.read_bytes() if path.is_file() else b"",
+        )
+        for path in [root, *root.rglob("*")]
+    }
+
+
+def test_a_build_leaves_its_files_and_what_is_known_of_them(bench: Bench) -> None:
+    output = bench.build("CONFIG_NET=y", "CONFIG_INET=y")
+    assert sorted(path.name for path in output.iterdir()) == [
+        *("System.map", "build.json", "config", "kernel", "vmlinux"),
+    ]
+    assert "CONFIG_INET=y" in (output / "config").read_text()
+    known = json.loads((output / "build.json").read_text())
+    assert known["version"] == "6.12.7"
+    assert known["arch"] == "x86-64"
+    assert known["size_bytes"] == {"text": 0x4000, "image": (output / "kernel").stat().st_size}
+    assert known["sections"] == {".text": 0x4000, ".init.text": 0x100}
+    assert known["cflags"] == ["-O3", "-fmini"]
+    assert known["overlays"] == ["flags"]
+
+
+def test_flags_go_to_every_file_but_the_excluded_ones(bench: Bench) -> None:
+    bench.build()
+    objects = bench.places().work / "tree/build"
+    assert "-Wall -O3 -fmini" in (objects / "kernel/b.o").read_text()
+    assert "-Wall -c" in (objects / "kernel/bounds.o").read_text()
+    assert "-fmini" not in (objects / "arch/x86/boot/c.o").read_text()
+
+
+def test_two_builds_in_two_directories_are_the_same(bench: Bench) -> None:
+    first, second = bench.build(name="one"), bench.build(name="two")
+    for name in ("kernel", "vmlinux", "config", "build.json"):
+        assert (first / name).read_bytes() == (second / name).read_bytes()
+
+
+def test_a_build_description_holds_no_directory_of_this_machine(bench: Bench) -> None:
+    spec = replace(SPEC, cflags=(f"-fprofile-use={bench.root}/kernel.profdata",))
+    known = json.loads((bench.build(spec=spec) / "build.json").read_text())
+    assert known["cflags"] == ["-fprofile-use=kernel.profdata"]
+
+
+def test_progress_counts_files_of_all_files(bench: Bench) -> None:
+    bench.build()
+    # The image has a file more than vmlinux, whose files make tells beforehand.
+    assert bench.seen == [
+        *((1, 3, "init/a.o"), (2, 3, "kernel/b.o"), (3, 3, "kernel/bounds.o")),
+        (4, 4, "arch/x86/boot/c.o"),
+    ]
+
+
+def test_a_number_of_files_that_was_cut_off_by_a_crash_is_counted_again(bench: Bench) -> None:
+    bench.build()
+    (kept,) = (bench.root / "cache/files-to-compile").iterdir()
+    assert kept.read_text() == "3"
+    kept.write_text("")
+    bench.build(name="two")
+    assert bench.seen[0] == (1, 3, "init/a.o")
+    assert kept.read_text() == "3"
+
+
+@pytest.mark.parametrize("base", ["allnoconfig", "defconfig"])
+def test_the_given_tree_is_never_written_to(bench: Bench, base: str) -> None:
+    for path in [bench.tree, *bench.tree.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    before = state(bench.tree)
+    first = bench.root / "first.config"
+    first.write_text(f"# base: {base}\n")
+    bench.build("CONFIG_NET=y", spec=replace(SPEC, fragments=(first,)))
+    assert state(bench.tree) == before
+
+
+def test_a_fragment_is_laid_over_the_defconfig(bench: Bench) -> None:
+    (bench.root / "base.config").write_text("# base: defconfig\nCONFIG_TLS=y\n")
+    places = bench.places()
+    kbuild.build(
+        replace(SPEC, fragments=(bench.root / "base.config",)),
+        clang.select(f"clang{SUFFIX}"),
+        places,
+        1,
+        partial(run, log=places.log),
+        lambda done, total, file: None,
+    )
+    config = (places.output / "config").read_text()
+    assert "CONFIG_NET=y" in config and "CONFIG_TLS=y" in config and "CONFIG_CRYPTO=y" in config
+
+
+def test_an_option_that_did_not_take_is_an_error_with_its_unmet_dependency(bench: Bench) -> None:
+    with pytest.raises(WorkError) as caught:
+        bench.build("CONFIG_INET=y")
+    message = caught.value.message
+    assert message.startswith("1 config option(s) did not take: CONFIG_INET=y")
+    assert f"({bench.root}/mini.config:2): unmet dependency NET" in message
+    assert "\n" not in message
+
+
+def test_an_option_of_an_algorithm_that_did_not_take_is_an_error_too(bench: Bench) -> None:
+    with pytest.raises(WorkError, match=r"CONFIG_INET=y \(mepof:1\): unmet dependency NET"):
+        bench.build(spec=replace(SPEC, config_lines=("CONFIG_INET=y",)))
+
+
+def test_a_file_that_does_not_compile_is_one_line_with_the_compilers_error(bench: Bench) -> None:
+    (bench.tree / "kernel/b.c").write_text("BROKEN\n")
+    with pytest.raises(WorkError) as caught:
+        bench.build()
+    assert caught.value.message == (
+        "the kernel did not build: kernel/b.c:3:5: error: use of undeclared identifier 'x'"
+    )
+    assert caught.value.remedy == f"see {bench.places().log}"
+    assert "In file included from" in bench.places().log.read_text()
+
+
+def test_a_failure_before_the_compilation_names_what_make_said(bench: Bench) -> None:
+    (bench.tree / "prepare.txt").write_text("BROKEN\n")
+    with pytest.raises(WorkError, match=r"did not build: make: \*\*\* \[Makefile:\d+: prepare\]"):
+        bench.build()
+
+
+def test_a_syntax_error_in_the_trees_kconfig_is_an_error(bench: Bench) -> None:
+    (bench.tree / "Kconfig").write_text("confyg NET\n")
+    with pytest.raises(WorkError, match="did not build: make: "):
+        bench.build()
+
+
+def test_a_place_that_kbuild_cannot_build_in_is_an_error(bench: Bench) -> None:
+    with pytest.raises(WorkError, match="cannot contain spaces or colons"):
+        bench.build(name="a:b")
+
+
+def test_a_kernel_that_would_not_survive_its_boot_is_not_built(bench: Bench) -> None:
+    write_tree(bench.tree, (".text.split.", 0x9000, 0x10, CODE))
+    with pytest.raises(WorkError, match=r"\.text\.split\. at 0x9000\.\.0x9010 lies in the memory"):
+        bench.build()
+    assert list(bench.places().output.iterdir()) == []
+
+
+def test_an_interrupted_build_goes_on_where_it_was(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(bench.root / "fifo")
+    monkeypatch.setenv("MINI_BLOCK", str(bench.root / "fifo"))
+    cancel = threading.Event()
+    with pytest.raises(Interrupted):
+        bench.build(cancel=cancel, told=lambda file: cancel.set() if file != "init/a.o" else None)
+    assert [file for _, _, file in bench.seen] == ["init/a.o", "kernel/b.o"]
+    monkeypatch.delenv("MINI_BLOCK")
+    interrupted = bench.build()
+    assert bench.seen[0] == (1, 2, "kernel/b.o")
+    for name, content in {
+        path.name: path.read_bytes() for path in bench.build(name="two").iterdir()
+    }.items():
+        assert (interrupted / name).read_bytes() == content
+
+
+def test_a_missing_compiler_is_told_with_what_installs_it(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (bench.root / f"tools/clang{SUFFIX}").unlink()
+    monkeypatch.setenv("PATH", f"{bench.root}/tools")
+    with pytest.raises(EnvironmentLack, match="clang-22 is not installed") as caught:
+        bench.build()
+    assert caught.value.remedy == "apt-get install clang-22 lld-22 llvm-22"
+
+
+def test_a_missing_make_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    clang.select(f"clang{SUFFIX}").identity()  # whose scripts need a PATH with more on it
+    monkeypatch.setattr(clang.Clang, "resource_directory", lambda self: bench.root)
+    monkeypatch.setenv("PATH", str(bench.root / "tools"))
+    with pytest.raises(EnvironmentLack, match="make is not installed"):
+        bench.build()
+
+
+def test_the_toolchain_is_that_of_the_version_asked_for(bench: Bench) -> None:
+    chosen = clang.select(f"clang{SUFFIX}")
+    assert (chosen.version, chosen.major) == (VERSION, 22)
+    assert chosen.make_variables() == {"LLVM": SUFFIX}
+    assert set(chosen.identity()) == {"clang", "ld.lld", "llvm-profdata"}
+
+
+def test_the_digest_of_overlays_follows_which_ones_there_are() -> None:
+    assert kbuild.overlay_digest(()) == kbuild.overlay_digest(())
+    assert kbuild.overlay_digest(()) != kbuild.overlay_digest(("pgo",))
