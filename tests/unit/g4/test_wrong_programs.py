@@ -103,7 +103,7 @@ CASES = {
     "weight of nothing": ("merge /a;/b 1;0.0.", "p.g4:1:15: error: invalid weight `0.0`"),
     "negative weight": ("merge /a -1.", "p.g4:1:10: error: invalid weight `-1`"),
     "unknown setting": ("set sead 1.", "p.g4:1:5: error: unknown setting `sead`"),
-    "unknown arch": ("set arch x86-64.", "p.g4:1:10: error: unknown arch `x86-64`"),
+    "unknown arch": ("set arch x86_64.", "p.g4:1:10: error: unknown arch `x86_64`"),
     "unknown config": ("set config slim+andriod.", "p.g4:1:17: error: unknown config `andriod`"),
     "half a config": ("set config slim+.", "p.g4:1:12: error: invalid config `slim+`"),
     "unknown toolchain": ("set toolchain clnag.", "p.g4:1:15: error: unknown toolchain `clnag`"),
