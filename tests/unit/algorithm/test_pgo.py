@@ -1,0 +1,132 @@
+"""``pgo``: weights, merging, and whether a profile is any good."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mepof.algorithm.pgo import ALGORITHM, _quality, whole_weights
+from mepof.algorithm.protocol import select
+from mepof.device.agent import Get, Put
+from mepof.errors import InputError, WorkError
+from mepof.kernel import overlay
+from mepof.process import Completed
+from mepof.toolchain.clang import Clang
+
+weights = st.lists(
+    st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000),
+    min_size=1,
+    max_size=5,
+)
+
+
+@given(weights)
+def test_whole_weights_keep_the_proportions(given_weights: list[Fraction]) -> None:
+    whole = whole_weights(given_weights)
+    assert all(isinstance(weight, int) and weight >= 1 for weight in whole)
+    assert [Fraction(weight, whole[0]) for weight in whole] == [
+        weight / given_weights[0] for weight in given_weights
+    ]
+
+
+@given(weights, st.fractions(min_value=Fraction(1, 99), max_value=99, max_denominator=99))
+def test_only_proportions_count(given_weights: list[Fraction], factor: Fraction) -> None:
+    assert whole_weights([w * factor for w in given_weights]) == whole_weights(given_weights)
+
+
+def test_whole_weights_are_the_smallest() -> None:
+    assert whole_weights([Fraction(2), Fraction(1), Fraction("0.5")]) == [4, 2, 1]
+    assert whole_weights([Fraction(6), Fraction(4)]) == [3, 2]
+    assert whole_weights([Fraction("0.1")]) == [1]
+
+
+def test_weights_beyond_what_the_tool_can_hold_are_refused() -> None:
+    assert whole_weights([Fraction(2**64 - 1), Fraction(1)]) == [2**64 - 1, 1]
+    with pytest.raises(InputError, match="too far apart"):
+        whole_weights([Fraction(10**18), Fraction(1, 10**18)])
+
+
+def shown(total: int, idle: int) -> str:
+    """What ``llvm-profdata show --value-cutoff=1`` prints (LLVM 22)."""
+    return (
+        "Instrumentation level: IR  entry_first = 0  instrument_loop_entries = 0\n"
+        f"Total functions: {total}\nMaximum function count: 9\nTotal count: 99\n"
+        f"Number of functions with maximum count (< 1): {idle}\n"
+        f"Number of functions with maximum count (>= 1): {total - idle}"
+    )
+
+
+def test_a_profile_of_many_functions_is_good() -> None:
+    quality = _quality(shown(20000, 15000))
+    assert (quality.functions, quality.executed, quality.verdict) == (20000, 5000, "good")
+    assert quality.coverage_percent == 25.0
+    assert quality.reasons == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "executed"), [(shown(20000, 19990), 10), (shown(0, 0), 0), ("", 0)]
+)
+def test_a_profile_of_few_functions_is_poor_and_says_why(text: str, executed: int) -> None:
+    quality = _quality(text)
+    assert quality.verdict == "poor"
+    assert quality.reasons == (f"only {executed} functions ran; a workload runs thousands",)
+
+
+class Tool:
+    """Records the calls of a runner and answers them."""
+
+    def __init__(self, *outputs: str, fails: str = "") -> None:
+        self.calls: list[list[str]] = []
+        self.outputs = list(outputs)
+        self.fails = fails
+
+    def __call__(self, argv: list[object]) -> Completed:
+        self.calls.append([str(word) for word in argv])
+        if self.fails:
+            raise WorkError(self.fails)
+        return Completed((), 0, self.outputs.pop(0))
+
+
+def test_a_merge_hands_the_weights_to_the_tool_of_the_toolchain(tmp_path: Path) -> None:
+    tool = Tool("", shown(20000, 0))
+    weighted = [(tmp_path / "a b", Fraction(1)), (tmp_path / "c", Fraction("0.5"))]
+    quality = ALGORITHM.merge(weighted, tmp_path / "out", Clang("-22"), tool)
+    assert tool.calls[0][:2] == ["llvm-profdata-22", "merge"]
+    assert tool.calls[0][-2:] == [
+        *(f"--weighted-input=2,{tmp_path}/a b", f"--weighted-input=1,{tmp_path}/c"),
+    ]
+    assert tool.calls[1][-1] == str(tmp_path / "out")
+    assert quality.verdict == "good"
+
+
+def test_a_profile_that_cannot_be_read_is_told_with_the_usual_cause(tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match="cannot be read: llvm-profdata failed") as caught:
+        ALGORITHM.convert((tmp_path,), tmp_path, Clang(""), Tool(fails="llvm-profdata failed"))
+    assert "same compiler version" in (caught.value.remedy or "")
+
+
+def test_it_resets_before_and_reads_after_the_same_directory() -> None:
+    (reset,), (read,) = ALGORITHM.reset(), ALGORITHM.collect()
+    assert isinstance(reset, Put) and isinstance(read, Get)
+    assert reset.path.rpartition("/")[0] == read.path.rpartition("/")[0]
+
+
+def test_the_instrumented_build_has_the_run_time_that_the_flags_need() -> None:
+    addition = ALGORITHM.instrument(Clang(""))
+    assert "-fprofile-generate" in addition.cflags
+    assert [overlay.load(name).name for name in addition.overlays] == ["pgo"]
+    used = ALGORITHM.use(Path("/p/kernel.profdata"), Clang(""))
+    assert "-fprofile-use=/p/kernel.profdata" in used.cflags
+    assert used.overlays == ()
+
+
+def test_an_unknown_algorithm_and_a_stack_are_errors() -> None:
+    assert select("pgo") is ALGORITHM
+    with pytest.raises(InputError, match="unknown algorithm `pgoo`"):
+        select("pgoo")
+    with pytest.raises(InputError, match="stacked algorithm"):
+        select("pgo+propeller")

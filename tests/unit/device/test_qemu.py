@@ -1,0 +1,234 @@
+"""The device ``qemu``, with a QEMU that does what the test says."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mepof.device import agent, qemu
+from mepof.device.protocol import (
+    BootFailure,
+    Guest,
+    GuestReset,
+    Interval,
+    KernelHang,
+    KernelPanic,
+    Outcome,
+    Session,
+)
+from mepof.errors import EnvironmentLack, InputError
+from mepof.process import run
+
+from .fake_qemu import HELLO, POWERED_OFF, PROGRAM, FakeQemu, frame, result
+
+WORK = (agent.Exec(("/bin/true",), 5), agent.Exec(("/bin/kbench", "run"), 5))
+GOOD = HELLO + result(b"one") + result(b"two") + POWERED_OFF
+COUNTS = {
+    "kernel_instructions": 10,
+    "user_instructions": 20,
+    "kernel_taken_branches": 3,
+    "user_taken_branches": 4,
+}
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeQemu]:
+    made = FakeQemu(tmp_path / "bin")
+    made.install()
+    monkeypatch.setenv("PATH", f"{made.directory}:/usr/bin:/bin")
+    qemu._version.cache_clear()
+    yield made
+    qemu._version.cache_clear()
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    (tmp_path / "initramfs.cpio").write_bytes(b"shared image")
+    return Session(
+        arch="x86-64",
+        kernel=tmp_path / "kernel",
+        guest=Guest.of(tmp_path),
+        requests=WORK,
+        seed=7,
+    )
+
+
+def boot(tmp_path: Path, session: Session, told: list[int] | None = None) -> Outcome:
+    log: list[int] = [] if told is None else told
+    return qemu.DEVICE.boot(session, tmp_path / "boot", run, log.append)
+
+
+def test_a_boot_gives_a_reply_for_each_request(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    fake.will(console=b"Linux version 6.12.7\r\nDEBUG: fine\r\n", replies=GOOD)
+    outcome = boot(tmp_path, session)
+    assert outcome.release == "6.12.7"
+    assert [r.text for r in outcome.replies if isinstance(r, agent.ExecResult)] == ["one", "two"]
+    assert outcome.intervals == ()
+    assert "DEBUG: fine" in outcome.console
+
+
+def test_a_guest_gets_its_requests_behind_the_shared_image(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    fake.will(replies=GOOD)
+    boot(tmp_path, session)
+    given = (tmp_path / "boot/initramfs").read_bytes()
+    assert given.startswith(b"shared image070701")
+    assert b"".join(agent.encode(r) for r in (*WORK, agent.PowerOff())) in given
+
+
+def test_the_machine_is_seeded_and_counts_time_in_instructions(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    fake.will(replies=GOOD, counts=json.dumps({"intervals": [COUNTS]}).encode())
+    boot(tmp_path, session)
+    words = fake.arguments()
+    assert words[words.index("-seed") + 1] == "7"
+    assert "shift=0" in words[words.index("-icount") + 1]
+    assert words[words.index("-kernel") + 1] == str(session.kernel)
+    assert "-plugin" not in words
+    counted = replace(session, count=True)
+    assert boot(tmp_path, counted).intervals == (Interval(10, 20, 3, 4),)
+    assert f"{tmp_path}/count.so,out={tmp_path}/boot/counts.json" in fake.arguments()
+
+
+def test_a_comma_in_a_path_is_no_end_of_an_option(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    with pytest.raises(GuestReset):
+        qemu.DEVICE.boot(session, tmp_path / "a,b", run, lambda count: None)
+    assert f"file,path={tmp_path}/a,,b/console.log,id=console" in fake.arguments()
+    assert f"file,id=agent,path={tmp_path}/a,,b/replies" in fake.arguments()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[    0.5] Kernel panic - not syncing: VFS: Unable to mount root fs",
+        "[    1.0] BUG: kernel NULL pointer dereference, address: 0000000000000008",
+        "[    1.0] Oops: 0000 [#1] PREEMPT",
+        "[    1.0] Unable to handle kernel paging request at ffff",
+    ],
+)
+def test_a_panic_is_told_with_the_consoles_end(
+    fake: FakeQemu, session: Session, tmp_path: Path, line: str
+) -> None:
+    console = "\n".join([*(f"early {n}" for n in range(30)), line, "Call Trace:"])
+    fake.will(console=console.encode(), replies=HELLO)
+    with pytest.raises(KernelPanic) as caught:
+        boot(tmp_path, session)
+    message = caught.value.message
+    assert message.startswith(f"the kernel went down: {line.partition('] ')[2]}")
+    assert message.endswith("\n  | Call Trace:")
+    assert len(message.splitlines()) == 13
+    assert "early 1\n" not in message
+    assert caught.value.remedy == f"see {tmp_path}/boot/console.log"
+
+
+def silent(fake: FakeQemu) -> None:
+    os.mkfifo(fake.directory / "silent.fifo")
+    fake.will(silent=b"")
+
+
+def test_a_guest_that_does_not_come_up_is_a_hang(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    silent(fake)
+    fake.will(console=b"Booting the kernel.\n")
+    with pytest.raises(KernelHang, match=r"did not come up for 0\.3 s\n  \| Booting the kernel\."):
+        boot(tmp_path, replace(session, boot_seconds=0.3, quiet_seconds=100))
+
+
+def test_a_guest_that_falls_silent_is_a_hang(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    silent(fake)
+    fake.will(replies=HELLO + result())
+    told: list[int] = []
+    with pytest.raises(KernelHang, match=r"answered nothing for 0\.3 s"):
+        boot(tmp_path, replace(session, boot_seconds=100, quiet_seconds=0.3), told)
+    assert told == [1]
+
+
+def test_a_panic_that_ends_in_silence_is_a_panic(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    silent(fake)
+    fake.will(console=b"Kernel panic - not syncing: stuck\n")
+    with pytest.raises(KernelPanic, match="not syncing: stuck"):
+        boot(tmp_path, replace(session, boot_seconds=0.2))
+
+
+def test_a_reset_before_the_agent_answered_is_told(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    fake.will(console=b"Decompressing Linux...\n")
+    with pytest.raises(GuestReset, match=r"before its agent answered\n  \| Decompressing"):
+        boot(tmp_path, session)
+
+
+@pytest.mark.parametrize(
+    "replies", [HELLO + result(), HELLO + result() + result()[:-3], HELLO + result() + POWERED_OFF]
+)
+def test_a_reset_while_it_worked_is_told(
+    fake: FakeQemu, session: Session, tmp_path: Path, replies: bytes
+) -> None:
+    fake.will(replies=replies)
+    with pytest.raises(GuestReset, match="of 2 requests"):
+        boot(tmp_path, session)
+
+
+@pytest.mark.parametrize("replies", [b"garbage on the port" * 9, frame(0x55), HELLO + b"x" * 99])
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_garbage_on_the_port_is_a_boot_failure_that_ends_the_guest(
+    fake: FakeQemu, session: Session, tmp_path: Path, replies: bytes, goes_on: bool
+) -> None:
+    if goes_on:
+        silent(fake)
+    fake.will(replies=replies, console=b"last words\n")
+    with pytest.raises(BootFailure, match=r"agent.*\n  \| last words"):
+        boot(tmp_path, session)
+
+
+def test_what_qemu_itself_complains_of_is_told(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    fake.will(complaint=b"warning: x\nqemu: could not load kernel 'k'\n")
+    with pytest.raises(BootFailure, match="ended with status 1: qemu: could not load kernel 'k'"):
+        boot(tmp_path, session)
+
+
+@pytest.mark.parametrize("counts", [b"", b"{", b"{}", b'{"intervals": [{"x": 1}]}', b"[]"])
+def test_missing_counts_are_a_boot_failure(
+    fake: FakeQemu, session: Session, tmp_path: Path, counts: bytes
+) -> None:
+    fake.will(replies=GOOD, counts=counts)
+    with pytest.raises(BootFailure, match="the counting plugin left no counts"):
+        boot(tmp_path, replace(session, count=True))
+
+
+@pytest.mark.parametrize("banner", ["QEMU emulator version 7.2.9", "QEMU emulator version 9.2", ""])
+def test_an_old_qemu_is_refused_with_what_installs_a_new_one(fake: FakeQemu, banner: str) -> None:
+    fake.will(version=banner.encode())
+    with pytest.raises(EnvironmentLack, match=r"is older than 10\.0") as caught:
+        qemu.DEVICE.identity("x86-64")
+    assert "apt-get install" in (caught.value.remedy or "")
+
+
+def test_a_missing_qemu_is_told(fake: FakeQemu, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(EnvironmentLack, match=f"{PROGRAM} is not installed"):
+        qemu.DEVICE.identity("x86-64")
+
+
+def test_the_identity_is_qemus_version(fake: FakeQemu) -> None:
+    assert "10.0.2" in qemu.DEVICE.identity("x86-64")["qemu"]
+    with pytest.raises(InputError, match="no machine for riscv"):
+        qemu.DEVICE.identity("riscv")

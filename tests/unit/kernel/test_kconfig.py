@@ -1,0 +1,145 @@
+"""Fragments: merged, verified, and explained where Kconfig dropped an option."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mepof.errors import InputError
+from mepof.kernel import arch, kconfig
+from mepof.kernel.kconfig import Setting
+
+from .mini_kernel import KCONFIG
+
+
+def merged(tmp_path: Path, *texts: str, extra: tuple[str, ...] = ()) -> kconfig.Fragments:
+    paths = []
+    for number, text in enumerate(texts):
+        paths.append(tmp_path / f"{number}.config")
+        paths[-1].write_text(text)
+    return kconfig.merge(paths, extra)
+
+
+def lines(fragments: kconfig.Fragments) -> str:
+    return "".join(setting.lines() for setting in fragments.settings)
+
+
+def test_later_lines_win_over_earlier_ones(tmp_path: Path) -> None:
+    found = merged(
+        tmp_path,
+        "CONFIG_A=y\nCONFIG_B=y\n",
+        '# CONFIG_A is not set\n\n# a comment\nCONFIG_S="a # b"\n',
+        extra=("CONFIG_B=m",),
+    )
+    assert lines(found) == '# CONFIG_A is not set\nCONFIG_B=m\nCONFIG_S="a # b"\n'
+    assert [s.origin.rpartition("/")[2] for s in found.settings] == [
+        *("1.config:1", "mepof:1", "1.config:4"),
+    ]
+
+
+def test_n_is_written_as_kconfig_writes_it(tmp_path: Path) -> None:
+    assert lines(merged(tmp_path, "CONFIG_A=n\n")) == "# CONFIG_A is not set\n"
+
+
+def test_the_first_base_counts_and_defconfig_is_the_default(tmp_path: Path) -> None:
+    assert merged(tmp_path, "CONFIG_A=y\n").base == "defconfig"
+    assert merged(tmp_path, "# base: allnoconfig\n", "# base: tinyconfig\n").base == "allnoconfig"
+
+
+def test_an_option_with_several_names_is_asked_for_by_all_of_them(tmp_path: Path) -> None:
+    assert lines(merged(tmp_path, "CONFIG_NEW=y | CONFIG_OLD=y\n")) == (
+        "CONFIG_NEW=y\nCONFIG_OLD=y\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["NET=y", "CONFIG_NET", "CONFIG_NET=", "CONFIG_A=y | B=y", "\x00"])
+def test_what_is_no_kconfig_line_is_an_error_with_its_place(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match=r"0\.config:2: .* is not a Kconfig line"):
+        merged(tmp_path, f"# fine\n{text}\n")
+
+
+def test_a_file_that_is_no_text_or_not_there_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "image").write_bytes(b"\x7fELF\xff\xfe")
+    with pytest.raises(InputError, match="it is no text"):
+        kconfig.merge([tmp_path / "image"])
+    with pytest.raises(InputError, match="Is a directory"):
+        kconfig.merge([tmp_path])
+
+
+def took(line: str, config: str) -> bool:
+    (setting,) = kconfig.merge((), (line,)).settings
+    return not kconfig.dropped([setting], config)
+
+
+@pytest.mark.parametrize(
+    ("line", "config", "taken"),
+    [
+        ("CONFIG_A=y", "CONFIG_A=y\n", True),
+        ("CONFIG_A=y", "CONFIG_A=m\n", False),
+        ("CONFIG_A=y", "# CONFIG_A is not set\n", False),
+        ("CONFIG_A=y", "CONFIG_AB=y\n", False),
+        ("# CONFIG_A is not set", "", True),
+        ("# CONFIG_A is not set", "# CONFIG_A is not set\n", True),
+        ("# CONFIG_A is not set", "CONFIG_A=y\n", False),
+        ('CONFIG_S="x"', 'CONFIG_S="x"\n', True),
+        ("CONFIG_N=5", "CONFIG_N=6\n", False),
+        ("CONFIG_NEW=y | CONFIG_OLD=y", "CONFIG_OLD=y\n", True),
+        ("CONFIG_NEW=y | CONFIG_OLD=y", "CONFIG_NEW=y\n", True),
+        ("CONFIG_NEW=y | CONFIG_OLD=y", "", False),
+        ("# CONFIG_NEW is not set | # CONFIG_OLD is not set", "CONFIG_OLD=y\n", False),
+        ("# CONFIG_NEW is not set | # CONFIG_OLD is not set", "", True),
+    ],
+)
+def test_every_line_is_compared_with_what_came_out(line: str, config: str, taken: bool) -> None:
+    assert took(line, config) is taken
+
+
+@pytest.fixture(scope="module")
+def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Why the options of the miniature kernel's Kconfig come out as they do."""
+    tree = tmp_path_factory.mktemp("tree")
+    (tree / "Kconfig").write_text(KCONFIG)
+    (tree / "config").write_text("CONFIG_TLS=y\n")
+    names = (
+        *("INET", "NETT", "CRYPTO", "CC_OPTIMIZE_FOR_SIZE", "NAPI", "CORE", "NET", "ZZZZ"),
+    )
+    missing = [Setting(name, "y", "x:1") for name in names]
+    return kconfig.explain(tree, tree / "config", missing, {})
+
+
+@pytest.mark.parametrize(
+    ("option", "reason"),
+    [
+        ("INET", "unmet dependency NET"),
+        ("NETT", "this kernel has no such option; the nearest is NET"),
+        ("ZZZZ", "this kernel has no such option"),
+        ("CRYPTO", "selected by TLS"),
+        ("CC_OPTIMIZE_FOR_SIZE", "its choice went to CC_OPTIMIZE_FOR_PERFORMANCE"),
+        ("NAPI", "it has no prompt: only another option can set it"),
+        ("NET", "its value came out as n"),
+    ],
+)
+def test_a_dropped_option_is_explained(
+    reasons: dict[str, str], option: str, reason: str
+) -> None:
+    assert reasons[option] == reason
+
+
+def test_an_unreadable_kconfig_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "Kconfig").write_text("confyg X\n")
+    (tmp_path / "config").touch()
+    found = kconfig.explain(tmp_path, tmp_path / "config", [Setting("X", "y", "x:1")], {})
+    assert found == {"X": "the tree's Kconfig could not be read to say why"}
+
+
+@pytest.mark.parametrize("name", kconfig.names())
+@pytest.mark.parametrize("architecture", arch.names())
+def test_every_fragment_of_ours_can_be_read(name: str, architecture: str) -> None:
+    assert kconfig.merge(kconfig.paths(name, architecture)).settings
+
+
+def test_an_unknown_fragment_is_an_error_with_the_nearest_name() -> None:
+    with pytest.raises(InputError, match="unknown config `slom`") as caught:
+        kconfig.paths("slom", "x86-64")
+    assert caught.value.remedy == "did you mean `slim`?"

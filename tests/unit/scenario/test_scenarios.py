@@ -1,0 +1,120 @@
+"""The policies that pick actions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mepof.errors import InputError
+from mepof.evaluate.suite import cases_of
+from mepof.scenario.protocol import SCENARIOS, Action, App, app_names, load_app
+from mepof.scenario.script import read_script
+
+ONE = App("one", "One", tuple(Action(n, (n,), 1) for n in ("read", "write", "open")))
+TWO = App("two", "Two", (Action("fork", ("fork",), 1),))
+
+
+def pick(
+    scenario: str,
+    *apps: App,
+    count: int = 9,
+    seed: int = 1,
+    scripts: tuple[str, ...] = (),
+) -> list[str]:
+    picked = SCENARIOS.get(scenario).pick(apps, count, seed, scripts)
+    return [action.name for action in picked]
+
+
+@given(st.integers(0, 2**64), st.integers(0, 99))
+def test_rand_is_determined_by_its_seed(seed: int, count: int) -> None:
+    picked = pick("rand", ONE, TWO, count=count, seed=seed)
+    assert picked == pick("rand", ONE, TWO, count=count, seed=seed)
+    assert len(picked) == count
+    assert set(picked) <= {"read", "write", "open", "fork"}
+
+
+def test_rand_draws_from_all_apps_and_differs_by_seed() -> None:
+    assert set(pick("rand", ONE, TWO, count=200)) == {"read", "write", "open", "fork"}
+    assert pick("rand", ONE, count=50, seed=1) != pick("rand", ONE, count=50, seed=2)
+
+
+def test_rand_draws_the_same_in_every_release() -> None:
+    assert pick("rand", ONE, TWO, count=6) == ["read", "fork", "fork", "write", "write", "write"]
+
+
+def test_trav_covers_every_action_once_in_order_whatever_the_seed() -> None:
+    for seed, count in ((1, 1), (2, 99)):
+        assert pick("trav", ONE, TWO, seed=seed, count=count) == ["read", "write", "open", "fork"]
+
+
+@pytest.mark.parametrize("scenario", ["rand", "trav"])
+@pytest.mark.parametrize("apps", [(), (App("none", "None", ()),)])
+def test_a_scenario_with_nothing_to_do_is_an_error(scenario: str, apps: tuple[App, ...]) -> None:
+    with pytest.raises(InputError, match="no app to exercise"):
+        pick(scenario, *apps)
+
+
+def test_manual_picks_nothing_and_takes_the_console() -> None:
+    assert pick("manual") == []
+    assert [name for name, s in SCENARIOS.all().items() if s.interactive] == ["manual"]
+
+
+def test_script_follows_its_lines() -> None:
+    text = "# a comment\nwrite\n\n  read # again\nwrite\n"
+    assert pick("script", ONE, scripts=(text,)) == ["write", "read", "write"]
+    assert pick("script", ONE, TWO, scripts=("open", "fork\n")) == ["open", "fork"]
+
+
+@pytest.mark.parametrize(
+    ("apps", "scripts", "message"),
+    [
+        ((ONE,), (), "needs a file for each app"),
+        ((ONE, TWO), ("open",), "needs a file for each app"),
+        ((ONE,), ("# nothing\n",), "lists no action"),
+        ((), (), "lists no action"),
+        ((ONE,), ("raed",), "app `one` has no action `raed`"),
+    ],
+)
+def test_a_script_that_does_not_fit_is_an_error(
+    apps: tuple[App, ...], scripts: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        pick("script", *apps, scripts=scripts)
+
+
+def test_a_misspelt_action_gets_a_suggestion() -> None:
+    with pytest.raises(InputError) as caught:
+        pick("script", ONE, scripts=("raed",))
+    assert caught.value.remedy == "did you mean `read`?"
+
+
+def test_a_script_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        read_script(tmp_path / "none")
+    with pytest.raises(InputError, match="Is a directory"):
+        read_script(tmp_path)
+    (tmp_path / "image").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="is no text"):
+        read_script(tmp_path / "image")
+
+
+def test_every_app_of_ours_has_actions_with_limits() -> None:
+    assert "kbench" in app_names()
+    for name in app_names():
+        actions = load_app(name).actions
+        assert actions
+        assert len({action.name for action in actions}) == len(actions)
+        assert all(action.argv and action.seconds > 0 for action in actions)
+
+
+def test_kbench_can_play_every_case_that_is_measured() -> None:
+    played = {action.argv for action in load_app("kbench").actions}
+    assert {case.argv for case in cases_of(())} <= played
+
+
+def test_an_unknown_app_is_an_error() -> None:
+    with pytest.raises(InputError, match="unknown app `none`"):
+        load_app("none")
