@@ -1,0 +1,348 @@
+"""The command line: what it answers, to whom, and with which exit status."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mepof.cli import g4cc
+from mepof.cli.main import main
+from mepof.errors import EnvironmentLack, Interrupted, WorkError
+from mepof.executor import local
+from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.model import Step
+from mepof.steps import BODIES
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    out: str
+    err: str
+
+
+class Shell:
+    """Calls commands as a user would, in this process."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+        self._monkeypatch = monkeypatch
+        self._capsys = capsys
+
+    def __call__(self, *words: str | Path, command: str = "mepof") -> Answer:
+        self._monkeypatch.setattr("sys.argv", [command, *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            (g4cc.main if command == "g4cc" else main)()
+        out, err = self._capsys.readouterr()
+        status = ended.value.code
+        assert isinstance(status, int)
+        return Answer(status, out, err)
+
+
+@pytest.fixture
+def shell(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MEPOF_STORE", str(tmp_path / "store"))
+    return Shell(monkeypatch, capsys)
+
+
+class Instant:
+    """A body that makes the files that any result has, at once; or fails."""
+
+    phase: Phase = "other"
+
+    def __init__(self, kind: str, error: Exception | None) -> None:
+        self.kind = kind
+        self._error = error
+
+    def resources(self, step: Step) -> Resources:
+        return Resources()
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        if isinstance(self._error, EnvironmentLack):
+            raise self._error
+        return {}
+
+    def run(self, context: StepContext) -> None:
+        if self._error is not None:
+            raise self._error
+        (context.output / "kernel").write_text("an image")
+
+
+def instant(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
+    """Replace the step bodies; some of them fail."""
+    bodies = {k: Instant(k, errors.get(k.replace("-", "_"))) for k in BODIES.all()}
+    monkeypatch.setattr(local, "BODIES", SimpleNamespace(all=lambda: bodies))
+
+
+def program(tmp_path: Path, text: str | bytes) -> Path:
+    path = tmp_path / "p.g4"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def kernel(tmp_path: Path) -> Path:
+    path = tmp_path / "old.profdata"
+    path.write_text("profile")
+    return path
+
+
+def assert_refused(answer: Answer, what: str, status: int = 2) -> None:
+    assert answer.status == status
+    assert answer.out == ""
+    assert "Traceback" not in answer.err
+    assert "bug" not in answer.err
+    assert what in answer.err
+
+
+WRONG_PROGRAMS = [
+    ("opt /src pgoo rand kbench.", "p.g4:1:10: error: unknown algorithm `pgoo`"),
+    ("opt /src pgo rnad kbench.", "unknown click `rnad`"),
+    ("opt /src pgo rand kbnch.", "did you mean `kbench`?"),
+    ("opt /src pgo rand kbench O4.", "unknown option `O4`"),
+    ("opt /src pgo rand kbench O2;O3.", "`O3` conflicts with `O2`"),
+    ("opt /src pgo rand kbench O2;O2.", "`O2` is given twice"),
+    ("opt /src pgo rand kbench O2", "`.` is missing"),
+    ("opt /src pgo.", "p.g4:1:"),
+    ("optt /src pgo rand kbench.", "did you mean `opt`?"),
+    ("eval.", "p.g4:1:"),
+    ("eval opt pipe.", "unknown image `opt`"),
+    ("eval plain pipe.", "`plain` needs an earlier statement"),
+    ("eval /k speed.", "unknown metric `speed`"),
+    ("set sed 1.", "did you mean `seed`?"),
+    ("set seed -1.", "invalid seed"),
+    ("set budget 5.", "a duration such as"),
+    ("set config slom.", "did you mean `slim`?"),
+    ("set name x.", "is given to no result"),
+    ("set toolchain clang-3.", "unknown toolchain"),
+    ("merge /a/x;/b/y 1.", "number of weights (1)"),
+    ("merge /a/x 0.", "invalid weight `0`"),
+    ("recomp /src profile.", "unknown profile `profile`"),
+    ('opt "/src pgo.', "p.g4:1:5: error"),
+    (b"\xff\xfe\x00eval", "p.g4:1:1: error"),
+    ("profile /src pgo trav kbench.\neval profile.", "is a profile, not an image"),
+]
+
+
+@pytest.mark.parametrize(("text", "what"), WRONG_PROGRAMS)
+def test_a_wrong_program_is_refused_with_the_place(
+    shell: Shell, tmp_path: Path, text: str | bytes, what: str
+) -> None:
+    path = program(tmp_path, text).relative_to(tmp_path)
+    answer = shell("g4", "check", path)
+    assert_refused(answer, what)
+    assert "error: " in answer.err.splitlines()[0]
+    assert shell("run", path, "--json") == answer
+
+
+WRONG_CALLS = [
+    (["run"], "Missing argument"),
+    (["run", "none.g4"], "there is no program none.g4"),
+    (["run", "."], "Is a directory"),
+    (["run", "x" * 300], "File name too long"),
+    (["run", "p.g4", "--executor", "moon"], "unknown executor `moon`"),
+    (["run", "p.g4", "--cores", "0"], "--cores"),
+    (["run", "p.g4", "--cores", "two"], "--cores"),
+    (["run", "p.g4", "--jsn"], "No such option"),
+    (["run", "p.g4", "q.g4"], "unexpected extra argument"),
+    (["run", "p.g4", "--store", "p.g4"], "p.g4"),
+    (["run", "p.g4", "--out", "p.g4"], "p.g4 cannot be written"),
+    (["frobnicate"], "No such command 'frobnicate'"),
+    (["g4", "frob"], "No such command 'frob'"),
+    (["g4", "fmt", "none.g4"], "there is no program none.g4"),
+    (["eval", "none.img"], "none.img cannot be read: No such file"),
+    (["eval", "."], "is not a file"),
+    (["eval", "x" * 300], "File name too long"),
+    (["eval", "p.g4", "--metric", "speed"], "unknown metric `speed`"),
+    (["eval", "p.g4", "--metric", "pipe;pipe"], "given twice"),
+    (["eval", "p.g4", "--repetitions", "0"], "--repetitions"),
+    (["report", "none"], "cannot read none/report.json"),
+    (["report", "broken"], "broken/report.json is not a report"),
+    (["step", "--store", "s", "--recipe", "none"], "none"),
+    (["step", "--store", "s", "--recipe", "p.g4"], "is not the recipe of a step"),
+    (["step"], "Missing option"),
+]
+
+
+@pytest.mark.parametrize(("words", "what"), WRONG_CALLS, ids=lambda v: str(v)[:40])
+def test_a_wrong_call_is_refused_in_one_line_and_what_mends_it(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], what: str
+) -> None:
+    instant(monkeypatch)
+    program(tmp_path, f"recomp /nowhere {kernel(tmp_path)}.\n" if "--out" not in words else "")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken/report.json").write_text('{"schema": 7}')
+    answer = shell(*words)
+    assert_refused(answer, what)
+    first, *rest = answer.err.splitlines()
+    assert first.startswith(("mepof: ", "the command line:"))
+    if first.startswith("mepof: "):
+        assert len(rest) <= 1
+        assert all(line.startswith("  help: ") for line in rest)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("opt /nowhere pgo rand kbench.", "/nowhere does not exist"),
+        ("recomp ./ /nowhere/x.profdata.", "/nowhere/x.profdata does not exist"),
+        ("set config ./none.config.\nopt ./ pgo rand kbench.", "none.config does not exist"),
+    ],
+)
+def test_a_missing_file_of_the_user_is_told_before_anything_runs(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, what: str
+) -> None:
+    instant(monkeypatch, kernel_source=AssertionError("it ran"))
+    source = tmp_path / "sources"
+    source.mkdir()
+    monkeypatch.chdir(source)
+    answer = shell("run", program(tmp_path, text), "--out", tmp_path / "out")
+    assert_refused(answer, what)
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("adap https://example.org/l.tar.xz pgo rand kbench.", "is not fetched"),
+        ("opt debian:linux-image-6.12 pgo rand kbench.", "not a Debian kernel source package"),
+    ],
+)
+def test_a_source_that_cannot_be_had_is_told_before_anything_runs(
+    shell: Shell, tmp_path: Path, text: str, what: str
+) -> None:
+    assert_refused(shell("run", program(tmp_path, text)), what)
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (WorkError("the kernel did not build: x", "see the log"), 1),
+        (EnvironmentLack("clang is not installed", "apt-get install clang"), 3),
+        (Interrupted("interrupted"), 130),
+    ],
+)
+def test_every_kind_of_error_has_its_exit_status(
+    shell: Shell,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    status: int,
+) -> None:
+    instant(monkeypatch, kernel_build=error)
+    (tmp_path / "src").mkdir()
+    text = f"recomp {tmp_path}/src {kernel(tmp_path)}."
+    answer = shell("run", program(tmp_path, text), "--json")
+    assert_refused(answer, "", status)
+    if status == 1:
+        assert "recomp/build: the kernel did not build: x" in answer.err
+        assert "help: see the log; see " in answer.err
+
+
+def test_a_bug_of_ours_says_that_it_is_one(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mepof.cli.g4.plan_of", lambda source: 1 / 0)
+    answer = shell("g4", "check", program(tmp_path, ""))
+    assert answer.status == 1
+    assert "this is a bug of mepof's, please report it" in answer.err
+
+
+def test_an_interrupt_from_the_keyboard_is_130(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(source: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mepof.cli.g4.plan_of", interrupt)
+    assert shell("g4", "check", program(tmp_path, "")).status == 130
+
+
+def one_document(answer: Answer) -> Any:
+    assert answer.status == 0, answer.err
+    return json.loads(answer.out)
+
+
+def test_run_with_json_prints_one_document_and_lays_the_results_out(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instant(monkeypatch)
+    (tmp_path / "src").mkdir()
+    path = program(tmp_path, f"recomp {tmp_path}/src {kernel(tmp_path)}.")
+    explained = one_document(shell("run", path, "--dry-run", "--json"))
+    assert {step["state"] for step in explained} == {"runs", "depends"}
+    assert not (tmp_path / "out").exists()
+
+    answer = shell("run", path, "--json")
+    found = one_document(answer)
+    assert found["out"] == "out/p"
+    assert found["files"] == {"recomp.img": "out/p/recomp.img"}
+    assert (tmp_path / "out/p/recomp.img").read_text() == "an image"
+    assert not any(step["cached"] for step in found["steps"].values())
+    assert "recomp/build" in answer.err  # progress is beside it
+
+    again = one_document(shell("run", path, "--json"))
+    assert all(step["cached"] for step in again["steps"].values())
+    explained = one_document(shell("run", path, "--dry-run", "--json"))
+    assert {step["state"] for step in explained} == {"cached"}
+
+
+def test_a_dry_run_shows_every_step_with_its_reason(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instant(monkeypatch)
+    (tmp_path / "src").mkdir()
+    path = program(tmp_path, f"recomp {tmp_path}/src {kernel(tmp_path)}.")
+    answer = shell("run", path, "--dry-run")
+    assert answer.status == 0
+    assert [line.split()[:2] for line in answer.out.splitlines()][:2] == [
+        *(["runs", "source"], ["depends", "recomp/build"]),
+    ]
+
+
+def test_an_empty_program_runs_to_its_end(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instant(monkeypatch)
+    found = one_document(shell("run", program(tmp_path, "# nothing\n"), "--json"))
+    assert found["steps"] == {}
+
+
+def test_g4cc_and_g4_plan_give_the_same_plan(shell: Shell, tmp_path: Path) -> None:
+    path = program(tmp_path, "eval /sys/out/opt.img file;pipe.")
+    printed = one_document(shell("g4", "plan", path))
+    assert shell(path, "-o", "plan.json", command="g4cc") == Answer(0, "", "")
+    assert json.loads((tmp_path / "plan.json").read_text()) == printed
+    assert_refused(shell(path, "-o", "none/plan.json", command="g4cc"), "cannot be written")
+    assert_refused(shell("none.g4", command="g4cc"), "there is no program none.g4")
+
+
+def test_fmt_prints_or_rewrites(shell: Shell, tmp_path: Path) -> None:
+    path = program(tmp_path, "set   seed 1.")
+    assert shell("g4", "fmt", path) == Answer(0, "set seed 1.\n", "")
+    assert path.read_text() == "set   seed 1."
+    assert shell("g4", "fmt", "-w", path) == Answer(0, "", "")
+    assert path.read_text() == "set seed 1.\n"
+    assert shell("g4", "check", path) == Answer(0, "", "")
+
+
+@pytest.mark.parametrize("words", [[], ["g4"]])
+def test_a_command_without_words_shows_its_help(shell: Shell, words: list[str]) -> None:
+    answer = shell(*words)
+    assert answer.status == 2
+    assert "Usage" in answer.out + answer.err
+    assert "mepof:" not in answer.err
+
+
+def test_help_is_no_error(shell: Shell) -> None:
+    assert shell("run", "--help").status == 0
+
+
+def test_a_path_is_shown_as_it_is_written(shell: Shell) -> None:
+    assert "[bold]:bug:.g4" in shell("run", "[bold]:bug:.g4").err
