@@ -241,6 +241,9 @@ def _value(path: Path) -> str:
 
 
 def _command(machine: Machine, session: Session, files: _Files) -> list[str]:
+    parameters = f"{machine.parameters} {_COMMON_PARAMETERS}"
+    if session.interactive:
+        parameters += " quiet"  # the console is the user's
     log = _value(files.console)
     console = f"stdio,signal=off,logfile={log}" if session.interactive else f"file,path={log}"
     command = [
@@ -256,7 +259,7 @@ def _command(machine: Machine, session: Session, files: _Files) -> list[str]:
         *("-display", "none"),
         *("-kernel", str(session.kernel)),
         *("-initrd", str(files.initramfs)),
-        *("-append", f"{machine.parameters} {_COMMON_PARAMETERS}"),
+        *("-append", parameters),
         *("-chardev", f"{console},id=console", "-serial", "chardev:console"),
         *("-chardev", f"file,id=agent,path={_value(files.port)}"),
         *("-device", "virtserialport,chardev=agent,name=mepof"),
