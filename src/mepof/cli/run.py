@@ -11,7 +11,7 @@ from rich.console import Console
 
 from mepof.cli.output import print_json
 from mepof.cli.progress import progress
-from mepof.errors import InputError
+from mepof.errors import InputError, WorkError
 from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
 from mepof.g4 import Source
 from mepof.plan.explain import Explanation
@@ -65,7 +65,8 @@ def run_plan(plan: Plan, out: Path, executor: LocalExecutor, dry_run: bool, as_j
     if as_json:
         print_json(_finished(finished, out))
     else:
-        _print_finished(finished, out)
+        _print_finished(finished)
+    _refuse_unsound(finished)
 
 
 def _explanation(explanation: Explanation) -> dict[str, object]:
@@ -100,12 +101,35 @@ def _finished(finished: Finished, out: Path) -> dict[str, object]:
     }
 
 
-def _print_finished(finished: Finished, out: Path) -> None:
-    console = Console(highlight=False, emoji=False)
-    if "report.json" in finished.files:
-        from mepof.evaluate.report import read_report, summary  # loads scipy
+def _print_finished(finished: Finished) -> None:
+    from mepof.evaluate.report import read_report, summary  # loads scipy
 
-        console.print(summary(read_report(out), out))
-    for name, path in finished.files.items():
-        if not name.startswith("report"):
-            console.print(f"  {name:20} {path}", markup=False)
+    console = Console(highlight=False, emoji=False)
+    for path in _reports(finished):
+        console.print(summary(read_report(path), path))
+    for name, file in finished.files.items():
+        if file.stem != "report":
+            console.print(f"  {name:20} {file}", markup=False)
+
+
+def _refuse_unsound(finished: Finished) -> None:
+    """An image that is of no use is a failure, however good its report.
+
+    Raises:
+        WorkError: a measured image did not boot or failed its self-check.
+    """
+    from mepof.evaluate.report import read_report
+
+    for path in _reports(finished):
+        for image in read_report(path).images:
+            if not image.sound:
+                how = "failed its self-check" if image.booted else "did not boot"
+                raise WorkError(
+                    f"the image `{image.name}` {how}: {image.self_check}",
+                    f"see {path / 'report.html'}",
+                )
+
+
+def _reports(finished: Finished) -> list[Path]:
+    """The directories that hold a report."""
+    return [path.parent for path in finished.files.values() if path.name == "report.json"]

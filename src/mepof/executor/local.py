@@ -103,13 +103,16 @@ def _files(result: Result, artifact: Path) -> dict[str, Path]:
             path = profile_file(artifact)
             return {f"{result.name}{path.suffix}": path}
         case "report":
-            return {f"{result.name}{s}": artifact / f"report{s}" for s in (".json", ".html")}
+            # The first lies where everybody looks, further ones in directories of their own.
+            place = "" if result.name == "report" else f"{result.name}/"
+            return {f"{place}report{s}": artifact / f"report{s}" for s in (".json", ".html")}
         case _:
             return {}
 
 
 def _place(source: Path, target: Path) -> None:
     """Copy so that the target is the old file or the new one, never half of it."""
+    target.parent.mkdir(exist_ok=True)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     shutil.copyfile(source, partial)
     partial.replace(target)

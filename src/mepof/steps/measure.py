@@ -58,7 +58,7 @@ class Measure:
             )
 
             def replied(count: int) -> None:
-                done = finished * len(cases) + max(0, count - 1)
+                done = finished * len(cases) + min(max(0, count - 1), len(cases))
                 name = cases[count - 1].name if 0 < count <= len(cases) else "booting"
                 context.progress(done, len(cases) * len(seeds), "cases", f"seed {seed}: {name}")
 
