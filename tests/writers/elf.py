@@ -26,8 +26,7 @@ def elf64(
     names = _Strings()
     labels = _Strings()
     table = _SYMBOL.pack(0, 0, 0, 0, 0, 0) + b"".join(
-        _SYMBOL.pack(labels.add(name), 0x10, 0, 0xFFF1, value, 0)
-        for name, value in symbols.items()
+        _SYMBOL.pack(labels.add(name), 0x10, 0, 0xFFF1, value, 0) for name, value in symbols.items()
     )
     headers = [_SECTION.pack(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)]
     body = b""
@@ -35,9 +34,7 @@ def elf64(
     def append(name: str, kind: int, data: bytes, link: int = 0, entry: int = 0) -> None:
         nonlocal body
         at = _HEADER.size + len(body)
-        headers.append(
-            _SECTION.pack(names.add(name), kind, 0, 0, at, len(data), link, 1, 8, entry)
-        )
+        headers.append(_SECTION.pack(names.add(name), kind, 0, 0, at, len(data), link, 1, 8, entry))
         body += data
 
     for name, address, size, flags in sections:

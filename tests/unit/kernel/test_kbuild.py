@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from writers.elf import CODE
 
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
 from mepof.kernel import arch, kbuild
 from mepof.process import run
 from mepof.toolchain import clang
-from writers.elf import CODE
 
 from .mini_kernel import SUFFIX, VERSION, write_tools, write_tree
 

@@ -101,9 +101,7 @@ def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     tree = tmp_path_factory.mktemp("tree")
     (tree / "Kconfig").write_text(KCONFIG)
     (tree / "config").write_text("CONFIG_TLS=y\n")
-    names = (
-        *("INET", "NETT", "CRYPTO", "CC_OPTIMIZE_FOR_SIZE", "NAPI", "CORE", "NET", "ZZZZ"),
-    )
+    names = (*("INET", "NETT", "CRYPTO", "CC_OPTIMIZE_FOR_SIZE", "NAPI", "CORE", "NET", "ZZZZ"),)
     missing = [Setting(name, "y", "x:1") for name in names]
     return kconfig.explain(tree, tree / "config", missing, {})
 
@@ -120,9 +118,7 @@ def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ("NET", "its value came out as n"),
     ],
 )
-def test_a_dropped_option_is_explained(
-    reasons: dict[str, str], option: str, reason: str
-) -> None:
+def test_a_dropped_option_is_explained(reasons: dict[str, str], option: str, reason: str) -> None:
     assert reasons[option] == reason
 
 

@@ -200,7 +200,8 @@ EXCERPTS = {
         "include/asm-generic/vmlinux.lds.h": (
             "/* .data section */\n#define DATA_DATA\t\t\t\t\t\t\t\\\n"
             "\t*(.xiptext)\t\t\t\t\t\t\t\\\n\t*(DATA_MAIN)\t\t\t\t\t\t\t\\\n"
-            "\tBRANCH_PROFILE()\t\t\t\t\t\t\\\n\tTRACE_PRINTKS()\n\n/*\n * Data section helpers\n */\n"
+            "\tBRANCH_PROFILE()\t\t\t\t\t\t\\\n\tTRACE_PRINTKS()\n"
+            "\n/*\n * Data section helpers\n */\n"
         ),
         "tools/objtool/check.c": (
             "static const char *uaccess_safe_builtin[] = {\n\t/* KASAN */\n"

@@ -1,0 +1,51 @@
+"""Running on this machine: where things are, and what lands beside the user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mepof.executor.local import WrongProgram, _files, default_store, plan_of
+from mepof.g4 import Source
+from mepof.plan.model import Result
+
+
+def test_the_store_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.delenv("MEPOF_STORE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "")
+    assert default_store() == Path("/home/me/.cache/mepof")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    assert default_store() == Path("/cache/mepof")
+    monkeypatch.setenv("MEPOF_STORE", "/store")
+    assert default_store() == Path("/store")
+
+
+def test_a_program_is_compiled_with_the_words_that_there_are() -> None:
+    made = plan_of(Source("p.g4", "opt /src pgo rand kbench O2.\neval plain;opt pipe."))
+    assert {result.kind for result in made.results} == {"image", "profile", "report"}
+    with pytest.raises(WrongProgram, match="unknown algorithm"):
+        plan_of(Source("p.g4", "opt /src nonesuch rand kbench."))
+
+
+def test_every_result_gets_the_files_that_a_user_wants(tmp_path: Path) -> None:
+    (tmp_path / "kernel.profdata").touch()
+    (tmp_path / "profile.json").touch()
+    wanted = {
+        "image": {"x.img": tmp_path / "kernel"},
+        "profile": {"x.profdata": tmp_path / "kernel.profdata"},
+        "report": {
+            "x/report.json": tmp_path / "report.json",
+            "x/report.html": tmp_path / "report.html",
+        },
+        "measurement": {},
+    }
+    for kind, files in wanted.items():
+        assert _files(Result("x", kind, "step"), tmp_path) == files  # type: ignore[arg-type]
+
+
+def test_the_first_report_lies_where_everybody_looks(tmp_path: Path) -> None:
+    assert sorted(_files(Result("report", "report", "step"), tmp_path)) == [
+        *("report.html", "report.json"),
+    ]
