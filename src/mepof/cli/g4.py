@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Annotated
 
@@ -47,9 +48,12 @@ def plan(program: Program) -> None:
 
 
 def _replace(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
+    """Rewrite a file, through a link to it, so that it is the old text or the new one."""
+    target = path.resolve()
+    partial = target.with_name(f".{target.name}.partial")
     try:
         partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
+        shutil.copymode(target, partial)
+        partial.replace(target)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
