@@ -19,6 +19,7 @@
 
 /* The compiler's own mapping of sizes to ranges. */
 #define INSTR_PROF_VALUE_PROF_MEMOP_API
+#undef INSTR_PROF_VISIBILITY
 #define INSTR_PROF_VISIBILITY static __always_inline
 #define UINT64_C(value) value##ULL
 #include "InstrProfData.inc"
