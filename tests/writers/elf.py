@@ -17,16 +17,25 @@ _SYMBOL = struct.Struct("<IBBHQQ")
 
 # Name, address, size in bytes, flags.
 Section = tuple[str, int, int, int]
+# Name, address, size in bytes.
+Function = tuple[str, int, int]
 
 
 def elf64(
-    sections: Sequence[Section], symbols: Mapping[str, int], *, symbol_table: bool = True
+    sections: Sequence[Section],
+    symbols: Mapping[str, int],
+    functions: Sequence[Function] = (),
+    *,
+    symbol_table: bool = True,
 ) -> bytes:
     """An executable of x86-64 with these allocated sections (without contents) and symbols."""
     names = _Strings()
     labels = _Strings()
     table = _SYMBOL.pack(0, 0, 0, 0, 0, 0) + b"".join(
-        _SYMBOL.pack(labels.add(name), 0x10, 0, 0xFFF1, value, 0) for name, value in symbols.items()
+        [
+            *(_symbol(labels.add(name), 0x10, value, 0) for name, value in symbols.items()),
+            *(_symbol(labels.add(name), 0x12, value, size) for name, value, size in functions),
+        ]
     )
     headers = [_SECTION.pack(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)]
     body = b""
@@ -52,6 +61,11 @@ def elf64(
         *(_SECTION.size, len(headers), len(headers) - 1),
     )
     return header + body + b"".join(headers)
+
+
+def _symbol(name: int, info: int, value: int, size: int) -> bytes:
+    """A symbol of an absolute address."""
+    return _SYMBOL.pack(name, info, 0, 0xFFF1, value, size)
 
 
 class _Strings:

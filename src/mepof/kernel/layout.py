@@ -43,14 +43,24 @@ class Section:
 
 @dataclass(frozen=True)
 class Layout:
-    """The allocated sections of a kernel and the bounds that its linker script sets."""
+    """The allocated sections of a kernel and the bounds that its linker script sets.
+
+    Attributes:
+        functions: size in bytes of every function by its address; aliases are one.
+    """
 
     sections: tuple[Section, ...]
     bounds: Mapping[str, int]
+    functions: Mapping[int, int]
 
     def text_bytes(self) -> int:
-        """Bytes between ``_stext`` and ``_etext``."""
-        return self.bounds["_etext"] - self.bounds["_stext"]
+        """Bytes of the functions between ``_stext`` and ``_etext``.
+
+        The distance of the two would hide every change: linker scripts round it up, by up
+        to 2 MiB on x86-64.
+        """
+        start, end = self.bounds["_stext"], self.bounds["_etext"]
+        return sum(size for at, size in self.functions.items() if start <= at < end)
 
 
 def read(vmlinux: Path) -> Layout:
@@ -70,6 +80,11 @@ def read(vmlinux: Path) -> Layout:
             table = elf.get_section_by_name(".symtab")
             if not isinstance(table, SymbolTableSection):
                 raise WorkError(f"{vmlinux} has no symbol table")
+            functions: dict[int, int] = {}
+            for symbol in table.iter_symbols():
+                if symbol["st_info"]["type"] == "STT_FUNC":
+                    at, size = symbol["st_value"], symbol["st_size"]
+                    functions[at] = max(size, functions.get(at, 0))
             bounds = {
                 name: symbols[0]["st_value"]
                 for name in _BOUNDS
@@ -80,7 +95,7 @@ def read(vmlinux: Path) -> Layout:
     absent = [name for name in _BOUNDS if name not in bounds]
     if absent:
         raise WorkError(f"{vmlinux} has no symbol {', '.join(absent)}")
-    return Layout(sections, bounds)
+    return Layout(sections, bounds, functions)
 
 
 def faults(layout: Layout) -> Sequence[str]:

@@ -23,7 +23,7 @@ class KernelBuild:
 
     kind = "kernel-build"
     phase: Phase = "build"
-    version = 1
+    version = 2
 
     def resources(self, step: Step) -> Resources:
         return Resources(cores=64)

@@ -133,7 +133,9 @@ def write_tree(root: Path, *sections: Section) -> Path:
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
-    (root / "vmlinux.elf").write_bytes(elf64([*SOUND, *sections], BOUNDS))
+    (root / "vmlinux.elf").write_bytes(
+        elf64([*SOUND, *sections], BOUNDS, [("start", 0x1000, 0x40)])
+    )
     return root
 
 

@@ -27,8 +27,14 @@ def test_a_kernel_whose_code_is_where_it_belongs_has_no_fault(tmp_path: Path) ->
     debug: Section = (".debug_info", 0, 0x100, 0)
     made = kernel(tmp_path, TEXT, data, INIT, debug)
     assert layout.faults(made) == []
-    assert made.text_bytes() == 0x4000
     assert [s.name for s in made.sections] == [".text", ".data", ".init.text"]
+
+
+def test_text_is_its_functions_each_once_and_without_what_is_freed(tmp_path: Path) -> None:
+    functions = [("one", 0x1000, 0x100), ("alias", 0x1000, 0x80), ("two", 0x2000, 0x30)]
+    path = tmp_path / "vmlinux"
+    path.write_bytes(elf64([TEXT, INIT], BOUNDS, [*functions, ("setup", 0x8000, 0x500)]))
+    assert layout.read(path).text_bytes() == 0x130
 
 
 @pytest.mark.parametrize(
