@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,11 +31,18 @@ class WrongProgram(InputError):
 
 
 def default_store() -> Path:
-    """``$MEPOF_STORE``, or ``mepof`` in the user's cache directory."""
+    """``$MEPOF_STORE``, or ``mepof`` in the user's cache directory.
+
+    Raises:
+        InputError: neither is known.
+    """
     given = os.environ.get("MEPOF_STORE")
     if given:
         return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mepof"
+    try:
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mepof"
+    except RuntimeError as error:  # a user without an account, as containers have them
+        raise InputError("there is no home directory for the store", "set MEPOF_STORE") from error
 
 
 def plan_of(source: Source) -> Plan:
@@ -73,7 +81,7 @@ class LocalExecutor:
 
     def explain(self, plan: Plan) -> tuple[Explanation, ...]:
         """What a run of the plan would do; nothing is done."""
-        return explain(plan, Store(self.store), BODIES.all())
+        return explain(plan, self._store(), BODIES.all())
 
     def run(self, plan: Plan, out: Path, sink: Sink) -> Finished:
         """Run a plan and lay its results into ``out``.
@@ -81,7 +89,7 @@ class LocalExecutor:
         Raises:
             MepofError: as of :meth:`mepof.plan.engine.Engine.run`.
         """
-        engine = Engine(Store(self.store), BODIES.all(), self.cores, sink)
+        engine = Engine(self._store(), BODIES.all(), self.cores, sink)
         run = engine.run(plan, out)
         with full_disk_named(out):
             text = json.dumps(to_document(plan), indent=1) + "\n"
@@ -92,6 +100,21 @@ class LocalExecutor:
                     files[name] = out / name
                     _place(path, out / name)
         return Finished(files, run)
+
+    def _store(self) -> Store:
+        """The store; kernels are built in it, and make splits names at blanks and colons.
+
+        Raises:
+            InputError: its path has such.
+        """
+        store = Store(self.store)
+        if re.search(r"[\s:]", str(store.root)):
+            raise InputError(
+                f"the path of the store, {store.root}, has a blank or a colon in it,"
+                " and no kernel can be built there",
+                "name another one with --store or MEPOF_STORE",
+            )
+        return store
 
 
 def _files(result: Result, artifact: Path) -> dict[str, Path]:

@@ -24,7 +24,7 @@ from mepof.plan.fingerprint import Ingredients, body_of
 from mepof.plan.interrupt import stop_on_signals
 from mepof.plan.journal import Journal
 from mepof.plan.model import HostInput, Plan, Step
-from mepof.plan.space import full_disk_named
+from mepof.plan.space import full_disk_named, means_full
 from mepof.plan.store import Store
 
 
@@ -102,7 +102,9 @@ class Engine:
             try:
                 out.mkdir(parents=True, exist_ok=True)
                 journal = Journal(out)
-            except (PermissionError, NotADirectoryError, FileExistsError) as error:
+            except OSError as error:
+                if means_full(error):
+                    raise
                 raise InputError(f"{out} cannot be written: {error.strerror}") from error
             with contextlib.closing(journal):
                 return _Run(self, plan, journal, again, event).run()

@@ -22,6 +22,7 @@ from pathlib import Path
 from mepof.errors import InputError, Interrupted
 from mepof.plan.action import Action, Artifact
 from mepof.plan.digest import Entry, file_digest, listing_digest, tree_digest, walk
+from mepof.plan.space import means_full
 
 _LOCK_POLL_SECONDS = 0.1
 # Above this many files, one sync of the file system is faster than one for each of them.
@@ -56,7 +57,9 @@ class Store:
                     (self.root / name).mkdir(parents=True, exist_ok=True)
                 self._remove_stale()
                 self._session, handle = self._begin_session()
-            except (PermissionError, NotADirectoryError, FileExistsError) as error:
+            except OSError as error:
+                if means_full(error):
+                    raise
                 raise InputError(
                     f"the store {self.root} cannot be used: {error.strerror}", "name another one"
                 ) from error
@@ -146,6 +149,8 @@ class Store:
         files = {r: file_digest(f"{tree}/{r}") for r, kind, _ in entries if kind in _FILES}
         artifact = Artifact(tree_digest(tree, entries, files), listing_digest(entries))
         _seal(tree, entries)
+        # Moving a directory needs the right to write it, which a copied one may not give us.
+        tree.chmod(0o755)
         target = self.object(artifact.digest)
         try:
             tree.rename(target)
@@ -159,7 +164,6 @@ class Store:
                 target.chmod(0o755)
                 target.rename(aside)
                 tree.rename(target)
-        # Last, because moving a directory needs the right to write it.
         target.chmod(0o555)
         _sync(target.parent)
         return artifact

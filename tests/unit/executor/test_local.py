@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mepof.executor.local import WrongProgram, _files, default_store, plan_of
+from mepof.errors import InputError
+from mepof.executor.local import LocalExecutor, WrongProgram, _files, default_store, plan_of
 from mepof.g4 import Source
-from mepof.plan.model import Result
+from mepof.plan.model import Plan, Result
 
 
 def test_the_store_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,6 +21,28 @@ def test_the_store_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
     assert default_store() == Path("/cache/mepof")
     monkeypatch.setenv("MEPOF_STORE", "/store")
     assert default_store() == Path("/store")
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("MEPOF_STORE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    with pytest.raises(InputError, match="set MEPOF_STORE"):
+        default_store()
+
+
+@pytest.mark.parametrize("name", ["my store", "a:b"])
+def test_a_store_in_which_make_cannot_work_is_refused(tmp_path: Path, name: str) -> None:
+    executor = LocalExecutor(tmp_path / name, 1)
+    plan = Plan("", 1, (), ())
+    with pytest.raises(InputError, match="blank or a colon"):
+        executor.explain(plan)
+    with pytest.raises(InputError, match="blank or a colon"):
+        executor.run(plan, tmp_path / "out", lambda event: None)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_program_is_compiled_with_the_words_that_there_are() -> None:

@@ -122,6 +122,27 @@ def test_a_store_that_cannot_be_is_the_users_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot be used"):
         Store(tmp_path / "file").open()
+    with pytest.raises(InputError, match="cannot be used"):
+        Store(Path("/proc/nonesuch")).open()
+
+
+def test_a_copy_of_a_read_only_tree_can_be_moved_by_who_is_not_root(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved: list[int] = []
+    rename = Path.rename
+
+    def watched(self: Path, target: Path) -> Path:
+        moved.append(self.stat().st_mode & 0o200)
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", watched)
+    with store.scratch() as tree:
+        (tree / "file").write_text("content")
+        tree.chmod(0o555)
+        artifact = store.commit(tree)
+    assert moved == [0o200]
+    assert store.object(artifact.digest).stat().st_mode & 0o222 == 0
 
 
 def test_many_files_are_committed_as_few_are(store: Store) -> None:
