@@ -26,7 +26,7 @@ _FIXED = {
     "KBUILD_BUILD_HOST": "mepof",
     "KBUILD_BUILD_VERSION": "1",
 }
-_COMPILED = re.compile(r"^  (?:CC|AS)  +(?:\[M\] +)?(\S+)")
+_COMPILED = re.compile(r"^  (?:CC|AS)  +(\S+)")
 _WOULD_COMPILE = re.compile(r"echo '  (?:CC|AS)  +")
 _COMPLAINT = re.compile(r"error:|undefined symbol|: not found$|syntax error")
 _MAKE_COMPLAINT = re.compile(r"\*\*\* ")
@@ -93,6 +93,8 @@ def build(
     if not view.exists():  # else this build goes on, with the very same view
         partial = places.work / "tree.partial"
         overlay.compose(places.tree, overlays, partial, toolchain.resource_directory())
+        # A tree may have a `build` of its own, from `make O=build`: objects are not for there.
+        (partial / "build").unlink(missing_ok=True)
         partial.replace(view)
     version = version_of(places.tree)
     make = _make_command(spec, toolchain, view, objects)
@@ -144,14 +146,14 @@ def build(
             "image": (objects / spec.arch.image).stat().st_size,
         },
         "sections": {s.name: s.size for s in made.sections},
-        "cflags": [_unplaced(flag, places) for flag in spec.cflags],
+        "cflags": [_unplaced(flag) for flag in spec.cflags],
         "config_lines": list(spec.config_lines),
         "overlays": [o.name for o in overlays],
     }
     (places.output / "build.json").write_text(json.dumps(description, indent=1) + "\n")
 
 
-def _unplaced(flag: str, places: BuildPlaces) -> str:
+def _unplaced(flag: str) -> str:
     """A flag without this machine's directories, so that the description is reproducible."""
     return re.sub(r"=/\S*/", "=", flag)
 

@@ -162,6 +162,14 @@ def test_the_given_tree_is_never_written_to(bench: Bench, base: str) -> None:
     assert state(bench.tree) == before
 
 
+def test_a_build_directory_in_the_tree_is_left_alone(bench: Bench) -> None:
+    (bench.tree / "build").mkdir()
+    (bench.tree / "build/.config").write_text("CONFIG_TLS=y\n")
+    before = state(bench.tree)
+    bench.build("CONFIG_NET=y")
+    assert state(bench.tree) == before
+
+
 def test_a_fragment_is_laid_over_the_defconfig(bench: Bench) -> None:
     (bench.root / "base.config").write_text("# base: defconfig\nCONFIG_TLS=y\n")
     places = bench.places()
