@@ -12,7 +12,7 @@ from typing import Any
 
 from mepof.g4.ast import Adap, Eval, Merge, Opt, Profile, Program, Recomp, Set, Word
 from mepof.g4.diagnostics import Diagnostic
-from mepof.g4.names import Bindings, HostPath, Made, Plain, Reference, Role, bind
+from mepof.g4.names import PLAIN, Bindings, HostPath, Made, Plain, Reference, Role, bind
 from mepof.g4.settings import SETTINGS, weight
 from mepof.plan.model import HostInput, Input, Json, Plan, Result, Step, StepInput
 
@@ -325,11 +325,22 @@ class _Compiler:
             case Plain(statement):
                 kernel = self.kernels[statement]
                 build = self._build("plain/build", kernel, [], "plain")
-                if not any(r.step == build for r in self.results):
-                    self._result("plain", "image", build)
-                return StepInput(build), "plain"
+                return StepInput(build), self._plain_result(build)
             case Made(name=name):
                 return StepInput(self.images[name]), name
+
+    def _plain_result(self, build: str) -> str:
+        """The name of an unoptimised image: each kernel's is a file of its own."""
+        for result in self.results:
+            if result.step == build:
+                return result.name
+        taken = {made.name for made in self.bindings.results} | {r.name for r in self.results}
+        name, number = PLAIN, 1
+        while name in taken:
+            number += 1
+            name = f"{PLAIN}{number}"
+        self._result(name, "image", build)
+        return name
 
     def _result(self, name: str, kind: Any, step: str) -> None:
         self.results.append(Result(name, kind, step))

@@ -17,10 +17,10 @@ Value = str | int | tuple[str, ...]
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
-def whole_number(text: str, minimum: int) -> int:
-    """A whole number of at most 18 digits, so that it fits the integers of every tool."""
-    if not re.fullmatch(r"[0-9]{1,18}", text) or int(text) < minimum:
-        raise ValueError(f"a whole number of at least {minimum} is expected")
+def whole_number(text: str, minimum: int, maximum: int) -> int:
+    """A whole number from ``minimum`` to ``maximum``."""
+    if not re.fullmatch(r"[0-9]{1,18}", text) or not minimum <= int(text) <= maximum:
+        raise ValueError(f"a whole number from {minimum} to {maximum} is expected")
     return int(text)
 
 
@@ -68,13 +68,14 @@ class Setting:
 
 
 SETTINGS: Mapping[str, Setting] = {
-    "actions": Setting(partial(whole_number, minimum=1)),
+    "actions": Setting(partial(whole_number, minimum=1, maximum=1_000_000)),
     "arch": Setting(str, "architectures"),
     "budget": Setting(duration),
     "config": Setting(config, "configs"),
     "device": Setting(str, "devices"),
     "name": Setting(identifier),
-    "repetitions": Setting(partial(whole_number, minimum=1)),
-    "seed": Setting(partial(whole_number, minimum=0)),
+    "repetitions": Setting(partial(whole_number, minimum=1, maximum=1000)),
+    # It fits the integers of every tool, and so do those of all repetitions.
+    "seed": Setting(partial(whole_number, minimum=0, maximum=10**18 - 1)),
     "toolchain": Setting(str, "toolchains"),
 }

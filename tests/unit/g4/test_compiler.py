@@ -201,6 +201,20 @@ def test_an_image_that_is_named_twice_is_measured_once() -> None:
     assert made.step("report").params["images"] == ["plain", "plain#2"]
 
 
+def test_two_plain_kernels_are_two_files() -> None:
+    made = plan(
+        "opt /one pgo rand kbench.\neval plain;opt pipe.\n"
+        "set name plain2.\nopt /two pgo rand kbench.\neval plain;plain2 pipe.\neval plain pipe.\n"
+    )
+    images = {r.name: r.step for r in made.results if r.kind == "image"}
+    assert list(images) == ["opt", "plain", "plain2", "plain3"]
+    for name, path in (("plain", "/one"), ("plain3", "/two")):
+        source = made_from(made, made.step(images[name]), "source")
+        assert source.inputs == {"origin": HostInput(path)}
+    assert made.step("report2").params["images"] == ["plain3", "plain2"]
+    assert made.step("report3").params["images"] == ["plain3"]
+
+
 def test_a_report_reads_measurements_builds_and_profiles() -> None:
     made = plan("opt /src pgo rand kbench.\neval plain;opt;/out/x.img pipe.")
     inputs = made.step("report").inputs

@@ -37,6 +37,15 @@ def test_a_budget_is_a_positive_whole_number_with_a_unit(text: str) -> None:
         SETTINGS["budget"].read(text)
 
 
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [("repetitions", "0"), ("repetitions", "1001"), ("actions", "9" * 18), ("seed", "9" * 19)],
+)
+def test_a_number_that_nothing_could_work_off_is_refused(key: str, text: str) -> None:
+    with pytest.raises(ValueError, match=r"a whole number from \d to \d+ is expected"):
+        SETTINGS[key].read(text)
+
+
 def test_weights_are_exact() -> None:
     assert weight("0.1") + weight("2") == Fraction(21, 10)
 
