@@ -42,6 +42,9 @@ class Pgo:
     def instrument(self, toolchain: Clang) -> BuildAddition:
         return BuildAddition(
             overlays=("pgo",),
+            # Where the raw profile is read; a configuration without it would tell only after
+            # the boot.
+            config_lines=("CONFIG_DEBUG_FS=y",),
             cflags=("-fprofile-generate", "-mllvm", f"-vp-counters-per-site={_NODES_PER_SITE}"),
         )
 

@@ -15,7 +15,7 @@ from mepof.errors import InputError, WorkError
 from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
 from mepof.g4 import Source
 from mepof.plan.explain import Explanation
-from mepof.plan.model import Plan
+from mepof.plan.model import Plan, StepInput
 
 Program = Annotated[Path, typer.Argument(help="G4 program.", metavar="PROGRAM.g4")]
 Out = Annotated[
@@ -56,9 +56,9 @@ def run_plan(plan: Plan, out: Path, executor: LocalExecutor, dry_run: bool, as_j
     if dry_run:
         explained = executor.explain(plan)
         if as_json:
-            print_json([_explanation(e) for e in explained])
+            print_json([_explanation(e, plan) for e in explained])
         else:
-            _print_explained(explained)
+            _print_explained(explained, plan)
         return
     with progress() as sink:
         finished = executor.run(plan, out, sink)
@@ -69,25 +69,35 @@ def run_plan(plan: Plan, out: Path, executor: LocalExecutor, dry_run: bool, as_j
     _refuse_unsound(finished)
 
 
-def _explanation(explanation: Explanation) -> dict[str, object]:
+def _needs(plan: Plan, step: str) -> list[str]:
+    """The steps and host files that a step is made from: the edges of the DAG."""
+    given = plan.step(step).inputs.values()
+    return [i.step if isinstance(i, StepInput) else i.path for i in given]
+
+
+def _explanation(explanation: Explanation, plan: Plan) -> dict[str, object]:
     return {
         "step": explanation.step,
         "kind": explanation.kind,
+        "needs": _needs(plan, explanation.step),
         "state": explanation.state,
         "reasons": list(explanation.reasons),
         "fingerprint": explanation.fingerprint,
     }
 
 
-def _print_explained(explained: tuple[Explanation, ...]) -> None:
+def _print_explained(explained: tuple[Explanation, ...], plan: Plan) -> None:
     console = Console(highlight=False, soft_wrap=True, emoji=False)
     words = {"cached": "cached ", "runs": "runs   ", "depends": "depends"}
     width = max((len(e.step) for e in explained), default=0)
     for explanation in explained:
-        reasons = "; ".join(explanation.reasons)
-        console.print(
-            f"{words[explanation.state]}  {explanation.step:{width}}  {reasons}", markup=False
-        )
+        line = f"{words[explanation.state]}  {explanation.step:{width}}"
+        if needs := _needs(plan, explanation.step):
+            line += "  ← " + ", ".join(dict.fromkeys(needs))
+        console.print(line, markup=False)
+        # What a step waits for is what its arrow says.
+        for reason in explanation.reasons if explanation.state == "runs" else ():
+            console.print(f"         {'':{width}}  {reason}", markup=False, style="dim")
 
 
 def _finished(finished: Finished, out: Path) -> dict[str, object]:

@@ -183,13 +183,14 @@ class _Vigil:
         self._replied = replied
         self._decoder = agent.Decoder()
         self._read = 0
+        self._console_size = 0
         self._replies = 0
         self._heard = time.monotonic()
         self.silent = False
 
     def look(self) -> str | None:
         """Called some times a second; a text is why the guest must go."""
-        if self._grown():
+        if self._answered() or self._printed():
             self._heard = time.monotonic()
         limit = self._session.quiet_seconds if self._replies else self._session.boot_seconds
         if self._session.interactive or time.monotonic() - self._heard < limit:
@@ -198,7 +199,15 @@ class _Vigil:
         what = "answered nothing" if self._replies else "did not come up"
         return f"the guest {what} for {limit:g} s"
 
-    def _grown(self) -> bool:
+    def _printed(self) -> bool:
+        try:
+            size = self._files.console.stat().st_size
+        except FileNotFoundError:
+            return False
+        grown, self._console_size = size > self._console_size, size
+        return grown
+
+    def _answered(self) -> bool:
         try:
             with self._files.port.open("rb") as port:
                 port.seek(self._read)

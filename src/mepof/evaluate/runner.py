@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mepof.device import agent
-from mepof.device.protocol import BootFailure, Outcome
+from mepof.device.protocol import GuestReset, KernelPanic, Outcome
 from mepof.errors import WorkError
 from mepof.evaluate.measurement import Boot, CaseMeasurement
 from mepof.evaluate.suite import Case, load_suite
@@ -15,6 +15,7 @@ from mepof.evaluate.suite import Case, load_suite
 # Generous: under emulation a case takes some seconds of the host's time, and the guest's
 # limit counts guest time.
 _CASE_SECONDS = 120.0
+_FEWEST_BOOTS = 2
 _SELF_CHECK_SUITE = "mepof"
 _FIELD = re.compile(r"(\w+)=(\S+)")
 
@@ -32,21 +33,27 @@ def measure_image(
     cases: Sequence[Case],
     seeds: Sequence[int],
     boot: Callable[[int, tuple[agent.Request, ...]], Outcome],
+    spent: Callable[[], bool] = lambda: False,
 ) -> ImageBoots:
     """Boot an image once for each seed, check it, and run the cases.
 
-    An image that fails to boot or to pass its checks is a result, not an error.
+    An image that goes down or fails its checks is a result, not an error. A hang is an
+    error: from outside it cannot be told from a host that is too busy.
 
     Args:
         boot: boots with a seed and has some requests done, counting between marks.
+        spent: whether the budget is used up; asked before every boot but the first two,
+            without which there is no interval.
     """
     check = agent.Exec(load_suite(_SELF_CHECK_SUITE).selfcheck, _CASE_SECONDS)
     requests = (check, *(agent.Exec(case.argv, _CASE_SECONDS) for case in cases))
     boots: list[Boot] = []
     for seed in seeds:
+        if len(boots) >= _FEWEST_BOOTS and spent():
+            break
         try:
             outcome = boot(seed, requests)
-        except BootFailure as failure:
+        except (KernelPanic, GuestReset) as failure:
             return ImageBoots(False, failure.message, tuple(boots))
         try:
             for request, reply in zip(requests, outcome.replies, strict=True):

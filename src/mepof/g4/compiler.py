@@ -150,17 +150,16 @@ class _Compiler:
             while name in names:
                 again += 1
                 name = f"{plain_name}#{again}"
-            measure = self._add(
-                f"measure/{name}",
-                "measure",
-                {
-                    "arch": settings.arch,
-                    "device": settings.device,
-                    "metrics": [metric.text for metric in statement.metrics],
-                    "seeds": list(range(settings.seed, settings.seed + settings.repetitions)),
-                },
-                {"kernel": kernel, "guest": StepInput(guest)},
-            )
+            params: dict[str, Json] = {
+                "arch": settings.arch,
+                "device": settings.device,
+                "metrics": [metric.text for metric in statement.metrics],
+                "seeds": list(range(settings.seed, settings.seed + settings.repetitions)),
+            }
+            if settings.budget is not None:
+                params["budget"] = settings.budget
+            measured: dict[str, Input] = {"kernel": kernel, "guest": StepInput(guest)}
+            measure = self._add(f"measure/{name}", "measure", params, measured)
             names.append(name)
             inputs[f"measurement{number}"] = StepInput(measure)
             if isinstance(kernel, StepInput):
@@ -170,13 +169,13 @@ class _Compiler:
             inputs[f"profile{number}"] = StepInput(result.step)
         number = sum(1 for r in self.results if r.kind == "report")
         report = f"report{number + 1}" if number else "report"
-        params: dict[str, Json] = {
+        told: dict[str, Json] = {
             "images": list(names),
             "profiles": [r.name for r in profiles],
             "program": self.text,
             "seed": settings.seed,
         }
-        self._result(report, "report", self._add(report, "report", params, inputs))
+        self._result(report, "report", self._add(report, "report", told, inputs))
 
     # -- parts of statements
 

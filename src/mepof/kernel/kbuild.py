@@ -31,6 +31,17 @@ _WOULD_COMPILE = re.compile(r"echo '  (?:CC|AS)  +")
 _COMPLAINT = re.compile(r"error:|undefined symbol|: not found$|syntax error")
 _MAKE_COMPLAINT = re.compile(r"\*\*\* ")
 
+# What kbuild would take from the caller's environment, and no fingerprint knows of.
+_CALLERS = (
+    "CROSS_COMPILE",
+    "HOSTCFLAGS",
+    "HOSTLDFLAGS",
+    "KCPPFLAGS",
+    "LOCALVERSION",
+    "USERCFLAGS",
+    "USERLDFLAGS",
+)
+
 Runner = Callable[..., Completed]
 Progress = Callable[[int, int | None, str], None]
 
@@ -175,8 +186,10 @@ def _make_command(spec: BuildSpec, toolchain: Clang, view: Path, objects: Path) 
 
 
 def _environment(cache: Path) -> dict[str, str]:
-    """Cut loose from the caller's: its job server, its locale, its ccache."""
+    """Cut loose from the caller's: its job server, its locale, its flags, its ccache."""
     return {
+        **dict.fromkeys(_CALLERS, ""),
+        "KCONFIG_CONFIG": ".config",
         "MAKEFLAGS": "",
         "MFLAGS": "",
         "MAKELEVEL": "0",

@@ -110,7 +110,7 @@ def _copy(origin: Path, output: Path) -> None:
         return {
             name
             for name in names
-            if _BUILD_PRODUCTS.search(name)
+            if (_BUILD_PRODUCTS.search(name) and not (Path(directory) / name).is_dir())
             or name == ".git"
             or prefix + name in _BUILD_DIRECTORIES
             or (prefix + name).endswith("include/generated")
@@ -126,7 +126,7 @@ def _copy(origin: Path, output: Path) -> None:
 
 
 def _extract(origin: Path, output: Path, runner: Callable[..., Completed]) -> None:
-    into = ["--directory", str(output), "--strip-components=1"]
+    into = ["--directory", str(output), "--strip-components=1", "--no-same-owner"]
     done = runner(["tar", "--extract", *into, "--file", origin], check=False)
     if done.status != 0:
         complaint = done.output.partition("\n")[0].removeprefix("tar: ")

@@ -26,7 +26,9 @@ class BootCheck:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        return DEVICES.get(str(step.params["device"])).identity(str(step.params["arch"]))
+        device = DEVICES.get(str(step.params["device"]))
+        check = load_suite("mepof").selfcheck
+        return {**device.identity(str(step.params["arch"])), "self-check": " ".join(check)}
 
     def run(self, context: StepContext) -> None:
         params = context.params

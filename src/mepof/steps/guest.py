@@ -80,7 +80,11 @@ def _busybox_digest() -> str:
 def _compilers() -> dict[str, str]:
     find_tool("musl-gcc", "apt-get install musl-tools")
     gcc = find_tool("gcc", "apt-get install gcc")
-    return {"gcc": run([gcc, "--version"]).output.splitlines()[0]}
+    musl = sorted(Path("/usr/lib").glob("*-linux-musl/libc.a"))
+    return {
+        "gcc": run([gcc, "--version"]).output.splitlines()[0],
+        "musl": " ".join(file_digest(path) for path in musl) or "unknown",
+    }
 
 
 BODY = GuestImage()

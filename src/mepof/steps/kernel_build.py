@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
@@ -30,30 +31,21 @@ class KernelBuild:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         toolchain = clang.select(str(step.params["toolchain"]))
-        addition = _addition(step, Path("profile"), toolchain)
-        fragments = _fragments(step, {})
+        spec = _spec(step, Path("profile"), {}, toolchain)
+        flags = (spec.cflags, spec.config_lines)
         return {
             **toolchain.identity(),
-            "overlays": kbuild.overlay_digest(addition.overlays),
-            "config": kconfig.digest([path for path in fragments if path.is_file()]),
+            "overlays": kbuild.overlay_digest(spec.overlays),
+            "config": kconfig.digest([path for path in spec.fragments if path.is_file()]),
+            "flags": sha256(repr(flags).encode()).hexdigest(),
         }
 
     def run(self, context: StepContext) -> None:
         step = context.step
         toolchain = clang.select(str(step.params["toolchain"]))
         given = context.inputs.get("profile")
-        addition = _addition(step, given and _profile_copy(step, given, context.work), toolchain)
-        chosen = [options()[name] for name in _texts(step, "options")]
-        spec = kbuild.BuildSpec(
-            arch=arch.get(str(step.params["arch"])),
-            fragments=tuple(_fragments(step, context.inputs)),
-            config_lines=(
-                *addition.config_lines,
-                *(line for option in chosen for line in option.config),
-            ),
-            cflags=(*(flag for option in chosen for flag in option.cflags), *addition.cflags),
-            overlays=addition.overlays,
-        )
+        profile = given and _profile_copy(step, given, context.work)
+        spec = _spec(step, profile, context.inputs, toolchain)
         places = kbuild.BuildPlaces(
             tree=context.inputs["source"],
             work=context.work,
@@ -69,6 +61,23 @@ class KernelBuild:
             context.run,
             lambda done, total, name: context.progress(done, total, "files", name),
         )
+
+
+def _spec(
+    step: Step, profile: Path | None, inputs: Mapping[str, Path], toolchain: clang.Clang
+) -> kbuild.BuildSpec:
+    addition = _addition(step, profile, toolchain)
+    chosen = [options()[name] for name in _texts(step, "options")]
+    return kbuild.BuildSpec(
+        arch=arch.get(str(step.params["arch"])),
+        fragments=tuple(_fragments(step, inputs)),
+        config_lines=(
+            *addition.config_lines,
+            *(line for option in chosen for line in option.config),
+        ),
+        cflags=(*(flag for option in chosen for flag in option.cflags), *addition.cflags),
+        overlays=addition.overlays,
+    )
 
 
 def _texts(step: Step, key: str) -> Sequence[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -20,8 +21,8 @@ from mepof.plan.model import Step
 
 
 class Measure:
-    """Params: ``arch``, ``device``, ``metrics``, ``seeds``. Inputs: ``kernel`` (a build or
-    an image file), ``guest``. Makes ``measurement.json``."""
+    """Params: ``arch``, ``device``, ``metrics``, ``seeds``, ``budget`` (seconds).
+    Inputs: ``kernel`` (a build or an image file), ``guest``. Makes ``measurement.json``."""
 
     kind = "measure"
     phase: Phase = "run"
@@ -66,7 +67,14 @@ class Measure:
             finished += 1
             return outcome
 
-        found = measure_image(cases, seeds, boot)
+        budget = cast(float | None, params.get("budget"))
+        started = time.monotonic()
+        found = measure_image(
+            cases,
+            seeds,
+            boot,
+            lambda: budget is not None and time.monotonic() - started >= budget,
+        )
         sections, size = _sizes(given, kernel)
         measurement = Measurement(
             image="image",  # whoever reports names it: one measurement may serve two names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mepof.device import agent
-from mepof.device.protocol import Interval, KernelPanic, Outcome
+from mepof.device.protocol import Interval, KernelHang, KernelPanic, Outcome
 from mepof.errors import InputError, WorkError
 from mepof.evaluate.runner import measure_image
 from mepof.evaluate.suite import cases_of, load_suite, metric_names, suite_names
@@ -52,6 +52,19 @@ def test_an_image_that_does_not_boot_is_a_result() -> None:
     found = measure_image(CASES, [1, 2, 3], boot)
     assert (found.booted, found.self_check) == (False, "the kernel went down: BUG")
     assert [b.seed for b in found.boots] == [1]
+
+
+def test_a_hang_is_an_error_because_the_host_may_be_the_cause() -> None:
+    def boot(seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
+        raise KernelHang("the guest answered nothing for 600 s")
+
+    with pytest.raises(KernelHang):
+        measure_image(CASES, [1], boot)
+
+
+def test_a_spent_budget_ends_the_boots_but_two_are_always_made() -> None:
+    found = measure_image(CASES, [1, 2, 3, 4], lambda seed, requests: outcome(), lambda: True)
+    assert [b.seed for b in found.boots] == [1, 2]
 
 
 def test_an_image_that_fails_its_self_check_is_a_result() -> None:
