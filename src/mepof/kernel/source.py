@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import shutil
@@ -66,12 +65,6 @@ def debian_tarball(package: str, directory: Path = _DEBIAN_DIRECTORY) -> Path:
     for path in sorted(directory.glob(f"{package}.tar*")):
         return path
     raise EnvironmentLack(f"{package} is not installed", f"apt-get install {package}")
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hex."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def unpack(origin: Path, output: Path, runner: Callable[..., Completed] = run) -> KernelVersion:

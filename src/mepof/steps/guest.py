@@ -12,8 +12,8 @@ from elftools.elf.elffile import ELFFile
 from mepof.device.initramfs import Entry, archive
 from mepof.errors import EnvironmentLack, InputError
 from mepof.kernel.overlay import native_directory
-from mepof.kernel.source import file_digest
 from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
 from mepof.process import find_tool, run
 

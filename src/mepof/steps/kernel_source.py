@@ -8,6 +8,7 @@ from pathlib import Path
 from mepof.errors import InputError
 from mepof.kernel import source
 from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.digest import file_digest
 from mepof.plan.model import HostInput, Step
 
 
@@ -27,7 +28,7 @@ class KernelSource:
                 f"{given.path} is not fetched", "download it, and name the tarball or a directory"
             )
         origin = _debian(step)
-        return {} if origin is None else {"source": source.file_digest(origin)}
+        return {} if origin is None else {"source": file_digest(origin)}
 
     def run(self, context: StepContext) -> None:
         origin = _debian(context.step) or context.inputs["origin"]

@@ -15,8 +15,8 @@ from mepof.errors import InputError
 from mepof.evaluate.measurement import Device, Measurement, SizeBytes
 from mepof.evaluate.runner import measure_image
 from mepof.evaluate.suite import cases_digest, cases_of
-from mepof.kernel.source import file_digest
 from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
 
 
