@@ -16,6 +16,8 @@ from mepof.executor.local import Finished
 from mepof.process import run
 from mepof.toolchain.clang import select
 
+pytestmark = pytest.mark.boot
+
 READ = agent.Exec(("/bin/kbench", "run", "pipe128", "--operations", "5000"), 60)
 
 

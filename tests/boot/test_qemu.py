@@ -22,6 +22,8 @@ from mepof.device.protocol import (
 from mepof.executor.local import Finished
 from mepof.process import run
 
+pytestmark = pytest.mark.boot
+
 
 @pytest.fixture
 def session(finished: Finished) -> Session:

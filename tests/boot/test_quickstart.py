@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 
 import jsonschema
+import pytest
 
 import mepof.evaluate.report
 from mepof.events import Event
 from mepof.executor.local import Finished, LocalExecutor
 from mepof.plan.model import Plan
+
+pytestmark = pytest.mark.boot
 
 PROMISED_IMPROVEMENT_PERCENT = 8.0
 WORST_CASE_PERCENT = -1.0
