@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mepof.g4 import format_program, render
+from mepof.g4 import check, format_program, parse, render
 from mepof.g4.ast import STATEMENTS, form_of
 from mepof.g4.settings import SETTINGS
+from mepof.g4.vocabulary import vocabulary
 
 from .reading import errors, sound, source
 
@@ -25,8 +26,10 @@ WRONG = [
 
 
 @pytest.mark.parametrize("text", SOUND)
-def test_every_example_is_sound(text: str) -> None:
-    sound(text)
+def test_every_example_is_sound_with_what_comes_with_mepof(text: str) -> None:
+    parsed = parse(source(text))
+    assert parsed.diagnostics == ()
+    assert check(parsed.program, vocabulary()) == ()
 
 
 @pytest.mark.parametrize(("text", "shown"), WRONG)
