@@ -89,7 +89,7 @@ class StepContext:
         return run(
             argv,
             cwd=cwd,
-            env=env,
+            env=self.command_started(argv, cwd, env or {}),
             log=self.log,
             on_line=on_line,
             timeout=timeout,
@@ -98,6 +98,12 @@ class StepContext:
             interactive=interactive,
             check=check,
         )
+
+    def command_started(
+        self, argv: Sequence[str | Path], cwd: Path | None, env: Mapping[str, str]
+    ) -> Mapping[str, str]:
+        """Called with every command before it runs; gives the variables that it gets."""
+        return env
 
 
 class StepBody(Protocol):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from mepof.errors import InputError
 from mepof.plan.body import StepContext
 from mepof.plan.model import HostInput, Plan, Step
 from mepof.plan.orphans import MARK
-from mepof.process import Completed
 
 
 def write_recipe(path: Path, step: Step, inputs: Mapping[str, Path]) -> None:
@@ -80,28 +79,10 @@ class RecordingContext(StepContext):
 
     script: Path
 
-    def run(
-        self,
-        argv: Sequence[str | Path],
-        *,
-        cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
-        timeout: float | None = None,
-        on_line: Callable[[str], None] | None = None,
-        watch: Callable[[], str | None] | None = None,
-        interactive: bool = False,
-        check: bool = True,
-    ) -> Completed:
-        """As :meth:`StepContext.run`."""
+    def command_started(
+        self, argv: Sequence[str | Path], cwd: Path | None, env: Mapping[str, str]
+    ) -> Mapping[str, str]:
+        """Write it down, and mark it."""
         with self.script.open("a") as script:
             script.write(pasteable(argv, cwd, env) + "\n")
-        return super().run(
-            argv,
-            cwd=cwd,
-            env={**(env or {}), MARK: str(self.work)},
-            timeout=timeout,
-            on_line=on_line,
-            watch=watch,
-            interactive=interactive,
-            check=check,
-        )
+        return {**env, MARK: str(self.work)}
