@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from mepof.cli.progress import LogDisplay
+from mepof.device.protocol import Guest, Session
 from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
 from mepof.g4 import Source
 from mepof.plan.model import Plan
@@ -43,3 +44,15 @@ def finished(
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         return executor.run(plan, out, LogDisplay(Console(stderr=True)))
+
+
+def session_of(finished: Finished, build: str) -> Session:
+    """A boot of one of the quickstart's kernels that is asked nothing yet."""
+    steps = finished.run.steps
+    return Session(
+        arch="x86-64",
+        kernel=steps[build].path / "kernel",
+        guest=Guest.of(steps["guest"].path),
+        requests=(),
+        seed=1,
+    )

@@ -10,11 +10,13 @@ import pytest
 
 from mepof.algorithm.pgo import Pgo
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Guest, Session
+from mepof.device.protocol import DEVICES, Session
 from mepof.errors import WorkError
 from mepof.executor.local import Finished
 from mepof.process import run
 from mepof.toolchain.clang import select
+
+from .conftest import session_of
 
 pytestmark = pytest.mark.boot
 
@@ -23,14 +25,7 @@ READ = agent.Exec(("/bin/kbench", "run", "pipe128", "--operations", "5000"), 60)
 
 @pytest.fixture
 def session(finished: Finished) -> Session:
-    steps = finished.run.steps
-    return Session(
-        arch="x86-64",
-        kernel=steps["opt/instrument"].path / "kernel",
-        guest=Guest.of(steps["guest"].path),
-        requests=(),
-        seed=1,
-    )
+    return session_of(finished, "opt/instrument")
 
 
 def raw_profile(session: Session, requests: tuple[agent.Request, ...], directory: Path) -> Path:

@@ -12,7 +12,6 @@ from mepof.device import agent
 from mepof.device.initramfs import Entry, archive
 from mepof.device.protocol import (
     DEVICES,
-    Guest,
     GuestReset,
     KernelHang,
     KernelPanic,
@@ -22,19 +21,14 @@ from mepof.device.protocol import (
 from mepof.executor.local import Finished
 from mepof.process import run
 
+from .conftest import session_of
+
 pytestmark = pytest.mark.boot
 
 
 @pytest.fixture
 def session(finished: Finished) -> Session:
-    steps = finished.run.steps
-    return Session(
-        arch="x86-64",
-        kernel=steps["opt/build"].path / "kernel",
-        guest=Guest.of(steps["guest"].path),
-        requests=(),
-        seed=1,
-    )
+    return session_of(finished, "opt/build")
 
 
 def boot(session: Session, directory: Path) -> Outcome:

@@ -207,9 +207,7 @@ def explain(
     """
     argv = [sys.executable, "-m", "mepof.kernel.kconfig", str(tree), str(config)]
     symbols = [s.symbol for s in missing]
-    result = run(
-        [*argv, *symbols], env={**environment, "srctree": str(tree)}, cwd=tree, check=False
-    )
+    result = run([*argv, *symbols], env={**environment, "srctree": str(tree)}, check=False)
     last = result.output.rpartition("\n")[2]
     try:
         answer: dict[str, str] = json.loads(last)

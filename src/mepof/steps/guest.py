@@ -7,8 +7,6 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-from elftools.elf.elffile import ELFFile
-
 from mepof.device.initramfs import Entry, archive
 from mepof.errors import EnvironmentLack, InputError
 from mepof.kernel.overlay import native_directory
@@ -16,6 +14,7 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
 from mepof.process import find_tool, run
+from mepof.toolchain.machine import is_static
 
 _BUSYBOX = Path("/bin/busybox")
 _SOURCES = ("Makefile", "kbench", "guest", "tcg-plugin")
@@ -69,9 +68,7 @@ def _busybox_digest() -> str:
     remedy = "apt-get install busybox-static"
     if not _BUSYBOX.is_file():
         raise EnvironmentLack(f"{_BUSYBOX} is not installed", remedy)
-    with _BUSYBOX.open("rb") as file:
-        dynamic = any(s["p_type"] == "PT_INTERP" for s in ELFFile(file).iter_segments())
-    if dynamic:
+    if not is_static(_BUSYBOX):
         raise EnvironmentLack(f"{_BUSYBOX} is not statically linked", remedy)
     return file_digest(_BUSYBOX)
 

@@ -67,13 +67,14 @@ def static_program(path: Path, purpose: str, package: str) -> Finding:
     """A program for the guest, which has no libraries."""
     state: State = "missing"
     if path.is_file():
-        state = "ok" if _is_static(path) else "broken"
+        state = "ok" if is_static(path) else "broken"
     found = {"missing": None, "ok": "static", "broken": "not static"}[state]
     remedy = None if state == "ok" else f"apt-get install {package}"
     return Finding(str(path), purpose, found, "static", state, True, remedy)
 
 
-def _is_static(path: Path) -> bool:
+def is_static(path: Path) -> bool:
+    """Whether a file is a program that needs no libraries."""
     try:
         with path.open("rb") as file:
             return all(s["p_type"] != "PT_INTERP" for s in ELFFile(file).iter_segments())
