@@ -1,0 +1,24 @@
+//! What a kernel or module is made of: sections, functions, instructions, lines and inline
+//! frames, pseudo probes, and the map of its basic blocks.
+//!
+//! Constraints that shaped this crate:
+//!
+//! - A vmlinux with debug information has hundreds of megabytes; a profile touches a few
+//!   per cent of its functions. Everything beyond sections and symbols is read on demand and
+//!   only for the addresses asked for.
+//! - A file is hostile until proven otherwise: every reader returns [`BinaryError`].
+//! - Addresses are [`ImageAddress`](mepof_address::ImageAddress)es throughout.
+
+mod bb_address_map;
+mod elf;
+mod error;
+mod instruction;
+mod line;
+mod pseudo_probe;
+
+pub use bb_address_map::{Block, BlockRange, FunctionBlocks, read_bb_address_maps};
+pub use elf::{Binary, Function, Section};
+pub use error::BinaryError;
+pub use instruction::{Flow, Instruction, decode};
+pub use line::{Frame, NameId, Names, Symbolizer};
+pub use pseudo_probe::{Probe, ProbeKind, Probes};

@@ -1,0 +1,152 @@
+use std::hash::Hash;
+
+use mepof_address::RuntimeAddress;
+use rustc_hash::FxHashMap;
+
+use crate::{Cause, Sample, Sink, Speculation, Tally};
+
+type Counts = FxHashMap<(RuntimeAddress, RuntimeAddress), u64>;
+
+/// Branches and fall-through ranges with their counts, at run-time addresses.
+///
+/// Memory grows with the number of distinct branches and ranges, whatever the input's size.
+#[derive(Clone, Debug, Default)]
+pub struct Aggregate {
+    branches: Counts,
+    ranges: Counts,
+    entries: Tally,
+}
+
+impl Aggregate {
+    /// How often each branch (from, to) was taken.
+    pub fn branches(&self) -> impl ExactSizeIterator<Item = (RuntimeAddress, RuntimeAddress, u64)> {
+        self.branches.iter().map(|(&(from, to), &count)| (from, to, count))
+    }
+
+    /// How often code ran straight through from the first address to the last, both of them
+    /// first bytes of instructions.
+    pub fn ranges(&self) -> impl ExactSizeIterator<Item = (RuntimeAddress, RuntimeAddress, u64)> {
+        self.ranges.iter().map(|(&(first, last), &count)| (first, last, count))
+    }
+
+    /// Distinct branches and ranges.
+    pub fn len(&self) -> usize {
+        self.branches.len() + self.ranges.len()
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.branches.is_empty() && self.ranges.is_empty()
+    }
+
+    /// What became of the entries of branch stacks.
+    pub fn entries(&self) -> &Tally {
+        &self.entries
+    }
+}
+
+fn add<K: Eq + Hash>(counts: &mut FxHashMap<K, u64>, key: K, count: u64) {
+    let total = counts.entry(key).or_default();
+    *total = total.saturating_add(count);
+}
+
+impl Sink for Aggregate {
+    fn sample(&mut self, sample: &Sample<'_>) {
+        let mut newer = None; // the source of the entry that came after this one
+        for entry in sample.branches {
+            // A gap: what ran between the entries on its two sides is not known.
+            let cause = if entry.speculation == Speculation::WrongPath {
+                // It never happened: what ran before it and what ran after it are one range.
+                self.entries.drop(Cause::WrongPath, sample.count);
+                continue;
+            } else if entry.from.0 == 0 || entry.to.0 == 0 {
+                Some(Cause::EmptyEntry)
+            } else {
+                None
+            };
+            if let Some(cause) = cause {
+                self.entries.drop(cause, sample.count);
+                newer = None;
+                continue;
+            }
+            self.entries.used = self.entries.used.saturating_add(sample.count);
+            add(&mut self.branches, (entry.from, entry.to), sample.count);
+            if let Some(source) = newer.filter(|_| sample.consecutive) {
+                add(&mut self.ranges, (entry.to, source), sample.count);
+            }
+            newer = Some(entry.from);
+        }
+    }
+
+    fn branch(&mut self, from: RuntimeAddress, to: RuntimeAddress, count: u64) {
+        add(&mut self.branches, (from, to), count);
+        self.entries.used = self.entries.used.saturating_add(count);
+    }
+
+    fn range(&mut self, first: RuntimeAddress, last: RuntimeAddress, count: u64) {
+        add(&mut self.ranges, (first, last), count);
+    }
+
+    fn fork(&self) -> Self {
+        Self::default()
+    }
+
+    fn merge(&mut self, other: Self) {
+        other.branches.into_iter().for_each(|(key, count)| add(&mut self.branches, key, count));
+        other.ranges.into_iter().for_each(|(key, count)| add(&mut self.ranges, key, count));
+        self.entries.merge(&other.entries);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::BranchEntry;
+
+    fn entry(from: u64, to: u64) -> BranchEntry {
+        let (from, to) = (RuntimeAddress(from), RuntimeAddress(to));
+        BranchEntry { from, to, ..BranchEntry::default() }
+    }
+
+    fn aggregate(branches: &[BranchEntry], consecutive: bool) -> Aggregate {
+        let mut aggregate = Aggregate::default();
+        let sample = Sample { time: None, address: None, branches, consecutive, count: 3 };
+        aggregate.sample(&sample);
+        aggregate
+    }
+
+    fn ranges(aggregate: &Aggregate) -> Vec<(u64, u64, u64)> {
+        let mut all: Vec<_> = aggregate.ranges().map(|(a, b, count)| (a.0, b.0, count)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn code_ran_straight_through_between_two_entries() {
+        let stack = [entry(0x30, 0x50), entry(0x20, 0x28), entry(0x10, 0x18)];
+        let aggregate = aggregate(&stack, true);
+        assert_eq!(aggregate.branches().len(), 3);
+        assert_eq!(ranges(&aggregate), [(0x18, 0x20, 3), (0x28, 0x30, 3)]);
+        assert_eq!(aggregate.entries().used, 9);
+    }
+
+    #[test]
+    fn a_wrong_path_is_as_if_it_were_not_there() {
+        let wrong = BranchEntry { speculation: Speculation::WrongPath, ..entry(0x2c, 0x70) };
+        let aggregate = aggregate(&[entry(0x30, 0x50), wrong, entry(0x20, 0x28)], true);
+        assert_eq!(ranges(&aggregate), [(0x28, 0x30, 3)]);
+        assert_eq!(aggregate.entries().dropped_for(Cause::WrongPath), 3);
+    }
+
+    #[test]
+    fn nothing_is_known_across_an_empty_slot() {
+        let aggregate = aggregate(&[entry(0x30, 0x50), entry(0, 0), entry(0x20, 0x28)], true);
+        assert_eq!(ranges(&aggregate), []);
+        assert_eq!(aggregate.branches().len(), 2);
+    }
+
+    #[test]
+    fn single_branches_have_no_ranges() {
+        assert_eq!(ranges(&aggregate(&[entry(0x30, 0x50), entry(0x20, 0x28)], false)), []);
+    }
+}

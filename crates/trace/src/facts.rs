@@ -1,0 +1,98 @@
+use std::ops::Range;
+
+use mepof_address::{BuildId, Machine, RuntimeAddress};
+
+use crate::Tally;
+
+/// Whose addresses these are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Space {
+    /// The kernel of the machine that recorded.
+    #[default]
+    Kernel,
+    /// The kernel of a virtual machine on it.
+    GuestKernel,
+    /// A process.
+    User,
+}
+
+/// A stretch of run-time addresses that a binary was mapped to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// First byte to one past the last.
+    pub addresses: Range<RuntimeAddress>,
+    /// perf's `pgoff`: for a kernel the run-time address of its reference symbol (`_text` or
+    /// `_stext`), for a module and a file the offset in the file.
+    pub offset: u64,
+    /// The section, where the input says (a module placed by `/sys/module/*/sections`).
+    pub section: Option<String>,
+}
+
+/// A binary that the input mentions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracedImage {
+    /// As the input calls it: `[kernel.kallsyms]_text`, `[nf_tables]`, `/usr/bin/x`.
+    pub name: String,
+    /// Whose it is.
+    pub space: Space,
+    /// Its build-id, where the input says.
+    pub build_id: Option<BuildId>,
+    /// Where it ran, by first appearance.
+    pub mappings: Vec<Mapping>,
+}
+
+/// An event that was recorded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// perf's name, such as `cycles:k` or `br_inst_retired.near_taken:k`.
+    pub name: String,
+    /// Every how many events a sample was taken, if fixed.
+    pub period: Option<u64>,
+    /// Samples per second, if perf adapted the period.
+    pub frequency: Option<u64>,
+    /// Whether the kernel was left out (`:u`).
+    pub excludes_kernel: bool,
+    /// Whether user code was left out (`:k`).
+    pub excludes_user: bool,
+    /// Whether it asked for branch stacks at all.
+    pub branch_stack: bool,
+    /// Whether the branch filter left the kernel's branches out.
+    pub branch_stack_excludes_kernel: bool,
+    /// Samples of this event.
+    pub samples: u64,
+}
+
+/// What an input says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// What was recorded into: `perf.data`, `perf script text`, …
+    pub format: String,
+    /// The machine's instruction set, where the input says.
+    pub machine: Option<Machine>,
+    /// The CPU's description, where the input says.
+    pub cpu: Option<String>,
+    /// `uname -r` of the machine that recorded.
+    pub kernel_release: Option<String>,
+    /// The event's name and settings; several where several were recorded.
+    pub events: Vec<Event>,
+    /// The binaries that ran, in the order of their appearance.
+    pub images: Vec<TracedImage>,
+    /// The run-time address of `_text` or `_stext` where the input says; see [`crate::place()`].
+    pub kernel_base: Option<(String, RuntimeAddress)>,
+    /// Samples (or aggregated lines) read, used and dropped.
+    pub samples: Tally,
+    /// Branch entries read, used and dropped by the reader.
+    pub entries: Tally,
+    /// What a user should know, one line each.
+    pub notes: Vec<String>,
+}
+
+impl Facts {
+    /// Whether a kernel's branches can be in there at all.
+    pub fn has_kernel_branches(&self) -> bool {
+        self.events.is_empty()
+            || self.events.iter().any(|event| {
+                event.branch_stack && !event.excludes_kernel && !event.branch_stack_excludes_kernel
+            })
+    }
+}

@@ -1,0 +1,28 @@
+//! Branch records of every kind, read as one stream.
+//!
+//! Constraints that shaped this crate:
+//!
+//! - An input may be larger than memory, so readers push what they read into a [`Sink`] and
+//!   keep nothing; [`Aggregate`] grows with the number of distinct branches only.
+//! - An input is hostile until proven otherwise: every reader returns [`TraceError`] and
+//!   none panics.
+//! - Nothing is dropped in silence: a reader counts in a [`Tally`] what it read, what it
+//!   used, and what it dropped by [`Cause`].
+//! - Readers need no binary. Addresses stay as the CPU saw them; what the input knows about
+//!   where binaries ran is in [`Facts`], and [`place()`] brings an aggregate and a binary
+//!   together.
+
+mod aggregate;
+mod error;
+mod facts;
+pub mod input;
+mod place;
+mod record;
+mod tally;
+
+pub use aggregate::Aggregate;
+pub use error::TraceError;
+pub use facts::{Event, Facts, Mapping, Space, TracedImage};
+pub use place::{Branch, FallThrough, ImageTrace, place};
+pub use record::{BranchEntry, BranchKind, Sample, Sink, Speculation};
+pub use tally::{Cause, Tally};
