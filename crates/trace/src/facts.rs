@@ -62,6 +62,19 @@ pub struct Event {
     pub samples: u64,
 }
 
+/// What the addresses of an input are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Addressing {
+    /// As the CPU saw them.
+    #[default]
+    Runtime,
+    /// As the linker gave them: the input was made with the binary at hand.
+    Image,
+    /// Bytes from the linked address of the binary's first executable segment. They wrap
+    /// around: an address below the segment is close to 2^64.
+    TextOffset,
+}
+
 /// What an input says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -73,6 +86,8 @@ pub struct Facts {
     pub cpu: Option<String>,
     /// `uname -r` of the machine that recorded.
     pub kernel_release: Option<String>,
+    /// What its addresses are. `images` and `kernel_base` matter for run-time addresses only.
+    pub addressing: Addressing,
     /// The event's name and settings; several where several were recorded.
     pub events: Vec<Event>,
     /// The binaries that ran, in the order of their appearance.

@@ -16,13 +16,14 @@ mod aggregate;
 mod error;
 mod facts;
 pub mod input;
+mod pair_counts;
 mod place;
 mod record;
 mod tally;
 
 pub use aggregate::Aggregate;
 pub use error::TraceError;
-pub use facts::{Event, Facts, Mapping, Space, TracedImage};
+pub use facts::{Addressing, Event, Facts, Mapping, Space, TracedImage};
 pub use place::{Branch, FallThrough, ImageTrace, place};
 pub use record::{BranchEntry, BranchKind, Sample, Sink, Speculation};
 pub use tally::{Cause, Tally};

@@ -76,6 +76,11 @@ pub trait Sink: Send + Sized {
     /// Code from `first` to `last`, both the first bytes of instructions, that ran straight
     /// through `count` times, from an input that is aggregated already.
     fn range(&mut self, first: RuntimeAddress, last: RuntimeAddress, count: u64);
+    /// How many distinct things it holds, if its memory grows with the input: a reader stops
+    /// when there are more than [`Options::max_distinct`](crate::input::Options::max_distinct).
+    fn distinct(&self) -> usize {
+        0
+    }
     /// An empty sink with the same settings, for another thread.
     fn fork(&self) -> Self;
     /// Takes over what `other` has.
