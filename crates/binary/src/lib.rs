@@ -17,8 +17,8 @@ mod line;
 mod pseudo_probe;
 
 pub use bb_address_map::{Block, BlockRange, FunctionBlocks, read_bb_address_maps};
-pub use elf::{Binary, Function, Section};
+pub use elf::{Binary, CodeKind, Function, Section, SectionHeader};
 pub use error::BinaryError;
-pub use instruction::{Flow, Instruction, decode};
+pub use instruction::{Flow, Instruction, Instructions, decode, instructions};
 pub use line::{Frame, NameId, Names, Symbolizer};
 pub use pseudo_probe::{Probe, ProbeKind, Probes};

@@ -1,0 +1,40 @@
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::path::Path;
+
+use memmap2::Mmap;
+
+/// A file's bytes.
+pub enum Contents {
+    Mapped(Mmap),
+    Owned(Vec<u8>),
+}
+
+impl Contents {
+    /// Maps the file at `path`.
+    #[allow(unsafe_code)]
+    pub fn map(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        if file.metadata()?.len() == 0 {
+            return Ok(Self::Owned(Vec::new()));
+        }
+        // SAFETY: The map is private and never written to. Should another process write to the
+        // file meanwhile, the bytes that are read change, and every reader checks each value
+        // when it reads it; should it cut the file short, the kernel ends this process with
+        // SIGBUS. Neither breaks a promise that the type system relies on in practice: a build
+        // replaces its outputs rather than writing into them.
+        unsafe { Mmap::map(&file) }.map(Self::Mapped)
+    }
+}
+
+impl Deref for Contents {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Mapped(map) => map,
+            Self::Owned(bytes) => bytes,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Read};
+use std::ops::Range;
+use std::path::Path;
+
+use mepof_address::{ImageAddress, Machine};
+use object::elf;
+use object::read::elf::{ElfFile, FileHeader, SectionHeader as _};
+use object::{CompressedData, CompressionFormat, Object, ObjectSection, SectionIndex};
+
+use super::{RELOCATABLE_BASE, relocation};
+use crate::BinaryError;
+
+/// How much smaller compressed debug information usually is at most.
+const LIKELY_COMPRESSION: u64 = 8;
+
+/// A section with code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// `.text`, `.init.text`, `.text.hot`, ….
+    pub name: String,
+    /// Where it is.
+    pub addresses: Range<ImageAddress>,
+    /// Where it is in the file.
+    pub file_offset: u64,
+    /// Its number in the section table: that of [`SectionHeader::index`].
+    pub index: usize,
+}
+
+/// A section as the section table describes it, with code or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SectionHeader {
+    /// Its number in the section table.
+    pub index: usize,
+    /// Its name; empty where it has none that is text.
+    pub name: String,
+    /// `sh_type`.
+    pub kind: u32,
+    /// `sh_flags`.
+    pub flags: u64,
+    /// Where it is in memory. In a relocatable file, where a section with code was laid out; 0
+    /// for others.
+    pub address: u64,
+    /// Where it is in the file.
+    pub file_offset: u64,
+    /// Bytes, in the file.
+    pub size: u64,
+    /// `sh_link`: the number of a section that belongs with it.
+    pub link: u32,
+    /// `sh_info`.
+    pub info: u32,
+}
+
+impl SectionHeader {
+    /// Whether it is code that the file has.
+    pub fn is_code(&self) -> bool {
+        self.flags & u64::from(elf::SHF_EXECINSTR.0) != 0
+            && self.flags & u64::from(elf::SHF_ALLOC.0) != 0
+            && self.kind != elf::SHT_NOBITS.0
+            && self.size > 0
+    }
+}
+
+/// Where a section's code is: in the file, or with relocations applied beside it.
+pub enum Code {
+    File(Range<usize>),
+    Relocated(Vec<u8>),
+}
+
+impl Code {
+    pub fn bytes<'a>(&'a self, contents: &'a [u8]) -> &'a [u8] {
+        match self {
+            Self::File(range) => contents.get(range.clone()).unwrap_or_default(),
+            Self::Relocated(bytes) => bytes,
+        }
+    }
+}
+
+pub fn corrupt(path: &Path, section: &str, what: impl fmt::Display) -> BinaryError {
+    BinaryError::Corrupt {
+        path: path.to_owned(),
+        section: section.to_owned(),
+        what: what.to_string(),
+    }
+}
+
+/// The section table. Lays out the code of a relocatable file.
+pub fn headers<Elf: FileHeader<Endian = object::Endianness>>(
+    path: &Path,
+    file: &ElfFile<'_, Elf>,
+    relocatable: bool,
+) -> Result<Vec<SectionHeader>, BinaryError> {
+    let endian = file.endian();
+    let table = file.elf_section_table();
+    let mut next = RELOCATABLE_BASE;
+    table
+        .iter()
+        .enumerate()
+        .map(|(index, section)| {
+            let name = table.section_name(endian, section).unwrap_or_default();
+            let mut header = SectionHeader {
+                index,
+                name: String::from_utf8_lossy(name).into_owned(),
+                kind: section.sh_type(endian).0,
+                flags: flags_of(section.sh_flags(endian)),
+                address: section.sh_addr(endian).into(),
+                file_offset: section.sh_offset(endian).into(),
+                size: section.sh_size(endian).into(),
+                link: section.sh_link(endian),
+                info: section.sh_info(endian),
+            };
+            if relocatable {
+                header.address = 0;
+                if header.is_code() {
+                    let align = section.sh_addralign(endian).into().max(1);
+                    let end = next
+                        .checked_next_multiple_of(align)
+                        .and_then(|start| Some((start, start.checked_add(header.size)?)));
+                    let (start, end) = end.ok_or_else(|| {
+                        corrupt(path, &header.name, "it is larger than the address space")
+                    })?;
+                    (header.address, next) = (start, end);
+                }
+            }
+            Ok(header)
+        })
+        .collect()
+}
+
+fn flags_of(flags: elf::SectionFlags) -> u64 {
+    flags.0.into()
+}
+
+/// The sections with code, by address, and their code.
+pub fn code<Elf: FileHeader<Endian = object::Endianness>>(
+    path: &Path,
+    machine: Machine,
+    file: &ElfFile<'_, Elf>,
+    headers: &[SectionHeader],
+    relocatable: bool,
+) -> Result<(Vec<Section>, Vec<Code>), BinaryError> {
+    let mut all = Vec::new();
+    for header in headers.iter().filter(|header| header.is_code()) {
+        let damaged = |what: &str| corrupt(path, &header.name, what);
+        let data = file
+            .section_by_index(SectionIndex(header.index))
+            .and_then(|section| section.data())
+            .map_err(|_| damaged("it reaches beyond the end of the file"))?;
+        let end = header
+            .address
+            .checked_add(header.size)
+            .ok_or_else(|| damaged("it reaches beyond the end of the address space"))?;
+        let code = if relocatable {
+            let mut data = Cow::Borrowed(data);
+            relocation::apply(machine, file, headers, header, &mut data)
+                .map_err(|error| damaged(&error))?;
+            Code::Relocated(data.into_owned())
+        } else {
+            let range = header.file_offset as usize..(header.file_offset + header.size) as usize;
+            Code::File(range)
+        };
+        let section = Section {
+            name: header.name.clone(),
+            addresses: ImageAddress(header.address)..ImageAddress(end),
+            file_offset: header.file_offset,
+            index: header.index,
+        };
+        all.push((section, code));
+    }
+    all.sort_by_key(|(section, _)| (section.addresses.start, section.index));
+    for pair in all.windows(2) {
+        if let [(first, _), (second, _)] = pair {
+            if first.addresses.end > second.addresses.start {
+                return Err(corrupt(
+                    path,
+                    &second.name,
+                    format_args!("it overlaps {} in memory", first.name),
+                ));
+            }
+        }
+    }
+    Ok(all.into_iter().unzip())
+}
+
+/// A section's bytes, decompressed.
+pub fn data<'a, Elf: FileHeader<Endian = object::Endianness>>(
+    path: &Path,
+    file: &ElfFile<'a, Elf>,
+    header: &SectionHeader,
+) -> Result<Cow<'a, [u8]>, BinaryError> {
+    let damaged = |error: object::read::Error| corrupt(path, &header.name, error);
+    let section = file.section_by_index(SectionIndex(header.index)).map_err(damaged)?;
+    let compressed = section.compressed_data().map_err(damaged)?;
+    let unpacked = match compressed.format {
+        CompressionFormat::None => return Ok(Cow::Borrowed(compressed.data)),
+        CompressionFormat::Zlib => {
+            unpack(flate2::read::ZlibDecoder::new(compressed.data), compressed)
+        }
+        CompressionFormat::Zstandard => {
+            ruzstd::decoding::StreamingDecoder::new(compressed.data)
+                .map_err(io::Error::other)
+                .and_then(|decoder| unpack(decoder, compressed))
+        }
+        _ => Err(io::Error::other("it is compressed in an unknown way")),
+    };
+    unpacked.map(Cow::Owned).map_err(|error| corrupt(path, &header.name, error))
+}
+
+/// Reads as many bytes as were compressed, or fewer or more if the section lies: memory is only
+/// taken beforehand for what its compressed size makes likely.
+fn unpack(decoder: impl Read, compressed: CompressedData<'_>) -> io::Result<Vec<u8>> {
+    let size = compressed.uncompressed_size;
+    let likely = size.min((compressed.data.len() as u64).saturating_mul(LIKELY_COMPRESSION));
+    let mut bytes = Vec::with_capacity(usize::try_from(likely).unwrap_or(0));
+    decoder.take(size.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == size {
+        return Ok(bytes);
+    }
+    Err(io::Error::other(format!(
+        "its {} compressed bytes are not the {size} that it says they are",
+        compressed.data.len()
+    )))
+}
