@@ -98,6 +98,8 @@ pub struct Facts {
     pub samples: Tally,
     /// Branch entries read, used and dropped by the reader.
     pub entries: Tally,
+    /// Whether every branch was recorded, not a sample of them.
+    pub exact: bool,
     /// What a user should know, one line each.
     pub notes: Vec<String>,
 }

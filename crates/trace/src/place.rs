@@ -53,22 +53,79 @@ pub fn place(aggregate: &Aggregate, placement: &Placement) -> ImageTrace {
             trace.ranges.push(FallThrough { first, last, count });
         }
     }
-    // Two run-time addresses may be one image address: add up what then is the same.
-    trace.branches.sort_unstable();
-    trace.branches.dedup_by(|next, kept| {
-        let same = (next.from, next.to) == (kept.from, kept.to);
-        if same {
-            kept.count = kept.count.saturating_add(next.count);
-        }
-        same
-    });
-    trace.ranges.sort_unstable();
-    trace.ranges.dedup_by(|next, kept| {
-        let same = (next.first, next.last) == (kept.first, kept.last);
-        if same {
-            kept.count = kept.count.saturating_add(next.count);
-        }
-        same
-    });
+    trace.normalise(); // two run-time addresses may be one image address
     trace
+}
+
+impl ImageTrace {
+    /// Takes over what `other`, a trace of the same binary, has.
+    pub fn merge(&mut self, other: Self) {
+        self.branches.extend(other.branches);
+        self.ranges.extend(other.ranges);
+        self.placed.merge(&other.placed);
+        self.normalise();
+    }
+
+    /// Sorts, and adds up what is the same.
+    fn normalise(&mut self) {
+        self.branches.sort_unstable();
+        self.branches.dedup_by(|next, kept| {
+            let same = (next.from, next.to) == (kept.from, kept.to);
+            if same {
+                kept.count = kept.count.saturating_add(next.count);
+            }
+            same
+        });
+        self.ranges.sort_unstable();
+        self.ranges.dedup_by(|next, kept| {
+            let same = (next.first, next.last) == (kept.first, kept.last);
+            if same {
+                kept.count = kept.count.saturating_add(next.count);
+            }
+            same
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mepof_address::Region;
+
+    use super::*;
+    use crate::Sink;
+
+    const PLACES: [(u64, u64, u64); 2] = [(0x1000, 0x10, 0x100), (0x9000, 0x10, 0x100)];
+
+    fn placement() -> Placement {
+        let region = |(runtime, image, size)| Region {
+            runtime: RuntimeAddress(runtime),
+            image: ImageAddress(image),
+            size,
+        };
+        Placement::new(PLACES.map(region).to_vec())
+    }
+
+    #[test]
+    fn a_branch_from_elsewhere_keeps_its_target() {
+        let mut aggregate = Aggregate::default();
+        aggregate.branch(RuntimeAddress(5), RuntimeAddress(0x1008), 2);
+        aggregate.branch(RuntimeAddress(5), RuntimeAddress(6), 3);
+        let trace = place(&aggregate, &placement());
+        let expected = Branch { from: None, to: Some(ImageAddress(0x18)), count: 2 };
+        assert_eq!(trace.branches, [expected]);
+        assert_eq!((trace.placed.used, trace.placed.dropped_for(Cause::OutsideBinary)), (2, 3));
+    }
+
+    #[test]
+    fn what_ran_at_two_places_is_added_up() {
+        let mut aggregate = Aggregate::default();
+        for base in [0x1000, 0x9000] {
+            aggregate.range(RuntimeAddress(base), RuntimeAddress(base + 4), 2);
+        }
+        aggregate.range(RuntimeAddress(0x1000), RuntimeAddress(0x200), 2);
+        let mut trace = place(&aggregate, &placement());
+        trace.merge(trace.clone());
+        let (first, last) = (ImageAddress(0x10), ImageAddress(0x14));
+        assert_eq!(trace.ranges, [FallThrough { first, last, count: 8 }]);
+    }
 }
