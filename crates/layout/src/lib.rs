@@ -1,1 +1,39 @@
-//! layout
+//! Where basic blocks and functions should lie, from a trace and the binary's basic-block
+//! address maps.
+//!
+//! The way of the data:
+//!
+//! 1. [`BlockMap`] finds the block at an address.
+//! 2. [`count()`] turns an [`ImageTrace`](mepof_trace::ImageTrace) into a [`ProgramGraph`]:
+//!    control-flow graphs with counts, and the calls between them. Whoever wants to mend
+//!    sparse counts does it here: the graph's fields are public, and nothing later looks at
+//!    the trace.
+//! 3. [`Layout::new`] orders the blocks of every hot function ([`ext_tsp`]) and the functions
+//!    ([`order_functions`]).
+//! 4. [`propeller`] writes it for Clang and LLD. [`bolt`] writes the trace for BOLT, which
+//!    does its own layout.
+//!
+//! Constraints that shaped this crate:
+//!
+//! - The outcome is a function of the input: no step depends on a hash's order or on threads.
+//! - Maps and counts are hostile until proven otherwise. A function whose map contradicts
+//!   itself or another is left out and counted; counts saturate.
+
+mod block_map;
+pub mod bolt;
+
+mod count;
+pub mod ext_tsp;
+mod function_order;
+mod graph;
+mod layout;
+
+pub mod propeller;
+mod symbol;
+
+pub use block_map::{BlockMap, BlockRef, MapTally};
+pub use count::count;
+pub use function_order::{CallArc, HotFunction, order_functions};
+pub use graph::{CallEdge, CountTally, Edge, FunctionGraph, Node, ProgramGraph};
+pub use layout::{FunctionLayout, Layout, LayoutOptions};
+pub use symbol::{FunctionSymbol, Symbols};

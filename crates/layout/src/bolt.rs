@@ -1,0 +1,1 @@
+//! BOLT's two profile formats.

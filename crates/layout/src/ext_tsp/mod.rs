@@ -1,0 +1,63 @@
+//! The order of basic blocks that makes the most of falling through and short jumps.
+//!
+//! A. Newell, S. Pupyrev: "Improved Basic Block Reordering", IEEE Transactions on Computers,
+//! 2020: the score "Extended TSP", and chain merging with split points. On top of the published
+//! algorithm, a search over moves of short runs of blocks, and a guarantee that the outcome
+//! does not score below the order that the binary has.
+
+mod chain;
+mod refine;
+mod score;
+
+pub use score::{Block, Jump, Score};
+
+/// What bounds the work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// Chains that together have more blocks are not merged.
+    pub chain: usize,
+    /// A chain of more blocks is not split when it is merged, but where a jump suggests it.
+    pub split: usize,
+    /// With more blocks, only the given order is kept.
+    pub blocks: usize,
+    /// How many placements of a block the merging may cost. What is not merged by then is put
+    /// in order by density.
+    pub placements: usize,
+    /// How many scored jumps the search over moves may cost.
+    pub moves: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { chain: 512, split: 128, blocks: 16_384, placements: 20_000_000, moves: 20_000 }
+    }
+}
+
+/// The best order found for `blocks`, the first of which stays first, and which are given in
+/// the order that the binary has them. Jumps from or to blocks that do not exist do not count.
+pub fn order(blocks: &[Block], jumps: &[Jump], score: &Score, limits: &Limits) -> Vec<u32> {
+    let given: Vec<u32> = (0..blocks.len() as u32).collect();
+    let exists = |jump: &&Jump| {
+        (jump.source as usize) < blocks.len() && (jump.target as usize) < blocks.len()
+    };
+    let mut jumps: Vec<Jump> =
+        jumps.iter().filter(exists).filter(|jump| jump.count > 0.0).copied().collect();
+    // Sums of floating-point numbers depend on their order.
+    jumps.sort_by(|one, other| {
+        (one.source, one.target)
+            .cmp(&(other.source, other.target))
+            .then_with(|| one.count.total_cmp(&other.count))
+    });
+    if blocks.len() < 3 || blocks.len() > limits.blocks || jumps.is_empty() {
+        return given;
+    }
+    let mut best = chain::order(blocks, &jumps, score, limits);
+    if score.of(blocks, &jumps, &best) < score.of(blocks, &jumps, &given) {
+        best = given;
+    }
+    refine::refine(blocks, &jumps, score, limits.moves, &mut best);
+    best
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,283 @@
+//! Propeller's two files: `cc_profile`, which Clang reads (`-fbasic-block-sections=list=`), and
+//! `ld_profile`, which LLD reads (`--symbol-ordering-file=`).
+//!
+//! Format of `cc_profile`: LLVM 19 and 22, `llvm/lib/CodeGen/BasicBlockSectionsProfileReader.cpp`.
+
+use std::io::{self, Write};
+
+use rustc_hash::FxHashSet;
+
+use crate::layout::{FunctionLayout, Layout, SectionRef};
+use crate::{FunctionSymbol, Node, Symbols};
+
+/// A syntax of `cc_profile`. Clang 19 to 22 read both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Version {
+    /// Lines that begin with `!` and `!!`; no copies of blocks.
+    V0,
+    /// Lines that begin with a letter, after a line `v1`.
+    #[default]
+    V1,
+}
+
+/// For which functions the source file is written. Clang can only compare it when it compiles
+/// with debug information (`-g1` is enough): without, it ignores a function that names a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Modules {
+    /// For functions whose name others have too.
+    #[default]
+    WhereAmbiguous,
+    /// For all functions whose source file is known.
+    Always,
+    /// For none: functions whose name others have too are left out.
+    Never,
+}
+
+/// What to write.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProfileOptions {
+    /// The syntax.
+    pub version: Version,
+    /// Which functions name their source file.
+    pub modules: Modules,
+    /// Write the counts of blocks and edges (`g`): version 1, for Clang 20 and later.
+    pub counts: bool,
+    /// Write the blocks' hashes (`h`), where the binary has them: version 1, for Clang 22.
+    pub hashes: bool,
+}
+
+/// What became of the layout's functions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProfileTally {
+    /// Written.
+    pub written: u64,
+    /// Without a symbol, or with one that the format cannot express.
+    pub nameless: u64,
+    /// Other functions have the same name, and nothing known tells them apart.
+    pub ambiguous: u64,
+}
+
+/// A layout with names: what both files are written from.
+#[derive(Clone, Debug)]
+pub struct Profile<'a> {
+    layout: &'a Layout,
+    /// By the layout's function.
+    names: Vec<Option<Named<'a>>>,
+    options: ProfileOptions,
+    tally: ProfileTally,
+}
+
+#[derive(Clone, Debug)]
+struct Named<'a> {
+    names: &'a [String],
+    module: Option<&'a str>,
+}
+
+impl<'a> Profile<'a> {
+    /// Names the functions of `layout`. Of functions that cannot be told apart, the format
+    /// allows only one; which of them is meant is not known, so none is written.
+    pub fn new(layout: &'a Layout, symbols: &'a Symbols, options: ProfileOptions) -> Self {
+        let mut tally = ProfileTally::default();
+        let mut taken: FxHashSet<(&str, Option<&str>)> = FxHashSet::default();
+        let same = same_names_and_modules(symbols);
+        let mut names = Vec::with_capacity(layout.functions.len());
+        for function in &layout.functions {
+            let named = match symbols.at(function.address) {
+                Some(symbol) if is_expressible(symbol, options.version) => {
+                    let module = module(symbols, symbol, options.modules);
+                    let ambiguous = symbols.is_ambiguous(symbol);
+                    let known = !ambiguous || (module.is_some() && !is_in(&same, symbol));
+                    let free = symbol.names.iter().all(|name| taken.insert((name, module)));
+                    if known && free {
+                        tally.written += 1;
+                        Some(Named { names: &symbol.names, module })
+                    } else {
+                        tally.ambiguous += 1;
+                        None
+                    }
+                }
+                _ => {
+                    tally.nameless += 1;
+                    None
+                }
+            };
+            names.push(named);
+        }
+        Self { layout, names, options, tally }
+    }
+
+    /// What became of the layout's functions.
+    pub fn tally(&self) -> ProfileTally {
+        self.tally
+    }
+
+    /// Writes `cc_profile`, the hottest function first.
+    pub fn write_cc_profile(&self, out: &mut impl Write) -> io::Result<()> {
+        if self.options.version == Version::V1 {
+            writeln!(out, "v1")?;
+        }
+        for section in self.layout.order.iter().filter(|section| section.cluster == 0) {
+            if let Some((function, named)) = self.function(section.function) {
+                match self.options.version {
+                    Version::V0 => write_v0(out, function, named)?,
+                    Version::V1 => write_v1(out, function, named, self.options)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes `ld_profile`: the symbols of hot sections in order, then those of cold ones.
+    pub fn write_ld_profile(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut written: FxHashSet<String> = FxHashSet::default();
+        let mut line = |name: String| -> io::Result<()> {
+            if !written.contains(&name) {
+                writeln!(out, "{name}")?;
+                written.insert(name);
+            }
+            Ok(())
+        };
+        for &SectionRef { function, cluster } in &self.layout.order {
+            let Some((_, named)) = self.function(function) else { continue };
+            for name in named.names {
+                line(match cluster {
+                    0 => name.clone(),
+                    part => format!("{name}.__part.{part}"),
+                })?;
+            }
+        }
+        for section in self.layout.order.iter().filter(|section| section.cluster == 0) {
+            let Some((function, named)) = self.function(section.function) else { continue };
+            if function.has_cold {
+                named.names.iter().try_for_each(|name| line(format!("{name}.cold")))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn function(&self, index: u32) -> Option<(&FunctionLayout, &Named<'a>)> {
+        let named = self.names.get(index as usize)?.as_ref()?;
+        Some((self.layout.functions.get(index as usize)?, named))
+    }
+}
+
+fn module<'a>(symbols: &Symbols, symbol: &'a FunctionSymbol, modules: Modules) -> Option<&'a str> {
+    let wanted = match modules {
+        Modules::WhereAmbiguous => symbols.is_ambiguous(symbol),
+        Modules::Always => true,
+        Modules::Never => false,
+    };
+    let module = symbol.module.as_deref().filter(|_| wanted)?;
+    // The reader takes one word, and drops a leading "./" on both sides.
+    (!module.is_empty() && !module.contains(is_separator)).then_some(module)
+}
+
+/// Names that two functions of one source file have: a file that is compiled twice.
+fn same_names_and_modules(symbols: &Symbols) -> FxHashSet<(&str, &str)> {
+    let mut once: FxHashSet<(&str, &str)> = FxHashSet::default();
+    let mut twice = FxHashSet::default();
+    for (_, symbol) in symbols.iter() {
+        let Some(module) = symbol.module.as_deref() else { continue };
+        for name in &symbol.names {
+            if !once.insert((name, module)) {
+                twice.insert((name.as_str(), module));
+            }
+        }
+    }
+    twice
+}
+
+fn is_in(same: &FxHashSet<(&str, &str)>, symbol: &FunctionSymbol) -> bool {
+    let Some(module) = symbol.module.as_deref() else { return false };
+    symbol.names.iter().any(|name| same.contains(&(name.as_str(), module)))
+}
+
+fn is_separator(letter: char) -> bool {
+    letter.is_whitespace() || letter.is_control()
+}
+
+fn is_expressible(symbol: &FunctionSymbol, version: Version) -> bool {
+    let fits = |name: &String| {
+        let separates = |letter| is_separator(letter) || (version == Version::V0 && letter == '/');
+        // A line that begins with '#' is a comment to both readers; a name never begins one,
+        // but in ld_profile.
+        !name.is_empty() && !name.starts_with('#') && !name.contains(separates)
+    };
+    !symbol.names.is_empty() && symbol.names.iter().all(fits)
+}
+
+fn block_id(node: &Node) -> String {
+    match node.clone {
+        0 => node.id.to_string(),
+        clone => format!("{}.{clone}", node.id),
+    }
+}
+
+fn cluster_ids(function: &FunctionLayout, cluster: &[u32]) -> String {
+    let node = |&index: &u32| function.graph.nodes.get(index as usize).map(block_id);
+    cluster.iter().filter_map(node).collect::<Vec<_>>().join(" ")
+}
+
+fn write_v0(out: &mut impl Write, function: &FunctionLayout, named: &Named<'_>) -> io::Result<()> {
+    write!(out, "!{}", named.names.join("/"))?;
+    if let Some(module) = named.module {
+        write!(out, " M={module}")?;
+    }
+    writeln!(out)?;
+    for cluster in &function.clusters {
+        writeln!(out, "!!{}", cluster_ids(function, cluster))?;
+    }
+    Ok(())
+}
+
+fn write_v1(
+    out: &mut impl Write,
+    function: &FunctionLayout,
+    named: &Named<'_>,
+    options: ProfileOptions,
+) -> io::Result<()> {
+    if let Some(module) = named.module {
+        writeln!(out, "m {module}")?;
+    }
+    writeln!(out, "f {}", named.names.join(" "))?;
+    for cluster in &function.clusters {
+        writeln!(out, "c {}", cluster_ids(function, cluster))?;
+    }
+    if options.counts {
+        write_counts(out, function)?;
+    }
+    if options.hashes {
+        let hashes: Vec<String> = function
+            .graph
+            .nodes
+            .iter()
+            .filter(|node| node.clone == 0)
+            .filter_map(|node| Some(format!("{}:{:X}", node.id, node.hash?)))
+            .collect();
+        if !hashes.is_empty() {
+            writeln!(out, "h {}", hashes.join(" "))?;
+        }
+    }
+    Ok(())
+}
+
+fn write_counts(out: &mut impl Write, function: &FunctionLayout) -> io::Result<()> {
+    let mut edges = function.graph.edges.iter().peekable();
+    write!(out, "g")?;
+    for (index, node) in (0_u32..).zip(&function.graph.nodes) {
+        let mut leaving = Vec::new();
+        while let Some(edge) = edges.next_if(|edge| edge.source <= index) {
+            leaving.push(edge);
+        }
+        if node.count == 0 {
+            continue;
+        }
+        write!(out, " {}:{}", block_id(node), node.count)?;
+        for edge in leaving {
+            if let Some(target) = function.graph.nodes.get(edge.target as usize) {
+                write!(out, ",{}:{}", block_id(target), edge.count)?;
+            }
+        }
+    }
+    writeln!(out)
+}
