@@ -2,6 +2,8 @@
 # there is nothing to install.
 
 BIN := .venv/bin
+# What the build of the Python module says too, so that both share what they compile.
+CARGO := PYO3_PYTHON=$(CURDIR)/.venv/bin/python cargo
 PYTHON_CODE := src tests $(wildcard bench)
 
 # The programs that we start bring their own parallelism: an outer make's job server and
@@ -9,7 +11,8 @@ PYTHON_CODE := src tests $(wildcard bench)
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
 help:
-	@echo 'make setup   install what is missing (system packages as root; Python into .venv)'
+	@echo 'make setup   install what is missing (system packages as root; Python into .venv),'
+	@echo '             and compile the profile engine if it changed'
 	@echo 'make demo    optimise, boot and measure a kernel by examples/quickstart.g4'
 	@echo 'make test    lint, unit tests and boots of real kernels'
 	@echo 'make lint    style and types'
@@ -24,12 +27,15 @@ demo: setup
 	$(BIN)/mepof run examples/quickstart.g4 --out out/demo
 
 test: lint
+	$(CARGO) test --quiet --locked --workspace
 	$(BIN)/python -m pytest
 
 lint: setup
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
 	$(BIN)/mypy --strict $(PYTHON_CODE)
+	$(CARGO) fmt --check
+	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 
 BENCHMARKS := $(sort $(wildcard bench/*.py))
 

@@ -6,12 +6,13 @@ import os
 import re
 import shutil
 import sys
-from importlib import metadata
+from importlib import import_module, metadata
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
+import mepof
 from mepof.errors import MepofError
 from mepof.process import run
 from mepof.toolchain.probe import (
@@ -57,6 +58,7 @@ def findings(store: Path) -> list[Finding]:
         ),
         kernel_sources(Path("/usr/src")),
         *python_packages(metadata.requires("mepof") or []),
+        engine(),
         kvm(Path("/dev/kvm")),
         amount("disk", f"artifacts in {store}", free_space(store), _DISK, True),
         amount("memory", "links and boots", memory(), _MEMORY, False),
@@ -171,6 +173,21 @@ def python_packages(requirements: list[str]) -> list[Finding]:
             version = None
         findings.append(_package(plain[1], version, plain[2]))
     return findings
+
+
+def engine() -> Finding:
+    """The compiled part of mepof: built, and from the same release as the Python code."""
+    try:
+        found = import_module("mepof._engine").__version__
+    except ImportError:
+        found = None
+    state: State = "missing" if found is None else "ok"
+    if found not in (None, mepof.__version__):
+        state = "broken"
+    return Finding(
+        *("profile engine", "profiles from branch records", found, mepof.__version__, state, True),
+        None if state == "ok" else "make setup",
+    )
 
 
 def _package(name: str, found: str | None, oldest: str) -> Finding:

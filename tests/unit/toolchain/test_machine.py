@@ -3,8 +3,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
+import mepof
 from mepof.toolchain.machine import (
     amount,
+    engine,
     file_at,
     free_space,
     kernel_sources,
@@ -75,3 +79,14 @@ def test_python_packages_are_compared_with_what_mepof_requires() -> None:
     assert found["jinja2"].state == "too old"
     assert found["no-such-package"].state == "missing"
     assert set(found) == {"python", "rich", "jinja2", "no-such-package"}
+
+
+def test_the_engine_has_to_be_of_the_same_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert (engine().state, engine().found) == ("ok", mepof.__version__)
+    monkeypatch.setattr(mepof, "__version__", "999.0")
+    assert (engine().state, engine().remedy) == ("broken", "make setup")
+
+
+def test_an_engine_that_was_not_built_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mepof._engine", None)
+    assert (engine().state, engine().found, engine().stops) == ("missing", None, True)

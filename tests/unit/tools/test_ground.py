@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import mepof
+from mepof import _engine
 from mepof.executor.local import plan_of
 from mepof.g4 import Source, format_program, parse
 
@@ -34,6 +36,8 @@ def test_the_tests_come_after_setup_and_lint_and_have_the_last_word() -> None:
     lines = recipe("test")
     assert lines[0] == "tools/setup"
     assert any("mypy --strict" in line for line in lines)
+    assert any("cargo clippy" in line and "-D warnings" in line for line in lines)
+    assert "cargo test" in lines[-2]
     assert lines[-1].endswith("-m pytest")
 
 
@@ -71,10 +75,24 @@ def test_the_lock_covers_what_the_project_asks_for() -> None:
         *project["project"]["dependencies"],
         *project["project"]["optional-dependencies"]["dev"],
         *project["build-system"]["requires"],
-        "editables",
     ]
     pinned = set(PIN.findall((ROOT / "requirements.lock").read_text()))
     assert {re.split(r"[<>=!~\[;]", name)[0] for name in wanted} <= pinned
+
+
+def test_all_parts_have_one_version_and_one_oldest_rust() -> None:
+    with (ROOT / "Cargo.toml").open("rb") as file:
+        package = tomllib.load(file)["workspace"]["package"]
+    assert package["version"] == mepof.__version__ == _engine.__version__
+    setup = (ROOT / "tools/setup").read_text()
+    assert f"OLDEST_RUST={package['rust-version']}\n" in setup
+
+
+def test_the_installed_package_brings_what_is_native() -> None:
+    # The build backend takes what is inside of the package, so `native` is linked into it.
+    inside = ROOT / "src/mepof/native"
+    assert inside.is_symlink()
+    assert inside.resolve() == ROOT / "native"
 
 
 def test_the_example_is_correct_and_formatted() -> None:

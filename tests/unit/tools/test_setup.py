@@ -17,8 +17,12 @@ OTHERS = (
     *("xz-utils", "zstd", "rsync", "ccache", "musl-tools", "busybox-static"),
     "linux-source-6.12",
 )
+RUST = ("rustc-web", "cargo-web", "rust-web-clippy", "rustfmt-web")
 # An incomplete 30: it has no linker.
-OFFERED = ("clang-16", "lld-16", "llvm-16", "libclang-rt-16-dev", *CLANG, "clang-30", "llvm-30")
+OFFERED = (
+    *RUST,
+    *("clang-16", "lld-16", "llvm-16", "libclang-rt-16-dev", *CLANG, "clang-30", "llvm-30"),
+)
 MIRROR = "mirror.invalid/debian/"
 
 
@@ -42,6 +46,12 @@ class Machine:
         if qemu is not None:
             lines.append(f"qemu-system-x86 {qemu}")
         (self.root / "installed").write_text("\n".join(lines) + "\n")
+
+    def rust(self, version: str | None) -> None:
+        """A Rust on PATH of this version; None for rustup without a toolchain."""
+        for name in ("cargo", "rustc"):
+            said = f"echo '{name} {version} (c980f4866 2026-01-01)'" if version else "exit 1"
+            self.program(name, said)
 
     def calls(self) -> list[str]:
         """What was asked of apt-get that changes something."""
@@ -72,6 +82,7 @@ def machine(tmp_path: Path) -> Machine:
         'ID=debian\nVERSION_CODENAME=bookworm\nPRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n'
     )
     made.installed((*CLANG, *OTHERS), "1:10.0.2")
+    made.rust("1.85.0")
     names = "\\n".join(OFFERED)
     made.program("id", "echo 0")
     made.program(
@@ -166,4 +177,24 @@ def test_another_distribution_is_left_to_its_user(machine: Machine) -> None:
     done = machine.setup()
     assert done.returncode == 0
     assert "Fedora Linux 42" in done.stdout
+    assert machine.calls() == []
+
+
+@pytest.mark.parametrize("version", ["1.63.0", "1.84.1", None])
+def test_a_rust_that_is_too_old_is_replaced_by_the_current_one(
+    machine: Machine, version: str | None
+) -> None:
+    machine.rust(version)
+    done = machine.setup()
+    assert done.returncode == 0, done.stderr
+    assert machine.calls() == [
+        "update --quiet",
+        "install --yes --quiet --no-install-recommends " + " ".join(sorted(RUST)),
+    ]
+
+
+@pytest.mark.parametrize("version", ["1.85.0", "1.100.0", "2.0.0-nightly"])
+def test_a_rust_from_elsewhere_suffices(machine: Machine, version: str) -> None:
+    machine.rust(version)
+    assert machine.setup().stdout == "setup: system packages: all there (Clang 22)\n"
     assert machine.calls() == []
