@@ -16,7 +16,7 @@ pub(crate) struct PairCounts {
     slots: Vec<Slot>, // none, or a power of two, of which some are always free
     used: usize,
     seed: u64,
-    wide: FxHashMap<(u64, u64), u64>,     // pairs that do not fit into a slot
+    wide: FxHashMap<(u64, u64), u64>, // pairs that do not fit into a slot
     overflow: FxHashMap<(u64, u64), u64>, // to be added to the slot's count
 }
 
@@ -66,7 +66,7 @@ impl Slot {
 }
 
 fn sign_extended(value: u64, shift: u32) -> u64 {
-    (value.cast_signed() >> shift).cast_unsigned()
+    ((value as i64) >> shift) as u64
 }
 
 impl Default for PairCounts {

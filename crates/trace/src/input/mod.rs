@@ -1,5 +1,7 @@
 //! Readers, one file each. [`read`] finds the right one.
 
+pub mod perf_script;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 

@@ -1,0 +1,267 @@
+//! Entries of a branch stack: `0xFROM/0xTO/P/-/-/CYCLES/TYPE/SPECULATION`.
+//!
+//! Source of the format: Linux 6.12, tools/perf/builtin-script.c,
+//! `perf_sample__fprintf_brstack` and `print_bstack_flags`; type and speculation are printed
+//! since 6.1 or so, a second letter (`PN`: not taken) since 6.13. With `-F +dso` each address
+//! is followed by ` (file)`.
+
+use mepof_address::RuntimeAddress;
+
+use crate::{BranchEntry, BranchKind, Speculation};
+
+/// The number that `text` begins with and what follows it: 1 to 16 hexadecimal digits.
+pub(super) fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
+    if let Some((digits, rest)) = text.split_first_chunk::<16>() {
+        let (high, low) = halves(digits);
+        let (high_count, low_count) = (digit_count(high), digit_count(low));
+        // A kernel's address.
+        if high_count == 8 && low_count == 8 {
+            return Some((value(high) << 32 | value(low), rest));
+        }
+        if high_count == 8 {
+            let low_value = value(low.checked_shl(64 - 8 * low_count).unwrap_or_default());
+            return Some((
+                value(high) << (4 * low_count) | low_value,
+                text.get(8 + low_count as usize..)?,
+            ));
+        }
+        if high_count == 0 {
+            return None;
+        }
+        return Some((value(high << (64 - 8 * high_count)), text.get(high_count as usize..)?));
+    }
+    let mut number = 0;
+    let mut rest = text;
+    while let Some((digit, after)) = rest.split_first() {
+        let Some(digit) = char::from(*digit).to_digit(16) else { break };
+        number = number << 4 | u64::from(digit);
+        rest = after;
+    }
+    (rest.len() < text.len()).then_some((number, rest))
+}
+
+fn halves(digits: &[u8; 16]) -> (u64, u64) {
+    let both = u128::from_le_bytes(*digits);
+    (both as u64, (both >> 64) as u64)
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const TOPS: u64 = 0x80 * ONES;
+
+/// How many of the 8 characters, from the first on, are hexadecimal digits.
+fn digit_count(text: u64) -> u32 {
+    let low = text & !TOPS;
+    let letters = low | (0x20 * ONES);
+    // Bytes below 0x80, so no sum carries into the next byte; the top bit says "at least".
+    let digit = (low + (0x80 - 0x30) * ONES) & !(low + (0x80 - 0x3a) * ONES);
+    let letter = (letters + (0x80 - 0x61) * ONES) & !(letters + (0x80 - 0x67) * ONES);
+    ((!(digit | letter) | text) & TOPS).trailing_zeros() / 8
+}
+
+/// The number that 8 characters spell, all of them digits or leading zero bytes.
+fn value(text: u64) -> u64 {
+    // Letters have bit 6 set, and 9 more than their low four bits say.
+    let nibbles = (text & (0x0f * ONES)) + 9 * ((text >> 6) & ONES);
+    let bytes = (nibbles << 4 | nibbles >> 8) & 0x00ff_00ff_00ff_00ff;
+    let words = (bytes << 8 | bytes >> 16) & 0x0000_ffff_0000_ffff;
+    (words << 16 | words >> 32) & 0xffff_ffff
+}
+
+/// What one entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// A branch that was taken.
+    Taken(BranchEntry),
+    /// A conditional branch that fell through: a recorder of instructions, not of branches,
+    /// lists those too.
+    NotTaken,
+}
+
+/// The entry that `text`, which begins with `0x`, begins with, and what follows it.
+pub(super) fn entry(text: &[u8]) -> Option<(Entry, &[u8])> {
+    let (from, rest) = hexadecimal(text.strip_prefix(b"0x")?)?;
+    let (to, rest) = match rest.strip_prefix(b"/0x") {
+        Some(to) => hexadecimal(to)?,
+        None => hexadecimal(past_parenthesis(rest)?.strip_prefix(b"/0x")?)?,
+    };
+    let (from, to) = (RuntimeAddress(from), RuntimeAddress(to));
+    let branch = BranchEntry { from, to, ..BranchEntry::default() };
+    match rest {
+        [b' ', b'(', ..] | [b'(', ..] => flags(branch, past_parenthesis(rest)?),
+        _ => flags(branch, rest),
+    }
+}
+
+/// What follows ` (file)`, which stands before a slash; `file` may have blanks and parentheses.
+fn past_parenthesis(text: &[u8]) -> Option<&[u8]> {
+    let inside = text.strip_prefix(b" (").or_else(|| text.strip_prefix(b"("))?;
+    let end = memchr::memmem::find(inside, b")/")?;
+    inside.get(end + 1..)
+}
+
+/// `branch` with what the flags before the next blank say, and what follows them.
+fn flags(mut branch: BranchEntry, text: &[u8]) -> Option<(Entry, &[u8])> {
+    const SLASHES: u64 = u64::from_le_bytes([b'/', 0, b'/', 0, b'/', 0, b'/', 0]);
+    const AT_SLASHES: u64 = 0x00ff_00ff_00ff_00ff;
+    if let Some((&characters, mut rest)) = text.split_first_chunk::<8>() {
+        // As nearly all are: `/P/-/-/` and cycles.
+        let word = u64::from_le_bytes(characters);
+        if word & AT_SLASHES == SLASHES {
+            branch.mispredicted = match characters {
+                [_, b'P', ..] => Some(false),
+                [_, b'M', ..] => Some(true),
+                _ => None,
+            };
+            loop {
+                match rest {
+                    [] | [b' ' | b'\r', ..] => return Some((Entry::Taken(branch), rest)),
+                    [b'0'..=b'9', after @ ..] => rest = after,
+                    _ => break,
+                }
+            }
+            let (token, rest) = token(rest);
+            let mut fields = token.split(|&byte| byte == b'/').skip(1);
+            kind_and_speculation(&mut branch, &mut fields);
+            return Some((Entry::Taken(branch), rest));
+        }
+    }
+    let (token, rest) = token(text);
+    let mut fields = token.split(|&byte| byte == b'/');
+    if fields.next() != Some(b"") {
+        return None; // the address went on
+    }
+    let prediction = fields.next().unwrap_or_default();
+    branch.mispredicted = match prediction {
+        [b'P', ..] => Some(false),
+        [b'M', ..] => Some(true),
+        _ => None,
+    };
+    let mut fields = fields.skip(3); // transaction, abort, cycles
+    kind_and_speculation(&mut branch, &mut fields);
+    let entry = if prediction.contains(&b'N') { Entry::NotTaken } else { Entry::Taken(branch) };
+    Some((entry, rest))
+}
+
+/// The characters up to the next blank, and the rest.
+pub(super) fn token(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = memchr::memchr2(b' ', b'\t', text).unwrap_or(text.len());
+    text.split_at_checked(end).unwrap_or((text, &[]))
+}
+
+/// Names: Linux 6.12, tools/perf/util/branch.c.
+fn kind_and_speculation<'a>(branch: &mut BranchEntry, fields: &mut impl Iterator<Item = &'a [u8]>) {
+    branch.kind = match fields.next().unwrap_or_default() {
+        b"COND" => BranchKind::Conditional,
+        b"UNCOND" | b"IND" => BranchKind::Jump,
+        b"CALL" | b"IND_CALL" | b"COND_CALL" => BranchKind::Call,
+        b"RET" | b"COND_RET" => BranchKind::Return,
+        b"SYSCALL" | b"IRQ" | b"SERROR" | b"FAULT_ALGN" | b"FAULT_DATA" | b"FAULT_INST" => {
+            BranchKind::Entry
+        }
+        b"SYSRET" | b"ERET" => BranchKind::Exit,
+        _ => BranchKind::Unknown,
+    };
+    let speculation = fields.next().unwrap_or_default();
+    branch.speculation = match speculation.trim_ascii_end() {
+        b"SPEC_WRONG_PATH" => Speculation::WrongPath,
+        b"NON_SPEC_CORRECT_PATH" | b"SPEC_CORRECT_PATH" => Speculation::Correct,
+        _ => Speculation::Unknown,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(text: &str) -> Option<BranchEntry> {
+        match entry(text.as_bytes())? {
+            (Entry::Taken(branch), rest) if rest.is_empty() || rest.starts_with(b" ") => {
+                Some(branch)
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn numbers_of_every_length_are_read() {
+        for length in 1..=16 {
+            let digits = &"fedcba9876543210"[16 - length..];
+            let expected = u64::from_str_radix(digits, 16).unwrap();
+            for after in ["", "/", "g", " 0000000000000000000", ":\u{e9}", "@", "`G"] {
+                let text = format!("{digits}{after}");
+                let found = hexadecimal(text.as_bytes());
+                assert_eq!(found, Some((expected, after.as_bytes())), "{text}");
+                let upper = text.to_uppercase();
+                assert_eq!(hexadecimal(upper.as_bytes()).map(|found| found.0), Some(expected));
+            }
+        }
+    }
+
+    #[test]
+    fn every_character_that_is_no_digit_ends_a_number() {
+        for byte in 0..=u8::MAX {
+            let is_digit = char::from(byte).is_ascii_hexdigit();
+            for place in 0..16 {
+                let mut text = *b"0123456789abcdef////";
+                text[place] = byte;
+                let length = hexadecimal(&text).map_or(0, |(_, rest)| text.len() - rest.len());
+                assert_eq!(length, if is_digit { 16 } else { place }, "{byte:#x} at {place}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_of_old_perf_has_no_type() {
+        let branch = taken("0xffffffff81000010/0xffffffff81000020/P/-/-/0 ").unwrap();
+        assert_eq!(branch.from, RuntimeAddress(0xffff_ffff_8100_0010));
+        assert_eq!(branch.to, RuntimeAddress(0xffff_ffff_8100_0020));
+        assert_eq!(branch.mispredicted, Some(false));
+        assert_eq!(taken("0x10/0x20/M/X/A/123").unwrap().mispredicted, Some(true));
+        assert_eq!(taken("0x10/0x20/-/-/-/0").unwrap().mispredicted, None);
+    }
+
+    #[test]
+    fn type_and_speculation_are_read() {
+        let branch = taken("0x10/0x20/P/-/-/1/COND/SPEC_WRONG_PATH ").unwrap();
+        assert_eq!(branch.kind, BranchKind::Conditional);
+        assert_eq!(branch.speculation, Speculation::WrongPath);
+        let branch = taken("0x10/0x20/P/-/-/12//NON_SPEC_CORRECT_PATH").unwrap();
+        assert_eq!(branch.kind, BranchKind::Unknown);
+        assert_eq!(branch.speculation, Speculation::Correct);
+        assert_eq!(taken("0x10/0x20/P/-/-/1/RET/-").unwrap().kind, BranchKind::Return);
+    }
+
+    #[test]
+    fn a_file_after_each_address_is_skipped() {
+        let text = "0x10 ([kernel.kallsyms])/0x20 (/opt/a (b) c)/M/-/-/0 0x30/0x40/P/-/-/0";
+        let branch = taken(text).unwrap();
+        assert_eq!((branch.from.0, branch.to.0), (0x10, 0x20));
+        assert_eq!(branch.mispredicted, Some(true));
+    }
+
+    #[test]
+    fn a_branch_that_fell_through_is_told_apart() {
+        assert_eq!(entry(b"0x10/0x20/PN/-/-/0/COND/-").unwrap().0, Entry::NotTaken);
+    }
+
+    #[test]
+    fn what_is_no_entry_is_refused() {
+        for text in [
+            "",
+            "0x",
+            "0x10",
+            "0x10/",
+            "0x10/20/P/-/-/0",
+            "0x/0x20/P/-/-/0",
+            "0x10/0x/P/-/-/0",
+            "0x10/0xg/P/-/-/0",
+            "0x10/0x20g/P/-/-/0",
+            "0x00000000000000010/0x20/P/-/-/0",
+            "0x10/0x00000000000000020/P/-/-/0",
+            "0x10 (a/0x20/P/-/-/0",
+            "10/20",
+        ] {
+            assert_eq!(entry(text.as_bytes()), None, "{text}");
+        }
+    }
+}

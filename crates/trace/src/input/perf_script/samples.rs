@@ -1,0 +1,302 @@
+//! Puts lines together to samples.
+
+use mepof_address::RuntimeAddress;
+use rustc_hash::FxHashMap;
+
+use super::chunks::{LONGEST_LINE, without_end};
+use super::entry::{Entry, entry, token};
+use super::line::{Fields, Line, decimal};
+use super::record::{Mapped, Record, record};
+use crate::{BranchEntry, Cause, Sample, Sink, Tally};
+
+/// What the lines read so far say of the sample that the next line may belong to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct State {
+    open: Open,
+    count: Option<u64>, // how many samples it stands for
+    time: Option<u64>,
+    wanted: Option<bool>, // whether it is of an event that was asked for, if the fields say
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Open {
+    /// The last sample has ended.
+    #[default]
+    No,
+    /// The fields of a sample were the last line.
+    Fields,
+    /// A frame of a call chain was.
+    Frames,
+}
+
+/// Distinct mappings and events that are kept; a machine has a few thousand modules and files.
+const MOST_MAPPINGS: usize = 1 << 16;
+const MOST_EVENTS: usize = 256;
+
+/// What was found beside the branches.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Found<'a> {
+    wanted_events: &'a [String], // all, if empty
+    /// Samples read, used and dropped.
+    pub(super) samples: Tally,
+    /// Entries of branch stacks read, used and dropped.
+    pub(super) entries: Tally,
+    /// Entries that are no taken branches.
+    pub(super) not_taken: u64,
+    /// Samples whose stack has names in place of addresses.
+    pub(super) names: u64,
+    /// Where the first thing is that could not be read.
+    pub(super) first_malformed: Option<u64>,
+    /// Mappings, with the place of their first appearance.
+    pub(super) mapped: FxHashMap<MappingKey, (u64, Mapped)>,
+    /// Mappings that were too many to keep.
+    pub(super) mappings_left_out: u64,
+    /// Samples with a branch stack, by event, with the place of the first.
+    pub(super) events: FxHashMap<Vec<u8>, (u64, u64)>,
+}
+
+/// Name, first byte, one past the last, offset.
+type MappingKey = (String, u64, u64, u64);
+
+impl<'a> Found<'a> {
+    /// Nothing yet. Of `wanted_events` samples are taken; of all, if that is empty.
+    pub(super) fn new(wanted_events: &'a [String]) -> Self {
+        Self { wanted_events, ..Self::default() }
+    }
+
+    /// Takes account of a line without branches, at byte `at` of the input.
+    pub(super) fn open_line(&mut self, state: &mut State, line: Line<'_>, at: u64) {
+        match line {
+            Line::Comment => {}
+            Line::Frame => state.open = Open::Frames,
+            Line::Empty => {
+                // With call chains, an empty line begins a sample, and one without branches ends
+                // with it too.
+                if state.open == Open::Frames {
+                    self.close(state);
+                }
+            }
+            Line::Count(digits) => {
+                self.close(state);
+                match decimal(digits) {
+                    Some(count) if count > 0 => state.count = Some(count),
+                    _ => self.malformed(at),
+                }
+            }
+            Line::Record(text) => {
+                self.close(state);
+                match record(text) {
+                    Some(Record::Mapped(mapped)) => self.mapping(mapped, at),
+                    Some(Record::Lost(count)) => self.samples.drop(Cause::Lost, count),
+                    Some(Record::Other) => {}
+                    None => self.malformed(at),
+                }
+            }
+            Line::Binary => self.malformed_line(state, at),
+            Line::Fields(text) => {
+                if state.open != Open::No {
+                    self.close(state);
+                }
+                self.fields(text, state, at);
+                state.open = Open::Fields;
+            }
+            Line::Names { text } => {
+                self.fields(text, state, at);
+                state.open = Open::Fields;
+                self.names = self.names.saturating_add(1);
+                self.close(state);
+            }
+            // Has branches: see `Samples`.
+            Line::Stack { .. } => {}
+        }
+    }
+
+    /// Takes account of the fields of a sample.
+    fn fields<'t>(&mut self, text: &'t [u8], state: &mut State, at: u64) -> Fields<'t> {
+        let fields = Fields::of(text);
+        state.time = fields.time;
+        if let Some(name) = fields.event {
+            self.event(name, state.count.unwrap_or(1), at);
+            if !self.wanted_events.is_empty() {
+                let wanted = self.wanted_events.iter().any(|event| {
+                    // With its modifiers or without.
+                    name.strip_prefix(event.as_bytes())
+                        .is_some_and(|rest| matches!(rest, [] | [b':', ..]))
+                });
+                state.wanted = Some(wanted);
+            }
+        }
+        fields
+    }
+
+    /// Counts a line that cannot be read.
+    pub(super) fn malformed_line(&mut self, state: &mut State, at: u64) {
+        self.close(state);
+        self.malformed(at);
+    }
+
+    fn malformed(&mut self, at: u64) {
+        self.samples.drop(Cause::Malformed, 1);
+        self.first_malformed = Some(self.first_malformed.map_or(at, |first| first.min(at)));
+    }
+
+    /// Ends a sample that turned out to have no branches.
+    pub(super) fn close(&mut self, state: &mut State) {
+        let state = std::mem::take(state);
+        match (state.open, state.count) {
+            (Open::No, None) => {}
+            // A count that no sample follows.
+            (Open::No, Some(_)) => self.samples.drop(Cause::Malformed, 1),
+            (_, count) => self.samples.drop(Cause::NoBranches, count.unwrap_or(1)),
+        }
+    }
+
+    fn mapping(&mut self, mapped: Mapped, at: u64) {
+        let range = &mapped.mapping.addresses;
+        let key = (mapped.name.clone(), range.start.0, range.end.0, mapped.mapping.offset);
+        if let Some((first, _)) = self.mapped.get_mut(&key) {
+            *first = at.min(*first);
+        } else if self.mapped.len() < MOST_MAPPINGS {
+            self.mapped.insert(key, (at, mapped));
+        } else {
+            self.mappings_left_out += 1;
+        }
+    }
+
+    fn event(&mut self, name: &[u8], count: u64, at: u64) {
+        if let Some((first, samples)) = self.events.get_mut(name) {
+            *first = at.min(*first);
+            *samples = samples.saturating_add(count);
+        } else if self.events.len() < MOST_EVENTS {
+            self.events.insert(name.to_vec(), (at, count));
+        }
+    }
+
+    /// Takes over what `other` found.
+    pub(super) fn merge(&mut self, other: Self) {
+        self.samples.merge(&other.samples);
+        self.entries.merge(&other.entries);
+        self.not_taken = self.not_taken.saturating_add(other.not_taken);
+        self.names = self.names.saturating_add(other.names);
+        self.first_malformed = match (self.first_malformed, other.first_malformed) {
+            (Some(one), Some(another)) => Some(one.min(another)),
+            (one, another) => one.or(another),
+        };
+        self.mappings_left_out = self.mappings_left_out.saturating_add(other.mappings_left_out);
+        for (_, (at, mapped)) in other.mapped {
+            self.mapping(mapped, at);
+        }
+        for (name, (at, count)) in other.events {
+            self.event(&name, count, at);
+        }
+    }
+}
+
+/// Reads chunks of samples into a sink, one after the other.
+#[derive(Debug)]
+pub(super) struct Samples<'a> {
+    stack: Vec<BranchEntry>,
+    pub(super) found: Found<'a>,
+}
+
+impl<'a> Samples<'a> {
+    /// Takes samples of `events` only, unless that is empty.
+    pub(super) fn new(events: &'a [String]) -> Self {
+        Self { stack: Vec::new(), found: Found::new(events) }
+    }
+
+    /// Reads `text`, which begins at byte `at` of the input; returns what it leaves open.
+    pub(super) fn read<S: Sink>(
+        &mut self,
+        mut text: &[u8],
+        mut at: u64,
+        mut state: State,
+        sink: &mut S,
+    ) -> State {
+        while !text.is_empty() {
+            let end = memchr::memchr(b'\n', text).map_or(text.len(), |newline| newline + 1);
+            let (line, rest) = text.split_at_checked(end).unwrap_or((text, &[]));
+            if line.len() > LONGEST_LINE {
+                self.found.malformed_line(&mut state, at);
+            } else {
+                match Line::of(without_end(line)) {
+                    Line::Stack { before, entries } => {
+                        self.stack(before, entries, at, &mut state, sink);
+                    }
+                    other => self.found.open_line(&mut state, other, at),
+                }
+            }
+            at += end as u64;
+            text = rest;
+        }
+        state
+    }
+
+    /// Reads a line with a branch stack: `entries`, and `before` them other fields.
+    fn stack<S: Sink>(
+        &mut self,
+        before: &[u8],
+        entries: &[u8],
+        at: u64,
+        state: &mut State,
+        sink: &mut S,
+    ) {
+        let mut address = None;
+        if !before.trim_ascii_start().is_empty() {
+            if state.open != Open::No {
+                // That one had no branches; this one has fields of its own.
+                self.found.close(state);
+            }
+            address = self.found.fields(before, state, at).address.map(RuntimeAddress);
+        }
+        let State { count, time, wanted, .. } = std::mem::take(state);
+        let count = count.unwrap_or(1);
+        if wanted == Some(false) {
+            self.found.samples.drop(Cause::OtherEvent, count);
+            return;
+        }
+        self.stack.clear();
+        let mut rest = entries;
+        let mut malformed = 0_u64;
+        loop {
+            rest = rest.trim_ascii_start();
+            if !rest.starts_with(b"0x") {
+                break; // other fields, or the end
+            }
+            match entry(rest) {
+                Some((Entry::Taken(branch), after)) => {
+                    self.stack.push(branch);
+                    rest = after;
+                }
+                Some((Entry::NotTaken, after)) => {
+                    self.found.not_taken = self.found.not_taken.saturating_add(count);
+                    rest = after;
+                }
+                None => {
+                    // A line that was cut or overwritten: what follows is not to be trusted.
+                    malformed = 1;
+                    rest = token(rest).1;
+                    while let Some(blank) = memchr::memmem::find(rest, b" 0x") {
+                        malformed += 1;
+                        rest = rest.get(blank + 3..).unwrap_or_default();
+                    }
+                    self.found.first_malformed =
+                        Some(self.found.first_malformed.map_or(at, |first| first.min(at)));
+                    break;
+                }
+            }
+        }
+        let found = &mut self.found;
+        let used = (self.stack.len() as u64).saturating_mul(count);
+        found.entries.used = found.entries.used.saturating_add(used);
+        found.entries.drop(Cause::Malformed, malformed.saturating_mul(count));
+        if self.stack.is_empty() {
+            let cause = if malformed > 0 { Cause::Malformed } else { Cause::NoBranches };
+            found.samples.drop(cause, count);
+            return;
+        }
+        found.samples.used = found.samples.used.saturating_add(count);
+        let branches = &self.stack;
+        sink.sample(&Sample { time, address, branches, consecutive: true, count });
+    }
+}
