@@ -1,0 +1,37 @@
+/* Counts of what ran: a hash table from three addresses to a number. */
+#ifndef MEPOF_PATH_COUNTS_H
+#define MEPOF_PATH_COUNTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Code ran straight from `first` to `last`, and a branch led on to `to` (0: none did). */
+struct path {
+	uint64_t first;
+	uint64_t last;
+	uint64_t to;
+	uint64_t count;
+};
+
+/* All zeros is an empty table. A slot is empty while its count is 0. */
+struct path_counts {
+	struct path *slots;
+	size_t capacity;
+	size_t used;
+	/* What could not be counted: the table was at its limit, or memory was. */
+	uint64_t lost;
+};
+
+void path_counts_add(struct path_counts *counts, uint64_t first, uint64_t last, uint64_t to,
+		     uint64_t count);
+
+/* 0 for what was never added. */
+uint64_t path_counts_get(const struct path_counts *counts, uint64_t first, uint64_t last,
+			 uint64_t to);
+
+/* By addresses, so that equal runs leave equal files. Nothing can be added afterwards. */
+void path_counts_sort(struct path_counts *counts);
+
+void path_counts_free(struct path_counts *counts);
+
+#endif

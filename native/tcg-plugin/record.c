@@ -1,0 +1,689 @@
+/*
+ * QEMU TCG plugin: every taken branch and fall-through range of the kernel, exactly or as
+ * samples of a branch stack, between the guest's start and stop marks (docs/recorder-trace.md).
+ *
+ *   -plugin record.so,out=FILE[,span=marks|all][,sample=PERIOD[,depth=N]]
+ *                    [,text=ADDRESS][,buildid=HEX]
+ *
+ * How it sees them: each kernel instruction notes, when it starts, the address after it; each
+ * block notes itself. A block that does not begin at the noted address was led to, and only
+ * then the plugin is called. What the last block says of its last instruction tells how:
+ *
+ * - it did not get to its last instruction: an exception, and the range ends before the one
+ *   that raised it;
+ * - a branch: taken, unless it is direct and leads elsewhere, or leads to where events do: then
+ *   an interrupt came just after it;
+ * - anything else: an interrupt, or a return from one.
+ *
+ * Where events lead is learned from those that are certain: what enters the kernel from user
+ * code, and what follows an instruction that is neither a branch nor a return from an event.
+ *
+ * A REP notes its own address: TCG leads from each iteration to the next, and that is then no
+ * break. What it costs is a call at its end, which is told by `repeat_end`.
+ *
+ * Not exact to the last unit: an exception of the last instruction of a block ends the range
+ * after it, not before; a REP that an interrupt ends just when it is complete is in no range;
+ * the branch before an interrupt that came between two blocks is not counted.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "decode.h"
+#include "path_counts.h"
+#include "qemu_plugin_api.h"
+#include "trace_file.h"
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+
+enum { DEFAULT_DEPTH = 32, MAX_DEPTH = 1024, ELF_X86_64 = 62 };
+
+/* How control leaves a block at its end, if not to what follows it. */
+enum leaves {
+	BY_BRANCH,
+	/* IRET, SYSRET and their like: to wherever an event came from. */
+	BY_RETURN,
+	/* A REP: to itself, noting its own address. */
+	BY_REPEAT,
+	BY_EVENT,
+};
+
+/* What a translated block is; lives until the translations are dropped. */
+struct block {
+	struct block *older;
+	enum leaves leaves;
+	uint32_t size;
+	/* Of a direct branch; otherwise 0. */
+	uint64_t target;
+	/* Of its instructions, and at last what follows them. */
+	uint64_t addresses[];
+};
+
+/* One per vCPU. QEMU may move it, so no pointer to it lasts. */
+struct vcpu {
+	/* Where the last instruction goes on to; 0 in user code, and at the beginning. */
+	uint64_t next;
+	/* The last block, a struct block *. */
+	uint64_t block;
+	/* What follows the REP under way, or 0. */
+	uint64_t repeat_end;
+	uint64_t repeat_visits;
+	/* Of user and kernel; sampled only. */
+	uint64_t instructions;
+	/* Inline code reaches what is above, the callbacks the rest. */
+	uint64_t first; /* of the range under way */
+	uint64_t repeats;
+	uint64_t interruptions;
+	uint64_t taken;
+	uint64_t since_sample;
+	struct path_counts paths;
+	struct path_counts event_targets;
+	/* A ring of which `filled` entries count, the newest at `newest`. */
+	struct trace_entry *stack;
+	uint32_t newest;
+	uint32_t filled;
+};
+
+/* `to` of a path whose `last` is not known, only the instruction after it. */
+#define BEFORE_LAST 1
+
+static qemu_plugin_id_t plugin;
+static struct qemu_plugin_scoreboard *vcpus;
+static const char *out_path;
+static char *draft_path;
+static bool whole_run;
+static bool recording;
+static struct trace_header header = {
+	.version = 1, .machine = ELF_X86_64, .flags = TRACE_KERNEL_ONLY};
+
+static struct block *_Atomic newest_block;
+
+/* What finished intervals gave. */
+static struct path_counts branches, ranges;
+static uint64_t repeats_left_out, interruptions, taken, lost;
+
+static struct trace_file samples;
+static pthread_mutex_t samples_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static qemu_plugin_u64 member(size_t offset)
+{
+	return (qemu_plugin_u64){vcpus, offset};
+}
+#define MEMBER(name) member(offsetof(struct vcpu, name))
+
+static struct vcpu *vcpu_at(unsigned int index)
+{
+	return qemu_plugin_scoreboard_find(vcpus, index);
+}
+
+static bool is_kernel(uint64_t address)
+{
+	return address >> 63;
+}
+
+static bool is_sampled(void)
+{
+	return header.flags & TRACE_SAMPLED;
+}
+
+static void die(const char *what)
+{
+	fprintf(stderr, "record: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+/* The branch stack */
+
+static void push(struct vcpu *vcpu, uint64_t from, uint64_t to)
+{
+	if (vcpu->stack == NULL && (vcpu->stack = calloc(header.depth, sizeof(*vcpu->stack))) == NULL)
+		die("no memory for a branch stack");
+	vcpu->newest = vcpu->newest + 1 < header.depth ? vcpu->newest + 1 : 0;
+	vcpu->stack[vcpu->newest] = (struct trace_entry){from, to};
+	vcpu->filled += vcpu->filled < header.depth;
+}
+
+/* What comes next does not follow from what was before. */
+static void push_gap(struct vcpu *vcpu)
+{
+	if (is_sampled() && vcpu->filled > 0 && vcpu->stack[vcpu->newest].to != 0)
+		push(vcpu, 0, 0);
+}
+
+static void sample(unsigned int index, const struct vcpu *vcpu)
+{
+	struct trace_entry entries[MAX_DEPTH];
+	uint32_t at = vcpu->newest;
+
+	for (uint32_t i = 0; i < vcpu->filled; i++) {
+		entries[i] = vcpu->stack[at];
+		at = at > 0 ? at - 1 : header.depth - 1;
+	}
+	pthread_mutex_lock(&samples_lock);
+	if (!trace_sample(&samples, vcpu->instructions, entries[0].to, index, entries, vcpu->filled))
+		die(out_path);
+	pthread_mutex_unlock(&samples_lock);
+}
+
+/* What was executed */
+
+static void ran(struct vcpu *vcpu, uint64_t last, uint64_t to)
+{
+	if (!is_sampled())
+		path_counts_add(&vcpu->paths, vcpu->first, last, to, 1);
+}
+
+static void interrupted(struct vcpu *vcpu, uint64_t to)
+{
+	vcpu->interruptions++;
+	if (is_kernel(to))
+		path_counts_add(&vcpu->event_targets, to, 0, 0, 1);
+	push_gap(vcpu);
+}
+
+static void branched(unsigned int index, struct vcpu *vcpu, uint64_t from, uint64_t to)
+{
+	vcpu->taken++;
+	if (!is_sampled())
+		return;
+	push(vcpu, from, to);
+	if (++vcpu->since_sample == header.period) {
+		vcpu->since_sample = 0;
+		sample(index, vcpu);
+	}
+}
+
+/* An instruction of the block that noted where it goes on to, but did not get there. */
+static void broke_off(struct vcpu *vcpu, const struct block *block)
+{
+	uint32_t at = 0;
+
+	if (block->leaves == BY_REPEAT && vcpu->next == block->addresses[block->size - 1] &&
+	    vcpu->repeat_end != 0)
+		at = block->size - 1;
+	else
+		while (at + 1 < block->size && block->addresses[at + 1] != vcpu->next)
+			at++;
+	if (at > 0)
+		ran(vcpu, block->addresses[at - 1], 0);
+	else if (block->addresses[0] != vcpu->first)
+		ran(vcpu, block->addresses[0], BEFORE_LAST);
+}
+
+/* The range under way ends; `to` may be in user code. */
+static void left(unsigned int index, struct vcpu *vcpu, uint64_t to)
+{
+	const struct block *block = (const struct block *)(uintptr_t)vcpu->block;
+	const uint64_t last = block->addresses[block->size - 1];
+
+	if (block->leaves == BY_REPEAT || vcpu->next != block->addresses[block->size]) {
+		broke_off(vcpu, block);
+		interrupted(vcpu, to);
+		return;
+	}
+	switch (block->leaves) {
+	case BY_BRANCH:
+		if ((block->target != 0 && block->target != to) ||
+		    (block->target == 0 && path_counts_get(&vcpu->event_targets, to, 0, 0) > 0)) {
+			ran(vcpu, last, 0);
+			interrupted(vcpu, to);
+		} else {
+			ran(vcpu, last, to);
+			branched(index, vcpu, last, to);
+		}
+		break;
+	case BY_RETURN:
+		ran(vcpu, last, 0);
+		push_gap(vcpu);
+		break;
+	default:
+		ran(vcpu, last, 0);
+		interrupted(vcpu, to);
+	}
+}
+
+/* A kernel block begins where the last instruction did not go on to. */
+static void led_to(unsigned int index, void *address)
+{
+	struct vcpu *vcpu = vcpu_at(index);
+	const uint64_t start = (uintptr_t)address;
+
+	if (vcpu->next == 0) {
+		path_counts_add(&vcpu->event_targets, start, 0, 0, 1);
+	} else if (vcpu->repeat_end == start) {
+		vcpu->repeat_end = 0;
+		vcpu->repeats++;
+		return;
+	} else {
+		left(index, vcpu, start);
+	}
+	vcpu->repeat_end = 0;
+	vcpu->first = start;
+}
+
+/* A user block begins, and the last instruction was the kernel's. */
+static void left_kernel(unsigned int index, void *address)
+{
+	struct vcpu *vcpu = vcpu_at(index);
+
+	left(index, vcpu, (uintptr_t)address);
+	vcpu->next = vcpu->repeat_end = 0;
+}
+
+/* Intervals */
+
+/* For each address after an instruction: that instruction's, as a count. */
+static struct path_counts predecessors(void)
+{
+	struct path_counts known = {0};
+
+	for (const struct block *block = newest_block; block != NULL; block = block->older)
+		for (uint32_t i = 0; i < block->size; i++)
+			if (path_counts_get(&known, block->addresses[i + 1], 0, 0) == 0)
+				path_counts_add(&known, block->addresses[i + 1], 0, 0,
+						block->addresses[i]);
+	return known;
+}
+
+static bool is_event_target(uint64_t address)
+{
+	for (int i = 0; i < qemu_plugin_num_vcpus(); i++)
+		if (path_counts_get(&vcpu_at((unsigned)i)->event_targets, address, 0, 0) > 0)
+			return true;
+	return false;
+}
+
+static void settle_path(const struct path *path, const struct path_counts *known)
+{
+	uint64_t last = path->last;
+
+	if (path->to == BEFORE_LAST) {
+		last = path_counts_get(known, last, 0, 0);
+		/* Translations that are gone leave this one unknown. */
+		if (last < path->first)
+			return;
+	} else if (path->to != 0 && is_event_target(path->to)) {
+		/* An indirect branch, before it was known where events lead. */
+		interruptions += path->count;
+		taken -= path->count;
+	} else if (path->to != 0) {
+		path_counts_add(&branches, last, path->to, 0, path->count);
+	}
+	path_counts_add(&ranges, path->first, last, 0, path->count);
+}
+
+/* Takes what the vCPUs counted into what finished intervals gave. */
+static void settle(void)
+{
+	struct path_counts known = predecessors();
+
+	for (int i = 0; i < qemu_plugin_num_vcpus(); i++) {
+		struct vcpu *vcpu = vcpu_at((unsigned)i);
+		repeats_left_out += vcpu->repeat_visits - vcpu->repeats;
+		interruptions += vcpu->interruptions;
+		taken += vcpu->taken;
+		lost += vcpu->paths.lost;
+		for (size_t at = 0; at < vcpu->paths.capacity; at++)
+			if (vcpu->paths.slots[at].count > 0)
+				settle_path(&vcpu->paths.slots[at], &known);
+	}
+	path_counts_free(&known);
+}
+
+static void forget_blocks(void)
+{
+	while (newest_block != NULL) {
+		struct block *block = newest_block;
+		newest_block = block->older;
+		free(block);
+	}
+}
+
+static void begin_anew(void)
+{
+	for (int i = 0; i < qemu_plugin_num_vcpus(); i++) {
+		struct vcpu *vcpu = vcpu_at((unsigned)i);
+		path_counts_free(&vcpu->paths);
+		vcpu->next = vcpu->block = vcpu->repeat_end = vcpu->first = 0;
+		vcpu->repeat_visits = vcpu->repeats = vcpu->interruptions = vcpu->taken = 0;
+		vcpu->filled = 0;
+	}
+	forget_blocks();
+}
+
+static bool write_counters(struct trace_file *trace)
+{
+	const uint64_t pairs[][2] = {
+		{TRACE_REPEATS, repeats_left_out},
+		{TRACE_INTERRUPTIONS, interruptions},
+		{TRACE_BRANCHES_LOST, lost + branches.lost + ranges.lost},
+		{TRACE_TAKEN, taken},
+	};
+	return trace_counters(trace, pairs, sizeof(pairs) / sizeof(*pairs));
+}
+
+static struct path_counts sorted_copy(const struct path_counts *counts)
+{
+	struct path_counts copy = *counts;
+
+	copy.slots = malloc(counts->capacity * sizeof(*copy.slots) + 1);
+	if (copy.slots == NULL)
+		die("no memory to sort counts");
+	if (counts->capacity > 0)
+		memcpy(copy.slots, counts->slots, counts->capacity * sizeof(*copy.slots));
+	path_counts_sort(&copy);
+	return copy;
+}
+
+/* Whole or not at all: readers may look while QEMU runs, and QEMU may be killed. */
+static void write_exact(void)
+{
+	struct trace_file trace;
+	struct path_counts sorted_branches = sorted_copy(&branches);
+	struct path_counts sorted_ranges = sorted_copy(&ranges);
+
+	if (!trace_open(&trace, draft_path, &header) ||
+	    !trace_pairs(&trace, TRACE_BRANCHES, &sorted_branches) ||
+	    !trace_pairs(&trace, TRACE_RANGES, &sorted_ranges) || !write_counters(&trace) ||
+	    !trace_close(&trace) || rename(draft_path, out_path) != 0)
+		die(out_path);
+	path_counts_free(&sorted_branches);
+	path_counts_free(&sorted_ranges);
+}
+
+static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+static void at_exit(qemu_plugin_id_t id, void *userdata);
+
+static void register_callbacks(qemu_plugin_id_t id)
+{
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+}
+
+/* The next two run with all vCPUs stopped and no translation left. */
+
+static void begin(qemu_plugin_id_t id)
+{
+	begin_anew();
+	recording = true;
+	register_callbacks(id);
+}
+
+static void end(qemu_plugin_id_t id)
+{
+	recording = false;
+	settle();
+	begin_anew();
+	if (!is_sampled())
+		write_exact();
+	register_callbacks(id);
+}
+
+/* A second start mark starts anew; the interval before it had no end. */
+static void start_mark(unsigned int index, void *unused)
+{
+	(void)index;
+	(void)unused;
+	qemu_plugin_reset(plugin, begin);
+}
+
+static void stop_mark(unsigned int index, void *unused)
+{
+	(void)index;
+	(void)unused;
+	if (recording)
+		qemu_plugin_reset(plugin, end);
+}
+
+static void at_exit(qemu_plugin_id_t id, void *userdata)
+{
+	(void)id;
+	(void)userdata;
+	if (whole_run)
+		settle();
+	if (!is_sampled())
+		write_exact();
+	else if (!write_counters(&samples) || !trace_close(&samples))
+		die(out_path);
+}
+
+/* Translation */
+
+/* Where a direct branch leads: its displacement ends it. 0 for any other instruction. */
+static uint64_t direct_target(const uint8_t *bytes, size_t size, uint64_t next)
+{
+	size_t at = 0;
+
+	/* Prefixes that stand before jumps and calls: segments as branch hints, BND, REX. */
+	while (at + 1 < size && (bytes[at] == 0x2e || bytes[at] == 0x3e || bytes[at] == 0xf2 ||
+				 (bytes[at] & 0xf0) == 0x40))
+		at++;
+	const uint8_t opcode = bytes[at];
+	if (size >= 2 && ((opcode & 0xf0) == 0x70 || (opcode & 0xfc) == 0xe0 || opcode == 0xeb))
+		return next + (uint64_t)(int64_t)(int8_t)bytes[size - 1];
+	if (size >= 5 && (opcode == 0xe8 || opcode == 0xe9 ||
+			  (opcode == 0x0f && (bytes[at + 1] & 0xf0) == 0x80))) {
+		int32_t displacement;
+		memcpy(&displacement, bytes + size - 4, 4);
+		return next + (uint64_t)(int64_t)displacement;
+	}
+	return 0;
+}
+
+/* IRET, SYSRET, SYSEXIT. */
+static bool returns_from_event(const uint8_t *bytes, size_t size)
+{
+	return bytes[size - 1] == 0xcf ||
+	       (size >= 2 && bytes[size - 2] == 0x0f &&
+		(bytes[size - 1] == 0x07 || bytes[size - 1] == 0x35));
+}
+
+static void watch_for_marks(struct qemu_plugin_insn *insn, enum insn_kind kind)
+{
+	if (kind == INSN_START_MARK)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, start_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
+	else if (kind == INSN_STOP_MARK)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, stop_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
+}
+
+static void note(struct qemu_plugin_insn *insn, qemu_plugin_u64 where, uint64_t what)
+{
+	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_STORE_U64, where,
+							    what);
+}
+
+static void watch_user_block(struct qemu_plugin_tb *tb)
+{
+	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, left_kernel, QEMU_PLUGIN_CB_NO_REGS,
+						  QEMU_PLUGIN_COND_NE, MEMBER(next), 0,
+						  (void *)(uintptr_t)qemu_plugin_tb_vaddr(tb));
+}
+
+/* What leads to a block is looked at first, then the block and its instructions are noted. */
+static void watch_kernel_block(struct qemu_plugin_tb *tb, struct block *block)
+{
+	const uint64_t start = qemu_plugin_tb_vaddr(tb);
+
+	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, led_to, QEMU_PLUGIN_CB_NO_REGS,
+						  QEMU_PLUGIN_COND_NE, MEMBER(next), start,
+						  (void *)(uintptr_t)start);
+	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_STORE_U64,
+							  MEMBER(block), (uintptr_t)block);
+}
+
+/* Notes where the instruction goes on to, and what the last one says of the block. */
+static void watch_kernel_insn(struct qemu_plugin_insn *insn, struct block *block, bool is_last)
+{
+	uint8_t bytes[16] = {0};
+	const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
+	const uint64_t address = qemu_plugin_insn_vaddr(insn);
+	const uint64_t next = address + size;
+	const enum insn_kind kind = decode_x86_64(bytes, size);
+
+	if (kind == INSN_REPEAT) {
+		note(insn, MEMBER(next), address);
+		note(insn, MEMBER(repeat_end), next);
+		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
+			insn, QEMU_PLUGIN_INLINE_ADD_U64, MEMBER(repeat_visits), 1);
+	} else {
+		note(insn, MEMBER(next), next);
+	}
+	if (!is_last)
+		return;
+	block->addresses[block->size] = next;
+	block->leaves = BY_EVENT;
+	if (kind == INSN_REPEAT) {
+		block->leaves = BY_REPEAT;
+	} else if (kind == INSN_CONDITIONAL || kind == INSN_UNCONDITIONAL) {
+		block->leaves = BY_BRANCH;
+		block->target = direct_target(bytes, size, next);
+	} else if (size > 0 && returns_from_event(bytes, size)) {
+		block->leaves = BY_RETURN;
+	}
+}
+
+static struct block *new_block(const struct qemu_plugin_tb *tb)
+{
+	const size_t size = qemu_plugin_tb_n_insns(tb);
+	struct block *block = calloc(1, sizeof(*block) + (size + 1) * sizeof(*block->addresses));
+
+	if (block == NULL)
+		die("no memory for a block");
+	block->size = (uint32_t)size;
+	for (size_t i = 0; i < size; i++)
+		block->addresses[i] = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, i));
+	/* Several vCPUs may translate at once. */
+	block->older = newest_block;
+	while (!atomic_compare_exchange_weak(&newest_block, &block->older, block))
+		;
+	return block;
+}
+
+static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	const size_t count = qemu_plugin_tb_n_insns(tb);
+	struct block *block = NULL;
+
+	(void)id;
+	if (recording && is_kernel(qemu_plugin_tb_vaddr(tb))) {
+		block = new_block(tb);
+		watch_kernel_block(tb, block);
+	} else if (recording) {
+		watch_user_block(tb);
+	}
+	if (recording && is_sampled())
+		qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64,
+								  MEMBER(instructions), count);
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint8_t bytes[16];
+		const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
+		if (block != NULL)
+			watch_kernel_insn(insn, block, i + 1 == count);
+		if (!whole_run)
+			watch_for_marks(insn, decode_x86_64(bytes, size));
+	}
+}
+
+/* Installation */
+
+static int refuse(const char *complaint, const char *word)
+{
+	fprintf(stderr,
+		"record: %s%s%s (usage: -plugin record.so,out=FILE[,span=marks|all]"
+		"[,sample=PERIOD[,depth=N]][,text=ADDRESS][,buildid=HEX])\n",
+		complaint, word ? ": " : "", word ? word : "");
+	return 1;
+}
+
+static bool read_number(const char *text, uint64_t least, uint64_t most, uint64_t *number)
+{
+	char *rest;
+
+	errno = 0;
+	*number = strtoull(text, &rest, 0);
+	return errno == 0 && text[0] >= '0' && text[0] <= '9' && *rest == '\0' && *number >= least &&
+	       *number <= most;
+}
+
+static bool read_build_id(const char *digits)
+{
+	const size_t size = strlen(digits) / 2;
+
+	if (strlen(digits) % 2 != 0 || size == 0 || size > sizeof(header.build_id) ||
+	    strspn(digits, "0123456789abcdefABCDEF") != size * 2)
+		return false;
+	for (size_t i = 0; i < size; i++) {
+		const char byte[3] = {digits[2 * i], digits[2 * i + 1], '\0'};
+		header.build_id[i] = (uint8_t)strtoul(byte, NULL, 16);
+	}
+	header.build_id_size = (uint32_t)size;
+	return true;
+}
+
+static bool read_argument(const char *name, size_t length, const char *value)
+{
+	uint64_t number;
+
+	if (strncmp(name, "out=", length + 1) == 0) {
+		out_path = value;
+		return *value != '\0';
+	}
+	if (strncmp(name, "span=", length + 1) == 0) {
+		whole_run = strcmp(value, "all") == 0;
+		return whole_run || strcmp(value, "marks") == 0;
+	}
+	if (strncmp(name, "sample=", length + 1) == 0) {
+		header.flags |= TRACE_SAMPLED;
+		header.event = TRACE_EVENT_TAKEN;
+		return read_number(value, 1, UINT64_MAX, &header.period);
+	}
+	if (strncmp(name, "depth=", length + 1) == 0) {
+		const bool sound = read_number(value, 1, MAX_DEPTH, &number);
+		header.depth = (uint32_t)number;
+		return sound;
+	}
+	if (strncmp(name, "text=", length + 1) == 0) {
+		memcpy(header.reference_name, "_text", sizeof("_text"));
+		return read_number(value, 1, UINT64_MAX, &header.reference);
+	}
+	return strncmp(name, "buildid=", length + 1) == 0 && read_build_id(value);
+}
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
+					   char **argv)
+{
+	if (strcmp(info->target_name, "x86_64") != 0)
+		return refuse("this guest processor is not supported", info->target_name);
+	for (int i = 0; i < argc; i++) {
+		const char *sign = strchr(argv[i], '=');
+		if (sign == NULL || !read_argument(argv[i], (size_t)(sign - argv[i]), sign + 1))
+			return refuse("wrong argument", argv[i]);
+	}
+	if (out_path == NULL)
+		return refuse("where to write to is missing", NULL);
+	if (is_sampled() && header.depth == 0)
+		header.depth = DEFAULT_DEPTH;
+	if (!is_sampled() && header.depth != 0)
+		return refuse("a depth goes with samples", NULL);
+	header.vcpus = (uint32_t)info->system.smp_vcpus;
+	draft_path = malloc(strlen(out_path) + sizeof(".draft"));
+	if (draft_path == NULL)
+		return refuse("not enough memory", NULL);
+	strcpy(draft_path, out_path);
+	strcat(draft_path, ".draft");
+	plugin = id;
+	vcpus = qemu_plugin_scoreboard_new(sizeof(struct vcpu));
+	recording = whole_run;
+	/* Now rather than after minutes of running. */
+	if (!is_sampled())
+		write_exact();
+	else if (!trace_open(&samples, out_path, &header))
+		die(out_path);
+	register_callbacks(id);
+	return 0;
+}
