@@ -1,9 +1,18 @@
 use mepof_address::{ImageAddress, Machine};
 
+mod a32;
+mod a64;
+mod t32;
+mod walk;
+mod x86;
+
+pub use walk::{Instructions, instructions};
+
 /// Where control goes after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flow {
-    /// To the next instruction.
+    /// To the next instruction. x86's `hlt` and Arm's `wfi` are among these: they wait, and
+    /// an interrupt goes on behind them.
     Next,
     /// To a target, or to the next instruction.
     Conditional(ImageAddress),
@@ -19,7 +28,8 @@ pub enum Flow {
     Return,
     /// Into the kernel or out of it, or to a handler: system call, `iret`, `eret`.
     System,
-    /// Nowhere: `ud2`, `brk`, `hlt` in a loop's place.
+    /// Nowhere: `ud2`, `int3`, `brk`, `udf`. They always raise an exception, though the handler
+    /// may go on behind them, as the kernel's `WARN` does.
     Stop,
 }
 
@@ -32,16 +42,52 @@ pub struct Instruction {
     pub flow: Flow,
     /// An x86 string instruction with a repeat prefix: it may jump to itself.
     pub repeats: bool,
+    /// 32-bit Arm's condition codes may skip it: control may go on to the next instruction
+    /// whatever `flow` says. Not set for [`Flow::Conditional`], which says so itself.
+    pub predicated: bool,
+}
+
+impl Instruction {
+    fn new(size: u8, flow: Flow) -> Self {
+        Self { size, flow, repeats: false, predicated: false }
+    }
+
+    /// Whether the next instruction can run right after this one, with nothing in between.
+    /// After a call, other code runs first.
+    pub fn can_fall_through(&self) -> bool {
+        self.predicated || matches!(self.flow, Flow::Next | Flow::Conditional(_))
+    }
 }
 
 /// Decodes the instruction at the start of `code`, which lies at `address`. `None` if the bytes
 /// are no instruction. `thumb` selects T32 on 32-bit Arm and is ignored elsewhere.
+///
+/// An instruction in a T32 `it` block decodes as if it stood outside of one; [`instructions`]
+/// knows better.
 pub fn decode(
     machine: Machine,
     thumb: bool,
     address: ImageAddress,
     code: &[u8],
 ) -> Option<Instruction> {
-    let _ = (machine, thumb, address, code);
-    todo!()
+    match machine {
+        Machine::X86_64 => x86::decode(address, code),
+        Machine::Aarch64 => {
+            let word = u32::from_le_bytes(*code.first_chunk()?);
+            Some(Instruction::new(4, a64::flow(address, word)?))
+        }
+        Machine::Arm if thumb => t32::decode(address, code),
+        Machine::Arm => Some(a32::instruction(address, u32::from_le_bytes(*code.first_chunk()?))),
+    }
+}
+
+/// `address` and a signed distance, within the address space of a 64-bit machine.
+fn displaced(address: ImageAddress, by: i64) -> ImageAddress {
+    ImageAddress(address.0.wrapping_add_signed(by))
+}
+
+/// The `bits` bits of `word` from bit `low` on, sign-extended.
+fn signed(word: u32, low: u32, bits: u32) -> i64 {
+    let top = 32 - bits;
+    i64::from((word.wrapping_shl(top - low) as i32) >> top)
 }

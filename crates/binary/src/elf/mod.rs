@@ -237,6 +237,11 @@ impl Binary {
         (section(*start) == section(address)).then_some(*kind)
     }
 
+    /// Where code turns into another kind, by address.
+    pub(crate) fn code_kinds(&self) -> &[(ImageAddress, CodeKind)] {
+        &self.code_kinds
+    }
+
     /// The contents of the first section called `name`, decompressed, and in a relocatable file
     /// with its relocations applied; `None` if there is no such section.
     pub fn section_data(&self, name: &str) -> Result<Option<Cow<'_, [u8]>>, BinaryError> {
