@@ -80,6 +80,8 @@ struct vcpu {
 	uint64_t interruptions;
 	uint64_t taken;
 	uint64_t since_sample;
+	/* It passed the stop mark; what it still executes is not recorded. */
+	bool stopped;
 	struct path_counts paths;
 	struct path_counts event_targets;
 	/* A ring of which `filled` entries count, the newest at `newest`. */
@@ -214,13 +216,23 @@ static void broke_off(struct vcpu *vcpu, const struct block *block)
 		ran(vcpu, block->addresses[0], BEFORE_LAST);
 }
 
+static bool is_whole(const struct vcpu *vcpu, const struct block *block)
+{
+	return block->leaves != BY_REPEAT && vcpu->next == block->addresses[block->size];
+}
+
+static const struct block *block_of(const struct vcpu *vcpu)
+{
+	return (const struct block *)(uintptr_t)vcpu->block;
+}
+
 /* The range under way ends; `to` may be in user code. */
 static void left(unsigned int index, struct vcpu *vcpu, uint64_t to)
 {
-	const struct block *block = (const struct block *)(uintptr_t)vcpu->block;
+	const struct block *block = block_of(vcpu);
 	const uint64_t last = block->addresses[block->size - 1];
 
-	if (block->leaves == BY_REPEAT || vcpu->next != block->addresses[block->size]) {
+	if (!is_whole(vcpu, block)) {
 		broke_off(vcpu, block);
 		interrupted(vcpu, to);
 		return;
@@ -252,8 +264,13 @@ static void led_to(unsigned int index, void *address)
 	struct vcpu *vcpu = vcpu_at(index);
 	const uint64_t start = (uintptr_t)address;
 
+	if (vcpu->stopped)
+		return;
 	if (vcpu->next == 0) {
-		path_counts_add(&vcpu->event_targets, start, 0, 0, 1);
+		/* Without a block before, recording has just begun. */
+		if (vcpu->block != 0)
+			path_counts_add(&vcpu->event_targets, start, 0, 0, 1);
+		push_gap(vcpu);
 	} else if (vcpu->repeat_end == start) {
 		vcpu->repeat_end = 0;
 		vcpu->repeats++;
@@ -265,12 +282,26 @@ static void led_to(unsigned int index, void *address)
 	vcpu->first = start;
 }
 
+/* Recording ends within a range. */
+static void cut(struct vcpu *vcpu)
+{
+	const struct block *block = block_of(vcpu);
+
+	if (vcpu->next == 0 || vcpu->stopped)
+		return;
+	if (is_whole(vcpu, block))
+		ran(vcpu, block->addresses[block->size - 1], 0);
+	else
+		broke_off(vcpu, block);
+}
+
 /* A user block begins, and the last instruction was the kernel's. */
 static void left_kernel(unsigned int index, void *address)
 {
 	struct vcpu *vcpu = vcpu_at(index);
 
-	left(index, vcpu, (uintptr_t)address);
+	if (!vcpu->stopped)
+		left(index, vcpu, (uintptr_t)address);
 	vcpu->next = vcpu->repeat_end = 0;
 }
 
@@ -326,6 +357,7 @@ static void settle(void)
 		repeats_left_out += vcpu->repeat_visits - vcpu->repeats;
 		interruptions += vcpu->interruptions;
 		taken += vcpu->taken;
+		cut(vcpu);
 		lost += vcpu->paths.lost;
 		for (size_t at = 0; at < vcpu->paths.capacity; at++)
 			if (vcpu->paths.slots[at].count > 0)
@@ -351,6 +383,7 @@ static void begin_anew(void)
 		vcpu->next = vcpu->block = vcpu->repeat_end = vcpu->first = 0;
 		vcpu->repeat_visits = vcpu->repeats = vcpu->interruptions = vcpu->taken = 0;
 		vcpu->filled = 0;
+		vcpu->stopped = false;
 	}
 	forget_blocks();
 }
@@ -431,12 +464,17 @@ static void start_mark(unsigned int index, void *unused)
 	qemu_plugin_reset(plugin, begin);
 }
 
-static void stop_mark(unsigned int index, void *unused)
+static void stop_mark(unsigned int index, void *address)
 {
-	(void)index;
-	(void)unused;
-	if (recording)
-		qemu_plugin_reset(plugin, end);
+	struct vcpu *vcpu = vcpu_at(index);
+
+	if (!recording)
+		return;
+	/* The mark is the last that counts, and may be the kernel's. */
+	if (vcpu->next != 0 && !vcpu->stopped)
+		ran(vcpu, (uintptr_t)address, 0);
+	vcpu->stopped = true;
+	qemu_plugin_reset(plugin, end);
 }
 
 static void at_exit(qemu_plugin_id_t id, void *userdata)
@@ -487,7 +525,8 @@ static void watch_for_marks(struct qemu_plugin_insn *insn, enum insn_kind kind)
 	if (kind == INSN_START_MARK)
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, start_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
 	else if (kind == INSN_STOP_MARK)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, stop_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, stop_mark, QEMU_PLUGIN_CB_NO_REGS,
+						       (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn));
 }
 
 static void note(struct qemu_plugin_insn *insn, qemu_plugin_u64 where, uint64_t what)

@@ -1,0 +1,169 @@
+"""The recording plugin, on a guest whose every branch is known."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.unit.native.test_count_plugin import ICOUNT, QEMU, boot, guest
+
+pytestmark = pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")
+
+HIGH = 0xFFFF800000000000
+BRANCHES, RANGES, SAMPLE, COUNTERS, END = 1, 2, 3, 4, 255
+REPEATS, INTERRUPTIONS, LOST, TAKEN = 1, 2, 3, 6
+
+# Whatever lies in the low half.
+LOW = -1
+# The high half of `marked.S` by the numbers of its instructions, from `high` on.
+KNOWN_BRANCHES = {(2, 1): 9, (9, 11): 1, (13, 15): 3, (17, 12): 2}
+KNOWN_RANGES = {
+    **{(0, 2): 1, (1, 2): 8, (1, 9): 1, (11, 13): 1, (12, 13): 2, (15, 17): 2},
+    # Up to the stop mark.
+    (15, 19): 1,
+}
+
+Pairs = dict[tuple[int, int], int]
+
+
+@dataclass(frozen=True)
+class Trace:
+    header: bytes
+    records: list[tuple[int, bytes]]
+
+    def pairs(self, kind: int, numbers: dict[int, int]) -> Pairs:
+        total: Counter[tuple[int, int]] = Counter()
+        for one, body in self.records:
+            if one == kind:
+                for first, last, count in struct.iter_unpack("<QQQ", body):
+                    total[numbers.get(first, LOW), numbers.get(last, LOW)] += count
+        return dict(total)
+
+    def counter(self, kind: int) -> int:
+        values = [
+            value
+            for one, body in self.records
+            if one == COUNTERS
+            for key, value in struct.iter_unpack("<QQ", body)
+            if key == kind
+        ]
+        return sum(values)
+
+
+def records_of(data: bytes) -> Iterator[tuple[int, bytes]]:
+    at = 128
+    while at < len(data):
+        kind, size = struct.unpack_from("<II", data, at)
+        yield kind, data[at + 8 : at + 8 + size]
+        at += 8 + size
+
+
+def record(built: Path, directory: Path, image: Path, plugin: str, *options: str) -> Trace:
+    out = directory / "trace"
+    done = boot(image, f"{built}/record.so,out={out}{plugin}", *options)
+    assert done.returncode == 0, done.stderr
+    assert list(directory.glob("*.draft")) == []
+    data = out.read_bytes()
+    assert data[:8] == b"MEPOFTRC"
+    records = list(records_of(data))
+    assert records[-1] == (END, struct.pack("<Q", len(records) - 1))
+    return Trace(data[:128], records[:-1])
+
+
+def numbers_of(image: Path) -> dict[int, int]:
+    """Number of each instruction from the label ``high`` on, by its address in the high half."""
+    elf = image.with_suffix(".elf")
+    listing = subprocess.run(
+        ["objdump", "-d", elf], check=True, capture_output=True, text=True
+    ).stdout
+    high = listing.partition("<high>:\n")[2]
+    addresses = re.findall(r"^ +([0-9a-f]+):\t(?:[0-9a-f]{2} )+ *\t", high, re.MULTILINE)
+    return {HIGH + int(address, 16): number for number, address in enumerate(addresses)}
+
+
+@pytest.mark.parametrize("repeats", [0, 1, 100, 70_000])
+@pytest.mark.parametrize("options", [ICOUNT, ()], ids=["icount", "plain"])
+def test_branches_and_ranges_are_exact_however_long_a_repeat_is(
+    built: Path, tmp_path: Path, repeats: int, options: tuple[str, ...]
+) -> None:
+    image = guest(tmp_path, repeats=repeats)
+    trace, numbers = record(built, tmp_path, image, "", *options), numbers_of(image)
+    assert trace.pairs(BRANCHES, numbers) == KNOWN_BRANCHES
+    assert trace.pairs(RANGES, numbers) == KNOWN_RANGES
+    assert trace.counter(TAKEN) == 15
+    assert trace.counter(INTERRUPTIONS) == 0
+    assert trace.counter(LOST) == 0
+
+
+def test_intervals_add_up(built: Path, tmp_path: Path) -> None:
+    image = guest(tmp_path, rounds=3)
+    trace, numbers = record(built, tmp_path, image, "", *ICOUNT), numbers_of(image)
+    thrice = {pair: count * 3 for pair, count in KNOWN_BRANCHES.items()}
+    assert trace.pairs(BRANCHES, numbers) == thrice
+    assert trace.counter(TAKEN) == 45
+
+
+def test_the_whole_run_holds_what_is_outside_of_the_marks(built: Path, tmp_path: Path) -> None:
+    image = guest(tmp_path, rounds=2)
+    trace, numbers = record(built, tmp_path, image, ",span=all", *ICOUNT), numbers_of(image)
+    # After the marks: `jmp *%rax` back to the low half, and in the last round `jz done`.
+    doubled = {pair: count * 2 for pair, count in KNOWN_BRANCHES.items()}
+    assert trace.pairs(BRANCHES, numbers) == {**doubled, (23, LOW): 1, (21, 24): 1}
+
+
+def test_a_sample_holds_the_last_branches_the_newest_first(built: Path, tmp_path: Path) -> None:
+    image = guest(tmp_path)
+    trace, numbers = record(built, tmp_path, image, ",sample=5,depth=4", *ICOUNT), numbers_of(image)
+    stacks = []
+    for kind, body in trace.records:
+        if kind != SAMPLE:
+            continue
+        _, address, vcpu, depth = struct.unpack_from("<QQII", body)
+        entries = [(numbers[a], numbers[b]) for a, b in struct.iter_unpack("<QQ", body[24:])]
+        assert (vcpu, depth, numbers[address]) == (0, len(entries), entries[0][1])
+        stacks.append(entries)
+    assert stacks == [
+        [(2, 1)] * 4,
+        [(9, 11), (2, 1), (2, 1), (2, 1)],
+        [(13, 15), (17, 12), (13, 15), (17, 12)],
+    ]
+    assert trace.counter(TAKEN) == 15
+
+
+def test_the_header_says_what_was_recorded(built: Path, tmp_path: Path) -> None:
+    given = f",sample=7,depth=16,text={HIGH:#x},buildid=00ff10"
+    header = record(built, tmp_path, guest(tmp_path), given).header
+    assert struct.unpack_from("<IIIIQIIQ", header, 8) == (1, 62, 3, 1, 7, 16, 1, HIGH)
+    assert header[48:60] == b"_text".ljust(12, b"\0")
+    assert header[60:] == struct.pack("<I", 3) + b"\x00\xff\x10".ljust(64, b"\0")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ("", "where to write to is missing"),
+        (",out=", "wrong argument: out="),
+        (",out=x,sample=0", "wrong argument: sample=0"),
+        (",out=x,sample=-1", "wrong argument: sample=-1"),
+        (",out=x,sample=5,depth=1025", "wrong argument: depth=1025"),
+        (",out=x,depth=4", "a depth goes with samples"),
+        (",out=x,span=some", "wrong argument: span=some"),
+        (",out=x,buildid=abc", "wrong argument: buildid=abc"),
+        (",out=x,sampled=5", "wrong argument: sampled=5"),
+        (",out=/no/such/directory/x", "/no/such/directory/x: No such file"),
+    ],
+)
+def test_wrong_arguments_refuse_to_load(
+    built: Path, tmp_path: Path, arguments: str, complaint: str
+) -> None:
+    done = boot(guest(tmp_path), f"{built}/record.so{arguments}")
+    assert done.returncode != 0
+    assert f"record: {complaint}" in done.stderr
