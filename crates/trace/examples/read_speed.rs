@@ -44,35 +44,38 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// A walk through a made-up kernel: 200,000 branches with two targets each, of which a few are
-/// taken most of the time.
+/// A walk through a made-up kernel: 200,000 branches, each with two places where it goes and
+/// from there straight to the next branch. Popular ones are taken most of the time.
 fn make(path: &Path, size: u64) -> Result<(), Box<dyn Error>> {
     const BRANCHES: u64 = 200_000;
     const TEXT: u64 = 0xffff_ffff_8100_0000;
-    let mut state = 1_u64;
-    let mut random = move || {
-        // Marsaglia's xorshift.
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state
+    let mixed = |number: u64| {
+        // Stafford's variant 13 of the 64-bit finalizer.
+        let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        number ^ number >> 31
     };
+    // Cubed: the first tenth of the branches gets nearly half of the visits.
+    let popular = |random: u64| {
+        ((random as f64 / u64::MAX as f64).powi(3) * BRANCHES as f64) as u64 % BRANCHES
+    };
+    let address = |branch| TEXT + (mixed(branch) & 0xff_ffff);
     let mut out = BufWriter::new(File::create(path)?);
-    let mut written = 0;
-    let mut stack = vec![(TEXT, TEXT); 32];
+    let (mut written, mut step, mut branch) = (0, 0, 0);
+    let mut stack = [(TEXT, TEXT); 32];
     while written < size {
-        for _ in 0..8 {
-            // Cubed: the first tenth of the branches gets nearly half of the visits.
-            let uniform = (random() >> 11) as f64 / (1_u64 << 53) as f64;
-            let branch = (uniform.powi(3) * BRANCHES as f64) as u64;
-            let scattered = branch.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-            let target = scattered.wrapping_mul(random() % 2 + 3) & 0xff_ffff;
-            stack.rotate_right(1);
-            if let Some(newest) = stack.first_mut() {
-                *newest = (TEXT + scattered, TEXT + target);
-            }
+        for newest in stack.iter_mut().rev() {
+            step += 1;
+            let random = mixed(!step);
+            // Now and then an interrupt, or code that was not there yet.
+            let next = match random % 64 {
+                0 => popular(mixed(random)),
+                side => popular(mixed(branch * 2 + u64::from(side < 48) + BRANCHES)),
+            };
+            *newest = (address(branch), address(next) - mixed(next) % 61);
+            branch = next;
         }
-        let mut line = format!(" {:x} ", TEXT + (random() & 0xff_ffff));
+        let mut line = format!(" {:x} ", address(branch));
         for (from, to) in &stack {
             line += &format!(" {from:#x}/{to:#x}/P/-/-/0 ");
         }

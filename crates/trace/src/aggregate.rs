@@ -12,6 +12,8 @@ pub struct Aggregate {
     branches: PairCounts,
     ranges: PairCounts,
     entries: Tally,
+    taken: Vec<(u64, u64)>,    // branches of the sample at hand
+    straight: Vec<(u64, u64)>, // ranges of it
 }
 
 impl Aggregate {
@@ -49,8 +51,10 @@ fn addresses((first, second, count): (u64, u64, u64)) -> (RuntimeAddress, Runtim
 impl Sink for Aggregate {
     fn sample(&mut self, sample: &Sample<'_>) {
         let count = sample.count;
-        let (mut used, mut wrong_path, mut empty) = (0_u64, 0_u64, 0_u64);
+        let (mut wrong_path, mut empty) = (0_u64, 0_u64);
         let mut newer = None; // the source of the entry that came after this one
+        self.taken.clear();
+        self.straight.clear();
         for entry in sample.branches {
             if entry.speculation == Speculation::WrongPath {
                 // It never happened: what ran before it and what ran after it are one range.
@@ -60,14 +64,16 @@ impl Sink for Aggregate {
                 empty += 1;
                 newer = None;
             } else {
-                used += 1;
-                self.branches.add(entry.from.0, entry.to.0, count);
+                self.taken.push((entry.from.0, entry.to.0));
                 if let Some(source) = newer.filter(|_| sample.consecutive) {
-                    self.ranges.add(entry.to.0, source, count);
+                    self.straight.push((entry.to.0, source));
                 }
                 newer = Some(entry.from.0);
             }
         }
+        let used = self.taken.len() as u64;
+        self.branches.add_all(self.taken.iter().copied(), count);
+        self.ranges.add_all(self.straight.iter().copied(), count);
         self.entries.used = self.entries.used.saturating_add(used.saturating_mul(count));
         self.entries.drop(Cause::WrongPath, wrong_path.saturating_mul(count));
         self.entries.drop(Cause::EmptyEntry, empty.saturating_mul(count));

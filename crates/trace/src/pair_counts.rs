@@ -18,6 +18,7 @@ pub(crate) struct PairCounts {
     seed: u64,
     wide: FxHashMap<(u64, u64), u64>, // pairs that do not fit into a slot
     overflow: FxHashMap<(u64, u64), u64>, // to be added to the slot's count
+    batch: Vec<(Slot, u64)>,          // slots and hashes, empty between calls
 }
 
 /// `first` (48 bits), the distance to `second` (32 bits), the count (48 bits); a count of zero
@@ -77,6 +78,7 @@ impl Default for PairCounts {
             seed: RandomState::new().hash_one(0),
             wide: FxHashMap::default(),
             overflow: FxHashMap::default(),
+            batch: Vec::new(),
         }
     }
 }
@@ -91,19 +93,52 @@ impl PairCounts {
     pub(crate) fn add(&mut self, first: u64, second: u64, count: u64) {
         match Slot::of(first, second) {
             _ if count == 0 => {}
-            Some(pair) => self.add_slot(pair, count),
-            None => saturate(self.wide.entry((first, second)).or_default(), count),
+            Some(pair) => self.add_slot(pair, pair.hash(self.seed), count),
+            None => self.add_wide(first, second, count),
         }
     }
 
-    fn add_slot(&mut self, pair: Slot, count: u64) {
+    /// Adds `count` to the count of each of `pairs`: [`add`](Self::add), but quicker.
+    pub(crate) fn add_all(&mut self, pairs: impl Iterator<Item = (u64, u64)>, count: u64) {
+        if count == 0 {
+            return;
+        }
+        let mut batch = std::mem::take(&mut self.batch);
+        for (first, second) in pairs {
+            match Slot::of(first, second) {
+                Some(pair) => batch.push((pair, pair.hash(self.seed))),
+                None => self.add_wide(first, second, count),
+            }
+        }
+        // The table is larger than the cache. Loads that nothing depends on wait for memory all
+        // at once; the probing below would wait for one after the other.
+        let warm = batch.iter().fold(0, |sum, &(_, hash)| {
+            sum ^ self.slots.get(self.index(hash)).map_or(0, |slot| slot.low)
+        });
+        std::hint::black_box(warm);
+        for (pair, hash) in batch.drain(..) {
+            self.add_slot(pair, hash, count);
+        }
+        self.batch = batch;
+    }
+
+    fn add_wide(&mut self, first: u64, second: u64, count: u64) {
+        saturate(self.wide.entry((first, second)).or_default(), count);
+    }
+
+    /// Where to look for a pair first.
+    fn index(&self, hash: u64) -> usize {
+        let mask = self.slots.len().wrapping_sub(1);
+        hash.checked_shr(mask.leading_zeros()).unwrap_or_default() as usize
+    }
+
+    fn add_slot(&mut self, pair: Slot, hash: u64, count: u64) {
         // Three quarters full at most.
         if self.used >= self.slots.len() / 4 * 3 {
             self.grow(self.slots.len() * 2);
         }
         let mask = self.slots.len().wrapping_sub(1);
-        let shift = u64::BITS - mask.count_ones();
-        let mut index = (pair.hash(self.seed) >> shift) as usize & mask;
+        let mut index = self.index(hash);
         while let Some(slot) = self.slots.get_mut(index) {
             let held = slot.count();
             if held == 0 {
@@ -132,7 +167,8 @@ impl PairCounts {
         // In the order of the old table, which is that of the new one: quick, and as linear
         // probing into twice the room needs no more than the old probes.
         for slot in old.into_iter().filter(|slot| slot.count() > 0) {
-            self.add_slot(Slot { low: slot.low & !COUNT, ..slot }, slot.count());
+            let pair = Slot { low: slot.low & !COUNT, ..slot };
+            self.add_slot(pair, pair.hash(self.seed), slot.count());
         }
     }
 
