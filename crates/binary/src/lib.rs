@@ -20,5 +20,7 @@ pub use bb_address_map::{Block, BlockRange, FunctionBlocks, read_bb_address_maps
 pub use elf::{Binary, CodeKind, Function, Section, SectionHeader};
 pub use error::BinaryError;
 pub use instruction::{Flow, Instruction, Instructions, decode, instructions};
-pub use line::{Frame, NameId, Names, Symbolizer};
+pub use line::{
+    Frame, NameId, Names, SubprogramRange, Subprograms, Symbolizer, SymbolizerOptions,
+};
 pub use pseudo_probe::{Probe, ProbeKind, Probes};

@@ -191,7 +191,13 @@ fn mapping(machine: Machine, name: &[u8]) -> Option<CodeKind> {
 /// Whether a symbol without type and size marks a boundary, as linker scripts define them.
 fn is_mark(name: &[u8]) -> bool {
     const MARKS: [&[u8]; 8] = [
-        b"_text", b"_stext", b"_etext", b"_sinittext", b"_einittext", b"__init_begin", b"_end",
+        b"_text",
+        b"_stext",
+        b"_etext",
+        b"_sinittext",
+        b"_einittext",
+        b"__init_begin",
+        b"_end",
         b"_start_ro",
     ];
     MARKS.contains(&name)

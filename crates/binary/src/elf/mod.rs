@@ -178,8 +178,7 @@ impl Binary {
 
     /// The function that covers `address`.
     pub fn function_at(&self, address: ImageAddress) -> Option<&Function> {
-        let after =
-            self.functions.partition_point(|function| function.addresses.start <= address);
+        let after = self.functions.partition_point(|function| function.addresses.start <= address);
         let function = self.functions.get(after.checked_sub(1)?)?;
         (address < function.addresses.end).then_some(function)
     }
@@ -198,6 +197,23 @@ impl Binary {
         })
         .ok()
         .flatten()
+    }
+
+    /// Shows each symbol that lies in code: functions, labels and whatever else.
+    pub(crate) fn visit_code_symbols(&self, visit: &mut dyn FnMut(ImageAddress, &str)) {
+        let visited: Result<(), BinaryError> = with_elf!(self, |file| {
+            for symbol in file.symbols() {
+                let index = symbol.section_index().map(|index| index.0);
+                let header = index.and_then(|index| self.headers.get(index));
+                if let (Some(true), Ok(name)) = (header.map(SectionHeader::is_code), symbol.name())
+                {
+                    visit(self.place(index, symbol.address()), name);
+                }
+            }
+            Ok(())
+        });
+        // It was read once already.
+        debug_assert!(visited.is_ok());
     }
 
     fn place(&self, section: Option<usize>, address: u64) -> ImageAddress {
@@ -290,8 +306,7 @@ impl Parts {
         let headers = section::headers(path, file, relocatable)?;
         let (sections, code) = section::code(path, machine, file, &headers, relocatable)?;
         let executable = file.elf_program_headers().iter().filter(|segment| {
-            segment.p_type(endian) == elf::PT_LOAD
-                && segment.p_flags(endian).0 & elf::PF_X.0 != 0
+            segment.p_type(endian) == elf::PT_LOAD && segment.p_flags(endian).0 & elf::PF_X.0 != 0
         });
         let symbols = function::Symbols::read(machine, file, &headers);
         Ok(Self {

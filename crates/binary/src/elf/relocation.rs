@@ -9,8 +9,8 @@ use mepof_address::Machine;
 use object::elf;
 use object::read::elf::{ElfFile, FileHeader};
 use object::{
-    Endianness, Object, ObjectSection, ObjectSymbol, Relocation, RelocationFlags,
-    RelocationTarget, SectionIndex,
+    Endianness, Object, ObjectSection, ObjectSymbol, Relocation, RelocationFlags, RelocationTarget,
+    SectionIndex,
 };
 
 use super::SectionHeader;
@@ -70,9 +70,8 @@ pub fn apply<Elf: FileHeader<Endian = Endianness>>(
     header: &SectionHeader,
     data: &mut Cow<'_, [u8]>,
 ) -> Result<(), String> {
-    let section = file
-        .section_by_index(SectionIndex(header.index))
-        .map_err(|error| error.to_string())?;
+    let section =
+        file.section_by_index(SectionIndex(header.index)).map_err(|error| error.to_string())?;
     let base = |index: SectionIndex| headers.get(index.0).map_or(0, |header| header.address);
     for (offset, relocation) in section.relocations() {
         let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
@@ -112,9 +111,7 @@ fn write(
     let value = |bytes: &[u8], size: usize| {
         let stored = if implicit { load(endian, bytes.get(..size)?) } else { 0 };
         Some(match target {
-            Some(target) => {
-                target.wrapping_add_signed(relocation.addend()).wrapping_add(stored)
-            }
+            Some(target) => target.wrapping_add_signed(relocation.addend()).wrapping_add(stored),
             None => 0,
         })
     };

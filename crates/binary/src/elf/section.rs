@@ -197,11 +197,9 @@ pub fn data<'a, Elf: FileHeader<Endian = object::Endianness>>(
         CompressionFormat::Zlib => {
             unpack(flate2::read::ZlibDecoder::new(compressed.data), compressed)
         }
-        CompressionFormat::Zstandard => {
-            ruzstd::decoding::StreamingDecoder::new(compressed.data)
-                .map_err(io::Error::other)
-                .and_then(|decoder| unpack(decoder, compressed))
-        }
+        CompressionFormat::Zstandard => ruzstd::decoding::StreamingDecoder::new(compressed.data)
+            .map_err(io::Error::other)
+            .and_then(|decoder| unpack(decoder, compressed)),
         _ => Err(io::Error::other("it is compressed in an unknown way")),
     };
     unpacked.map(Cow::Owned).map_err(|error| corrupt(path, &header.name, error))

@@ -1,0 +1,176 @@
+//! Finds the units that addresses belong to, and reads them.
+
+use std::ops::Range;
+
+use gimli::{Dwarf, DwarfPackage, Unit, UnitType};
+use mepof_address::ImageAddress;
+
+use super::entry::{Entries, Subprogram, Walk, Wish};
+use super::name::{Interner, NameId, Names};
+use super::origin::{Origins, Units};
+use super::section::{self, Reader};
+use super::segment::Segments;
+use super::{row, split};
+use crate::Binary;
+
+/// What a unit had.
+#[derive(Default)]
+pub struct UnitFound {
+    pub segments: Segments,
+    pub subprograms: Vec<Subprogram>,
+    pub damaged: bool,
+    pub missing_split: bool,
+}
+
+/// Looks for addresses in all units; one thread can look at one unit while another looks at
+/// another.
+pub struct Search<'a, 'd> {
+    binary: &'a Binary,
+    dwarf: &'a Dwarf<Reader<'d>>,
+    units: Units<'d>,
+    package: Option<DwarfPackage<Reader<'a>>>,
+    asked: &'a [u64],
+    all_subprograms: bool,
+    names: Interner,
+    /// Whether the list of units itself is damaged.
+    cut_short: bool,
+}
+
+impl<'a, 'd> Search<'a, 'd> {
+    /// `asked` is sorted. With `all_subprograms`, units that none of it belongs to are read for
+    /// their functions too.
+    pub fn new(
+        binary: &'a Binary,
+        dwarf: &'a Dwarf<Reader<'d>>,
+        asked: &'a [u64],
+        all_subprograms: bool,
+        package: Option<DwarfPackage<Reader<'a>>>,
+    ) -> Self {
+        let mut headers = Vec::new();
+        let mut units = dwarf.units();
+        let cut_short = loop {
+            match units.next() {
+                Ok(Some(header)) => headers.push(header),
+                Ok(None) => break false,
+                Err(_) => break true,
+            }
+        };
+        let units = Units::new(headers);
+        let names = Interner::default();
+        Self { binary, dwarf, units, package, asked, all_subprograms, names, cut_short }
+    }
+
+    /// How many units there are.
+    pub fn len(&self) -> usize {
+        self.units.headers.len()
+    }
+
+    /// Whether the list of units is cut short by damage.
+    pub fn is_cut_short(&self) -> bool {
+        self.cut_short
+    }
+
+    /// The names that units had; see [`Interner::finish`].
+    pub fn into_names(self) -> (Names, Vec<NameId>) {
+        self.names.finish()
+    }
+
+    /// Reads the unit at `index` if it is asked for.
+    pub fn unit(&self, index: usize) -> UnitFound {
+        self.read(index).unwrap_or_else(|_| UnitFound { damaged: true, ..UnitFound::default() })
+    }
+
+    fn read(&self, index: usize) -> gimli::Result<UnitFound> {
+        let Some(header) = self.units.headers.get(index) else { return Ok(UnitFound::default()) };
+        if !matches!(header.type_(), UnitType::Compilation | UnitType::Skeleton(_)) {
+            return Ok(UnitFound::default());
+        }
+        let unit = self.dwarf.unit(*header)?;
+        let is_code = |range: &Range<u64>| self.is_code(range);
+        let mut wish = Wish { asked: self.asked, is_code: &is_code };
+        if !wish.covers_unit(self.dwarf, &unit)? {
+            if !self.all_subprograms {
+                return Ok(UnitFound::default());
+            }
+            wish.asked = &[];
+        }
+        let mut missing_split = false;
+        let entries = match unit.dwo_id {
+            Some(id) => {
+                let split = self.split_entries(&unit, id, &wish);
+                missing_split = split.is_none();
+                split
+            }
+            None => None,
+        };
+        // Where its main part is missing, a skeleton has something to say itself.
+        let entries = entries.unwrap_or_else(|| {
+            let origins = Origins::new(self.dwarf, Some(&self.units), &self.names);
+            Walk::new(self.dwarf, &unit, origins, &wish).run()
+        });
+        Ok(finish(unit, entries, missing_split))
+    }
+
+    /// What the main part of a split unit has, if it is found.
+    fn split_entries(
+        &self,
+        skeleton: &Unit<Reader<'d>>,
+        id: gimli::DwoId,
+        wish: &Wish<'_>,
+    ) -> Option<Entries> {
+        if let Some(package) = &self.package {
+            let dwarf = package.find_cu(id, self.dwarf).ok()??;
+            return self.main_part(&dwarf, skeleton, id, wish);
+        }
+        let file = split::dwo_file(self.binary, self.dwarf, skeleton)?;
+        let sections = split::dwo_sections(&file).ok()?;
+        let mut dwarf = section::view(&file, &sections);
+        dwarf.make_dwo(self.dwarf);
+        self.main_part(&dwarf, skeleton, id, wish)
+    }
+
+    fn main_part<'x>(
+        &self,
+        dwarf: &Dwarf<Reader<'x>>,
+        skeleton: &Unit<Reader<'x>>,
+        id: gimli::DwoId,
+        wish: &Wish<'_>,
+    ) -> Option<Entries> {
+        let mut units = dwarf.units();
+        while let Some(header) = units.next().ok()? {
+            let mut unit = dwarf.unit(header).ok()?;
+            if unit.dwo_id == Some(id) {
+                unit.copy_relocated_attributes(skeleton);
+                let origins = Origins::new(dwarf, None, &self.names);
+                return Some(Walk::new(dwarf, &unit, origins, wish).run());
+            }
+        }
+        None
+    }
+
+    fn is_code(&self, range: &Range<u64>) -> bool {
+        let sections = self.binary.sections();
+        let start = ImageAddress(range.start);
+        let after = sections.partition_point(|section| section.addresses.start <= start);
+        after
+            .checked_sub(1)
+            .and_then(|index| sections.get(index))
+            .is_some_and(|section| range.end <= section.addresses.end.0)
+    }
+}
+
+/// Brings functions and lines together.
+fn finish(unit: Unit<Reader<'_>>, mut entries: Entries, missing_split: bool) -> UnitFound {
+    let subprograms = std::mem::take(&mut entries.subprograms);
+    let mut damaged = entries.damaged;
+    let mut segments = Segments::default();
+    if !entries.wanted.is_empty() {
+        let (spans, complete) = match unit.line_program {
+            Some(program) => row::spans(program, &entries.wanted),
+            None => (Vec::new(), true),
+        };
+        damaged |= !complete;
+        segments = Segments::of_unit(entries, &spans);
+    }
+    UnitFound { segments, subprograms, damaged, missing_split }
+}
