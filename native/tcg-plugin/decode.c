@@ -78,3 +78,33 @@ enum insn_kind decode_x86_64(const uint8_t *bytes, size_t size)
 		return INSN_UNCONDITIONAL;
 	return INSN_PLAIN;
 }
+
+/* The displacement ends the instruction. */
+uint64_t direct_target(const uint8_t *bytes, size_t size, uint64_t next)
+{
+	size_t at = 0;
+
+	/* Prefixes that stand before jumps and calls: segments as branch hints, BND, REX. */
+	while (at + 1 < size && (bytes[at] == 0x2e || bytes[at] == 0x3e || bytes[at] == 0xf2 ||
+				 (bytes[at] & 0xf0) == 0x40))
+		at++;
+	const uint8_t opcode = bytes[at];
+	if (size >= 2 && ((opcode & 0xf0) == 0x70 || (opcode & 0xfc) == 0xe0 || opcode == 0xeb))
+		return next + (uint64_t)(int64_t)(int8_t)bytes[size - 1];
+	if (size >= 5 && (opcode == 0xe8 || opcode == 0xe9 ||
+			  (opcode == 0x0f && (bytes[at + 1] & 0xf0) == 0x80))) {
+		int32_t displacement;
+		memcpy(&displacement, bytes + size - 4, 4);
+		return next + (uint64_t)(int64_t)displacement;
+	}
+	return 0;
+}
+
+int returns_from_event(const uint8_t *bytes, size_t size)
+{
+	if (size == 0)
+		return 0;
+	return bytes[size - 1] == 0xcf ||
+	       (size >= 2 && bytes[size - 2] == 0x0f &&
+		(bytes[size - 1] == 0x07 || bytes[size - 1] == 0x35));
+}

@@ -20,4 +20,10 @@ enum insn_kind {
 /* x86-64 code; `size` is the length of the whole instruction. */
 enum insn_kind decode_x86_64(const uint8_t *bytes, size_t size);
 
+/* Where a direct jump or call that ends at `next` leads; 0 for any other instruction. */
+uint64_t direct_target(const uint8_t *bytes, size_t size, uint64_t next);
+
+/* IRET, SYSRET, SYSEXIT: back to where an interrupt, an exception or a system call came from. */
+int returns_from_event(const uint8_t *bytes, size_t size);
+
 #endif

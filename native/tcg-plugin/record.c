@@ -36,11 +36,10 @@
 #include "decode.h"
 #include "path_counts.h"
 #include "qemu_plugin_api.h"
+#include "record_settings.h"
 #include "trace_file.h"
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
-
-enum { DEFAULT_DEPTH = 32, MAX_DEPTH = 1024, ELF_X86_64 = 62 };
 
 /* How control leaves a block at its end, if not to what follows it. */
 enum leaves {
@@ -95,12 +94,9 @@ struct vcpu {
 
 static qemu_plugin_id_t plugin;
 static struct qemu_plugin_scoreboard *vcpus;
-static const char *out_path;
+static struct record_settings settings;
 static char *draft_path;
-static bool whole_run;
 static bool recording;
-static struct trace_header header = {
-	.version = 1, .machine = ELF_X86_64, .flags = TRACE_KERNEL_ONLY};
 
 static struct block *_Atomic newest_block;
 
@@ -129,7 +125,7 @@ static bool is_kernel(uint64_t address)
 
 static bool is_sampled(void)
 {
-	return header.flags & TRACE_SAMPLED;
+	return settings.header.flags & TRACE_SAMPLED;
 }
 
 static void die(const char *what)
@@ -142,11 +138,15 @@ static void die(const char *what)
 
 static void push(struct vcpu *vcpu, uint64_t from, uint64_t to)
 {
-	if (vcpu->stack == NULL && (vcpu->stack = calloc(header.depth, sizeof(*vcpu->stack))) == NULL)
+	const uint32_t depth = settings.header.depth;
+
+	if (vcpu->stack == NULL)
+		vcpu->stack = calloc(depth, sizeof(*vcpu->stack));
+	if (vcpu->stack == NULL)
 		die("no memory for a branch stack");
-	vcpu->newest = vcpu->newest + 1 < header.depth ? vcpu->newest + 1 : 0;
+	vcpu->newest = vcpu->newest + 1 < depth ? vcpu->newest + 1 : 0;
 	vcpu->stack[vcpu->newest] = (struct trace_entry){from, to};
-	vcpu->filled += vcpu->filled < header.depth;
+	vcpu->filled += vcpu->filled < depth;
 }
 
 /* What comes next does not follow from what was before. */
@@ -163,11 +163,11 @@ static void sample(unsigned int index, const struct vcpu *vcpu)
 
 	for (uint32_t i = 0; i < vcpu->filled; i++) {
 		entries[i] = vcpu->stack[at];
-		at = at > 0 ? at - 1 : header.depth - 1;
+		at = at > 0 ? at - 1 : settings.header.depth - 1;
 	}
 	pthread_mutex_lock(&samples_lock);
 	if (!trace_sample(&samples, vcpu->instructions, entries[0].to, index, entries, vcpu->filled))
-		die(out_path);
+		die(settings.out);
 	pthread_mutex_unlock(&samples_lock);
 }
 
@@ -193,7 +193,7 @@ static void branched(unsigned int index, struct vcpu *vcpu, uint64_t from, uint6
 	if (!is_sampled())
 		return;
 	push(vcpu, from, to);
-	if (++vcpu->since_sample == header.period) {
+	if (++vcpu->since_sample == settings.header.period) {
 		vcpu->since_sample = 0;
 		sample(index, vcpu);
 	}
@@ -419,11 +419,11 @@ static void write_exact(void)
 	struct path_counts sorted_branches = sorted_copy(&branches);
 	struct path_counts sorted_ranges = sorted_copy(&ranges);
 
-	if (!trace_open(&trace, draft_path, &header) ||
+	if (!trace_open(&trace, draft_path, &settings.header) ||
 	    !trace_pairs(&trace, TRACE_BRANCHES, &sorted_branches) ||
 	    !trace_pairs(&trace, TRACE_RANGES, &sorted_ranges) || !write_counters(&trace) ||
-	    !trace_close(&trace) || rename(draft_path, out_path) != 0)
-		die(out_path);
+	    !trace_close(&trace) || rename(draft_path, settings.out) != 0)
+		die(settings.out);
 	path_counts_free(&sorted_branches);
 	path_counts_free(&sorted_ranges);
 }
@@ -481,44 +481,15 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 {
 	(void)id;
 	(void)userdata;
-	if (whole_run)
+	if (settings.whole_run)
 		settle();
 	if (!is_sampled())
 		write_exact();
 	else if (!write_counters(&samples) || !trace_close(&samples))
-		die(out_path);
+		die(settings.out);
 }
 
 /* Translation */
-
-/* Where a direct branch leads: its displacement ends it. 0 for any other instruction. */
-static uint64_t direct_target(const uint8_t *bytes, size_t size, uint64_t next)
-{
-	size_t at = 0;
-
-	/* Prefixes that stand before jumps and calls: segments as branch hints, BND, REX. */
-	while (at + 1 < size && (bytes[at] == 0x2e || bytes[at] == 0x3e || bytes[at] == 0xf2 ||
-				 (bytes[at] & 0xf0) == 0x40))
-		at++;
-	const uint8_t opcode = bytes[at];
-	if (size >= 2 && ((opcode & 0xf0) == 0x70 || (opcode & 0xfc) == 0xe0 || opcode == 0xeb))
-		return next + (uint64_t)(int64_t)(int8_t)bytes[size - 1];
-	if (size >= 5 && (opcode == 0xe8 || opcode == 0xe9 ||
-			  (opcode == 0x0f && (bytes[at + 1] & 0xf0) == 0x80))) {
-		int32_t displacement;
-		memcpy(&displacement, bytes + size - 4, 4);
-		return next + (uint64_t)(int64_t)displacement;
-	}
-	return 0;
-}
-
-/* IRET, SYSRET, SYSEXIT. */
-static bool returns_from_event(const uint8_t *bytes, size_t size)
-{
-	return bytes[size - 1] == 0xcf ||
-	       (size >= 2 && bytes[size - 2] == 0x0f &&
-		(bytes[size - 1] == 0x07 || bytes[size - 1] == 0x35));
-}
 
 static void watch_for_marks(struct qemu_plugin_insn *insn, enum insn_kind kind)
 {
@@ -580,7 +551,7 @@ static void watch_kernel_insn(struct qemu_plugin_insn *insn, struct block *block
 	} else if (kind == INSN_CONDITIONAL || kind == INSN_UNCONDITIONAL) {
 		block->leaves = BY_BRANCH;
 		block->target = direct_target(bytes, size, next);
-	} else if (size > 0 && returns_from_event(bytes, size)) {
+	} else if (returns_from_event(bytes, size)) {
 		block->leaves = BY_RETURN;
 	}
 }
@@ -623,106 +594,36 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
 		if (block != NULL)
 			watch_kernel_insn(insn, block, i + 1 == count);
-		if (!whole_run)
+		if (!settings.whole_run)
 			watch_for_marks(insn, decode_x86_64(bytes, size));
 	}
 }
 
 /* Installation */
 
-static int refuse(const char *complaint, const char *word)
-{
-	fprintf(stderr,
-		"record: %s%s%s (usage: -plugin record.so,out=FILE[,span=marks|all]"
-		"[,sample=PERIOD[,depth=N]][,text=ADDRESS][,buildid=HEX])\n",
-		complaint, word ? ": " : "", word ? word : "");
-	return 1;
-}
-
-static bool read_number(const char *text, uint64_t least, uint64_t most, uint64_t *number)
-{
-	char *rest;
-
-	errno = 0;
-	*number = strtoull(text, &rest, 0);
-	return errno == 0 && text[0] >= '0' && text[0] <= '9' && *rest == '\0' && *number >= least &&
-	       *number <= most;
-}
-
-static bool read_build_id(const char *digits)
-{
-	const size_t size = strlen(digits) / 2;
-
-	if (strlen(digits) % 2 != 0 || size == 0 || size > sizeof(header.build_id) ||
-	    strspn(digits, "0123456789abcdefABCDEF") != size * 2)
-		return false;
-	for (size_t i = 0; i < size; i++) {
-		const char byte[3] = {digits[2 * i], digits[2 * i + 1], '\0'};
-		header.build_id[i] = (uint8_t)strtoul(byte, NULL, 16);
-	}
-	header.build_id_size = (uint32_t)size;
-	return true;
-}
-
-static bool read_argument(const char *name, size_t length, const char *value)
-{
-	uint64_t number;
-
-	if (strncmp(name, "out=", length + 1) == 0) {
-		out_path = value;
-		return *value != '\0';
-	}
-	if (strncmp(name, "span=", length + 1) == 0) {
-		whole_run = strcmp(value, "all") == 0;
-		return whole_run || strcmp(value, "marks") == 0;
-	}
-	if (strncmp(name, "sample=", length + 1) == 0) {
-		header.flags |= TRACE_SAMPLED;
-		header.event = TRACE_EVENT_TAKEN;
-		return read_number(value, 1, UINT64_MAX, &header.period);
-	}
-	if (strncmp(name, "depth=", length + 1) == 0) {
-		const bool sound = read_number(value, 1, MAX_DEPTH, &number);
-		header.depth = (uint32_t)number;
-		return sound;
-	}
-	if (strncmp(name, "text=", length + 1) == 0) {
-		memcpy(header.reference_name, "_text", sizeof("_text"));
-		return read_number(value, 1, UINT64_MAX, &header.reference);
-	}
-	return strncmp(name, "buildid=", length + 1) == 0 && read_build_id(value);
-}
-
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
 					   char **argv)
 {
-	if (strcmp(info->target_name, "x86_64") != 0)
-		return refuse("this guest processor is not supported", info->target_name);
-	for (int i = 0; i < argc; i++) {
-		const char *sign = strchr(argv[i], '=');
-		if (sign == NULL || !read_argument(argv[i], (size_t)(sign - argv[i]), sign + 1))
-			return refuse("wrong argument", argv[i]);
+	if (strcmp(info->target_name, "x86_64") != 0) {
+		record_refuse("this guest processor is not supported", info->target_name);
+		return 1;
 	}
-	if (out_path == NULL)
-		return refuse("where to write to is missing", NULL);
-	if (is_sampled() && header.depth == 0)
-		header.depth = DEFAULT_DEPTH;
-	if (!is_sampled() && header.depth != 0)
-		return refuse("a depth goes with samples", NULL);
-	header.vcpus = (uint32_t)info->system.smp_vcpus;
-	draft_path = malloc(strlen(out_path) + sizeof(".draft"));
+	if (!record_settings_read(&settings, argc, argv))
+		return 1;
+	settings.header.vcpus = (uint32_t)info->system.smp_vcpus;
+	draft_path = malloc(strlen(settings.out) + sizeof(".draft"));
 	if (draft_path == NULL)
-		return refuse("not enough memory", NULL);
-	strcpy(draft_path, out_path);
+		die("no memory for a name");
+	strcpy(draft_path, settings.out);
 	strcat(draft_path, ".draft");
 	plugin = id;
 	vcpus = qemu_plugin_scoreboard_new(sizeof(struct vcpu));
-	recording = whole_run;
+	recording = settings.whole_run;
 	/* Now rather than after minutes of running. */
 	if (!is_sampled())
 		write_exact();
-	else if (!trace_open(&samples, out_path, &header))
-		die(out_path);
+	else if (!trace_open(&samples, settings.out, &settings.header))
+		die(settings.out);
 	register_callbacks(id);
 	return 0;
 }

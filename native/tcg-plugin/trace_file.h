@@ -36,6 +36,9 @@ _Static_assert(sizeof(struct trace_header) == 120, "the format says 128 with the
 
 enum { TRACE_SAMPLED = 1, TRACE_KERNEL_ONLY = 2 };
 
+/* Entries of a sample. */
+enum { MAX_DEPTH = 1024 };
+
 struct trace_entry {
 	uint64_t from;
 	uint64_t to;

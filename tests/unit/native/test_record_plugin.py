@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.native.test_count_plugin import ICOUNT, QEMU, boot, guest
+from .test_count_plugin import ICOUNT, QEMU, boot, guest
 
 pytestmark = pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")
 
