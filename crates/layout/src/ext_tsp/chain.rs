@@ -287,7 +287,7 @@ impl<'a> Merger<'a> {
         if first.blocks.len() <= self.limits.split {
             let is_free = |cut: &usize| {
                 let before = cut.checked_sub(1).and_then(|at| first.blocks.get(at));
-                !before.is_some_and(|&block| self.bound.get(block as usize) == Some(&true))
+                before.is_none_or(|&block| self.bound.get(block as usize) != Some(&true))
             };
             let free = inside.filter(is_free);
             candidates.extend(free.flat_map(|cut| Shape::CUT.map(|shape| (cut, shape))));
