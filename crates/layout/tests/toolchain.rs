@@ -1,5 +1,7 @@
 //! The files are read by real compilers, linkers and BOLT, and do what they say.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // it is a test throughout
+
 mod support;
 
 use std::collections::HashMap;
