@@ -16,14 +16,13 @@ pub fn endian(binary: &Binary) -> RunTimeEndian {
 /// Whether functions and lines need the section: the others may be large and compressed.
 fn is_needed(id: SectionId) -> bool {
     use SectionId::{
-        DebugAbbrev, DebugAddr, DebugCuIndex, DebugInfo, DebugLine, DebugLineStr, DebugRanges,
-        DebugRngLists, DebugStr, DebugStrOffsets, DebugTuIndex,
+        DebugAbbrev, DebugAddr, DebugInfo, DebugLine, DebugLineStr, DebugRanges, DebugRngLists,
+        DebugStr, DebugStrOffsets,
     };
     matches!(
         id,
         DebugAbbrev
             | DebugAddr
-            | DebugCuIndex
             | DebugInfo
             | DebugLine
             | DebugLineStr
@@ -31,19 +30,11 @@ fn is_needed(id: SectionId) -> bool {
             | DebugRngLists
             | DebugStr
             | DebugStrOffsets
-            | DebugTuIndex
     )
 }
 
 /// The contents of a section, or of one in the older way of compression (`.zdebug_info`).
-pub fn read<'d>(
-    binary: &'d Binary,
-    id: SectionId,
-    name: &str,
-) -> Result<Cow<'d, [u8]>, BinaryError> {
-    if !is_needed(id) {
-        return Ok(Cow::Borrowed(&[]));
-    }
+pub fn read<'d>(binary: &'d Binary, name: &str) -> Result<Cow<'d, [u8]>, BinaryError> {
     if let Some(data) = binary.section_data(name)? {
         return Ok(data);
     }
@@ -63,7 +54,10 @@ pub fn load(binary: &Binary) -> Result<Sections<'_>, BinaryError> {
                 .to_owned(),
         });
     }
-    Sections::load(|id| read(binary, id, id.name()))
+    Sections::load(|id| match is_needed(id) {
+        true => read(binary, id.name()),
+        false => Ok(Cow::Borrowed(&[][..])),
+    })
 }
 
 /// A view of the sections to read from.

@@ -26,11 +26,7 @@ pub fn open_package(binary: &Binary, path: Option<&Path>) -> Result<Option<Binar
 pub fn package_sections(package: &Binary) -> Result<PackageSections<'_>, BinaryError> {
     let mut failed = None;
     let sections = PackageSections::load(|id| {
-        let section = match id.dwo_name() {
-            Some(name) => section::read(package, id, name),
-            None => Ok(Cow::Borrowed(&[][..])),
-        };
-        section.or_else(|error| {
+        section::read(package, id.dwo_name().unwrap_or_else(|| id.name())).or_else(|error| {
             failed = Some(error);
             Ok::<_, gimli::Error>(Cow::Borrowed(&[][..]))
         })
@@ -81,7 +77,7 @@ pub fn dwo_file(
 /// The sections of a `.dwo` file.
 pub fn dwo_sections(dwo: &Binary) -> Result<Sections<'_>, BinaryError> {
     Sections::load(|id| match id.dwo_name() {
-        Some(name) => section::read(dwo, id, name),
+        Some(name) => section::read(dwo, name),
         None => Ok(Cow::Borrowed(&[][..])),
     })
 }
