@@ -10,13 +10,17 @@
 //! - Addresses are [`ImageAddress`](mepof_address::ImageAddress)es throughout.
 
 mod bb_address_map;
+mod bytes;
 mod elf;
 mod error;
 mod instruction;
 mod line;
 mod pseudo_probe;
 
-pub use bb_address_map::{Block, BlockRange, FunctionBlocks, read_bb_address_maps};
+pub use bb_address_map::{
+    Block, BlockRange, FunctionBlocks, parse_bb_address_maps, read_bb_address_maps,
+};
+pub use bytes::Damage;
 pub use elf::{Binary, CodeKind, Function, Section, SectionHeader};
 pub use error::BinaryError;
 pub use instruction::{Flow, Instruction, Instructions, decode, instructions};
