@@ -199,21 +199,18 @@ impl Binary {
         .flatten()
     }
 
-    /// Shows each symbol that lies in code: functions, labels and whatever else.
-    pub(crate) fn visit_code_symbols(&self, visit: &mut dyn FnMut(ImageAddress, &str)) {
-        let visited: Result<(), BinaryError> = with_elf!(self, |file| {
-            for symbol in file.symbols() {
-                let index = symbol.section_index().map(|index| index.0);
-                let header = index.and_then(|index| self.headers.get(index));
-                if let (Some(true), Ok(name)) = (header.map(SectionHeader::is_code), symbol.name())
-                {
-                    visit(self.place(index, symbol.address()), name);
-                }
-            }
-            Ok(())
-        });
-        // It was read once already.
-        debug_assert!(visited.is_ok());
+    /// The names and addresses of all symbols that lie in code: functions, labels and whatever
+    /// else, in the symbol table's order.
+    pub(crate) fn code_symbols(&self) -> Result<Vec<(&[u8], ImageAddress)>, BinaryError> {
+        with_elf!(self, |file| {
+            let in_code = file.symbols().filter_map(|symbol| {
+                let index = symbol.section_index()?.0;
+                let header = self.headers.get(index).filter(|header| header.is_code())?;
+                let address = self.place(Some(header.index), symbol.address());
+                Some((symbol.name_bytes().ok()?, address))
+            });
+            Ok(in_code.collect())
+        })
     }
 
     fn place(&self, section: Option<usize>, address: u64) -> ImageAddress {

@@ -108,7 +108,7 @@ impl Symbolizer {
             segments.append(unit.segments, &order);
         }
         segments.finish();
-        let subprograms = Subprograms::new(binary, names.clone(), subprograms, &order);
+        let subprograms = Subprograms::new(binary, names.clone(), subprograms, &order)?;
         Ok(Self { names, segments, subprograms, damaged_units, missing_split_units })
     }
 

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::entry::Subprogram;
 use super::name::{NameId, Names};
-use crate::Binary;
+use crate::{Binary, BinaryError};
 
 /// A range of a function: all of it, or one of the parts that it was split into.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Subprograms {
         names: Names,
         found: Vec<Subprogram>,
         order: &[NameId],
-    ) -> Self {
+    ) -> Result<Self, BinaryError> {
         let mut ranges = Vec::new();
         let mut of_name = vec![0_u32; order.len()]; // ranges of each, those that lose included
         for subprogram in found {
@@ -60,16 +60,16 @@ impl Subprograms {
                 split.insert(range.addresses.start, index);
             }
         }
-        binary.visit_code_symbols(&mut |address, symbol| {
+        for (symbol, address) in binary.code_symbols()? {
             let range = split.get(&address).and_then(|index| ranges.get_mut(*index));
             if let Some(range) = range {
                 let name = names.get(range.name);
-                range.is_entry |= name.is_some_and(|name| **name == *canonical(symbol));
+                range.is_entry |= name.is_some_and(|name| name.as_bytes() == canonical(symbol));
             }
-        });
+        }
         let mut by_name: Vec<u32> = (0..ranges.len() as u32).collect();
         by_name.sort_by_key(|index| ranges.get(*index as usize).map(|range| range.name));
-        Self { names, ranges, by_name }
+        Ok(Self { names, ranges, by_name })
     }
 
     /// The names that ranges refer to.
@@ -113,12 +113,13 @@ impl Subprograms {
 /// and `.part.` with what follows. `.__uniq.` stays: with `-funique-internal-linkage-names`, the
 /// linkage name has it too. (LLVM 22, llvm/include/llvm/ProfileData/SampleProf.h,
 /// `getCanonicalFnName` for the policy "selected".)
-fn canonical(symbol: &str) -> &str {
-    [".llvm.", ".part."].iter().fold(symbol, |name, suffix| match name.rfind(suffix) {
-        Some(at) if name.rfind('.') == Some(at + suffix.len() - 1) => {
-            name.get(..at).unwrap_or(name)
+fn canonical(symbol: &[u8]) -> &[u8] {
+    [&b".llvm."[..], b".part."].iter().fold(symbol, |name, suffix| {
+        let last_dot = name.iter().rposition(|byte| *byte == b'.');
+        match last_dot.and_then(|dot| name.split_at_checked(dot + 1)) {
+            Some((head, _)) => head.strip_suffix(*suffix).unwrap_or(name),
+            None => name,
         }
-        _ => name,
     })
 }
 
@@ -137,7 +138,7 @@ mod tests {
             ("f.__uniq.5", "f.__uniq.5"),
             ("f.cold", "f.cold"),
         ] {
-            assert_eq!(canonical(symbol), name);
+            assert_eq!(canonical(symbol.as_bytes()), name.as_bytes());
         }
     }
 }
