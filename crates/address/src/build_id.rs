@@ -28,6 +28,11 @@ impl BuildId {
             _ => Err(BuildIdError::Length),
         }
     }
+
+    /// Its bytes, without the padding.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 impl FromStr for BuildId {

@@ -16,6 +16,7 @@ mod aggregate;
 mod error;
 mod facts;
 pub mod input;
+pub mod output;
 mod pair_counts;
 mod place;
 mod record;

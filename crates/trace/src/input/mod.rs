@@ -1,5 +1,6 @@
 //! Readers, one file each. [`read`] finds the right one.
 
+pub mod perf_data;
 pub mod perf_script;
 
 use std::path::Path;

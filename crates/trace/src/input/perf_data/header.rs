@@ -1,0 +1,230 @@
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::attr::Attr;
+use super::cursor::{ByteOrder, Cursor};
+use super::feature;
+use super::format::{FILE_HEADER, MAGIC, PIPE_HEADER, feature as bits};
+use super::session::Session;
+use crate::{Cause, TraceError};
+
+/// Sections of a header are small: a few MiB for thousands of CPUs.
+const MAX_SECTION: u64 = 256 << 20;
+/// A `perf_file_section`.
+const SECTION: u64 = 16;
+
+/// A part of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    pub(crate) offset: u64,
+    pub(crate) size: u64,
+}
+
+/// The header of a file with an index.
+#[derive(Clone, Debug)]
+pub(crate) struct FileLayout {
+    order: ByteOrder,
+    attr_size: u64,
+    attrs: Section,
+    pub(crate) data: Section,
+    features: [u64; 4],
+}
+
+/// How an input begins.
+#[derive(Clone, Debug)]
+pub(crate) enum Header {
+    /// Records follow, and among them what the header of a file would say.
+    Pipe {
+        order: ByteOrder,
+    },
+    File(FileLayout),
+}
+
+/// An open input.
+pub(crate) struct InputFile {
+    path: PathBuf,
+    pub(crate) file: File,
+    /// Bytes; 0 for a pipe.
+    pub(crate) length: u64,
+}
+
+impl InputFile {
+    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
+        let io = |source| TraceError::Io { path: path.to_owned(), source };
+        let file = File::open(path).map_err(io)?;
+        let length = file.metadata().map_err(io)?.len();
+        Ok(Self { path: path.to_owned(), file, length })
+    }
+
+    fn corrupt(&self, offset: u64, what: impl Into<String>) -> TraceError {
+        TraceError::Corrupt { path: self.path.clone(), offset, what: what.into() }
+    }
+
+    /// As many bytes as there are, at most `size`, from where the file stands.
+    fn bytes(&mut self, size: u64) -> Result<Vec<u8>, TraceError> {
+        let mut bytes = Vec::new();
+        let read = (&mut self.file).take(size).read_to_end(&mut bytes);
+        read.map_err(|source| TraceError::Io { path: self.path.clone(), source })?;
+        Ok(bytes)
+    }
+
+    /// The bytes of a section that lies within the file.
+    fn section(&mut self, section: Section, what: &str) -> Result<Vec<u8>, TraceError> {
+        let end = section.offset.checked_add(section.size);
+        if section.size > MAX_SECTION || end.is_none_or(|end| end > self.length) {
+            let what = format!("{what} of {} bytes beyond the end of the file", section.size);
+            return Err(self.corrupt(section.offset, what));
+        }
+        self.file
+            .seek(SeekFrom::Start(section.offset))
+            .map_err(|source| TraceError::Io { path: self.path.clone(), source })?;
+        self.bytes(section.size)
+    }
+
+    /// Tells the session of the events and features in the header.
+    pub(crate) fn announce(
+        &mut self,
+        layout: &FileLayout,
+        session: &mut Session<'_>,
+    ) -> Result<(), TraceError> {
+        let order = layout.order;
+        let attrs = self.section(layout.attrs, "a table of events")?;
+        let each = usize::try_from(layout.attr_size).unwrap_or_default();
+        if each <= SECTION as usize {
+            let what = format!("events of {each} bytes, which is too few");
+            return Err(self.corrupt(layout.attrs.offset, what));
+        }
+        for bytes in attrs.chunks_exact(each) {
+            let (attr, ids) = bytes.split_at(each - SECTION as usize);
+            let Some((attr, _)) = Attr::read(attr, order) else {
+                return Err(self.corrupt(layout.attrs.offset, "an event of unknown size"));
+            };
+            let ids = match section(&mut Cursor::new(ids, order)) {
+                Some(ids) if ids.size > 0 => self.section(ids, "a table of ids")?,
+                _ => Vec::new(),
+            };
+            let ids = ids.chunks_exact(8);
+            session.announce(attr, ids.filter_map(|bytes| Cursor::new(bytes, order).u64()));
+        }
+        // perf fills in the size of the data when it ends; the features come after the data.
+        if layout.data.size > 0 {
+            self.features(layout, session);
+        }
+        Ok(())
+    }
+
+    /// The features are worth having, but nothing depends on them.
+    fn features(&mut self, layout: &FileLayout, session: &mut Session<'_>) {
+        let set = (0..bits::BITS).filter(|&bit| {
+            let word = usize::try_from(bit / 64).ok().and_then(|word| layout.features.get(word));
+            word.is_some_and(|word| word >> (bit % 64) & 1 == 1)
+        });
+        let mut at = layout.data.offset.saturating_add(layout.data.size);
+        let mut damaged = 0;
+        for bit in set {
+            let entry = Section { offset: at, size: SECTION };
+            at = at.saturating_add(SECTION);
+            if !feature::is_known(bit) {
+                continue;
+            }
+            let place = self.section(entry, "the table of features");
+            let content = place.ok().and_then(|bytes| {
+                let content = section(&mut Cursor::new(&bytes, layout.order))?;
+                self.section(content, "a feature").ok()
+            });
+            match content.and_then(|bytes| feature::read(bit, &bytes, layout.order)) {
+                Some(feature) => session.feature(feature),
+                None => damaged += 1,
+            }
+        }
+        if damaged > 0 {
+            session.seen.remarks.push(format!("{damaged} parts of its header could not be read"));
+            session.drop(Cause::Truncated, 1);
+        }
+    }
+}
+
+fn section(cursor: &mut Cursor<'_>) -> Option<Section> {
+    Some(Section { offset: cursor.u64()?, size: cursor.u64()? })
+}
+
+impl Header {
+    pub(crate) fn order(&self) -> ByteOrder {
+        match self {
+            Self::Pipe { order } => *order,
+            Self::File(layout) => layout.order,
+        }
+    }
+
+    /// Reads the header; of a pipe no byte more than that.
+    pub(crate) fn read(input: &mut InputFile) -> Result<Self, TraceError> {
+        let start = input.bytes(PIPE_HEADER)?;
+        let order = match start.get(..8) {
+            Some(magic) if magic == MAGIC.to_le_bytes() => ByteOrder::Little,
+            Some(magic) if magic == MAGIC.to_be_bytes() => ByteOrder::Big,
+            Some(b"PERFFILE") => {
+                return Err(TraceError::Unsupported {
+                    path: input.path.clone(),
+                    what: "a perf.data of before 2013 (version 1): open it with the perf that \
+                           wrote it"
+                        .to_owned(),
+                });
+            }
+            _ => {
+                let found = "it does not begin with PERFILE2".to_owned();
+                return Err(TraceError::UnknownFormat { path: input.path.clone(), found });
+            }
+        };
+        let size = Cursor::new(start.get(8..).unwrap_or_default(), order).u64();
+        match size {
+            None => return Err(input.corrupt(start.len() as u64, "the header is cut off")),
+            Some(PIPE_HEADER) => return Ok(Self::Pipe { order }),
+            Some(size) if size < FILE_HEADER => {
+                return Err(input.corrupt(8, format!("a header of {size} bytes")));
+            }
+            Some(_) => {}
+        }
+        let rest = input.bytes(FILE_HEADER - PIPE_HEADER)?;
+        let layout = FileLayout::read(&rest, order);
+        layout
+            .map(Self::File)
+            .ok_or_else(|| input.corrupt(PIPE_HEADER + rest.len() as u64, "the header is cut off"))
+    }
+}
+
+impl FileLayout {
+    fn read(bytes: &[u8], order: ByteOrder) -> Option<Self> {
+        let mut cursor = Cursor::new(bytes, order);
+        let attr_size = cursor.u64()?;
+        let attrs = section(&mut cursor)?;
+        let data = section(&mut cursor)?;
+        section(&mut cursor)?; // event types, which no perf since 2013 writes
+        let mut features = [0; 4];
+        for word in &mut features {
+            *word = cursor.u64()?;
+        }
+        Some(Self { order, attr_size, attrs, data, features })
+    }
+
+    /// How many bytes of records to read.
+    pub(crate) fn data_size(&self, session: &mut Session<'_>, file_length: u64) -> u64 {
+        let there = file_length.saturating_sub(self.data.offset);
+        if self.data.size == 0 {
+            session.seen.remarks.push(
+                "perf did not end properly: the header does not say how much there is, and \
+                 which machine it was is not known"
+                    .to_owned(),
+            );
+            return there;
+        }
+        if self.data.size > there {
+            session.seen.remarks.push(format!(
+                "the file is cut off: {} of {} bytes of records are there",
+                there, self.data.size
+            ));
+            session.drop(Cause::Truncated, 1);
+        }
+        self.data.size.min(there)
+    }
+}

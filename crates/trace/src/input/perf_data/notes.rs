@@ -1,0 +1,195 @@
+//! What a user should know of the data that the tallies do not tell.
+
+use mepof_address::Machine;
+
+use super::attr::Attr;
+use super::decoder::SampleCounts;
+use super::format::auxtrace;
+use super::session::Seen;
+use crate::{Facts, Space};
+
+/// The hardware that records branches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Recorder {
+    IntelLbr,
+    /// Zen 3: arch/x86/events/amd/brs.c.
+    AmdBrs,
+    /// Zen 4 and later: arch/x86/events/amd/lbr.c.
+    AmdLbrExtV2,
+    /// Armv9.2: drivers/perf/arm_brbe.c.
+    ArmBrbe,
+}
+
+/// `cpu_id` is perf's: `AuthenticAMD,25,17,1`, `GenuineIntel,6,143,8`, or Arm's MIDR.
+fn recorder(facts: &Facts, seen: &Seen, counts: &SampleCounts) -> Option<Recorder> {
+    let id = seen.cpu_id.as_deref().unwrap_or_default();
+    let mut parts = id.split([',', '-']);
+    match parts.next() {
+        Some("GenuineIntel") => Some(Recorder::IntelLbr),
+        Some("AuthenticAMD" | "HygonGenuine") => {
+            let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok());
+            let (family, model) = (number(), number());
+            // Of family 25, these models are Zen 3.
+            let zen3 = family == Some(25)
+                && model.is_some_and(|model| matches!(model, 0x00..=0x0f | 0x20..=0x5f));
+            let older = zen3 && counts.entries.speculation_known == 0;
+            Some(if older { Recorder::AmdBrs } else { Recorder::AmdLbrExtV2 })
+        }
+        _ if facts.machine == Some(Machine::Aarch64) => Some(Recorder::ArmBrbe),
+        _ => None,
+    }
+}
+
+pub(crate) fn notes(
+    facts: &Facts,
+    seen: &Seen,
+    attrs: &[Attr],
+    counts: &SampleCounts,
+    space: Space,
+) -> Vec<String> {
+    let mut notes = seen.remarks.clone();
+    events(attrs, &mut notes);
+    if counts.entries.passed > 0 {
+        hardware(facts, seen, counts, &mut notes);
+    }
+    losses(seen, counts, &mut notes);
+    spaces(seen, counts, space, &mut notes);
+    if seen.branch_list {
+        notes.push(
+            "simpleperf stored a branch list of an ETM trace in it, which is not read from \
+             here: `simpleperf inject --output branch-list -i perf.data -o branch_list.data`"
+                .to_owned(),
+        );
+    }
+    notes
+}
+
+fn events(attrs: &[Attr], notes: &mut Vec<String>) {
+    if attrs.iter().any(Attr::is_call_stack) {
+        notes.push(
+            "an event recorded its branch stack as a call stack (--call-graph lbr), where \
+             returned calls are missing: record with `-b` or `-j any,k`"
+                .to_owned(),
+        );
+    }
+    if attrs.iter().any(|attr| attr.has_branch_stack() && !attr.records_any_branch()) {
+        notes.push(
+            "an event's branch filter kept some kinds of branches only, so that code between \
+             them is unknown: record with `-j any,k` to know it"
+                .to_owned(),
+        );
+    }
+}
+
+fn hardware(facts: &Facts, seen: &Seen, counts: &SampleCounts, notes: &mut Vec<String>) {
+    let entries = &counts.entries;
+    let depth = seen.depth.unwrap_or(entries.deepest);
+    match recorder(facts, seen, counts) {
+        Some(Recorder::IntelLbr) => notes.push(format!("recorded by Intel's LBR, {depth} deep")),
+        Some(Recorder::AmdBrs) => notes.push(format!(
+            "recorded by AMD's BRS, {depth} deep: it gives no predictions, fills up after the \
+             event rather than before it, and may give a compare as the source where that is \
+             fused with its jump"
+        )),
+        Some(Recorder::AmdLbrExtV2) => notes.push(format!(
+            "recorded by AMD's LbrExtV2, {depth} deep: the kernel leaves out entries whose \
+             source it cannot decode, so that a few ranges may span a jump"
+        )),
+        Some(Recorder::ArmBrbe) => {
+            notes.push(format!("recorded by Arm's BRBE, {depth} deep"));
+        }
+        None => {}
+    }
+    if entries.wrong_path > 0 {
+        notes.push(format!(
+            "{} of {} entries were speculative and undone; they are left out, and what ran \
+             around them is kept",
+            entries.wrong_path, entries.passed
+        ));
+    }
+    if entries.empty > 0 {
+        notes.push(format!(
+            "{} of {} entries are empty on one side or both: slots that were never filled, or \
+             a side where recording was prohibited",
+            entries.empty, entries.passed
+        ));
+    }
+}
+
+fn losses(seen: &Seen, counts: &SampleCounts, notes: &mut Vec<String>) {
+    if seen.lost > 0 {
+        notes.push(format!(
+            "the kernel lost {} records, its buffer was full: record with a larger one \
+             (`-m 8M`) or a longer period (`-c`)",
+            seen.lost
+        ));
+    }
+    if seen.throttled > 0 {
+        notes.push(format!(
+            "the kernel throttled the event {} times: record with a longer period (`-c`)",
+            seen.throttled
+        ));
+    }
+    if seen.unknown_ids && counts.samples.read() > 0 {
+        notes.push(
+            "its events differ in their fields and their samples have no identifier: they \
+             cannot be told apart"
+                .to_owned(),
+        );
+    }
+    if seen.images_refused > 0 {
+        notes.push(format!("{} mappings more than any machine has", seen.images_refused));
+    }
+}
+
+fn spaces(seen: &Seen, counts: &SampleCounts, space: Space, notes: &mut Vec<String>) {
+    match space {
+        Space::GuestKernel if counts.guest_samples == 0 && counts.host_samples > 0 => notes.push(
+            "all samples are of the host, none of a guest: record with `perf kvm --guest`, or \
+             take the host's kernel"
+                .to_owned(),
+        ),
+        Space::Kernel | Space::User if counts.host_samples == 0 && counts.guest_samples > 0 => {
+            notes.push(
+                "all samples are of guests, none of the host: take the guest's kernel".to_owned(),
+            );
+        }
+        _ => {}
+    }
+    if space != Space::User && !seen.kernel_mapping {
+        notes.push(
+            "it does not say where the kernel ran (kernel.kptr_restrict hides it from perf): \
+             give /proc/kallsyms of the machine, or the address of _stext"
+                .to_owned(),
+        );
+    }
+    if seen.symbols > 0 && space != Space::User {
+        notes.push(format!(
+            "{} pieces of code came and went while recording (BPF programs, trampolines); \
+             branches there belong to no binary",
+            seen.symbols
+        ));
+    }
+}
+
+/// Why a trace of instructions in it was not read, and what to do.
+pub(crate) fn raw_trace(kind: u32) -> String {
+    let (what, cure) = match kind {
+        auxtrace::CS_ETM => (
+            "an undecoded CoreSight ETM trace",
+            "convert it with `simpleperf inject --output branch-list -i perf.data -o \
+             branch_list.data` or `perf inject --itrace=i1000il --strip -i perf.data -o \
+             branches.data`",
+        ),
+        auxtrace::INTEL_PT => (
+            "an undecoded Intel PT trace",
+            "convert it with `perf inject --itrace=i100usle --strip -i perf.data -o \
+             branches.data`",
+        ),
+        auxtrace::INTEL_BTS => {
+            ("an undecoded Intel BTS trace", "record with `-b` instead: branch stacks cost less")
+        }
+        _ => ("a hardware trace of an unknown kind", "record with `-b` instead"),
+    };
+    format!("it holds {what} and no branch stacks; {cure}")
+}

@@ -1,0 +1,4 @@
+//! Writers, one file each.
+
+pub mod perf_data;
+mod perf_data_header;
