@@ -70,6 +70,8 @@ pub struct Entries {
     pub wanted: Vec<Range<u64>>,
     /// Whether the unit could not be read to its end.
     pub damaged: bool,
+    /// Bytes of the unit.
+    pub size: usize,
 }
 
 /// What an entry's attributes say.
@@ -174,6 +176,7 @@ impl<'a, 'd> Walk<'a, 'd> {
     /// Reads all entries.
     pub fn run(mut self) -> Entries {
         self.found.damaged = self.entries().is_err();
+        self.found.size = self.unit.header.unit_length();
         self.found.wanted.sort_unstable_by_key(|range| range.start);
         self.found.wanted.dedup_by(|next, last| {
             let joins = next.start <= last.end;

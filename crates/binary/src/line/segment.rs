@@ -9,6 +9,10 @@ use super::name::NameId;
 use super::row::Span;
 use crate::Frame;
 
+/// How many frames a unit may have, however small it is. One that is larger may have a frame for
+/// each of its bytes; real ones have one for some twenty.
+const MIN_FRAMES: usize = 1 << 16;
+
 /// Addresses with one inline stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Segment {
@@ -53,15 +57,22 @@ impl Segments {
     }
 
     /// The segments of a unit: what `entries` say of functions, and `spans` of lines. Names are
-    /// provisional ids.
-    pub fn of_unit(mut entries: Entries, spans: &[Span]) -> Self {
+    /// provisional ids. Also says whether there was room for all: calls that are nested without
+    /// end would make each stack longer than the last.
+    pub fn of_unit(mut entries: Entries, spans: &[Span]) -> (Self, bool) {
+        let limit = entries.size.max(MIN_FRAMES);
+        let mut complete = true;
         let pieces = pieces(std::mem::take(&mut entries.intervals));
         let mut all = Self::default();
         let mut known: FxHashMap<(u32, u32, u32), u32> = FxHashMap::default();
         let mut add = |start: u64, end: u64, node: u32, line: u32, discriminator: u32| {
             let stack = *known.entry((node, line, discriminator)).or_insert_with(|| {
                 let first = all.frames.len();
-                push_stack(&mut all.frames, first, &entries, node, line, discriminator);
+                if first < limit {
+                    push_stack(&mut all.frames, first, &entries, node, line, discriminator);
+                } else {
+                    complete = false;
+                }
                 all.ends.push(all.frames.len() as u32);
                 (all.ends.len() - 1) as u32
             });
@@ -89,7 +100,7 @@ impl Segments {
                 position = end;
             }
         }
-        all
+        (all, complete)
     }
 
     /// Takes over the segments of another unit; `order` has the final id of each provisional one.

@@ -1,8 +1,9 @@
 //! Finds the units that addresses belong to, and reads them.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gimli::{Dwarf, DwarfPackage, Unit, UnitType};
+use gimli::{Dwarf, DwarfPackage, IncompleteLineProgram, Section, Unit, UnitType};
 use mepof_address::ImageAddress;
 
 use super::entry::{Entries, Subprogram, Walk, Wish};
@@ -34,7 +35,12 @@ pub struct Search<'a, 'd> {
     names: Interner,
     /// Whether the list of units itself is damaged.
     cut_short: bool,
+    /// How many more bytes of line programs may be run.
+    line_bytes_left: AtomicUsize,
 }
+
+/// How often all of the line table may be run: real units have a program of their own each.
+const LINE_TABLE_RUNS: usize = 4;
 
 impl<'a, 'd> Search<'a, 'd> {
     /// `asked` is sorted. With `all_subprograms`, units that none of it belongs to are read for
@@ -57,7 +63,18 @@ impl<'a, 'd> Search<'a, 'd> {
         };
         let units = Units::new(headers);
         let names = Interner::default();
-        Self { binary, dwarf, units, package, asked, all_subprograms, names, cut_short }
+        let line_bytes = dwarf.debug_line.reader().len().saturating_mul(LINE_TABLE_RUNS);
+        Self {
+            binary,
+            dwarf,
+            units,
+            package,
+            asked,
+            all_subprograms,
+            names,
+            cut_short,
+            line_bytes_left: AtomicUsize::new(line_bytes),
+        }
     }
 
     /// How many units there are.
@@ -108,7 +125,7 @@ impl<'a, 'd> Search<'a, 'd> {
             let origins = Origins::new(self.dwarf, Some(&self.units), &self.names);
             Walk::new(self.dwarf, &unit, origins, &wish).run()
         });
-        Ok(finish(unit, entries, missing_split))
+        Ok(self.finish(unit, entries, missing_split))
     }
 
     /// What the main part of a split unit has, if it is found.
@@ -157,20 +174,37 @@ impl<'a, 'd> Search<'a, 'd> {
             .and_then(|index| sections.get(index))
             .is_some_and(|section| range.end <= section.addresses.end.0)
     }
-}
 
-/// Brings functions and lines together.
-fn finish(unit: Unit<Reader<'_>>, mut entries: Entries, missing_split: bool) -> UnitFound {
-    let subprograms = std::mem::take(&mut entries.subprograms);
-    let mut damaged = entries.damaged;
-    let mut segments = Segments::default();
-    if !entries.wanted.is_empty() {
-        let (spans, complete) = match unit.line_program {
-            Some(program) => row::spans(program, &entries.wanted),
-            None => (Vec::new(), true),
-        };
-        damaged |= !complete;
-        segments = Segments::of_unit(entries, &spans);
+    /// Brings functions and lines together.
+    fn finish(
+        &self,
+        unit: Unit<Reader<'d>>,
+        mut entries: Entries,
+        missing_split: bool,
+    ) -> UnitFound {
+        let subprograms = std::mem::take(&mut entries.subprograms);
+        let mut damaged = entries.damaged;
+        let mut segments = Segments::default();
+        if !entries.wanted.is_empty() {
+            let (spans, lines_complete) = match unit.line_program {
+                Some(program) if self.is_affordable(&program) => {
+                    row::spans(program, &entries.wanted)
+                }
+                Some(_) => (Vec::new(), false),
+                None => (Vec::new(), true),
+            };
+            let (found, frames_complete) = Segments::of_unit(entries, &spans);
+            damaged |= !lines_complete || !frames_complete;
+            segments = found;
+        }
+        UnitFound { segments, subprograms, damaged, missing_split }
     }
-    UnitFound { segments, subprograms, damaged, missing_split }
+
+    /// Whether a line program may run: not when many units claim the same long one.
+    fn is_affordable(&self, program: &IncompleteLineProgram<Reader<'d>>) -> bool {
+        let size = program.header().raw_program_buf().len();
+        self.line_bytes_left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size))
+            .is_ok()
+    }
 }
