@@ -47,8 +47,12 @@ pub fn read(bytes: &[u8]) -> Result<(Profile, Format), ReadError> {
 }
 
 /// Checks what every compiler's reader checks again: that names can be written in `format` and
-/// places are in range.
-pub(crate) fn check_writable(profile: &Profile, format: Format) -> Result<(), WriteError> {
+/// places are in range. Gives the names, in LLVM's order.
+pub(crate) fn checked_names(
+    profile: &Profile,
+    format: Format,
+) -> Result<Vec<&Arc<str>>, WriteError> {
+    let names = profile.names();
     let bad = |name: &Arc<str>| match format {
         // The text reader finds a name by what surrounds it.
         Format::Text => {
@@ -58,10 +62,11 @@ pub(crate) fn check_writable(profile: &Profile, format: Format) -> Result<(), Wr
         }
         _ => name.contains('\0'),
     };
-    if let Some(name) = profile.names().into_iter().chain(&profile.symbols).find(|name| bad(name)) {
+    if let Some(name) = names.iter().copied().chain(&profile.symbols).find(|name| bad(name)) {
         return Err(WriteError::Name { name: name.to_string(), format });
     }
-    profile.functions.iter().try_for_each(|(name, function)| check_offsets(name, function))
+    profile.functions.iter().try_for_each(|(name, function)| check_offsets(name, function))?;
+    Ok(names)
 }
 
 fn check_offsets(name: &str, function: &crate::FunctionProfile) -> Result<(), WriteError> {

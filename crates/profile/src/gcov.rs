@@ -15,12 +15,14 @@
 //! Version 2 is that of GCC 12 to 15, whose strings are counted in bytes; in version 1, of GCC 5
 //! to 11, in words. GCC cuts names at their first dot and sums up the totals itself.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::cursor::Cursor;
-use crate::format::check_writable;
+use crate::format::checked_names;
 use crate::samples::merge_into;
 use crate::{
     Format, FunctionProfile, LineLocation, MAX_INLINE_DEPTH, Profile, ReadError, WriteError,
@@ -174,7 +176,7 @@ pub fn write(profile: &Profile, version: Version, out: &mut impl Write) -> Resul
     // Nothing may have number 0: GCC takes it for none.
     let none = Arc::from("");
     let mut names = stripped.names();
-    names.insert(&none);
+    names.insert(0, &none);
     let mut encoder = Encoder { names: names.iter().copied().zip(0..).collect(), out: Vec::new() };
     encoder.u32(MAGIC);
     encoder.u32(if version == Version::Gcc5 { 1 } else { 2 });
@@ -199,9 +201,9 @@ fn check(profile: &Profile) -> Result<(), WriteError> {
             return Err(WriteError::Kind { format, what });
         }
     }
-    check_writable(profile, format)?;
+    let names = checked_names(profile, format)?;
     let nameless = |name: &&Arc<str>| name.is_empty() || name.starts_with('.');
-    if let Some(name) = profile.names().into_iter().find(nameless) {
+    if let Some(name) = names.into_iter().find(nameless) {
         return Err(WriteError::Name { name: name.to_string(), format });
     }
     profile.functions.iter().try_for_each(|(name, function)| check_discriminators(name, function))
@@ -246,7 +248,7 @@ fn stripped(function: &FunctionProfile) -> FunctionProfile {
 }
 
 struct Encoder<'a> {
-    names: BTreeMap<&'a Arc<str>, u32>,
+    names: FxHashMap<&'a Arc<str>, u32>,
     out: Vec<u8>,
 }
 
@@ -278,7 +280,7 @@ impl Encoder<'_> {
         }
     }
 
-    fn name_table(&mut self, names: &BTreeSet<&Arc<str>>, version: Version) {
+    fn name_table(&mut self, names: &[&Arc<str>], version: Version) {
         self.u32(NAMES);
         self.u32(0);
         let start = self.out.len();

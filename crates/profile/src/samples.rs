@@ -1,5 +1,7 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
 
 /// A place in a function's source: lines from its declaration, or with pseudo probes the probe's
 /// number, and which of several paths through the line.
@@ -272,15 +274,18 @@ impl Profile {
         functions
     }
 
-    /// Every name in it, once.
-    pub(crate) fn names(&self) -> BTreeSet<&Arc<str>> {
-        let mut names = BTreeSet::new();
+    /// Every name in it, once, in LLVM's order.
+    pub(crate) fn names(&self) -> Vec<&Arc<str>> {
+        let mut names = FxHashSet::default();
         for (name, function) in &self.functions {
             names.insert(name);
             function.visit_names(&mut |name| {
                 names.insert(name);
             });
         }
+        let order = self.name_order();
+        let mut names: Vec<_> = names.into_iter().collect();
+        names.sort_unstable_by(|a, b| order.compare(a, b));
         names
     }
 

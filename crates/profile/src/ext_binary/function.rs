@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use crate::cursor::Cursor;
 use crate::{FunctionProfile, LineLocation, MAX_INLINE_DEPTH, Profile, ReadError};
 
@@ -91,7 +93,7 @@ pub(super) fn read_location(cursor: &mut Cursor<'_>) -> Result<LineLocation, Rea
 /// Appends functions, with the numbers that names have.
 pub(super) struct Encoder<'a> {
     pub(super) profile: &'a Profile,
-    pub(super) numbers: BTreeMap<&'a Arc<str>, u64>,
+    pub(super) numbers: FxHashMap<&'a Arc<str>, u64>,
 }
 
 impl Encoder<'_> {

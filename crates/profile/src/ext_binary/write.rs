@@ -7,9 +7,8 @@ use flate2::write::ZlibEncoder;
 
 use super::function::{Encoder, write_count, write_location, write_uleb};
 use super::section;
-use crate::format::check_writable;
+use crate::format::checked_names;
 use crate::name::{guid, parse_guid};
-use crate::samples::NameOrder;
 use crate::{
     ATTRIBUTE_SHOULD_BE_INLINED, Format, FunctionProfile, Profile, Summary, UNIQUE_SUFFIX,
     WriteError,
@@ -34,12 +33,12 @@ pub struct Options {
 /// # Errors
 /// What cannot be written so that a compiler reads the same, and errors of `out`.
 pub fn write(profile: &Profile, options: Options, out: &mut impl Write) -> Result<(), WriteError> {
-    check_writable(profile, Format::ExtBinary)?;
-    let nameless = |name: &&Arc<str>| profile.md5_names && parse_guid(name).is_none();
-    if let Some(name) = profile.names().into_iter().find(nameless) {
+    let names = checked_names(profile, Format::ExtBinary)?;
+    let nameless = |name: &str| profile.md5_names && parse_guid(name).is_none();
+    if let Some(name) = names.iter().find(|name| nameless(name)) {
         return Err(WriteError::Name { name: name.to_string(), format: Format::ExtBinary });
     }
-    Ok(out.write_all(&Writer::new(profile, options).file()?)?)
+    Ok(out.write_all(&Writer::new(profile, names, options).file()?)?)
 }
 
 struct Writer<'a> {
@@ -57,12 +56,8 @@ struct Section {
 }
 
 impl<'a> Writer<'a> {
-    fn new(profile: &'a Profile, options: Options) -> Self {
-        let mut names: Vec<_> = profile.names().into_iter().collect();
-        if profile.name_order() == NameOrder::Number {
-            names.sort_by(|a, b| NameOrder::Number.compare(a, b));
-        }
-        let numbers: BTreeMap<_, _> = names.iter().copied().zip(0..).collect();
+    fn new(profile: &'a Profile, names: Vec<&'a Arc<str>>, options: Options) -> Self {
+        let numbers = names.iter().copied().zip(0..).collect();
         let any = |found: &dyn Fn(&FunctionProfile) -> bool| {
             profile.functions.values().any(|function| function.any(&found))
         };

@@ -1,5 +1,6 @@
-use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use rustc_hash::FxHashSet;
 
 use super::line::{self, Line};
 use crate::name::parse_guid;
@@ -45,7 +46,7 @@ fn is_skipped(line: &[u8]) -> bool {
 #[derive(Default)]
 struct Reader {
     profile: Profile,
-    names: BTreeSet<Arc<str>>,
+    names: FxHashSet<Arc<str>>,
     /// The function being read and the calls inlined into each other up to the last line.
     open: Vec<Open>,
     checksums: usize,
