@@ -1,1 +1,24 @@
-//! convert
+//! From a branch record and the binary that it belongs to, to a profile that a compiler reads,
+//! with a verdict on whether it is worth reading.
+
+mod autofdo;
+mod check;
+mod code;
+mod coverage;
+mod discriminator;
+mod disjoint;
+mod drift;
+mod error;
+mod flow_graph;
+mod patched;
+mod probes;
+mod profile;
+mod recording;
+mod tree;
+mod verdict;
+
+pub use drift::{Change, Drift, FunctionDrift, Share, drift};
+pub use error::ConvertError;
+pub use profile::{Converted, Places, autofdo};
+pub use recording::{Image, Input, Recording, Request, placement};
+pub use verdict::{BinaryVerdict, BuildIdMatch, Count, InputVerdict, Quality, Reason, Verdict};

@@ -1,0 +1,39 @@
+//! Converts branch records to an AutoFDO profile in text, and says what the conversion rests on.
+//!
+//!     cargo run --release -p mepof-convert --example autofdo VMLINUX OUTPUT INPUT...
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Instant;
+
+use mepof_convert::{Places, Recording, Request, autofdo};
+use mepof_trace::Space;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
+    let [binary, output, inputs @ ..] = &arguments[..] else {
+        return Err("give a vmlinux, an output file and inputs".into());
+    };
+    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let request = Request {
+        binary,
+        modules: &[],
+        inputs,
+        format: None,
+        space: Space::Kernel,
+        events: &[],
+        kallsyms: None,
+        cancelled: &cancelled,
+        progress: &progress,
+    };
+    let begin = Instant::now();
+    let recording = Recording::read(&request)?;
+    let read = begin.elapsed();
+    let converted = autofdo(&recording, Places::Lines, true)?;
+    let made = begin.elapsed() - read;
+    mepof_profile::text::write(&converted.profile, &mut std::fs::File::create(output)?)?;
+    println!("read {read:.2?}, profile {made:.2?}, in all {:.2?}", begin.elapsed());
+    println!("{:#?}", converted.verdict);
+    Ok(())
+}

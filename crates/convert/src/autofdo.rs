@@ -1,0 +1,165 @@
+//! AutoFDO profiles from a checked trace, by debug lines.
+//!
+//! The rules are those of llvm-profgen, so that compilers get what they were tuned for: a place's
+//! count is the highest of its instructions', a function's total the sum over its bytes. Source:
+//! LLVM 22, `llvm/tools/llvm-profgen/ProfileGenerator.cpp`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mepof_address::ImageAddress;
+use mepof_binary::{Frame, NameId, Subprograms, Symbolizer};
+use mepof_profile::{FunctionProfile, LineLocation, Profile, SuffixElision, canonical_name};
+use mepof_trace::{Branch, FallThrough};
+use rayon::prelude::*;
+
+use crate::code::Code;
+use crate::discriminator;
+use crate::tree::{NodeId, Tree};
+
+/// Instructions that one task works on at least; fewer are not worth a task.
+const RANGES_PER_TASK: usize = 1024;
+
+/// The function that a branch to `address` calls.
+pub(crate) fn entered_at(functions: &Subprograms, address: ImageAddress) -> Option<NameId> {
+    functions.starting_at(address).filter(|range| range.is_entry).map(|range| range.name)
+}
+
+/// A function's name as profiles have it.
+pub(crate) fn profile_name(functions: &Subprograms, id: NameId) -> Arc<str> {
+    let Some(name) = functions.names().get(id) else { return Arc::default() };
+    let short = canonical(name);
+    if short.len() == name.len() { name.clone() } else { short.into() }
+}
+
+/// The profile of `trace`, places by debug lines. `flow_sensitive`: discriminators are
+/// flow-sensitive and kept whole.
+pub(crate) fn line_profile(
+    symbolizer: &Symbolizer,
+    ranges: &[FallThrough],
+    code: &Code,
+    branches: &[Branch],
+    flow_sensitive: bool,
+) -> Profile {
+    let lines = Lines { symbolizer, code, flow_sensitive };
+    let functions = symbolizer.subprograms();
+    let mut tree = ranges
+        .par_chunks(RANGES_PER_TASK)
+        .map(|ranges| {
+            let mut tree = Tree::default();
+            ranges.iter().for_each(|range| lines.body(&mut tree, range));
+            tree
+        })
+        .reduce(Tree::default, |mut all, part| {
+            all.merge(part);
+            all
+        });
+    for branch in branches {
+        let Some(callee) = branch.to.and_then(|to| entered_at(functions, to)) else { continue };
+        let frames = branch.from.map(|from| symbolizer.frames(from)).unwrap_or_default();
+        if let Some((id, place)) = tree.leaf(places(frames, flow_sensitive)) {
+            if let Some(node) = tree.get_mut(id) {
+                let calls = node.targets.entry((place, callee)).or_default();
+                *calls = calls.saturating_add(branch.count);
+            }
+        }
+        let entered = tree.node(None, callee);
+        if let Some(node) = tree.get_mut(entered) {
+            node.head = node.head.saturating_add(branch.count);
+        }
+    }
+    let mut profiles = tree.assemble(|id| profile_name(functions, id));
+    profiles.values_mut().for_each(raise_to_calls);
+    Profile { functions: profiles, flow_sensitive, ..Profile::default() }
+}
+
+/// A call that was seen more often than its line: the line ran as often as that.
+pub(crate) fn raise_to_calls(function: &mut FunctionProfile) {
+    for samples in function.body.values_mut() {
+        let calls = samples.targets.values().fold(0u64, |sum, &count| sum.saturating_add(count));
+        samples.count = samples.count.max(calls);
+    }
+}
+
+/// A name as profiles have it: without the suffixes of copies that the compiler made.
+pub(crate) fn canonical(name: &str) -> &str {
+    canonical_name(name, SuffixElision::Selected, true)
+}
+
+/// All ranges of the functions that `ranges` begin in, with zero: code of an executed function
+/// that has no samples is cold, not unknown.
+pub(crate) fn unexecuted<'a>(
+    functions: &'a Subprograms,
+    ranges: &[FallThrough],
+) -> impl Iterator<Item = FallThrough> + use<'a> {
+    let executed: BTreeSet<NameId> = ranges
+        .iter()
+        .filter_map(|range| functions.covering(range.first))
+        .map(|range| range.name)
+        .collect();
+    executed.into_iter().flat_map(|name| functions.of(name)).map(|range| FallThrough {
+        first: range.addresses.start,
+        last: ImageAddress(range.addresses.end.0.saturating_sub(1)),
+        count: 0,
+    })
+}
+
+struct Lines<'a> {
+    symbolizer: &'a Symbolizer,
+    code: &'a Code,
+    flow_sensitive: bool,
+}
+
+/// The places that an inline stack stands for, the outermost function first.
+pub(crate) fn places(
+    frames: &[Frame],
+    flow_sensitive: bool,
+) -> impl Iterator<Item = (NameId, LineLocation)> {
+    frames.iter().map(move |frame| {
+        let discriminator = match flow_sensitive {
+            true => frame.discriminator,
+            false => discriminator::base(frame.discriminator),
+        };
+        let offset = frame.line_offset as u32 & 0xffff;
+        (frame.function, LineLocation { offset, discriminator })
+    })
+}
+
+impl Lines<'_> {
+    /// Counts the instructions of `range` into `tree`.
+    fn body(&self, tree: &mut Tree<NameId>, range: &FallThrough) {
+        // Neighbours mostly share their very stack: it is looked up once, and its bytes are
+        // counted together.
+        let mut run: Option<(&[Frame], u64)> = None;
+        for placed in self.code.within(range.first, range.last) {
+            let frames = self.symbolizer.frames(placed.address);
+            let size = u64::from(placed.size);
+            run = match run {
+                Some((same, bytes)) if std::ptr::eq(same, frames) => Some((same, bytes + size)),
+                other => {
+                    self.count(tree, other, range.count);
+                    Some((frames, size))
+                }
+            };
+        }
+        self.count(tree, run, range.count);
+    }
+
+    fn count(&self, tree: &mut Tree<NameId>, run: Option<(&[Frame], u64)>, count: u64) {
+        let Some((frames, bytes)) = run else { return };
+        let (Some(innermost), Some((id, place))) =
+            (frames.last(), tree.leaf(places(frames, self.flow_sensitive)))
+        else {
+            return;
+        };
+        tree.add_total(id, count.saturating_mul(bytes));
+        let copies = match self.flow_sensitive {
+            true => 1,
+            false => discriminator::duplication(innermost.discriminator),
+        };
+        if let Some(node) = tree.get_mut(id) {
+            let highest = node.body.entry(place).or_default();
+            *highest = count.saturating_mul(copies).max(*highest);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! How much of a profile still fits a newer binary.
+
+use std::collections::BTreeMap;
+
+use mepof_address::ImageAddress;
+use mepof_binary::{Binary, NameId, Probes, Symbolizer};
+use mepof_profile::{FunctionProfile, LineLocation, Profile, guid};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::Serialize;
+
+use crate::ConvertError;
+use crate::autofdo::{canonical, places};
+use crate::code::Code;
+
+/// What became of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// It is where it was, and has all places that the profile has samples for.
+    Unchanged,
+    /// It has all places that the profile has samples for, and is declared somewhere else.
+    Moved,
+    /// It lacks some of the places that the profile has samples for.
+    Changed,
+    /// There is no such function any more.
+    Gone,
+}
+
+impl Change {
+    /// All of them, the best first.
+    pub const ALL: [Self; 4] = [Self::Unchanged, Self::Moved, Self::Changed, Self::Gone];
+}
+
+/// Functions of one kind of change, together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Share {
+    /// How many.
+    pub functions: u64,
+    /// Their part of the profile's samples, in per cent.
+    pub samples_percent: f64,
+}
+
+/// One function of the profile.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FunctionDrift {
+    /// Its name.
+    pub name: String,
+    /// What became of it.
+    pub change: Change,
+    /// Its own part of the profile's samples, without what was inlined into it, in per cent.
+    pub samples_percent: f64,
+    /// The part of these that lies at places which the binary still has, in per cent.
+    pub matched_percent: f64,
+}
+
+/// A profile against a newer binary.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Drift {
+    /// Functions by what became of them.
+    pub changes: BTreeMap<Change, Share>,
+    /// The part of all samples that lies at places which the binary still has, in per cent.
+    pub matched_percent: f64,
+    /// The functions, those with the most samples first. A function that was inlined counts where
+    /// its source is, not where its copies are.
+    pub functions: Vec<FunctionDrift>,
+}
+
+/// Samples by function and place, inlined copies added up.
+type Flat = BTreeMap<String, BTreeMap<LineLocation, u64>>;
+
+fn flatten(name: &str, profile: &FunctionProfile, flat: &mut Flat) {
+    let places = flat.entry(name.to_owned()).or_default();
+    for (&place, samples) in &profile.body {
+        let count = places.entry(place).or_default();
+        *count = count.saturating_add(samples.count);
+    }
+    for &place in profile.inlined.keys() {
+        places.entry(place).or_default();
+    }
+    for callees in profile.inlined.values() {
+        callees.iter().for_each(|(name, callee)| flatten(name, callee, flat));
+    }
+}
+
+/// What a binary has: the places of each function, and where it begins, from the start of the
+/// text.
+#[derive(Clone, Debug, Default)]
+struct Shapes {
+    functions: FxHashMap<String, (FxHashSet<LineLocation>, Option<u64>)>,
+}
+
+impl Shapes {
+    /// The shapes of those functions of `binary` that `profile` knows.
+    pub fn read(binary: &Binary, profile: &Profile) -> Result<Self, ConvertError> {
+        let mut flat = Flat::new();
+        profile.functions.iter().for_each(|(name, function)| flatten(name, function, &mut flat));
+        let name_of = |name: &str| match profile.md5_names {
+            true => guid(name).to_string(),
+            false => name.to_owned(),
+        };
+        let base = binary.functions().first().map_or(0, |first| first.addresses.start.0);
+        let mut shapes = Self::default();
+        let mut starts = Vec::new();
+        for function in binary.functions() {
+            let name = name_of(canonical(&function.name));
+            if flat.contains_key(&name) {
+                let start = function.addresses.start;
+                starts.push(start);
+                let offset = start.0.saturating_sub(base);
+                let (_, first) = shapes.functions.entry(name).or_default();
+                first.get_or_insert(offset);
+            }
+        }
+        let probes = if profile.probe_based { Probes::read(binary)? } else { None };
+        match probes {
+            Some(probes) => shapes.add_probes(&probes, &name_of),
+            None => shapes.add_lines(binary, &starts, profile.flow_sensitive, &name_of)?,
+        }
+        Ok(shapes)
+    }
+
+    fn add_lines(
+        &mut self,
+        binary: &Binary,
+        starts: &[ImageAddress],
+        flow_sensitive: bool,
+        name_of: &impl Fn(&str) -> String,
+    ) -> Result<(), ConvertError> {
+        let symbolizer = Symbolizer::new(binary, starts)?;
+        let code = Code::new(binary, starts);
+        let mut seen: FxHashSet<(NameId, LineLocation)> = FxHashSet::default();
+        for placed in code.all() {
+            seen.extend(places(symbolizer.frames(placed.address), flow_sensitive));
+        }
+        let mut names: FxHashMap<NameId, String> = FxHashMap::default();
+        for (function, place) in seen {
+            let name = names.entry(function).or_insert_with(|| {
+                symbolizer
+                    .names()
+                    .get(function)
+                    .map(|name| name_of(canonical(name)))
+                    .unwrap_or_default()
+            });
+            self.functions.entry(name.clone()).or_default().0.insert(place);
+        }
+        Ok(())
+    }
+
+    fn add_probes(&mut self, probes: &Probes, name_of: &impl Fn(&str) -> String) {
+        let names: FxHashMap<u64, String> = probes
+            .functions
+            .iter()
+            .map(|(guid, _, name)| (*guid, name_of(canonical(name))))
+            .collect();
+        let mut add = |guid: u64, offset: u32, discriminator: u32| {
+            if let Some(name) = names.get(&guid) {
+                let place = LineLocation { offset, discriminator };
+                self.functions.entry(name.clone()).or_default().0.insert(place);
+            }
+        };
+        for probe in &probes.probes {
+            add(probe.guid, probe.index, probe.discriminator);
+            probe.inlined_at.iter().for_each(|&(guid, index)| add(guid, index, 0));
+        }
+    }
+}
+
+/// What of `profile` still fits `new`. `old`, the binary that the profile was made from, tells
+/// which functions have moved: an AutoFDO profile does not care, but what goes by address does
+/// (branch records, Propeller's profiles).
+pub fn drift(profile: &Profile, old: Option<&Binary>, new: &Binary) -> Result<Drift, ConvertError> {
+    let old = old.map(|binary| Shapes::read(binary, profile)).transpose()?;
+    Ok(compare(profile, old.as_ref(), &Shapes::read(new, profile)?))
+}
+
+/// Compares `profile` with the shapes of the binary that it is to be used for, and, to tell what
+/// has moved, with those of the binary that it was made from.
+fn compare(profile: &Profile, old: Option<&Shapes>, new: &Shapes) -> Drift {
+    let mut flat = Flat::new();
+    profile.functions.iter().for_each(|(name, function)| flatten(name, function, &mut flat));
+    let sum = |places: &BTreeMap<LineLocation, u64>| -> f64 {
+        places.values().map(|&count| count as f64).sum()
+    };
+    let total: f64 = flat.values().map(sum).sum();
+    let percent = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
+    let mut drift = Drift::default();
+    let mut matched_samples = 0.0;
+    for (name, places) in flat {
+        let samples = sum(&places);
+        let shape = new.functions.get(&name);
+        let has = |place: &LineLocation| shape.is_some_and(|(shape, _)| shape.contains(place));
+        let matched: f64 =
+            places.iter().filter(|(place, _)| has(place)).map(|(_, &count)| count as f64).sum();
+        let start = |shapes: &Shapes| shapes.functions.get(&name).and_then(|(_, start)| *start);
+        let change = if shape.is_none() {
+            Change::Gone
+        } else if !places.keys().all(has) {
+            Change::Changed
+        } else if old.is_some_and(|old| start(old) != start(new)) {
+            Change::Moved
+        } else {
+            Change::Unchanged
+        };
+        let share = drift.changes.entry(change).or_default();
+        share.functions += 1;
+        share.samples_percent += percent(samples, total);
+        matched_samples += matched;
+        drift.functions.push(FunctionDrift {
+            name,
+            change,
+            samples_percent: percent(samples, total),
+            matched_percent: if samples > 0.0 { percent(matched, samples) } else { 100.0 },
+        });
+    }
+    drift.matched_percent = percent(matched_samples, total);
+    drift.functions.sort_by(|a, b| {
+        b.samples_percent.total_cmp(&a.samples_percent).then_with(|| a.name.cmp(&b.name))
+    });
+    drift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(offset: u32) -> LineLocation {
+        LineLocation { offset, discriminator: 0 }
+    }
+
+    fn shapes(functions: &[(&str, &[u32], u64)]) -> Shapes {
+        let functions = functions.iter().map(|&(name, places, start)| {
+            let places = places.iter().map(|&offset| place(offset)).collect();
+            (name.to_owned(), (places, Some(start)))
+        });
+        Shapes { functions: functions.collect() }
+    }
+
+    fn profile() -> Profile {
+        let text = "a:30:1\n 1: 10\n 2: 20\n 3: b:10\n  1: 10\nc:60:1\n 1: 60\n";
+        mepof_profile::read(text.as_bytes()).unwrap().0
+    }
+
+    fn changes(drift: &Drift) -> Vec<(&str, Change)> {
+        let mut all: Vec<_> = drift.functions.iter().map(|f| (f.name.as_str(), f.change)).collect();
+        all.sort_unstable();
+        all
+    }
+
+    #[test]
+    fn a_function_that_lost_a_sampled_line_has_changed() {
+        let new = shapes(&[("a", &[1, 3], 0), ("b", &[1], 8), ("c", &[1, 2], 16)]);
+        let drift = compare(&profile(), None, &new);
+        let expected = [("a", Change::Changed), ("b", Change::Unchanged), ("c", Change::Unchanged)];
+        assert_eq!(changes(&drift), expected);
+        assert_eq!(drift.matched_percent, 80.0);
+        assert_eq!(drift.changes[&Change::Changed], Share { functions: 1, samples_percent: 30.0 });
+    }
+
+    #[test]
+    fn a_lost_inlined_call_is_a_change() {
+        let new = shapes(&[("a", &[1, 2], 0), ("b", &[1], 8), ("c", &[1], 16)]);
+        assert_eq!(changes(&compare(&profile(), None, &new))[0], ("a", Change::Changed));
+    }
+
+    #[test]
+    fn a_function_without_a_name_is_gone() {
+        let new = shapes(&[("a", &[1, 2, 3], 0), ("b", &[1], 8)]);
+        let drift = compare(&profile(), None, &new);
+        assert_eq!(drift.changes[&Change::Gone].samples_percent, 60.0);
+        assert_eq!(drift.functions[0].name, "c");
+    }
+
+    #[test]
+    fn what_moved_is_told_by_the_old_binary() {
+        let new = shapes(&[("a", &[1, 2, 3], 4), ("b", &[1], 8), ("c", &[1], 16)]);
+        let old = shapes(&[("a", &[1, 2, 3], 0), ("b", &[1], 8), ("c", &[1], 16)]);
+        let drift = compare(&profile(), Some(&old), &new);
+        assert_eq!(changes(&drift)[0], ("a", Change::Moved));
+        assert_eq!(drift.matched_percent, 100.0);
+    }
+}

@@ -1,0 +1,137 @@
+//! Code that a kernel rewrites while it runs.
+//!
+//! A static key's `jmp` becomes a `nop` and back, an alternative is replaced by what suits the
+//! CPU, a static call that has no function becomes a `nop`. What the file says about control flow
+//! there need not hold for a trace: a branch may come from a `nop`, and code may run straight
+//! through a `jmp`. The kernel lists such places in tables.
+
+use std::ops::Range;
+
+use mepof_address::{ImageAddress, Machine};
+use mepof_binary::{Binary, BinaryError};
+
+/// A table of places: how to find it, and what an entry looks like.
+struct Table {
+    /// The section of that name, or
+    section: &'static str,
+    /// what lies between these two symbols.
+    symbols: (&'static str, &'static str),
+    /// Bytes of an entry, the likeliest first: it changed between releases. Each entry begins with
+    /// the place, as a 32-bit offset from the entry.
+    strides: &'static [usize],
+    /// Where in an entry the length of the place is; without, the place is one instruction.
+    length_at: Option<fn(usize) -> usize>,
+}
+
+/// Sources: Linux 6.12, `include/linux/jump_label.h` (`struct jump_entry`),
+/// `include/linux/static_call_types.h` (`struct static_call_site`),
+/// `arch/x86/include/asm/alternative.h` and `arch/arm64/include/asm/alternative.h`
+/// (`struct alt_instr`; x86 had 12 bytes until 6.3, commit 5d1dd961e743 "x86/alternatives: Add
+/// alt_instr.flags", and 13 before 5.14).
+const TABLES: [Table; 3] = [
+    Table {
+        section: "__jump_table",
+        symbols: ("__start___jump_table", "__stop___jump_table"),
+        strides: &[16],
+        length_at: None,
+    },
+    Table {
+        section: ".static_call_sites",
+        symbols: ("__start_static_call_sites", "__stop_static_call_sites"),
+        strides: &[8],
+        length_at: None,
+    },
+    Table {
+        section: ".altinstructions",
+        symbols: ("__alt_instructions", "__alt_instructions_end"),
+        strides: &[14, 12, 13],
+        length_at: Some(|stride| if stride == 14 { 12 } else { 10 }),
+    },
+];
+
+/// The places of a kernel that are rewritten.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Patched {
+    ranges: Vec<Range<ImageAddress>>, // by start; they may touch, and nest where one replaces another
+}
+
+impl Patched {
+    /// Reads the tables of `binary`; those that it does not have, or that make no sense, are as if
+    /// empty: they only make the check of a trace less strict.
+    pub fn read(binary: &Binary) -> Result<Self, BinaryError> {
+        let mut ranges = Vec::new();
+        if !binary.is_little_endian() || binary.machine() == Machine::Arm {
+            return Ok(Self { ranges });
+        }
+        for table in &TABLES {
+            ranges.extend(read(binary, table)?);
+        }
+        ranges.sort_by_key(|range| (range.start, range.end));
+        Ok(Self { ranges })
+    }
+
+    #[cfg(test)]
+    pub fn of(ranges: Vec<Range<ImageAddress>>) -> Self {
+        Self { ranges }
+    }
+
+    /// Whether the byte at `address` may be rewritten.
+    pub fn contains(&self, address: ImageAddress) -> bool {
+        let after = self.ranges.partition_point(|range| range.start <= address);
+        // An enclosing place begins at most a few before: alternatives nest two or three deep.
+        let before = self.ranges.get(..after).unwrap_or_default();
+        before.iter().rev().take(4).any(|range| range.contains(&address))
+    }
+}
+
+fn read(binary: &Binary, table: &Table) -> Result<Vec<Range<ImageAddress>>, BinaryError> {
+    let Some((address, bytes)) = find(binary, table)? else { return Ok(Vec::new()) };
+    let is_code = |place: ImageAddress| {
+        binary.sections().iter().any(|section| section.addresses.contains(&place))
+    };
+    let entries = table.strides.iter().find_map(|&stride| {
+        let places: Option<Vec<_>> = bytes
+            .chunks(stride)
+            .enumerate()
+            .map(|(index, entry)| {
+                let offset = i32::from_le_bytes(entry.get(..4)?.try_into().ok()?);
+                let base = address.checked_add((index * stride) as u64)?;
+                let start = ImageAddress(base.checked_add_signed(i64::from(offset))?);
+                let length = match table.length_at {
+                    Some(at) => u64::from(*entry.get(at(stride))?),
+                    None => 1,
+                };
+                is_code(start).then_some(start..ImageAddress(start.0.checked_add(length)?))
+            })
+            .collect();
+        places
+    });
+    Ok(entries.unwrap_or_default())
+}
+
+/// The table's address and bytes.
+fn find(binary: &Binary, table: &Table) -> Result<Option<(u64, Vec<u8>)>, BinaryError> {
+    let headers = binary.section_headers();
+    if let Some(header) = headers.iter().find(|header| header.name == table.section) {
+        // In a relocatable file offsets are relative to a place that was not laid out.
+        let bytes = binary.contents_of(header)?.into_owned();
+        return Ok(Some((header.address, bytes)).filter(|_| !binary.is_relocatable()));
+    }
+    let (Some(start), Some(end)) = (binary.symbol(table.symbols.0), binary.symbol(table.symbols.1))
+    else {
+        return Ok(None);
+    };
+    for header in headers {
+        let (Some(from), Some(to)) =
+            (start.0.checked_sub(header.address), end.0.checked_sub(header.address))
+        else {
+            continue;
+        };
+        if from < to && to <= header.size && header.address != 0 {
+            let bytes = binary.contents_of(header)?;
+            let table = bytes.get(from as usize..to as usize).unwrap_or_default();
+            return Ok(Some((start.0, table.to_vec())));
+        }
+    }
+    Ok(None)
+}
