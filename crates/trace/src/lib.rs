@@ -20,6 +20,7 @@ pub mod output;
 mod pair_counts;
 mod place;
 mod record;
+mod recorder_trace;
 mod tally;
 
 pub use aggregate::Aggregate;

@@ -4,11 +4,21 @@
 
 mod reading;
 
-use mepof_trace::{Cause, Facts, Space, TraceError};
+use std::path::Path;
+
+use mepof_trace::input::perf_script;
+use mepof_trace::{Aggregate, Cause, Facts, Sink, Space, TraceError};
 use reading::{Collected, Inputs};
 
+fn read_into<S: Sink>(text: &str, inputs: &Inputs, mut sink: S) -> Result<(Facts, S), TraceError> {
+    let facts = inputs.with(|options| {
+        perf_script::parse(text.as_bytes(), Path::new("test"), options, &mut sink)
+    })?;
+    Ok((facts, sink))
+}
+
 fn read(text: &str) -> Result<(Facts, Collected), TraceError> {
-    Inputs::default().perf_script(text.as_bytes())
+    read_into(text, &Inputs::default(), Collected::default())
 }
 
 fn message(text: &str) -> String {
@@ -144,11 +154,14 @@ fn mappings_say_where_the_kernel_ran() {
 #[test]
 fn only_events_that_were_asked_for_are_taken() {
     let text = "a 1 1.5: cycles:k: ff 0x1/0x2/P/-/-/0\na 1 1.5: branches:k: ff 0x3/0x4/P/-/-/0\n";
-    let (facts, found) =
-        Inputs::default().events(&["branches"]).perf_script(text.as_bytes()).unwrap();
+    let of = |event: &str| {
+        let inputs = Inputs { events: vec![event.to_owned()], ..Inputs::default() };
+        read_into(text, &inputs, Collected::default())
+    };
+    let (facts, found) = of("branches").unwrap();
     assert_eq!(found.samples.len(), 1);
     assert_eq!(facts.samples.dropped_for(Cause::OtherEvent), 1);
-    let none = Inputs::default().events(&["cycle"]).perf_script(text.as_bytes()).unwrap_err();
+    let none = of("cycle").unwrap_err();
     assert!(none.to_string().contains("cycles:k"), "{none}");
 }
 
@@ -169,7 +182,7 @@ fn too_many_distinct_branches_are_refused() {
     let text: String = (1..2000).map(line).collect();
     for threads in [1, 2] {
         let inputs = Inputs { max_distinct: 1000, threads, ..Inputs::default() };
-        let error = inputs.aggregate(text.as_bytes()).unwrap_err();
+        let error = read_into(&text, &inputs, Aggregate::default()).unwrap_err();
         assert!(matches!(error, TraceError::TooManyBranches { limit: 1000, .. }), "{error}");
     }
 }
@@ -177,5 +190,6 @@ fn too_many_distinct_branches_are_refused() {
 #[test]
 fn a_reader_stops_when_it_is_told_to() {
     let inputs = Inputs { cancelled: true, ..Inputs::default() };
-    assert!(matches!(inputs.perf_script(b"0x1/0x2/P/-/-/0"), Err(TraceError::Cancelled)));
+    let outcome = read_into("0x1/0x2/P/-/-/0", &inputs, Collected::default());
+    assert!(matches!(outcome, Err(TraceError::Cancelled)));
 }

@@ -2,3 +2,5 @@
 
 pub mod perf_data;
 mod perf_data_header;
+pub mod recorder;
+pub mod unsymbolized;

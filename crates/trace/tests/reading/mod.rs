@@ -1,11 +1,10 @@
 //! Reads bytes with the options of a test, and shows what came out.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_address::RuntimeAddress;
-use mepof_trace::input::{Options, perf_script};
-use mepof_trace::{Aggregate, Facts, Sample, Sink, Space, Speculation, TraceError};
+use mepof_trace::input::Options;
+use mepof_trace::{Sample, Sink, Space, Speculation};
 
 /// What a sink was given, as text, in order.
 #[derive(Debug, Default)]
@@ -63,10 +62,6 @@ impl Default for Inputs {
 }
 
 impl Inputs {
-    pub fn events(self, events: &[&str]) -> Self {
-        Self { events: events.iter().map(|&event| event.to_owned()).collect(), ..self }
-    }
-
     pub fn with<R>(&self, run: impl FnOnce(&Options<'_>) -> R) -> R {
         let (cancelled, progress) = (AtomicBool::new(self.cancelled), AtomicU64::new(0));
         run(&Options {
@@ -77,21 +72,5 @@ impl Inputs {
             cancelled: &cancelled,
             progress: &progress,
         })
-    }
-
-    pub fn perf_script(&self, text: &[u8]) -> Result<(Facts, Collected), TraceError> {
-        let mut found = Collected::default();
-        let read = |options: &Options<'_>| {
-            perf_script::parse(text, Path::new("test"), options, &mut found)
-        };
-        self.with(read).map(|facts| (facts, found))
-    }
-
-    pub fn aggregate(&self, text: &[u8]) -> Result<(Facts, Aggregate), TraceError> {
-        let mut found = Aggregate::default();
-        let read = |options: &Options<'_>| {
-            perf_script::parse(text, Path::new("test"), options, &mut found)
-        };
-        self.with(read).map(|facts| (facts, found))
     }
 }

@@ -5,7 +5,8 @@
 
 use memchr::memmem;
 
-use super::entry::{hexadecimal, token};
+use super::entry::token;
+use crate::input::text::{decimal, hexadecimal};
 
 /// One line, without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,17 +159,6 @@ fn seconds(text: &[u8]) -> Option<u64> {
     let scale = 10_u64.checked_pow(u32::try_from(nine).ok()?)?;
     let fraction = decimal(fraction)?.checked_mul(scale)?;
     decimal(whole)?.checked_mul(1_000_000_000)?.checked_add(fraction)
-}
-
-/// The number that `text` is; `None` if it is none or does not fit.
-pub(super) fn decimal(text: &[u8]) -> Option<u64> {
-    if text.is_empty() {
-        return None;
-    }
-    text.iter().try_fold(0_u64, |number, digit| {
-        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        number.checked_mul(10)?.checked_add(digit)
-    })
 }
 
 #[cfg(test)]

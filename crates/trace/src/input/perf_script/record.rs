@@ -6,8 +6,7 @@
 use memchr::memmem;
 use mepof_address::{BuildId, RuntimeAddress};
 
-use super::entry::hexadecimal;
-use super::line::decimal;
+use crate::input::text::{decimal, hexadecimal};
 use crate::{Mapping, Space};
 
 /// A binary that was mapped.

@@ -5,8 +5,9 @@ use rustc_hash::FxHashMap;
 
 use super::chunks::{LONGEST_LINE, without_end};
 use super::entry::{Entry, entry, token};
-use super::line::{Fields, Line, decimal};
+use super::line::{Fields, Line};
 use super::record::{Mapped, Record, record};
+use crate::input::text::decimal;
 use crate::{BranchEntry, Cause, Sample, Sink, Tally};
 
 /// What the lines read so far say of the sample that the next line may belong to.

@@ -1,0 +1,192 @@
+//! llvm-profgen's unsymbolized text.
+//!
+//! The number of fall-through ranges, a line `FIRST-LAST:COUNT` for each, the number of
+//! branches, a line `FROM->TO:COUNT` for each; addresses are hexadecimal, counts decimal. In a
+//! context-sensitive profile this repeats under lines `[CONTEXT]`; counts of all contexts add
+//! up. Source of the format: LLVM 22, llvm/tools/llvm-profgen/PerfReader.cpp,
+//! `UnsymbolizedProfileReader::readSampleCounters`.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use mepof_address::RuntimeAddress;
+
+use super::Options;
+use super::text::{decimal, hexadecimal};
+use crate::{Addressing, Cause, Facts, Sink, TraceError};
+
+/// Contexts have names of functions; a line longer than this is none of this format.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// Reads the file at `path`.
+pub fn read<S: Sink>(
+    path: &Path,
+    options: &Options<'_>,
+    sink: &mut S,
+) -> Result<Facts, TraceError> {
+    let file =
+        File::open(path).map_err(|source| TraceError::Io { path: path.to_owned(), source })?;
+    parse(file, path, options, sink)
+}
+
+/// Reads `input`; `path` is for errors.
+pub fn parse<R: Read, S: Sink>(
+    input: R,
+    path: &Path,
+    options: &Options<'_>,
+    sink: &mut S,
+) -> Result<Facts, TraceError> {
+    let io = |source| TraceError::Io { path: path.to_owned(), source };
+    let mut input = BufReader::with_capacity(1 << 18, input);
+    let mut facts = Facts { format: "unsymbolized text".to_owned(), ..Facts::default() };
+    let mut section = Section::default();
+    let mut text = Vec::new();
+    let (mut offset, mut first_malformed) = (0_u64, None);
+    for number in 0_u64.. {
+        if number % 4096 == 0 {
+            if options.cancelled.load(Ordering::Relaxed) {
+                return Err(TraceError::Cancelled);
+            }
+            if sink.distinct() > options.max_distinct {
+                let limit = options.max_distinct;
+                return Err(TraceError::TooManyBranches { path: path.to_owned(), limit });
+            }
+        }
+        text.clear();
+        let length = input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut text).map_err(io)?;
+        if length == 0 {
+            break;
+        }
+        options.progress.fetch_add(length as u64, Ordering::Relaxed);
+        match Line::of(text.trim_ascii()) {
+            Some(Line::Empty) => {}
+            Some(Line::Context) => section.contexts += 1,
+            Some(Line::Number(number)) => section.begin(number),
+            Some(Line::Range { first, last, .. }) if first > last => {
+                section.line();
+                facts.samples.drop(Cause::InvertedRange, 1);
+            }
+            Some(Line::Range { first, last, count }) => {
+                section.line();
+                section.highest = section.highest.max(Some(last));
+                sink.range(RuntimeAddress(first), RuntimeAddress(last), count);
+                facts.samples.used += 1;
+            }
+            Some(Line::Branch { from, to, count }) => {
+                section.line();
+                section.highest_target = section.highest_target.max(Some(to));
+                sink.branch(RuntimeAddress(from), RuntimeAddress(to), count);
+                facts.samples.used += 1;
+                facts.entries.used = facts.entries.used.saturating_add(count);
+            }
+            None => {
+                section.line();
+                facts.samples.drop(Cause::Malformed, 1);
+                first_malformed.get_or_insert(offset);
+            }
+        }
+        offset += length as u64;
+    }
+    if facts.samples.used == 0 {
+        let what = "this is no line of llvm-profgen's unsymbolized text".to_owned();
+        return Err(match first_malformed {
+            Some(offset) => TraceError::Corrupt { path: path.to_owned(), offset, what },
+            None => TraceError::Unsupported {
+                path: path.to_owned(),
+                what: "it has no branches and no ranges".to_owned(),
+            },
+        });
+    }
+    section.say(&mut facts);
+    Ok(facts)
+}
+
+/// What the lines so far say of the whole.
+#[derive(Debug, Default)]
+struct Section {
+    missing: u64,    // lines that the last number still promises
+    disagrees: bool, // whether a number was wrong
+    contexts: u64,
+    highest: Option<u64>, // of ranges
+    highest_target: Option<u64>,
+}
+
+impl Section {
+    fn begin(&mut self, lines: u64) {
+        self.disagrees |= self.missing > 0;
+        self.missing = lines;
+    }
+
+    fn line(&mut self) {
+        match self.missing.checked_sub(1) {
+            Some(rest) => self.missing = rest,
+            None => self.disagrees = true,
+        }
+    }
+
+    fn say(self, facts: &mut Facts) {
+        // Sources may lie outside of the binary, and are then no guide.
+        let highest = self.highest.or(self.highest_target).unwrap_or_default();
+        facts.addressing = match highest >> 63 {
+            0 => {
+                facts.notes.push(
+                    "addresses are taken for offsets from the first executable segment, as \
+                     llvm-profgen writes them unless told --use-offset=0"
+                        .to_owned(),
+                );
+                Addressing::TextOffset
+            }
+            _ => Addressing::Image,
+        };
+        if self.contexts > 0 {
+            let contexts = self.contexts;
+            facts.notes.push(format!("counts of {contexts} calling contexts were added up"));
+        }
+        if self.missing > 0 {
+            facts.samples.drop(Cause::Truncated, self.missing);
+        }
+        if self.disagrees {
+            facts.notes.push("there are more or fewer lines than the text says".to_owned());
+        }
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Line {
+    Empty,
+    Context,
+    Number(u64),
+    Range { first: u64, last: u64, count: u64 },
+    Branch { from: u64, to: u64, count: u64 },
+}
+
+impl Line {
+    fn of(text: &[u8]) -> Option<Self> {
+        match text {
+            [] => return Some(Self::Empty),
+            [b'[', .., b']'] => return Some(Self::Context),
+            _ if text.iter().all(u8::is_ascii_digit) => return decimal(text).map(Self::Number),
+            _ => {}
+        }
+        let (one, rest) = address(text)?;
+        let rest = rest.strip_prefix(b"-")?;
+        let branch = rest.strip_prefix(b">");
+        let (another, rest) = address(branch.unwrap_or(rest))?;
+        let count = decimal(rest.strip_prefix(b":")?)?;
+        Some(match branch {
+            Some(_) => Self::Branch { from: one, to: another, count },
+            None => Self::Range { first: one, last: another, count },
+        })
+    }
+}
+
+fn address(text: &[u8]) -> Option<(u64, &[u8])> {
+    hexadecimal(text.strip_prefix(b"0x").unwrap_or(text))
+}
+
+/// Whether `line` is one with an address, as [`parse`] takes it.
+pub(super) fn is_counted(line: &[u8]) -> bool {
+    matches!(Line::of(line.trim_ascii()), Some(Line::Range { .. } | Line::Branch { .. }))
+}
