@@ -17,6 +17,7 @@ help:
 	@echo 'make test    lint, unit tests and boots of real kernels'
 	@echo 'make lint    style and types'
 	@echo 'make bench   every benchmark under bench/'
+	@echo 'make fuzz    every parser on made-up input, FUZZ_SECONDS each (600)'
 	@echo 'make lock    write requirements.lock anew from pyproject.toml'
 	@echo 'make clean   remove what was built here'
 
@@ -43,6 +44,12 @@ bench: setup
 	@echo 'benchmarks: $(or $(BENCHMARKS),none under bench/)'
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
+# CI takes five seconds each.
+FUZZ_SECONDS ?= 600
+
+fuzz:
+	fuzz/run $(FUZZ_SECONDS)
+
 # Pins that are there already stay; remove requirements.lock first to get the newest ones.
 lock:
 	python3 -m venv build/lock
@@ -59,4 +66,4 @@ clean:
 	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
-.PHONY: help setup demo test lint bench lock clean
+.PHONY: help setup demo test lint bench fuzz lock clean
