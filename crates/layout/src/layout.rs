@@ -1,10 +1,13 @@
+use std::ops::Range;
+
 use mepof_address::ImageAddress;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
+use crate::clone_path::{by_function, clone_paths};
 use crate::ext_tsp::{self, Limits, Score};
 use crate::function_order::{CallArc, HotFunction, order_functions};
-use crate::{BlockMap, BlockRef, FunctionGraph, ProgramGraph};
+use crate::{BlockMap, BlockPath, BlockRef, CloneOptions, ClonedPath, FunctionGraph, ProgramGraph};
 
 /// How to lay out a program.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +22,11 @@ pub struct LayoutOptions {
     pub score: Score,
     /// What bounds the work on one function.
     pub limits: Limits,
+    /// When blocks are copied, if there are paths to go by.
+    pub clones: CloneOptions,
+    /// Parts of the image that the linker keeps apart: a call from one into another has no say
+    /// in the order of functions. Empty if there is only one.
+    pub regions: Vec<Range<ImageAddress>>,
 }
 
 impl Default for LayoutOptions {
@@ -28,6 +36,8 @@ impl Default for LayoutOptions {
             warm_density: None,
             score: Score::default(),
             limits: Limits::default(),
+            clones: CloneOptions::default(),
+            regions: Vec::new(),
         }
     }
 }
@@ -39,6 +49,8 @@ pub struct FunctionLayout {
     pub address: ImageAddress,
     /// The graph that was laid out, with the copies of blocks that were asked for.
     pub graph: FunctionGraph,
+    /// Which paths were copied, in the order that numbers the copies.
+    pub cloned: Vec<ClonedPath>,
     /// Sections of blocks, as indices of the graph's nodes, each in order. The first begins
     /// with the entry.
     pub clusters: Vec<Vec<u32>>,
@@ -69,19 +81,31 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Lays out the functions of `graph`. `map` is the one that it was counted on.
-    pub fn new(map: &BlockMap<'_>, graph: &ProgramGraph, options: &LayoutOptions) -> Self {
+    /// Lays out the functions of `graph`. `map` is the one that it was counted on; `paths` are
+    /// what [`Paths`](crate::Paths) gathered on it, or nothing.
+    pub fn new(
+        map: &BlockMap<'_>,
+        graph: &ProgramGraph,
+        paths: &[(BlockPath, u64)],
+        options: &LayoutOptions,
+    ) -> Self {
+        let paths = by_function(paths);
         let functions: Vec<FunctionLayout> = graph
             .functions
             .par_iter()
             .filter(|function| is_hot(function, options))
             .map(|function| {
-                let mut laid_out = lay_out(function.clone(), options);
+                let (graph, cloned) = match paths.get(&function.function) {
+                    Some(paths) => clone_paths(function.clone(), paths, &options.clones, options),
+                    None => (function.clone(), Vec::new()),
+                };
+                let mut laid_out = lay_out(graph, options);
+                laid_out.cloned = cloned;
                 laid_out.score_before = score_in_binary(map, function, &options.score);
                 laid_out
             })
             .collect();
-        let order = section_order(&functions, graph);
+        let order = section_order(&functions, graph, &options.regions);
         Self { functions, order }
     }
 
@@ -161,6 +185,7 @@ pub(crate) fn lay_out(graph: FunctionGraph, options: &LayoutOptions) -> Function
         has_cold: hot.len() < graph.nodes.len(),
         clusters: clusters.into_iter().filter(|cluster| !cluster.is_empty()).collect(),
         graph,
+        cloned: Vec::new(),
         score_before: 0.0,
         score_after,
     }
@@ -197,7 +222,15 @@ fn warm_from(
     found
 }
 
-fn section_order(functions: &[FunctionLayout], graph: &ProgramGraph) -> Vec<SectionRef> {
+fn section_order(
+    functions: &[FunctionLayout],
+    graph: &ProgramGraph,
+    regions: &[Range<ImageAddress>],
+) -> Vec<SectionRef> {
+    let region = |function: u32| {
+        let address = functions.get(function as usize)?.address;
+        regions.iter().position(|region| region.contains(&address))
+    };
     let index_of: FxHashMap<u32, u32> =
         functions.iter().map(|function| function.graph.function).zip(0..).collect();
     let section = |function: &FunctionLayout, cluster: usize| {
@@ -215,6 +248,9 @@ fn section_order(functions: &[FunctionLayout], graph: &ProgramGraph) -> Vec<Sect
         .filter_map(|call| {
             let caller = *index_of.get(&call.from.function)?;
             let callee = *index_of.get(&call.to)?;
+            if region(caller) != region(callee) {
+                return None;
+            }
             Some(CallArc { caller, callee, count: call.count as f64 })
         })
         .collect();

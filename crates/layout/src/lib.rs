@@ -8,7 +8,8 @@
 //!    control-flow graphs with counts, and the calls between them. Whoever wants to mend
 //!    sparse counts does it here: the graph's fields are public, and nothing later looks at
 //!    the trace.
-//! 3. [`Layout::new`] orders the blocks of every hot function ([`ext_tsp`]) and the functions
+//! 3. [`Layout::new`] copies blocks where the paths that a [`Paths`] gathered ask for it, and
+//!    orders the blocks of every hot function ([`ext_tsp`]) and the functions
 //!    ([`order_functions`]).
 //! 4. [`propeller`] writes it for Clang and LLD. [`bolt`] writes the trace for BOLT, which
 //!    does its own layout.
@@ -21,19 +22,23 @@
 
 mod block_map;
 pub mod bolt;
+mod clone_path;
 
 mod count;
 pub mod ext_tsp;
 mod function_order;
 mod graph;
 mod layout;
+mod path;
 
 pub mod propeller;
 mod symbol;
 
 pub use block_map::{BlockMap, BlockRef, MapTally};
+pub use clone_path::{CloneOptions, ClonedPath};
 pub use count::count;
 pub use function_order::{CallArc, HotFunction, order_functions};
 pub use graph::{CallEdge, CountTally, Edge, FunctionGraph, Node, ProgramGraph};
 pub use layout::{FunctionLayout, Layout, LayoutOptions};
+pub use path::{BlockPath, Paths};
 pub use symbol::{FunctionSymbol, Symbols};

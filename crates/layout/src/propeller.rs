@@ -51,7 +51,8 @@ pub struct ProfileOptions {
 pub struct ProfileTally {
     /// Written.
     pub written: u64,
-    /// Without a symbol, or with one that the format cannot express.
+    /// Without a symbol, or with one that the format cannot express; in version 0 also those
+    /// with copied blocks.
     pub nameless: u64,
     /// Other functions have the same name, and nothing known tells them apart.
     pub ambiguous: u64,
@@ -83,7 +84,7 @@ impl<'a> Profile<'a> {
         let mut names = Vec::with_capacity(layout.functions.len());
         for function in &layout.functions {
             let named = match symbols.at(function.address) {
-                Some(symbol) if is_expressible(symbol, options.version) => {
+                Some(symbol) if is_expressible(symbol, function, options.version) => {
                     let module = module(symbols, symbol, options.modules);
                     let ambiguous = symbols.is_ambiguous(symbol);
                     let known = !ambiguous || (module.is_some() && !is_in(&same, symbol));
@@ -196,7 +197,10 @@ fn is_separator(letter: char) -> bool {
     letter.is_whitespace() || letter.is_control()
 }
 
-fn is_expressible(symbol: &FunctionSymbol, version: Version) -> bool {
+fn is_expressible(symbol: &FunctionSymbol, function: &FunctionLayout, version: Version) -> bool {
+    if version == Version::V0 && !function.cloned.is_empty() {
+        return false;
+    }
     let fits = |name: &String| {
         let separates = |letter| is_separator(letter) || (version == Version::V0 && letter == '/');
         // A line that begins with '#' is a comment to both readers; a name never begins one,
@@ -240,6 +244,10 @@ fn write_v1(
         writeln!(out, "m {module}")?;
     }
     writeln!(out, "f {}", named.names.join(" "))?;
+    for path in &function.cloned {
+        let ids: Vec<String> = path.ids.iter().map(u32::to_string).collect();
+        writeln!(out, "p {}", ids.join(" "))?;
+    }
     for cluster in &function.clusters {
         writeln!(out, "c {}", cluster_ids(function, cluster))?;
     }

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
 
-use mepof_address::ImageAddress;
+use mepof_address::{ImageAddress, Placement, Region, RuntimeAddress};
 use mepof_binary::{Binary, FunctionBlocks};
 use mepof_layout::propeller::{Modules, Profile, ProfileOptions, Version};
-use mepof_layout::{BlockMap, Layout, LayoutOptions, Symbols, bolt, count};
-use mepof_trace::ImageTrace;
+use mepof_layout::{BlockMap, CloneOptions, Layout, LayoutOptions, Paths, Symbols, bolt, count};
+use mepof_trace::{ImageTrace, Sink};
 use support::{blocks, build, checksum, run, scratch, walk};
 
 /// The symbols of the program, whose two functions `shuffle` are in different files.
@@ -60,7 +60,7 @@ fn blocks_lie_in_the_order_of_the_profile(clang: u32, version: Version) {
     assert_eq!(map.tally().used, functions.len() as u64);
     let graph = count(&map, &traced(&binary, &functions));
     assert!(graph.tally.contradictory() < 1e-9, "{:?}", graph.tally);
-    let layout = Layout::new(&map, &graph, &LayoutOptions::default());
+    let layout = Layout::new(&map, &graph, &[], &LayoutOptions::default());
     let (score_before, score_after) = layout.scores();
     assert!(score_after > score_before * 1.05, "{score_before} {score_after}");
 
@@ -131,7 +131,7 @@ fn clang_22_reads_counts_and_hashes() {
     }
     let map = BlockMap::new(&functions);
     let graph = count(&map, &traced(&binary, &functions));
-    let layout = Layout::new(&map, &graph, &LayoutOptions::default());
+    let layout = Layout::new(&map, &graph, &[], &LayoutOptions::default());
     let symbols = symbols(&binary);
     let options = ProfileOptions {
         counts: true,
@@ -159,7 +159,7 @@ fn warm_blocks_become_a_part_that_lies_behind_the_hot_ones() {
     let map = BlockMap::new(&functions);
     let graph = count(&map, &traced(&binary, &functions));
     let options = LayoutOptions { warm_density: Some(0.5), ..LayoutOptions::default() };
-    let layout = Layout::new(&map, &graph, &options);
+    let layout = Layout::new(&map, &graph, &[], &options);
     let symbols = symbols(&binary);
     let profile = Profile::new(&layout, &symbols, ProfileOptions::default());
     let (cc, ld) = (directory.join("cc_profile"), directory.join("ld_profile"));
@@ -220,6 +220,62 @@ fn bolt_applies(
         .and_then(|(_, rest)| rest.split(' ').next()?.parse::<u64>().ok());
     assert!(reordered >= Some(5), "{said}");
     assert_eq!(checksum(&after), checksum(&before));
+}
+
+fn blocks_are_copied_along_hot_paths(clang: u32) {
+    let directory = scratch(&format!("propeller-clones-{clang}"));
+    let (before, after) = (directory.join("before"), directory.join("after"));
+    build(clang, &before, &[]);
+    let binary = Binary::open(&before).unwrap();
+    let functions = blocks(clang, &before);
+    let map = BlockMap::new(&functions);
+    let (runtime, image) = (RuntimeAddress(0), ImageAddress(0));
+    let placement = Placement::new(vec![Region { runtime, image, size: u64::MAX }]);
+    let mut paths = Paths::new(&map, &placement, 1 << 20);
+    let main = binary.symbol("main").unwrap();
+    let trace = walk(&binary, &functions, main, 200_000, |stack| paths.sample(stack));
+    let graph = count(&map, &trace);
+    let clones = CloneOptions { least_gain: 0.001, byte_worth: 0.1, ..CloneOptions::default() };
+    let options = LayoutOptions { clones, ..LayoutOptions::default() };
+    let layout = Layout::new(&map, &graph, &paths.counts(), &options);
+    let plain = Layout::new(&map, &graph, &[], &options);
+    assert!(layout.scores().1 > plain.scores().1);
+
+    let symbols = symbols(&binary);
+    let profile = Profile::new(&layout, &symbols, ProfileOptions::default());
+    let (cc, ld) = (directory.join("cc_profile"), directory.join("ld_profile"));
+    write(&cc, |out| profile.write_cc_profile(out));
+    write(&ld, |out| profile.write_ld_profile(out));
+    let list = format!("-fbasic-block-sections=list={}", cc.display());
+    let order = format!("-Wl,--symbol-ordering-file={}", ld.display());
+    assert_eq!(build(clang, &after, &[&list, &order, "-Werror"]), "");
+    assert_eq!(checksum(&after), checksum(&before));
+
+    let placed = placed(&Binary::open(&after).unwrap(), &blocks(clang, &after));
+    let copied = layout.functions.iter().filter(|function| !function.cloned.is_empty());
+    let mut checked = 0;
+    for function in copied {
+        let name = &symbols.at(function.address).unwrap().names[0];
+        let ids: Vec<u32> = function.clusters[0]
+            .iter()
+            .map(|&node| function.graph.nodes[node as usize].id)
+            .collect();
+        let found: Vec<_> = placed.iter().filter(|(found, _)| found == name).collect();
+        assert!(found.iter().any(|(_, ranges)| ranges[0] == ids), "{name}: {ids:?} {found:?}");
+        checked += 1;
+    }
+    assert!(checked > 0);
+}
+
+#[test]
+fn clang_22_copies_blocks_along_hot_paths() {
+    blocks_are_copied_along_hot_paths(22);
+}
+
+#[test]
+#[ignore = "needs clang-19, lld-19 and llvm-19"]
+fn clang_19_copies_blocks_along_hot_paths() {
+    blocks_are_copied_along_hot_paths(19);
 }
 
 struct Built {
