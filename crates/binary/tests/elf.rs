@@ -262,6 +262,8 @@ fn what_is_no_vmlinux_is_called_by_its_name() {
     }
     let error = Binary::open(Path::new("/no/such/vmlinux")).unwrap_err();
     assert!(matches!(error, BinaryError::Io { .. }), "{error}");
+    let error = Binary::open(Path::new("/dev/null")).unwrap_err();
+    assert!(error.to_string().contains("no regular file"), "{error}");
 }
 
 #[test]

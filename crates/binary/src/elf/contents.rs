@@ -12,11 +12,16 @@ pub enum Contents {
 }
 
 impl Contents {
-    /// Maps the file at `path`.
+    /// Maps the file at `path`. Only a regular file: debug information may name any, and to open
+    /// a pipe would wait for a writer.
     #[allow(unsafe_code)]
     pub fn map(path: &Path) -> io::Result<Self> {
+        let metadata = std::fs::metadata(path)?;
+        if !metadata.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file"));
+        }
         let file = File::open(path)?;
-        if file.metadata()?.len() == 0 {
+        if metadata.len() == 0 {
             return Ok(Self::Owned(Vec::new()));
         }
         // SAFETY: The map is private and never written to. Should another process write to the
