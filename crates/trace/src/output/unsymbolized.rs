@@ -24,7 +24,7 @@ pub fn write(
     writeln!(out, "{}", trace.ranges.len())?;
     for range in &trace.ranges {
         let (first, last) = (range.first.0.wrapping_sub(base), range.last.0.wrapping_sub(base));
-        writeln!(out, "{first:X}-{last:X}:{}", range.count)?;
+        writeln!(out, "{first:x}-{last:x}:{}", range.count)?;
     }
     let branches = || {
         trace.branches.iter().filter_map(|branch| {
@@ -35,7 +35,7 @@ pub fn write(
     writeln!(out, "{}", branches().count())?;
     for (from, to, count) in branches() {
         let (from, to) = (from.wrapping_sub(base), to.wrapping_sub(base));
-        writeln!(out, "{from:X}->{to:X}:{count}")?;
+        writeln!(out, "{from:x}->{to:x}:{count}")?;
     }
     Ok(())
 }
@@ -66,8 +66,8 @@ mod tests {
             write(&trace, base, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
-        assert_eq!(text(None), "1\n201000-2010AB:7\n2\n1->201010:2\n2010AB->201000:3\n");
-        let offsets = "1\n0-AB:7\n2\nFFFFFFFFFFDFF001->10:2\nAB->0:3\n";
+        assert_eq!(text(None), "1\n201000-2010ab:7\n2\n1->201010:2\n2010ab->201000:3\n");
+        let offsets = "1\n0-ab:7\n2\nffffffffffdff001->10:2\nab->0:3\n";
         assert_eq!(text(at(0x20_1000)), offsets);
     }
 }
