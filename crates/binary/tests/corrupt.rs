@@ -1,6 +1,8 @@
 //! Files that are damaged, cut off or made to harm are refused or read as far as they go: no
 //! panic, no endless loop, and no memory beyond what the file's size justifies.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // it is a test throughout
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;

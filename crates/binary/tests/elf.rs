@@ -1,5 +1,7 @@
 //! What an ELF file is made of, as kernels, modules and programs have it.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // it is a test throughout
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -85,7 +87,8 @@ fn a_function_within_another_is_cut_out_of_it() {
     );
     let expected = [("outer", 0, 2, true), ("inner", 2, 2, true), ("outer", 4, 2, false)];
     assert_eq!(functions(&binary), expected);
-    let at = |offset: u64| binary.function_at(ImageAddress(0x1000 + offset)).map(|f| f.name.as_str());
+    let at =
+        |offset: u64| binary.function_at(ImageAddress(0x1000 + offset)).map(|f| f.name.as_str());
     let names: Vec<_> = (0..7).map(at).collect();
     let (outer, inner) = (Some("outer"), Some("inner"));
     assert_eq!(names, [outer, outer, inner, inner, outer, outer, None]);

@@ -1,6 +1,8 @@
 //! Every address of small programs, built in every way that debug information comes in, has the
 //! inline stack that `llvm-symbolizer` of LLVM 22 gives it.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // it is a test throughout
+
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;

@@ -55,8 +55,8 @@ pub struct SectionHeader {
 impl SectionHeader {
     /// Whether it is code that the file has.
     pub fn is_code(&self) -> bool {
-        self.flags & u64::from(elf::SHF_EXECINSTR.0) != 0
-            && self.flags & u64::from(elf::SHF_ALLOC.0) != 0
+        self.flags & elf::SHF_EXECINSTR.0 != 0
+            && self.flags & elf::SHF_ALLOC.0 != 0
             && self.kind != elf::SHT_NOBITS.0
             && self.size > 0
     }
@@ -103,7 +103,7 @@ pub fn headers<Elf: FileHeader<Endian = object::Endianness>>(
                 index,
                 name: String::from_utf8_lossy(name).into_owned(),
                 kind: section.sh_type(endian).0,
-                flags: flags_of(section.sh_flags(endian)),
+                flags: section.sh_flags(endian).0,
                 address: section.sh_addr(endian).into(),
                 file_offset: section.sh_offset(endian).into(),
                 size: section.sh_size(endian).into(),
@@ -126,10 +126,6 @@ pub fn headers<Elf: FileHeader<Endian = object::Endianness>>(
             Ok(header)
         })
         .collect()
-}
-
-fn flags_of(flags: elf::SectionFlags) -> u64 {
-    flags.0.into()
 }
 
 /// The sections with code, by address, and their code.
