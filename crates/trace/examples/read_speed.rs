@@ -1,5 +1,5 @@
-//! How fast text of `perf script` is read: `read_speed make FILE MIB` writes some,
-//! `read_speed parse|aggregate FILE THREADS` reads it.
+//! How fast an input is read: `read_speed parse|aggregate FILE THREADS`, of any format;
+//! `read_speed make FILE MIB` writes text of `perf script`.
 
 use std::error::Error;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Instant;
 
 use mepof_address::RuntimeAddress;
-use mepof_trace::input::{Options, perf_script};
+use mepof_trace::input::{self, Options};
 use mepof_trace::{Aggregate, Facts, Sample, Sink, Space};
 
 /// Takes everything and keeps a sum, so that nothing is optimised away.
@@ -98,7 +98,7 @@ fn time<S: Sink>(path: &Path, threads: usize, mut sink: S) -> Result<(), Box<dyn
     };
     let size = std::fs::metadata(path)?.len();
     let started = Instant::now();
-    let facts: Facts = perf_script::read(path, &options, &mut sink)?;
+    let facts: Facts = input::read(path, None, &options, &mut sink)?;
     let seconds = started.elapsed().as_secs_f64();
     let status = std::fs::read_to_string("/proc/self/status")?;
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
@@ -109,5 +109,7 @@ fn time<S: Sink>(path: &Path, threads: usize, mut sink: S) -> Result<(), Box<dyn
         facts.entries.used,
         sink.distinct(),
     );
+    println!("{}: samples {:?}", facts.format, facts.samples);
+    facts.notes.iter().for_each(|note| println!("note: {note}"));
     Ok(())
 }
