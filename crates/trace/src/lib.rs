@@ -16,6 +16,7 @@ mod aggregate;
 mod error;
 mod facts;
 pub mod input;
+mod locate;
 pub mod output;
 mod pair_counts;
 mod place;
@@ -26,6 +27,9 @@ mod tally;
 pub use aggregate::Aggregate;
 pub use error::TraceError;
 pub use facts::{Addressing, Event, Facts, Mapping, Space, TracedImage};
+pub use locate::{
+    BinaryFacts, BinaryKind, CodeSection, Hints, LocateError, Located, locate,
+};
 pub use place::{Branch, FallThrough, ImageTrace, place};
 pub use record::{BranchEntry, BranchKind, Sample, Sink, Speculation};
 pub use tally::{Cause, Tally};

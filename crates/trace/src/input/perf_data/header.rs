@@ -1,6 +1,5 @@
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::attr::Attr;
 use super::cursor::{ByteOrder, Cursor};
@@ -42,30 +41,31 @@ pub(crate) enum Header {
 }
 
 /// An open input.
-pub(crate) struct InputFile {
-    path: PathBuf,
-    pub(crate) file: File,
+pub(crate) struct InputFile<'a, R> {
+    path: &'a Path,
+    pub(crate) file: R,
     /// Bytes; 0 for a pipe.
     pub(crate) length: u64,
 }
 
-impl InputFile {
-    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
-        let io = |source| TraceError::Io { path: path.to_owned(), source };
-        let file = File::open(path).map_err(io)?;
-        let length = file.metadata().map_err(io)?.len();
-        Ok(Self { path: path.to_owned(), file, length })
+impl<'a, R: Read + Seek> InputFile<'a, R> {
+    pub(crate) fn new(path: &'a Path, file: R, length: u64) -> Self {
+        Self { path, file, length }
+    }
+
+    fn io(&self, source: std::io::Error) -> TraceError {
+        TraceError::Io { path: self.path.to_owned(), source }
     }
 
     fn corrupt(&self, offset: u64, what: impl Into<String>) -> TraceError {
-        TraceError::Corrupt { path: self.path.clone(), offset, what: what.into() }
+        TraceError::Corrupt { path: self.path.to_owned(), offset, what: what.into() }
     }
 
     /// As many bytes as there are, at most `size`, from where the file stands.
     fn bytes(&mut self, size: u64) -> Result<Vec<u8>, TraceError> {
         let mut bytes = Vec::new();
         let read = (&mut self.file).take(size).read_to_end(&mut bytes);
-        read.map_err(|source| TraceError::Io { path: self.path.clone(), source })?;
+        read.map_err(|source| self.io(source))?;
         Ok(bytes)
     }
 
@@ -76,9 +76,8 @@ impl InputFile {
             let what = format!("{what} of {} bytes beyond the end of the file", section.size);
             return Err(self.corrupt(section.offset, what));
         }
-        self.file
-            .seek(SeekFrom::Start(section.offset))
-            .map_err(|source| TraceError::Io { path: self.path.clone(), source })?;
+        let place = self.file.seek(SeekFrom::Start(section.offset));
+        place.map_err(|source| self.io(source))?;
         self.bytes(section.size)
     }
 
@@ -158,14 +157,14 @@ impl Header {
     }
 
     /// Reads the header; of a pipe no byte more than that.
-    pub(crate) fn read(input: &mut InputFile) -> Result<Self, TraceError> {
+    pub(crate) fn read<R: Read + Seek>(input: &mut InputFile<'_, R>) -> Result<Self, TraceError> {
         let start = input.bytes(PIPE_HEADER)?;
         let order = match start.get(..8) {
             Some(magic) if magic == MAGIC.to_le_bytes() => ByteOrder::Little,
             Some(magic) if magic == MAGIC.to_be_bytes() => ByteOrder::Big,
             Some(b"PERFFILE") => {
                 return Err(TraceError::Unsupported {
-                    path: input.path.clone(),
+                    path: input.path.to_owned(),
                     what: "a perf.data of before 2013 (version 1): open it with the perf that \
                            wrote it"
                         .to_owned(),
@@ -173,7 +172,7 @@ impl Header {
             }
             _ => {
                 let found = "it does not begin with PERFILE2".to_owned();
-                return Err(TraceError::UnknownFormat { path: input.path.clone(), found });
+                return Err(TraceError::UnknownFormat { path: input.path.to_owned(), found });
             }
         };
         let size = Cursor::new(start.get(8..).unwrap_or_default(), order).u64();

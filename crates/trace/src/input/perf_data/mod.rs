@@ -37,6 +37,7 @@ mod spe;
 mod stream;
 
 pub use branch::OTHER_SIDE;
+pub(crate) use images::module_name;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -64,10 +65,36 @@ pub fn read<S: Sink>(
     let io = |source| TraceError::Io { path: path.to_owned(), source };
     let is_directory = std::fs::metadata(path).map_err(io)?.is_dir();
     let main = if is_directory { path.join("data") } else { path.to_owned() };
-    let mut input = InputFile::open(&main)?;
+    let file = File::open(&main).map_err(io)?;
+    let length = file.metadata().map_err(io)?.len();
+    let parts = if is_directory { parts(path).map_err(io)? } else { Vec::new() };
+    read_all(InputFile::new(path, file, length), &parts, path, options, sink)
+}
+
+/// Reads `input`, which is a perf.data of `length` bytes; `path` is for messages.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse<R: Read + Seek, S: Sink>(
+    input: R,
+    length: u64,
+    path: &Path,
+    options: &Options<'_>,
+    sink: &mut S,
+) -> Result<Facts, TraceError> {
+    read_all(InputFile::new(path, input, length), &[], path, options, sink)
+}
+
+fn read_all<R: Read + Seek, S: Sink>(
+    mut input: InputFile<'_, R>,
+    parts: &[PathBuf],
+    path: &Path,
+    options: &Options<'_>,
+    sink: &mut S,
+) -> Result<Facts, TraceError> {
     let header = Header::read(&mut input)?;
     let mut session = Session::new(options, header.order());
-    let read_all = |feeder: &mut Feeder<'_, S>| {
+    let drive = |feeder: &mut Feeder<'_, S>| {
         match header {
             Header::Pipe { .. } => {
                 Stream::new(path, options, &mut session, feeder).read(input.file, 16)?;
@@ -77,22 +104,21 @@ pub fn read<S: Sink>(
                 if let Some(names) = session.events_missed() {
                     return Err(no_such_event(path, options, &names));
                 }
-                input.file.seek(SeekFrom::Start(layout.data.offset)).map_err(io)?;
+                let place = input.file.seek(SeekFrom::Start(layout.data.offset));
+                place.map_err(|source| TraceError::Io { path: path.to_owned(), source })?;
                 let size = layout.data_size(&mut session, input.length);
                 let data = input.file.take(size);
                 Stream::new(path, options, &mut session, feeder).read(data, layout.data.offset)?;
             }
         }
-        if is_directory {
-            for part in parts(path).map_err(io)? {
-                let file = File::open(&part)
-                    .map_err(|source| TraceError::Io { path: part.clone(), source })?;
-                Stream::new(path, options, &mut session, feeder).read(file, 0)?;
-            }
+        for part in parts {
+            let file =
+                File::open(part).map_err(|source| TraceError::Io { path: part.clone(), source })?;
+            Stream::new(part, options, &mut session, feeder).read(file, 0)?;
         }
         Ok(session)
     };
-    let (session, counts) = with_feeder(path, options, sink, read_all)?;
+    let (session, counts) = with_feeder(path, options, sink, drive)?;
     if let Some(names) = session.events_missed() {
         return Err(no_such_event(path, options, &names));
     }

@@ -1,0 +1,429 @@
+use std::ops::Range;
+
+use mepof_address::{BuildId, ImageAddress, Placement, Region, RuntimeAddress};
+
+use crate::input::perf_data::module_name;
+use crate::{Addressing, Facts, Mapping, Space, TracedImage};
+
+/// A section with code, as a binary has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeSection {
+    /// `.text`, `.init.text`, ….
+    pub name: String,
+    /// Where it is in the binary.
+    pub addresses: Range<ImageAddress>,
+    /// Where it is in the file.
+    pub file_offset: u64,
+    /// Its alignment in bytes (`sh_addralign`); 0 if not known.
+    pub alignment: u64,
+}
+
+/// What a binary is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BinaryKind {
+    /// A vmlinux: image addresses of the symbols that a recording may refer to.
+    Kernel {
+        /// `_text`.
+        text: Option<ImageAddress>,
+        /// `_stext`.
+        stext: Option<ImageAddress>,
+    },
+    /// A module, by its name as `lsmod` has it, or its file's.
+    Module(String),
+    /// A program or library, by its path or its file's name.
+    Program(String),
+}
+
+/// What a binary says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BinaryFacts<'a> {
+    /// What it is.
+    pub kind: BinaryKind,
+    /// Its build-id.
+    pub build_id: Option<&'a BuildId>,
+    /// Its sections with code, in the order of the section table.
+    pub sections: Vec<CodeSection>,
+    /// The linked address of its first executable segment, for [`Addressing::TextOffset`].
+    pub segment: Option<ImageAddress>,
+}
+
+/// What a user adds where the input says too little.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hints<'a> {
+    /// Where `_text` or `_stext` ran.
+    pub kernel_base: Option<(&'a str, RuntimeAddress)>,
+    /// The text of /proc/kallsyms of the machine, of the boot that was recorded.
+    pub kallsyms: Option<&'a str>,
+    /// The module's sections and where they ran: names and contents of
+    /// /sys/module/MODULE/sections/*.
+    pub module_sections: &'a [(String, RuntimeAddress)],
+    /// Whether a binary with another build-id is to be used all the same.
+    pub any_build_id: bool,
+}
+
+/// Where a binary ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Located {
+    /// Its sections.
+    pub placement: Placement,
+    /// Addresses that another module had as well, at another time. They are not placed: see
+    /// [`Cause::Ambiguous`](crate::Cause::Ambiguous).
+    pub shared: Vec<Range<RuntimeAddress>>,
+    /// Whether both the input and the binary have a build-id, and the same.
+    pub is_confirmed: bool,
+}
+
+/// Why it is not known where a binary ran. Each says what mends it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LocateError {
+    /// No mapping of the kernel, or one with hidden addresses.
+    #[error(
+        "the input does not say where the kernel ran; give /proc/kallsyms of the machine (read \
+         by root, before its next boot), or the address of _stext; with \
+         `sysctl kernel.kptr_restrict=0` perf records it"
+    )]
+    NoKernelMapping,
+    /// /proc/kallsyms was read by someone who may not see addresses.
+    #[error(
+        "the addresses in the given kallsyms are hidden or missing: read it as root, or after \
+         `sysctl kernel.kptr_restrict=0`"
+    )]
+    HiddenAddresses,
+    /// The binary is not the one that ran.
+    #[error(
+        "the binary is not what ran: its build-id is {binary}, the recording's {recorded} \
+         ({name}); take the binary of the very build that was recorded"
+    )]
+    BuildIdDiffers {
+        /// The name of the image in the recording.
+        name: String,
+        /// The id in the recording.
+        recorded: BuildId,
+        /// The id of the binary.
+        binary: BuildId,
+    },
+    /// No such module or program in the input.
+    #[error(
+        "{name} was not loaded while recording, or the input does not say where; it has: {known}"
+    )]
+    NotMapped {
+        /// The module or program.
+        name: String,
+        /// Some of what is there.
+        known: String,
+    },
+    /// More than one kernel ran, or one at several addresses.
+    #[error("several kernels ran: {0}; split the recording, or take one by its build-id")]
+    SeveralKernels(String),
+    /// The binary lacks the symbol that the input refers to.
+    #[error("the binary has no symbol {0}, by which the recording says where it ran")]
+    NoSymbol(String),
+    /// The binary has no section with code.
+    #[error("the binary has no code, or not at the addresses that the recording says")]
+    NoCode,
+}
+
+/// Finds where the binary ran, by what the input and a user say.
+///
+/// Kernels move as a whole (KASLR): the input names a symbol and where that ran. A module's
+/// mapping begins where its `.text` was; its other sections follow as the kernel lays them out
+/// (kernel/module/main.c, `layout_sections()`), unless their addresses are given.
+///
+/// # Errors
+/// See [`LocateError`].
+pub fn locate(
+    facts: &Facts,
+    space: Space,
+    binary: &BinaryFacts<'_>,
+    hints: &Hints<'_>,
+) -> Result<Located, LocateError> {
+    if binary.sections.is_empty() {
+        return Err(LocateError::NoCode);
+    }
+    match facts.addressing {
+        Addressing::Runtime => {}
+        Addressing::Image => return Ok(located(shifted(binary, 0), Vec::new(), false)),
+        Addressing::TextOffset => {
+            let segment = binary.segment.ok_or(LocateError::NoCode)?;
+            let slide = segment.0.wrapping_neg();
+            return Ok(located(shifted(binary, slide), Vec::new(), false));
+        }
+    }
+    match &binary.kind {
+        BinaryKind::Kernel { text, stext } => {
+            let symbol = |name: &str| match name {
+                "_text" => *text,
+                "_stext" => *stext,
+                _ => None,
+            };
+            kernel(facts, space, binary, hints, symbol)
+        }
+        BinaryKind::Module(name) => module(facts, space, binary, hints, name),
+        BinaryKind::Program(name) => program(facts, binary, hints, name),
+    }
+}
+
+fn located(
+    regions: Vec<Region>,
+    shared: Vec<Range<RuntimeAddress>>,
+    is_confirmed: bool,
+) -> Located {
+    Located { placement: Placement::new(regions), shared, is_confirmed }
+}
+
+/// All sections, `slide` bytes from where they are in the binary.
+fn shifted(binary: &BinaryFacts<'_>, slide: u64) -> Vec<Region> {
+    let regions = binary.sections.iter().map(|section| Region {
+        runtime: RuntimeAddress(section.addresses.start.0.wrapping_add(slide)),
+        image: section.addresses.start,
+        size: size(section),
+    });
+    regions.collect()
+}
+
+fn size(section: &CodeSection) -> u64 {
+    section.addresses.end.0.saturating_sub(section.addresses.start.0)
+}
+
+/// Whether the build-ids are known and equal; an error if they differ.
+fn confirm(
+    binary: &BinaryFacts<'_>,
+    image: Option<&TracedImage>,
+    hints: &Hints<'_>,
+) -> Result<bool, LocateError> {
+    let recorded = image.and_then(|image| Some((&image.name, image.build_id.as_ref()?)));
+    match (binary.build_id, recorded) {
+        (Some(binary), Some((name, recorded))) if binary != recorded && !hints.any_build_id => {
+            Err(LocateError::BuildIdDiffers {
+                name: name.clone(),
+                recorded: recorded.clone(),
+                binary: binary.clone(),
+            })
+        }
+        (Some(binary), Some((_, recorded))) => Ok(binary == recorded),
+        _ => Ok(false),
+    }
+}
+
+fn kernel(
+    facts: &Facts,
+    space: Space,
+    binary: &BinaryFacts<'_>,
+    hints: &Hints<'_>,
+    symbol: impl Fn(&str) -> Option<ImageAddress>,
+) -> Result<Located, LocateError> {
+    let image = the_kernel(facts, space, binary)?;
+    let is_confirmed = confirm(binary, image, hints)?;
+    let given = hints.kernel_base.map(|(name, address)| (name.to_owned(), address));
+    let base = match (given, hints.kallsyms) {
+        (Some(given), _) => given,
+        (None, Some(text)) => kallsyms_base(text, |name| symbol(name).is_some())
+            .ok_or(LocateError::HiddenAddresses)?,
+        (None, None) => {
+            let of_image = image.and_then(recorded_base);
+            of_image.or_else(|| facts.kernel_base.clone()).ok_or(LocateError::NoKernelMapping)?
+        }
+    };
+    let linked = symbol(&base.0).ok_or(LocateError::NoSymbol(base.0))?;
+    let slide = base.1.0.wrapping_sub(linked.0);
+    Ok(located(shifted(binary, slide), Vec::new(), is_confirmed))
+}
+
+fn is_kernel(name: &str) -> bool {
+    name.starts_with("[kernel.kallsyms") || name.starts_with("[guest.kernel.kallsyms")
+}
+
+/// The image that is the kernel; none in formats that know no mappings.
+fn the_kernel<'a>(
+    facts: &'a Facts,
+    space: Space,
+    binary: &BinaryFacts<'_>,
+) -> Result<Option<&'a TracedImage>, LocateError> {
+    let kernels =
+        facts.images.iter().filter(|image| image.space == space && is_kernel(&image.name));
+    let mut kernels: Vec<_> = kernels.collect();
+    if kernels.len() > 1 {
+        // A guest for each process: the binary's build-id may tell which one is meant.
+        let same = |image: &&TracedImage| {
+            image.build_id.is_some() && image.build_id.as_ref() == binary.build_id
+        };
+        let matching: Vec<_> = kernels.iter().copied().filter(same).collect();
+        if !matching.is_empty() {
+            kernels = matching;
+        }
+    }
+    let mut bases: Vec<_> = kernels.iter().flat_map(|image| bases(image)).collect();
+    bases.sort_unstable();
+    bases.dedup();
+    match kernels.as_slice() {
+        [] => Ok(None),
+        [only] if bases.len() <= 1 => Ok(Some(only)),
+        [first, ..] if bases.len() == 1 => Ok(Some(first)),
+        several => {
+            let say = |image: &&TracedImage| {
+                let at: Vec<_> = bases_of(image).map(|address| address.to_string()).collect();
+                format!("{} at {}", image.name, at.join(" and "))
+            };
+            Err(LocateError::SeveralKernels(several.iter().map(say).collect::<Vec<_>>().join(", ")))
+        }
+    }
+}
+
+fn bases(image: &TracedImage) -> Vec<RuntimeAddress> {
+    bases_of(image).collect()
+}
+
+/// Where the symbol in the image's name ran, for each mapping that knows.
+fn bases_of(image: &TracedImage) -> impl Iterator<Item = RuntimeAddress> {
+    let named = !image.name.ends_with(']');
+    let known = image.mappings.iter().filter(move |mapping| named && mapping.offset != 0);
+    known.map(|mapping| RuntimeAddress(mapping.offset))
+}
+
+fn recorded_base(image: &TracedImage) -> Option<(String, RuntimeAddress)> {
+    let (_, symbol) = image.name.split_once(']')?;
+    Some((symbol.to_owned(), bases_of(image).next()?))
+}
+
+/// Where a known symbol ran, from lines such as `ffffffff81000000 T _stext`.
+fn kallsyms_base(text: &str, is_known: impl Fn(&str) -> bool) -> Option<(String, RuntimeAddress)> {
+    let symbols = text.lines().filter_map(|line| {
+        let mut words = line.split_ascii_whitespace();
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
+        let name = words.nth(1)?;
+        Some((name, RuntimeAddress(address)))
+    });
+    let mut found = symbols.filter(|&(name, address)| address.0 != 0 && is_known(name));
+    found.next().map(|(name, address)| (name.to_owned(), address))
+}
+
+fn module(
+    facts: &Facts,
+    space: Space,
+    binary: &BinaryFacts<'_>,
+    hints: &Hints<'_>,
+    name: &str,
+) -> Result<Located, LocateError> {
+    let name = module_name(name).unwrap_or_else(|| name.replace('-', "_"));
+    let modules = || {
+        let ours = facts.images.iter().filter(|image| image.space == space);
+        ours.filter_map(|image| Some((module_name(&image.name)?, image)))
+    };
+    let image = modules().find(|(other, _)| *other == name).map(|(_, image)| image);
+    let is_confirmed = confirm(binary, image, hints)?;
+    let regions = if hints.module_sections.is_empty() {
+        let mappings = image.map(|image| image.mappings.as_slice()).unwrap_or_default();
+        mappings.iter().flat_map(|mapping| module_regions(binary, mapping)).collect()
+    } else {
+        listed_regions(binary, hints.module_sections)
+    };
+    if regions.is_empty() {
+        let known: Vec<_> = modules().map(|(name, _)| name).take(20).collect();
+        return Err(LocateError::NotMapped { name, known: known.join(", ") });
+    }
+    let others = modules().filter(|(other, _)| *other != name);
+    let starts = others.flat_map(|(_, image)| &image.mappings);
+    let starts: Vec<_> = starts.map(|mapping| mapping.addresses.start).collect();
+    let (regions, shared) = without_shared(regions, &starts);
+    Ok(located(regions, shared, is_confirmed))
+}
+
+/// Where a mapping says the section that it is of was, or, without a section, as the kernel
+/// lays out a module's code: `.text`, where the mapping begins, and what follows it in the
+/// section table, each as it is aligned. What the kernel frees after initialisation has gone.
+fn module_regions(binary: &BinaryFacts<'_>, mapping: &Mapping) -> Vec<Region> {
+    if let Some(name) = &mapping.section {
+        let listed = [(name.clone(), mapping.addresses.start)];
+        return listed_regions(binary, &listed);
+    }
+    let stays = |section: &&CodeSection| !section.name.starts_with(".init");
+    let core: Vec<_> = binary.sections.iter().filter(stays).collect();
+    // Sections before it would be linkage tables of arm64, which the kernel sizes itself.
+    let text = core.iter().position(|section| section.name == ".text").unwrap_or_default();
+    let mut offset = 0_u64;
+    let mut regions = Vec::new();
+    for section in core.into_iter().skip(text) {
+        offset = offset.checked_next_multiple_of(alignment(section)).unwrap_or(u64::MAX);
+        let runtime = RuntimeAddress(mapping.addresses.start.0.wrapping_add(offset));
+        let size = size(section);
+        regions.push(Region { runtime, image: section.addresses.start, size });
+        offset = offset.saturating_add(size);
+    }
+    regions
+}
+
+/// If it is not known: compilers align code to 16 bytes, unless the address tells otherwise.
+fn alignment(section: &CodeSection) -> u64 {
+    if section.alignment.is_power_of_two() {
+        return section.alignment;
+    }
+    1 << section.addresses.start.0.trailing_zeros().min(4)
+}
+
+fn listed_regions(binary: &BinaryFacts<'_>, listed: &[(String, RuntimeAddress)]) -> Vec<Region> {
+    let regions = binary.sections.iter().filter_map(|section| {
+        let (_, runtime) = listed.iter().find(|(name, at)| *name == section.name && at.0 != 0)?;
+        Some(Region { runtime: *runtime, image: section.addresses.start, size: size(section) })
+    });
+    regions.collect()
+}
+
+/// Cuts regions off where another module began. The lengths of modules' mappings do not count:
+/// since Linux 6.4 (`module_memory`) they include data that is elsewhere.
+fn without_shared(
+    regions: Vec<Region>,
+    others: &[RuntimeAddress],
+) -> (Vec<Region>, Vec<Range<RuntimeAddress>>) {
+    let mut shared = Vec::new();
+    let kept = regions.into_iter().filter_map(|mut region| {
+        let end = region.runtime.0.saturating_add(region.size);
+        let inside = |other: &&RuntimeAddress| (region.runtime.0..end).contains(&other.0);
+        if let Some(first) = others.iter().filter(inside).min() {
+            shared.push(*first..RuntimeAddress(end));
+            region.size = first.0 - region.runtime.0;
+        }
+        (region.size > 0).then_some(region)
+    });
+    (kept.collect(), shared)
+}
+
+fn program(
+    facts: &Facts,
+    binary: &BinaryFacts<'_>,
+    hints: &Hints<'_>,
+    name: &str,
+) -> Result<Located, LocateError> {
+    let file = |path: &str| path.rsplit('/').next().map(str::to_owned);
+    let users = || facts.images.iter().filter(|image| image.space == Space::User);
+    let by_id = |image: &&TracedImage| {
+        image.build_id.is_some() && image.build_id.as_ref() == binary.build_id
+    };
+    let by_name = |image: &&TracedImage| file(&image.name) == file(name);
+    let image = users().find(by_id).or_else(|| users().find(by_name));
+    let Some(image) = image else {
+        let known: Vec<_> = users().take(20).map(|image| image.name.clone()).collect();
+        return Err(LocateError::NotMapped { name: name.to_owned(), known: known.join(", ") });
+    };
+    let is_confirmed = confirm(binary, Some(image), hints)?;
+    let mut regions = Vec::new();
+    for mapping in &image.mappings {
+        let Range { start, end } = mapping.addresses;
+        let length = end.0.saturating_sub(start.0);
+        for section in &binary.sections {
+            let into = section.file_offset.checked_sub(mapping.offset);
+            if let Some(into) = into.filter(|&into| into < length) {
+                let size = size(section).min(length - into);
+                let runtime = RuntimeAddress(start.0.saturating_add(into));
+                regions.push(Region { runtime, image: section.addresses.start, size });
+            }
+        }
+    }
+    if regions.is_empty() {
+        return Err(LocateError::NoCode);
+    }
+    Ok(located(regions, Vec::new(), is_confirmed))
+}
+
+#[cfg(test)]
+#[path = "locate_tests.rs"]
+mod tests;
