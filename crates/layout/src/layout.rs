@@ -264,3 +264,72 @@ fn section_order(
         .map(|&function| SectionRef { function, cluster: 1 });
     hot_sections.chain(warm_sections).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CallEdge, CountTally, Edge, Node};
+
+    fn node(id: u32, count: u64) -> Node {
+        let (has_indirect_branch, is_landing_pad) = (false, false);
+        Node { id, clone: 0, size: 16, count, has_indirect_branch, is_landing_pad, hash: None }
+    }
+
+    fn graph(function: u32, counts: &[u64], edges: &[(u32, u32, u64)]) -> FunctionGraph {
+        let edge = |&(source, target, count)| Edge { source, target, count };
+        FunctionGraph {
+            function,
+            address: ImageAddress(0x100 * u64::from(function + 1)),
+            entry_count: 0,
+            nodes: (0..).zip(counts).map(|(id, &count)| node(id, count)).collect(),
+            edges: edges.iter().map(edge).collect(),
+        }
+    }
+
+    #[test]
+    fn blocks_that_did_not_run_are_cold_but_the_entry() {
+        let function = graph(0, &[0, 5, 0, 9], &[(3, 1, 5)]);
+        let laid_out = lay_out(function, &LayoutOptions::default());
+        assert_eq!(laid_out.clusters, [[0, 3, 1]]);
+        assert!(laid_out.has_cold);
+        let rarely = LayoutOptions { hot_count: 6, ..LayoutOptions::default() };
+        let laid_out = lay_out(graph(0, &[9, 5, 9], &[(0, 2, 9)]), &rarely);
+        assert_eq!(laid_out.clusters, [[0, 2]]);
+    }
+
+    #[test]
+    fn warm_blocks_are_cut_off_where_nothing_falls_through() {
+        let options = LayoutOptions { warm_density: Some(0.1), ..LayoutOptions::default() };
+        let edges = [(0, 1, 1000), (1, 0, 900), (0, 2, 1), (2, 3, 1), (3, 1, 1)];
+        let laid_out = lay_out(graph(0, &[1000, 1000, 1, 1], &edges), &options);
+        assert_eq!(laid_out.clusters, [[0, 1], [2, 3]]);
+        let all_hot = lay_out(graph(0, &[9, 9], &[(0, 1, 9)]), &options);
+        assert_eq!(all_hot.clusters, [[0, 1]]);
+    }
+
+    #[test]
+    fn a_call_from_another_region_has_no_say_in_the_order() {
+        // 2 is called by 0, mostly, and by 1.
+        let functions = vec![graph(0, &[9], &[]), graph(1, &[20], &[]), graph(2, &[8], &[])];
+        let call = |function, count| CallEdge {
+            from: BlockRef { function, block: 0 },
+            to: 2,
+            tail: false,
+            count,
+        };
+        let program = ProgramGraph {
+            functions,
+            calls: vec![call(0, 7), call(1, 1)],
+            tally: CountTally::default(),
+        };
+        let map = BlockMap::new(&[]);
+        let order = |regions: Vec<Range<ImageAddress>>| -> Vec<u32> {
+            let options = LayoutOptions { regions, ..LayoutOptions::default() };
+            let layout = Layout::new(&map, &program, &[], &options);
+            layout.order.iter().map(|section| section.function).collect()
+        };
+        assert_eq!(order(Vec::new()), [1, 0, 2]);
+        let init = ImageAddress(0x100)..ImageAddress(0x200);
+        assert_eq!(order(vec![init, ImageAddress(0x200)..ImageAddress(0x400)]), [1, 2, 0]);
+    }
+}

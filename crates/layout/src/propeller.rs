@@ -289,3 +289,146 @@ fn write_counts(out: &mut impl Write, function: &FunctionLayout) -> io::Result<(
     }
     writeln!(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClonedPath, Edge, FunctionGraph};
+    use mepof_address::ImageAddress;
+
+    fn node(id: u32, clone: u32, count: u64) -> Node {
+        let (has_indirect_branch, is_landing_pad) = (false, false);
+        let hash = (clone == 0).then_some(0xab0 + u64::from(id));
+        Node { id, clone, size: 8, count, has_indirect_branch, is_landing_pad, hash }
+    }
+
+    fn function(address: u64, nodes: Vec<Node>, clusters: Vec<Vec<u32>>) -> FunctionLayout {
+        let address = ImageAddress(address);
+        let edges = vec![Edge { source: 0, target: 1, count: 7 }];
+        FunctionLayout {
+            address,
+            graph: FunctionGraph { function: 0, address, entry_count: 0, nodes, edges },
+            cloned: Vec::new(),
+            clusters,
+            has_cold: true,
+            score_before: 0.0,
+            score_after: 0.0,
+        }
+    }
+
+    /// Two functions; the second is hotter, and has a second section.
+    fn layout() -> Layout {
+        let section = |function, cluster| SectionRef { function, cluster };
+        let nodes = || vec![node(0, 0, 9), node(4, 0, 7), node(2, 0, 0)];
+        Layout {
+            functions: vec![
+                function(0x100, nodes(), vec![vec![0, 1]]),
+                function(0x200, nodes(), vec![vec![0], vec![1]]),
+            ],
+            order: vec![section(1, 0), section(0, 0), section(1, 1)],
+        }
+    }
+
+    fn symbol(names: &[&str], module: Option<&str>) -> FunctionSymbol {
+        FunctionSymbol {
+            names: names.iter().map(|&name| name.to_owned()).collect(),
+            module: module.map(str::to_owned),
+            local_number: None,
+        }
+    }
+
+    fn symbols(all: &[(u64, FunctionSymbol)]) -> Symbols {
+        Symbols::new(all.iter().map(|(address, symbol)| (ImageAddress(*address), symbol.clone())))
+    }
+
+    fn written(
+        layout: &Layout,
+        symbols: &Symbols,
+        options: ProfileOptions,
+    ) -> (String, String, ProfileTally) {
+        let profile = Profile::new(layout, symbols, options);
+        let (mut cc, mut ld) = (Vec::new(), Vec::new());
+        profile.write_cc_profile(&mut cc).unwrap();
+        profile.write_ld_profile(&mut ld).unwrap();
+        (String::from_utf8(cc).unwrap(), String::from_utf8(ld).unwrap(), profile.tally())
+    }
+
+    #[test]
+    fn the_linker_gets_hot_sections_then_warm_then_cold_ones_by_every_name() {
+        let symbols = symbols(&[
+            (0x100, symbol(&["f", "alias"], Some("f.c"))),
+            (0x200, symbol(&["g"], Some("g.c"))),
+        ]);
+        let (cc, ld, tally) = written(&layout(), &symbols, ProfileOptions::default());
+        assert_eq!(cc, "v1\nf g\nc 0\nc 4\nf f alias\nc 0 4\n");
+        assert_eq!(ld, "g\nf\nalias\ng.__part.1\ng.cold\nf.cold\nalias.cold\n");
+        assert_eq!(tally, ProfileTally { written: 2, ..ProfileTally::default() });
+        let options = ProfileOptions {
+            version: Version::V0,
+            modules: Modules::Always,
+            ..ProfileOptions::default()
+        };
+        let (cc, ..) = written(&layout(), &symbols, options);
+        assert_eq!(cc, "!g M=g.c\n!!0\n!!4\n!f/alias M=f.c\n!!0 4\n");
+    }
+
+    #[test]
+    fn copies_counts_and_hashes_have_lines_of_their_own() {
+        let mut layout = layout();
+        layout.functions.truncate(1);
+        layout.order.retain(|section| section.function == 0);
+        let function = &mut layout.functions[0];
+        function.cloned = vec![ClonedPath { ids: vec![0, 4] }];
+        function.graph.nodes.push(node(4, 1, 3));
+        function.clusters = vec![vec![0, 3, 1]];
+        let symbols = symbols(&[(0x100, symbol(&["f"], None))]);
+        let options = ProfileOptions { counts: true, hashes: true, ..ProfileOptions::default() };
+        let (cc, ..) = written(&layout, &symbols, options);
+        let expected = "v1\nf f\np 0 4\nc 0 4.1 4\ng 0:9,4:7 4:7 4.1:3\nh 0:AB0 4:AB4 2:AB2\n";
+        assert_eq!(cc, expected);
+        let options = ProfileOptions { version: Version::V0, ..ProfileOptions::default() };
+        let (cc, _, tally) = written(&layout, &symbols, options);
+        assert_eq!((cc.as_str(), tally.nameless), ("", 1));
+    }
+
+    #[test]
+    fn functions_of_one_name_are_told_apart_by_their_files_or_left_out() {
+        let two = |one: Option<&str>, other: Option<&str>| {
+            symbols(&[(0x100, symbol(&["f"], one)), (0x200, symbol(&["f"], other))])
+        };
+        let (cc, ld, _) =
+            written(&layout(), &two(Some("a.c"), Some("b.c")), ProfileOptions::default());
+        assert_eq!(cc, "v1\nm b.c\nf f\nc 0\nc 4\nm a.c\nf f\nc 0 4\n");
+        assert_eq!(ld, "f\nf.__part.1\nf.cold\n"); // a name that is there twice makes LLD warn
+        for (one, other, written_count) in
+            [(Some("a.c"), Some("a.c"), 0), (Some("a.c"), None, 1), (Some("a b.c"), Some(""), 0)]
+        {
+            let (_, _, tally) = written(&layout(), &two(one, other), ProfileOptions::default());
+            assert_eq!((tally.written, tally.ambiguous), (written_count, 2 - written_count));
+        }
+        let options = ProfileOptions { modules: Modules::Never, ..ProfileOptions::default() };
+        let (cc, ..) = written(&layout(), &two(Some("a.c"), Some("b.c")), options);
+        assert_eq!(cc, "v1\n");
+    }
+
+    #[test]
+    fn a_name_of_a_function_that_did_not_run_is_ambiguous_too() {
+        let symbols = symbols(&[
+            (0x100, symbol(&["f"], None)),
+            (0x200, symbol(&["g"], None)),
+            (0x900, symbol(&["g"], None)),
+        ]);
+        let (cc, _, tally) = written(&layout(), &symbols, ProfileOptions::default());
+        assert_eq!(cc, "v1\nf f\nc 0 4\n");
+        assert_eq!(tally.ambiguous, 1);
+    }
+
+    #[test]
+    fn names_that_the_format_cannot_express_are_left_out() {
+        for name in ["", "two words", "line\nbreak", "#comment"] {
+            let symbols = symbols(&[(0x100, symbol(&[name], None))]);
+            let (cc, ld, tally) = written(&layout(), &symbols, ProfileOptions::default());
+            assert_eq!((cc.as_str(), ld.as_str(), tally.nameless), ("v1\n", "", 2));
+        }
+    }
+}

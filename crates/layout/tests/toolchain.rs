@@ -11,7 +11,9 @@ use std::process::Command;
 use mepof_address::{ImageAddress, Placement, Region, RuntimeAddress};
 use mepof_binary::{Binary, FunctionBlocks};
 use mepof_layout::propeller::{Modules, Profile, ProfileOptions, Version};
-use mepof_layout::{BlockMap, CloneOptions, Layout, LayoutOptions, Paths, Symbols, bolt, count};
+use mepof_layout::{
+    BlockMap, BlockRef, CloneOptions, Layout, LayoutOptions, Paths, Symbols, bolt, count,
+};
 use mepof_trace::{ImageTrace, Sink};
 use support::{blocks, build, checksum, run, scratch, walk};
 
@@ -27,7 +29,7 @@ fn symbols(binary: &Binary) -> Symbols {
 }
 
 fn traced(binary: &Binary, functions: &[FunctionBlocks]) -> ImageTrace {
-    walk(binary, functions, binary.symbol("main").unwrap(), 200_000, |_| {})
+    walk(binary, functions, binary.symbol("main").unwrap(), 200_000, |_| {}).trace
 }
 
 fn write(path: &Path, write: impl FnOnce(&mut Vec<u8>) -> std::io::Result<()>) {
@@ -99,6 +101,33 @@ fn blocks_lie_in_the_order_of_the_profile(clang: u32, version: Version) {
         .filter(|name| names_in_order.contains(name))
         .collect();
     assert_eq!(hot, names_in_order);
+}
+
+#[test]
+fn an_exact_trace_gives_exact_counts() {
+    let directory = scratch("counts");
+    let program = directory.join("program");
+    build(22, &program, &[]);
+    let binary = Binary::open(&program).unwrap();
+    let functions = blocks(22, &program);
+    let walk = walk(&binary, &functions, binary.symbol("main").unwrap(), 100_000, |_| {});
+    let map = BlockMap::new(&functions);
+    let graph = count(&map, &walk.trace);
+    let mut ran = 0;
+    for function in &graph.functions {
+        for (block, node) in (0..).zip(&function.nodes) {
+            let at = BlockRef { function: function.function, block };
+            let block = map.block(at).unwrap();
+            let truth = walk.executed.get(&block.address.0).copied().unwrap_or(0);
+            // The walk begins and ends somewhere.
+            assert!(node.count.abs_diff(truth) <= 1, "{at:?}: {} not {truth}", node.count);
+            ran += u64::from(truth > 0);
+        }
+    }
+    assert!(ran > 50);
+    let hot: u64 =
+        graph.functions.iter().flat_map(|f| &f.nodes).filter(|n| n.count > 0).count() as u64;
+    assert_eq!(hot, ran);
 }
 
 #[test]
@@ -233,7 +262,7 @@ fn blocks_are_copied_along_hot_paths(clang: u32) {
     let placement = Placement::new(vec![Region { runtime, image, size: u64::MAX }]);
     let mut paths = Paths::new(&map, &placement, 1 << 20);
     let main = binary.symbol("main").unwrap();
-    let trace = walk(&binary, &functions, main, 200_000, |stack| paths.sample(stack));
+    let trace = walk(&binary, &functions, main, 200_000, |stack| paths.sample(stack)).trace;
     let graph = count(&map, &trace);
     let clones = CloneOptions { least_gain: 0.001, byte_worth: 0.1, ..CloneOptions::default() };
     let options = LayoutOptions { clones, ..LayoutOptions::default() };

@@ -100,6 +100,13 @@ fn parse_readobj(text: &str) -> Vec<FunctionBlocks> {
     functions
 }
 
+/// What a walk leaves behind.
+pub struct Walk {
+    pub trace: ImageTrace,
+    /// How often each instruction ran, by address.
+    pub executed: BTreeMap<u64, u64>,
+}
+
 /// A walk of `steps` branches from the function at `start`, which takes conditional branches
 /// with a probability that hangs on the branch alone, and returns to the start when it is done.
 /// Calls out of the mapped code return at once. `stack` sees the last branches, as a branch
@@ -110,7 +117,7 @@ pub fn walk(
     start: ImageAddress,
     steps: usize,
     mut stack: impl FnMut(&Sample<'_>),
-) -> ImageTrace {
+) -> Walk {
     let mut code: BTreeMap<u64, (u8, Flow)> = BTreeMap::new();
     for block in mapped.iter().flat_map(|function| &function.ranges).flat_map(|r| &r.blocks) {
         let end = ImageAddress(block.address.0 + block.size);
@@ -121,6 +128,7 @@ pub fn walk(
     let mut random = 0x1234_5678_9abc_def0_u64;
     let mut branches: BTreeMap<(Option<u64>, Option<u64>), u64> = BTreeMap::new();
     let mut ranges: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    let mut executed: BTreeMap<u64, u64> = BTreeMap::new();
     let mut calls: Vec<u64> = Vec::new();
     let mut recent: Vec<BranchEntry> = Vec::new();
     let (mut first, mut at) = (start.0, start.0);
@@ -129,6 +137,7 @@ pub fn walk(
         // Between blocks there may be padding, which belongs to none.
         let (&here, &(size, flow)) = code.range(at..).next().unwrap();
         at = here;
+        *executed.entry(at).or_default() += 1;
         let next = at + u64::from(size);
         let mut to = None;
         match flow {
@@ -177,7 +186,7 @@ pub fn walk(
         taken += 1;
     }
     let address = |address: u64| ImageAddress(address);
-    ImageTrace {
+    let trace = ImageTrace {
         branches: branches
             .into_iter()
             .map(|((from, to), count)| Branch {
@@ -195,7 +204,8 @@ pub fn walk(
             })
             .collect(),
         ..ImageTrace::default()
-    }
+    };
+    Walk { trace, executed }
 }
 
 fn entry(from: u64, to: u64) -> BranchEntry {
