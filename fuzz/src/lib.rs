@@ -1,5 +1,7 @@
 //! What the fuzz targets for readers of branch records share.
 
+pub mod profile;
+
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 

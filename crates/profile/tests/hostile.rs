@@ -128,7 +128,7 @@ fn headers_cannot_share_their_bytes() {
 fn sections_do_not_inflate_without_end() {
     let mut bomb = vec![0x80, 0x80, 0x80, 0x80, 0x10, 3];
     bomb.extend([0, 0, 0]);
-    malformed(&one_section(2, 1, &bomb), "128 times");
+    malformed(&one_section(2, 1, &bomb), "64 times");
     malformed(&one_section(2, 1, &[9, 3, 0, 0, 0]), "inflate");
 }
 

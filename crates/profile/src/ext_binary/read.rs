@@ -10,7 +10,10 @@ use crate::{Format, FunctionProfile, MAX_INLINE_DEPTH, Profile, ReadError};
 
 /// How much larger than its compressed form a section may be. Deflate ends at 1032; profiles,
 /// which are mostly small numbers of their own, are at 2 to 10.
-const MAX_INFLATION: u64 = 128;
+const MAX_INFLATION: u64 = 64;
+
+/// What no section may inflate to, however large it is.
+const MAX_INFLATED: u64 = 1 << 30;
 
 /// What a section may always inflate to, however small it is.
 const MIN_INFLATED: u64 = 1 << 20;
@@ -292,9 +295,11 @@ fn inflate(format: Format, section: &[u8]) -> Result<Vec<u8>, ReadError> {
     let mut cursor = Cursor::new(format, section);
     let size = cursor.uleb("a compressed section")?;
     let compressed = cursor.count(1, "a compressed section")?;
-    let limit = (compressed as u64).saturating_mul(MAX_INFLATION).max(MIN_INFLATED);
+    let limit = (compressed as u64).saturating_mul(MAX_INFLATION).clamp(MIN_INFLATED, MAX_INFLATED);
     if size > limit {
-        return Err(cursor.malformed("a section claims to inflate more than 128 times"));
+        return Err(
+            cursor.malformed("a section claims to inflate more than 64 times or beyond 1 GiB")
+        );
     }
     let damaged = cursor.malformed("a section does not inflate to its size");
     let compressed = cursor.take(compressed, "a compressed section")?;

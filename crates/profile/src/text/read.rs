@@ -49,8 +49,9 @@ struct Reader {
     names: FxHashSet<Arc<str>>,
     /// The function being read and the calls inlined into each other up to the last line.
     open: Vec<Open>,
-    checksums: usize,
     functions: usize,
+    functions_with_checksum: usize,
+    calls_with_checksum: usize,
 }
 
 struct Open {
@@ -59,6 +60,7 @@ struct Open {
     profile: FunctionProfile,
     /// Metadata came, which stands at the end.
     closed: bool,
+    has_checksum: bool,
 }
 
 impl Reader {
@@ -75,6 +77,7 @@ impl Reader {
                 name,
                 profile,
                 closed: false,
+                has_checksum: false,
             });
             return Ok(());
         }
@@ -88,7 +91,7 @@ impl Reader {
             self.open_function()?;
             let name = self.name(name);
             let profile = FunctionProfile { total, ..FunctionProfile::default() };
-            self.open.push(Open { location, name, profile, closed: false });
+            self.open.push(Open { location, name, profile, closed: false, has_checksum: false });
             return Ok(());
         }
         match line {
@@ -103,7 +106,7 @@ impl Reader {
                 if let Some(open) = self.open.last_mut() {
                     open.profile.checksum = (checksum != 0).then_some(checksum);
                     open.closed = true;
-                    self.checksums += usize::from(depth == 1 && checksum != 0);
+                    open.has_checksum = true;
                 }
             }
             Line::Attributes(attributes) => {
@@ -129,10 +132,18 @@ impl Reader {
     /// Ends what is open beyond `depth`, adding each to what it was inlined into.
     fn close_to(&mut self, depth: usize) {
         while self.open.len() > depth {
-            let Some(Open { location, name, profile, .. }) = self.open.pop() else { return };
+            let Some(Open { location, name, profile, has_checksum, .. }) = self.open.pop() else {
+                return;
+            };
             let functions = match self.open.last_mut() {
-                Some(caller) => caller.profile.inlined.entry(location).or_default(),
-                None => &mut self.profile.functions,
+                Some(caller) => {
+                    self.calls_with_checksum += usize::from(has_checksum);
+                    caller.profile.inlined.entry(location).or_default()
+                }
+                None => {
+                    self.functions_with_checksum += usize::from(has_checksum);
+                    &mut self.profile.functions
+                }
             };
             match functions.get_mut(&name) {
                 Some(present) => {
@@ -161,8 +172,9 @@ impl Reader {
     fn finish(mut self) -> Result<Profile, ReadError> {
         self.close_to(0);
         let mut profile = self.profile;
-        profile.probe_based = self.checksums > 0;
-        if self.checksums > 0 && self.checksums != self.functions {
+        profile.probe_based = self.functions_with_checksum > 0;
+        let checksums = self.functions_with_checksum + self.calls_with_checksum;
+        if checksums > 0 && self.functions_with_checksum != self.functions {
             return Err(ReadError::Unsupported {
                 format: crate::Format::Text,
                 what: "mixes functions with a CFG checksum, which have probes, and without",
@@ -245,6 +257,16 @@ mod tests {
     fn half_a_probe_profile_is_refused() {
         let text = "f:1:1\n 1: 1\n !CFGChecksum: 5\ng:1:1\n 1: 1\n";
         assert!(matches!(read(text.as_bytes()), Err(ReadError::Unsupported { .. })));
+        let text = "f:1:1\n 1: g:1\n  1: 1\n  !CFGChecksum: 5\n";
+        assert!(matches!(read(text.as_bytes()), Err(ReadError::Unsupported { .. })));
+    }
+
+    #[test]
+    fn an_unknown_checksum_is_one_too() {
+        let text = "f:1:1\n 1: 1\n !CFGChecksum: 0\n !CFGChecksum: 0\n";
+        let profile = read(text.as_bytes()).unwrap();
+        assert!(profile.probe_based);
+        assert_eq!(profile.functions["f"].checksum, None);
     }
 
     #[test]

@@ -1,0 +1,14 @@
+//! GCC's AutoFDO data: what can be read can be worked with and written in every form.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use mepof_fuzz::profile::work_with;
+use mepof_profile::gcov;
+
+fuzz_target!(|bytes: &[u8]| {
+    match gcov::read(bytes) {
+        Ok(profile) => work_with(&profile),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+});
