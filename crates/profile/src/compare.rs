@@ -1,19 +1,3 @@
-//! How alike two profiles are.
-//!
-//! [`compare`] computes what `llvm-profdata overlap --sample` of LLVM 22 prints
-//! (`llvm/tools/llvm-profdata/llvm-profdata.cpp`, `SampleOverlapAggregator`), and the flow overlap
-//! beside it. With `b(i)` and `t(i)` the counts at place `i` of the base and of the test profile,
-//! `B` and `T` the sums of all counts, and sums over a function `f` (inlined copies included)
-//! written `B_f` and `T_f`:
-//!
-//! - internal similarity of a function in both: `1 − ½ Σ_i |b(i)/B_f − t(i)/T_f|`;
-//! - similarity of a function: that times `1 − |B_f/B − T_f/T|`; 0 if only one profile has it;
-//! - similarity: `Σ_f similarity(f) · ½ (B_f/B + T_f/T)`;
-//! - sample overlap: `Σ_i min(b(i), t(i)) / Σ_i max(b(i), t(i))`, which is blind to nothing, so
-//!   that a profile of twice the length overlaps by half;
-//! - flow overlap: `Σ_i min(b(i)/B, t(i)/T)` over all places of all functions and inlined copies:
-//!   the share of execution that both profiles place alike, whatever their lengths.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -111,6 +95,20 @@ pub struct FunctionDifference {
 }
 
 /// Compares `test` with `base`, and lists up to `limit` functions that differ.
+///
+/// Computes what `llvm-profdata overlap --sample` of LLVM 22 prints
+/// (`llvm/tools/llvm-profdata/llvm-profdata.cpp`, `SampleOverlapAggregator`), and the flow overlap
+/// beside it. With `b(i)` and `t(i)` the counts at place `i` of the base and of the test profile,
+/// `B` and `T` the sums of all counts, and sums over a function `f` (inlined copies included)
+/// written `B_f` and `T_f`:
+///
+/// - internal similarity of a function in both: `1 − ½ Σ_i |b(i)/B_f − t(i)/T_f|`;
+/// - similarity of a function: that times `1 − |B_f/B − T_f/T|`; 0 if only one profile has it;
+/// - similarity: `Σ_f similarity(f) · ½ (B_f/B + T_f/T)`;
+/// - sample overlap: `Σ_i min(b(i), t(i)) / Σ_i max(b(i), t(i))`, which is blind to nothing, so
+///   that a profile of twice the length overlaps by half;
+/// - flow overlap: `Σ_i min(b(i)/B, t(i)/T)` over all places of all functions and inlined copies:
+///   the share of execution that both profiles place alike, whatever their lengths.
 ///
 /// # Errors
 /// Profiles of different kinds, and those without samples.

@@ -195,6 +195,8 @@ mod tests {
         let inputs = vec![origin("a", Some("sha256:1"), 3, 1, 5), origin("b", None, 1, 2, 3)];
         assert_eq!(merged.provenance.inputs, inputs);
         assert!(merged.saturated.is_empty() && merged.conflicts.is_empty());
+        let stored = serde_json::to_string(&merged.provenance).unwrap();
+        assert_eq!(serde_json::from_str::<Provenance>(&stored).unwrap(), merged.provenance);
     }
 
     #[test]
