@@ -1,15 +1,23 @@
 //! Inputs, read and held against binaries.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use mepof_address::{BuildId, ImageAddress, Placement, Region, RuntimeAddress};
+use mepof_address::{Placement, Region, RuntimeAddress};
 use mepof_binary::Binary;
 use mepof_trace::input::{self, Format, Options};
-use mepof_trace::{Addressing, Aggregate, Facts, ImageTrace, Space, Tally, place};
+use mepof_trace::{
+    Aggregate, BinaryFacts, BinaryKind, CodeSection, Facts, Hints, ImageTrace, LocateError, Space,
+    Tally, TraceError, locate, place,
+};
 
 use crate::ConvertError;
 use crate::verdict::{BuildIdMatch, Reason};
+
+/// Distinct branches and ranges of one input at most: some 1 GiB of them. A kernel has fewer than
+/// a million.
+const MOST_DISTINCT: usize = 1 << 25;
 
 /// What to read.
 #[derive(Debug)]
@@ -75,30 +83,35 @@ impl Recording {
         let paths = std::iter::once(request.binary).chain(request.modules.iter().map(|m| &**m));
         let mut images = paths
             .map(|path| {
-                let (trace, build_id_match) = (ImageTrace::default(), BuildIdMatch::Unknown);
+                let (trace, build_id_match) = (ImageTrace::default(), BuildIdMatch::Same);
                 Ok(Image { binary: Binary::open(path)?, trace, build_id_match })
             })
             .collect::<Result<Vec<_>, ConvertError>>()?;
+        let kallsyms = request.kallsyms.map(read_text).transpose()?;
         let mut inputs = Vec::new();
         let mut other_build = None;
         for path in request.inputs {
             let options = Options {
                 space: request.space,
                 events: request.events,
-                max_distinct: usize::MAX,
+                max_distinct: MOST_DISTINCT,
                 threads: 0,
                 cancelled: request.cancelled,
                 progress: request.progress,
             };
             let mut aggregate = Aggregate::default();
-            let facts = input::read(path, request.format, &options, &mut aggregate)?;
+            let mut facts = input::read(path, request.format, &options, &mut aggregate)?;
             refuse_unusable(path, &facts, &aggregate)?;
             let mut found = false;
             for image in &mut images {
-                let placement = placement(&facts, &image.binary);
-                let trace = place(&aggregate, &placement);
+                let kallsyms = kallsyms.as_deref();
+                let at = find(path, &facts, &aggregate, &image.binary, request, kallsyms)?;
+                let trace = place(&aggregate, &at.placement);
                 found |= trace.placed.used > 0;
                 image.trace.merge(trace);
+                image.build_id_match = image.build_id_match.and(at.build_id_match);
+                other_build = other_build.or(at.other_build);
+                facts.notes.extend(at.note);
             }
             if !found {
                 return Err(ConvertError::NothingInBinary {
@@ -107,7 +120,6 @@ impl Recording {
                     branches: aggregate.entries().used,
                 });
             }
-            let _ = &mut other_build;
             inputs.push(Input { path: path.clone(), facts, entries: aggregate.entries().clone() });
         }
         Ok(Self { inputs, images, other_build })
@@ -120,6 +132,12 @@ impl Recording {
         let sampled = !self.inputs.iter().any(exact);
         sampled.then(|| self.inputs.iter().map(|input| input.facts.samples.used).sum())
     }
+}
+
+fn read_text(path: &Path) -> Result<String, ConvertError> {
+    fs::read(path)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .map_err(|source| TraceError::Io { path: path.to_owned(), source }.into())
 }
 
 /// Inputs that nothing can be made of, each with its own cure.
@@ -142,16 +160,116 @@ fn refuse_unusable(path: &Path, facts: &Facts, aggregate: &Aggregate) -> Result<
     Err(ConvertError::NoBranchStacks { input, samples })
 }
 
-/// Where `binary` ran when `facts`' input was recorded.
-pub fn placement(facts: &Facts, binary: &Binary) -> Placement {
-    let base = match facts.addressing {
-        Addressing::Image | Addressing::Runtime => 0,
-        Addressing::TextOffset => binary.executable_base().map_or(0, |base| base.0),
+/// Where a binary ran, and whether it is the build that did.
+struct Place {
+    placement: Placement,
+    build_id_match: BuildIdMatch,
+    other_build: Option<Reason>,
+    note: Option<String>,
+}
+
+/// Finds out where `binary` ran when an input was recorded.
+fn find(
+    path: &Path,
+    facts: &Facts,
+    aggregate: &Aggregate,
+    binary: &Binary,
+    request: &Request<'_>,
+    kallsyms: Option<&str>,
+) -> Result<Place, ConvertError> {
+    let about = facts_of(binary);
+    let hints = Hints { kallsyms, ..Hints::default() };
+    let mut other_build = None;
+    let mut located = locate(facts, request.space, &about, &hints);
+    if let Err(LocateError::BuildIdDiffers { recorded, binary: given, .. }) = &located {
+        let (traced, given) = (recorded.to_string(), given.to_string());
+        other_build = Some(Reason::OtherBuild { traced, binary: binary.path().to_owned(), given });
+        let hints = Hints { any_build_id: true, ..hints };
+        located = locate(facts, request.space, &about, &hints);
+    }
+    let (placement, is_confirmed, note) = match located {
+        Ok(located) => (located.placement, located.is_confirmed, None),
+        Err(LocateError::NotMapped { name, .. }) if binary.is_relocatable() => {
+            (Placement::default(), false, Some(format!("{name} was not loaded")))
+        }
+        Err(error @ (LocateError::NoKernelMapping | LocateError::NotMapped { .. })) => {
+            let linked = linked(binary);
+            if !mostly_within(aggregate, &linked) {
+                let (input, what) = (path.to_owned(), error.to_string());
+                return Err(ConvertError::NotLocated { input, what });
+            }
+            let note = "the input does not say where the binary ran; \
+                        its addresses are taken to be those that it was linked for";
+            (linked, false, Some(note.to_owned()))
+        }
+        Err(error) => {
+            let (input, what) = (path.to_owned(), error.to_string());
+            return Err(ConvertError::NotLocated { input, what });
+        }
     };
+    let build_id_match = match (&other_build, is_confirmed) {
+        (Some(_), _) => BuildIdMatch::Different,
+        (None, true) => BuildIdMatch::Same,
+        (None, false) => BuildIdMatch::Unknown,
+    };
+    Ok(Place { placement, build_id_match, other_build, note })
+}
+
+/// Where `binary` ran when an input with these `facts` was recorded; `kallsyms` is the text of
+/// `/proc/kallsyms`. Where nobody says, the addresses that it was linked for.
+pub fn placement(
+    facts: &Facts,
+    binary: &Binary,
+    space: Space,
+    kallsyms: Option<&str>,
+) -> Result<Placement, LocateError> {
+    let hints = Hints { kallsyms, any_build_id: true, ..Hints::default() };
+    match locate(facts, space, &facts_of(binary), &hints) {
+        Ok(located) => Ok(located.placement),
+        Err(LocateError::NoKernelMapping) => Ok(linked(binary)),
+        Err(error) => Err(error),
+    }
+}
+
+fn facts_of(binary: &Binary) -> BinaryFacts<'_> {
+    let name = || binary.path().to_string_lossy().into_owned();
+    let kind = if binary.is_relocatable() {
+        BinaryKind::Module(name())
+    } else {
+        match (binary.symbol("_text"), binary.symbol("_stext")) {
+            (None, None) => BinaryKind::Program(name()),
+            (text, stext) => BinaryKind::Kernel { text, stext },
+        }
+    };
+    let sections = binary.sections().iter().map(|section| CodeSection {
+        name: section.name.clone(),
+        addresses: section.addresses.clone(),
+        file_offset: section.file_offset,
+        alignment: 0,
+    });
+    let sections = sections.collect();
+    let (build_id, segment) = (binary.build_id(), binary.executable_base());
+    BinaryFacts { kind, build_id, sections, segment }
+}
+
+/// Where the linker put the binary.
+fn linked(binary: &Binary) -> Placement {
     let regions = binary.sections().iter().map(|section| Region {
-        runtime: RuntimeAddress(section.addresses.start.0.wrapping_sub(base)),
+        runtime: RuntimeAddress(section.addresses.start.0),
         image: section.addresses.start,
         size: section.addresses.end.0 - section.addresses.start.0,
     });
     Placement::new(regions.collect())
+}
+
+/// Whether at least half of the branches have their source in `placement`.
+fn mostly_within(aggregate: &Aggregate, placement: &Placement) -> bool {
+    let (mut inside, mut all) = (0u64, 0u64);
+    for (from, _, count) in aggregate.branches() {
+        all = all.saturating_add(count);
+        if placement.to_image(from).is_some() {
+            inside = inside.saturating_add(count);
+        }
+    }
+    inside >= all.div_ceil(2)
 }

@@ -145,6 +145,17 @@ pub enum BuildIdMatch {
     Unknown,
 }
 
+impl BuildIdMatch {
+    /// That of two inputs together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Different, _) | (_, Self::Different) => Self::Different,
+            (Self::Unknown, _) | (_, Self::Unknown) => Self::Unknown,
+            (Self::Same, Self::Same) => Self::Same,
+        }
+    }
+}
+
 /// One binary.
 #[derive(Clone, Debug, Serialize)]
 pub struct BinaryVerdict {
