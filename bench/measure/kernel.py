@@ -1,0 +1,47 @@
+"""The kernel with full debug information that profiles are made for."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from mepof.events import Event, StepStarted
+from mepof.executor.local import LocalExecutor, default_store
+from mepof.plan.model import HostInput, Plan, Result, Step, StepInput
+
+_SOURCE = "debian:linux-source-6.12"
+_FRAGMENT = Path(__file__).with_name("debug.config")
+
+
+def build() -> Path:
+    """``vmlinux`` of Debian's kernel in the configuration ``slim`` with DWARF 5, from the
+    store; the first time it is built, which takes as long as building a kernel takes."""
+    source = Step("source", "kernel-source", {"debian": _SOURCE}, {})
+    kernel = Step(
+        "kernel",
+        "kernel-build",
+        {
+            "arch": "x86-64",
+            "config": ["slim", "file"],
+            "toolchain": "clang",
+            "options": [],
+            "stage": "plain",
+        },
+        {"source": StepInput("source"), "config1": HostInput(os.fspath(_FRAGMENT))},
+    )
+    plan = Plan("", 0, (source, kernel), (Result("kernel", "image", "kernel"),))
+    executor = LocalExecutor(default_store(), os.cpu_count() or 1)
+    with tempfile.TemporaryDirectory() as scratch:
+        finished = executor.run(plan, Path(scratch) / "run", _say)
+    return finished.run.steps["kernel"].path / "vmlinux"
+
+
+def _say(event: Event) -> None:
+    if isinstance(event, StepStarted):
+        print(f"{event.step}: {event.reason}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    print(build())
