@@ -69,8 +69,8 @@ Command: `{command}`. `make bench` runs it with its defaults.
 {processor}, {cores} cores. The same perf-script text (`crates/trace/examples/walk_kernel.rs`: 32
 entries a sample, `.text` of the same kernel) and the same `vmlinux` ({vmlinux:.0f} MiB, DWARF 5);
 whole processes, from start to end, writing the extensible binary; the text is in the page cache.
-The contestants take turns, in {rounds} rounds, and ratios are within a round. The peak is that of the
-resident set: pages of mapped files count.
+The contestants take turns, in {rounds} rounds, and ratios are within a round. The peak is that of
+the resident set: pages of mapped files count.
 
 | text | | s | CPU s | peak MiB | times faster | times less memory |
 |---|---|---|---|---|---|---|
