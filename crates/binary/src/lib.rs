@@ -27,4 +27,4 @@ pub use instruction::{Flow, Instruction, Instructions, decode, instructions};
 pub use line::{
     Frame, NameId, Names, SubprogramRange, Subprograms, Symbolizer, SymbolizerOptions,
 };
-pub use pseudo_probe::{Probe, ProbeKind, Probes};
+pub use pseudo_probe::{Probe, ProbeKind, ProbeSection, Probes};

@@ -1,12 +1,12 @@
 //! Instructions against `llvm-objdump` on what Clang compiles and on assembly.
 
-mod llvm;
-
 use std::collections::BTreeMap;
 use std::fs;
 
 use mepof_address::ImageAddress;
 use mepof_binary::{Binary, Flow, Instruction, instructions};
+
+use crate::llvm;
 
 const CODE: &str = r#"
 typedef unsigned long ulong;
@@ -124,7 +124,7 @@ fn compare(
     arguments: &[&str],
     expected: impl Fn(&Printed) -> Option<(Flow, bool)>,
 ) {
-    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let directory = llvm::path(test);
     let printed = disassemble(&directory, file, arguments);
     let binary = Binary::open(&directory.join(file)).expect("an ELF file");
     let ours: BTreeMap<u64, Instruction> = binary
@@ -154,7 +154,7 @@ fn compare(
 
 /// Compiles and links [`CODE`] for `target` as `file`.
 fn build(test: &str, file: &str, target: &str, flags: &[&str]) {
-    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let directory = llvm::path(test);
     fs::write(directory.join("code.c"), CODE).expect("a file");
     let object = format!("{file}.o");
     let target = format!("--target={target}");
@@ -164,7 +164,7 @@ fn build(test: &str, file: &str, target: &str, flags: &[&str]) {
 }
 
 fn link(test: &str, file: &str) {
-    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let directory = llvm::path(test);
     let object = format!("{file}.o");
     let arguments =
         ["--unresolved-symbols=ignore-all", "-e", "0", "-z", "norelro", "-o", file, &object];
@@ -173,7 +173,7 @@ fn link(test: &str, file: &str) {
 
 /// Assembles `source` for `target` and links it as `file`.
 fn assemble(test: &str, file: &str, target: &str, attributes: &str, source: &str) {
-    let directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let directory = llvm::path(test);
     fs::write(directory.join("code.s"), source).expect("a file");
     let object = format!("{file}.o");
     let (triple, attributes) = (format!("--triple={target}"), format!("--mattr={attributes}"));

@@ -4,9 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Where the directory of `test` is.
+pub fn path(test: &str) -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join(test)
+}
+
 /// A directory of this test's own, empty.
 pub fn directory(test: &str) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let path = path(test);
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).expect("a directory for the test");
     path

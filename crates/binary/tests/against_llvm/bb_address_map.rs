@@ -1,12 +1,12 @@
 //! Basic-block address maps of Clang 19 and 22 against `llvm-readobj`.
 
-mod llvm;
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use mepof_binary::{Binary, BinaryError, Block, FunctionBlocks, read_bb_address_maps};
+
+use crate::llvm;
 
 const CODE: &str = r#"
 extern int one(int), two(int);
