@@ -1,27 +1,28 @@
 //! Lays out a kernel by a trace, and says how long each step took.
 //!
-//!     layout_kernel VMLINUX UNSYMBOLIZED DIRECTORY [MODULES]
+//!     layout_kernel VMLINUX TRACE DIRECTORY [MODULES]
 //!
-//! `UNSYMBOLIZED` is what `llvm-profgen --skip-symbolization --use-offset=0` writes. The
-//! directory gets `cc_profile`, `ld_profile`, `fdata` and `aggregated`. `MODULES` has lines of
+//! The kernel ran where it was linked for. The directory gets `cc_profile`, `ld_profile`, `fdata` and `aggregated`. `MODULES` has lines of
 //! an address and a source file, for functions of the same name.
 
 use std::collections::HashMap;
 use std::error::Error;
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Instant;
 
-use mepof_address::ImageAddress;
+use mepof_address::{ImageAddress, Placement, Region, RuntimeAddress};
 use mepof_binary::{Binary, read_bb_address_maps};
 use mepof_layout::propeller::{Profile, ProfileOptions};
-use mepof_layout::{BlockMap, Layout, LayoutOptions, Symbols, bolt, count};
-use mepof_trace::{Branch, FallThrough, ImageTrace};
+use mepof_layout::{BlockMap, Layout, LayoutOptions, Paths, Symbols, bolt, count};
+use mepof_trace::input::{self, Options};
+use mepof_trace::{Aggregate, Sample, Sink, Space, place};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [binary, trace, directory, modules @ ..] = &arguments[..] else {
-        return Err("usage: layout_kernel VMLINUX UNSYMBOLIZED DIRECTORY [MODULES]".into());
+        return Err("usage: layout_kernel VMLINUX TRACE DIRECTORY [MODULES]".into());
     };
     let directory = Path::new(directory);
     let mut clock = Instant::now();
@@ -33,7 +34,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     lap("open the binary");
     let functions = read_bb_address_maps(&binary)?;
     lap("read the basic-block address maps");
-    let trace = unsymbolized(&fs::read_to_string(trace)?).ok_or("not unsymbolized text")?;
+    let map = BlockMap::new(&functions);
+    lap("index the blocks");
+    let region = Region { runtime: RuntimeAddress(0), image: ImageAddress(0), size: u64::MAX };
+    let placement = Placement::new(vec![region]);
+    let mut sink = Both(Aggregate::default(), Paths::new(&map, &placement, 1 << 20));
+    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let options = Options {
+        space: Space::Kernel,
+        events: &[],
+        max_distinct: usize::MAX,
+        threads: 0,
+        progress: &progress,
+        cancelled: &cancelled,
+    };
+    input::read(Path::new(trace), None, &options, &mut sink)?;
+    let paths = sink.1.counts();
+    let trace = place(&sink.0, &placement);
     lap("read the trace");
     let modules: HashMap<ImageAddress, String> = match modules.first() {
         Some(path) => read_modules(&fs::read_to_string(path)?),
@@ -42,11 +59,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let symbols = Symbols::read(&binary, |address| modules.get(&address).cloned())?;
     lap("read the symbols");
 
-    let map = BlockMap::new(&functions);
-    lap("index the blocks");
     let graph = count(&map, &trace);
     lap("count");
-    let layout = Layout::new(&map, &graph, &[], &LayoutOptions::default());
+    let regions = binary.sections().iter().map(|section| section.addresses.clone()).collect();
+    let options = LayoutOptions { regions, ..LayoutOptions::default() };
+    let layout = Layout::new(&map, &graph, &paths, &options);
     lap("lay out");
     let profile = Profile::new(&layout, &symbols, ProfileOptions::default());
     let (mut cc, mut ld) = (Vec::new(), Vec::new());
@@ -67,26 +84,33 @@ fn main() -> Result<(), Box<dyn Error>> {
     eprintln!("contrary: {:.4}", graph.tally.contradictory());
     eprintln!("profile:  {:?}", profile.tally());
     let (before, after) = layout.scores();
+    let cloned = layout.functions.iter().map(|function| function.cloned.len()).sum::<usize>();
+    eprintln!("paths:    {} seen, {cloned} copied", paths.len());
     eprintln!("score:    {before:.0} -> {after:.0} ({:+.2} %)", 100.0 * (after / before - 1.0));
     Ok(())
 }
 
-/// Ranges, then branches: each a line with their number, then that many lines.
-fn unsymbolized(text: &str) -> Option<ImageTrace> {
-    let address = |text| u64::from_str_radix(text, 16).ok().map(ImageAddress);
-    let mut trace = ImageTrace::default();
-    for line in text.lines() {
-        let Some((pair, count)) = line.rsplit_once(':') else { continue };
-        let count = count.parse().ok()?;
-        if let Some((from, to)) = pair.split_once("->") {
-            let (from, to) = (Some(address(from)?), Some(address(to)?));
-            trace.branches.push(Branch { from, to, count });
-        } else {
-            let (first, last) = pair.split_once('-')?;
-            trace.ranges.push(FallThrough { first: address(first)?, last: address(last)?, count });
-        }
+/// Branches and paths in one reading.
+struct Both<'a>(Aggregate, Paths<'a>);
+
+impl Sink for Both<'_> {
+    fn sample(&mut self, sample: &Sample<'_>) {
+        self.0.sample(sample);
+        self.1.sample(sample);
     }
-    Some(trace)
+    fn branch(&mut self, from: RuntimeAddress, to: RuntimeAddress, count: u64) {
+        self.0.branch(from, to, count);
+    }
+    fn range(&mut self, first: RuntimeAddress, last: RuntimeAddress, count: u64) {
+        self.0.range(first, last, count);
+    }
+    fn fork(&self) -> Self {
+        Self(self.0.fork(), self.1.fork())
+    }
+    fn merge(&mut self, other: Self) {
+        self.0.merge(other.0);
+        self.1.merge(other.1);
+    }
 }
 
 fn read_modules(text: &str) -> HashMap<ImageAddress, String> {

@@ -14,9 +14,11 @@ pub struct BlockPath {
     pub blocks: Vec<u32>,
 }
 
-/// Blocks of a path: the one before, up to this many less two that could be copied, and where
-/// it went.
+/// Blocks of the longest path: where it comes from, three that could be copied, and where it
+/// goes.
 const LENGTH: usize = 5;
+/// Code that runs straight through more blocks is not followed.
+const STRAIGHT: u32 = 1024;
 /// Calls that a stack of branches is followed through.
 const DEPTH: usize = 16;
 
@@ -31,8 +33,30 @@ pub struct Paths<'a> {
     map: &'a BlockMap<'a>,
     placement: &'a Placement,
     capacity: usize,
-    counts: FxHashMap<BlockPath, u64>,
+    counts: FxHashMap<Key, u64>,
     forgotten: u64,
+}
+
+/// A path without memory of its own: there are several for each branch of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    function: u32,
+    /// Filled up with zeros.
+    blocks: [u32; LENGTH],
+    length: u8,
+}
+
+impl Key {
+    fn new(function: u32, path: &[u32]) -> Self {
+        let mut blocks = [0; LENGTH];
+        blocks.iter_mut().zip(path).for_each(|(place, &block)| *place = block);
+        Self { function, blocks, length: path.len().min(LENGTH) as u8 }
+    }
+
+    fn path(&self) -> BlockPath {
+        let blocks = self.blocks.iter().take(self.length.into()).copied().collect();
+        BlockPath { function: self.function, blocks }
+    }
 }
 
 /// A function's blocks on the way to the next call or return.
@@ -53,7 +77,7 @@ impl<'a> Paths<'a> {
     /// How often each path ran, sorted.
     pub fn counts(&self) -> Vec<(BlockPath, u64)> {
         let mut counts: Vec<_> =
-            self.counts.iter().map(|(path, &count)| (path.clone(), count)).collect();
+            self.counts.iter().map(|(key, &count)| (key.path(), count)).collect();
         counts.sort_unstable();
         counts
     }
@@ -67,8 +91,7 @@ impl<'a> Paths<'a> {
         for start in 0..way.blocks.len() {
             for length in 3..=LENGTH {
                 let Some(blocks) = way.blocks.get(start..start + length) else { break };
-                let path = BlockPath { function: way.function, blocks: blocks.to_vec() };
-                let total = self.counts.entry(path).or_default();
+                let total = self.counts.entry(Key::new(way.function, blocks)).or_default();
                 *total = total.saturating_add(count);
             }
         }
@@ -103,6 +126,7 @@ impl<'a> Paths<'a> {
     fn straight(&self, first: ImageAddress, last: ImageAddress) -> Option<(BlockRef, BlockRef)> {
         let (from, to) = (self.map.flat_target(first)?, self.map.flat_covering(last)?);
         let sound = first <= last && from <= to && self.map.run_end(from) >= to;
+        let sound = sound && to - from < STRAIGHT;
         Some((self.map.at(from)?, self.map.at(to)?)).filter(|_| sound)
     }
 }
@@ -132,6 +156,9 @@ impl Follower<'_, '_> {
     /// Code ran straight on from `first`, where a branch had led, to `last`. `resumes` if that
     /// branch came back from a call.
     fn run(&mut self, first: ImageAddress, last: ImageAddress, resumes: bool) {
+        if self.paths.map.flat_target(first).is_none() {
+            return; // a thunk, or assembly that was called: it will come back
+        }
         let Some((from, to)) = self.paths.straight(first, last) else { return self.lose() };
         let known = self.ways.last().is_some_and(|way| way.function == from.function);
         if !known {
@@ -157,7 +184,6 @@ impl Follower<'_, '_> {
         let source = from.and_then(|from| map.covering(from));
         let target = to.and_then(|to| map.target(to));
         let Some(target_at) = target else {
-            // Out of mapped code: perhaps a thunk, through which it will come back.
             return false;
         };
         let enters = target_at.block == 0 && map.address(target_at.function) == to;
@@ -220,8 +246,8 @@ impl Sink for Paths<'_> {
     }
 
     fn merge(&mut self, other: Self) {
-        for (path, count) in other.counts {
-            let total = self.counts.entry(path).or_default();
+        for (key, count) in other.counts {
+            let total = self.counts.entry(key).or_default();
             *total = total.saturating_add(count);
         }
         self.forgotten = self.forgotten.saturating_add(other.forgotten);
@@ -287,6 +313,16 @@ mod tests {
         );
         assert!(paths.contains(&(0, vec![0, 1, 3], 2)), "{paths:?}");
         assert!(paths.iter().all(|(function, ..)| *function == 0));
+    }
+
+    #[test]
+    fn a_path_goes_on_after_unmapped_code_was_called() {
+        let branches =
+            [(0x124, 0x100), (0x104, 0x800), (0x804, 0x810), (0x818, 0x109), (0x114, 0x130)];
+        let mut branches = branches.to_vec();
+        branches.push((0x138, 0x900));
+        let paths = gathered(100, &branches);
+        assert!(paths.contains(&(0, vec![0, 1, 3], 2)), "{paths:?}");
     }
 
     #[test]

@@ -2,11 +2,10 @@
 //!
 //! A. Newell, S. Pupyrev: "Improved Basic Block Reordering", IEEE Transactions on Computers,
 //! 2020: the score "Extended TSP", and chain merging with split points. On top of the published
-//! algorithm, a search over moves of short runs of blocks, and a guarantee that the outcome
-//! does not score below the order that the binary has.
+//! algorithm, a guarantee that the outcome does not score below the order that the binary has.
+//! (Moving short runs of blocks about afterwards was tried: it gained 0.003 % on a kernel.)
 
 mod chain;
-mod refine;
 mod score;
 
 pub use score::{Block, Jump, Score};
@@ -23,13 +22,11 @@ pub struct Limits {
     /// How many placements of a block the merging may cost. What is not merged by then is put
     /// in order by density.
     pub placements: usize,
-    /// How many scored jumps the search over moves may cost.
-    pub moves: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { chain: 512, split: 128, blocks: 16_384, placements: 20_000_000, moves: 20_000 }
+        Self { chain: 512, split: 128, blocks: 16_384, placements: 20_000_000 }
     }
 }
 
@@ -51,12 +48,9 @@ pub fn order(blocks: &[Block], jumps: &[Jump], score: &Score, limits: &Limits) -
     if blocks.len() < 3 || blocks.len() > limits.blocks || jumps.is_empty() {
         return given;
     }
-    let mut best = chain::order(blocks, &jumps, score, limits);
-    if score.of(blocks, &jumps, &best) < score.of(blocks, &jumps, &given) {
-        best = given;
-    }
-    refine::refine(blocks, &jumps, score, limits.moves, &mut best);
-    best
+    let best = chain::order(blocks, &jumps, score, limits);
+    let is_worse = score.of(blocks, &jumps, &best) < score.of(blocks, &jumps, &given);
+    if is_worse { given } else { best }
 }
 
 #[cfg(test)]

@@ -110,7 +110,6 @@ fn small_functions_are_laid_out_as_well_as_can_be() {
         all += 1;
         best += u32::from(found >= optimum - 1e-6);
     }
-    println!("{best} of {all} optimal");
     assert!(best * 100 >= all * 95, "{best} of {all}");
 }
 
