@@ -1,4 +1,104 @@
-"""The profile engine: the compiled part of mepof (Rust, in ``crates/``)."""
+"""The profile engine: the compiled part of mepof (Rust, in ``crates/``).
+
+Functions that work give a JSON document. They let other threads run, and end with what a signal
+handler raised, such as ``KeyboardInterrupt``, within a tenth of a second or so. A file that they
+write is there whole or not at all. What goes wrong is one of ``mepof.errors``: ``InputError`` for
+what cannot be read or does not fit together, ``WorkError`` for what cannot be written. A
+``RuntimeError`` is a bug.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 __version__: str
-"""The version that was compiled; an older one than ``mepof.__version__`` wants `make setup`."""
+"""The version that was compiled; another one than ``mepof.__version__`` wants `make setup`."""
+
+INPUT_FORMATS: Sequence[str]
+"""Names of the formats that branch records are read from."""
+
+OUTPUT_FORMATS: Sequence[str]
+"""Names of the formats that branch records are converted to."""
+
+PROFILE_FORMATS: Sequence[str]
+"""Names of the formats that AutoFDO profiles are written in; a part of ``OUTPUT_FORMATS``."""
+
+CAUSES: dict[str, str]
+"""Why records are dropped: each cause's name, and its explanation, to follow a count."""
+
+class Recording:
+    """Branch records, and the binaries that they belong to.
+
+    Args:
+        binary: the vmlinux.
+        inputs: branch records.
+        input_format: one of ``INPUT_FORMATS``; None finds out.
+        modules: kernel modules, as built.
+        kallsyms: a copy of /proc/kallsyms of the machine that recorded.
+        space: whose samples to take: ``kernel``, ``guest`` or ``user``.
+        events: the events to take; none takes all that have branch stacks.
+        on_progress: called some times a second with the bytes of the inputs read so far.
+    """
+
+    def __init__(
+        self,
+        binary: Path,
+        inputs: Sequence[Path],
+        *,
+        input_format: str | None = None,
+        modules: Sequence[Path] = (),
+        kallsyms: Path | None = None,
+        space: str = "kernel",
+        events: Sequence[str] = (),
+        on_progress: Callable[[int], None] | None = None,
+    ) -> None: ...
+
+def convert(
+    recording: Recording, to: str, output: Path, *, lines: bool = False, allow_poor: bool = False
+) -> str:
+    """Convert branch records.
+
+    Args:
+        to: one of ``OUTPUT_FORMATS``.
+        output: the file to write; for ``propeller``, what the names of both files begin with.
+        lines: use debug lines, even where the binary has pseudo probes.
+        allow_poor: write the files even if the verdict is poor.
+
+    Returns:
+        ``{"outputs": [path…], "verdict": {…}}``; no outputs if the verdict is poor.
+    """
+
+def heatmap(
+    recording: Recording,
+    output: Path,
+    *,
+    form: str,
+    rows: int,
+    section: str | None = None,
+) -> str:
+    """Draw which code ran when.
+
+    Args:
+        form: ``png``, ``svg`` or ``json``.
+        rows: how many rows of addresses, about.
+        section: the section to draw alone.
+
+    Returns:
+        The data of the heatmap without its rows.
+    """
+
+def merge(weighted: Sequence[tuple[Path, int]], output: Path, format: str) -> str:
+    """Write the weighted sum of AutoFDO profiles, in one of ``PROFILE_FORMATS``.
+
+    Returns:
+        ``provenance``, ``conflicts``, ``saturated`` (inputs at which a counter reached its end)
+        and the ``statistics`` of the sum.
+    """
+
+def compare(base: Path, test: Path, limit: int) -> str:
+    """How alike two AutoFDO profiles are, with up to ``limit`` functions that differ."""
+
+def drift(profile: Path, new: Path, old: Path | None) -> str:
+    """What of an AutoFDO profile fits the binary ``new``; ``old`` is the one it was made from."""
+
+def show(profile: Path, functions: int, lines: int) -> str:
+    """What is in an AutoFDO profile, with so many of its hottest functions and lines."""

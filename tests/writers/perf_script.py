@@ -31,9 +31,17 @@ class Entry:
     speculation: str = "-"
 
 
-def mapping(start: int, size: int, name: str = KERNEL, pid: int = -1, tid: int = 0) -> str:
+def mapping(
+    start: int,
+    size: int,
+    name: str = KERNEL,
+    pid: int = -1,
+    tid: int = 0,
+    offset: int | None = None,
+) -> str:
     """A line of ``--show-mmap-events``; the kernel's mapping has its start as its offset."""
-    return f"PERF_RECORD_MMAP {pid}/{tid}: [{start:#x}({size:#x}) @ {start:#x}]: x {name}\n"
+    at = start if offset is None else offset
+    return f"PERF_RECORD_MMAP {pid}/{tid}: [{start:#x}({size:#x}) @ {at:#x}]: x {name}\n"
 
 
 def sample(address: int, stack: Sequence[Entry], head: str = "") -> str:

@@ -1,14 +1,184 @@
 //! The profile engine for Python: the module `mepof._engine`.
 //!
 //! Thin on purpose. What the functions do is in the crates that they call; here are only the
-//! types that cross, the errors (`mepof.errors`), and work that can be interrupted.
+//! types that cross, the errors (`mepof.errors`), outputs that are whole or not there, and work
+//! that can be interrupted. Results are JSON documents: they go to a terminal or to a file, and
+//! Python's side types what it looks at.
+
+mod fault;
+mod heat;
+mod output;
+mod profiles;
+mod recording;
+mod work;
 
 use pyo3::prelude::*;
+use serde::Serialize;
+
+use crate::fault::Fault;
+
+/// The result of some work as a JSON document.
+fn document<T: Serialize>(outcome: Result<T, Fault>) -> PyResult<String> {
+    let value = outcome?;
+    Ok(serde_json::to_string(&value).map_err(Fault::work)?)
+}
 
 /// The compiled part of mepof; `_engine.pyi` describes it.
 #[pymodule]
 mod _engine {
+    use std::collections::BTreeMap;
+    use std::path::PathBuf;
+
+    use mepof_convert::Places;
+    use mepof_trace::Cause;
+    use mepof_trace::input::Format;
+    use pyo3::prelude::*;
+
+    use crate::fault::Fault;
+    use crate::heat::{self, Drawing, Picture};
+    use crate::profiles::{self, Form};
+    use crate::recording::{self, Conversion, Records, SPACES, Target};
+    use crate::{document, work};
+
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("INPUT_FORMATS", Format::ALL.map(Format::name))?;
+        module.add("OUTPUT_FORMATS", Target::names().collect::<Vec<_>>())?;
+        module.add("PROFILE_FORMATS", Form::names().collect::<Vec<_>>())?;
+        let causes = Cause::ALL.map(|cause| (cause.name(), cause.explanation()));
+        module.add("CAUSES", BTreeMap::from(causes))
+    }
+
+    /// What `name` stands for, or an error that lists what there is.
+    fn named<T>(
+        what: &str,
+        name: &str,
+        found: Option<T>,
+        known: impl Iterator<Item = &'static str>,
+    ) -> Result<T, Fault> {
+        found.ok_or_else(|| {
+            let known: Vec<&str> = known.collect();
+            Fault::Input(format!("unknown {what} `{name}` (known: {})", known.join(", ")))
+        })
+    }
+
+    fn form(name: &str) -> Result<Form, Fault> {
+        named("format", name, Form::named(name), Form::names())
+    }
+
+    /// Branch records, and the binaries that they belong to.
+    #[pyclass(frozen)]
+    struct Recording {
+        records: Records,
+        on_progress: Option<Py<PyAny>>,
+    }
+
+    #[pymethods]
+    impl Recording {
+        #[new]
+        #[pyo3(signature = (
+            binary, inputs, *, input_format=None, modules=Vec::new(), kallsyms=None,
+            space="kernel", events=Vec::new(), on_progress=None
+        ))]
+        #[allow(clippy::too_many_arguments)] // Python calls it by keywords
+        fn new(
+            binary: PathBuf,
+            inputs: Vec<PathBuf>,
+            input_format: Option<&str>,
+            modules: Vec<PathBuf>,
+            kallsyms: Option<PathBuf>,
+            space: &str,
+            events: Vec<String>,
+            on_progress: Option<Py<PyAny>>,
+        ) -> PyResult<Self> {
+            let names = || Format::ALL.into_iter().map(Format::name);
+            let format = input_format
+                .map(|name| named("input format", name, name.parse().ok(), names()))
+                .transpose()?;
+            let spaces = || SPACES.into_iter();
+            let found = spaces().find(|(known, _)| *known == space).map(|(_, space)| space);
+            let space = named("space", space, found, spaces().map(|(name, _)| name))?;
+            let records = Records { binary, modules, inputs, format, kallsyms, space, events };
+            Ok(Self { records, on_progress })
+        }
+    }
+
+    #[pyfunction]
+    #[pyo3(signature = (recording, to, output, *, lines=false, allow_poor=false))]
+    fn convert(
+        py: Python<'_>,
+        recording: &Bound<'_, Recording>,
+        to: &str,
+        output: PathBuf,
+        lines: bool,
+        allow_poor: bool,
+    ) -> PyResult<String> {
+        let target = named("format", to, Target::named(to), Target::names())?;
+        let places = if lines { Places::Lines } else { Places::Best };
+        let conversion = Conversion { target, output, places, allow_poor };
+        let Recording { records, on_progress } = recording.get();
+        let tell = on_progress.as_ref().map(|tell| tell.bind(py));
+        document(work::run(py, tell, |cancelled, progress| {
+            recording::convert(records, &conversion, cancelled, progress)
+        })?)
+    }
+
+    #[pyfunction]
+    #[pyo3(signature = (recording, output, *, form, rows, section=None))]
+    fn heatmap(
+        py: Python<'_>,
+        recording: &Bound<'_, Recording>,
+        output: PathBuf,
+        form: &str,
+        rows: usize,
+        section: Option<String>,
+    ) -> PyResult<String> {
+        let found = Picture::ALL.into_iter().find(|(name, _)| *name == form);
+        let names = Picture::ALL.into_iter().map(|(name, _)| name);
+        let picture = named("picture", form, found.map(|(_, picture)| picture), names)?;
+        let drawing = Drawing { picture, output, rows, section };
+        let Recording { records, on_progress } = recording.get();
+        let tell = on_progress.as_ref().map(|tell| tell.bind(py));
+        document(work::run(py, tell, |cancelled, progress| {
+            heat::heatmap(records, &drawing, cancelled, progress)
+        })?)
+    }
+
+    #[pyfunction]
+    #[pyo3(signature = (profile, new, old))]
+    fn drift(
+        py: Python<'_>,
+        profile: PathBuf,
+        new: PathBuf,
+        old: Option<PathBuf>,
+    ) -> PyResult<String> {
+        document(work::run(py, None, |_, _| profiles::drifted(&profile, &new, old.as_deref()))?)
+    }
+
+    #[pyfunction]
+    fn merge(
+        py: Python<'_>,
+        weighted: Vec<(PathBuf, u64)>,
+        output: PathBuf,
+        format: &str,
+    ) -> PyResult<String> {
+        let form = form(format)?;
+        document(work::run(py, None, |cancelled, _| {
+            profiles::merge(&weighted, &output, form, cancelled)
+        })?)
+    }
+
+    #[pyfunction]
+    fn compare(py: Python<'_>, base: PathBuf, test: PathBuf, limit: usize) -> PyResult<String> {
+        document(work::run(py, None, |_, _| profiles::compared(&base, &test, limit))?)
+    }
+
+    #[pyfunction]
+    fn show(py: Python<'_>, profile: PathBuf, functions: usize, lines: usize) -> PyResult<String> {
+        document(work::run(py, None, |_, _| profiles::show(&profile, functions, lines))?)
+    }
 }

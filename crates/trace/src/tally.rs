@@ -41,6 +41,26 @@ pub enum Cause {
 }
 
 impl Cause {
+    /// All of them.
+    pub const ALL: [Self; 16] = [
+        Self::Malformed,
+        Self::Truncated,
+        Self::Lost,
+        Self::NoBranches,
+        Self::OtherEvent,
+        Self::OtherSpace,
+        Self::UserSpace,
+        Self::WrongPath,
+        Self::EmptyEntry,
+        Self::OutsideBinary,
+        Self::NotABranch,
+        Self::InvertedRange,
+        Self::CrossingRange,
+        Self::LongRange,
+        Self::InsideInstruction,
+        Self::Ambiguous,
+    ];
+
     /// The name in reports; it does not change between releases.
     pub fn name(self) -> &'static str {
         match self {

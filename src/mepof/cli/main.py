@@ -7,7 +7,7 @@ import traceback
 
 import typer
 
-from mepof.cli import doctor, evaluate, g4, report, run, step
+from mepof.cli import doctor, evaluate, g4, profile, report, run, step
 from mepof.cli.output import tell, tell_usage
 from mepof.errors import InputError, Interrupted, MepofError
 
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command("run")(run.run)
 app.add_typer(g4.app, name="g4")
+app.add_typer(profile.app, name="profile")
 app.command("eval")(evaluate.evaluate)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)

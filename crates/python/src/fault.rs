@@ -1,0 +1,78 @@
+//! What goes wrong in the engine, as the errors of `mepof.errors`.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+
+use mepof_profile::{CompareError, MergeError, ReadError, WriteError};
+use pyo3::PyErr;
+use pyo3::import_exception;
+
+import_exception!(mepof.errors, InputError);
+import_exception!(mepof.errors, Interrupted);
+import_exception!(mepof.errors, WorkError);
+
+/// An expected error, by whose turn it is.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// What the user gave is wrong.
+    Input(String),
+    /// The work failed.
+    Work(String),
+    /// The user stopped it.
+    Interrupted,
+}
+
+impl Fault {
+    pub fn input(error: impl fmt::Display) -> Self {
+        Self::Input(error.to_string())
+    }
+
+    pub fn work(error: impl fmt::Display) -> Self {
+        Self::Work(error.to_string())
+    }
+
+    /// An input that cannot be opened or read.
+    pub fn unreadable(path: &Path, error: impl fmt::Display) -> Self {
+        Self::Input(format!("{}: {error}", path.display()))
+    }
+}
+
+/// What the system says, without Rust's `(os error 2)`.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+impl From<Fault> for PyErr {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Input(message) => InputError::new_err(message),
+            Fault::Work(message) => WorkError::new_err(message),
+            Fault::Interrupted => Interrupted::new_err("interrupted"),
+        }
+    }
+}
+
+impl From<MergeError> for Fault {
+    fn from(error: MergeError) -> Self {
+        Self::input(error)
+    }
+}
+
+impl From<CompareError> for Fault {
+    fn from(error: CompareError) -> Self {
+        Self::input(error)
+    }
+}
+
+impl From<WriteError> for Fault {
+    fn from(error: WriteError) -> Self {
+        Self::work(error)
+    }
+}
+
+/// A profile that cannot be read, with its path.
+pub(crate) fn damaged(path: &Path, error: &ReadError) -> Fault {
+    Fault::unreadable(path, error)
+}

@@ -1,0 +1,102 @@
+//! Heatmaps of branch records.
+
+use std::fs;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use mepof_binary::Binary;
+use mepof_convert::placement;
+use mepof_heatmap::{Caption, HeatCounter, Heatmap, png, svg};
+use mepof_trace::input::{self, MAX_DISTINCT, Options};
+use serde_json::Value;
+
+use crate::fault::{Fault, reason};
+use crate::output::Files;
+use crate::recording::Records;
+
+const MOST_KALLSYMS: u64 = 64 << 20;
+
+/// What a heatmap is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Picture {
+    Png,
+    Svg,
+    Json,
+}
+
+impl Picture {
+    pub const ALL: [(&'static str, Self); 3] =
+        [("png", Self::Png), ("svg", Self::Svg), ("json", Self::Json)];
+}
+
+/// What to draw.
+#[derive(Clone, Debug)]
+pub(crate) struct Drawing {
+    pub picture: Picture,
+    pub output: PathBuf,
+    pub rows: usize,
+    pub section: Option<String>,
+}
+
+/// Draws which code of the vmlinux ran when, and gives the data without its rows.
+pub(crate) fn heatmap(
+    records: &Records,
+    drawing: &Drawing,
+    cancelled: &AtomicBool,
+    progress: &AtomicU64,
+) -> Result<Value, Fault> {
+    let [input] = &records.inputs[..] else {
+        return Err(Fault::input("a heatmap has one input: each has a clock of its own"));
+    };
+    let binary = Binary::open(&records.binary)?;
+    let options = Options {
+        space: records.space,
+        events: &records.events,
+        max_distinct: MAX_DISTINCT,
+        threads: 0,
+        cancelled,
+        progress,
+    };
+    let mut counter = HeatCounter::default();
+    let facts = input::read(input, records.format, &options, &mut counter)?;
+    let kallsyms = records.kallsyms.as_deref().map(fs::read).transpose();
+    let kallsyms = kallsyms.map_err(|error| Fault::unreadable(input, error))?;
+    let kallsyms = kallsyms.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let placement = placement(&facts, &binary, records.space, kallsyms.as_deref())
+        .map_err(|error| Fault::unreadable(input, error))?;
+    let section = drawing.section.as_deref();
+    let map = Heatmap::new(&counter, &placement, &binary, section, drawing.rows)
+        .map_err(|error| Fault::unreadable(input, error))?;
+    let title = input.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let caption = Caption { title };
+    let mut files = Files::default();
+    match drawing.picture {
+        Picture::Png => {
+            let file = png(&map, &caption).map_err(Fault::work)?;
+            files.write(&drawing.output, |out| out.write_all(&file).map_err(Fault::work))?;
+        }
+        Picture::Svg => {
+            let file = svg(&map, &caption).map_err(Fault::work)?;
+            files.write(&drawing.output, |out| {
+                out.write_all(file.as_bytes()).map_err(Fault::work)
+            })?;
+        }
+        Picture::Json => files.write_document(&drawing.output, &map)?,
+    }
+    files.publish(cancelled)?;
+    let mut summary = serde_json::to_value(&map).map_err(Fault::work)?;
+    if let Some(fields) = summary.as_object_mut() {
+        fields.remove("rows");
+    }
+    Ok(summary)
+}
+
+/// `/proc/kallsyms`: a few megabytes; more is something else.
+fn text(path: &Path) -> Result<String, Fault> {
+    let file = File::open(path).map_err(|error| Fault::unreadable(path, reason(&error)))?;
+    let mut text = String::new();
+    let read = file.take(MOST_KALLSYMS).read_to_string(&mut text);
+    read.map(|_| text).map_err(|error| Fault::unreadable(path, reason(&error)))
+}

@@ -1,0 +1,130 @@
+//! AutoFDO profiles: merge, compare, show.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+use mepof_binary::Binary;
+use mepof_convert::{Drift, drift};
+use mepof_profile::{
+    Comparison, Conflict, Format, HotFunction, HotLine, Merger, Profile, Provenance, Statistics,
+    compare, ext_binary, gcov, read, text,
+};
+use serde::Serialize;
+
+use crate::fault::{Fault, damaged, reason};
+use crate::output::{Files, beside};
+
+/// The forms that a profile can be written in, by their names on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    ExtBinary,
+    Text,
+    Gcov,
+}
+
+impl Form {
+    const ALL: [(&'static str, Self); 3] =
+        [("autofdo", Self::ExtBinary), ("autofdo-text", Self::Text), ("gcov", Self::Gcov)];
+
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Self::ALL.iter().map(|&(name, _)| name)
+    }
+
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(known, _)| *known == name).map(|&(_, form)| form)
+    }
+
+    pub fn write(self, profile: &Profile, out: &mut impl Write) -> Result<(), Fault> {
+        match self {
+            Self::ExtBinary => {
+                let options =
+                    ext_binary::Options { md5_names: profile.md5_names, ..Default::default() };
+                ext_binary::write(profile, options, out)?;
+            }
+            Self::Text => text::write(profile, out)?,
+            Self::Gcov => gcov::write(profile, gcov::Version::default(), out)?,
+        }
+        Ok(())
+    }
+}
+
+/// Reads the profile at `path`, in whatever form it is.
+pub(crate) fn load(path: &Path) -> Result<(Profile, Format), Fault> {
+    let bytes = fs::read(path).map_err(|error| Fault::unreadable(path, reason(&error)))?;
+    read(&bytes).map_err(|error| damaged(path, &error))
+}
+
+/// What came of a merge.
+#[derive(Debug, Serialize)]
+pub(crate) struct Merged {
+    provenance: Provenance,
+    conflicts: Vec<Conflict>,
+    saturated: Vec<String>,
+    statistics: Statistics,
+}
+
+pub(crate) fn merge(
+    weighted: &[(PathBuf, u64)],
+    output: &Path,
+    form: Form,
+    cancelled: &AtomicBool,
+) -> Result<Merged, Fault> {
+    let mut merger = Merger::new();
+    for (path, weight) in weighted {
+        let (profile, _) = load(path)?;
+        merger.add(&profile, &path.to_string_lossy(), None, *weight)?;
+    }
+    let merged = merger.finish();
+    let mut files = Files::default();
+    files.write(output, |out| form.write(&merged.profile, out))?;
+    files.write_document(&beside(output, "provenance.json"), &merged.provenance)?;
+    files.publish(cancelled)?;
+    Ok(Merged {
+        statistics: Statistics::of(&merged.profile),
+        provenance: merged.provenance,
+        conflicts: merged.conflicts,
+        saturated: merged.saturated,
+    })
+}
+
+pub(crate) fn compared(base: &Path, test: &Path, limit: usize) -> Result<Comparison, Fault> {
+    let (base, test) = (load(base)?.0, load(test)?.0);
+    Ok(compare(&base, &test, limit)?)
+}
+
+/// What of the profile at `profile` fits the binary `new`.
+pub(crate) fn drifted(profile: &Path, new: &Path, old: Option<&Path>) -> Result<Drift, Fault> {
+    let profile = load(profile)?.0;
+    let old = old.map(Binary::open).transpose()?;
+    Ok(drift(&profile, old.as_ref(), &Binary::open(new)?)?)
+}
+
+/// What is in a profile.
+#[derive(Debug, Serialize)]
+pub(crate) struct Shown {
+    format: Format,
+    probe_based: bool,
+    flow_sensitive: bool,
+    md5_names: bool,
+    symbols: usize,
+    statistics: Statistics,
+    functions: Vec<HotFunction>,
+    lines: Vec<HotLine>,
+}
+
+/// What is in the profile at `path`, with its hottest functions and lines.
+pub(crate) fn show(path: &Path, functions: usize, lines: usize) -> Result<Shown, Fault> {
+    let (profile, format) = load(path)?;
+    Ok(Shown {
+        format,
+        probe_based: profile.probe_based,
+        flow_sensitive: profile.flow_sensitive,
+        md5_names: profile.md5_names,
+        symbols: profile.symbols.len(),
+        statistics: Statistics::of(&profile),
+        functions: HotFunction::by_total(&profile, functions),
+        lines: HotLine::top(&profile, lines),
+    })
+}

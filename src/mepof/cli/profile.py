@@ -1,0 +1,282 @@
+"""``mepof profile``: branch records to profiles, and what one may want to know of profiles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from mepof import _engine
+from mepof.cli import profile_tables as tables
+from mepof.cli.output import print_json
+from mepof.cli.run import Json
+from mepof.errors import InputError, WorkError
+from mepof.profile.instrumentation import is_instrumentation, merge_instrumentation
+from mepof.profile.weighted import parse_weighted, whole
+
+app = typer.Typer(help="Convert, merge, compare and show profiles.", no_args_is_help=True)
+
+Binary = Annotated[
+    Path,
+    typer.Option("--binary", help="The vmlinux of the very build that ran.", metavar="VMLINUX"),
+]
+Inputs = Annotated[
+    list[Path], typer.Option("--input", help="A branch record; several add up.", metavar="FILE")
+]
+InputFormat = Annotated[
+    str | None,
+    typer.Option(help=f"{', '.join(_engine.INPUT_FORMATS)} [default: found out].", metavar="F"),
+]
+Modules = Annotated[
+    list[Path] | None, typer.Option("--module", help="A kernel module, as built.", metavar="FILE")
+]
+Kallsyms = Annotated[
+    Path | None,
+    typer.Option(
+        help="/proc/kallsyms of the machine that recorded, where the input does not say where "
+        "the kernel was.",
+        metavar="FILE",
+    ),
+]
+Space = Annotated[str, typer.Option(help="Whose samples to take: kernel, guest or user.")]
+Events = Annotated[
+    list[str] | None,
+    typer.Option("--event", help="An event to take [default: all with branches].", metavar="NAME"),
+]
+Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write.", metavar="OUT")]
+Profile = Annotated[Path, typer.Argument(help="An AutoFDO profile.", metavar="PROFILE")]
+Top = Annotated[int, typer.Option("--top", min=0, help="How many functions to list.")]
+
+
+@app.command("convert")
+def convert(
+    binary: Binary,
+    inputs: Inputs,
+    to: Annotated[
+        str, typer.Option(help=f"{', '.join(_engine.OUTPUT_FORMATS)}.", metavar="FORMAT")
+    ],
+    output: Output,
+    input_format: InputFormat = None,
+    modules: Modules = None,
+    kallsyms: Kallsyms = None,
+    space: Space = "kernel",
+    events: Events = None,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="Use debug lines, not pseudo probes.")
+    ] = False,
+    allow_poor: Annotated[
+        bool, typer.Option("--allow-poor", help="Write the profile even if its verdict is poor.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Convert branch records to a profile, and judge it.
+
+    The verdict goes to standard error and beside the profile, into OUT.verdict.json.
+
+    Raises:
+        WorkError: the verdict is poor, and --allow-poor was not given.
+    """
+    with _reading(inputs) as tell:
+        recording = _recording(binary, inputs, input_format, modules, kallsyms, space, events, tell)
+        done = json.loads(
+            _engine.convert(recording, to, output, lines=lines, allow_poor=allow_poor)
+        )
+    if as_json:
+        print_json({"schema": "mepof-profile-convert/1", **done})
+    else:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(tables.verdict(done))
+    if not done["outputs"]:
+        raise WorkError(
+            "the profile is poor, so nothing was written", "--allow-poor takes it as it is"
+        )
+
+
+@app.command("merge")
+def merge(
+    profiles: Annotated[
+        list[str], typer.Argument(help="Profiles, each with its weight [1].", metavar="A[:W]…")
+    ],
+    output: Output,
+    to: Annotated[
+        str,
+        typer.Option(
+            help=f"For AutoFDO profiles: {', '.join(_engine.PROFILE_FORMATS)}.", metavar="FORMAT"
+        ),
+    ] = "autofdo",
+    as_json: Json = False,
+) -> None:
+    """Add profiles up: AutoFDO profiles, or those of instrumented kernels.
+
+    What went into an AutoFDO profile is kept beside it, in OUT.provenance.json.
+
+    Raises:
+        InputError: they are of different kinds.
+    """
+    weighted = [parse_weighted(text) for text in profiles]
+    weights = whole([w.weight for w in weighted])
+    kinds = {is_instrumentation(w.path) for w in weighted}
+    if len(kinds) > 1:
+        raise InputError("AutoFDO profiles and those of instrumented kernels cannot be merged")
+    if kinds == {True}:
+        quality = asdict(merge_instrumentation(weighted, output))
+        done: dict[str, Any] = {"kind": "instrumentation", "output": str(output), **quality}
+    else:
+        paths = [(w.path, weight) for w, weight in zip(weighted, weights, strict=True)]
+        done = {"kind": "autofdo", "output": str(output)}
+        done |= json.loads(_engine.merge(paths, output, to))
+    if as_json:
+        print_json({"schema": "mepof-profile-merge/1", **done})
+    else:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(tables.merged(done))
+
+
+@app.command("compare")
+def compare(
+    base: Annotated[Path, typer.Argument(help="An AutoFDO profile.", metavar="A")],
+    test: Annotated[Path, typer.Argument(help="The one to compare with it.", metavar="B")],
+    top: Top = 10,
+    as_json: Json = False,
+) -> None:
+    """Say how alike two AutoFDO profiles are, and which functions set them apart."""
+    _only_autofdo([base, test], f"llvm-profdata overlap {base} {test}")
+    done = json.loads(_engine.compare(base, test, top))
+    if as_json:
+        print_json({"schema": "mepof-profile-compare/1", **done})
+    else:
+        _print(tables.comparison(done, base, test))
+
+
+@app.command("drift")
+def drift(
+    profile: Profile,
+    new: Annotated[Path, typer.Argument(help="The newer vmlinux.", metavar="NEW_BINARY")],
+    old: Annotated[
+        Path | None,
+        typer.Option(help="The vmlinux that the profile was made from: tells what has moved."),
+    ] = None,
+    top: Top = 10,
+    as_json: Json = False,
+) -> None:
+    """Say what of an AutoFDO profile still fits a newer binary."""
+    _only_autofdo([profile], "llvm-profdata cannot say it either: rebuild, and look for warnings")
+    done = json.loads(_engine.drift(profile, new, old))
+    if as_json:
+        print_json({"schema": "mepof-profile-drift/1", **done})
+    else:
+        _print(tables.drift(done, top, knows_moved=old is not None))
+
+
+@app.command("show")
+def show(
+    profile: Profile,
+    top: Top = 20,
+    lines: Annotated[bool, typer.Option("--lines", help="List the hottest lines as well.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show what is in an AutoFDO profile: its size, its hottest functions and lines."""
+    _only_autofdo([profile], f"llvm-profdata show --topn={top} {profile}")
+    done = json.loads(_engine.show(profile, top, top if lines else 0))
+    if as_json:
+        print_json({"schema": "mepof-profile-show/1", **done})
+    else:
+        _print(tables.shown(done, profile))
+
+
+@app.command("heatmap")
+def heatmap(
+    binary: Binary,
+    branches: Annotated[Path, typer.Option("--input", help="A branch record.", metavar="FILE")],
+    output: Annotated[
+        Path,
+        typer.Option("-o", "--output", help="A file .png, .svg or .json.", metavar="OUT"),
+    ],
+    input_format: InputFormat = None,
+    kallsyms: Kallsyms = None,
+    space: Space = "kernel",
+    events: Events = None,
+    rows: Annotated[int, typer.Option(min=1, max=16384, help="Rows of addresses, about.")] = 400,
+    section: Annotated[
+        str | None, typer.Option(help="Draw one section alone, such as .text.", metavar="NAME")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw which code ran when."""
+    form = output.suffix.removeprefix(".").lower()
+    if form not in ("png", "svg", "json"):
+        raise InputError(f"{output} is no name of a picture", "let it end in .png, .svg or .json")
+    with _reading([branches]) as tell:
+        recording = _recording(
+            binary, [branches], input_format, None, kallsyms, space, events, tell
+        )
+        done = json.loads(_engine.heatmap(recording, output, form=form, rows=rows, section=section))
+    if as_json:
+        print_json({"schema": "mepof-profile-heatmap/1", "output": str(output), **done})
+    else:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(tables.heat(done, output))
+
+
+def _recording(
+    binary: Path,
+    inputs: list[Path],
+    input_format: str | None,
+    modules: list[Path] | None,
+    kallsyms: Path | None,
+    space: str,
+    events: list[str] | None,
+    tell: Callable[[int], None],
+) -> _engine.Recording:
+    return _engine.Recording(
+        binary,
+        inputs,
+        input_format=input_format,
+        modules=modules or [],
+        kallsyms=kallsyms,
+        space=space,
+        events=events or [],
+        on_progress=tell,
+    )
+
+
+@contextmanager
+def _reading(inputs: list[Path]) -> Iterator[Callable[[int], None]]:
+    """Show how far reading is, on a terminal; give what is to be told the bytes."""
+    console = Console(stderr=True)
+    total = sum(path.stat().st_size for path in inputs if path.is_file())
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        DownloadColumn(binary_units=True),
+        TransferSpeedColumn(),
+        console=console,
+        transient=True,
+        redirect_stdout=False,
+        disable=not (console.file.isatty() and console.is_interactive),
+    ) as bars:
+        task = bars.add_task("reading", total=total or None)
+
+        def tell(done: int) -> None:
+            bars.update(
+                task, completed=done, description="converting" if done >= total else "reading"
+            )
+
+        yield tell
+
+
+def _only_autofdo(paths: list[Path], instead: str) -> None:
+    """Refuse counts of instrumented kernels, which the engine does not read."""
+    for path in paths:
+        if is_instrumentation(path):
+            raise InputError(f"{path} is a profile of an instrumented kernel", f"use `{instead}`")
+
+
+def _print(*parts: Any) -> None:
+    console = Console(highlight=False, emoji=False)
+    for part in parts:
+        console.print(part)

@@ -1,0 +1,50 @@
+"""Profiles with weights, as the command line names them: ``A:2``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from pathlib import Path
+
+from mepof.errors import InputError
+
+_WEIGHT = re.compile(r"\d+(?:\.\d+)?")
+_LARGEST_WEIGHT = 2**64 - 1
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A profile, and by what its counts are multiplied."""
+
+    path: Path
+    weight: Fraction
+
+
+def parse_weighted(text: str) -> Weighted:
+    """Read ``PATH`` or ``PATH:WEIGHT``; a file that is called so is meant by its name.
+
+    Raises:
+        InputError: the weight is zero.
+    """
+    path, colon, weight = text.rpartition(":")
+    if not colon or not path or not _WEIGHT.fullmatch(weight) or Path(text).exists():
+        return Weighted(Path(text), Fraction(1))
+    if Fraction(weight) == 0:
+        raise InputError(f"the weight of {path} is 0", "leave it out, or give it more")
+    return Weighted(Path(path), Fraction(weight))
+
+
+def whole(weights: Sequence[Fraction]) -> list[int]:
+    """The weights times the least number that makes all of them whole: counts are whole.
+
+    Raises:
+        InputError: one of them exceeds 64 bits then.
+    """
+    scale = lcm(*(weight.denominator for weight in weights))
+    scaled = [int(weight * scale) for weight in weights]
+    if max(scaled) > _LARGEST_WEIGHT:
+        raise InputError("the weights of the profiles are too far apart", "use fewer digits")
+    return scaled

@@ -1,0 +1,286 @@
+"""``mepof profile``, on a small program that Clang made and a record that goes with it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+from writers.perf_script import Entry, mapping, sample
+
+from mepof import _engine
+from mepof.cli.main import app
+from mepof.errors import InputError, MepofError, WorkError
+
+SOURCE = """
+__attribute__((noinline)) int hot(int n) {
+    int sum = 0;
+    for (int i = 0; i < n; i++)
+        if (i & 1) sum += i; else sum ^= i;
+    return sum;
+}
+int main(int argc, char **argv) {
+    int total = 0;
+    for (int i = 0; i < 1000; i++) total += hot(argc + i);
+    return total;
+}
+"""
+CLANG = shutil.which("clang-22") or "clang"
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["profile", *map(str, arguments)])
+
+
+def done(*arguments: object) -> Any:
+    """The JSON document of a verb that has to succeed."""
+    result = run(*arguments, "--json")
+    assert result.exit_code == 0, (result.output, result.exception)
+    return json.loads(result.stdout)
+
+
+def failed(*arguments: object) -> MepofError:
+    result = run(*arguments)
+    assert isinstance(result.exception, MepofError), (result.output, result.exception)
+    return result.exception
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("program")
+    (directory / "a.c").write_text(SOURCE)
+    flags = ("-O1", "-g", "-fdebug-info-for-profiling", "-fno-pie", "-no-pie", "-Wl,--build-id")
+    subprocess.run([CLANG, *flags, "a.c", "-o", "a"], cwd=directory, check=True)
+    return directory / "a"
+
+
+@pytest.fixture(scope="module")
+def loop(program: Path) -> tuple[int, int]:
+    """The backward jump of the loop in ``hot``, and where it goes."""
+    shown = subprocess.run(
+        ["objdump", "-d", "--no-show-raw-insn", program], capture_output=True, text=True, check=True
+    ).stdout
+    body = shown[shown.index("<hot>:") :]
+    found = re.search(r"^ *([0-9a-f]+):\s+jne? +([0-9a-f]+)", body, re.M)
+    assert found is not None
+    return int(found[1], 16), int(found[2], 16)
+
+
+@pytest.fixture(scope="module")
+def record(program: Path, loop: tuple[int, int]) -> Path:
+    """Samples of the loop, a millisecond apart."""
+    path = program.with_name("perf.txt")
+    entries = [Entry(*loop)] * 16
+    start = loop[1] & ~0xFFF
+    lines = [mapping(start, 0x1000, str(program), 7, 7, offset=start & 0xFFFF)]
+    lines += [
+        sample(loop[1], entries, f"a 7 [000] {number / 1000:12.6f}:") for number in range(2000)
+    ]
+    path.write_text("".join(lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def profile(program: Path, record: Path) -> Path:
+    path = program.with_name("a.afdo")
+    converted(program, record, "autofdo", path)
+    return path
+
+
+def converted(program: Path, record: Path, to: str, output: Path, *more: object) -> Any:
+    return done(
+        *("convert", "--binary", program, "--input", record, "--space", "user"),
+        *("--to", to, "-o", output, "--allow-poor", *more),
+    )
+
+
+@pytest.mark.parametrize("to", _engine.PROFILE_FORMATS)
+def test_a_record_becomes_a_profile_and_a_verdict(
+    program: Path, record: Path, tmp_path: Path, to: str
+) -> None:
+    out = tmp_path / "out"
+    document = converted(program, record, to, out)
+    assert document["outputs"] == [str(out)]
+    assert json.loads((tmp_path / "out.verdict.json").read_text()) == document["verdict"]
+    shown = done("show", out)
+    assert shown["functions"][0]["name"] == "hot"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.verdict.json"]
+
+
+@pytest.mark.parametrize("to", ["bolt", "bolt-preaggregated", "unsymbolized"])
+def test_a_record_becomes_what_other_tools_read(
+    program: Path, record: Path, tmp_path: Path, to: str
+) -> None:
+    out = tmp_path / "out"
+    assert converted(program, record, to, out)["outputs"] == [str(out)]
+    assert out.stat().st_size > 0
+
+
+def test_a_binary_without_a_block_map_is_told_how_to_get_one(
+    program: Path, record: Path, tmp_path: Path
+) -> None:
+    error = failed(
+        *("convert", "--binary", program, "--input", record, "--space", "user"),
+        *("--to", "propeller", "-o", tmp_path / "out", "--allow-poor"),
+    )
+    assert isinstance(error, InputError)
+    assert "basic-block-address-map" in error.message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_poor_profile_is_not_written_unless_asked_for(
+    program: Path, loop: tuple[int, int], tmp_path: Path
+) -> None:
+    # Most branches come from an instruction that is none.
+    record = tmp_path / "perf.txt"
+    start = loop[1] & ~0xFFF
+    lines = [mapping(start, 0x1000, str(program), 7, 7, offset=start & 0xFFFF)]
+    lines += [sample(loop[1], [Entry(loop[1], loop[1])] * 4 + [Entry(*loop)])] * 500
+    record.write_text("".join(lines))
+    out = tmp_path / "out"
+    arguments = ("convert", "--binary", program, "--input", record, "--space", "user")
+    error = failed(*arguments, "--to", "autofdo", "-o", out)
+    assert isinstance(error, WorkError)
+    assert "--allow-poor" in (error.remedy or "")
+    assert list(tmp_path.iterdir()) == [record]
+    assert converted(program, record, "autofdo", out)["verdict"]["quality"] == "poor"
+
+
+def test_the_verdict_is_a_few_lines_for_people(program: Path, record: Path, tmp_path: Path) -> None:
+    result = run(
+        *("convert", "--binary", program, "--input", record, "--space", "user"),
+        *("--to", "autofdo", "-o", tmp_path / "out", "--allow-poor"),
+    )
+    assert result.exit_code == 0
+    assert result.stdout == ""
+    assert "2,000 used of 2,000" in result.stderr
+    assert len(result.stderr.splitlines()) < 20
+
+
+def test_weights_multiply_and_provenance_is_kept(profile: Path, tmp_path: Path) -> None:
+    out = tmp_path / "sum.txt"
+    document = done("merge", f"{profile}:3", profile, "-o", out, "--to", "autofdo-text")
+    one = done("show", profile)["statistics"]["total"]
+    assert document["statistics"]["total"] == 4 * one
+    kept = json.loads((tmp_path / "sum.txt.provenance.json").read_text())
+    assert [origin["weight"] for origin in kept["inputs"]] == [3, 1]
+    assert out.read_text().startswith("hot:")
+
+
+def test_fractions_of_weights_become_whole(profile: Path, tmp_path: Path) -> None:
+    document = done("merge", f"{profile}:0.5", f"{profile}:2", "-o", tmp_path / "out")
+    assert [origin["weight"] for origin in document["provenance"]["inputs"]] == [1, 4]
+
+
+def test_a_profile_is_like_itself(profile: Path) -> None:
+    document = done("compare", profile, profile)
+    assert document["flow_overlap"] == pytest.approx(1)
+    assert document["differences"] == []
+
+
+def test_a_profile_fits_the_binary_that_it_was_made_from(profile: Path, program: Path) -> None:
+    document = done("drift", profile, program, "--old", program)
+    assert document["matched_percent"] == pytest.approx(100)
+    assert document["changes"]["unchanged"]["functions"] >= 1
+
+
+def test_tables_name_the_hottest_function_and_line(profile: Path) -> None:
+    result = run("show", profile, "--lines", "--top", 3)
+    assert result.exit_code == 0
+    assert re.search(r"^ *hot +[\d,]+ +\d", result.stdout, re.M)
+    assert "hot:" in result.stdout
+    for verb in (("compare", profile, profile), ("show", profile)):
+        assert run(*verb).exit_code == 0
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "json"])
+def test_a_heatmap_has_the_samples_of_the_record(
+    program: Path, record: Path, tmp_path: Path, suffix: str
+) -> None:
+    out = tmp_path / f"heat.{suffix}"
+    document = done(
+        *("heatmap", "--binary", program, "--input", record, "--space", "user", "-o", out)
+    )
+    assert document["functions"][0]["name"] == "hot"
+    assert document["time"] is not None
+    head = {"png": b"\x89PNG", "svg": b"<svg", "json": b"{"}[suffix]
+    assert out.read_bytes().startswith(head)
+
+
+def test_a_picture_of_another_kind_is_refused(program: Path, record: Path) -> None:
+    error = failed("heatmap", "--binary", program, "--input", record, "-o", "heat.gif")
+    assert ".png" in (error.remedy or "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("show", "no-such-file"), "no-such-file"),
+        (("compare", __file__, __file__), "not a sample profile"),
+        (("merge", "no-such-file:2", "-o", "out"), "no-such-file"),
+        (("merge", f"{__file__}:0", "-o", "out"), "weight"),
+    ],
+)
+def test_wrong_input_is_one_line(arguments: tuple[str, ...], said: str) -> None:
+    error = failed(*arguments)
+    assert isinstance(error, InputError)
+    assert said in error.message
+    assert "\n" not in error.message
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--to", "elf"), ("--input-format", "csv"), ("--space", "moon")]
+)
+def test_an_unknown_word_is_answered_with_the_known_ones(
+    program: Path, record: Path, tmp_path: Path, option: str, value: str
+) -> None:
+    arguments = {"--to": "autofdo", option: value}
+    words = [word for pair in arguments.items() for word in pair]
+    error = failed(
+        *("convert", "--binary", program, "--input", record, "-o", tmp_path / "out", *words)
+    )
+    assert isinstance(error, InputError)
+    assert f"`{value}`" in error.message
+    assert "known:" in error.message
+
+
+def test_counts_of_an_instrumented_kernel_are_llvm_profdatas(tmp_path: Path) -> None:
+    counts = tmp_path / "kernel.profdata"
+    counts.write_bytes(b"\xfflprofi\x81" + bytes(64))
+    error = failed("show", counts)
+    assert "llvm-profdata" in (error.remedy or "")
+    error = failed("merge", counts, __file__, "-o", tmp_path / "out")
+    assert "cannot be merged" in error.message
+
+
+def test_an_output_that_cannot_be_written_is_told(profile: Path, tmp_path: Path) -> None:
+    error = failed("merge", profile, "-o", tmp_path / "no" / "out")
+    assert "cannot be written" in error.message
+
+
+def test_an_interrupt_ends_the_work_and_leaves_nothing(
+    program: Path, record: Path, tmp_path: Path
+) -> None:
+    calls = 0
+
+    def interrupt(_: int) -> None:
+        nonlocal calls
+        calls += 1
+        signal.raise_signal(signal.SIGINT)
+
+    large = tmp_path / "large.txt"
+    with record.open() as one, large.open("w") as many:
+        text = one.read()
+        for _ in range(200):
+            many.write(text)
+    recording = _engine.Recording(program, [large], space="user", on_progress=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        _engine.convert(recording, "autofdo", tmp_path / "out", allow_poor=True)
+    assert calls == 1
+    assert list(tmp_path.iterdir()) == [large]
