@@ -18,7 +18,7 @@ pub struct CloneOptions {
 
 impl Default for CloneOptions {
     fn default() -> Self {
-        Self { least_gain: 0.02, byte_worth: 0.5, paths: 4, tries: 24 }
+        Self { least_gain: 0.02, byte_worth: 0.5, paths: 4, tries: 8 }
     }
 }
 
@@ -65,13 +65,21 @@ pub(crate) fn clone_paths(
         let per_byte = plain.score_after / hot_bytes * clones.byte_worth;
         let mut best: Option<(f64, usize, FunctionGraph)> = None;
         for (index, path) in candidates.iter().enumerate() {
-            let Some(cloned) = apply(&current, original, path, paths) else { continue };
             let bytes: f64 = path
                 .iter()
                 .skip(1)
                 .filter_map(|&block| current.nodes.get(block as usize))
                 .map(|node| node.size as f64)
                 .sum();
+            // Each step of the path, and what it no longer meets there, may come to fall
+            // through: more is not to be had, and laying out is what takes time.
+            let (from, to) = (path.first().copied(), path.get(1).copied());
+            let flow = edge_count(&current, from.unwrap_or(0), to.unwrap_or(0)) as f64;
+            let most = 2.0 * flow * path.len() as f64 * options.score.fall_through;
+            if most <= bytes * per_byte + clones.least_gain * plain.score_after {
+                continue;
+            }
+            let Some(cloned) = apply(&current, original, path, paths) else { continue };
             let score = lay_out(cloned.clone(), options).score_after;
             let gain = score - plain.score_after - bytes * per_byte;
             let enough = gain > clones.least_gain * plain.score_after && gain > 0.0;
