@@ -27,9 +27,7 @@ mod tally;
 pub use aggregate::Aggregate;
 pub use error::TraceError;
 pub use facts::{Addressing, Event, Facts, Mapping, Space, TracedImage};
-pub use locate::{
-    BinaryFacts, BinaryKind, CodeSection, Hints, LocateError, Located, locate,
-};
+pub use locate::{BinaryFacts, BinaryKind, CodeSection, Hints, LocateError, Located, locate};
 pub use place::{Branch, FallThrough, ImageTrace, place};
 pub use record::{BranchEntry, BranchKind, Sample, Sink, Speculation};
 pub use tally::{Cause, Tally};

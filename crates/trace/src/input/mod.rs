@@ -4,6 +4,8 @@
 //! anywhere ([`std::io::Read`], so a byte slice too) and a path for its errors. Fuzz targets use
 //! the second one.
 
+pub mod branch_list;
+mod branch_list_message;
 mod detect;
 pub mod perf_data;
 pub mod perf_script;
@@ -128,7 +130,9 @@ pub fn read<S: Sink>(
         Format::PerfScript => perf_script::parse(input, path, options, sink),
         Format::Unsymbolized => unsymbolized::parse(input, path, options, sink),
         Format::BranchList => {
-            Err(TraceError::Unsupported { path: path.to_owned(), what: String::new() })
+            let what = "a branch list is followed through the code of its binary, which reading \
+                        alone does not have";
+            Err(TraceError::Unsupported { path: path.to_owned(), what: what.to_owned() })
         }
         Format::Recorder => recorder::parse(input, path, options, sink),
     }

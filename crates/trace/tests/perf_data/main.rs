@@ -13,4 +13,5 @@ mod hardware;
 mod machines;
 mod recordings;
 mod shapes;
+mod traces;
 mod with_perf;

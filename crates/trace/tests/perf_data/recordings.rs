@@ -1,7 +1,7 @@
 //! Recordings to test with, and how to read them back.
 
 use std::io::Cursor;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{env, fs, process};
 
@@ -117,6 +117,10 @@ impl Default for Settings {
 
 pub fn read_with(bytes: &[u8], settings: &Settings) -> Result<(Facts, Aggregate), TraceError> {
     let file = TemporaryFile::new(bytes);
+    read_path(&file.0, settings)
+}
+
+pub fn read_path(path: &Path, settings: &Settings) -> Result<(Facts, Aggregate), TraceError> {
     let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
     let options = Options {
         space: settings.space,
@@ -127,7 +131,7 @@ pub fn read_with(bytes: &[u8], settings: &Settings) -> Result<(Facts, Aggregate)
         progress: &progress,
     };
     let mut aggregate = Aggregate::default();
-    let facts = perf_data::read(&file.0, &options, &mut aggregate)?;
+    let facts = perf_data::read(path, &options, &mut aggregate)?;
     Ok((facts, aggregate))
 }
 

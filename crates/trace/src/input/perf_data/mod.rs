@@ -156,3 +156,70 @@ fn parts(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     parts.sort();
     Ok(parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+    use std::sync::atomic::{AtomicBool, AtomicU64};
+
+    use mepof_address::RuntimeAddress;
+
+    use super::*;
+    use crate::output::perf_data::{Compression, RecordedEvent, RecordedSample, Recording, Writer};
+    use crate::{Aggregate, BranchEntry, BranchKind, Space};
+    use cursor::ByteOrder;
+
+    type Counts = Vec<(u64, u64, u64)>;
+
+    /// The same recording, as machines of both byte orders write it.
+    fn recorded(order: ByteOrder) -> Option<(Facts, Counts)> {
+        const TEXT: u64 = 0xc000_0000_0010_0000;
+        let events = vec![RecordedEvent::kernel_branches(7)];
+        let recording =
+            Recording { kernel_release: "6.12".to_owned(), events, ..Default::default() };
+        let out = Cursor::new(Vec::new());
+        let mut writer = Writer::file_in(out, recording, Compression::None, order).ok()?;
+        let entry = |from: u64, to: u64| BranchEntry {
+            from: RuntimeAddress(TEXT + from),
+            to: RuntimeAddress(TEXT + to),
+            mispredicted: Some(true),
+            kind: BranchKind::Call,
+            ..BranchEntry::default()
+        };
+        let sample = RecordedSample {
+            event: 0,
+            address: RuntimeAddress(TEXT),
+            space: Space::Kernel,
+            time: 5,
+            process: (1, 2),
+            cpu: 3,
+            branches: &[entry(0x20, 0x40), entry(0x8, 0x10)],
+        };
+        writer.sample(&sample).ok()?;
+        let bytes = writer.finish().ok()?.into_inner();
+        let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+        let options = Options {
+            space: Space::Kernel,
+            events: &[],
+            max_distinct: 100,
+            threads: 1,
+            cancelled: &cancelled,
+            progress: &progress,
+        };
+        let mut aggregate = Aggregate::default();
+        let length = bytes.len() as u64;
+        let file = Cursor::new(bytes);
+        let facts = parse(file, length, Path::new("x"), &options, &mut aggregate).ok()?;
+        let mut branches: Counts =
+            aggregate.branches().map(|(from, to, count)| (from.0, to.0, count)).collect();
+        branches.sort_unstable();
+        Some((facts, branches))
+    }
+
+    #[test]
+    fn the_byte_order_makes_no_difference() {
+        let little = recorded(ByteOrder::Little);
+        assert_eq!(little.as_ref().map(|(_, branches)| branches.len()), Some(2));
+        assert_eq!(recorded(ByteOrder::Big), little);
+    }
+}

@@ -13,7 +13,7 @@ use super::images::{Images, MappingRecord};
 use super::notes;
 use super::sample::{Layout, word};
 use crate::input::Options;
-use crate::{Cause, Facts, Space, Tally};
+use crate::{Cause, Event, Facts, Space, Tally};
 
 /// A hostile file may announce any number of events; perf itself opens a few dozen.
 const MAX_EVENTS: usize = 1024;
@@ -361,6 +361,11 @@ impl<'a> Session<'a> {
             entries,
             ..Facts::default()
         };
+        if self.seen.auxtrace == Some(auxtrace::ARM_SPE) {
+            // Its samples are in the trace, and they are branches.
+            let spe = |event: &&mut Event| event.name.starts_with("arm_spe");
+            facts.events.iter_mut().filter(spe).for_each(|event| event.branch_stack = true);
+        }
         let attrs: Vec<Attr> = self.events.iter().map(|event| event.attr).collect();
         facts.notes = notes::notes(&facts, &self.seen, &attrs, counts, self.options.space);
         facts

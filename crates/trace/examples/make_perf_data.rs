@@ -1,55 +1,29 @@
-//! How fast perf.data is read: `perf_data_speed make FILE MIB [zstd]` writes some,
-//! `perf_data_speed parse|aggregate FILE THREADS` reads it.
+//! Writes a perf.data with branch stacks, as large as asked for: `make_perf_data FILE MIB
+//! [zstd]`. `read_speed` says how fast it is read.
 
 use std::error::Error;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::time::Instant;
 
 use mepof_address::{Machine, RuntimeAddress};
-use mepof_trace::input::{Options, perf_data};
 use mepof_trace::output::perf_data::{
     Compression, RecordedEvent, RecordedMapping, RecordedSample, Recording, Writer,
 };
-use mepof_trace::{Aggregate, BranchEntry, Sample, Sink, Space};
-
-/// Takes everything and keeps a sum, so that nothing is optimised away.
-#[derive(Default)]
-struct Nothing(u64);
-
-impl Sink for Nothing {
-    fn sample(&mut self, sample: &Sample<'_>) {
-        for entry in sample.branches {
-            self.0 = self.0.wrapping_add(entry.from.0 ^ entry.to.0);
-        }
-    }
-    fn branch(&mut self, _: RuntimeAddress, _: RuntimeAddress, _: u64) {}
-    fn range(&mut self, _: RuntimeAddress, _: RuntimeAddress, _: u64) {}
-    fn fork(&self) -> Self {
-        Self::default()
-    }
-    fn merge(&mut self, other: Self) {
-        self.0 = self.0.wrapping_add(other.0);
-    }
-}
+use mepof_trace::{BranchEntry, Space};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["make", path, mebibytes] => {
-            make(Path::new(path), mebibytes.parse::<u64>()? << 20, Compression::None)
+    let compression = match arguments.get(2).map(String::as_str) {
+        None => Compression::None,
+        Some("zstd") => Compression::First,
+        Some(other) => Err(format!("what is {other}?"))?,
+    };
+    match arguments.as_slice() {
+        [path, mebibytes, ..] => {
+            make(Path::new(path), mebibytes.parse::<u64>()? << 20, compression)
         }
-        ["make", path, mebibytes, "zstd"] => {
-            make(Path::new(path), mebibytes.parse::<u64>()? << 20, Compression::First)
-        }
-        ["parse", path, threads] => time(Path::new(path), threads.parse()?, Nothing::default()),
-        ["aggregate", path, threads] => {
-            time(Path::new(path), threads.parse()?, Aggregate::default())
-        }
-        _ => Err("usage: perf_data_speed make FILE MIB [zstd] | parse FILE THREADS | \
-                  aggregate FILE THREADS")?,
+        _ => Err("usage: make_perf_data FILE MIB [zstd]")?,
     }
 }
 
@@ -119,31 +93,5 @@ fn make(path: &Path, size: u64, compression: Compression) -> Result<(), Box<dyn 
         })?;
     }
     writer.finish()?;
-    Ok(())
-}
-
-fn time<S: Sink>(path: &Path, threads: usize, mut sink: S) -> Result<(), Box<dyn Error>> {
-    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let options = Options {
-        space: Space::Kernel,
-        events: &[],
-        max_distinct: usize::MAX,
-        threads,
-        cancelled: &cancelled,
-        progress: &progress,
-    };
-    let size = std::fs::metadata(path)?.len();
-    let started = Instant::now();
-    let facts = perf_data::read(path, &options, &mut sink)?;
-    let seconds = started.elapsed().as_secs_f64();
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
-    println!(
-        "{:.0} MB/s, {:.2} ns an entry, {} samples, {} distinct, {peak}",
-        size as f64 / seconds / 1e6,
-        seconds * 1e9 / facts.entries.used as f64,
-        facts.samples.used,
-        sink.distinct(),
-    );
     Ok(())
 }
