@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 use crate::code::Code;
 use crate::discriminator;
-use crate::tree::{NodeId, Tree};
+use crate::tree::Tree;
 
 /// Instructions that one task works on at least; fewer are not worth a task.
 const RANGES_PER_TASK: usize = 1024;
@@ -58,15 +58,10 @@ pub(crate) fn line_profile(
         let Some(callee) = branch.to.and_then(|to| entered_at(functions, to)) else { continue };
         let frames = branch.from.map(|from| symbolizer.frames(from)).unwrap_or_default();
         if let Some((id, place)) = tree.leaf(places(frames, flow_sensitive)) {
-            if let Some(node) = tree.get_mut(id) {
-                let calls = node.targets.entry((place, callee)).or_default();
-                *calls = calls.saturating_add(branch.count);
-            }
+            tree.add_calls(id, place, callee, branch.count);
         }
         let entered = tree.node(None, callee);
-        if let Some(node) = tree.get_mut(entered) {
-            node.head = node.head.saturating_add(branch.count);
-        }
+        tree.add_head(entered, branch.count);
     }
     let mut profiles = tree.assemble(|id| profile_name(functions, id));
     profiles.values_mut().for_each(raise_to_calls);
@@ -157,9 +152,6 @@ impl Lines<'_> {
             true => 1,
             false => discriminator::duplication(innermost.discriminator),
         };
-        if let Some(node) = tree.get_mut(id) {
-            let highest = node.body.entry(place).or_default();
-            *highest = count.saturating_mul(copies).max(*highest);
-        }
+        tree.raise(id, place, count.saturating_mul(copies));
     }
 }

@@ -51,12 +51,9 @@ pub(crate) fn probe_profile(
         let Some(probe) = probes.probes.get(index) else { continue };
         let Some((id, place)) = tree.leaf(places(probe)) else { continue };
         tree.add_total(id, count);
-        if let Some(node) = tree.get_mut(id) {
-            let total = node.body.entry(place).or_default();
-            *total = total.saturating_add(count);
-            if probe.index == ENTRY && probe.kind == ProbeKind::Block {
-                node.head = node.head.saturating_add(count);
-            }
+        tree.add(id, place, count);
+        if probe.index == ENTRY && probe.kind == ProbeKind::Block {
+            tree.add_head(id, count);
         }
     }
     for branch in branches {
@@ -67,10 +64,7 @@ pub(crate) fn probe_profile(
             continue;
         };
         let Some((id, place)) = tree.leaf(places(call)) else { continue };
-        if let Some(node) = tree.get_mut(id) {
-            let calls = node.targets.entry((place, Name::Line(callee))).or_default();
-            *calls = calls.saturating_add(branch.count);
-        }
+        tree.add_calls(id, place, Name::Line(callee), branch.count);
     }
     let name = |name| match name {
         Name::Guid(guid) => match described.get(&guid) {

@@ -45,11 +45,7 @@ pub fn autofdo(
         profiles.push(profile);
         binaries.push(verdict);
     }
-    let mut merger = Merger::new();
-    for (profile, image) in profiles.iter().zip(&recording.images) {
-        merger.add(profile, &image.binary.path().to_string_lossy(), None, 1)?;
-    }
-    let profile = merger.finish().profile;
+    let profile = join(profiles, recording)?;
     let inputs = recording.inputs.iter();
     let inputs = inputs.map(|input| InputVerdict::new(input.path.clone(), &input.facts)).collect();
     let samples = recording.samples();
@@ -74,6 +70,18 @@ pub fn autofdo(
     Ok(Converted { profile, verdict })
 }
 
+/// The profiles of all images as one.
+fn join(mut profiles: Vec<Profile>, recording: &Recording) -> Result<Profile, ConvertError> {
+    if profiles.len() == 1 {
+        return Ok(profiles.remove(0));
+    }
+    let mut merger = Merger::new();
+    for (profile, image) in profiles.iter().zip(&recording.images) {
+        merger.add(profile, &image.binary.path().to_string_lossy(), None, 1)?;
+    }
+    Ok(merger.finish().profile)
+}
+
 fn of_image(image: &Image, places: Places) -> Result<(Profile, BinaryVerdict), ConvertError> {
     let binary = &image.binary;
     let addresses = addresses(image);
@@ -82,6 +90,7 @@ fn of_image(image: &Image, places: Places) -> Result<(Profile, BinaryVerdict), C
     // Functions of the same name are one, wherever they are.
     let options = SymbolizerOptions { all_subprograms: true, ..SymbolizerOptions::default() };
     let symbolizer = Symbolizer::with_options(binary, &addresses, options)?;
+    binary.release();
     let functions = symbolizer.subprograms();
     let executed = trace.ranges.iter().copied();
     let ranges = disjoint(executed.chain(unexecuted(functions, &trace.ranges)));

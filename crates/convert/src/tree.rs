@@ -6,37 +6,44 @@ use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::sync::Arc;
 
-use mepof_profile::{FunctionProfile, LineLocation};
+use mepof_profile::{FunctionProfile, LineLocation, LineSamples};
 use rustc_hash::FxHashMap;
 
 /// A function in one inline context: an index into the nodes of a [`Tree`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NodeId(u32);
 
-/// What was counted for one function in one inline context.
-#[derive(Clone, Debug)]
-pub(crate) struct Node<N> {
+/// A function in one inline context.
+#[derive(Clone, Copy, Debug)]
+struct Node<N> {
     /// Where it was inlined, `None` at the root of a stack.
-    pub parent: Option<(NodeId, LineLocation)>,
-    pub function: N,
-    pub total: u64,
-    pub head: u64,
-    pub body: FxHashMap<LineLocation, u64>,
-    pub targets: FxHashMap<(LineLocation, N), u64>,
+    parent: Option<(NodeId, LineLocation)>,
+    function: N,
+    total: u64,
+    head: u64,
 }
 
 type Key<N> = (Option<(NodeId, LineLocation)>, N);
 
 /// Samples of functions and of the functions inlined into them. `N` stands for a function's name.
+///
+/// All counts are in two tables: one of its own for each function would be many times as large.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree<N> {
-    nodes: Vec<Node<N>>,
+    nodes: Vec<Node<N>>, // each after its parent
     index: FxHashMap<Key<N>, NodeId>,
+    body: FxHashMap<(NodeId, LineLocation), u64>,
+    targets: FxHashMap<(NodeId, LineLocation, N), u64>,
 }
 
 impl<N> Default for Tree<N> {
     fn default() -> Self {
-        Self { nodes: Vec::new(), index: FxHashMap::default() }
+        Self {
+            nodes: Vec::new(),
+            index: FxHashMap::default(),
+            body: FxHashMap::default(),
+            targets: FxHashMap::default(),
+        }
     }
 }
 
@@ -47,25 +54,9 @@ impl<N: Copy + Eq + Hash> Tree<N> {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => {
                 let id = NodeId(self.nodes.len() as u32);
-                self.nodes.push(Node {
-                    parent,
-                    function,
-                    total: 0,
-                    head: 0,
-                    body: FxHashMap::default(),
-                    targets: FxHashMap::default(),
-                });
+                self.nodes.push(Node { parent, function, total: 0, head: 0 });
                 *entry.insert(id)
             }
-        }
-    }
-
-    /// Adds to the node of every frame's function: `samples` each to its total.
-    pub fn add_total(&mut self, id: NodeId, samples: u64) {
-        let mut next = Some(id);
-        while let Some(node) = next.and_then(|id| self.get_mut(id)) {
-            node.total = node.total.saturating_add(samples);
-            next = node.parent.map(|(parent, _)| parent);
         }
     }
 
@@ -78,35 +69,65 @@ impl<N: Copy + Eq + Hash> Tree<N> {
         frames.fold(None, |parent, (function, place)| Some((self.node(parent, function), place)))
     }
 
-    pub fn get_mut(&mut self, id: NodeId) -> Option<&mut Node<N>> {
-        self.nodes.get_mut(id.0 as usize)
+    /// Adds to the totals of a node and of all nodes that it was inlined into.
+    pub fn add_total(&mut self, id: NodeId, samples: u64) {
+        let mut next = Some(id);
+        while let Some(node) = next.and_then(|id| self.nodes.get_mut(position(id))) {
+            add(&mut node.total, samples);
+            next = node.parent.map(|(parent, _)| parent);
+        }
     }
 
-    /// The nodes; each comes after its parent.
-    pub fn nodes(&self) -> &[Node<N>] {
-        &self.nodes
+    /// Adds to how often a node's function was entered.
+    pub fn add_head(&mut self, id: NodeId, count: u64) {
+        if let Some(node) = self.nodes.get_mut(position(id)) {
+            add(&mut node.head, count);
+        }
     }
 
-    /// Takes over `other`: totals, heads and targets add up, and of two counts of the same place
-    /// the higher one stays.
+    /// Adds to the count of a place.
+    pub fn add(&mut self, id: NodeId, place: LineLocation, count: u64) {
+        add(self.body.entry((id, place)).or_default(), count);
+    }
+
+    /// Makes the count of a place at least `count`.
+    pub fn raise(&mut self, id: NodeId, place: LineLocation, count: u64) {
+        let highest = self.body.entry((id, place)).or_default();
+        *highest = count.max(*highest);
+    }
+
+    /// Adds to how often `callee` was called from a place.
+    pub fn add_calls(&mut self, id: NodeId, place: LineLocation, callee: N, count: u64) {
+        add(self.targets.entry((id, place, callee)).or_default(), count);
+    }
+
+    /// Takes over `other`: totals, heads and calls add up, and of two counts of the same place the
+    /// higher one stays.
     pub fn merge(&mut self, other: Self) {
+        if self.nodes.is_empty() {
+            *self = other;
+            return;
+        }
         let mut moved: Vec<NodeId> = Vec::with_capacity(other.nodes.len());
         for node in other.nodes {
             let parent = node
                 .parent
-                .and_then(|(parent, location)| Some((*moved.get(position(parent))?, location)));
+                .and_then(|(parent, place)| Some((*moved.get(position(parent))?, place)));
             let id = self.node(parent, node.function);
             moved.push(id);
-            let Some(mine) = self.get_mut(id) else { continue };
-            mine.total = mine.total.saturating_add(node.total);
-            mine.head = mine.head.saturating_add(node.head);
-            for (location, count) in node.body {
-                let place = mine.body.entry(location).or_default();
-                *place = count.max(*place);
+            if let Some(mine) = self.nodes.get_mut(position(id)) {
+                add(&mut mine.total, node.total);
+                add(&mut mine.head, node.head);
             }
-            for (target, count) in node.targets {
-                let place = mine.targets.entry(target).or_default();
-                *place = place.saturating_add(count);
+        }
+        for ((id, place), count) in other.body {
+            if let Some(&id) = moved.get(position(id)) {
+                self.raise(id, place, count);
+            }
+        }
+        for ((id, place, callee), count) in other.targets {
+            if let Some(&id) = moved.get(position(id)) {
+                self.add_calls(id, place, callee, count);
             }
         }
     }
@@ -114,17 +135,37 @@ impl<N: Copy + Eq + Hash> Tree<N> {
     /// The tree as profiles by name. Functions whose names are the same (they differed in a suffix
     /// that `name` leaves out) become one.
     pub fn assemble(
-        &self,
+        self,
         mut name: impl FnMut(N) -> Arc<str>,
     ) -> BTreeMap<Arc<str>, FunctionProfile> {
+        let Self { nodes, index, body, targets } = self;
+        drop(index);
         let mut names: FxHashMap<N, Arc<str>> = FxHashMap::default();
         let mut name = |id: N| names.entry(id).or_insert_with(|| name(id)).clone();
-        let mut profiles: Vec<FunctionProfile> =
-            self.nodes.iter().map(|node| profile_of(node, &mut name)).collect();
+        let of_node = |node: &Node<N>| FunctionProfile {
+            total: node.total,
+            head: node.head,
+            ..<_>::default()
+        };
+        let mut profiles: Vec<FunctionProfile> = nodes.iter().map(of_node).collect();
+        // In order, maps fill up; at random they stay half empty.
+        let mut body: Vec<((NodeId, LineLocation), u64)> = body.into_iter().collect();
+        body.sort_unstable();
+        for ((id, place), count) in body {
+            if let Some(profile) = profiles.get_mut(position(id)) {
+                profile.body.insert(place, LineSamples { count, ..LineSamples::default() });
+            }
+        }
+        for ((id, place, callee), count) in targets {
+            if let Some(profile) = profiles.get_mut(position(id)) {
+                let targets = &mut profile.body.entry(place).or_default().targets;
+                add(targets.entry(name(callee)).or_default(), count);
+            }
+        }
         let mut roots = BTreeMap::new();
-        // Children come after their parents: from the end on, each is whole when it is moved.
-        for (index, node) in self.nodes.iter().enumerate().rev() {
-            let Some(profile) = profiles.get_mut(index).map(std::mem::take) else { continue };
+        // From the end on, each node has all that was inlined into it when it is moved.
+        for node in nodes.iter().rev() {
+            let Some(profile) = profiles.pop() else { break };
             let siblings: &mut BTreeMap<Arc<str>, FunctionProfile> = match node.parent {
                 None => &mut roots,
                 Some((parent, place)) => match profiles.get_mut(position(parent)) {
@@ -143,35 +184,24 @@ impl<N: Copy + Eq + Hash> Tree<N> {
     }
 }
 
-/// The index of a node within [`Tree::nodes`].
+fn add(total: &mut u64, count: u64) {
+    *total = total.saturating_add(count);
+}
+
+/// The index of a node among its tree's.
 fn position(id: NodeId) -> usize {
     id.0 as usize
 }
 
-fn profile_of<N: Copy>(node: &Node<N>, name: &mut impl FnMut(N) -> Arc<str>) -> FunctionProfile {
-    let mut profile =
-        FunctionProfile { total: node.total, head: node.head, ..FunctionProfile::default() };
-    for (&location, &count) in &node.body {
-        profile.body.entry(location).or_default().count = count;
-    }
-    for (&(location, callee), &count) in &node.targets {
-        let targets = &mut profile.body.entry(location).or_default().targets;
-        let calls = targets.entry(name(callee)).or_default();
-        *calls = calls.saturating_add(count);
-    }
-    profile
-}
-
 /// Takes `other`, another copy of the same function, over into `profile`, as [`Tree::merge`] does.
 fn join(profile: &mut FunctionProfile, other: FunctionProfile) {
-    profile.total = profile.total.saturating_add(other.total);
-    profile.head = profile.head.saturating_add(other.head);
+    add(&mut profile.total, other.total);
+    add(&mut profile.head, other.head);
     for (location, samples) in other.body {
         let place = profile.body.entry(location).or_default();
         place.count = place.count.max(samples.count);
         for (callee, count) in samples.targets {
-            let calls = place.targets.entry(callee).or_default();
-            *calls = calls.saturating_add(count);
+            add(place.targets.entry(callee).or_default(), count);
         }
     }
     for (location, callees) in other.inlined {
@@ -193,8 +223,7 @@ mod tests {
     fn count(tree: &mut Tree<u32>, frames: &[(u32, LineLocation)], count: u64) {
         let (id, location) = tree.leaf(frames.iter().copied()).unwrap();
         tree.add_total(id, count);
-        let body = &mut tree.get_mut(id).unwrap().body;
-        body.insert(location, count);
+        tree.raise(id, location, count);
     }
 
     #[test]
@@ -202,7 +231,7 @@ mod tests {
         let mut tree = Tree::default();
         count(&mut tree, &[frame(1, 3), frame(2, 4)], 5);
         count(&mut tree, &[frame(1, 7)], 2);
-        let totals: Vec<_> = tree.nodes().iter().map(|node| (node.function, node.total)).collect();
+        let totals: Vec<_> = tree.nodes.iter().map(|node| (node.function, node.total)).collect();
         assert_eq!(totals, [(1, 7), (2, 5)]);
     }
 
@@ -213,9 +242,10 @@ mod tests {
         count(&mut one, &[frame(1, 3), frame(2, 4)], 5);
         count(&mut two, &[frame(1, 3), frame(2, 4)], 8);
         one.merge(two);
-        let inlined = &one.nodes()[2];
-        assert_eq!((inlined.total, inlined.body.values().max()), (13, Some(&8)));
-        assert_eq!(one.nodes().len(), 3);
+        assert_eq!(one.nodes.len(), 3);
+        let profiles = one.assemble(|id| id.to_string().into());
+        let inlined = &profiles["1"].inlined[&frame(0, 3).1]["2"];
+        assert_eq!((inlined.total, inlined.body[&frame(0, 4).1].count), (13, 8));
     }
 
     #[test]

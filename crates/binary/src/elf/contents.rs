@@ -3,7 +3,7 @@ use std::io;
 use std::ops::Deref;
 use std::path::Path;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 
 /// A file's bytes.
 pub enum Contents {
@@ -30,6 +30,17 @@ impl Contents {
         // SIGBUS. Neither breaks a promise that the type system relies on in practice: a build
         // replaces its outputs rather than writing into them.
         unsafe { Mmap::map(&file) }.map(Self::Mapped)
+    }
+
+    /// Gives the memory of pages that were read back; who reads them again has them read from the
+    /// file again.
+    #[allow(unsafe_code)]
+    pub fn release(&self) {
+        if let Self::Mapped(map) = self {
+            // SAFETY: The map is of a file and was never written to: its pages have the same
+            // contents when they are read anew. A failure leaves them as they are.
+            let _ = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
+        }
     }
 }
 

@@ -124,6 +124,12 @@ impl Binary {
         Ok(binary)
     }
 
+    /// Gives back the memory that the file's pages take. All stays usable; what is asked for again
+    /// is read again.
+    pub fn release(&self) {
+        self.contents.release();
+    }
+
     /// Where it was read from.
     pub fn path(&self) -> &Path {
         &self.path
