@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mepof import _engine
 from mepof.algorithm.protocol import ALGORITHMS
+from mepof.cli import profile
 from mepof.cli.main import app
 from mepof.device.protocol import DEVICES
 from mepof.evaluate.suite import load_suite, suite_names
@@ -68,6 +70,22 @@ def test_every_action_of_an_app_is_known_by_its_page(name: str) -> None:
 def test_every_device_says_which_architectures_it_boots(name: str) -> None:
     text = (DOCS / f"devices/{name}.md").read_text()
     assert any(f"`{architecture}`" in text for architecture in arch.names())
+
+
+def test_every_format_and_cause_of_the_profile_engine_is_described() -> None:
+    named = {*_engine.INPUT_FORMATS, *_engine.OUTPUT_FORMATS, *_engine.CAUSES}
+    assert named <= rows("profile-engine.md")
+
+
+def test_no_cause_is_forgotten() -> None:
+    source = (ROOT / "crates/trace/src/tally.rs").read_text()
+    assert set(re.findall(r"Self::\w+ => \"([a-z-]+)\"", source)) == set(_engine.CAUSES)
+
+
+def test_every_verb_of_profile_is_described() -> None:
+    text = (DOCS / "profile-engine.md").read_text()
+    for command in profile.app.registered_commands:
+        assert f"| `mepof profile {command.name} " in text
 
 
 def test_every_command_is_in_the_readme() -> None:

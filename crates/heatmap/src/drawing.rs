@@ -37,7 +37,7 @@ impl Frame {
     pub fn of(map: &Heatmap) -> Self {
         let width = if map.time.is_some() { PLOT_WIDTH } else { BAR_WIDTH };
         let (columns, rows) = (map.columns().max(1), map.rows.len().max(1));
-        let cell = ((width / columns).max(1), (PLOT_HEIGHT / rows).clamp(1, 64));
+        let cell = ((width / columns).max(1), ((PLOT_HEIGHT + rows / 2) / rows).clamp(1, 64));
         let plot = (cell.0 * columns, cell.1 * rows);
         Self { cell, plot, size: (LEFT + plot.0 + NAMES + SCALE, TOP + plot.1 + BOTTOM) }
     }
