@@ -3,6 +3,8 @@
 //!     cargo run --release -p mepof-convert --example autofdo VMLINUX OUTPUT INPUT...
 
 use std::error::Error;
+use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Instant;
@@ -30,9 +32,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let begin = Instant::now();
     let recording = Recording::read(&request)?;
     let read = begin.elapsed();
-    let converted = autofdo(&recording, Places::Lines, true)?;
+    let converted = autofdo(&recording, Places::Best, true)?;
     let made = begin.elapsed() - read;
-    mepof_profile::text::write(&converted.profile, &mut std::fs::File::create(output)?)?;
+    let mut file = BufWriter::new(File::create(output)?);
+    mepof_profile::text::write(&converted.profile, &mut file)?;
+    file.flush()?;
     println!("read {read:.2?}, profile {made:.2?}, in all {:.2?}", begin.elapsed());
     println!("{:#?}", converted.verdict);
     Ok(())

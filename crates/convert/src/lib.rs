@@ -14,6 +14,7 @@ mod patched;
 mod probes;
 mod profile;
 mod recording;
+mod symbols;
 mod tree;
 mod verdict;
 

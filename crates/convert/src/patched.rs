@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use mepof_address::{ImageAddress, Machine};
-use mepof_binary::{Binary, BinaryError};
+use mepof_binary::{Binary, BinaryError, decode};
 
 /// A table of places: how to find it, and what an entry looks like.
 struct Table {
@@ -28,7 +28,9 @@ struct Table {
 /// `arch/x86/include/asm/alternative.h` and `arch/arm64/include/asm/alternative.h`
 /// (`struct alt_instr`; x86 had 12 bytes until 6.3, commit 5d1dd961e743 "x86/alternatives: Add
 /// alt_instr.flags", and 13 before 5.14).
-const TABLES: [Table; 3] = [
+/// Linux 6.12, `arch/x86/kernel/alternative.c`, `apply_retpolines()`: a call through a thunk becomes
+/// a shorter indirect call, so that it returns into the middle of what the file has.
+const TABLES: [Table; 4] = [
     Table {
         section: "__jump_table",
         symbols: ("__start___jump_table", "__stop___jump_table"),
@@ -39,6 +41,12 @@ const TABLES: [Table; 3] = [
         section: ".static_call_sites",
         symbols: ("__start_static_call_sites", "__stop_static_call_sites"),
         strides: &[8],
+        length_at: None,
+    },
+    Table {
+        section: ".retpoline_sites",
+        symbols: ("__retpoline_sites", "__retpoline_sites_end"),
+        strides: &[4],
         length_at: None,
     },
     Table {
@@ -99,7 +107,7 @@ fn read(binary: &Binary, table: &Table) -> Result<Vec<Range<ImageAddress>>, Bina
                 let start = ImageAddress(base.checked_add_signed(i64::from(offset))?);
                 let length = match table.length_at {
                     Some(at) => u64::from(*entry.get(at(stride))?),
-                    None => 1,
+                    None => length_of_instruction(binary, start)?,
                 };
                 is_code(start).then_some(start..ImageAddress(start.0.checked_add(length)?))
             })
@@ -107,6 +115,12 @@ fn read(binary: &Binary, table: &Table) -> Result<Vec<Range<ImageAddress>>, Bina
         places
     });
     Ok(entries.unwrap_or_default())
+}
+
+fn length_of_instruction(binary: &Binary, address: ImageAddress) -> Option<u64> {
+    let code = binary.code(address..ImageAddress(address.0.checked_add(16)?));
+    let instruction = decode(binary.machine(), false, address, code)?;
+    Some(u64::from(instruction.size))
 }
 
 /// The table's address and bytes.

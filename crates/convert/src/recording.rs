@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_address::{Placement, Region, RuntimeAddress};
 use mepof_binary::Binary;
+use mepof_trace::input::perf_script::NAMED;
 use mepof_trace::input::{self, Format, Options};
 use mepof_trace::{
-    Aggregate, BinaryFacts, BinaryKind, CodeSection, Facts, Hints, ImageTrace, LocateError, Space,
-    Tally, TraceError, locate, place,
+    Addressing, Aggregate, BinaryFacts, BinaryKind, CodeSection, Facts, Hints, ImageTrace,
+    LocateError, Space, Tally, TraceError, locate, place,
 };
 
 use crate::ConvertError;
+use crate::symbols::{self, Symbols};
 use crate::verdict::{BuildIdMatch, Reason};
 
 /// Distinct branches and ranges of one input at most: some 1 GiB of them. A kernel has fewer than
@@ -91,10 +93,12 @@ impl Recording {
         let mut inputs = Vec::new();
         let mut other_build = None;
         for path in request.inputs {
+            let symbols = Symbols::new(&images);
             let options = Options {
                 space: request.space,
                 events: request.events,
                 max_distinct: MOST_DISTINCT,
+                symbols: Some(&symbols),
                 threads: 0,
                 cancelled: request.cancelled,
                 progress: request.progress,
@@ -103,9 +107,13 @@ impl Recording {
             let mut facts = input::read(path, request.format, &options, &mut aggregate)?;
             refuse_unusable(path, &facts, &aggregate)?;
             let mut found = false;
-            for image in &mut images {
+            for (index, image) in images.iter_mut().enumerate() {
                 let kallsyms = kallsyms.as_deref();
-                let at = find(path, &facts, &aggregate, &image.binary, request, kallsyms)?;
+                let at = if facts.format == NAMED {
+                    Place::of_names(&image.binary, index)
+                } else {
+                    find(path, &facts, &aggregate, &image.binary, request, kallsyms)?
+                };
                 let trace = place(&aggregate, &at.placement);
                 found |= trace.placed.used > 0;
                 image.trace.merge(trace);
@@ -130,7 +138,12 @@ impl Recording {
     pub(crate) fn samples(&self) -> Option<u64> {
         let exact = |input: &Input| input.facts.exact;
         let sampled = !self.inputs.iter().any(exact);
-        sampled.then(|| self.inputs.iter().map(|input| input.facts.samples.used).sum())
+        let of_input = |input: &Input| match input.facts.addressing {
+            Addressing::Runtime => input.facts.samples.used,
+            // Text that was aggregated before: it says how many branches, not how many samples.
+            Addressing::Image | Addressing::TextOffset => input.entries.used,
+        };
+        sampled.then(|| self.inputs.iter().map(of_input).sum())
     }
 }
 
@@ -166,6 +179,14 @@ struct Place {
     build_id_match: BuildIdMatch,
     other_build: Option<Reason>,
     note: Option<String>,
+}
+
+impl Place {
+    /// Where the names of the `index`-th binary are. Which build ran they do not tell.
+    fn of_names(binary: &Binary, index: usize) -> Self {
+        let placement = symbols::placement(binary, index);
+        Self { placement, build_id_match: BuildIdMatch::Unknown, other_build: None, note: None }
+    }
 }
 
 /// Finds out where `binary` ran when an input was recorded.

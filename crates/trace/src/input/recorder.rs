@@ -93,6 +93,7 @@ impl<R: Read> Reader<'_, R> {
         if flags & !(FLAG_SAMPLED | FLAG_KERNEL_ONLY) != 0 {
             return Err(self.corrupt(16, "flags that are not known"));
         }
+        self.facts.exact = flags & FLAG_SAMPLED == 0;
         let _vcpus = header.u32();
         let (period, depth, counted) = (header.u64(), header.u32(), header.u32());
         if flags & FLAG_SAMPLED != 0 {
