@@ -27,6 +27,7 @@ setup:
 demo: setup
 	$(BIN)/mepof run examples/quickstart.g4 --out out/demo
 
+test: export MEPOF_SETUP_TESTS := 1
 test: lint
 	$(CARGO) test --quiet --locked --workspace
 	$(BIN)/python -m pytest
