@@ -21,6 +21,7 @@ pub fn read(
         space: Space::Kernel,
         events: &[],
         max_distinct: MAX_DISTINCT,
+        symbols: None,
         threads,
         cancelled: &cancelled,
         progress: &progress,

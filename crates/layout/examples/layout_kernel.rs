@@ -44,6 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         space: Space::Kernel,
         events: &[],
         max_distinct: usize::MAX,
+        symbols: None,
         threads: 0,
         progress: &progress,
         cancelled: &cancelled,

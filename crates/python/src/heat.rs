@@ -55,6 +55,7 @@ pub(crate) fn heatmap(
         space: records.space,
         events: &records.events,
         max_distinct: MAX_DISTINCT,
+        symbols: None,
         threads: 0,
         cancelled,
         progress,

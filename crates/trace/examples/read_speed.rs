@@ -92,6 +92,7 @@ fn time<S: Sink>(path: &Path, threads: usize, mut sink: S) -> Result<(), Box<dyn
         space: Space::Kernel,
         events: &[],
         max_distinct: usize::MAX,
+        symbols: None,
         threads,
         cancelled: &cancelled,
         progress: &progress,

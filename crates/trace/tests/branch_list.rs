@@ -63,6 +63,7 @@ fn read(bytes: &[u8]) -> Result<BranchList, TraceError> {
         space: Space::Kernel,
         events: &[],
         max_distinct: 1 << 20,
+        symbols: None,
         threads: 1,
         cancelled: &cancelled,
         progress: &progress,

@@ -6,8 +6,10 @@ mod reading;
 
 use std::path::Path;
 
-use mepof_trace::input::perf_script;
-use mepof_trace::{Aggregate, Cause, Facts, Sink, Space, TraceError};
+use mepof_address::RuntimeAddress;
+use mepof_trace::input::Options;
+use mepof_trace::input::perf_script::{self, NAMED, SymbolTable, parse};
+use mepof_trace::{Addressing, Aggregate, Cause, Facts, Sink, Space, TraceError};
 use reading::{Collected, Inputs};
 
 fn read_into<S: Sink>(text: &str, inputs: &Inputs, mut sink: S) -> Result<(Facts, S), TraceError> {
@@ -192,4 +194,63 @@ fn a_reader_stops_when_it_is_told_to() {
     let inputs = Inputs { cancelled: true, ..Inputs::default() };
     let outcome = read_into("0x1/0x2/P/-/-/0", &inputs, Collected::default());
     assert!(matches!(outcome, Err(TraceError::Cancelled)));
+}
+
+/// `one` at 0x1000 and `two` at 0x2000, both of 0x100 bytes; `both` is ambiguous.
+fn read_names(text: &str, threads: usize) -> Result<(Facts, Vec<String>), TraceError> {
+    let mut table = SymbolTable::default();
+    for (name, start) in [("one", 0x1000), ("two", 0x2000), ("both", 0x3000), ("both", 0x4000)] {
+        table.add(name.as_bytes(), RuntimeAddress(start), 0x100);
+    }
+    let inputs = Inputs { threads, ..Inputs::default() };
+    inputs.with(|options| {
+        let options = Options { symbols: Some(&table), ..*options };
+        let mut sink = Collected::default();
+        let facts = parse(text.as_bytes(), Path::new("script"), &options, &mut sink)?;
+        Ok((facts, sink.samples))
+    })
+}
+
+#[test]
+fn names_become_addresses_of_the_image() {
+    let text = "7\n ffffffff81000000one+0x10/two+0x0/P/-/-/0/ both+0x1/[unknown]/P/-/-/0/ \
+                two+0x20/one+0x8/M/-/-/0/COND/SPEC_WRONG_PATH insn: 0f 0b\n\
+                one+0x1/two+0x100/P/-/-/0/ one+0x/two+0x1/P/-/-/0/ one+0x1/two+0x1/P/-/-/0/\n\
+                swapper 0 1.5: 1 cycles:k:  ffffffff81000000 one\n\n\
+                nobody+0x1/both+0x2/P/-/-/0/ \n\
+                one+0x/two+0x1/P/-/-/0/ \n";
+    let (facts, samples) = read_names(text, 1).unwrap();
+    assert_eq!(samples, ["x7 1010>2000 1>1 2020>1008(wrong)", "x1 1001>1"]);
+    assert_eq!(facts.addressing, Addressing::Image);
+    assert_eq!(facts.format, NAMED);
+    assert_eq!(facts.samples.used, 8);
+    assert_eq!(facts.samples.dropped_for(Cause::Ambiguous), 1);
+    assert_eq!(facts.samples.dropped_for(Cause::Malformed), 1);
+    assert_eq!(facts.entries.used, 15);
+    assert_eq!(facts.entries.dropped_for(Cause::Ambiguous), 8);
+    assert_eq!(facts.entries.dropped_for(Cause::Malformed), 3);
+    assert!(facts.notes.iter().any(|note| note.starts_with("1 places lie beyond")), "{facts:?}");
+}
+
+#[test]
+fn names_and_addresses_together_are_refused() {
+    let names = "one+0x1/two+0x2/P/-/-/0/ \n";
+    let addresses = " 0x10/0x20/P/-/-/0/ \n";
+    for text in [format!("{names}{addresses}"), format!("{addresses}{names}")] {
+        let error = read_names(&text, 2).unwrap_err();
+        assert!(error.to_string().contains("two files"), "{error}");
+    }
+    // A stack with both is one of addresses.
+    let (facts, samples) =
+        read_names(" 0x10/0x20/P/-/-/0/ one+0x1/two+0x2/P/-/-/0/ \n", 1).unwrap();
+    assert_eq!((facts.addressing, samples), (Addressing::Runtime, vec!["x1 10>20".to_owned()]));
+}
+
+#[test]
+fn names_that_tell_nothing_are_refused() {
+    for line in ["nobody+0x1/[unknown]/P/-/-/0/", "both+0x1/one+0x100/P/-/-/0/"] {
+        let error = read_names(&line.repeat(3), 1).unwrap_err();
+        assert!(matches!(error, TraceError::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains("-F ip,brstack"), "{error}");
+    }
 }

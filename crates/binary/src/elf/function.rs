@@ -172,6 +172,11 @@ fn close(
     }
 }
 
+/// Whether a symbol without type marks the kind of code that follows.
+pub fn is_mapping(machine: Machine, name: &[u8]) -> bool {
+    mapping(machine, name).is_some()
+}
+
 /// What a mapping symbol says. They may carry a suffix from a dot on.
 fn mapping(machine: Machine, name: &[u8]) -> Option<CodeKind> {
     if machine == Machine::X86_64 {

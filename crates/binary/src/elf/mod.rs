@@ -219,6 +219,35 @@ impl Binary {
         })
     }
 
+    /// The named symbols that lie in code, with their sizes, in the symbol table's order: of
+    /// functions and labels, all that share an address included. A stripped program still has
+    /// its dynamic symbols.
+    pub fn code_symbol_sizes(&self) -> Result<Vec<(&[u8], ImageAddress, u64)>, BinaryError> {
+        with_elf!(self, |file| {
+            let table = if file.elf_symbol_table().is_empty() {
+                file.dynamic_symbols()
+            } else {
+                file.symbols()
+            };
+            let in_code = table.filter_map(|symbol| {
+                let index = symbol.section_index()?.0;
+                let header = self.headers.get(index).filter(|header| header.is_code())?;
+                let name = symbol.name_bytes().ok()?;
+                let kind = symbol.elf_symbol().st_type();
+                let is_function = matches!(kind, elf::STT_FUNC | elf::STT_GNU_IFUNC);
+                let is_label = kind == elf::STT_NOTYPE && !function::is_mapping(self.machine, name);
+                if name.is_empty() || !(is_function || is_label) {
+                    return None;
+                }
+                // The lowest bit of a function's address says that it is T32 code.
+                let is_thumb = self.machine == Machine::Arm && is_function;
+                let address = symbol.address() & !u64::from(is_thumb);
+                Some((name, self.place(Some(header.index), address), symbol.size()))
+            });
+            Ok(in_code.collect())
+        })
+    }
+
     fn place(&self, section: Option<usize>, address: u64) -> ImageAddress {
         let base = if self.relocatable {
             section.and_then(|index| self.headers.get(index)).map_or(0, |header| header.address)

@@ -20,6 +20,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
+use self::perf_script::SymbolAddresses;
 use crate::{Facts, Sink, Space, TraceError};
 
 /// How many distinct branches and ranges to hold unless told otherwise: 2 GiB of them, more than
@@ -35,6 +36,8 @@ pub struct Options<'a> {
     pub events: &'a [String],
     /// How many distinct branches and ranges to hold at most: [`MAX_DISTINCT`].
     pub max_distinct: usize,
+    /// Where symbols are, for inputs that have names in place of addresses.
+    pub symbols: Option<&'a dyn SymbolAddresses>,
     /// Threads to use at most; 0 is one per core.
     pub threads: usize,
     /// Set from outside to stop: the reader then returns [`TraceError::Cancelled`] within a

@@ -186,6 +186,7 @@ fn cancelling_ends_it() {
         space: mepof_trace::Space::Kernel,
         events: &[],
         max_distinct: 1 << 20,
+        symbols: None,
         threads: 1,
         cancelled: &cancelled,
         progress: &progress,

@@ -68,6 +68,7 @@ impl Inputs {
             space: Space::Kernel,
             events: &self.events,
             max_distinct: self.max_distinct,
+            symbols: None,
             threads: self.threads,
             cancelled: &cancelled,
             progress: &progress,

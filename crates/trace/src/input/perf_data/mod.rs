@@ -202,6 +202,7 @@ mod tests {
             space: Space::Kernel,
             events: &[],
             max_distinct: 100,
+            symbols: None,
             threads: 1,
             cancelled: &cancelled,
             progress: &progress,

@@ -43,7 +43,7 @@ fn past_parenthesis(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// `branch` with what the flags before the next blank say, and what follows them.
-fn flags(mut branch: BranchEntry, text: &[u8]) -> Option<(Entry, &[u8])> {
+pub(super) fn flags(mut branch: BranchEntry, text: &[u8]) -> Option<(Entry, &[u8])> {
     const SLASHES: u64 = u64::from_le_bytes([b'/', 0, b'/', 0, b'/', 0, b'/', 0]);
     const AT_SLASHES: u64 = 0x00ff_00ff_00ff_00ff;
     if let Some((&characters, mut rest)) = text.split_first_chunk::<8>() {

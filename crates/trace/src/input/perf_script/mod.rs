@@ -3,12 +3,20 @@
 //! A line with a branch stack is a sample, with its other fields before the stack or on the line
 //! before; where there are call chains, their frames stand between. Threads take turns at
 //! reading a few megabytes of whole samples; each has a sink of its own.
+//!
+//! Branch stacks of names (`brstacksym`) are read if [`Options::symbols`] says where the names
+//! are. A stack keeps its shape: a side without an address is
+//! [`OTHER_SIDE`](super::perf_data::OTHER_SIDE). An entry without any address counts as dropped
+//! for [`Cause::Ambiguous`](crate::Cause::Ambiguous) or
+//! [`Cause::OutsideBinary`](crate::Cause::OutsideBinary).
 
 mod chunks;
 mod entry;
 mod line;
+mod named;
 mod record;
 mod samples;
+mod symbol_table;
 
 use std::fs::File;
 use std::io::Read;
@@ -19,13 +27,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use self::chunks::Chunks;
 use self::samples::{Found, Samples};
+pub use self::symbol_table::{NamedSymbol, SymbolAddresses, SymbolTable};
 use super::Options;
-use crate::facts::{Event, Facts, Space, TracedImage};
+use crate::facts::{Addressing, Event, Facts, Space, TracedImage};
 use crate::{Sink, TraceError};
 
 /// Bytes that a thread takes at a time: enough that the turns do not matter, little enough to
 /// stop soon and to stay in the cache of most processors.
 const CHUNK: usize = 2 << 20;
+
+/// [`Facts::format`] of text with names in place of addresses.
+pub const NAMED: &str = "perf script text with names";
+
+/// How to print what this reads best.
+const FIELDS: &str = "-F ip,brstack --show-mmap-events";
 
 /// How to record and print what this reads.
 const HOW: &str = "record with `perf record -b` or `-j any,k` and print with \
@@ -120,7 +135,7 @@ impl<'o, R: Read> Work<'_, 'o, R> {
     }
 
     fn run_to_the_end<S: Sink>(&self, sink: &mut S) -> Result<Found<'o>, TraceError> {
-        let mut samples = Samples::new(self.options.events);
+        let mut samples = Samples::new(self.options);
         let mut text = Vec::new();
         while !self.stopped.load(Ordering::Relaxed) {
             if self.options.cancelled.load(Ordering::Relaxed) {
@@ -156,6 +171,13 @@ fn facts(found: Found<'_>, path: &Path, options: &Options<'_>) -> Result<Facts, 
     let without = found.samples.read();
     if found.samples.used == 0 {
         let unsupported = |what: String| TraceError::Unsupported { path: path.to_owned(), what };
+        if found.names > 0 && options.symbols.is_some() {
+            return Err(unsupported(format!(
+                "its branch stacks have names in place of addresses (-F brstacksym), and none of \
+                 them tells where it is in the binary: is it the one that ran? Best print \
+                 addresses: `perf script {FIELDS}`",
+            )));
+        }
         if found.names > 0 {
             return Err(unsupported(
                 "its branch stacks have names in place of addresses (-F brstacksym); \
@@ -183,6 +205,21 @@ fn facts(found: Found<'_>, path: &Path, options: &Options<'_>) -> Result<Facts, 
         return Err(unsupported(format!("it has no samples; {HOW}")));
     }
     let mut facts = Facts { format: "perf script text".to_owned(), ..Facts::default() };
+    if found.names_used > 0 {
+        if found.names_used < found.samples.used {
+            let what = "it has branch stacks of addresses and others of names (-F brstacksym): \
+                        give them as two files";
+            return Err(TraceError::Unsupported { path: path.to_owned(), what: what.to_owned() });
+        }
+        facts.format = NAMED.to_owned();
+        facts.addressing = Addressing::Image;
+    }
+    if found.beyond > 0 {
+        let count = found.beyond;
+        facts.notes.push(format!(
+            "{count} places lie beyond the ends of their symbols: the binary may be another build"
+        ));
+    }
     facts.events = events(&found);
     if !options.events.is_empty() && facts.events.is_empty() {
         facts.notes.push(
@@ -271,6 +308,7 @@ mod tests {
             space: Space::Kernel,
             events: &[],
             max_distinct: 1 << 20,
+            symbols: None,
             threads,
             cancelled: &cancelled,
             progress: &progress,

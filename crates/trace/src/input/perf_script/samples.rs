@@ -1,12 +1,15 @@
 //! Puts lines together to samples.
 
+use memchr::memmem;
 use mepof_address::RuntimeAddress;
 use rustc_hash::FxHashMap;
 
 use super::chunks::{LONGEST_LINE, without_end};
 use super::entry::{Entry, entry, token};
 use super::line::{Fields, Line};
+use super::named::Names;
 use super::record::{Mapped, Record, record};
+use crate::input::Options;
 use crate::input::text::decimal;
 use crate::{BranchEntry, Cause, Sample, Sink, Tally};
 
@@ -46,6 +49,10 @@ pub(super) struct Found<'a> {
     pub(super) not_taken: u64,
     /// Samples whose stack has names in place of addresses.
     pub(super) names: u64,
+    /// Samples with such a stack that were used.
+    pub(super) names_used: u64,
+    /// Names with offsets beyond their symbols.
+    pub(super) beyond: u64,
     /// Where the first thing is that could not be read.
     pub(super) first_malformed: Option<u64>,
     /// Mappings, with the place of their first appearance.
@@ -179,6 +186,8 @@ impl<'a> Found<'a> {
         self.entries.merge(&other.entries);
         self.not_taken = self.not_taken.saturating_add(other.not_taken);
         self.names = self.names.saturating_add(other.names);
+        self.names_used = self.names_used.saturating_add(other.names_used);
+        self.beyond = self.beyond.saturating_add(other.beyond);
         self.first_malformed = match (self.first_malformed, other.first_malformed) {
             (Some(one), Some(another)) => Some(one.min(another)),
             (one, another) => one.or(another),
@@ -197,13 +206,16 @@ impl<'a> Found<'a> {
 #[derive(Debug)]
 pub(super) struct Samples<'a> {
     stack: Vec<BranchEntry>,
+    names: Option<Names<'a>>,
     pub(super) found: Found<'a>,
 }
 
 impl<'a> Samples<'a> {
-    /// Takes samples of `events` only, unless that is empty.
-    pub(super) fn new(events: &'a [String]) -> Self {
-        Self { stack: Vec::new(), found: Found::new(events) }
+    /// Takes samples as `options` say.
+    pub(super) fn new(options: &Options<'a>) -> Self {
+        let space = options.space;
+        let names = options.symbols.map(|symbols| Names { symbols, space });
+        Self { stack: Vec::new(), names, found: Found::new(options.events) }
     }
 
     /// Reads `text`, which begins at byte `at` of the input; returns what it leaves open.
@@ -224,6 +236,9 @@ impl<'a> Samples<'a> {
                     Line::Stack { before, entries } => {
                         self.stack(before, entries, at, &mut state, sink);
                     }
+                    Line::Names { text } if self.names.is_some() => {
+                        self.named_stack(text, at, &mut state, sink);
+                    }
                     other => self.found.open_line(&mut state, other, at),
                 }
             }
@@ -242,20 +257,8 @@ impl<'a> Samples<'a> {
         state: &mut State,
         sink: &mut S,
     ) {
-        let mut address = None;
-        if !before.trim_ascii_start().is_empty() {
-            if state.open != Open::No {
-                // That one had no branches; this one has fields of its own.
-                self.found.close(state);
-            }
-            address = self.found.fields(before, state, at).address.map(RuntimeAddress);
-        }
-        let State { count, time, wanted, .. } = std::mem::take(state);
-        let count = count.unwrap_or(1);
-        if wanted == Some(false) {
-            self.found.samples.drop(Cause::OtherEvent, count);
-            return;
-        }
+        let Some(mut sample) = self.begin(before, at, state) else { return };
+        let count = sample.count;
         self.stack.clear();
         let mut rest = entries;
         let mut malformed = 0_u64;
@@ -297,7 +300,81 @@ impl<'a> Samples<'a> {
             return;
         }
         found.samples.used = found.samples.used.saturating_add(count);
-        let branches = &self.stack;
-        sink.sample(&Sample { time, address, branches, consecutive: true, count });
+        sample.branches = &self.stack;
+        sink.sample(&sample);
+    }
+
+    /// Reads `before`, the fields before a branch stack; `None` if the sample is not wanted.
+    fn begin(&mut self, before: &[u8], at: u64, state: &mut State) -> Option<Sample<'static>> {
+        let mut address = None;
+        if !before.trim_ascii_start().is_empty() {
+            if state.open != Open::No {
+                // That one had no branches; this one has fields of its own.
+                self.found.close(state);
+            }
+            address = self.found.fields(before, state, at).address.map(RuntimeAddress);
+        }
+        let State { count, time, wanted, .. } = std::mem::take(state);
+        let count = count.unwrap_or(1);
+        if wanted == Some(false) {
+            self.found.samples.drop(Cause::OtherEvent, count);
+            return None;
+        }
+        Some(Sample { time, address, branches: &[], consecutive: true, count })
+    }
+
+    /// Reads a line with a branch stack of names.
+    fn named_stack<S: Sink>(&mut self, text: &[u8], at: u64, state: &mut State, sink: &mut S) {
+        let Some(names) = self.names else { return };
+        self.found.names = self.found.names.saturating_add(1);
+        let Some((before, mut named, mut rest)) = names.first_entry(text) else {
+            let entries = memmem::find_iter(text, b"/-/-/").count() as u64;
+            self.found.entries.drop(Cause::Malformed, entries);
+            self.found.malformed_line(state, at);
+            return;
+        };
+        let Some(sample) = self.begin(before, at, state) else { return };
+        let count = sample.count;
+        let found = &mut self.found;
+        self.stack.clear();
+        let (mut known, mut missing) = (0_u64, None);
+        loop {
+            found.beyond = found.beyond.saturating_add(named.beyond.saturating_mul(count));
+            match (named.entry, named.missing) {
+                (Entry::NotTaken, _) => found.not_taken = found.not_taken.saturating_add(count),
+                (Entry::Taken(branch), cause) => {
+                    // Kept even so: what ran before it and what ran after it are not one range.
+                    self.stack.push(branch);
+                    match cause {
+                        None => known += 1,
+                        Some(cause) => found.entries.drop(cause, count),
+                    }
+                    missing = missing.max(cause);
+                }
+            }
+            rest = rest.trim_ascii_start();
+            match names.entry(rest) {
+                Some(next) => (named, rest) = next,
+                None => {
+                    // A line that was cut or overwritten, or other fields.
+                    let malformed = memmem::find_iter(rest, b"/-/-/").count() as u64;
+                    found.entries.drop(Cause::Malformed, malformed.saturating_mul(count));
+                    if malformed > 0 {
+                        let first = found.first_malformed.map_or(at, |first| first.min(at));
+                        found.first_malformed = Some(first);
+                    }
+                    break;
+                }
+            }
+        }
+        found.entries.used = found.entries.used.saturating_add(known.saturating_mul(count));
+        if known == 0 {
+            found.samples.drop(missing.unwrap_or(Cause::NoBranches), count);
+            return;
+        }
+        found.samples.used = found.samples.used.saturating_add(count);
+        found.names_used = found.names_used.saturating_add(count);
+        // The sample's own address is one of run time, those of symbols are not.
+        sink.sample(&Sample { address: None, branches: &self.stack, ..sample });
     }
 }
