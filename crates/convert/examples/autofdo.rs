@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Instant;
 
-use mepof_convert::{Places, Recording, Request, autofdo};
+use mepof_convert::{Inference, ProfileOptions, Recording, Request, autofdo};
 use mepof_trace::Space;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -29,10 +29,16 @@ fn main() -> Result<(), Box<dyn Error>> {
         cancelled: &cancelled,
         progress: &progress,
     };
+    let inference = match std::env::var("INFER").as_deref() {
+        Ok("always") => Inference::Always,
+        Ok("never") => Inference::Never,
+        _ => Inference::default(),
+    };
     let begin = Instant::now();
     let recording = Recording::read(&request)?;
     let read = begin.elapsed();
-    let converted = autofdo(&recording, Places::Best, true)?;
+    let converted =
+        autofdo(&recording, ProfileOptions { inference, ..ProfileOptions::default() }, true)?;
     let made = begin.elapsed() - read;
     let mut file = BufWriter::new(File::create(output)?);
     mepof_profile::text::write(&converted.profile, &mut file)?;

@@ -81,15 +81,14 @@ pub(crate) fn canonical(name: &str) -> &str {
     canonical_name(name, SuffixElision::Selected, true)
 }
 
-/// All ranges of the functions that `ranges` begin in, with zero: code of an executed function
-/// that has no samples is cold, not unknown.
-pub(crate) fn unexecuted<'a>(
-    functions: &'a Subprograms,
-    ranges: &[FallThrough],
-) -> impl Iterator<Item = FallThrough> + use<'a> {
-    let executed: BTreeSet<NameId> = ranges
-        .iter()
-        .filter_map(|range| functions.covering(range.first))
+/// All ranges of the functions that cover `executed` addresses, with zero: code of an executed
+/// function that has no samples is cold, not unknown.
+pub(crate) fn unexecuted(
+    functions: &Subprograms,
+    executed: impl Iterator<Item = ImageAddress>,
+) -> impl Iterator<Item = FallThrough> {
+    let executed: BTreeSet<NameId> = executed
+        .filter_map(|address| functions.covering(address))
         .map(|range| range.name)
         .collect();
     executed.into_iter().flat_map(|name| functions.of(name)).map(|range| FallThrough {

@@ -18,8 +18,8 @@ pub(crate) struct Block {
     pub last: ImageAddress,
     /// Bytes.
     pub size: u64,
-    /// How often it ran.
-    pub count: u64,
+    /// How often it ran, if that was recorded.
+    pub count: Option<u64>,
 }
 
 /// A way from one block to another of the same function.
@@ -29,8 +29,8 @@ pub(crate) struct Edge {
     pub to: usize,
     /// Whether it is the way to the next block without a jump.
     pub falls_through: bool,
-    /// How often it was taken.
-    pub count: u64,
+    /// How often it was taken, if that was recorded.
+    pub count: Option<u64>,
 }
 
 /// A function's blocks, by address, and the ways between them.
@@ -49,6 +49,8 @@ pub(crate) struct Counts<'a> {
     pub ranges: &'a [FallThrough],
     /// The branches that begin in the function.
     pub branches: &'a [Branch],
+    /// Whether single branches were recorded: nothing is known of what ran between them.
+    pub are_single: bool,
 }
 
 impl FlowGraph {
@@ -59,7 +61,7 @@ impl FlowGraph {
         let instructions = code.within(addresses.start, last);
         let mut blocks = blocks(instructions, addresses, counts.branches);
         for block in &mut blocks {
-            block.count = highest(counts.disjoint, block);
+            block.count = (!counts.are_single).then(|| highest(counts.disjoint, block));
         }
         let starts: FxHashMap<ImageAddress, usize> =
             blocks.iter().enumerate().map(|(index, block)| (block.first, index)).collect();
@@ -99,7 +101,10 @@ impl FlowGraph {
         }
         let mut edges: Vec<Edge> = edges
             .into_iter()
-            .map(|((from, to, falls_through), count)| Edge { from, to, falls_through, count })
+            .map(|((from, to, falls_through), count)| {
+                let is_known = !(falls_through && counts.are_single);
+                Edge { from, to, falls_through, count: is_known.then_some(count) }
+            })
             .collect();
         edges.sort_unstable_by_key(|edge| (edge.from, edge.to, edge.falls_through));
         Self { blocks, edges }
@@ -146,9 +151,12 @@ fn blocks(
                 block.last = placed.address;
                 block.size += size;
             }
-            None => {
-                blocks.push(Block { first: placed.address, last: placed.address, size, count: 0 })
-            }
+            None => blocks.push(Block {
+                first: placed.address,
+                last: placed.address,
+                size,
+                count: None,
+            }),
         }
         begins = matches!(
             placed.flow,
@@ -186,20 +194,22 @@ mod tests {
         let ranges: Vec<_> = ranges.iter().map(range).collect();
         let branches: Vec<_> = branches.iter().map(branch).collect();
         let disjoint = crate::disjoint::disjoint(ranges.iter().copied());
-        let counts = Counts { disjoint: &disjoint, ranges: &ranges, branches: &branches };
+        let counts =
+            Counts { disjoint: &disjoint, ranges: &ranges, branches: &branches, are_single: false };
         let end = at(flows.len() as u64);
         FlowGraph::new(&code(flows), &(ImageAddress(0)..end), &counts)
     }
 
     fn edges(graph: &FlowGraph) -> Vec<(usize, usize, u64)> {
-        graph.edges.iter().map(|edge| (edge.from, edge.to, edge.count)).collect()
+        graph.edges.iter().map(|edge| (edge.from, edge.to, edge.count.unwrap())).collect()
     }
 
     #[test]
     fn a_branch_ends_a_block_and_its_target_begins_one() {
         let flows = [Flow::Next, Flow::Conditional(at(3)), Flow::Next, Flow::Return];
         let graph = graph(&flows, &[(0, 1, 9), (0, 3, 4), (3, 3, 9)], &[(1, 3, 9)]);
-        let spans: Vec<_> = graph.blocks.iter().map(|b| (b.first, b.last, b.count)).collect();
+        let spans: Vec<_> =
+            graph.blocks.iter().map(|b| (b.first, b.last, b.count.unwrap())).collect();
         assert_eq!(spans, [(at(0), at(1), 13), (at(2), at(2), 4), (at(3), at(3), 13)]);
         assert_eq!(edges(&graph), [(0, 1, 4), (0, 2, 9), (1, 2, 4)]);
     }

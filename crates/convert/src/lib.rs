@@ -2,6 +2,7 @@
 //! with a verdict on whether it is worth reading.
 
 mod autofdo;
+mod branch_list;
 mod check;
 mod code;
 mod coverage;
@@ -10,16 +11,18 @@ mod disjoint;
 mod drift;
 mod error;
 mod flow_graph;
+pub mod inference;
 mod patched;
 mod probes;
 mod profile;
 mod recording;
+mod smooth;
 mod symbols;
 mod tree;
 mod verdict;
 
 pub use drift::{Change, Drift, FunctionDrift, Share, drift};
 pub use error::ConvertError;
-pub use profile::{Converted, Places, autofdo};
+pub use profile::{Converted, Inference, Places, ProfileOptions, autofdo};
 pub use recording::{Image, Input, Recording, Request, placement};
 pub use verdict::{BinaryVerdict, BuildIdMatch, Count, InputVerdict, Quality, Reason, Verdict};

@@ -59,8 +59,8 @@ pub(crate) fn probe_profile(
     for branch in branches {
         let (Some(from), Some(to)) = (branch.from, branch.to) else { continue };
         let Some(callee) = entered_at(functions, to) else { continue };
-        let call = at(probes, from).filter_map(|index| probes.probes.get(index));
-        let Some(call) = call.filter(|probe| probe.kind != ProbeKind::Block).last() else {
+        let mut calls = at(probes, from).filter_map(|index| probes.probes.get(index));
+        let Some(call) = calls.rfind(|probe| probe.kind != ProbeKind::Block) else {
             continue;
         };
         let Some((id, place)) = tree.leaf(places(call)) else { continue };

@@ -11,6 +11,7 @@ use crate::disjoint::disjoint;
 use crate::patched::Patched;
 use crate::probes::probe_profile;
 use crate::recording::{Image, Recording};
+use crate::smooth::smooth;
 use crate::verdict::{self, BinaryVerdict, InputVerdict, Quality, Verdict};
 
 /// What a profile's places are.
@@ -21,6 +22,28 @@ pub enum Places {
     Best,
     /// Debug lines.
     Lines,
+}
+
+/// Where counts are inferred from the control flow of the code, rather than taken as recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Inference {
+    /// Nowhere: what was not recorded has not run.
+    Never,
+    /// Where only single branches were recorded (Arm's SPE), which say nothing of the code
+    /// between them. Branch stacks do say, and are taken as they are.
+    #[default]
+    SingleBranches,
+    /// Everywhere.
+    Always,
+}
+
+/// How a profile is made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProfileOptions {
+    /// What its places are.
+    pub places: Places,
+    /// Where counts are inferred.
+    pub inference: Inference,
 }
 
 /// A profile, and whether it is worth building with.
@@ -35,13 +58,13 @@ pub struct Converted {
 /// The AutoFDO profile of `recording`. A poor one is an error unless `allow_poor`.
 pub fn autofdo(
     recording: &Recording,
-    places: Places,
+    options: ProfileOptions,
     allow_poor: bool,
 ) -> Result<Converted, ConvertError> {
     let mut profiles = Vec::new();
     let mut binaries = Vec::new();
     for image in &recording.images {
-        let (profile, verdict) = of_image(image, places)?;
+        let (profile, verdict) = of_image(image, options)?;
         profiles.push(profile);
         binaries.push(verdict);
     }
@@ -82,19 +105,28 @@ fn join(mut profiles: Vec<Profile>, recording: &Recording) -> Result<Profile, Co
     Ok(merger.finish().profile)
 }
 
-fn of_image(image: &Image, places: Places) -> Result<(Profile, BinaryVerdict), ConvertError> {
+fn of_image(
+    image: &Image,
+    options: ProfileOptions,
+) -> Result<(Profile, BinaryVerdict), ConvertError> {
     let binary = &image.binary;
     let addresses = addresses(image);
     let code = Code::new(binary, &addresses);
     let trace = check(&image.trace, &code, &Patched::read(binary)?);
     // Functions of the same name are one, wherever they are.
-    let options = SymbolizerOptions { all_subprograms: true, ..SymbolizerOptions::default() };
-    let symbolizer = Symbolizer::with_options(binary, &addresses, options)?;
+    let all = SymbolizerOptions { all_subprograms: true, ..SymbolizerOptions::default() };
+    let symbolizer = Symbolizer::with_options(binary, &addresses, all)?;
     binary.release();
     let functions = symbolizer.subprograms();
-    let executed = trace.ranges.iter().copied();
-    let ranges = disjoint(executed.chain(unexecuted(functions, &trace.ranges)));
-    let probes = if places == Places::Best { Probes::read(binary)? } else { None };
+    let recorded = disjoint(trace.ranges.iter().copied());
+    let ranges = match options.inference {
+        Inference::Never => recorded,
+        Inference::SingleBranches if !recorded.is_empty() => recorded,
+        _ => smooth(binary, &code, &trace, &recorded),
+    };
+    let executed = ranges.iter().filter(|range| range.count > 0).map(|range| range.first);
+    let ranges = disjoint(ranges.iter().copied().chain(unexecuted(functions, executed)));
+    let probes = if options.places == Places::Best { Probes::read(binary)? } else { None };
     let profile = match probes {
         Some(probes) => probe_profile(&probes, functions, &ranges, &code, &trace.branches),
         None => {

@@ -14,6 +14,7 @@ use mepof_trace::{
 };
 
 use crate::ConvertError;
+use crate::branch_list;
 use crate::symbols::{self, Symbols};
 use crate::verdict::{BuildIdMatch, Reason};
 
@@ -104,7 +105,11 @@ impl Recording {
                 progress: request.progress,
             };
             let mut aggregate = Aggregate::default();
-            let mut facts = input::read(path, request.format, &options, &mut aggregate)?;
+            let mut facts = if is_branch_list(path, request.format)? {
+                branch_list::read(path, &options, &images, &mut aggregate)?
+            } else {
+                input::read(path, request.format, &options, &mut aggregate)?
+            };
             refuse_unusable(path, &facts, &aggregate)?;
             let mut found = false;
             for (index, image) in images.iter_mut().enumerate() {
@@ -145,6 +150,15 @@ impl Recording {
         };
         sampled.then(|| self.inputs.iter().map(of_input).sum())
     }
+}
+
+/// Whether the input is a branch list, which takes the binaries to read. A pipe is none: looking
+/// would take its beginning away.
+fn is_branch_list(path: &Path, format: Option<Format>) -> Result<bool, ConvertError> {
+    if format.is_some() || !path.is_file() {
+        return Ok(format == Some(Format::BranchList));
+    }
+    Ok(input::format_of(path)? == Format::BranchList)
 }
 
 fn read_text(path: &Path) -> Result<String, ConvertError> {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::{Binary, BinaryError, read_bb_address_maps};
-use mepof_convert::{ConvertError, Image, Places, Quality, Reason, Recording, Request, Verdict};
+use mepof_convert::{ConvertError, Image, Places, ProfileOptions, Quality, Reason, Recording, Request, Verdict};
 use mepof_layout::{BlockMap, Layout, LayoutOptions, Symbols, bolt, count, propeller};
 use mepof_trace::input::Format;
 use mepof_trace::output::unsymbolized;
@@ -138,7 +138,7 @@ pub(crate) fn convert(
 ) -> Result<Converted, Fault> {
     let recording = Recording::read(&records.request(cancelled, progress))?;
     // The verdict is that of the profile, whatever is written: all targets rest on the same data.
-    let converted = mepof_convert::autofdo(&recording, conversion.places, true)?;
+    let converted = mepof_convert::autofdo(&recording, ProfileOptions { places: conversion.places, ..ProfileOptions::default() }, true)?;
     let verdict = converted.verdict;
     let reasons = verdict.reasons.iter().map(Reason::to_string).collect();
     if verdict.quality == Quality::Poor && !conversion.allow_poor {

@@ -1,0 +1,67 @@
+//! What inference makes of single branches, held against the whole branch stacks of the same run.
+
+// Outside of functions that are tests, Clippy does not see that this is one.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod walk;
+
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use mepof_binary::Binary;
+use mepof_convert::{Inference, ProfileOptions, Recording, Request, autofdo};
+use mepof_profile::{Profile, compare};
+use mepof_trace::Space;
+use walk::{Directory, Stack, compile, perf_script, walk};
+
+fn profile(program: &Path, input: &Path, inference: Inference) -> Profile {
+    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let recording = Recording::read(&Request {
+        binary: program,
+        modules: &[],
+        inputs: &[input.to_owned()],
+        format: None,
+        space: Space::User,
+        events: &[],
+        kallsyms: None,
+        cancelled: &cancelled,
+        progress: &progress,
+    })
+    .unwrap();
+    let options = ProfileOptions { inference, ..ProfileOptions::default() };
+    autofdo(&recording, options, true).unwrap().profile
+}
+
+fn overlap(a: &Profile, b: &Profile) -> f64 {
+    compare(a, b, 0).unwrap().flow_overlap
+}
+
+#[test]
+fn single_branches_are_enough_for_most_of_a_profile() {
+    let directory = Directory::new("single");
+    let program = compile(&directory.0, &[]);
+    let stacks = walk(&Binary::open(&program).unwrap(), 1);
+    let (whole, single) = (directory.0.join("whole"), directory.0.join("single"));
+    fs::write(&whole, perf_script(&stacks)).unwrap();
+    let newest: Vec<Stack> = stacks.iter().map(|stack| vec![stack[0]]).collect();
+    fs::write(&single, perf_script(&newest)).unwrap();
+    let truth = profile(&program, &whole, Inference::Never);
+    let plain = overlap(&truth, &profile(&program, &single, Inference::Never));
+    let inferred = overlap(&truth, &profile(&program, &single, Inference::default()));
+    assert!(plain < 0.2, "{plain}: branches alone say nothing of the code between them");
+    assert!(inferred > 0.75, "{inferred}");
+}
+
+#[test]
+fn counts_that_agree_already_stay_as_they_are() {
+    let directory = Directory::new("agree");
+    let program = compile(&directory.0, &[]);
+    let stacks = walk(&Binary::open(&program).unwrap(), 2);
+    let input = directory.0.join("whole");
+    fs::write(&input, perf_script(&stacks)).unwrap();
+    let taken = profile(&program, &input, Inference::Never);
+    let inferred = profile(&program, &input, Inference::Always);
+    let overlap = overlap(&taken, &inferred);
+    assert!(overlap > 0.95, "{overlap}");
+}
