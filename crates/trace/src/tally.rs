@@ -36,7 +36,8 @@ pub enum Cause {
     LongRange,
     /// A branch whose target is not the first byte of an instruction.
     InsideInstruction,
-    /// A branch that other records contradict: two modules shared its address.
+    /// A branch that other records contradict: two modules shared its address. Or one between
+    /// names that several symbols have.
     Ambiguous,
 }
 
@@ -101,7 +102,7 @@ impl Cause {
             Self::CrossingRange => "ranges that leave a function or cross a jump",
             Self::LongRange => "ranges too long to be true",
             Self::InsideInstruction => "into the middle of an instruction",
-            Self::Ambiguous => "at addresses that two modules shared",
+            Self::Ambiguous => "at addresses that two modules shared, or under names that several symbols have",
         }
     }
 }

@@ -99,6 +99,19 @@ impl FromStr for Format {
     }
 }
 
+/// The format of the file at `path`, by its content.
+///
+/// # Errors
+/// [`TraceError::UnknownFormat`] says what it is instead, as far as that is known.
+pub fn format_of(path: &Path) -> Result<Format, TraceError> {
+    let io = |source| TraceError::Io { path: path.to_owned(), source };
+    let mut head = Vec::new();
+    let file = File::open(path).map_err(io)?;
+    file.take(detect::HEAD as u64).read_to_end(&mut head).map_err(io)?;
+    detect::detect(&head)
+        .map_err(|found| TraceError::UnknownFormat { path: path.to_owned(), found })
+}
+
 /// Reads the file at `path` into `sink` and says what it was. `None` finds the format by the
 /// file's content.
 ///
@@ -133,8 +146,8 @@ pub fn read<S: Sink>(
         Format::PerfScript => perf_script::parse(input, path, options, sink),
         Format::Unsymbolized => unsymbolized::parse(input, path, options, sink),
         Format::BranchList => {
-            let what = "a branch list is followed through the code of its binary, which reading \
-                        alone does not have";
+            let what = "a branch list is followed through the code of its binary, which is not at \
+                        hand here: convert it";
             Err(TraceError::Unsupported { path: path.to_owned(), what: what.to_owned() })
         }
         Format::Recorder => recorder::parse(input, path, options, sink),
