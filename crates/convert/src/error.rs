@@ -72,6 +72,13 @@ pub enum ConvertError {
     /// The data is too poor, and nobody said that this is all right.
     #[error("{}; --allow-poor takes it as it is", join(.0))]
     Poor(Vec<Reason>),
+    /// An input has to be read twice, and can be read once.
+    #[error("{input}: this has to be read twice, which a pipe cannot be; write it to a file",
+            input = input.display())]
+    ReadOnce {
+        /// The input.
+        input: PathBuf,
+    },
     /// The user stopped it.
     #[error("interrupted")]
     Cancelled,

@@ -12,6 +12,7 @@ mod drift;
 mod error;
 mod flow_graph;
 pub mod inference;
+mod judge;
 mod patched;
 mod probes;
 mod profile;
@@ -23,6 +24,7 @@ mod verdict;
 
 pub use drift::{Change, Drift, FunctionDrift, Share, drift};
 pub use error::ConvertError;
+pub use judge::{Judged, judge};
 pub use profile::{Converted, Inference, Places, ProfileOptions, autofdo};
 pub use recording::{Image, Input, Recording, Request, placement};
 pub use verdict::{BinaryVerdict, BuildIdMatch, Count, InputVerdict, Quality, Reason, Verdict};

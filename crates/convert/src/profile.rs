@@ -1,18 +1,18 @@
-use mepof_address::ImageAddress;
 use mepof_binary::{Probes, Symbolizer, SymbolizerOptions};
 use mepof_profile::{Merger, Profile};
 
 use crate::ConvertError;
 use crate::autofdo::{line_profile, unexecuted};
-use crate::check::{Checked, check};
+use crate::check::check;
 use crate::code::Code;
-use crate::coverage::{Coverage, coverage};
+use crate::coverage::coverage;
 use crate::disjoint::disjoint;
+use crate::judge::{addresses, binary_verdict, conclude};
 use crate::patched::Patched;
 use crate::probes::probe_profile;
 use crate::recording::{Image, Recording};
 use crate::smooth::smooth;
-use crate::verdict::{self, BinaryVerdict, InputVerdict, Quality, Verdict};
+use crate::verdict::{BinaryVerdict, Verdict};
 
 /// What a profile's places are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,27 +69,8 @@ pub fn autofdo(
         binaries.push(verdict);
     }
     let profile = join(profiles, recording)?;
-    let inputs = recording.inputs.iter();
-    let inputs = inputs.map(|input| InputVerdict::new(input.path.clone(), &input.facts)).collect();
-    let samples = recording.samples();
     let totals = profile.functions.values().map(|function| function.total);
-    let overlap = samples.map(|samples| verdict::expected_overlap(totals, samples));
-    let reasons = verdict::reasons(
-        &binaries,
-        recording.other_build.clone(),
-        overlap,
-        samples.unwrap_or_default(),
-    );
-    if !reasons.is_empty() && !allow_poor {
-        return Err(ConvertError::Poor(reasons));
-    }
-    let verdict = Verdict {
-        quality: if reasons.is_empty() { Quality::Good } else { Quality::Poor },
-        reasons,
-        inputs,
-        binaries,
-        expected_overlap_percent: 100.0 * overlap.unwrap_or(1.0),
-    };
+    let verdict = conclude(recording, binaries, totals, allow_poor)?;
     Ok(Converted { profile, verdict })
 }
 
@@ -137,45 +118,8 @@ fn of_image(
     };
     let mapped = |address| !symbolizer.frames(address).is_empty();
     let coverage = coverage(&code, &ranges, mapped);
-    let verdict = binary_verdict(image, &trace, &profile, &coverage);
+    let executed = profile.functions.values().filter(|function| function.total > 0).count();
+    let mapped = Some(coverage.mapped);
+    let verdict = binary_verdict(image, &trace, executed as u64, &coverage, mapped);
     Ok((profile, verdict))
-}
-
-/// All addresses of a trace; those of branches that leave the binary on one side, too.
-fn addresses(image: &Image) -> Vec<ImageAddress> {
-    let branches = image.trace.branches.iter().flat_map(|branch| [branch.from, branch.to]);
-    let ranges = image.trace.ranges.iter().flat_map(|range| [range.first, range.last]);
-    let mut addresses: Vec<_> = branches.flatten().chain(ranges).collect();
-    addresses.sort_unstable();
-    addresses.dedup();
-    addresses
-}
-
-fn binary_verdict(
-    image: &Image,
-    trace: &Checked,
-    profile: &Profile,
-    coverage: &Coverage,
-) -> BinaryVerdict {
-    let binary = &image.binary;
-    let mut branches = image.trace.placed.clone();
-    branches.used = 0; // counted anew by the check
-    branches.merge(&trace.branch_tally);
-    let share = trace.asynchronous as f64 / trace.branch_tally.used.max(1) as f64;
-    let functions = binary.functions().iter().filter(|function| function.is_entry).count();
-    BinaryVerdict {
-        path: binary.path().to_owned(),
-        build_id: binary.build_id().map(ToString::to_string),
-        build_id_match: image.build_id_match,
-        branches: (&branches).into(),
-        ranges: (&trace.range_tally).into(),
-        asynchronous_percent: 100.0 * share,
-        fused: trace.fused,
-        functions: functions as u64,
-        functions_executed: profile.functions.values().filter(|f| f.total > 0).count() as u64,
-        text_bytes: binary.text_size(),
-        text_bytes_executed: coverage.executed,
-        text_bytes_hot: coverage.hot,
-        mapped_percent: 100.0 * coverage.mapped,
-    }
 }

@@ -10,7 +10,7 @@ use mepof_trace::input::perf_script::NAMED;
 use mepof_trace::input::{self, Format, Options};
 use mepof_trace::{
     Addressing, Aggregate, BinaryFacts, BinaryKind, CodeSection, Facts, Hints, ImageTrace,
-    LocateError, Space, Tally, TraceError, locate, place,
+    LocateError, Sink, Space, Tally, TraceError, locate, place,
 };
 
 use crate::ConvertError;
@@ -55,6 +55,8 @@ pub struct Input {
     pub facts: Facts,
     /// What became of the entries of its branch stacks.
     pub entries: Tally,
+    /// Where the binaries ran, in the order of [`Recording::images`].
+    pub placements: Vec<Placement>,
 }
 
 /// One binary, and what ran of it.
@@ -94,17 +96,9 @@ impl Recording {
         let mut inputs = Vec::new();
         let mut other_build = None;
         for path in request.inputs {
-            let symbols = Symbols::new(&images);
-            let options = Options {
-                space: request.space,
-                events: request.events,
-                max_distinct: MOST_DISTINCT,
-                symbols: Some(&symbols),
-                threads: 0,
-                cancelled: request.cancelled,
-                progress: request.progress,
-            };
             let mut aggregate = Aggregate::default();
+            let symbols = Symbols::new(&images);
+            let options = options(request, &symbols);
             let mut facts = if is_branch_list(path, request.format)? {
                 branch_list::read(path, &options, &images, &mut aggregate)?
             } else {
@@ -112,6 +106,7 @@ impl Recording {
             };
             refuse_unusable(path, &facts, &aggregate)?;
             let mut found = false;
+            let mut placements = Vec::new();
             for (index, image) in images.iter_mut().enumerate() {
                 let kallsyms = kallsyms.as_deref();
                 let at = if facts.format == NAMED {
@@ -125,6 +120,7 @@ impl Recording {
                 image.build_id_match = image.build_id_match.and(at.build_id_match);
                 other_build = other_build.or(at.other_build);
                 facts.notes.extend(at.note);
+                placements.push(at.placement);
             }
             if !found {
                 return Err(ConvertError::NothingInBinary {
@@ -133,9 +129,33 @@ impl Recording {
                     branches: aggregate.entries().used,
                 });
             }
-            inputs.push(Input { path: path.clone(), facts, entries: aggregate.entries().clone() });
+            let entries = aggregate.entries().clone();
+            inputs.push(Input { path: path.clone(), facts, entries, placements });
         }
         Ok(Self { inputs, images, other_build })
+    }
+
+    /// Reads one of the inputs of `request` once more, into `sink`: where the binaries ran,
+    /// which some sinks have to know, is known after the first time only. With one thread
+    /// (`threads`; 0 is one per core) the records come in the input's order.
+    ///
+    /// # Errors
+    /// [`ConvertError::ReadOnce`] if it is a pipe.
+    pub fn feed<S: Sink>(
+        &self,
+        request: &Request<'_>,
+        input: &Input,
+        threads: usize,
+        sink: &mut S,
+    ) -> Result<Facts, ConvertError> {
+        let metadata = fs::metadata(&input.path)
+            .map_err(|source| TraceError::Io { path: input.path.clone(), source })?;
+        if !metadata.is_file() && !metadata.is_dir() {
+            return Err(ConvertError::ReadOnce { input: input.path.clone() });
+        }
+        let symbols = Symbols::new(&self.images);
+        let options = Options { threads, ..options(request, &symbols) };
+        Ok(input::read(&input.path, request.format, &options, sink)?)
     }
 
     /// Samples that were used, of all inputs; `None` if one of them is an exact recording, which
@@ -159,6 +179,18 @@ fn is_branch_list(path: &Path, format: Option<Format>) -> Result<bool, ConvertEr
         return Ok(format == Some(Format::BranchList));
     }
     Ok(input::format_of(path)? == Format::BranchList)
+}
+
+fn options<'a>(request: &'a Request<'_>, symbols: &'a Symbols<'a>) -> Options<'a> {
+    Options {
+        space: request.space,
+        events: request.events,
+        max_distinct: MOST_DISTINCT,
+        symbols: Some(symbols),
+        threads: 0,
+        cancelled: request.cancelled,
+        progress: request.progress,
+    }
 }
 
 fn read_text(path: &Path) -> Result<String, ConvertError> {

@@ -184,8 +184,9 @@ pub struct BinaryVerdict {
     pub text_bytes_executed: u64,
     /// Bytes that 99 % of all executions fall on.
     pub text_bytes_hot: u64,
-    /// Share of executions that fell on code with debug lines (or probes), in per cent.
-    pub mapped_percent: f64,
+    /// Share of executions that fell on code with debug lines, in per cent; nothing where what
+    /// was asked for needs none.
+    pub mapped_percent: Option<f64>,
 }
 
 /// What a conversion rests on, and whether that is enough.
@@ -235,8 +236,11 @@ pub(crate) fn reasons(
         if binary.asynchronous_percent > 100.0 * MOST_IMPOSSIBLE {
             let percent = binary.asynchronous_percent;
             reasons.push(Reason::ImpossibleBranches { binary: path(), percent });
-        } else if binary.mapped_percent < 100.0 * (1.0 - MOST_UNMAPPED) {
-            let percent = 100.0 - binary.mapped_percent;
+        } else if let Some(percent) = binary
+            .mapped_percent
+            .map(|mapped| 100.0 - mapped)
+            .filter(|&unmapped| unmapped > 100.0 * MOST_UNMAPPED)
+        {
             reasons.push(Reason::UnmappedCode { binary: path(), percent });
         }
     }

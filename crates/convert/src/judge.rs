@@ -1,0 +1,158 @@
+//! Whether a recording is worth converting. Debug information has no say in it: what reads
+//! addresses does without.
+
+use mepof_address::ImageAddress;
+use mepof_binary::{Binary, Function};
+use mepof_trace::{FallThrough, ImageTrace};
+
+use crate::ConvertError;
+use crate::check::{Checked, check};
+use crate::code::Code;
+use crate::coverage::{Coverage, coverage};
+use crate::disjoint::disjoint;
+use crate::patched::Patched;
+use crate::recording::{Image, Recording};
+use crate::verdict::{self, BinaryVerdict, InputVerdict, Quality, Verdict};
+
+/// A recording that was held against the code of its binaries.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// Whether it is worth converting.
+    pub verdict: Verdict,
+    /// What can have happened, image by image: branches of fused instructions are moved to where
+    /// they belong, impossible ones are left out.
+    pub traces: Vec<ImageTrace>,
+}
+
+/// Judges `recording` without a look at debug information. A poor one is an error unless
+/// `allow_poor`.
+pub fn judge(recording: &Recording, allow_poor: bool) -> Result<Judged, ConvertError> {
+    let (mut binaries, mut traces, mut weights) = (Vec::new(), Vec::new(), Vec::new());
+    for image in &recording.images {
+        let binary = &image.binary;
+        let code = Code::new(binary, &addresses(image));
+        let trace = check(&image.trace, &code, &Patched::read(binary)?);
+        binary.release();
+        let ranges = disjoint(trace.ranges.iter().copied());
+        let of_functions = function_weights(binary, &code, &trace, &ranges);
+        let coverage = coverage(&code, &ranges, |_| true);
+        let executed = of_functions.len() as u64;
+        binaries.push(binary_verdict(image, &trace, executed, &coverage, None));
+        weights.extend(of_functions);
+        traces.push(image_trace(image, trace));
+    }
+    let verdict = conclude(recording, binaries, weights.into_iter(), allow_poor)?;
+    Ok(Judged { verdict, traces })
+}
+
+/// The verdict on all binaries together. `weights` are those of the functions that ran.
+pub(crate) fn conclude(
+    recording: &Recording,
+    binaries: Vec<BinaryVerdict>,
+    weights: impl Iterator<Item = u64> + Clone,
+    allow_poor: bool,
+) -> Result<Verdict, ConvertError> {
+    let inputs = recording.inputs.iter();
+    let inputs = inputs.map(|input| InputVerdict::new(input.path.clone(), &input.facts)).collect();
+    let samples = recording.samples();
+    let overlap = samples.map(|samples| verdict::expected_overlap(weights, samples));
+    let other_build = recording.other_build.clone();
+    let reasons = verdict::reasons(&binaries, other_build, overlap, samples.unwrap_or_default());
+    if !reasons.is_empty() && !allow_poor {
+        return Err(ConvertError::Poor(reasons));
+    }
+    Ok(Verdict {
+        quality: if reasons.is_empty() { Quality::Good } else { Quality::Poor },
+        reasons,
+        inputs,
+        binaries,
+        expected_overlap_percent: 100.0 * overlap.unwrap_or(1.0),
+    })
+}
+
+/// The verdict on one binary. `mapped`: the share of executions that debug information knows, if
+/// it was asked.
+pub(crate) fn binary_verdict(
+    image: &Image,
+    trace: &Checked,
+    functions_executed: u64,
+    coverage: &Coverage,
+    mapped: Option<f64>,
+) -> BinaryVerdict {
+    let binary = &image.binary;
+    let mut branches = image.trace.placed.clone();
+    branches.used = 0; // counted anew by the check
+    branches.merge(&trace.branch_tally);
+    let share = trace.asynchronous as f64 / trace.branch_tally.used.max(1) as f64;
+    let functions = binary.functions().iter().filter(|function| function.is_entry).count();
+    BinaryVerdict {
+        path: binary.path().to_owned(),
+        build_id: binary.build_id().map(ToString::to_string),
+        build_id_match: image.build_id_match,
+        branches: (&branches).into(),
+        ranges: (&trace.range_tally).into(),
+        asynchronous_percent: 100.0 * share,
+        fused: trace.fused,
+        functions: functions as u64,
+        functions_executed,
+        text_bytes: binary.text_size(),
+        text_bytes_executed: coverage.executed,
+        text_bytes_hot: coverage.hot,
+        mapped_percent: mapped.map(|share| 100.0 * share),
+    }
+}
+
+/// All addresses of a trace; those of branches that leave the binary on one side, too.
+pub(crate) fn addresses(image: &Image) -> Vec<ImageAddress> {
+    let branches = image.trace.branches.iter().flat_map(|branch| [branch.from, branch.to]);
+    let ranges = image.trace.ranges.iter().flat_map(|range| [range.first, range.last]);
+    let mut addresses: Vec<_> = branches.flatten().chain(ranges).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
+}
+
+/// `trace` in the form that it was read in.
+fn image_trace(image: &Image, trace: Checked) -> ImageTrace {
+    let mut all = ImageTrace::default();
+    let (branches, ranges) = (trace.branches, trace.ranges);
+    // Merging sorts: what was moved to another instruction may be there twice now.
+    all.merge(ImageTrace { branches, ranges, placed: image.trace.placed.clone() });
+    all
+}
+
+/// How much each function ran, of those that ran: its bytes times how often. Where only single
+/// branches were recorded, how many of them it has.
+fn function_weights(
+    binary: &Binary,
+    code: &Code,
+    trace: &Checked,
+    ranges: &[FallThrough],
+) -> Vec<u64> {
+    let functions = binary.functions();
+    let mut weights = vec![0_u64; functions.len()];
+    let mut add = |address: ImageAddress, weight: u64| {
+        let place = index_of(functions, address).and_then(|index| weights.get_mut(index));
+        if let Some(total) = place {
+            *total = total.saturating_add(weight);
+        }
+    };
+    if ranges.is_empty() {
+        let sources = trace.branches.iter().filter_map(|one| Some((one.from?, one.count)));
+        sources.for_each(|(from, count)| add(from, count));
+    }
+    for range in ranges {
+        for placed in code.within(range.first, range.last) {
+            add(placed.address, range.count.saturating_mul(u64::from(placed.size)));
+        }
+    }
+    weights.retain(|&weight| weight > 0);
+    weights
+}
+
+/// Which of `functions`, by address, covers `address`.
+fn index_of(functions: &[Function], address: ImageAddress) -> Option<usize> {
+    let after = functions.partition_point(|function| function.addresses.start <= address);
+    let index = after.checked_sub(1)?;
+    functions.get(index)?.addresses.contains(&address).then_some(index)
+}
