@@ -32,9 +32,11 @@ pub(crate) fn probe_profile(
     code: &Code,
     branches: &[Branch],
 ) -> Profile {
+    // Functions of the same name share a GUID: the first one's description counts.
     let described: FxHashMap<u64, (u64, Arc<str>)> = probes
         .functions
         .iter()
+        .rev()
         .map(|(guid, hash, name)| (*guid, (*hash, canonical(name).into())))
         .collect();
     let mut counts: FxHashMap<usize, u64> = FxHashMap::default(); // by index of the probe
