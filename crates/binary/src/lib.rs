@@ -21,10 +21,8 @@ pub use bb_address_map::{
     Block, BlockRange, FunctionBlocks, parse_bb_address_maps, read_bb_address_maps,
 };
 pub use bytes::Damage;
-pub use elf::{Binary, CodeKind, Function, Section, SectionHeader};
+pub use elf::{Binary, CodeKind, CodeSymbol, Function, Section, SectionHeader};
 pub use error::BinaryError;
 pub use instruction::{Flow, Instruction, Instructions, decode, instructions};
-pub use line::{
-    Frame, NameId, Names, SubprogramRange, Subprograms, Symbolizer, SymbolizerOptions,
-};
+pub use line::{Frame, NameId, Names, SubprogramRange, Subprograms, Symbolizer, SymbolizerOptions};
 pub use pseudo_probe::{Probe, ProbeKind, ProbeSection, Probes};

@@ -59,16 +59,16 @@ fn slide(binary: &Binary, index: usize) -> u64 {
 /// either says.
 fn add(table: &mut SymbolTable, binary: &Binary, slide: u64) {
     // It was read before: there is no error to come.
-    let mut symbols = binary.code_symbol_sizes().unwrap_or_default();
-    symbols.sort_unstable_by_key(|&(_, start, _)| start);
+    let mut symbols = binary.symbols_of_code().unwrap_or_default();
+    symbols.sort_unstable_by_key(|symbol| symbol.address);
     let mut next = None;
-    for group in symbols.chunk_by(|one, other| one.1 == other.1).rev() {
-        let Some(&(_, start, _)) = group.first() else { continue };
+    for group in symbols.chunk_by(|one, other| one.address == other.address).rev() {
+        let Some(start) = group.first().map(|symbol| symbol.address) else { continue };
         let end = section_end(binary, start);
         let next_start = next.unwrap_or(end).min(end);
-        for (name, _, size) in group {
-            let size = next_start.0.saturating_sub(start.0).max(*size);
-            table.add(name, RuntimeAddress(start.0.wrapping_add(slide)), size);
+        for symbol in group {
+            let size = next_start.0.saturating_sub(start.0).max(symbol.size);
+            table.add(symbol.name, RuntimeAddress(start.0.wrapping_add(slide)), size);
         }
         next = Some(start);
     }

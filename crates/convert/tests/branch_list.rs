@@ -1,5 +1,12 @@
 //! Branch lists of a walk through a compiled program, and of a kernel that had moved.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

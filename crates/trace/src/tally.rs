@@ -102,7 +102,7 @@ impl Cause {
             Self::CrossingRange => "ranges that leave a function or cross a jump",
             Self::LongRange => "ranges too long to be true",
             Self::InsideInstruction => "into the middle of an instruction",
-            Self::Ambiguous => "at addresses that two modules shared, or under names that several symbols have",
+            Self::Ambiguous => "at addresses or names that several modules or symbols share",
         }
     }
 }

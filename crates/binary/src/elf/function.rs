@@ -19,6 +19,17 @@ pub struct Function {
     pub is_entry: bool,
 }
 
+/// A symbol that lies in code: of a function, or a label.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CodeSymbol<'a> {
+    /// As the symbol table calls it.
+    pub name: &'a [u8],
+    /// Its first byte.
+    pub address: ImageAddress,
+    /// Bytes; 0 if the symbol table does not say.
+    pub size: u64,
+}
+
 /// How good a symbol's claim to be the function at its address is; less is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Claim {

@@ -16,7 +16,7 @@ use object::{Object, ObjectSymbol};
 
 use crate::BinaryError;
 use contents::Contents;
-pub use function::Function;
+pub use function::{CodeSymbol, Function};
 pub use section::{Section, SectionHeader};
 
 /// Where the first executable section of a relocatable file is laid out.
@@ -219,10 +219,9 @@ impl Binary {
         })
     }
 
-    /// The named symbols that lie in code, with their sizes, in the symbol table's order: of
-    /// functions and labels, all that share an address included. A stripped program still has
-    /// its dynamic symbols.
-    pub fn code_symbol_sizes(&self) -> Result<Vec<(&[u8], ImageAddress, u64)>, BinaryError> {
+    /// The named symbols that lie in code, in the symbol table's order: of functions and labels,
+    /// all that share an address included. A stripped program still has its dynamic symbols.
+    pub fn symbols_of_code(&self) -> Result<Vec<CodeSymbol<'_>>, BinaryError> {
         with_elf!(self, |file| {
             let table = if file.elf_symbol_table().is_empty() {
                 file.dynamic_symbols()
@@ -242,7 +241,8 @@ impl Binary {
                 // The lowest bit of a function's address says that it is T32 code.
                 let is_thumb = self.machine == Machine::Arm && is_function;
                 let address = symbol.address() & !u64::from(is_thumb);
-                Some((name, self.place(Some(header.index), address), symbol.size()))
+                let address = self.place(Some(header.index), address);
+                Some(CodeSymbol { name, address, size: symbol.size() })
             });
             Ok(in_code.collect())
         })
