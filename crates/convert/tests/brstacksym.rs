@@ -7,6 +7,8 @@
     reason = "a test fails by panicking"
 )]
 
+mod walk;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,106 +16,22 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_address::{ImageAddress, Machine, RuntimeAddress};
-use mepof_binary::{Binary, Flow, Instruction, instructions};
+use mepof_binary::Binary;
 use mepof_convert::{BuildIdMatch, ConvertError, Recording, Request};
 use mepof_trace::output::perf_data::{
     Compression, RecordedEvent, RecordedMapping, RecordedSample, Recording as Recorded, Writer,
 };
 use mepof_trace::{BranchEntry, Cause, Space};
-use rustc_hash::FxHashMap;
+use walk::{Directory, Stack, compile, run, walk};
 
-const DEPTH: usize = 16;
-
-/// A directory that is removed with the test.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(name: &str) -> Self {
-        let path =
-            std::env::temp_dir().join(format!("mepof-brstacksym-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn write(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.0.join(name);
-        fs::write(&path, contents).unwrap();
-        path
-    }
-
-    fn compile(&self, name: &str, source: &Path, flags: &[&str]) -> PathBuf {
-        let output = self.0.join(name);
-        let mut clang = Command::new("clang-22");
-        let done = clang.args(flags).arg("-o").arg(&output).arg(source).output().unwrap();
-        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-        output
-    }
-
-    fn program(&self) -> PathBuf {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/program.c");
-        self.compile("program", &source, &["-O2", "-nostdlib", "-static", "-fno-pie"])
-    }
+fn write(directory: &Directory, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+    let path = directory.0.join(name);
+    fs::write(&path, contents).unwrap();
+    path
 }
 
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// The newest branch first.
-type Stack = Vec<(u64, u64)>;
-
-/// Branch stacks of a random walk through the program.
-fn walk(binary: &Binary) -> Vec<Stack> {
-    let code: FxHashMap<u64, Instruction> = binary
-        .sections()
-        .iter()
-        .flat_map(|section| instructions(binary, section.addresses.clone()))
-        .map(|(address, instruction)| (address.0, instruction))
-        .collect();
-    let entries: Vec<u64> = binary.functions().iter().map(|f| f.addresses.start.0).collect();
-    let mut seed = 1_u64;
-    let mut random = |below: usize| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) as usize % below
-    };
-    let (mut address, mut calls, mut stack) = (entries[0], Vec::new(), Stack::new());
-    let mut stacks = Vec::new();
-    for step in 0..60_000 {
-        if step % 1500 == 0 {
-            // Out of loops without an end.
-            (address, calls, stack) = (entries[random(entries.len())], Vec::new(), Stack::new());
-        }
-        let instruction = code[&address];
-        let next = address + u64::from(instruction.size);
-        let target = match instruction.flow {
-            Flow::Next | Flow::System | Flow::Stop => None,
-            Flow::Conditional(target) => (random(3) == 0).then_some(target.0),
-            Flow::Jump(target) => Some(target.0),
-            Flow::Call(_) | Flow::IndirectCall | Flow::IndirectJump => {
-                calls.push(next);
-                match instruction.flow {
-                    Flow::Call(target) => Some(target.0),
-                    _ => Some(entries[random(entries.len())]),
-                }
-            }
-            Flow::Return => Some(calls.pop().unwrap_or(entries[0])),
-        };
-        let Some(target) = target else {
-            address = next;
-            continue;
-        };
-        stack.insert(0, (address, target));
-        stack.truncate(DEPTH);
-        address = target;
-        if calls.len() > 40 {
-            calls.clear();
-        }
-        if stack.len() == DEPTH && random(9) == 0 {
-            stacks.push(stack.clone());
-        }
-    }
+fn stacks_of(binary: &Binary) -> Vec<Stack> {
+    let stacks = walk(binary, 1);
     assert!(stacks.len() > 200, "hardly a walk");
     stacks
 }
@@ -164,12 +82,12 @@ fn named(binary: &Binary, address: u64) -> String {
 
 #[test]
 fn names_tell_as_much_as_addresses() {
-    let directory = Directory::new("walk");
-    let program = directory.program();
+    let directory = Directory::new("names-walk");
+    let program = compile(&directory.0, &[]);
     let binary = Binary::open(&program).unwrap();
-    let stacks = walk(&binary);
+    let stacks = stacks_of(&binary);
     let addresses = text(&stacks, |ip| format!(" {ip:16x} "), |at| format!("{at:#x}"));
-    let input = directory.write("addresses", addresses);
+    let input = write(&directory, "addresses", addresses);
     let expected = read(&program, &[], input, Space::User).unwrap();
     assert!(expected.images[0].trace.placed.used > 1000);
 
@@ -191,7 +109,7 @@ fn names_tell_as_much_as_addresses() {
     ];
     for (index, text) in texts.into_iter().enumerate() {
         let first = text.lines().next().unwrap_or_default().to_owned();
-        let input = directory.write(&format!("names-{index}"), text);
+        let input = write(&directory, &format!("names-{index}"), text);
         let found = read(&program, &[], input, Space::User);
         let found = found.unwrap_or_else(|error| panic!("{error}: {first}"));
         assert_eq!(found.images[0].trace, expected.images[0].trace, "{first}");
@@ -208,8 +126,8 @@ fn what_perf_prints_is_read() {
         eprintln!("perf is not installed: not checked");
         return;
     }
-    let directory = Directory::new("perf");
-    let program = directory.program();
+    let directory = Directory::new("names-perf");
+    let program = compile(&directory.0, &[]);
     let binary = Binary::open(&program).unwrap();
     let section = binary.sections().iter().find(|section| section.name == ".text").unwrap();
     let events = vec![RecordedEvent {
@@ -233,7 +151,7 @@ fn what_perf_prints_is_read() {
             build_id: None,
         })
         .unwrap();
-    for stack in walk(&binary) {
+    for stack in stacks_of(&binary) {
         let entry = |&(from, to): &(u64, u64)| BranchEntry {
             from: RuntimeAddress(from),
             to: RuntimeAddress(to),
@@ -254,7 +172,7 @@ fn what_perf_prints_is_read() {
         perf.arg("script").arg("-F").arg(fields).arg("-i").arg(directory.0.join("perf.data"));
         let run = perf.output().unwrap();
         assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
-        let input = directory.write(fields, run.stdout);
+        let input = write(&directory, fields, run.stdout);
         read(&program, &[], input, Space::User).unwrap()
     };
     let expected = printed("ip,brstack");
@@ -274,11 +192,14 @@ fn what_perf_prints_is_read() {
 
 #[test]
 fn a_module_is_known_by_the_names_that_only_it_has() {
-    let directory = Directory::new("modules");
-    let program = directory.program();
+    let directory = Directory::new("names-modules");
+    let program = compile(&directory.0, &[]);
     let module = |name: &str, source: &str| {
-        let source = directory.write(&format!("{name}.c"), source);
-        directory.compile(&format!("{name}.ko"), &source, &["-O2", "-c", "-ffreestanding"])
+        let source = write(&directory, &format!("{name}.c"), source);
+        let output = directory.0.join(format!("{name}.ko"));
+        let mut clang = Command::new("clang-22");
+        run(clang.args(["-O2", "-c", "-ffreestanding", "-o"]).arg(&output).arg(source));
+        output
     };
     let loops = "{ while (n--) __asm__ volatile(\"\"); return n; }";
     let first = module("first", &format!("int only_first(int n) {loops}\nint both(int n) {loops}"));
@@ -286,7 +207,7 @@ fn a_module_is_known_by_the_names_that_only_it_has() {
         module("second", &format!("int both(int n) {loops}\nint only_second(int n) {loops}"));
     let line = " only_first+0x4/only_first+0x2/P/-/-/0//- only_second+0x6/only_first+0x0/P/-/-/0//- \
                 both+0x4/both+0x2/P/-/-/0//- nowhere+0x1/[unknown]/P/-/-/0//- \n";
-    let input = directory.write("names", line.repeat(3));
+    let input = write(&directory, "names", line.repeat(3));
     let found = read(&program, &[first, second], input, Space::Kernel).unwrap();
     let entries = &found.inputs[0].facts.entries;
     assert_eq!(entries.used, 6);
@@ -313,9 +234,9 @@ fn a_module_is_known_by_the_names_that_only_it_has() {
 
 #[test]
 fn names_of_another_program_are_refused() {
-    let directory = Directory::new("other");
-    let program = directory.program();
-    let input = directory.write("names", " f+0x10/g+0x20/P/-/-/0//- \n");
+    let directory = Directory::new("names-other");
+    let program = compile(&directory.0, &[]);
+    let input = write(&directory, "names", " f+0x10/g+0x20/P/-/-/0//- \n");
     let error = read(&program, &[], input, Space::User).unwrap_err().to_string();
     assert!(error.contains("brstacksym") && error.contains("-F ip,brstack"), "{error}");
 }
