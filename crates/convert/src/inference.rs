@@ -73,10 +73,9 @@ const UNLIKELY: Change = Change { more: 1000, fewer: 20 };
 /// For what stays in an endless loop.
 const STAY: Change = Change { more: 30, fewer: 0 };
 
-/// Steps of the search per block and edge, and in addition to that: seconds at the very worst,
-/// and a hundred times what any function of a kernel needs.
+/// Steps that the search may take for each block and edge, and in all: a second or so.
 const STEPS_PER_PART: u64 = 20_000;
-const MOST_STEPS: u64 = 200_000_000;
+const MOST_STEPS: u64 = 100_000_000;
 
 /// The outside, where control comes from and goes to, is node 0 of the network.
 const OUTSIDE: usize = 0;
@@ -104,6 +103,7 @@ struct Graph<'a> {
     cfg: &'a Cfg,
     /// By block: whether an entry leads there.
     reached: Vec<bool>,
+    /// By number.
     entries: Vec<usize>,
     /// Blocks that control can leave the function from, and what that costs.
     exits: Vec<(usize, Change)>,
@@ -118,9 +118,8 @@ impl<'a> Graph<'a> {
         let blocks = cfg.blocks.len();
         let valid = |edge: &EdgeInput| edge.from < blocks && edge.to < blocks;
         let ends = |edge: usize| cfg.edges.get(edge).map(|edge| (edge.from, edge.to));
-        let edges: Vec<usize> = (0..cfg.edges.len())
-            .filter(|&edge| cfg.edges.get(edge).is_some_and(valid))
-            .collect();
+        let edges: Vec<usize> =
+            (0..cfg.edges.len()).filter(|&edge| cfg.edges.get(edge).is_some_and(valid)).collect();
         let successors = Adjacency::new(blocks, &edges, ends);
         let mut entries = numbers(&cfg.blocks, |block| block.is_entry);
         if entries.is_empty() && blocks > 0 {
@@ -163,7 +162,7 @@ impl<'a> Graph<'a> {
             let Some(input) = self.cfg.blocks.get(block) else { continue };
             let change = match input.count {
                 None => UNKNOWN,
-                Some(_) if input.is_entry => ENTRY,
+                Some(_) if self.is_entry(block) => ENTRY,
                 Some(0) => NEVER,
                 Some(_) => BLOCK,
             };
@@ -199,6 +198,10 @@ impl<'a> Graph<'a> {
         islands::connect(self, &mut counts);
         spread::spread(self, &mut counts);
         Inferred { blocks: counts.blocks, edges: counts.edges, is_closest }
+    }
+
+    fn is_entry(&self, block: usize) -> bool {
+        self.entries.binary_search(&block).is_ok()
     }
 
     /// Where an edge leads.
@@ -256,18 +259,15 @@ struct Adjacency {
 }
 
 impl Adjacency {
-    fn new(
-        blocks: usize,
-        edges: &[usize],
-        ends: impl Fn(usize) -> Option<(usize, usize)>,
-    ) -> Self {
+    fn new(blocks: usize, edges: &[usize], ends: impl Fn(usize) -> Option<(usize, usize)>) -> Self {
         let mut by_origin: Vec<(usize, usize, usize)> = edges
             .iter()
             .filter_map(|&edge| ends(edge).map(|(from, to)| (from, edge, to)))
             .collect();
         by_origin.sort_unstable();
-        let starts =
-            (0..=blocks).map(|block| by_origin.partition_point(|(from, ..)| *from < block)).collect();
+        let starts = (0..=blocks)
+            .map(|block| by_origin.partition_point(|(from, ..)| *from < block))
+            .collect();
         Self { starts, edges: by_origin.into_iter().map(|(_, edge, to)| (edge, to)).collect() }
     }
 

@@ -24,7 +24,7 @@ pub(super) fn spread(graph: &Graph<'_>, counts: &mut Counts) {
 }
 
 fn is_unknown(graph: &Graph<'_>, block: usize) -> bool {
-    graph.cfg.blocks.get(block).is_some_and(|block| block.count.is_none() && !block.is_entry)
+    !graph.is_entry(block) && graph.cfg.blocks.get(block).is_some_and(|block| block.count.is_none())
 }
 
 /// Unknown blocks below a known one, with a single known block below them, or none.
@@ -37,12 +37,7 @@ struct Region {
 
 impl Region {
     /// `None` if there is nothing to spread, or it would change what is known.
-    fn below(
-        graph: &Graph<'_>,
-        counts: &Counts,
-        root: usize,
-        effort: &mut usize,
-    ) -> Option<Self> {
+    fn below(graph: &Graph<'_>, counts: &Counts, root: usize, effort: &mut usize) -> Option<Self> {
         let mut region = Self { root, below: None, order: Vec::new() };
         // Depth first, for an order without cycles.
         let mut open: FxHashMap<usize, bool> = FxHashMap::default(); // whether it is on the path
@@ -58,7 +53,10 @@ impl Region {
             *next += 1;
             let from_root = *block == root;
             if !Self::is_way(graph, counts, edge) {
-                continue;
+                if from_root || counts.edge(edge) == 0 {
+                    continue;
+                }
+                return None; // it has to stay as it is
             }
             if is_unknown(graph, to) {
                 match open.get(&to) {
@@ -75,17 +73,19 @@ impl Region {
         }
         region.order.pop(); // the root
         region.order.reverse();
-        // What leaves the function there must not leave it elsewhere for that.
-        let exits = |block: &usize| {
-            graph.successors.of(*block).is_empty()
-                || graph.cfg.blocks.get(*block).is_some_and(|block| block.is_exit)
+        // All of it goes on to the same block, or leaves the function at ends without successors.
+        let leads_on = |block: usize| {
+            let edges = graph.successors.of(block);
+            let goes_on: u64 = edges.iter().map(|(edge, _)| counts.edge(*edge)).sum();
+            let has_way = edges.iter().any(|(edge, _)| Self::is_way(graph, counts, *edge));
+            has_way && goes_on == counts.block(block)
         };
-        let leaves = region.order.iter().filter(|block| exits(block)).count();
-        let passes = region.order.iter().all(|block| {
-            !exits(block) || graph.successors.of(*block).is_empty()
-        });
-        (!region.order.is_empty() && passes && (leaves == 0 || region.below.is_none()))
-            .then_some(region)
+        let is_end = |block: usize| graph.successors.of(block).is_empty();
+        let all_alike = match region.below {
+            Some(_) => region.order.iter().all(|&block| leads_on(block)),
+            None => region.order.iter().all(|&block| is_end(block) || leads_on(block)),
+        };
+        (!region.order.is_empty() && all_alike).then_some(region)
     }
 
     /// Whether the count of an edge is free.
@@ -113,15 +113,10 @@ impl Region {
                 })
                 .map(|(edge, _)| *edge)
                 .collect();
-            let others = graph.successors.of(block).iter();
-            let others: u64 = others
-                .filter(|(edge, _)| !ways.contains(edge))
-                .map(|(edge, _)| counts.edge(*edge))
-                .sum();
             let all = if block == self.root {
                 ways.iter().map(|&edge| counts.edge(edge)).sum()
             } else {
-                counts.block(block).saturating_sub(others)
+                counts.block(block)
             };
             let Some(share) = all.checked_div(ways.len() as u64) else { continue };
             let rest = all % ways.len() as u64;
