@@ -179,7 +179,7 @@ fn compare(profile: &Profile, old: Option<&Shapes>, new: &Shapes) -> Drift {
     let mut flat = Flat::new();
     profile.functions.iter().for_each(|(name, function)| flatten(name, function, &mut flat));
     let sum = |places: &BTreeMap<LineLocation, u64>| -> f64 {
-        places.values().map(|&count| count as f64).sum()
+        places.values().fold(0.0, |sum, &count| sum + count as f64)
     };
     let total: f64 = flat.values().map(sum).sum();
     let percent = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
@@ -189,8 +189,11 @@ fn compare(profile: &Profile, old: Option<&Shapes>, new: &Shapes) -> Drift {
         let samples = sum(&places);
         let shape = new.functions.get(&name);
         let has = |place: &LineLocation| shape.is_some_and(|(shape, _)| shape.contains(place));
-        let matched: f64 =
-            places.iter().filter(|(place, _)| has(place)).map(|(_, &count)| count as f64).sum();
+        // An empty `sum` of floats is -0.0.
+        let matched: f64 = places
+            .iter()
+            .filter(|(place, _)| has(place))
+            .fold(0.0, |sum, (_, &count)| sum + count as f64);
         let start = |shapes: &Shapes| shapes.functions.get(&name).and_then(|(_, start)| *start);
         let change = if shape.is_none() {
             Change::Gone
