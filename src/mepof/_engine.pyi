@@ -53,7 +53,13 @@ class Recording:
     ) -> None: ...
 
 def convert(
-    recording: Recording, to: str, output: Path, *, lines: bool = False, allow_poor: bool = False
+    recording: Recording,
+    to: str,
+    output: Path,
+    *,
+    lines: bool = False,
+    path_cloning: bool = False,
+    allow_poor: bool = False,
 ) -> str:
     """Convert branch records.
 
@@ -61,6 +67,7 @@ def convert(
         to: one of ``OUTPUT_FORMATS``.
         output: the file to write; for ``propeller``, what the names of both files begin with.
         lines: use debug lines, even where the binary has pseudo probes.
+        path_cloning: for ``propeller``, read the inputs again and copy blocks along hot paths.
         allow_poor: write the files even if the verdict is poor.
 
     Returns:

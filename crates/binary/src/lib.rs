@@ -24,5 +24,7 @@ pub use bytes::Damage;
 pub use elf::{Binary, CodeKind, CodeSymbol, Function, Section, SectionHeader};
 pub use error::BinaryError;
 pub use instruction::{Flow, Instruction, Instructions, decode, instructions};
-pub use line::{Frame, NameId, Names, SubprogramRange, Subprograms, Symbolizer, SymbolizerOptions};
+pub use line::{
+    Frame, NameId, Names, SourceFiles, SubprogramRange, Subprograms, Symbolizer, SymbolizerOptions,
+};
 pub use pseudo_probe::{Probe, ProbeKind, ProbeSection, Probes};

@@ -1,6 +1,5 @@
 //! Heatmaps of branch records.
 
-use std::fs;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -62,9 +61,7 @@ pub(crate) fn heatmap(
     };
     let mut counter = HeatCounter::default();
     let facts = input::read(input, records.format, &options, &mut counter)?;
-    let kallsyms = records.kallsyms.as_deref().map(fs::read).transpose();
-    let kallsyms = kallsyms.map_err(|error| Fault::unreadable(input, error))?;
-    let kallsyms = kallsyms.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let kallsyms = records.kallsyms.as_deref().map(text).transpose()?;
     let placement = placement(&facts, &binary, records.space, kallsyms.as_deref())
         .map_err(|error| Fault::unreadable(input, error))?;
     let section = drawing.section.as_deref();

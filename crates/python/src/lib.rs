@@ -5,9 +5,11 @@
 //! that can be interrupted. Results are JSON documents: they go to a terminal or to a file, and
 //! Python's side types what it looks at.
 
+mod blocks;
 mod fault;
 mod heat;
 mod output;
+mod perf_data;
 mod profiles;
 mod recording;
 mod work;
@@ -108,18 +110,19 @@ mod _engine {
     }
 
     #[pyfunction]
-    #[pyo3(signature = (recording, to, output, *, lines=false, allow_poor=false))]
+    #[pyo3(signature = (recording, to, output, *, lines=false, path_cloning=false, allow_poor=false))]
     fn convert(
         py: Python<'_>,
         recording: &Bound<'_, Recording>,
         to: &str,
         output: PathBuf,
         lines: bool,
+        path_cloning: bool,
         allow_poor: bool,
     ) -> PyResult<String> {
         let target = named("format", to, Target::named(to), Target::names())?;
         let places = if lines { Places::Lines } else { Places::Best };
-        let conversion = Conversion { target, output, places, allow_poor };
+        let conversion = Conversion { target, output, places, path_cloning, allow_poor };
         let Recording { records, on_progress } = recording.get();
         let tell = on_progress.as_ref().map(|tell| tell.bind(py));
         document(work::run(py, tell, |cancelled, progress| {

@@ -2,19 +2,22 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use mepof_binary::{Binary, BinaryError, read_bb_address_maps};
-use mepof_convert::{ConvertError, Image, Places, ProfileOptions, Quality, Reason, Recording, Request, Verdict};
-use mepof_layout::{BlockMap, Layout, LayoutOptions, Symbols, bolt, count, propeller};
+use mepof_binary::BinaryError;
+use mepof_convert::{
+    ConvertError, Places, ProfileOptions, Quality, Reason, Recording, Request, Verdict,
+};
+use mepof_layout::{Symbols, bolt};
 use mepof_trace::input::Format;
 use mepof_trace::output::unsymbolized;
-use mepof_trace::{Space, TraceError};
+use mepof_trace::{ImageTrace, Space, TraceError};
 use serde::Serialize;
 
 use crate::fault::Fault;
 use crate::output::{Files, beside};
 use crate::profiles::Form;
+use crate::{blocks, perf_data};
 
 /// What branch records are converted to, by the names on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,13 +32,16 @@ pub(crate) enum Target {
     BoltPreaggregated,
     /// llvm-profgen's unsymbolized text.
     Unsymbolized,
+    /// The samples, as perf would have recorded them.
+    PerfData,
 }
 
-const TRACE_TARGETS: [(&str, Target); 4] = [
+const TRACE_TARGETS: [(&str, Target); 5] = [
     ("propeller", Target::Propeller),
     ("bolt", Target::Bolt),
     ("bolt-preaggregated", Target::BoltPreaggregated),
     ("unsymbolized", Target::Unsymbolized),
+    ("perf-data", Target::PerfData),
 ];
 
 impl Target {
@@ -91,6 +97,7 @@ pub(crate) struct Conversion {
     pub target: Target,
     pub output: PathBuf,
     pub places: Places,
+    pub path_cloning: bool,
     pub allow_poor: bool,
 }
 
@@ -136,72 +143,96 @@ pub(crate) fn convert(
     cancelled: &AtomicBool,
     progress: &AtomicU64,
 ) -> Result<Converted, Fault> {
-    let recording = Recording::read(&records.request(cancelled, progress))?;
-    // The verdict is that of the profile, whatever is written: all targets rest on the same data.
-    let converted = mepof_convert::autofdo(&recording, ProfileOptions { places: conversion.places, ..ProfileOptions::default() }, true)?;
-    let verdict = converted.verdict;
-    let reasons = verdict.reasons.iter().map(Reason::to_string).collect();
-    if verdict.quality == Quality::Poor && !conversion.allow_poor {
-        return Ok(Converted { outputs: Vec::new(), reasons, verdict });
-    }
+    let request = records.request(cancelled, progress);
+    let recording = Recording::read(&request)?;
+    let reading = Reading { request: &request, recording: &recording };
     let mut files = Files::default();
-    match conversion.target {
+    let verdict = match conversion.target {
         Target::Profile(form) => {
-            files.write(&conversion.output, |out| form.write(&converted.profile, out))?;
-        }
-        target => {
-            for (number, image) in recording.images.iter().enumerate() {
-                let path = if number == 0 {
-                    conversion.output.clone()
-                } else {
-                    beside(&conversion.output, &stem(image.binary.path()))
-                };
-                write_image(target, image, &path, &mut files)?;
+            let options = ProfileOptions { places: conversion.places, ..Default::default() };
+            let converted = mepof_convert::autofdo(&recording, options, true)?;
+            if is_welcome(&converted.verdict, conversion) {
+                files.write(&conversion.output, |out| form.write(&converted.profile, out))?;
             }
+            converted.verdict
         }
-    }
+        _ => {
+            let judged = mepof_convert::judge(&recording, true)?;
+            if is_welcome(&judged.verdict, conversion) {
+                write_trace(conversion, &reading, &judged.traces, &mut files)?;
+            }
+            judged.verdict
+        }
+    };
+    let reasons = verdict.reasons.iter().map(Reason::to_string).collect();
     let outputs = files.paths();
-    files.write_document(&beside(&conversion.output, "verdict.json"), &verdict)?;
-    files.publish(cancelled)?;
+    if is_welcome(&verdict, conversion) {
+        files.write_document(&beside(&conversion.output, "verdict.json"), &verdict)?;
+        files.publish(cancelled)?;
+    }
     Ok(Converted { outputs, reasons, verdict })
 }
 
-/// Writes what `target` is of one binary.
-fn write_image(target: Target, image: &Image, path: &Path, files: &mut Files) -> Result<(), Fault> {
-    let (binary, trace) = (&image.binary, &image.trace);
-    match target {
-        Target::Profile(_) => Ok(()),
-        Target::Propeller => write_propeller(image, path, files),
-        Target::Bolt => {
-            let symbols = symbols(binary)?;
-            files.write(path, |out| written(bolt::write_fdata(out, binary, &symbols, trace)))
-        }
-        Target::BoltPreaggregated => {
-            files.write(path, |out| written(bolt::write_branches(out, trace)))
-        }
-        Target::Unsymbolized => {
-            let base = binary.executable_base();
-            files.write(path, |out| written(unsymbolized::write(trace, base, out)))
-        }
+fn is_welcome(verdict: &Verdict, conversion: &Conversion) -> bool {
+    verdict.quality == Quality::Good || conversion.allow_poor
+}
+
+/// What was read, and how to read it again.
+pub(crate) struct Reading<'a> {
+    pub request: &'a Request<'a>,
+    pub recording: &'a Recording,
+}
+
+impl Reading<'_> {
+    pub fn go_on(&self) -> Result<(), Fault> {
+        let stop = self.request.cancelled.load(Ordering::Relaxed);
+        if stop { Err(Fault::Interrupted) } else { Ok(()) }
     }
 }
 
-fn write_propeller(image: &Image, path: &Path, files: &mut Files) -> Result<(), Fault> {
-    let functions = read_bb_address_maps(&image.binary)?;
-    let map = BlockMap::new(&functions);
-    let graph = count(&map, &image.trace);
-    let layout = Layout::new(&map, &graph, &[], &LayoutOptions::default());
-    let symbols = symbols(&image.binary)?;
-    let profile = propeller::Profile::new(&layout, &symbols, propeller::ProfileOptions::default());
-    files.write(&beside(path, "cc_profile"), |out| written(profile.write_cc_profile(out)))?;
-    files.write(&beside(path, "ld_profile"), |out| written(profile.write_ld_profile(out)))
+/// Writes what needs no debug information. `traces` are what of the images' traces can be true.
+fn write_trace(
+    conversion: &Conversion,
+    reading: &Reading<'_>,
+    traces: &[ImageTrace],
+    files: &mut Files,
+) -> Result<(), Fault> {
+    if conversion.target == Target::PerfData {
+        return perf_data::write(reading, &conversion.output, files);
+    }
+    for (number, (image, trace)) in reading.recording.images.iter().zip(traces).enumerate() {
+        reading.go_on()?;
+        let path = if number == 0 {
+            conversion.output.clone()
+        } else {
+            beside(&conversion.output, &stem(image.binary.path()))
+        };
+        let binary = &image.binary;
+        match conversion.target {
+            Target::Profile(_) | Target::PerfData => {}
+            Target::Propeller => {
+                let paths = conversion.path_cloning;
+                blocks::write_propeller(reading, number, trace, paths, &path, files)?;
+            }
+            Target::Bolt => {
+                let symbols = Symbols::read(binary, |_| None)?;
+                files
+                    .write(&path, |out| written(bolt::write_fdata(out, binary, &symbols, trace)))?;
+            }
+            Target::BoltPreaggregated => {
+                files.write(&path, |out| written(bolt::write_branches(out, trace)))?;
+            }
+            // As recorded: whoever reads it checks it.
+            Target::Unsymbolized => {
+                let base = binary.executable_base();
+                files.write(&path, |out| written(unsymbolized::write(&image.trace, base, out)))?;
+            }
+        }
+    }
+    Ok(())
 }
 
-fn symbols(binary: &Binary) -> Result<Symbols, Fault> {
-    Ok(Symbols::read(binary, |_| None)?)
-}
-
-fn written(outcome: io::Result<()>) -> Result<(), Fault> {
+pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Fault> {
     outcome.map_err(Fault::work)
 }
 

@@ -71,6 +71,13 @@ def convert(
     lines: Annotated[
         bool, typer.Option("--lines", help="Use debug lines, not pseudo probes.")
     ] = False,
+    path_cloning: Annotated[
+        bool,
+        typer.Option(
+            "--path-cloning",
+            help="For propeller: copy blocks along hot paths, which takes a second reading.",
+        ),
+    ] = False,
     allow_poor: Annotated[
         bool, typer.Option("--allow-poor", help="Write the profile even if its verdict is poor.")
     ] = False,
@@ -86,16 +93,24 @@ def convert(
     with _reading(inputs) as tell:
         recording = _recording(binary, inputs, input_format, modules, kallsyms, space, events, tell)
         done = json.loads(
-            _engine.convert(recording, to, output, lines=lines, allow_poor=allow_poor)
+            _engine.convert(
+                recording,
+                to,
+                output,
+                lines=lines,
+                path_cloning=path_cloning,
+                allow_poor=allow_poor,
+            )
         )
     if as_json:
         print_json({"schema": "mepof-profile-convert/1", **done})
     else:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(tables.verdict(done))
+        # What stops it is said once, in the error.
+        shown = done if done["outputs"] else {**done, "reasons": []}
+        Console(stderr=True, highlight=False, soft_wrap=True).print(tables.verdict(shown))
     if not done["outputs"]:
-        raise WorkError(
-            "the profile is poor, so nothing was written", "--allow-poor takes it as it is"
-        )
+        reasons = "; ".join(done["reasons"])
+        raise WorkError(f"nothing was written: {reasons}", "--allow-poor takes it as it is")
 
 
 @app.command("merge")

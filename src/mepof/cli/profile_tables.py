@@ -57,13 +57,14 @@ def _binary(shown: Table, one: Document) -> None:
     shown.add_row(Text("binary"), Text(one["path"] + (f": {known}" if known else "")))
     shown.add_row(Text("  branches"), counts(one["branches"]))
     shown.add_row(Text("  ranges"), counts(one["ranges"]))
+    mapped = one["mapped_percent"]
+    known = "" if mapped is None else f"; {mapped:.1f} % of what ran has debug information"
     text, ran, hot = (one[f"text_bytes{part}"] for part in ("", "_executed", "_hot"))
     shown.add_row(
         Text("  coverage"),
         Text(
             f"{one['functions_executed']:,} of {one['functions']:,} functions ran; "
-            f"{_percent(ran, text)} of the code ran, {_percent(hot, text)} is hot; "
-            f"{one['mapped_percent']:.1f} % of what ran has debug information"
+            f"{_percent(ran, text)} of the code ran, {_percent(hot, text)} is hot{known}"
         ),
     )
 

@@ -11,6 +11,7 @@ mod origin;
 mod row;
 mod section;
 mod segment;
+mod source_file;
 mod split;
 mod subprogram;
 mod unit;
@@ -23,6 +24,7 @@ use rayon::prelude::*;
 use crate::{Binary, BinaryError};
 pub use name::{NameId, Names};
 use segment::Segments;
+pub use source_file::SourceFiles;
 pub use subprogram::{SubprogramRange, Subprograms};
 use unit::Search;
 

@@ -1,0 +1,203 @@
+"""What ``mepof profile`` refuses: each with one line that names the cause and the cure, the right
+exit status, and nothing written."""
+
+from __future__ import annotations
+
+import gzip
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from writers.perf_script import sample
+from writers.traced_kernel import SOURCE, TEXT, Loop, link_kernel, loop_of, recorded, section_offset
+
+from mepof.cli.main import main
+
+DEBUG = ("-g", "-fdebug-info-for-profiling", "-Wl,--build-id=sha1")
+SLIDE = 0x1200_0000
+
+Refused = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Loop]:
+    return link_kernel(tmp_path_factory.mktemp("kernel"), *DEBUG)
+
+
+@pytest.fixture
+def refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Refused:
+    """Run a verb that has to fail; give what it says."""
+
+    def run(status: int, *arguments: object) -> str:
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        monkeypatch.setattr(sys, "argv", ["mepof", "profile", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = capsys.readouterr()
+        lines = printed.err.splitlines()
+        assert ended.value.code == status, printed.err
+        assert [line.startswith("mepof: ") for line in lines].count(True) == 1, printed.err
+        assert printed.out == ""
+        assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
+        said = next(line for line in lines if line.startswith("mepof: "))
+        after = lines[lines.index(said) + 1 :]
+        assert all(line.startswith("  help: ") for line in after)
+        return "\n".join([said, *after])
+
+    return run
+
+
+def conversion(binary: Path, record: Path, *more: object) -> tuple[object, ...]:
+    return (
+        *("convert", "--binary", binary, "--input", record, "--to", "autofdo"),
+        *("-o", record.with_name("out"), *more),
+    )
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+def convert(*arguments: object) -> None:
+    """Run a conversion that has to work."""
+    from typer.testing import CliRunner
+
+    from mepof.cli.main import app
+
+    result = CliRunner().invoke(app, ["profile", *map(str, arguments)])
+    assert result.exit_code == 0, (result.output, result.exception)
+
+
+def test_too_few_samples(kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused) -> None:
+    binary, loop = kernel
+    warm = loop_of(binary, "warm")
+    text = recorded(loop, samples=1) + recorded(warm, samples=1, mapped=False)
+    record = written(tmp_path / "perf.txt", text)
+    said = refused(1, *conversion(binary, record))
+    assert "2 samples: a second recording" in said
+    assert "times as long" in said
+    assert "--allow-poor" in said
+    convert(*conversion(binary, record, "--allow-poor"))
+    assert (tmp_path / "out").exists()
+
+
+def test_another_build(kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused) -> None:
+    binary, loop = kernel
+    record = written(tmp_path / "perf.txt", recorded(loop))
+    recording = tmp_path / "perf.data"
+    convert(
+        *("convert", "--binary", binary, "--input", record, "--to", "perf-data"),
+        *("-o", recording, "--allow-poor"),
+    )
+    other, _ = link_kernel(tmp_path, *DEBUG, name="other", source=SOURCE.replace("1000", "999"))
+    said = refused(1, *conversion(other, recording))
+    assert "build-id" in said
+    assert "give the vmlinux of the very build that ran" in said
+
+
+def test_another_program_without_build_ids(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
+) -> None:
+    _, loop = kernel
+    record = written(tmp_path / "perf.txt", recorded(loop))
+    source = SOURCE.replace("int sum = 0;", 'int sum = 0; asm(".skip 40, 0x90");')
+    flags = ("-g", "-Wl,--build-id=none")
+    other, _ = link_kernel(tmp_path, *flags, name="other", source=source)
+    said = refused(1, *conversion(other, record))
+    assert "come from instructions that are no branches" in said
+    assert "give the vmlinux of the very build that ran" in said
+
+
+def test_no_branch_stacks(kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused) -> None:
+    text = recorded(kernel[1], samples=0) + sample(TEXT, [], "a 7 [000] 1.0:") * 100
+    said = refused(2, *conversion(kernel[0], written(tmp_path / "perf.txt", text)))
+    assert "none of its 100 samples has a branch stack" in said
+    assert "perf record -b" in said
+
+
+def test_only_user_code_was_recorded(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
+) -> None:
+    # Of this perf.data, the event leaves the kernel out.
+    program, loop = link_kernel(tmp_path, *DEBUG, name="program", start=0x40_1000, symbols=())
+    offset = section_offset(program)
+    line = f"PERF_RECORD_MMAP 7/7: [0x401000(0x1000) @ {offset:#x}]: x {program}\n"
+    text = line + sample(loop.target, loop.stack(), "a 7 [000] 1.0:") * 50
+    record = written(tmp_path / "perf.txt", text)
+    recording = tmp_path / "perf.data"
+    convert(
+        *("convert", "--binary", program, "--input", record, "--to", "perf-data"),
+        *("-o", recording, "--allow-poor", "--space", "user"),
+    )
+    said = refused(2, *conversion(kernel[0], recording))
+    assert "leaves the kernel out" in said
+    assert "cycles:k" in said
+
+
+def test_no_debug_information(kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused) -> None:
+    bare, loop = link_kernel(tmp_path, "-g0", name="bare")
+    record = written(tmp_path / "perf.txt", recorded(loop))
+    said = refused(2, *conversion(bare, record, "--allow-poor"))
+    assert "has no debug information" in said
+    assert "CONFIG_DEBUG_INFO" in said
+
+
+def test_nobody_says_where_the_kernel_ran(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
+) -> None:
+    binary, loop = kernel
+    record = written(tmp_path / "perf.txt", recorded(loop, slide=SLIDE, mapped=False))
+    said = refused(2, *conversion(binary, record, "--allow-poor"))
+    assert "kallsyms" in said
+    kallsyms = written(tmp_path / "kallsyms", f"{TEXT + SLIDE:016x} T _text\n")
+    convert(*conversion(binary, record, "--allow-poor", "--kallsyms", kallsyms))
+    assert (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["vmlinux", "gz"])
+def test_not_a_branch_record(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused, kind: str
+) -> None:
+    binary, loop = kernel
+    wrong = tmp_path / "wrong"
+    text = recorded(loop).encode()
+    wrong.write_bytes(binary.read_bytes() if kind == "vmlinux" else gzip.compress(text))
+    said = refused(2, *conversion(binary, wrong))
+    assert "no branch record that mepof reads" in said
+    assert {"vmlinux": "ELF", "gz": "gzip"}[kind] in said
+
+
+@pytest.mark.parametrize("missing", ["binary", "input", "module", "kallsyms"])
+def test_a_missing_file(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused, missing: str
+) -> None:
+    binary, loop = kernel
+    record = written(tmp_path / "perf.txt", recorded(loop))
+    nothing = tmp_path / "nothing"
+    more = () if missing in ("binary", "input") else (f"--{missing}", nothing)
+    arguments = conversion(
+        nothing if missing == "binary" else binary,
+        nothing if missing == "input" else record,
+        *more,
+    )
+    said = refused(2, *arguments)
+    assert f"{nothing}: " in said
+    assert "o such file" in said
+
+
+@pytest.mark.parametrize("verb", ["merge", "compare"])
+def test_a_damaged_profile(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused, verb: str
+) -> None:
+    binary, loop = kernel
+    record = written(tmp_path / "perf.txt", recorded(loop))
+    convert(*conversion(binary, record, "--allow-poor"))
+    whole, damaged = tmp_path / "out", tmp_path / "damaged"
+    damaged.write_bytes(whole.read_bytes()[:-7])
+    more = ("-o", tmp_path / "sum") if verb == "merge" else ()
+    said = refused(2, verb, whole, damaged, *more)
+    assert f"{damaged}: " in said
