@@ -1,0 +1,125 @@
+"""What ``mepof profile convert`` writes, read by the tools that it is for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+from writers.perf_script import mapping, sample
+from writers.traced_kernel import CLANG, SOURCE, link_kernel, loop_of, recorded
+
+from mepof.cli.main import app
+
+TWINS = ("one", "two")
+TWIN = """
+static __attribute__((noinline)) int twin(int n) {
+    int sum = 0;
+    for (int i = 0; i < n; i++)
+        if (i & 1) sum += i; else sum ^= i;
+    return sum;
+}
+"""
+
+
+def converted(binary: Path, record: Path, to: str, output: Path, *more: object) -> None:
+    arguments = ("--binary", binary, "--input", record, "--to", to, "-o", output, *more)
+    words = ["profile", "convert", *map(str, arguments), "--allow-poor"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, (result.output, result.exception)
+
+
+@pytest.mark.parametrize("more", [(), ("--path-cloning",)])
+def test_clang_takes_the_layout_without_a_warning(tmp_path: Path, more: tuple[str, ...]) -> None:
+    flags = ("-g1", "-fbasic-block-address-map")
+    kernel, loop = link_kernel(tmp_path, *flags)
+    record = tmp_path / "perf.txt"
+    record.write_text(recorded(loop))
+    converted(kernel, record, "propeller", tmp_path / "layout", *more)
+    profile = tmp_path / "layout.cc_profile"
+    assert "\nf hot\n" in profile.read_text()
+    assert (tmp_path / "layout.ld_profile").read_text().startswith("hot\n")
+    compile_ = [CLANG, "-O1", "-g1", "-c", "vmlinux.c", "-o", "again.o", "-ffunction-sections"]
+    done = subprocess.run(
+        [*compile_, "-Werror", f"-fbasic-block-sections=list={profile}"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    symbols = subprocess.run(["nm", tmp_path / "again.o"], capture_output=True, text=True).stdout
+    assert " hot.cold\n" in symbols
+    assert " warm.cold\n" not in symbols
+
+
+def test_layout_needs_no_debug_information(tmp_path: Path) -> None:
+    kernel, loop = link_kernel(tmp_path, "-g0", "-fbasic-block-address-map")
+    record = tmp_path / "perf.txt"
+    record.write_text(recorded(loop))
+    for to in ("propeller", "bolt", "bolt-preaggregated", "unsymbolized"):
+        converted(kernel, record, to, tmp_path / to)
+    kept = json.loads((tmp_path / "propeller.verdict.json").read_text())
+    assert kept["binaries"][0]["functions_executed"] == 1
+    assert kept["binaries"][0]["mapped_percent"] is None
+
+
+def test_static_functions_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> None:
+    for name in TWINS:
+        (tmp_path / f"{name}.c").write_text(TWIN + f"int {name}(int n) {{ return twin(n); }}\n")
+    flags = ("-g1", "-fbasic-block-address-map", *(f"{name}.c" for name in TWINS))
+    kernel, _ = link_kernel(tmp_path, *flags)
+    record = tmp_path / "perf.txt"
+    record.write_text(recorded(loop_of(kernel, "twin")))
+    converted(kernel, record, "propeller", tmp_path / "layout")
+    profile = (tmp_path / "layout.cc_profile").read_text()
+    assert "m one.c\nf twin\n" in profile
+    assert "two.c" not in profile
+
+
+def test_perf_reads_the_samples(tmp_path: Path) -> None:
+    kernel, loop = link_kernel(tmp_path, "-g", "-Wl,--build-id=sha1")
+    record, recording = tmp_path / "perf.txt", tmp_path / "perf.data"
+    record.write_text(recorded(loop, samples=50, slide=0x200_0000))
+    converted(kernel, record, "perf-data", recording)
+    # There and back again, KASLR and all.
+    for one in (record, recording):
+        converted(kernel, one, "autofdo-text", one.with_suffix(".afdo"))
+    assert record.with_suffix(".afdo").read_bytes() == recording.with_suffix(".afdo").read_bytes()
+    perf = shutil.which("perf")
+    if perf is None:
+        pytest.skip("there is no perf here")
+    done = subprocess.run(
+        [perf, "script", "-i", recording, "-F", "ip,brstack"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 50
+    assert f"{loop.address + 0x200_0000:#x}/{loop.target + 0x200_0000:#x}/P/" in lines[0]
+
+
+def test_a_module_has_its_functions_in_the_profile(tmp_path: Path) -> None:
+    kernel, loop = link_kernel(tmp_path, "-g", "-fdebug-info-for-profiling")
+    source = tmp_path / "tiny.c"
+    source.write_text(SOURCE.replace("hot", "busy").replace("start_kernel", "init_module"))
+    module = tmp_path / "tiny.ko"
+    flags = ("-O1", "-g", "-fdebug-info-for-profiling", "-mcmodel=kernel", "-fno-pie")
+    subprocess.run([CLANG, *flags, "-c", source, "-o", module], check=True)
+    start = 0xFFFF_FFFF_C000_0000
+    inside = loop_of(module, "busy")
+    record = tmp_path / "perf.txt"
+    line = mapping(start, 0x4000, "[tiny]", offset=0)
+    stack = inside.stack(start)
+    samples = sample(inside.target + start, stack, "a 7 [000] 1.0:") * 500
+    record.write_text(recorded(loop) + line + samples)
+    converted(kernel, record, "autofdo-text", tmp_path / "out", "--module", module)
+    profile = (tmp_path / "out").read_text()
+    assert "\nbusy:" in f"\n{profile}"
+    assert "\nhot:" in f"\n{profile}"
+    without = tmp_path / "without"
+    converted(kernel, record, "autofdo-text", without)
+    assert "busy:" not in without.read_text()
