@@ -58,6 +58,9 @@ def convert(
     output: Path,
     *,
     lines: bool = False,
+    infer: str = "single",
+    md5_names: bool = False,
+    symbol_list: bool = False,
     path_cloning: bool = False,
     allow_poor: bool = False,
 ) -> str:
@@ -67,6 +70,11 @@ def convert(
         to: one of ``OUTPUT_FORMATS``.
         output: the file to write; for ``propeller``, what the names of both files begin with.
         lines: use debug lines, even where the binary has pseudo probes.
+        infer: where counts are inferred from control flow: ``never``, ``always``, or where
+            ``single`` branches were recorded.
+        md5_names: for ``autofdo``, write hashes of names, which are smaller.
+        symbol_list: for ``autofdo``, name all functions of the binaries: to the compiler, those
+            without samples are then cold, and only those without a name unknown.
         path_cloning: for ``propeller``, read the inputs again and copy blocks along hot paths.
         allow_poor: write the files even if the verdict is poor.
 

@@ -31,7 +31,7 @@ mod _engine {
     use std::collections::BTreeMap;
     use std::path::PathBuf;
 
-    use mepof_convert::Places;
+    use mepof_convert::{Places, ProfileOptions};
     use mepof_trace::Cause;
     use mepof_trace::input::Format;
     use pyo3::prelude::*;
@@ -39,7 +39,7 @@ mod _engine {
     use crate::fault::Fault;
     use crate::heat::{self, Drawing, Picture};
     use crate::profiles::{self, Form};
-    use crate::recording::{self, Conversion, Records, SPACES, Target};
+    use crate::recording::{self, Conversion, INFERENCES, Records, SPACES, Target};
     use crate::{document, work};
 
     #[pymodule_export]
@@ -110,19 +110,34 @@ mod _engine {
     }
 
     #[pyfunction]
-    #[pyo3(signature = (recording, to, output, *, lines=false, path_cloning=false, allow_poor=false))]
+    #[pyo3(signature = (recording, to, output, *, lines=false, infer="single", md5_names=false, symbol_list=false, path_cloning=false, allow_poor=false))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
     fn convert(
         py: Python<'_>,
         recording: &Bound<'_, Recording>,
         to: &str,
         output: PathBuf,
         lines: bool,
+        infer: &str,
+        md5_names: bool,
+        symbol_list: bool,
         path_cloning: bool,
         allow_poor: bool,
     ) -> PyResult<String> {
         let target = named("format", to, Target::named(to), Target::names())?;
         let places = if lines { Places::Lines } else { Places::Best };
-        let conversion = Conversion { target, output, places, path_cloning, allow_poor };
+        let found = INFERENCES.iter().find(|(known, _)| *known == infer).map(|&(_, infer)| infer);
+        let inference = named("inference", infer, found, INFERENCES.iter().map(|&(name, _)| name))?;
+        let options = ProfileOptions { places, inference };
+        let conversion = Conversion {
+            target,
+            output,
+            options,
+            md5_names,
+            symbol_list,
+            path_cloning,
+            allow_poor,
+        };
         let Recording { records, on_progress } = recording.get();
         let tell = on_progress.as_ref().map(|tell| tell.bind(py));
         document(work::run(py, tell, |cancelled, progress| {

@@ -36,11 +36,15 @@ impl Form {
         Self::ALL.iter().find(|(known, _)| *known == name).map(|&(_, form)| form)
     }
 
-    pub fn write(self, profile: &Profile, out: &mut impl Write) -> Result<(), Fault> {
+    pub fn write(
+        self,
+        profile: &Profile,
+        md5_names: bool,
+        out: &mut impl Write,
+    ) -> Result<(), Fault> {
         match self {
             Self::ExtBinary => {
-                let options =
-                    ext_binary::Options { md5_names: profile.md5_names, ..Default::default() };
+                let options = ext_binary::Options { md5_names, ..Default::default() };
                 ext_binary::write(profile, options, out)?;
             }
             Self::Text => text::write(profile, out)?,
@@ -78,7 +82,7 @@ pub(crate) fn merge(
     }
     let merged = merger.finish();
     let mut files = Files::default();
-    files.write(output, |out| form.write(&merged.profile, out))?;
+    files.write(output, |out| form.write(&merged.profile, merged.profile.md5_names, out))?;
     files.write_document(&beside(output, "provenance.json"), &merged.provenance)?;
     files.publish(cancelled)?;
     Ok(Merged {

@@ -1,14 +1,17 @@
 //! Branch records: convert, draw.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mepof_binary::BinaryError;
 use mepof_convert::{
-    ConvertError, Places, ProfileOptions, Quality, Reason, Recording, Request, Verdict,
+    ConvertError, Inference, ProfileOptions, Quality, Reason, Recording, Request, Verdict,
 };
 use mepof_layout::{Symbols, bolt};
+use mepof_profile::{SuffixElision, canonical_name};
 use mepof_trace::input::Format;
 use mepof_trace::output::unsymbolized;
 use mepof_trace::{ImageTrace, Space, TraceError};
@@ -55,6 +58,13 @@ impl Target {
     }
 }
 
+/// The names of [`Inference`]s on the command line.
+pub(crate) const INFERENCES: [(&str, Inference); 3] = [
+    ("never", Inference::Never),
+    ("single", Inference::SingleBranches),
+    ("always", Inference::Always),
+];
+
 /// The names of [`Space`]s on the command line.
 pub(crate) const SPACES: [(&str, Space); 3] =
     [("kernel", Space::Kernel), ("guest", Space::GuestKernel), ("user", Space::User)];
@@ -96,7 +106,11 @@ impl Records {
 pub(crate) struct Conversion {
     pub target: Target,
     pub output: PathBuf,
-    pub places: Places,
+    pub options: ProfileOptions,
+    /// Names as MD5 hashes.
+    pub md5_names: bool,
+    /// Whether to name all functions of the binaries, so that those without samples are cold.
+    pub symbol_list: bool,
     pub path_cloning: bool,
     pub allow_poor: bool,
 }
@@ -137,6 +151,15 @@ impl From<ConvertError> for Fault {
     }
 }
 
+/// The names of the functions of all binaries, as profiles have them.
+fn symbols(recording: &Recording) -> Vec<Arc<str>> {
+    let functions = recording.images.iter().flat_map(|image| image.binary.functions());
+    let entries = functions.filter(|function| function.is_entry);
+    let names =
+        entries.map(|function| canonical_name(&function.name, SuffixElision::Selected, true));
+    names.collect::<BTreeSet<_>>().into_iter().map(Arc::from).collect()
+}
+
 pub(crate) fn convert(
     records: &Records,
     conversion: &Conversion,
@@ -149,10 +172,14 @@ pub(crate) fn convert(
     let mut files = Files::default();
     let verdict = match conversion.target {
         Target::Profile(form) => {
-            let options = ProfileOptions { places: conversion.places, ..Default::default() };
-            let converted = mepof_convert::autofdo(&recording, options, true)?;
+            let mut converted = mepof_convert::autofdo(&recording, conversion.options, true)?;
+            if conversion.symbol_list {
+                converted.profile.symbols = symbols(&recording);
+            }
             if is_welcome(&converted.verdict, conversion) {
-                files.write(&conversion.output, |out| form.write(&converted.profile, out))?;
+                files.write(&conversion.output, |out| {
+                    form.write(&converted.profile, conversion.md5_names, out)
+                })?;
             }
             converted.verdict
         }

@@ -71,6 +71,23 @@ def convert(
     lines: Annotated[
         bool, typer.Option("--lines", help="Use debug lines, not pseudo probes.")
     ] = False,
+    infer: Annotated[
+        str,
+        typer.Option(
+            help="Where counts are inferred from control flow: never, always, or where single "
+            "branches were recorded.",
+            metavar="never|single|always",
+        ),
+    ] = "single",
+    md5_names: Annotated[
+        bool, typer.Option("--md5-names", help="For autofdo: hashes instead of names.")
+    ] = False,
+    symbol_list: Annotated[
+        bool,
+        typer.Option(
+            "--symbol-list", help="For autofdo: name all functions, so that the others are cold."
+        ),
+    ] = False,
     path_cloning: Annotated[
         bool,
         typer.Option(
@@ -98,6 +115,9 @@ def convert(
                 to,
                 output,
                 lines=lines,
+                infer=infer,
+                md5_names=md5_names,
+                symbol_list=symbol_list,
                 path_cloning=path_cloning,
                 allow_poor=allow_poor,
             )
