@@ -6,14 +6,15 @@ import json
 import sys
 from typing import Any
 
-from rich.console import Console
-
 from mepof.errors import InputError, MepofError
-from mepof.executor.local import WrongProgram
 
 
 def tell(error: MepofError) -> None:
     """Say on standard error what went wrong and what mends it."""
+    from rich.console import Console
+
+    from mepof.executor.local import WrongProgram  # loads much, and only errors need it
+
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
     if isinstance(error, WrongProgram):
         console.print(error.message)

@@ -10,7 +10,6 @@ import typer
 from rich.console import Console
 
 from mepof.cli.output import print_json
-from mepof.cli.progress import progress
 from mepof.errors import InputError, WorkError
 from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
 from mepof.g4 import Source
@@ -60,6 +59,8 @@ def run_plan(plan: Plan, out: Path, executor: LocalExecutor, dry_run: bool, as_j
         else:
             _print_explained(explained, plan)
         return
+    from mepof.cli.progress import progress  # loads scipy
+
     with progress() as sink:
         finished = executor.run(plan, out, sink)
     if as_json:

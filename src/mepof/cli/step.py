@@ -7,9 +7,7 @@ from typing import Annotated
 
 import typer
 
-from mepof.cli.progress import progress
 from mepof.cli.run import Cores, local
-from mepof.plan.recipe import recipe_plan
 
 
 def step(
@@ -21,6 +19,9 @@ def step(
     cores: Cores = None,
 ) -> None:
     """Run one step again, from the recipe that lies beside its log."""
+    from mepof.cli.progress import progress  # loads scipy
+    from mepof.plan.recipe import recipe_plan
+
     with progress() as sink:
         finished = local(store, cores).run(recipe_plan(recipe), out, sink)
     for made in finished.run.steps.values():
