@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
@@ -32,6 +33,10 @@ int main(int argc, char **argv) {
 }
 """
 CLANG = shutil.which("clang-22") or "clang"
+
+
+# As LLVM hashes names: the low half of the digest, little endian.
+MD5_OF_HOT = int.from_bytes(hashlib.md5(b"hot").digest()[:8], "little")
 
 
 def run(*arguments: object) -> Result:
@@ -111,6 +116,31 @@ def test_a_record_becomes_a_profile_and_a_verdict(
     shown = done("show", out)
     assert shown["functions"][0]["name"] == "hot"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.verdict.json"]
+
+
+def llvm_shows(profile: Path, *more: str) -> str:
+    return subprocess.run(
+        ["llvm-profdata-22", "show", "--sample", *more, profile],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+def test_the_compiler_is_told_of_functions_without_samples(
+    program: Path, record: Path, tmp_path: Path
+) -> None:
+    converted(program, record, "autofdo", tmp_path / "plain")
+    converted(program, record, "autofdo", tmp_path / "listed", "--symbol-list")
+    # llvm-profdata of LLVM 22 crashes when asked for the list of a profile that has none.
+    assert b"main" not in (tmp_path / "plain").read_bytes()
+    assert "main" in llvm_shows(tmp_path / "listed", "--show-prof-sym-list")
+
+
+def test_names_may_be_hashes(program: Path, record: Path, tmp_path: Path) -> None:
+    converted(program, record, "autofdo", tmp_path / "hashed", "--md5-names")
+    assert "hot" not in llvm_shows(tmp_path / "hashed", "--all-functions")
+    assert f"Function: {MD5_OF_HOT}" in llvm_shows(tmp_path / "hashed", "--all-functions")
 
 
 @pytest.mark.parametrize("to", ["bolt", "bolt-preaggregated", "unsymbolized"])

@@ -230,7 +230,7 @@ impl<R: Read> Reader<'_, R> {
             return true;
         }
         self.facts.samples.used += 1;
-        self.facts.entries.used += depth as u64;
+        self.facts.entries.used = self.facts.entries.used.saturating_add(depth as u64);
         let address = (address != 0).then_some(RuntimeAddress(address));
         let branches = &self.stack;
         sink.sample(&Sample { time: Some(time), address, branches, consecutive: true, count: 1 });
