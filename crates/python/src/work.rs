@@ -42,17 +42,17 @@ pub(crate) fn run<T: Send>(
         // The receiver is not `Sync`, and the closure that waits has to be `Send`.
         let mut finish = Some(finish);
         while let Some(waiting) = finish.take() {
-            finish = py.detach(move || match waiting.recv_timeout(TICK) {
-                Err(RecvTimeoutError::Timeout) | Ok(()) => Some(waiting),
-                Err(RecvTimeoutError::Disconnected) => None,
-            });
-            if stopped.is_ok() && finish.is_some() {
+            if stopped.is_ok() {
                 stopped = py.check_signals().and_then(|()| match on_progress {
                     Some(tell) => tell.call1((progress.load(Ordering::Relaxed),)).map(drop),
                     None => Ok(()),
                 });
                 cancelled.store(stopped.is_err(), Ordering::Relaxed);
             }
+            finish = py.detach(move || match waiting.recv_timeout(TICK) {
+                Err(RecvTimeoutError::Timeout) | Ok(()) => Some(waiting),
+                Err(RecvTimeoutError::Disconnected) => None,
+            });
         }
         let outcome = worker.join();
         stopped?;
