@@ -70,11 +70,13 @@ type Flat = BTreeMap<String, BTreeMap<LineLocation, u64>>;
 
 fn flatten(name: &str, profile: &FunctionProfile, flat: &mut Flat) {
     let places = flat.entry(name.to_owned()).or_default();
-    for (&place, samples) in &profile.body {
+    // Lines of zero say that code did not run, which is no sample.
+    for (&place, samples) in profile.body.iter().filter(|(_, samples)| samples.count > 0) {
         let count = places.entry(place).or_default();
         *count = count.saturating_add(samples.count);
     }
-    for &place in profile.inlined.keys() {
+    let called = |callees: &BTreeMap<_, FunctionProfile>| callees.values().any(|c| c.total > 0);
+    for (&place, _) in profile.inlined.iter().filter(|(_, callees)| called(callees)) {
         places.entry(place).or_default();
     }
     for callees in profile.inlined.values() {

@@ -53,7 +53,7 @@ pub(crate) fn conclude(
     allow_poor: bool,
 ) -> Result<Verdict, ConvertError> {
     let inputs = recording.inputs.iter();
-    let inputs = inputs.map(|input| InputVerdict::new(input.path.clone(), &input.facts)).collect();
+    let inputs = inputs.map(InputVerdict::new).collect();
     let samples = recording.samples();
     let overlap = samples.map(|samples| verdict::expected_overlap(weights, samples));
     let other_build = recording.other_build.clone();

@@ -164,6 +164,7 @@ impl Recording {
         let exact = |input: &Input| input.facts.exact;
         let sampled = !self.inputs.iter().any(exact);
         let of_input = |input: &Input| match input.facts.addressing {
+            _ if input.facts.format == NAMED => input.facts.samples.used,
             Addressing::Runtime => input.facts.samples.used,
             // Text that was aggregated before: it says how many branches, not how many samples.
             Addressing::Image | Addressing::TextOffset => input.entries.used,

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use mepof_trace::{Facts, Tally};
+use mepof_trace::Tally;
 use serde::Serialize;
+
+use crate::recording::Input;
 
 /// Below this expected overlap with a profile of endless recording, more recording pays.
 const LEAST_OVERLAP: f64 = 0.80;
@@ -119,15 +121,19 @@ pub struct InputVerdict {
 }
 
 impl InputVerdict {
-    pub(crate) fn new(path: PathBuf, facts: &Facts) -> Self {
+    pub(crate) fn new(input: &Input) -> Self {
+        let facts = &input.facts;
+        // What the reader dropped, and of what it passed on, what became of that.
+        let mut entries = input.entries.clone();
+        facts.entries.dropped().for_each(|(cause, count)| entries.drop(cause, count));
         Self {
-            path,
+            path: input.path.clone(),
             format: facts.format.clone(),
             cpu: facts.cpu.clone(),
             kernel_release: facts.kernel_release.clone(),
             events: facts.events.iter().map(|event| event.name.clone()).collect(),
             samples: (&facts.samples).into(),
-            entries: (&facts.entries).into(),
+            entries: (&entries).into(),
             notes: facts.notes.clone(),
         }
     }

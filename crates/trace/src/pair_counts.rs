@@ -1,6 +1,5 @@
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-
-use rustc_hash::FxHashMap;
 
 /// Counts of pairs of addresses: the hot table of the engine.
 ///
@@ -16,9 +15,9 @@ pub(crate) struct PairCounts {
     slots: Vec<Slot>, // none, or a power of two, of which some are always free
     used: usize,
     seed: u64,
-    wide: FxHashMap<(u64, u64), u64>, // pairs that do not fit into a slot
-    overflow: FxHashMap<(u64, u64), u64>, // to be added to the slot's count
-    batch: Vec<(Slot, u64)>,          // slots and hashes, empty between calls
+    wide: HashMap<(u64, u64), u64>, // pairs that do not fit into a slot
+    overflow: HashMap<(u64, u64), u64>, // to be added to the slot's count
+    batch: Vec<(Slot, u64)>,        // slots and hashes, empty between calls
 }
 
 /// `first` (48 bits), the distance to `second` (32 bits), the count (48 bits); a count of zero
@@ -76,8 +75,8 @@ impl Default for PairCounts {
             slots: Vec::new(),
             used: 0,
             seed: RandomState::new().hash_one(0),
-            wide: FxHashMap::default(),
-            overflow: FxHashMap::default(),
+            wide: HashMap::default(),
+            overflow: HashMap::default(),
             batch: Vec::new(),
         }
     }

@@ -10,8 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mepof.cli.output import print_json
-from mepof.cli.run import Json
+from mepof.cli.output import Json, print_json
 from mepof.errors import EnvironmentLack
 from mepof.executor.local import default_store
 from mepof.toolchain.machine import findings

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from mepof.cli.run import Cores, Json, Out, StoreRoot, local, run_plan
+from mepof.cli.output import Json
+from mepof.cli.run import Cores, Out, StoreRoot, local, run_plan
 from mepof.errors import InputError
 from mepof.executor.local import plan_of
 from mepof.g4 import Source

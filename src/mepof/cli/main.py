@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 import traceback
+from collections.abc import Iterable
 
 import typer
 
-from mepof.cli import doctor, evaluate, g4, profile, report, run, step
 from mepof.cli.output import tell, tell_usage
 from mepof.errors import InputError, Interrupted, MepofError
 
 # Not public under its own name; the public error is one of it.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-app = typer.Typer(
-    name="mepof",
-    help="End-to-end profile-guided optimisation of Linux and Android kernels.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-app.command("run")(run.run)
-app.add_typer(g4.app, name="g4")
-app.add_typer(profile.app, name="profile")
-app.command("eval")(evaluate.evaluate)
-app.command("report")(report.report)
-app.command("doctor")(doctor.doctor)
-app.command("step")(step.step)
+# Each verb: its module, and the function or group of verbs there. A verb's module is imported only
+# when it is asked for: together they take longer than a conversion.
+VERBS = {
+    "run": ("mepof.cli.run", "run"),
+    "g4": ("mepof.cli.g4", "app"),
+    "profile": ("mepof.cli.profile", "app"),
+    "eval": ("mepof.cli.evaluate", "evaluate"),
+    "report": ("mepof.cli.report", "report"),
+    "doctor": ("mepof.cli.doctor", "doctor"),
+    "step": ("mepof.cli.step", "step"),
+}
+
+
+def application(verbs: Iterable[str] = tuple(VERBS)) -> typer.Typer:
+    """The command with some of its verbs."""
+    app = typer.Typer(
+        name="mepof",
+        help="End-to-end profile-guided optimisation of Linux and Android kernels.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    # One verb alone would stand for the command itself.
+    app.callback()(lambda: None)
+    for name in verbs:
+        module, attribute = VERBS[name]
+        verb = getattr(importlib.import_module(module), attribute)
+        if isinstance(verb, typer.Typer):
+            app.add_typer(verb, name=name)
+        else:
+            app.command(name)(verb)
+    return app
+
+
+def __getattr__(name: str) -> typer.Typer:
+    if name == "app":
+        return application()
+    raise AttributeError(name)
 
 
 def guarded(command: typer.Typer) -> None:
@@ -54,4 +79,5 @@ def guarded(command: typer.Typer) -> None:
 
 def main() -> None:
     """Entry point of ``mepof``."""
-    guarded(app)
+    verb = sys.argv[1] if len(sys.argv) > 1 else ""
+    guarded(application([verb] if verb in VERBS else VERBS))

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from mepof.errors import InputError, MepofError
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def tell(error: MepofError) -> None:

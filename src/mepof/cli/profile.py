@@ -15,8 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from mepof import _engine
 from mepof.cli import profile_tables as tables
-from mepof.cli.output import print_json
-from mepof.cli.run import Json
+from mepof.cli.output import Json, print_json
 from mepof.errors import InputError, WorkError
 from mepof.profile.instrumentation import is_instrumentation, merge_instrumentation
 from mepof.profile.weighted import parse_weighted, whole

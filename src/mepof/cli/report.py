@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from mepof.cli.output import print_json
-from mepof.cli.run import Json
+from mepof.cli.output import Json, print_json
 
 
 def report(

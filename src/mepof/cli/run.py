@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from mepof.cli.output import print_json
+from mepof.cli.output import Json, print_json
 from mepof.errors import InputError, WorkError
 from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
 from mepof.g4 import Source
@@ -24,7 +24,6 @@ StoreRoot = Annotated[
     Path | None, typer.Option("--store", help="Store [default: $MEPOF_STORE or ~/.cache/mepof].")
 ]
 Cores = Annotated[int | None, typer.Option("--cores", min=1, help="Core budget [default: all].")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def run(

@@ -12,6 +12,8 @@ use object::{CompressedData, CompressionFormat, Object, ObjectSection, SectionIn
 use super::{RELOCATABLE_BASE, relocation};
 use crate::BinaryError;
 
+/// More than any section of a kernel with full debug information.
+const MOST_UNPACKED: u64 = 8 << 30;
 /// How much smaller compressed debug information usually is at most.
 const LIKELY_COMPRESSION: u64 = 8;
 
@@ -205,6 +207,11 @@ pub fn data<'a, Elf: FileHeader<Endian = object::Endianness>>(
 /// taken beforehand for what its compressed size makes likely.
 fn unpack(decoder: impl Read, compressed: CompressedData<'_>) -> io::Result<Vec<u8>> {
     let size = compressed.uncompressed_size;
+    if size > MOST_UNPACKED {
+        return Err(io::Error::other(format!(
+            "{size} bytes, as it says, are more than any kernel has"
+        )));
+    }
     let likely = size.min((compressed.data.len() as u64).saturating_mul(LIKELY_COMPRESSION));
     let mut bytes = Vec::with_capacity(usize::try_from(likely).unwrap_or(0));
     decoder.take(size.saturating_add(1)).read_to_end(&mut bytes)?;

@@ -175,7 +175,7 @@ fn take(input: &mut impl Read, size: u64, path: &Path) -> Result<Vec<u8>, TraceE
 
 /// One zstd frame, if it is no larger than a branch list becomes: 64 times as large.
 fn decompressed(bytes: &[u8]) -> Option<Vec<u8>> {
-    let limit = bytes.len().saturating_mul(64).saturating_add(1 << 20);
+    let limit = bytes.len().saturating_mul(64).saturating_add(1 << 20).min(MAX_MESSAGE as usize);
     let mut context = zstd_safe::DCtx::try_create()?;
     let mut source = zstd_safe::InBuffer::around(bytes);
     let (mut all, mut piece) = (Vec::new(), vec![0; 256 << 10]);

@@ -7,6 +7,7 @@
 
 use mepof_address::RuntimeAddress;
 
+use super::named::LONGEST_FILE;
 use crate::input::text::hexadecimal;
 use crate::{BranchEntry, BranchKind, Speculation};
 
@@ -38,7 +39,8 @@ pub(super) fn entry(text: &[u8]) -> Option<(Entry, &[u8])> {
 /// What follows ` (file)`, which stands before a slash; `file` may have blanks and parentheses.
 fn past_parenthesis(text: &[u8]) -> Option<&[u8]> {
     let inside = text.strip_prefix(b" (").or_else(|| text.strip_prefix(b"("))?;
-    let end = memchr::memmem::find(inside, b")/")?;
+    let near = inside.get(..LONGEST_FILE).unwrap_or(inside);
+    let end = memchr::memmem::find(near, b")/")?;
     inside.get(end + 1..)
 }
 

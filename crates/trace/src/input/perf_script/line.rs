@@ -6,6 +6,7 @@
 use memchr::memmem;
 
 use super::entry::token;
+use super::named::LONGEST_FILE;
 use crate::input::text::{decimal, hexadecimal};
 
 /// One line, without its end.
@@ -104,7 +105,10 @@ fn begins_entry(text: &[u8]) -> bool {
     match after {
         [b'/', ..] => true,
         // Only then is it worth while to look further.
-        [b' ', b'(', ..] | [b'(', ..] => memmem::find(after, b")/0x").is_some(),
+        [b' ', b'(', ..] | [b'(', ..] => {
+            let near = after.get(..LONGEST_FILE).unwrap_or(after);
+            memmem::find(near, b")/0x").is_some()
+        }
         // Perhaps an entry that is damaged.
         _ => token(after).0.contains(&b'/'),
     }

@@ -17,7 +17,7 @@ use crate::{BranchEntry, Cause, Space};
 
 const UNKNOWN: &[u8] = b"[unknown]";
 /// Linux's PATH_MAX.
-const LONGEST_FILE: usize = 4096;
+pub(super) const LONGEST_FILE: usize = 4096;
 /// Bytes before the first offset of a line in which a name is looked for: a kernel's symbols have
 /// up to 512.
 const LONGEST_NAME: usize = 600;
