@@ -17,7 +17,6 @@ from mepof import _engine
 from mepof.cli import profile_tables as tables
 from mepof.cli.output import Json, print_json
 from mepof.errors import InputError, WorkError
-from mepof.profile.instrumentation import is_instrumentation, merge_instrumentation
 from mepof.profile.weighted import parse_weighted, whole
 
 app = typer.Typer(help="Convert, merge, compare and show profiles.", no_args_is_help=True)
@@ -153,6 +152,9 @@ def merge(
     Raises:
         InputError: they are of different kinds.
     """
+    # It loads all algorithms, which a conversion can do without.
+    from mepof.profile.instrumentation import is_instrumentation, merge_instrumentation
+
     weighted = [parse_weighted(text) for text in profiles]
     weights = whole([w.weight for w in weighted])
     kinds = {is_instrumentation(w.path) for w in weighted}
@@ -305,6 +307,8 @@ def _reading(inputs: list[Path]) -> Iterator[Callable[[int], None]]:
 
 def _only_autofdo(paths: list[Path], instead: str) -> None:
     """Refuse counts of instrumented kernels, which the engine does not read."""
+    from mepof.profile.instrumentation import is_instrumentation
+
     for path in paths:
         if is_instrumentation(path):
             raise InputError(f"{path} is a profile of an instrumented kernel", f"use `{instead}`")
