@@ -37,8 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let begin = Instant::now();
     let recording = Recording::read(&request)?;
     let read = begin.elapsed();
-    let converted =
-        autofdo(&recording, ProfileOptions { inference, ..ProfileOptions::default() }, true)?;
+    let converted = autofdo(&recording, ProfileOptions { inference, ..ProfileOptions::default() })?;
     let made = begin.elapsed() - read;
     let mut file = BufWriter::new(File::create(output)?);
     mepof_profile::text::write(&converted.profile, &mut file)?;

@@ -4,8 +4,6 @@ use mepof_binary::BinaryError;
 use mepof_profile::MergeError;
 use mepof_trace::TraceError;
 
-use crate::verdict::Reason;
-
 /// Why there is no profile. Each names the cause and the cure, in one line.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
@@ -69,9 +67,6 @@ pub enum ConvertError {
         /// Branches in the input.
         branches: u64,
     },
-    /// The data is too poor, and nobody said that this is all right.
-    #[error("{}; --allow-poor takes it as it is", join(.0))]
-    Poor(Vec<Reason>),
     /// An input has to be read twice, and can be read once.
     #[error("{input}: this has to be read twice, which a pipe cannot be; write it to a file",
             input = input.display())]
@@ -79,11 +74,4 @@ pub enum ConvertError {
         /// The input.
         input: PathBuf,
     },
-    /// The user stopped it.
-    #[error("interrupted")]
-    Cancelled,
-}
-
-fn join(reasons: &[Reason]) -> String {
-    reasons.iter().map(Reason::to_string).collect::<Vec<_>>().join("; ")
 }

@@ -24,9 +24,9 @@ pub struct Judged {
     pub traces: Vec<ImageTrace>,
 }
 
-/// Judges `recording` without a look at debug information. A poor one is an error unless
-/// `allow_poor`.
-pub fn judge(recording: &Recording, allow_poor: bool) -> Result<Judged, ConvertError> {
+/// Judges `recording` without a look at debug information. Whether a poor one will do is for the
+/// caller to say.
+pub fn judge(recording: &Recording) -> Result<Judged, ConvertError> {
     let (mut binaries, mut traces, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for image in &recording.images {
         let binary = &image.binary;
@@ -41,7 +41,7 @@ pub fn judge(recording: &Recording, allow_poor: bool) -> Result<Judged, ConvertE
         weights.extend(of_functions);
         traces.push(image_trace(image, trace));
     }
-    let verdict = conclude(recording, binaries, weights.into_iter(), allow_poor)?;
+    let verdict = conclude(recording, binaries, weights.into_iter());
     Ok(Judged { verdict, traces })
 }
 
@@ -50,24 +50,20 @@ pub(crate) fn conclude(
     recording: &Recording,
     binaries: Vec<BinaryVerdict>,
     weights: impl Iterator<Item = u64> + Clone,
-    allow_poor: bool,
-) -> Result<Verdict, ConvertError> {
+) -> Verdict {
     let inputs = recording.inputs.iter();
     let inputs = inputs.map(InputVerdict::new).collect();
     let samples = recording.samples();
     let overlap = samples.map(|samples| verdict::expected_overlap(weights, samples));
     let other_build = recording.other_build.clone();
     let reasons = verdict::reasons(&binaries, other_build, overlap, samples.unwrap_or_default());
-    if !reasons.is_empty() && !allow_poor {
-        return Err(ConvertError::Poor(reasons));
-    }
-    Ok(Verdict {
+    Verdict {
         quality: if reasons.is_empty() { Quality::Good } else { Quality::Poor },
         reasons,
         inputs,
         binaries,
         expected_overlap_percent: 100.0 * overlap.unwrap_or(1.0),
-    })
+    }
 }
 
 /// The verdict on one binary. `mapped`: the share of executions that debug information knows, if

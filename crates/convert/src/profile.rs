@@ -55,12 +55,9 @@ pub struct Converted {
     pub verdict: Verdict,
 }
 
-/// The AutoFDO profile of `recording`. A poor one is an error unless `allow_poor`.
-pub fn autofdo(
-    recording: &Recording,
-    options: ProfileOptions,
-    allow_poor: bool,
-) -> Result<Converted, ConvertError> {
+/// The AutoFDO profile of `recording`, and whether it is worth building with. Whether a poor one will
+/// do is for the caller to say.
+pub fn autofdo(recording: &Recording, options: ProfileOptions) -> Result<Converted, ConvertError> {
     let mut profiles = Vec::new();
     let mut binaries = Vec::new();
     for image in &recording.images {
@@ -70,7 +67,7 @@ pub fn autofdo(
     }
     let profile = join(profiles, recording)?;
     let totals = profile.functions.values().map(|function| function.total);
-    let verdict = conclude(recording, binaries, totals, allow_poor)?;
+    let verdict = conclude(recording, binaries, totals);
     Ok(Converted { profile, verdict })
 }
 

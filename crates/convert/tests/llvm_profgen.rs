@@ -37,7 +37,7 @@ fn both(name: &str, flags: &[&str], places: Places) -> (String, String, Converte
     })
     .unwrap();
     let converted =
-        autofdo(&recording, ProfileOptions { places, ..ProfileOptions::default() }, true).unwrap();
+        autofdo(&recording, ProfileOptions { places, ..ProfileOptions::default() }).unwrap();
     let mut ours = Vec::new();
     mepof_profile::text::write(&converted.profile, &mut ours).unwrap();
     (fs::read_to_string(theirs).unwrap(), String::from_utf8(ours).unwrap(), converted)

@@ -30,7 +30,7 @@ fn profile(program: &Path, input: &Path, inference: Inference) -> Profile {
     })
     .unwrap();
     let options = ProfileOptions { inference, ..ProfileOptions::default() };
-    autofdo(&recording, options, true).unwrap().profile
+    autofdo(&recording, options).unwrap().profile
 }
 
 fn overlap(a: &Profile, b: &Profile) -> f64 {

@@ -143,9 +143,6 @@ impl From<ConvertError> for Fault {
     fn from(error: ConvertError) -> Self {
         match error {
             ConvertError::Trace(error) => error.into(),
-            ConvertError::Cancelled => Self::Interrupted,
-            // A gate, not a mistake.
-            poor @ ConvertError::Poor(_) => Self::work(poor),
             other => Self::input(other),
         }
     }
@@ -172,7 +169,7 @@ pub(crate) fn convert(
     let mut files = Files::default();
     let verdict = match conversion.target {
         Target::Profile(form) => {
-            let mut converted = mepof_convert::autofdo(&recording, conversion.options, true)?;
+            let mut converted = mepof_convert::autofdo(&recording, conversion.options)?;
             if conversion.symbol_list {
                 converted.profile.symbols = symbols(&recording);
             }
@@ -184,7 +181,7 @@ pub(crate) fn convert(
             converted.verdict
         }
         _ => {
-            let judged = mepof_convert::judge(&recording, true)?;
+            let judged = mepof_convert::judge(&recording)?;
             if is_welcome(&judged.verdict, conversion) {
                 write_trace(conversion, &reading, &judged.traces, &mut files)?;
             }

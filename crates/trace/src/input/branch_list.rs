@@ -8,7 +8,6 @@
 //! Source of the format: Android's system/extras, simpleperf/branch_list.proto and
 //! simpleperf/BranchListFile.cpp; what a list means, simpleperf/ETMDecoder.cpp.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -96,7 +95,7 @@ pub enum Step {
 /// # Errors
 /// [`TraceError::UnknownFormat`] if it is none, [`TraceError::Corrupt`] if it is damaged.
 pub fn read(path: &Path, options: &Options<'_>) -> Result<BranchList, TraceError> {
-    let file = File::open(path).map_err(|source| io(path, source))?;
+    let file = super::open(path)?;
     parse(file, path, options)
 }
 

@@ -106,7 +106,7 @@ impl FromStr for Format {
 pub fn format_of(path: &Path) -> Result<Format, TraceError> {
     let io = |source| TraceError::Io { path: path.to_owned(), source };
     let mut head = Vec::new();
-    let file = File::open(path).map_err(io)?;
+    let file = open(path)?;
     file.take(detect::HEAD as u64).read_to_end(&mut head).map_err(io)?;
     detect::detect(&head)
         .map_err(|found| TraceError::UnknownFormat { path: path.to_owned(), found })
@@ -129,7 +129,7 @@ pub fn read<S: Sink>(
     if format == Some(Format::PerfData) || std::fs::metadata(path).map_err(io)?.is_dir() {
         return perf_data::read(path, options, sink);
     }
-    let mut file = File::open(path).map_err(io)?;
+    let mut file = open(path)?;
     let mut head = Vec::new();
     file.by_ref().take(detect::HEAD as u64).read_to_end(&mut head).map_err(io)?;
     let format = format.map_or_else(|| detect::detect(&head).map_err(unknown), Ok)?;
@@ -152,4 +152,8 @@ pub fn read<S: Sink>(
         }
         Format::Recorder => recorder::parse(input, path, options, sink),
     }
+}
+
+fn open(path: &Path) -> Result<File, TraceError> {
+    File::open(path).map_err(|source| TraceError::Io { path: path.to_owned(), source })
 }

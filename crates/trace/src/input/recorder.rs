@@ -1,6 +1,5 @@
 //! The emulated recorder's trace: `docs/recorder-trace.md`.
 
-use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -22,9 +21,7 @@ pub fn read<S: Sink>(
     options: &Options<'_>,
     sink: &mut S,
 ) -> Result<Facts, TraceError> {
-    let file =
-        File::open(path).map_err(|source| TraceError::Io { path: path.to_owned(), source })?;
-    parse(file, path, options, sink)
+    parse(super::open(path)?, path, options, sink)
 }
 
 /// Reads `input`; `path` is for errors.

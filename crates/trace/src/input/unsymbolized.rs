@@ -6,7 +6,6 @@
 //! up. Source of the format: LLVM 22, llvm/tools/llvm-profgen/PerfReader.cpp,
 //! `UnsymbolizedProfileReader::readSampleCounters`.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -26,9 +25,7 @@ pub fn read<S: Sink>(
     options: &Options<'_>,
     sink: &mut S,
 ) -> Result<Facts, TraceError> {
-    let file =
-        File::open(path).map_err(|source| TraceError::Io { path: path.to_owned(), source })?;
-    parse(file, path, options, sink)
+    parse(super::open(path)?, path, options, sink)
 }
 
 /// Reads `input`; `path` is for errors.

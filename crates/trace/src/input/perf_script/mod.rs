@@ -18,7 +18,6 @@ mod record;
 mod samples;
 mod symbol_table;
 
-use std::fs::File;
 use std::io::Read;
 use std::num::NonZero;
 use std::path::Path;
@@ -52,9 +51,7 @@ pub fn read<S: Sink>(
     options: &Options<'_>,
     sink: &mut S,
 ) -> Result<Facts, TraceError> {
-    let file =
-        File::open(path).map_err(|source| TraceError::Io { path: path.to_owned(), source })?;
-    parse(file, path, options, sink)
+    parse(super::open(path)?, path, options, sink)
 }
 
 /// Reads `input`; `path` is for errors.
