@@ -4,8 +4,11 @@
 pub(crate) fn hexadecimal(text: &[u8]) -> Option<(u64, &[u8])> {
     if let Some((digits, rest)) = text.split_first_chunk::<16>() {
         let (high, low) = halves(digits);
+        // As nearly all are: an address of the highest 4 GiB, where an x86-64 kernel is.
+        if high == EIGHT_F && digit_count(low) == 8 {
+            return Some((0xffff_ffff << 32 | value(low), rest));
+        }
         let (high_count, low_count) = (digit_count(high), digit_count(low));
-        // A kernel's address.
         if high_count == 8 && low_count == 8 {
             return Some((value(high) << 32 | value(low), rest));
         }
@@ -36,6 +39,7 @@ fn halves(digits: &[u8; 16]) -> (u64, u64) {
     (both as u64, (both >> 64) as u64)
 }
 
+const EIGHT_F: u64 = u64::from_le_bytes(*b"ffffffff");
 const ONES: u64 = 0x0101_0101_0101_0101;
 const TOPS: u64 = 0x80 * ONES;
 
@@ -47,6 +51,12 @@ fn digit_count(text: u64) -> u32 {
     let digit = (low + (0x80 - 0x30) * ONES) & !(low + (0x80 - 0x3a) * ONES);
     let letter = (letters + (0x80 - 0x61) * ONES) & !(letters + (0x80 - 0x67) * ONES);
     ((!(digit | letter) | text) & TOPS).trailing_zeros() / 8
+}
+
+/// How many of the 8 characters, from the first on, are decimal digits.
+pub(crate) fn decimal_digits(text: u64) -> u32 {
+    let digits = text ^ (0x30 * ONES); // 0 to 9, and all else more
+    ((((digits & !TOPS) + (0x80 - 10) * ONES) | digits) & TOPS).trailing_zeros() / 8
 }
 
 /// The number that 8 characters spell, all of them digits or leading zero bytes.
@@ -97,6 +107,18 @@ mod tests {
                 text[place] = byte;
                 let length = hexadecimal(&text).map_or(0, |(_, rest)| text.len() - rest.len());
                 assert_eq!(length, if is_digit { 16 } else { place }, "{byte:#x} at {place}");
+            }
+        }
+    }
+
+    #[test]
+    fn decimal_digits_are_counted_up_to_the_first_other_character() {
+        for byte in 0..=u8::MAX {
+            for place in 0..8 {
+                let mut text = *b"09182736";
+                text[place] = byte;
+                let expected = if byte.is_ascii_digit() { 8 } else { place as u32 };
+                assert_eq!(decimal_digits(u64::from_le_bytes(text)), expected, "{byte} at {place}");
             }
         }
     }

@@ -8,7 +8,7 @@
 use mepof_address::RuntimeAddress;
 
 use super::named::LONGEST_FILE;
-use crate::input::text::hexadecimal;
+use crate::input::text::{decimal_digits, hexadecimal};
 use crate::{BranchEntry, BranchKind, Speculation};
 
 /// What one entry says.
@@ -48,7 +48,7 @@ fn past_parenthesis(text: &[u8]) -> Option<&[u8]> {
 pub(super) fn flags(mut branch: BranchEntry, text: &[u8]) -> Option<(Entry, &[u8])> {
     const SLASHES: u64 = u64::from_le_bytes([b'/', 0, b'/', 0, b'/', 0, b'/', 0]);
     const AT_SLASHES: u64 = 0x00ff_00ff_00ff_00ff;
-    if let Some((&characters, mut rest)) = text.split_first_chunk::<8>() {
+    if let Some((&characters, rest)) = text.split_first_chunk::<8>() {
         // As nearly all are: `/P/-/-/` and cycles.
         let word = u64::from_le_bytes(characters);
         if word & AT_SLASHES == SLASHES {
@@ -57,11 +57,18 @@ pub(super) fn flags(mut branch: BranchEntry, text: &[u8]) -> Option<(Entry, &[u8
                 [_, b'M', ..] => Some(true),
                 _ => None,
             };
-            loop {
-                match rest {
-                    [] | [b' ' | b'\r', ..] => return Some((Entry::Taken(branch), rest)),
-                    [b'0'..=b'9', after @ ..] => rest = after,
-                    _ => break,
+            // The cycles, at most four digits, and neither type nor speculation.
+            if let Some((&characters, _)) = rest.split_first_chunk::<8>() {
+                let word = u64::from_le_bytes(characters);
+                let digits = decimal_digits(word);
+                let after = word.checked_shr(8 * digits).unwrap_or_default();
+                let skipped = match after.to_le_bytes() {
+                    [b' ', ..] => Some(digits),
+                    [b'/', b'/', b'-', b' ', ..] => Some(digits + 3),
+                    _ => None,
+                };
+                if let Some(skipped) = skipped {
+                    return Some((Entry::Taken(branch), rest.get(skipped as usize..)?));
                 }
             }
             let (token, rest) = token(rest);
