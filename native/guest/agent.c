@@ -32,6 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../kbench/marks.h"
 #include "agent.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire format is the memory format");
@@ -43,7 +44,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire format is th
 #define REQUEST_LIMIT (256u << 20)
 #define CHUNK (1u << 20)
 
-enum request { EXEC = 1, PUT = 2, GET = 3, POWEROFF = 4, SHELL = 6 };
+enum request { EXEC = 1, PUT = 2, GET = 3, POWEROFF = 4, SHELL = 6, RECORD = 7 };
 enum { HELLO = 0x80, RESPONSE = 0x80, ERROR = 0xff };
 
 struct header {
@@ -290,6 +291,22 @@ static void serve_get(const char *at, const char *end)
 	free(payload.data);
 }
 
+/* Replies stay outside of the recording: they are none of the work that it is made for. */
+static void serve_record(const char *at, const char *end)
+{
+	const struct bytes nothing = {0};
+	uint32_t on;
+
+	if (end - at != (ptrdiff_t)sizeof(on))
+		return respond_error(RECORD, "wrong size of a request to record");
+	memcpy(&on, at, sizeof(on));
+	if (!on)
+		mepof_mark_session_stop();
+	respond(RESPONSE | RECORD, &nothing);
+	if (on)
+		mepof_mark_session_start();
+}
+
 static _Noreturn void serve(void)
 {
 	struct utsname name;
@@ -322,6 +339,9 @@ static _Noreturn void serve(void)
 			break;
 		case GET:
 			serve_get(payload, end);
+			break;
+		case RECORD:
+			serve_record(payload, end);
 			break;
 		case POWEROFF:
 			respond(RESPONSE | POWEROFF, &nothing);

@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define START_MARK 0x4d500001u
-#define STOP_MARK 0x4d500002u
 
 static enum insn_kind mark(const uint8_t *bytes, size_t size)
 {
@@ -13,9 +11,18 @@ static enum insn_kind mark(const uint8_t *bytes, size_t size)
 	if (size != 8 || memcmp(bytes, nop, sizeof(nop)) != 0)
 		return INSN_PLAIN;
 	number = bytes[4] | bytes[5] << 8 | bytes[6] << 16 | (uint32_t)bytes[7] << 24;
-	return number == START_MARK ? INSN_START_MARK
-	       : number == STOP_MARK ? INSN_STOP_MARK
-				     : INSN_PLAIN;
+	switch (number) {
+	case 0x4d500001:
+		return INSN_START_MARK;
+	case 0x4d500002:
+		return INSN_STOP_MARK;
+	case 0x4d500003:
+		return INSN_SESSION_START_MARK;
+	case 0x4d500004:
+		return INSN_SESSION_STOP_MARK;
+	default:
+		return INSN_PLAIN;
+	}
 }
 
 /* A direct jump or call whose displacement is zero leads where execution goes anyway. */

@@ -13,8 +13,11 @@ enum insn_kind {
 	INSN_UNCONDITIONAL,
 	/* A string instruction with a repeat prefix. */
 	INSN_REPEAT,
+	/* The benchmark's (kbench/marks.h), and the agent's around a recording. */
 	INSN_START_MARK,
 	INSN_STOP_MARK,
+	INSN_SESSION_START_MARK,
+	INSN_SESSION_STOP_MARK,
 };
 
 /* x86-64 code; `size` is the length of the whole instruction. */

@@ -2,7 +2,7 @@
  * QEMU TCG plugin: every taken branch and fall-through range of the kernel, exactly or as
  * samples of a branch stack, between the guest's start and stop marks (docs/recorder-trace.md).
  *
- *   -plugin record.so,out=FILE[,span=marks|all][,sample=PERIOD[,depth=N]]
+ *   -plugin record.so,out=FILE[,span=marks|session|all][,sample=PERIOD[,depth=N]]
  *                    [,text=ADDRESS][,buildid=HEX]
  *
  * How it sees them: each kernel instruction notes, when it starts, the address after it; each
@@ -481,7 +481,7 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 {
 	(void)id;
 	(void)userdata;
-	if (settings.whole_run)
+	if (settings.span == SPAN_ALL)
 		settle();
 	if (!is_sampled())
 		write_exact();
@@ -493,9 +493,13 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 
 static void watch_for_marks(struct qemu_plugin_insn *insn, enum insn_kind kind)
 {
-	if (kind == INSN_START_MARK)
+	const bool session = settings.span == SPAN_SESSION;
+
+	if (settings.span == SPAN_ALL)
+		return;
+	if (kind == (session ? INSN_SESSION_START_MARK : INSN_START_MARK))
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, start_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
-	else if (kind == INSN_STOP_MARK)
+	else if (kind == (session ? INSN_SESSION_STOP_MARK : INSN_STOP_MARK))
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, stop_mark, QEMU_PLUGIN_CB_NO_REGS,
 						       (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn));
 }
@@ -594,8 +598,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
 		if (block != NULL)
 			watch_kernel_insn(insn, block, i + 1 == count);
-		if (!settings.whole_run)
-			watch_for_marks(insn, decode_x86_64(bytes, size));
+		watch_for_marks(insn, decode_x86_64(bytes, size));
 	}
 }
 
@@ -618,7 +621,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	strcat(draft_path, ".draft");
 	plugin = id;
 	vcpus = qemu_plugin_scoreboard_new(sizeof(struct vcpu));
-	recording = settings.whole_run;
+	recording = settings.span == SPAN_ALL;
 	/* Now rather than after minutes of running. */
 	if (!is_sampled())
 		write_exact();

@@ -9,7 +9,7 @@ enum { DEFAULT_DEPTH = 32, ELF_X86_64 = 62 };
 bool record_refuse(const char *complaint, const char *word)
 {
 	fprintf(stderr,
-		"record: %s%s%s (usage: -plugin record.so,out=FILE[,span=marks|all]"
+		"record: %s%s%s (usage: -plugin record.so,out=FILE[,span=marks|session|all]"
 		"[,sample=PERIOD[,depth=N]][,text=ADDRESS][,buildid=HEX])\n",
 		complaint, word ? ": " : "", word ? word : "");
 	return false;
@@ -23,6 +23,23 @@ static bool read_number(const char *text, uint64_t least, uint64_t most, uint64_
 	*number = strtoull(text, &rest, 0);
 	return errno == 0 && text[0] >= '0' && text[0] <= '9' && *rest == '\0' && *number >= least &&
 	       *number <= most;
+}
+
+static bool read_span(const char *name, enum span *span)
+{
+	static const char *const names[] = {
+		[SPAN_MARKS] = "marks",
+		[SPAN_SESSION] = "session",
+		[SPAN_ALL] = "all",
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		if (strcmp(name, names[i]) == 0) {
+			*span = (enum span)i;
+			return true;
+		}
+	}
+	return false;
 }
 
 static bool read_build_id(struct trace_header *header, const char *digits)
@@ -51,8 +68,7 @@ static bool read_argument(struct record_settings *settings, const char *name, si
 		return *value != '\0';
 	}
 	if (strncmp(name, "span=", length + 1) == 0) {
-		settings->whole_run = strcmp(value, "all") == 0;
-		return settings->whole_run || strcmp(value, "marks") == 0;
+		return read_span(value, &settings->span);
 	}
 	if (strncmp(name, "sample=", length + 1) == 0) {
 		header->flags |= TRACE_SAMPLED;

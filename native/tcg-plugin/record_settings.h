@@ -6,10 +6,19 @@
 
 #include "trace_file.h"
 
+/* Between whose marks to record. */
+enum span {
+	/* The benchmark's. */
+	SPAN_MARKS,
+	/* The agent's. */
+	SPAN_SESSION,
+	/* From the first instruction to the last, whatever marks there are. */
+	SPAN_ALL,
+};
+
 struct record_settings {
 	const char *out;
-	/* From the first instruction to the last, whatever marks there are. */
-	bool whole_run;
+	enum span span;
 	struct trace_header header;
 };
 

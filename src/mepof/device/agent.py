@@ -62,7 +62,17 @@ class Shell:
     """Hand the console to the user until they leave the shell."""
 
 
-Request = Exec | Put | Get | PowerOff | Shell
+@dataclass(frozen=True)
+class Record:
+    """Begin or end what a device that records branches records (``Session.record``).
+
+    Elsewhere it does nothing.
+    """
+
+    on: bool
+
+
+Request = Exec | Put | Get | PowerOff | Shell | Record
 
 
 @dataclass(frozen=True)
@@ -122,6 +132,11 @@ class ShellResult:
 
 
 @dataclass(frozen=True)
+class RecordResult:
+    """Recording was begun or ended, if anything records."""
+
+
+@dataclass(frozen=True)
 class Refused:
     """The agent could not make sense of a request of the type ``request``."""
 
@@ -129,7 +144,9 @@ class Refused:
     message: str
 
 
-Reply = Hello | ExecResult | PutResult | GetResult | PoweredOff | ShellResult | Refused
+Reply = (
+    Hello | ExecResult | PutResult | GetResult | PoweredOff | ShellResult | RecordResult | Refused
+)
 
 
 def encode(request: Request) -> bytes:
@@ -153,6 +170,8 @@ def encode(request: Request) -> bytes:
             return _frame(4, b"")
         case Shell():
             return _frame(6, b"")
+        case Record(on):
+            return _frame(7, _U32.pack(on))
 
 
 def _frame(kind: int, payload: bytes) -> bytes:
@@ -234,6 +253,8 @@ def _reply(kind: int, payload: bytes) -> Reply:
                 return PoweredOff()
             case 0x86:
                 return ShellResult(_U32.unpack(payload)[0])
+            case 0x87:
+                return RecordResult()
             case 0xFF:
                 (request,) = _U32.unpack_from(payload)
                 return Refused(request, payload[_U32.size :].decode("utf-8", "replace"))

@@ -20,6 +20,7 @@ replies = st.one_of(
     st.builds(agent.GetResult, numbers, st.binary()),
     st.just(agent.PoweredOff()),
     st.builds(agent.ShellResult, numbers),
+    st.just(agent.RecordResult()),
     st.builds(Refused, numbers, st.text()),
 )
 
@@ -43,6 +44,8 @@ def as_sent(reply: Reply) -> bytes:
             return frame(0x84, b"")
         case agent.ShellResult(status):
             return frame(0x86, struct.pack("<I", status))
+        case agent.RecordResult():
+            return frame(0x87, b"")
         case Refused(request, message):
             return frame(0xFF, struct.pack("<I", request) + message.encode())
 
@@ -57,6 +60,8 @@ def test_requests_have_the_documented_bytes() -> None:
     assert agent.encode(Get("/a")) == frame(3, b"/a\0")
     assert agent.encode(agent.PowerOff()) == frame(4, b"")
     assert agent.encode(agent.Shell()) == frame(6, b"")
+    assert agent.encode(agent.Record(True)) == frame(7, b"\x01\0\0\0")
+    assert agent.encode(agent.Record(False)) == frame(7, b"\0\0\0\0")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +115,10 @@ def test_any_bytes_give_replies_or_a_work_error(data: bytes) -> None:
         pass
 
 
-@given(st.sampled_from([0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0xFF, 0]), st.binary(max_size=24))
+@given(
+    st.sampled_from([0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0xFF, 0]),
+    st.binary(max_size=24),
+)
 def test_any_payload_gives_a_reply_or_a_work_error(kind: int, payload: bytes) -> None:
     try:
         assert len(Decoder().feed(frame(kind, payload))) == 1

@@ -13,7 +13,7 @@ NATIVE = Path(__file__).parents[3] / "native"
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Directory with ``kbench``, ``agent`` and ``count.so``."""
+    """Directory with ``kbench``, ``agent``, ``count.so`` and ``record.so``."""
     if shutil.which("musl-gcc") is None:
         pytest.skip("musl-gcc is not installed: apt-get install musl-tools")
     out = tmp_path_factory.mktemp("native")

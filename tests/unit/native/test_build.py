@@ -35,7 +35,7 @@ def test_guest_programs_are_static(built: Path) -> None:
 
 def test_build_is_the_same_in_another_directory(built: Path, tmp_path: Path) -> None:
     subprocess.run(["make", "-s", "-C", NATIVE, f"OUT={tmp_path}"], check=True, timeout=120)
-    for name in ("kbench", "agent", "count.so"):
+    for name in ("kbench", "agent", "count.so", "record.so"):
         assert (tmp_path / name).read_bytes() == (built / name).read_bytes()
 
 

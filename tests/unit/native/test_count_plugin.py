@@ -17,12 +17,14 @@ ICOUNT = ("-icount", "shift=0,sleep=off")
 pytestmark = pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")
 
 
-def guest(directory: Path, *, repeats: int = 100, rounds: int = 1) -> Path:
-    """The guest of ``marked.S``: length of its REP instructions, number of intervals."""
+def guest(directory: Path, *, repeats: int = 100, rounds: int = 1, session: bool = False) -> Path:
+    """The guest of ``marked.S``: length of its REP instructions, number of intervals, and
+    whether they are between the agent's marks rather than between the benchmark's."""
     elf, image = directory / "marked.elf", directory / "marked.bin"
     link = ("-nostdlib", "-static", "-Wl,-Ttext=0x100000", "-Wl,--build-id=none")
-    sizes = (f"-Wa,--defsym,REPEATS={repeats}", f"-Wa,--defsym,ROUNDS={rounds}")
-    subprocess.run(["gcc", *link, *sizes, "-o", elf, SOURCE], check=True, timeout=30)
+    values = {"REPEATS": repeats, "ROUNDS": rounds, "SESSION": 2 * session}
+    defined = [f"-Wa,--defsym,{name}={value}" for name, value in values.items()]
+    subprocess.run(["gcc", *link, *defined, "-o", elf, SOURCE], check=True, timeout=30)
     subprocess.run(["objcopy", "-O", "binary", "-j", ".text", elf, image], check=True, timeout=30)
     return image
 
@@ -69,6 +71,10 @@ def test_counts_are_exact_however_long_a_repeat_is(
 def test_every_interval_starts_from_nothing(built: Path, tmp_path: Path) -> None:
     image = guest(tmp_path, rounds=3)
     assert count(built, tmp_path, image, *ICOUNT) == [KNOWN] * 3
+
+
+def test_the_agents_marks_are_none_of_its_own(built: Path, tmp_path: Path) -> None:
+    assert count(built, tmp_path, guest(tmp_path, session=True)) == []
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,8 @@ from mepof.device.agent import (
     PowerOff,
     Put,
     PutResult,
+    Record,
+    RecordResult,
     Refused,
     Reply,
     Request,
@@ -135,6 +137,11 @@ def test_errors_of_files_carry_the_number(built: Path, tmp_path: Path) -> None:
     ]
 
 
+def test_marks_do_nothing_where_nothing_records(built: Path, tmp_path: Path) -> None:
+    replies = serve(built, tmp_path, Record(True), Record(False), Get("/no/such/file"))
+    assert replies == [RecordResult(), RecordResult(), GetResult(ENOENT, b"")]
+
+
 def test_nothing_is_served_after_power_off(built: Path, tmp_path: Path) -> None:
     replies = serve(built, tmp_path, PowerOff(), Get("/proc/cpuinfo"))
     assert replies == [PoweredOff()]
@@ -153,6 +160,8 @@ def test_nothing_is_served_after_power_off(built: Path, tmp_path: Path) -> None:
         (3, b""),
         (3, b"\0"),
         (3, b"unended"),
+        (7, b""),
+        (7, b"\1\0\0\0\0"),
     ],
 )
 def test_malformed_request_is_refused_and_the_next_served(

@@ -111,6 +111,18 @@ def test_intervals_add_up(built: Path, tmp_path: Path) -> None:
     assert trace.counter(TAKEN) == 45
 
 
+@pytest.mark.parametrize("span", ["marks", "session"])
+@pytest.mark.parametrize("session", [False, True])
+def test_a_span_heeds_its_own_marks_only(
+    built: Path, tmp_path: Path, span: str, session: bool
+) -> None:
+    image = guest(tmp_path, session=session)
+    trace, numbers = record(built, tmp_path, image, f",span={span}", *ICOUNT), numbers_of(image)
+    heeded = session == (span == "session")
+    assert trace.pairs(BRANCHES, numbers) == (KNOWN_BRANCHES if heeded else {})
+    assert trace.counter(TAKEN) == (15 if heeded else 0)
+
+
 def test_the_whole_run_holds_what_is_outside_of_the_marks(built: Path, tmp_path: Path) -> None:
     image = guest(tmp_path, rounds=2)
     trace, numbers = record(built, tmp_path, image, ",span=all", *ICOUNT), numbers_of(image)
