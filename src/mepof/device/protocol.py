@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mepof.device.agent import Reply, Request
-from mepof.errors import WorkError
+from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.process import Completed
 from mepof.registry import Registry
+
+# What the recorder's trace allows (docs/recorder-trace.md).
+DEEPEST_STACK = 1024
 
 
 class BootFailure(WorkError):
@@ -47,15 +50,21 @@ class Description:
 
 @dataclass(frozen=True)
 class Guest:
-    """What runs in user space: an initramfs with the agent as its first process."""
+    """What runs in user space: an initramfs with the agent as its first process.
+
+    Attributes:
+        plugin: of the emulator; it counts.
+        recorder: of the emulator; it records branches.
+    """
 
     initramfs: Path
     plugin: Path
+    recorder: Path
 
     @classmethod
     def of(cls, artifact: Path) -> Guest:
         """The guest of a ``guest`` step's artifact."""
-        return cls(artifact / "initramfs.cpio", artifact / "count.so")
+        return cls(artifact / "initramfs.cpio", artifact / "count.so", artifact / "record.so")
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,35 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Recording:
+    """How a device records the kernel's branches between the requests ``Record``.
+
+    Attributes:
+        period: taken branches from one sample of the branch stack to the next; None records
+            every taken branch and fall-through range.
+        depth: entries of the branch stack; without a period it means nothing.
+
+    Raises:
+        InputError: no branch stack is like that.
+    """
+
+    period: int | None = None
+    depth: int = 32
+
+    def __post_init__(self) -> None:
+        if self.period is not None and not 1 <= self.period < 1 << 64:
+            raise InputError(
+                f"no branch stack is sampled every {self.period} taken branches",
+                "give a period of 1 at least",
+            )
+        if not 1 <= self.depth <= DEEPEST_STACK:
+            raise InputError(
+                f"no branch stack has {self.depth} entries",
+                f"give a depth of 1 to {DEEPEST_STACK}",
+            )
+
+
+@dataclass(frozen=True)
 class Session:
     """One boot, and what it is asked to do.
 
@@ -76,7 +114,9 @@ class Session:
         kernel: bootable image.
         requests: what the agent does, in order.
         seed: of everything random in the machine.
-        count: count instructions and branches between marks.
+        count: count instructions and branches between kbench's marks.
+        record: record the kernel's branches between the requests ``Record``; not every
+            device can (see :class:`BranchSource`), and none counts in the same session.
         interactive: the user's terminal is the console.
         boot_seconds: limit until the agent answers.
         quiet_seconds: limit between two of its replies.
@@ -88,6 +128,7 @@ class Session:
     requests: tuple[Request, ...]
     seed: int
     count: bool = False
+    record: Recording | None = None
     interactive: bool = False
     boot_seconds: float = 120
     quiet_seconds: float = 600
@@ -95,12 +136,17 @@ class Session:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a session gave: the kernel's release, a reply for each request, and the counts."""
+    """What a session gave: the kernel's release, a reply for each request, and the counts.
+
+    Attributes:
+        recording: a recorder's trace (docs/recorder-trace.md), in the boot's directory.
+    """
 
     release: str
     replies: tuple[Reply, ...]
     intervals: tuple[Interval, ...]
     console: str
+    recording: Path | None = None
 
 
 class Boot(Protocol):
@@ -135,4 +181,32 @@ class Boot(Protocol):
         """
 
 
+@runtime_checkable
+class BranchSource(Boot, Protocol):
+    """A device that can record branches: its sessions heed ``Session.record``."""
+
+    def branch_record(self, arch: str) -> str:
+        """What records the branches there, as a report names it.
+
+        Raises:
+            EnvironmentLack: it cannot on that architecture.
+        """
+
+
 DEVICES: Registry[Boot] = Registry("mepof.device", "DEVICE", "device")
+
+
+def branch_source(name: str) -> BranchSource:
+    """The device of that name, if it can record branches.
+
+    Raises:
+        InputError: there is no such device.
+        EnvironmentLack: it cannot.
+    """
+    device = DEVICES.get(name)
+    if not isinstance(device, BranchSource):
+        raise EnvironmentLack(
+            f"the device {name} records no branches",
+            "give a perf.data of a real machine, or record on the device qemu",
+        )
+    return device

@@ -13,7 +13,7 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -28,6 +28,7 @@ from mepof.device.protocol import (
     KernelHang,
     KernelPanic,
     Outcome,
+    Recording,
     Session,
 )
 from mepof.errors import EnvironmentLack, InputError, WorkError
@@ -77,23 +78,34 @@ _MACHINES = {
 _COMMON_PARAMETERS = "panic=-1 oops=panic nokaslr norandmaps"
 
 
+# Whose commands decide what a session gives, beside a counting one's.
+_RECORDINGS = (Recording(), Recording(period=1))
+
+
 class Qemu:
     """QEMU's full-system emulation."""
 
     def identity(self, arch: str) -> Mapping[str, str]:
         machine = _machine(arch)
-        any_guest = Guest(Path("initramfs"), Path("plugin"))
-        any_session = Session(arch, Path("kernel"), any_guest, (), seed=0, count=True)
-        command = _command(machine, any_session, _Files(Path("boot")))
+        any_guest = Guest(Path("initramfs"), Path("plugin"), Path("recorder"))
+        plain = Session(arch, Path("kernel"), any_guest, (), seed=0)
+        kinds = (replace(plain, count=True), *(replace(plain, record=one) for one in _RECORDINGS))
+        commands = [
+            word for kind in kinds for word in _command(machine, kind, _Files(Path("boot")))
+        ]
         return {
             "qemu": _version(machine),
-            "qemu command": sha256("\0".join(command).encode()).hexdigest(),
+            "qemu command": sha256("\0".join(commands).encode()).hexdigest(),
         }
 
     def describe(self, arch: str) -> Description:
         return Description(
             name="qemu", accel="tcg", cpu="max", mode="icount shift=0: 1 instruction = 1 ns"
         )
+
+    def branch_record(self, arch: str) -> str:
+        _machine(arch)
+        return "every taken branch, emulated"
 
     def boot(
         self,
@@ -103,6 +115,10 @@ class Qemu:
         replied: Callable[[int], None],
     ) -> Outcome:
         machine = _machine(session.arch)
+        if session.count and session.record is not None:
+            raise InputError(
+                "one boot cannot count and record branches", "count in another boot of the kernel"
+            )
         _version(machine)
         if directory.exists():
             shutil.rmtree(directory)
@@ -162,6 +178,10 @@ class _Files:
     @property
     def counts(self) -> Path:
         return self.directory / "counts.json"
+
+    @property
+    def recording(self) -> Path:
+        return self.directory / "branches.trace"
 
     def console_text(self) -> str:
         try:
@@ -276,7 +296,17 @@ def _command(machine: Machine, session: Session, files: _Files) -> list[str]:
     if session.count:
         plugin, counts = _value(session.guest.plugin), _value(files.counts)
         command += ["-plugin", f"{plugin},out={counts}"]
+    if session.record is not None:
+        plugin, trace = _value(session.guest.recorder), _value(files.recording)
+        how = f"span=session{_sampling(session.record)}"
+        command += ["-plugin", f"{plugin},out={trace},{how}"]
     return command
+
+
+def _sampling(recording: Recording) -> str:
+    if recording.period is None:
+        return ""
+    return f",sample={recording.period},depth={recording.depth}"
 
 
 def _failure(kind: type[BootFailure], what: str, files: _Files) -> BootFailure:
@@ -302,7 +332,11 @@ def _outcome(session: Session, files: _Files) -> Outcome:
         done = f"{max(0, len(replies) - 1)} of {len(session.requests)} requests"
         raise _failure(GuestReset, f"the guest went down after {done}", files)
     return Outcome(
-        replies[0].release, tuple(answers), _intervals(session, files), files.console_text()
+        replies[0].release,
+        tuple(answers),
+        _intervals(session, files),
+        files.console_text(),
+        _recording(session, files),
     )
 
 
@@ -314,6 +348,14 @@ def _intervals(session: Session, files: _Files) -> tuple[Interval, ...]:
         return tuple(Interval(**interval) for interval in counted)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BootFailure(f"the counting plugin left no counts: {error}") from error
+
+
+def _recording(session: Session, files: _Files) -> Path | None:
+    if session.record is None:
+        return None
+    if not files.recording.is_file():
+        raise BootFailure("the recording plugin left no trace")
+    return files.recording
 
 
 DEVICE = Qemu()

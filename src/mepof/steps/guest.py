@@ -1,4 +1,4 @@
-"""``guest``: the user space of our guests, and the emulator's plugin, from our own sources."""
+"""``guest``: the user space of our guests, and the emulator's plugins, from our own sources."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _DIRECTORIES = ("bin", "dev", "etc", "mepof", "proc", "root", "sys", "tmp")
 
 
 class GuestImage:
-    """Params: ``arch``. Makes ``initramfs.cpio``, ``count.so``."""
+    """Params: ``arch``. Makes ``initramfs.cpio``, ``count.so``, ``record.so``."""
 
     kind = "guest"
     phase: Phase = "build"
@@ -47,7 +47,8 @@ class GuestImage:
             Entry("bin/busybox", 0o755, _BUSYBOX.read_bytes()),
         ]
         (context.output / "initramfs.cpio").write_bytes(archive(entries))
-        (context.output / "count.so").write_bytes((context.work / "count.so").read_bytes())
+        for plugin in ("count.so", "record.so"):
+            (context.output / plugin).write_bytes((context.work / plugin).read_bytes())
 
 
 @cache

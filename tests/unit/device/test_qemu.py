@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,6 +20,7 @@ from mepof.device.protocol import (
     KernelHang,
     KernelPanic,
     Outcome,
+    Recording,
     Session,
 )
 from mepof.errors import EnvironmentLack, InputError
@@ -214,6 +216,40 @@ def test_missing_counts_are_a_boot_failure(
         boot(tmp_path, replace(session, count=True))
 
 
+@pytest.mark.parametrize(
+    ("recording", "how"),
+    [
+        (Recording(), "span=session"),
+        (Recording(depth=16), "span=session"),
+        (Recording(period=10007), "span=session,sample=10007,depth=32"),
+        (Recording(period=1, depth=16), "span=session,sample=1,depth=16"),
+    ],
+)
+def test_branches_are_recorded_between_the_agents_marks(
+    fake: FakeQemu, session: Session, tmp_path: Path, recording: Recording, how: str
+) -> None:
+    fake.will(replies=GOOD, trace=b"MEPOFTRC")
+    outcome = boot(tmp_path, replace(session, record=recording))
+    assert outcome.recording == tmp_path / "boot/branches.trace"
+    assert outcome.recording.read_bytes() == b"MEPOFTRC"
+    assert outcome.intervals == ()
+    assert f"{tmp_path}/record.so,out={outcome.recording},{how}" in fake.arguments()
+    assert boot(tmp_path, session).recording is None
+
+
+def test_a_missing_trace_is_a_boot_failure(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    fake.will(replies=GOOD)
+    with pytest.raises(BootFailure, match="the recording plugin left no trace"):
+        boot(tmp_path, replace(session, record=Recording()))
+
+
+def test_one_boot_cannot_count_and_record(fake: FakeQemu, session: Session, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot count and record"):
+        boot(tmp_path, replace(session, count=True, record=Recording()))
+
+
 @pytest.mark.parametrize("banner", ["QEMU emulator version 7.2.9", "QEMU emulator version 9.2", ""])
 def test_an_old_qemu_is_refused_with_what_installs_a_new_one(fake: FakeQemu, banner: str) -> None:
     fake.will(version=banner.encode())
@@ -232,3 +268,17 @@ def test_the_identity_is_qemus_version(fake: FakeQemu) -> None:
     assert "10.0.2" in qemu.DEVICE.identity("x86-64")["qemu"]
     with pytest.raises(InputError, match="no machine for riscv"):
         qemu.DEVICE.identity("riscv")
+
+
+@pytest.mark.parametrize("option", ["span=session", ",depth=", "counts.json"])
+def test_the_identity_changes_with_how_it_counts_and_records(
+    fake: FakeQemu, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    before = qemu.DEVICE.identity("x86-64")
+    command = qemu._command
+
+    def other(*arguments: Any) -> list[str]:
+        return [word.replace(option, "") for word in command(*arguments)]
+
+    monkeypatch.setattr(qemu, "_command", other)
+    assert qemu.DEVICE.identity("x86-64") != before

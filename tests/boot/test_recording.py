@@ -1,0 +1,103 @@
+"""The device qemu records the branches of a real kernel, between the agent's requests."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mepof.device import agent
+from mepof.device.protocol import Outcome, Recording, Session, branch_source
+from mepof.executor.local import Finished
+from mepof.process import run
+
+from .conftest import session_of
+
+pytestmark = pytest.mark.boot
+
+CASES = ("pipe128", "proc")
+WORK: tuple[agent.Request, ...] = (
+    agent.Record(True),
+    *(agent.Exec(("/bin/kbench", "run", case), 60) for case in CASES),
+    agent.Record(False),
+    agent.Exec(("/bin/kbench", "run", "file8k"), 60),
+)
+BRANCHES, SAMPLE, COUNTERS, TAKEN = 1, 3, 4, 6
+
+
+@pytest.fixture
+def session(finished: Finished) -> Session:
+    return replace(session_of(finished, "opt/build"), requests=WORK)
+
+
+def boot(session: Session, directory: Path) -> Outcome:
+    outcome = branch_source("qemu").boot(session, directory, run, lambda count: None)
+    assert [type(reply) for reply in outcome.replies] == [
+        agent.RecordResult,
+        agent.ExecResult,
+        agent.ExecResult,
+        agent.RecordResult,
+        agent.ExecResult,
+    ]
+    return outcome
+
+
+def bodies(outcome: Outcome, kind: int) -> list[bytes]:
+    """The bodies of the trace's records of that kind."""
+    assert outcome.recording is not None
+    data, at, found = outcome.recording.read_bytes(), 128, []
+    while at < len(data):
+        one, size = struct.unpack_from("<II", data, at)
+        if one == kind:
+            found.append(data[at + 8 : at + 8 + size])
+        at += 8 + size
+    return found
+
+
+def branches(outcome: Outcome) -> Counter[tuple[int, int]]:
+    total: Counter[tuple[int, int]] = Counter()
+    for body in bodies(outcome, BRANCHES):
+        for source, target, count in struct.iter_unpack("<QQQ", body):
+            total[source, target] += count
+    return total
+
+
+def taken(outcome: Outcome) -> int:
+    counters = bodies(outcome, COUNTERS)
+    return sum(
+        value
+        for body in counters
+        for kind, value in struct.iter_unpack("<QQ", body)
+        if kind == TAKEN
+    )
+
+
+def test_a_recording_spans_processes_and_repeats(session: Session, tmp_path: Path) -> None:
+    recorded = replace(session, record=Recording())
+    first, second = (boot(recorded, tmp_path / name) for name in ("first", "second"))
+    assert first.recording is not None and second.recording is not None
+    assert first.recording.read_bytes() == second.recording.read_bytes()
+    assert sum(branches(first).values()) == taken(first)
+    # What the cases do between kbench's own marks is counted alone; the recording holds
+    # their starts and ends as well, and nothing of the third.
+    counted = boot(replace(session, count=True), tmp_path / "counted").intervals
+    inside, after = (
+        sum(i.kernel_taken_branches for i in part) for part in (counted[:2], counted[2:])
+    )
+    assert inside < taken(first) < inside + after
+
+
+def test_samples_are_of_the_branches_that_were_taken(session: Session, tmp_path: Path) -> None:
+    exact = boot(replace(session, record=Recording()), tmp_path / "exact")
+    sampled = boot(replace(session, record=Recording(10007, 16)), tmp_path / "sampled")
+    samples = bodies(sampled, SAMPLE)
+    assert taken(sampled) == taken(exact)
+    assert len(samples) == taken(sampled) // 10007
+    known = branches(exact)
+    for body in samples:
+        entries = list(struct.iter_unpack("<QQ", body[24:]))
+        assert 1 <= len(entries) <= 16
+        assert all(known[entry] for entry in entries if entry != (0, 0))
