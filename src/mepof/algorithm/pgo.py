@@ -13,9 +13,10 @@ from fractions import Fraction
 from math import gcd, lcm
 from pathlib import Path
 
-from mepof.algorithm.protocol import BuildAddition, Quality
+from mepof.algorithm.protocol import BuildAddition, Conversion, Quality, Use
 from mepof.device.agent import Get, Put, Request
 from mepof.errors import InputError, WorkError
+from mepof.kernel.kbuild import PROFILES
 from mepof.process import Completed
 from mepof.toolchain.clang import Clang
 
@@ -37,7 +38,9 @@ class Pgo:
     """IR-level instrumentation of the whole kernel."""
 
     rounds = 1
-    profile_name = "kernel.profdata"
+    profile_names = ("kernel.profdata",)
+    records_branches = False
+    same_build = False
 
     def instrument(self, toolchain: Clang) -> BuildAddition:
         return BuildAddition(
@@ -54,14 +57,10 @@ class Pgo:
     def collect(self) -> tuple[Request, ...]:
         return (Get(f"{_DEBUGFS}/vmlinux.profraw"),)
 
-    def convert(
-        self,
-        raw: tuple[Path, ...],
-        output: Path,
-        toolchain: Clang,
-        runner: Callable[..., Completed],
-    ) -> Quality:
-        return self.merge([(path, Fraction(1)) for path in raw], output, toolchain, runner)
+    def convert(self, conversion: Conversion) -> Quality:
+        output = conversion.output / "kernel.profdata"
+        raw = [(path, Fraction(1)) for path in conversion.raw]
+        return merge_profiles(raw, output, conversion.toolchain, conversion.runner)
 
     def merge(
         self,
@@ -70,32 +69,91 @@ class Pgo:
         toolchain: Clang,
         runner: Callable[..., Completed],
     ) -> Quality:
-        profdata = toolchain.tool("llvm-profdata")
-        whole = whole_weights([weight for _, weight in weighted])
-        inputs = [
-            f"--weighted-input={weight},{path}"
-            for (path, _), weight in zip(weighted, whole, strict=True)
-        ]
-        try:
-            runner([profdata, "merge", "--num-threads=1", f"--output={output}", *inputs])
-        except WorkError as error:
-            raise WorkError(
-                f"the profile cannot be read: {error.message}",
-                "it must come from a kernel that was built by the same compiler version",
-            ) from error
-        shown = runner([profdata, "show", "--value-cutoff=1", output])
-        return _quality(shown.output)
+        files = [(directory / "kernel.profdata", weight) for directory, weight in weighted]
+        return merge_profiles(files, output / "kernel.profdata", toolchain, runner)
 
-    def use(self, profile: Path, toolchain: Clang) -> BuildAddition:
+    def use(self, profile: Path, build: Use) -> BuildAddition:
         return BuildAddition(
             cflags=(
-                f"-fprofile-use={profile}",
+                f"-fprofile-use={PROFILES}/kernel.profdata",
                 # Code that the run never reached has no profile; that is no news.
                 "-Wno-profile-instr-unprofiled",
                 "-Wno-profile-instr-out-of-date",
                 "-Wno-backend-plugin",
-            )
+            ),
+            profiles={"kernel.profdata": profile / "kernel.profdata"},
+            opt_out=("-fno-profile-use",),
         )
+
+    def spare(
+        self,
+        profile: Path,
+        functions: Sequence[str],
+        output: Path,
+        toolchain: Clang,
+        runner: Callable[..., Completed],
+    ) -> BuildAddition:
+        # A static function is counted under the name of its file and its own.
+        without(
+            functions,
+            r"(.*[;:])?",
+            "--instr",
+            profile / "kernel.profdata",
+            output,
+            toolchain,
+            runner,
+        )
+        return BuildAddition(
+            cflags=(f"-fprofile-use={PROFILES}/{output.name}",), profiles={output.name: output}
+        )
+
+
+def without(
+    functions: Sequence[str],
+    prefix: str,
+    kind: str,
+    profile: Path,
+    output: Path,
+    toolchain: Clang,
+    runner: Callable[..., Completed],
+) -> None:
+    """Write a profile of the compiler's without some functions.
+
+    Args:
+        prefix: regular expression of what may stand before a name.
+        kind: llvm-profdata's option for the kind of profile.
+    """
+    names = "|".join(map(re.escape, functions))
+    profdata = toolchain.tool("llvm-profdata")
+    runner([profdata, "merge", kind, f"--no-function=^{prefix}({names})$", profile, "-o", output])
+
+
+def merge_profiles(
+    weighted: Sequence[tuple[Path, Fraction]],
+    output: Path,
+    toolchain: Clang,
+    runner: Callable[..., Completed],
+) -> Quality:
+    """Write the weighted sum of raw or finished profiles.
+
+    Raises:
+        WorkError: one of them is not readable.
+    """
+    profdata = toolchain.tool("llvm-profdata")
+    whole = whole_weights([weight for _, weight in weighted])
+    inputs = [
+        f"--weighted-input={weight},{path}"
+        for (path, _), weight in zip(weighted, whole, strict=True)
+    ]
+    try:
+        runner([profdata, "merge", "--num-threads=1", f"--output={output}", *inputs])
+    except WorkError as error:
+        raise WorkError(
+            f"the profile cannot be read: {error.message}",
+            "it must come from a kernel that was built by the same compiler version",
+        ) from error
+    shown = runner([profdata, "show", "--value-cutoff=1", output])
+    return _quality(shown.output)
 
 
 def whole_weights(weights: Sequence[Fraction]) -> list[int]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal, Protocol
 
 from mepof.device.agent import Request
-from mepof.errors import InputError
+from mepof.kernel.kbuild import FileFlags
 from mepof.process import Completed
 from mepof.registry import Registry
 from mepof.toolchain.clang import Clang
@@ -23,11 +23,33 @@ class BuildAddition:
         overlays: names of overlays.
         config_lines: Kconfig lines.
         cflags: compiler flags for the files that can take them.
+        ldflags: linker flags.
+        variables: for make's command line.
+        selected: compiler flags for single files.
+        profiles: files that flags and variables name as ``PROFILES/NAME``, by that name.
+        opt_out: compiler flags that take the profile from a single file again.
     """
 
     overlays: tuple[str, ...] = ()
     config_lines: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
+    ldflags: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    selected: tuple[FileFlags, ...] = ()
+    profiles: Mapping[str, Path] = field(default_factory=dict)
+    opt_out: tuple[str, ...] = ()
+
+    def __add__(self, other: BuildAddition) -> BuildAddition:
+        return BuildAddition(
+            overlays=tuple(dict.fromkeys((*self.overlays, *other.overlays))),
+            config_lines=tuple(dict.fromkeys((*self.config_lines, *other.config_lines))),
+            cflags=(*self.cflags, *other.cflags),
+            ldflags=(*self.ldflags, *other.ldflags),
+            variables={**self.variables, **other.variables},
+            selected=(*self.selected, *other.selected),
+            profiles={**self.profiles, **other.profiles},
+            opt_out=(*self.opt_out, *other.opt_out),
+        )
 
 
 @dataclass(frozen=True)
@@ -49,13 +71,49 @@ class Quality:
     reasons: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Conversion:
+    """What a profile is made from.
+
+    Attributes:
+        raw: what was collected, or what a real machine recorded.
+        build: the kernel that ran: ``vmlinux`` and what else its build left.
+        output: the directory for the profile's files.
+        runner: runs a program like :func:`mepof.process.run`.
+    """
+
+    raw: tuple[Path, ...]
+    build: Path
+    output: Path
+    toolchain: Clang
+    runner: Callable[..., Completed]
+
+
+@dataclass(frozen=True)
+class Use:
+    """A build that is to use a profile.
+
+    Attributes:
+        same_source: the profile is of the very source and configuration that is built;
+            None where nobody knows what it is of.
+    """
+
+    toolchain: Clang
+    same_source: bool | None
+
+
 class Algorithm(Protocol):
     """How a profile is made and used."""
 
     #: 5. How many profile-and-rebuild rounds it takes, each on the build of the one before.
     rounds: int
-    #: File name of the finished profile.
-    profile_name: str
+    #: The files of a finished profile.
+    profile_names: tuple[str, ...]
+    #: 2. Whether a device records branches while the kernel works; otherwise the kernel counts
+    #: by itself.
+    records_branches: bool
+    #: 4. Whether a profile fits the very build alone that it was made from.
+    same_build: bool
 
     def instrument(self, toolchain: Clang) -> BuildAddition:
         """1. What to add to a build so that a run of it can be profiled."""
@@ -66,14 +124,8 @@ class Algorithm(Protocol):
     def collect(self) -> tuple[Request, ...]:
         """2b. What to ask of it for the raw profile: one reply with data for each request."""
 
-    def convert(
-        self,
-        raw: tuple[Path, ...],
-        output: Path,
-        toolchain: Clang,
-        runner: Callable[..., Completed],
-    ) -> Quality:
-        """3. Write the profile ``output`` from the raw profiles.
+    def convert(self, conversion: Conversion) -> Quality:
+        """3. Write the profile.
 
         Raises:
             WorkError: the raw data is not readable.
@@ -86,22 +138,41 @@ class Algorithm(Protocol):
         toolchain: Clang,
         runner: Callable[..., Completed],
     ) -> Quality:
-        """Write the weighted sum of profiles."""
+        """Write the weighted sum of profiles into the directory ``output``."""
 
-    def use(self, profile: Path, toolchain: Clang) -> BuildAddition:
-        """4. What to add to a build so that it uses a profile."""
+    def use(self, profile: Path, build: Use) -> BuildAddition:
+        """4. What to add to a build so that it uses the profile in a directory.
+
+        The profile need not be there yet: a plan knows what is built before it is.
+        """
+
+    def spare(
+        self,
+        profile: Path,
+        functions: Sequence[str],
+        output: Path,
+        toolchain: Clang,
+        runner: Callable[..., Completed],
+    ) -> BuildAddition:
+        """Write the profile without some functions to ``output``.
+
+        Args:
+            functions: names of symbols.
+            output: file to write.
+
+        Returns:
+            ``cflags`` that have a single file use it instead of the whole profile, and
+            ``profiles``.
+        """
 
 
 ALGORITHMS: Registry[Algorithm] = Registry("mepof.algorithm", "ALGORITHM", "algorithm")
 
 
-def select(name: str) -> Algorithm:
-    """The algorithm of that name.
+def parts(name: str) -> tuple[Algorithm, ...]:
+    """The algorithms of a stack such as ``autofdo+propeller``, the lowest first.
 
     Raises:
-        InputError: it is unknown, or is a stack, which no algorithm here supports yet.
+        InputError: one is unknown.
     """
-    if "+" in name:
-        known = ", ".join(ALGORITHMS.names())
-        raise InputError(f"stacked algorithm `{name}` is not available", f"known: {known}")
-    return ALGORITHMS.get(name)
+    return tuple(ALGORITHMS.get(part) for part in name.split("+"))

@@ -22,7 +22,7 @@ from mepof.plan.explain import Explanation, explain
 from mepof.plan.model import Plan, Result
 from mepof.plan.space import full_disk_named
 from mepof.plan.store import Store
-from mepof.profile.artifact import profile_file
+from mepof.profile.artifact import profile_files
 from mepof.steps import BODIES
 
 
@@ -55,8 +55,7 @@ def plan_of(source: Source) -> Plan:
     found = [*parsed.diagnostics, *check(parsed.program, vocabulary())]
     if found:
         raise WrongProgram(render(found, source))
-    rounds = {name: algorithm.rounds for name, algorithm in ALGORITHMS.all().items()}
-    return compile_program(parsed.program, source.text, rounds)
+    return compile_program(parsed.program, source.text, ALGORITHMS.all())
 
 
 @dataclass(frozen=True)
@@ -123,8 +122,7 @@ def _files(result: Result, artifact: Path) -> dict[str, Path]:
         case "image":
             return {f"{result.name}.img": artifact / "kernel"}
         case "profile":
-            path = profile_file(artifact)
-            return {f"{result.name}{path.suffix}": path}
+            return {f"{result.name}{path.suffix}": path for path in profile_files(artifact)}
         case "report":
             # The first lies where everybody looks, further ones in directories of their own.
             place = "" if result.name == "report" else f"{result.name}/"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from mepof.g4.ast import Adap, Eval, Merge, Opt, Profile, Program, Recomp, Set, Word
 from mepof.g4.diagnostics import Diagnostic
@@ -17,7 +17,7 @@ from mepof.g4.settings import SETTINGS, weight
 from mepof.plan.model import HostInput, Input, Json, Plan, Result, Step, StepInput
 
 _OPTIMISATION_LEVELS = {"O2", "O3", "Os"}
-# What a profile is taken for that comes from outside.
+# What a profile from outside is taken for whose name does not tell.
 _FOREIGN_ALGORITHM = "pgo"
 
 
@@ -33,6 +33,9 @@ class Settings:
     repetitions: int = 3
     actions: int = 24
     budget: int | None = None
+    period: int | None = None
+    depth: int = 32
+    perf_data: str | None = None
 
 
 @dataclass(frozen=True)
@@ -44,21 +47,38 @@ class _Kernel:
     algorithm: str
 
 
-def compile_program(program: Program, text: str, rounds: Mapping[str, int]) -> Plan:
+class Rounds(Protocol):
+    """What a plan depends on of an algorithm."""
+
+    #: How many profile-and-rebuild rounds it has.
+    rounds: int
+    #: Its profiles fit the very build alone that they were made from.
+    same_build: bool
+    #: A device records branches for it.
+    records_branches: bool
+    profile_names: tuple[str, ...]
+
+
+def compile_program(
+    program: Program, text: str, algorithms: Mapping[str, Rounds], perf_data: str | None = None
+) -> Plan:
     """The plan of a program that the checker has passed.
 
     Args:
         text: the program's source, for the record.
-        rounds: how many profile-and-rebuild rounds each algorithm has.
+        algorithms: every algorithm by its name.
+        perf_data: a recording of branches that is taken where one would be made, as if the
+            program began with ``set perf-data``.
     """
-    return _Compiler(bind(program), text, rounds).compile()
+    settings = Settings(perf_data=perf_data)
+    return _Compiler(bind(program), text, algorithms, settings).compile()
 
 
 @dataclass
 class _Compiler:
     bindings: Bindings
     text: str
-    rounds: Mapping[str, int]
+    known: Mapping[str, Rounds]
     settings: Settings = field(default_factory=Settings)
     seed: int | None = None
     steps: list[Step] = field(default_factory=list)
@@ -96,7 +116,7 @@ class _Compiler:
         read: Any = SETTINGS[key].read(value)
         if key == "config" and isinstance(read, str):
             read = (read,)
-        self.settings = replace(self.settings, **{key: read})
+        self.settings = replace(self.settings, **{key.replace("-", "_"): read})
         if key == "seed" and self.seed is None:
             self.seed = read
 
@@ -106,7 +126,7 @@ class _Compiler:
         algorithm = statement.algorithm.text
         kernel = self._kernel(index, path, algorithm)
         profile = self._profiled(name, kernel, statement, options)
-        self._image(name, self._build(f"{name}/build", kernel, options, "use", profile))
+        self._image(name, self._used(name, kernel, options, profile))
         self._profile_result(name, profile, algorithm)
 
     def _profile(self, index: int, statement: Profile) -> None:
@@ -119,7 +139,8 @@ class _Compiler:
         name = self._name(index)
         given = [self._profile_input(word, index) for word in statement.profiles]
         weights = [str(weight(word.text)) for word in statement.weights] or ["1"] * len(given)
-        algorithm = next((known for _, known in given if known), _FOREIGN_ALGORITHM)
+        foreign = self._foreign(statement.profiles[0].text)
+        algorithm = next((known for _, known in given if known), foreign)
         merged = self._add(
             f"{name}/merge",
             "profile-merge",
@@ -135,9 +156,11 @@ class _Compiler:
     def _recomp(self, index: int, statement: Recomp) -> None:
         name = self._name(index)
         given, algorithm = self._profile_input(statement.profile, index)
-        kernel = self._kernel(index, statement.path.text, algorithm or _FOREIGN_ALGORITHM)
+        kernel = self._kernel(
+            index, statement.path.text, algorithm or self._foreign(statement.profile.text)
+        )
         options = [word.text for word in statement.options]
-        self._image(name, self._build(f"{name}/build", kernel, options, "use", given))
+        self._image(name, self._used(name, kernel, options, given))
 
     def _eval(self, index: int, statement: Eval) -> None:
         settings = self.settings
@@ -193,45 +216,78 @@ class _Compiler:
         statement: Opt | Adap | Profile,
         options: list[str],
     ) -> str:
-        """The steps up to a finished profile; link-time options wait for the last build."""
-        algorithm = kernel.algorithm
-        rounds = sum(self.rounds[part] for part in algorithm.split("+"))
+        """The steps up to a finished profile, of every algorithm of a stack.
+
+        Link-time options wait for the last build, unless a profile fits no other.
+        """
+        names = kernel.algorithm.split("+")
         level = [option for option in options if option in _OPTIMISATION_LEVELS]
-        settings = kernel.settings
         profile: str | None = None
-        for number in range(rounds):
-            suffix = str(number + 1) if number else ""
-            build = self._build(
-                f"{name}/instrument{suffix}", kernel, level, "instrument", profile, number
-            )
-            apps, scripts = self._apps(statement.apps)
-            raw = self._add(
-                f"{name}/collect{suffix}",
-                "profile-collect",
-                {
+        finished: list[str] = []
+        total = 0
+        for algorithm in names:
+            part = self.known[algorithm]
+            for _ in range(part.rounds):
+                total += 1
+                suffix = str(total) if total > 1 else ""
+                build = self._build(
+                    f"{name}/instrument{suffix}",
+                    kernel,
+                    options if part.same_build else level,
+                    finished,
+                    profile,
+                    collects=algorithm,
+                )
+                raw = self._collected(
+                    f"{name}/collect{suffix}", kernel, statement, algorithm, build
+                )
+                params: dict[str, Json] = {
                     "algorithm": algorithm,
-                    "round": number,
-                    "scenario": statement.click.text,
-                    "apps": apps,
-                    "actions": settings.actions,
-                    "arch": settings.arch,
-                    "device": settings.device,
-                    "seed": settings.seed,
-                },
-                {
-                    "kernel": StepInput(build),
-                    "guest": StepInput(self._guest(settings)),
-                    **scripts,
-                },
-            )
-            profile = self._add(
-                f"{name}/profile{suffix}",
-                "profile-convert",
-                {"algorithm": algorithm, "toolchain": settings.toolchain, "round": number},
-                {"raw": StepInput(raw)},
-            )
+                    "toolchain": kernel.settings.toolchain,
+                }
+                inputs: dict[str, Input] = {"raw": raw, "kernel": StepInput(build)}
+                if finished:
+                    params["below"] = [*finished]
+                if profile is not None:
+                    inputs["profile"] = StepInput(profile)
+                profile = self._add(f"{name}/profile{suffix}", "profile-convert", params, inputs)
+            finished = [*finished, algorithm]
         assert profile is not None
         return profile
+
+    def _collected(
+        self,
+        identifier: str,
+        kernel: _Kernel,
+        statement: Opt | Adap | Profile,
+        algorithm: str,
+        build: str,
+    ) -> Input:
+        """A raw profile: the user's own recording, or one that a device makes."""
+        settings = kernel.settings
+        part = self.known[algorithm]
+        if part.records_branches and settings.perf_data is not None:
+            return HostInput(settings.perf_data)
+        apps, scripts = self._apps(statement.apps)
+        params: dict[str, Json] = {
+            "algorithm": algorithm,
+            "scenario": statement.click.text,
+            "apps": apps,
+            "actions": settings.actions,
+            "arch": settings.arch,
+            "device": settings.device,
+            "seed": settings.seed,
+        }
+        if part.records_branches:
+            params["depth"] = settings.depth
+            if settings.period is not None:
+                params["period"] = settings.period
+        inputs: dict[str, Input] = {
+            "kernel": StepInput(build),
+            "guest": StepInput(self._guest(settings)),
+            **scripts,
+        }
+        return StepInput(self._add(identifier, "profile-collect", params, inputs))
 
     @staticmethod
     def _apps(words: tuple[Word, ...]) -> tuple[list[Json], dict[str, Input]]:
@@ -250,9 +306,10 @@ class _Compiler:
         identifier: str,
         kernel: _Kernel,
         options: list[str],
-        stage: str,
+        uses: list[str],
         profile: str | Input | None = None,
-        number: int = 0,
+        collects: str | None = None,
+        boots: bool = False,
     ) -> str:
         settings = kernel.settings
         inputs: dict[str, Input] = {"source": StepInput(self._source(kernel.path))}
@@ -266,13 +323,21 @@ class _Compiler:
             "config": configs,
             "toolchain": settings.toolchain,
             "options": [*sorted(options)],
-            "stage": stage,
+            "uses": [*uses],
         }
-        if stage != "plain":
-            params |= {"algorithm": kernel.algorithm, "round": number}
+        if collects is not None:
+            params["collects"] = collects
         if profile is not None:
             inputs["profile"] = StepInput(profile) if isinstance(profile, str) else profile
+        if boots:
+            params |= {"device": settings.device, "seed": settings.seed}
+            inputs["guest"] = StepInput(self._guest(settings))
         return self._add(identifier, "kernel-build", params, inputs)
+
+    def _used(self, name: str, kernel: _Kernel, options: list[str], profile: str | Input) -> str:
+        """The last build, which is not done before it boots."""
+        uses = kernel.algorithm.split("+")
+        return self._build(f"{name}/build", kernel, options, uses, profile, boots=True)
 
     def _source(self, path: str) -> str:
         if path.startswith("debian:"):
@@ -283,24 +348,20 @@ class _Compiler:
         return self._add("guest", "guest", {"arch": settings.arch}, {})
 
     def _image(self, name: str, build: str) -> None:
-        settings = self.settings
-        params: dict[str, Json] = {
-            "arch": settings.arch,
-            "device": settings.device,
-            "seed": settings.seed,
-        }
-        inputs: dict[str, Input] = {
-            "kernel": StepInput(build),
-            "guest": StepInput(self._guest(settings)),
-        }
         self.images[name] = build
-        self._add(f"{name}/check", "boot-check", params, inputs)
         self._result(name, "image", build)
 
     def _profile_result(self, name: str, profile: str, algorithm: str) -> None:
         self.profiles[name] = profile
         self.algorithms[name] = algorithm
         self._result(name, "profile", profile)
+
+    def _foreign(self, path: str) -> str:
+        """The algorithm that a profile from outside is of, by its name's end."""
+        for name, known in self.known.items():
+            if known.profile_names[0].rpartition(".")[2] == path.rpartition(".")[2]:
+                return name
+        return _FOREIGN_ALGORITHM
 
     # -- references
 
@@ -323,7 +384,7 @@ class _Compiler:
                 return HostInput(path), path.rpartition("/")[2].removesuffix(".img")
             case Plain(statement):
                 kernel = self.kernels[statement]
-                build = self._build("plain/build", kernel, [], "plain")
+                build = self._build("plain/build", kernel, [], [])
                 return StepInput(build), self._plain_result(build)
             case Made(name=name):
                 return StepInput(self.images[name]), name

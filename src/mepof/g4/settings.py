@@ -72,8 +72,11 @@ SETTINGS: Mapping[str, Setting] = {
     "arch": Setting(str, "architectures"),
     "budget": Setting(duration),
     "config": Setting(config, "configs"),
+    "depth": Setting(partial(whole_number, minimum=1, maximum=1024)),
     "device": Setting(str, "devices"),
     "name": Setting(identifier),
+    "perf-data": Setting(str),
+    "period": Setting(partial(whole_number, minimum=1, maximum=10**9)),
     "repetitions": Setting(partial(whole_number, minimum=1, maximum=1000)),
     # It fits the integers of every tool, and so do those of all repetitions.
     "seed": Setting(partial(whole_number, minimum=0, maximum=10**18 - 1)),

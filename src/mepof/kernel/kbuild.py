@@ -6,14 +6,14 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from hashlib import sha256
+from dataclasses import dataclass, field
+from hashlib import file_digest, sha256
 from pathlib import Path
 
-from mepof.errors import WorkError
-from mepof.kernel import kconfig, layout, overlay
+from mepof.errors import InputError, WorkError
+from mepof.kernel import integrity, kconfig, layout, overlay
 from mepof.kernel.arch import Arch
 from mepof.kernel.source import version_of
 from mepof.process import Completed, run
@@ -27,6 +27,7 @@ _FIXED = {
     "KBUILD_BUILD_VERSION": "1",
 }
 _COMPILED = re.compile(r"^  (?:CC|AS)  +(\S+)")
+_FROM_C = re.compile(r"^source_\S+ := \S+\.c$", re.M)
 _WOULD_COMPILE = re.compile(r"echo '  (?:CC|AS)  +")
 _COMPLAINT = re.compile(r"error:|undefined symbol|: not found$|syntax error")
 _MAKE_COMPLAINT = re.compile(r"\*\*\* ")
@@ -46,6 +47,32 @@ Runner = Callable[..., Completed]
 Progress = Callable[[int, int | None, str], None]
 
 
+# Which functions each object defines: JSON, beside the kernel.
+OBJECTS = "objects.json"
+# What flags and variables call the directory of profiles: `PROFILES/NAME`.
+PROFILES = "mepof-profiles"
+# In the objects' directory, where the compiler runs.
+_SELECTED = "mepof-selected.mk"
+
+
+@dataclass(frozen=True)
+class FileFlags:
+    """Compiler flags for some files.
+
+    Attributes:
+        objects: paths of their objects in the tree, ``fs/open.o``, or a file of such lines.
+    """
+
+    objects: tuple[str, ...] | Path
+    cflags: tuple[str, ...]
+
+    def names(self) -> Sequence[str]:
+        """The objects' paths."""
+        if isinstance(self.objects, Path):
+            return self.objects.read_text(encoding="utf-8").split()
+        return self.objects
+
+
 @dataclass(frozen=True)
 class BuildSpec:
     """What is built, apart from the tree itself.
@@ -54,14 +81,25 @@ class BuildSpec:
         fragments: files of Kconfig lines, later ones winning.
         config_lines: further Kconfig lines.
         cflags: flags for every file that can take them (all but the exclusions).
+        ldflags: flags for the linker.
+        variables: for make's command line.
         overlays: laid over the tree beside ``flags``, which is always there.
+        selected: flags for single files, after all others.
+        profiles: files that flags and variables name as ``PROFILES/NAME``, by that name.
+        same_as: the origin (of ``build.json``) of the build that this one must be equal to, but
+            for flags of single files and for the linker.
     """
 
     arch: Arch
     fragments: tuple[Path, ...]
     config_lines: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
+    ldflags: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
     overlays: tuple[str, ...] = ()
+    selected: tuple[FileFlags, ...] = ()
+    profiles: Mapping[str, Path] = field(default_factory=dict)
+    same_as: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -100,15 +138,19 @@ def build(
     # machine is in any command line, so ccache and DWARF see none.
     view = places.work / "tree"
     objects = view / "build"
-    overlays = tuple(overlay.load(name) for name in ("flags", *spec.overlays))
+    named = (overlay.load(name) for name in ("flags", *spec.overlays))
+    overlays = tuple(each for each in named if each.is_for(places.tree))
     if not view.exists():  # else this build goes on, with the very same view
         partial = places.work / "tree.partial"
         overlay.compose(places.tree, overlays, partial, toolchain.resource_directory())
         # A tree may have a `build` of its own, from `make O=build`: objects are not for there.
         (partial / "build").unlink(missing_ok=True)
         partial.replace(view)
+    objects.mkdir(exist_ok=True)
+    paths = _place_profiles(spec.profiles, view, objects)
+    _replace(objects / _SELECTED, _with_paths(_selection(spec.selected), paths))
     version = version_of(places.tree)
-    make = _make_command(spec, toolchain, view, objects)
+    make = [_with_paths(word, paths) for word in _make_command(spec, toolchain, view, objects)]
     environment = _environment(places.cache)
 
     def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
@@ -122,6 +164,19 @@ def build(
         _kconfig_environment(spec, toolchain, str(version)),
         run_make,
     )
+    compiled = " ".join((*spec.cflags, *spec.variables.values()))
+    origin = {
+        "source": places.tree.name,
+        "config": _digest((objects / ".config").read_bytes()),
+        "compiler": toolchain.version,
+        "flags": _digest(_with_paths(compiled, paths).encode()),
+    }
+    if spec.same_as is not None and spec.same_as != origin:
+        differ = ", ".join(key for key in origin if spec.same_as.get(key) != origin[key])
+        raise InputError(
+            f"the profile is of another build: not the same {differ}",
+            "it fits no kernel but the one that it was recorded from",
+        )
     run_make([*make, "prepare"])
     total = _files_to_compile(make, environment, places, objects, f"{config}\n{spec.overlays}")
     done = 0
@@ -135,12 +190,12 @@ def build(
     _make([*make, f"-j{cores}", spec.arch.target], environment, places.log, runner, count)
 
     made = layout.read(objects / "vmlinux")
-    faults = layout.faults(made)
+    faults = [*layout.faults(made), *integrity.faults(objects / "vmlinux")]
     if faults:
         raise WorkError(
             f"the linked kernel would not survive its boot: {faults[0]}"
             + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""),
-            "the linker script has no place for this section",
+            f"see {places.log}",
         )
     for name, path in {
         "kernel": objects / spec.arch.image,
@@ -149,24 +204,97 @@ def build(
         "config": objects / ".config",
     }.items():
         shutil.copy2(path, places.output / name)
+    defined = _functions(objects, toolchain)
+    (places.output / OBJECTS).write_text(json.dumps(defined, sort_keys=True) + "\n")
     description = {
         "version": str(version),
+        "origin": origin,
         "arch": spec.arch.name,
         "size_bytes": {
             "text": made.text_bytes(),
             "image": (objects / spec.arch.image).stat().st_size,
         },
         "sections": {s.name: s.size for s in made.sections},
-        "cflags": [_unplaced(flag) for flag in spec.cflags],
+        "cflags": list(spec.cflags),
+        "ldflags": list(spec.ldflags),
+        "variables": dict(spec.variables),
         "config_lines": list(spec.config_lines),
         "overlays": [o.name for o in overlays],
     }
     (places.output / "build.json").write_text(json.dumps(description, indent=1) + "\n")
 
 
-def _unplaced(flag: str) -> str:
-    """A flag without this machine's directories, so that the description is reproducible."""
-    return re.sub(r"=/\S*/", "=", flag)
+def functions_in(build: Path) -> dict[str, list[str]]:
+    """The functions of a finished build, by the paths of the objects that define them."""
+    defined: dict[str, list[str]] = json.loads((build / OBJECTS).read_text(encoding="utf-8"))
+    return defined
+
+
+def _digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+def _functions(objects: Path, toolchain: Clang) -> dict[str, list[str]]:
+    """The functions that the objects of C sources define, by the objects' paths."""
+    compiled = []
+    for command in objects.rglob(".*.o.cmd"):
+        made = command.with_name(command.name[1:].removesuffix(".cmd"))
+        text = command.read_text(encoding="utf-8", errors="replace")
+        if _FROM_C.search(text) and made.is_file():
+            compiled.append(made.relative_to(objects).as_posix())
+    names = objects / "mepof-objects"
+    names.write_text("\n".join(compiled))
+    nm = [toolchain.tool("llvm-nm"), "--defined-only", "--format=posix", "--print-file-name"]
+    defined: dict[str, list[str]] = {name: [] for name in compiled}
+    for line in run([*nm, f"@{names.name}"], cwd=objects).output.splitlines():
+        file, colon, symbol = line.partition(": ")
+        fields = symbol.split()
+        if colon and len(fields) > 1 and fields[1] in "tTwW":
+            defined[file].append(fields[0])
+    return defined
+
+
+def _place_profiles(profiles: Mapping[str, Path], view: Path, objects: Path) -> dict[str, str]:
+    """Copy profiles to where the compiler finds them; the paths by what flags call them.
+
+    A path names the contents: ccache reads only some of the files that options name, and must
+    not take an object for one that was built with another profile.
+    """
+    paths = {}
+    for name, path in profiles.items():
+        with path.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+        copy = view / PROFILES / digest[:16] / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copy)
+        paths[f"{PROFILES}/{name}"] = os.path.relpath(copy, objects)
+    return paths
+
+
+def _with_paths(text: str, paths: Mapping[str, str]) -> str:
+    """A text with the paths of profiles for what flags call them."""
+    for name, path in paths.items():
+        text = text.replace(name, path)
+    return text
+
+
+def _selection(selected: Sequence[FileFlags]) -> str:
+    """A makefile that defines ``mepof-selected``: the flags of an object, given its path."""
+    lines = [
+        f"mepof-objects-{number} := {' '.join(each.names())}"
+        for number, each in enumerate(selected)
+    ]
+    calls = (
+        f"$(if $(filter $(mepof-objects-{number}),$1),{' '.join(each.cflags)})"
+        for number, each in enumerate(selected)
+    )
+    return "\n".join([*lines, f"mepof-selected = {' '.join(calls)}", ""])
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file, unless that is what it says."""
+    if not path.is_file() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
 
 
 def _make_command(spec: BuildSpec, toolchain: Clang, view: Path, objects: Path) -> list[str]:
@@ -178,6 +306,9 @@ def _make_command(spec: BuildSpec, toolchain: Clang, view: Path, objects: Path) 
         "KCFLAGS": "-fdebug-compilation-dir=build",
         "KAFLAGS": "-fdebug-compilation-dir=build",
         "MEPOF_CFLAGS": " ".join(spec.cflags),
+        "MEPOF_LDFLAGS": " ".join(spec.ldflags),
+        "MEPOF_SELECTED": _SELECTED,
+        **spec.variables,
         "MEPOF_EXCLUDE": " ".join(e.match for e in overlay.exclusions()),
     }
     if shutil.which("ccache"):

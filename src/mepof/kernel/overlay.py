@@ -56,19 +56,29 @@ class _Description(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str
+    absent: str | None = None
     compiler_files: dict[str, str] = {}
     edit: tuple[Edit, ...] = ()
 
 
 @dataclass(frozen=True)
 class Overlay:
-    """A named overlay: its directory, its edits and the compiler's files that it lays in."""
+    """A named overlay: its directory, its edits and the compiler's files that it lays in.
+
+    Attributes:
+        absent: a file of the tree; where it is, the kernel needs the overlay no more.
+    """
 
     name: str
     title: str
     directory: Path
     edits: tuple[Edit, ...]
     compiler_files: dict[str, str]
+    absent: str | None = None
+
+    def is_for(self, tree: Path) -> bool:
+        """Whether a tree lacks what the overlay gives."""
+        return self.absent is None or not (tree / self.absent).exists()
 
     def added_files(self) -> dict[str, Path]:
         """Files that the overlay adds: path in the tree → where its content is."""
@@ -97,7 +107,14 @@ def load(name: str) -> Overlay:
             description = _Description.model_validate(tomllib.load(file))
     except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
         raise WorkError(f"overlay `{name}` cannot be read: {error}") from error
-    return Overlay(name, description.title, directory, description.edit, description.compiler_files)
+    return Overlay(
+        name,
+        description.title,
+        directory,
+        description.edit,
+        description.compiler_files,
+        description.absent,
+    )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from mepof.algorithm.protocol import ALGORITHMS, Quality
+from mepof.algorithm.pgo import merge_profiles
+from mepof.algorithm.protocol import Quality
 from mepof.errors import InputError
 from mepof.process import run
 from mepof.profile.weighted import Weighted
@@ -44,7 +45,7 @@ def merge_instrumentation(weighted: Sequence[Weighted], output: Path) -> Quality
     partial = output.with_name(f".{output.name}.{os.getpid()}")
     given = [(w.path.resolve(), w.weight) for w in weighted]
     try:
-        quality = ALGORITHMS.get("pgo").merge(given, partial, clang.select("clang"), run)
+        quality = merge_profiles(given, partial, clang.select("clang"), run)
         partial.replace(output)
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror}") from error

@@ -1,40 +1,56 @@
-"""``kernel-build``: a kernel, plain, instrumented, or built with a profile."""
+"""``kernel-build``: a kernel, plain, built to be profiled, or with the profiles of others."""
 
 from __future__ import annotations
 
-import shutil
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-from mepof.algorithm.protocol import BuildAddition, select
-from mepof.errors import InputError
+from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Use
+from mepof.device import agent
+from mepof.device.protocol import DEVICES, Guest, Session
+from mepof.errors import InputError, WorkError
+from mepof.evaluate.suite import load_suite
 from mepof.kernel import arch, kbuild, kconfig
+from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import options
+from mepof.kernel.safeguard import OptOut, smallest_opt_out
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
-from mepof.profile.artifact import profile_file
+from mepof.profile.artifact import build_of, profile_directory
 from mepof.toolchain import clang
+
+_BOOT_SECONDS = 120.0
 
 
 class KernelBuild:
-    """Params: ``arch``, ``config``, ``toolchain``, ``options``, ``stage`` (``plain``,
-    ``instrument``, ``use``), ``algorithm``. Inputs: ``source``, ``profile``, ``config0``…"""
+    """Params: ``arch``, ``config``, ``toolchain``, ``options``; ``uses``, the algorithms whose
+    profiles are in ``profile``; ``collects``, the one that profiles the kernel, or nothing.
+    Inputs: ``source``, ``profile``, ``config0``…; ``guest``, with which the kernel is booted on
+    ``device`` with ``seed`` before it is done."""
 
     kind = "kernel-build"
     phase: Phase = "build"
-    version = 2
+    version = 3
 
     def resources(self, step: Step) -> Resources:
         return Resources(cores=64)
 
     def identity(self, step: Step) -> Mapping[str, str]:
         toolchain = clang.select(str(step.params["toolchain"]))
-        spec = _spec(step, Path("profile"), {}, toolchain)
-        flags = (spec.cflags, spec.config_lines)
+        spec = _spec(step, Path("profile"), {}, Use(toolchain, None))
+        flags = (spec.cflags, spec.ldflags, spec.variables, spec.config_lines)
+        booted = {}
+        if "device" in step.params:
+            device = DEVICES.get(str(step.params["device"]))
+            check = " ".join(load_suite("mepof").selfcheck)
+            booted = {**device.identity(str(step.params["arch"])), "self-check": check}
         return {
             **toolchain.identity(),
+            **booted,
             "overlays": kbuild.overlay_digest(spec.overlays),
             "config": kconfig.digest([path for path in spec.fragments if path.is_file()]),
             "flags": sha256(repr(flags).encode()).hexdigest(),
@@ -42,31 +58,120 @@ class KernelBuild:
 
     def run(self, context: StepContext) -> None:
         step = context.step
+        names = _texts(step, "uses")
         toolchain = clang.select(str(step.params["toolchain"]))
-        given = context.inputs.get("profile")
-        profile = given and _profile_copy(step, given, context.work)
-        spec = _spec(step, profile, context.inputs, toolchain)
-        places = kbuild.BuildPlaces(
-            tree=context.inputs["source"],
-            work=context.work,
-            output=context.output,
-            log=context.log,
-            cache=context.cache,
+        source = context.inputs["source"]
+        profile = origin = None
+        use = Use(toolchain, None)
+        if "profile" in context.inputs:
+            first = ALGORITHMS.get(names[0]).profile_names[0]
+            profile = profile_directory(context.inputs["profile"], first, context.work)
+            origin = build_of(profile)
+            use = Use(toolchain, None if origin is None else origin.get("source") == source.name)
+        spec = _spec(step, profile, context.inputs, use)
+        if any(ALGORITHMS.get(name).same_build for name in names):
+            spec = replace(spec, same_as=origin)
+        if "guest" in context.inputs:
+            assert profile is not None
+            _build_safely(context, spec, toolchain, profile, use)
+        else:
+            _build(context, spec, toolchain)
+
+
+def _build(context: StepContext, spec: kbuild.BuildSpec, toolchain: clang.Clang) -> None:
+    places = kbuild.BuildPlaces(
+        tree=context.inputs["source"],
+        work=context.work,
+        output=context.output,
+        log=context.log,
+        cache=context.cache,
+    )
+    kbuild.build(
+        spec,
+        toolchain,
+        places,
+        context.cores,
+        context.run,
+        lambda done, total, name: context.progress(done, total, "files", name),
+    )
+
+
+def _build_safely(
+    context: StepContext,
+    spec: kbuild.BuildSpec,
+    toolchain: clang.Clang,
+    profile: Path,
+    use: Use,
+) -> None:
+    """Build a kernel that boots, without the profile where it does not with it."""
+    algorithms = [ALGORITHMS.get(name) for name in _texts(context.step, "uses")]
+    opt_out_flags = tuple(flag for a in algorithms for flag in a.use(profile, use).opt_out)
+    released = ""
+
+    def trial(opt_out: OptOut) -> WorkError | None:
+        nonlocal released
+        selected = [*spec.selected, FileFlags(opt_out.files, opt_out_flags)]
+        profiles = dict(spec.profiles)
+        for file, functions in opt_out.functions.items():
+            for number, algorithm in enumerate(algorithms):
+                name = f"spared-{sha256(file.encode()).hexdigest()[:8]}-{number}"
+                added = algorithm.spare(
+                    profile, functions, context.work / name, toolchain, context.run
+                )
+                selected.append(FileFlags((file,), added.cflags))
+                profiles |= added.profiles
+        try:
+            tried = replace(spec, selected=tuple(selected), profiles=profiles)
+            _build(context, tried, toolchain)
+            released = _boot(context)
+        except WorkError as error:
+            return error
+        return None
+
+    opt_out = OptOut()
+    failure = trial(opt_out)
+    if failure is not None:
+        opt_out = smallest_opt_out(
+            failure, trial, lambda: kbuild.functions_in(context.output), context.note
         )
-        kbuild.build(
-            spec,
-            toolchain,
-            places,
-            context.cores,
-            context.run,
-            lambda done, total, name: context.progress(done, total, "files", name),
-        )
+        context.note(f"left out of the profile: {_told(opt_out)}")
+    safety = {
+        "booted": True,
+        "self_check": "passed",
+        "release": released,
+        "opt_out": {"files": opt_out.files, "functions": opt_out.functions},
+        "failure": None if failure is None else failure.message,
+    }
+    (context.output / "safety.json").write_text(json.dumps(safety, indent=1) + "\n")
+
+
+def _told(opt_out: OptOut) -> str:
+    functions = (f"{name}() in {file}" for file, f in opt_out.functions.items() for name in f)
+    return ", ".join([*opt_out.files, *functions])
+
+
+def _boot(context: StepContext) -> str:
+    """Boot the kernel that was built and have it check itself; its release."""
+    params = context.params
+    check = agent.Exec(load_suite("mepof").selfcheck, _BOOT_SECONDS)
+    session = Session(
+        arch=str(params["arch"]),
+        kernel=context.output / "kernel",
+        guest=Guest.of(context.inputs["guest"]),
+        requests=(check,),
+        seed=cast(int, params["seed"]),
+    )
+    device = DEVICES.get(str(params["device"]))
+    outcome = device.boot(session, context.work / "boot", context.run, lambda count: None)
+    agent.expect_success(check, outcome.replies[0])
+    context.note(f"Linux {outcome.release} booted and passed its self-check")
+    return outcome.release
 
 
 def _spec(
-    step: Step, profile: Path | None, inputs: Mapping[str, Path], toolchain: clang.Clang
+    step: Step, profile: Path | None, inputs: Mapping[str, Path], use: Use
 ) -> kbuild.BuildSpec:
-    addition = _addition(step, profile, toolchain)
+    addition = _addition(step, profile, use)
     chosen = [options()[name] for name in _texts(step, "options")]
     return kbuild.BuildSpec(
         arch=arch.get(str(step.params["arch"])),
@@ -76,31 +181,27 @@ def _spec(
             *(line for option in chosen for line in option.config),
         ),
         cflags=(*(flag for option in chosen for flag in option.cflags), *addition.cflags),
+        ldflags=addition.ldflags,
+        variables=addition.variables,
         overlays=addition.overlays,
+        selected=addition.selected,
+        profiles=addition.profiles,
     )
+
+
+def _addition(step: Step, profile: Path | None, use: Use) -> BuildAddition:
+    """What the profiles that are used add, and the algorithm that profiles the kernel."""
+    added = BuildAddition()
+    for name in _texts(step, "uses"):
+        if profile is None:
+            raise InputError(f"{step.id} has no profile to use")
+        added += ALGORITHMS.get(name).use(profile, use)
+    collects = str(step.params.get("collects", ""))
+    return added + ALGORITHMS.get(collects).instrument(use.toolchain) if collects else added
 
 
 def _texts(step: Step, key: str) -> Sequence[str]:
     return cast(Sequence[str], step.params.get(key, ()))
-
-
-def _profile_copy(step: Step, given: Path, work: Path) -> Path:
-    """The profile under a path that a list of flags can hold; the user's may have blanks."""
-    copy = work / select(str(step.params["algorithm"])).profile_name
-    shutil.copyfile(profile_file(given), copy)
-    return copy
-
-
-def _addition(step: Step, profile: Path | None, toolchain: clang.Clang) -> BuildAddition:
-    stage = step.params["stage"]
-    if stage == "plain":
-        return BuildAddition()
-    algorithm = select(str(step.params["algorithm"]))
-    if stage == "instrument":
-        return algorithm.instrument(toolchain)
-    if profile is None:
-        raise InputError(f"{step.id} has no profile to use")
-    return algorithm.use(profile, toolchain)
 
 
 def _fragments(step: Step, inputs: Mapping[str, Path]) -> Sequence[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,9 +12,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
-from mepof.algorithm.protocol import select
+from mepof.algorithm.protocol import ALGORITHMS
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Guest, Outcome, Session
+from mepof.device.protocol import DEVICES, Guest, Outcome, Recording, Session
 from mepof.errors import EnvironmentLack, WorkError
 from mepof.events import ConsoleReturned, ConsoleTaken
 from mepof.plan.body import Phase, Resources, StepContext
@@ -24,7 +25,8 @@ from mepof.scenario.script import read_script
 
 class ProfileCollect:
     """Params: ``algorithm``, ``scenario``, ``apps``, ``actions``, ``arch``, ``device``,
-    ``seed``. Inputs: ``kernel``, ``guest``, ``script0``…
+    ``seed``; for recordings of branches ``depth`` and ``period``, without which every branch is
+    counted. Inputs: ``kernel``, ``guest``, ``script0``…
 
     Makes ``raw0``… and ``collection.json`` (actions and their coverage).
     """
@@ -53,7 +55,7 @@ class ProfileCollect:
 
     def run(self, context: StepContext) -> None:
         params = context.params
-        algorithm = select(str(params["algorithm"]))
+        algorithm = ALGORITHMS.get(str(params["algorithm"]))
         scenario = SCENARIOS.get(str(params["scenario"]))
         apps = _apps(params)
         seed = cast(int, params["seed"])
@@ -63,6 +65,12 @@ class ProfileCollect:
             work = [agent.Shell()]
             context.note("at the guest's console: work the kernel, then leave with `exit`")
         before, after = algorithm.reset(), algorithm.collect()
+        recording = None
+        if algorithm.records_branches:
+            recording = Recording(
+                cast(int | None, params.get("period")), cast(int, params["depth"])
+            )
+            before, after = (*before, agent.Record(True)), (agent.Record(False), *after)
         session = Session(
             arch=str(params["arch"]),
             kernel=context.inputs["kernel"] / "kernel",
@@ -70,6 +78,7 @@ class ProfileCollect:
             requests=(*before, *work, *after),
             seed=seed,
             interactive=scenario.interactive,
+            record=recording,
         )
 
         def replied(count: int) -> None:
@@ -81,7 +90,10 @@ class ProfileCollect:
         with _terminal(context) if scenario.interactive else nullcontext():
             outcome = device.boot(session, context.work / "boot", context.run, replied)
         _check(before, work, outcome)
-        for number, reply in enumerate(outcome.replies[len(before) + len(work) :]):
+        if outcome.recording is not None:
+            shutil.move(outcome.recording, context.output / "raw0")
+        answers = outcome.replies[-len(algorithm.collect()) :] if algorithm.collect() else ()
+        for number, reply in enumerate(answers):
             if not isinstance(reply, agent.GetResult) or reply.errno:
                 raise WorkError("the kernel offers no raw profile; was it built to?")
             (context.output / f"raw{number}").write_bytes(reply.data)

@@ -2,43 +2,59 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Mapping
+from typing import cast
 
-from mepof.algorithm.protocol import select
+from mepof import _engine
+from mepof.algorithm.protocol import ALGORITHMS, Conversion
 from mepof.errors import WorkError
 from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
 from mepof.profile.artifact import describe, keep_collection
 from mepof.toolchain import clang
 
 
 class ProfileConvert:
-    """Params: ``algorithm``, ``toolchain``. Inputs: ``raw``. Makes the profile and
-    ``profile.json``."""
+    """Params: ``algorithm``, ``toolchain``; ``below``, those of the stack whose profile is in
+    ``profile``. Inputs: ``raw``, what was collected or the user's own recording; ``kernel``, the
+    build that ran; ``profile``. Makes the files of all profiles and ``profile.json``."""
 
     kind = "profile-convert"
     phase: Phase = "convert"
+    version = 2
 
     def resources(self, step: Step) -> Resources:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        return clang.select(str(step.params["toolchain"])).identity()
+        engine = {"engine": file_digest(_engine.__file__)}
+        return {**clang.select(str(step.params["toolchain"])).identity(), **engine}
 
     def run(self, context: StepContext) -> None:
         name = str(context.params["algorithm"])
-        algorithm = select(name)
+        given = context.inputs["raw"]
+        raw = tuple(sorted(given.glob("raw*"))) if given.is_dir() else (given,)
+        build = context.inputs["kernel"]
+        below = cast(list[str], context.params.get("below", []))
+        for part in below:
+            for file in ALGORITHMS.get(part).profile_names:
+                shutil.copyfile(context.inputs["profile"] / file, context.output / file)
         toolchain = clang.select(str(context.params["toolchain"]))
-        raw = tuple(sorted(context.inputs["raw"].glob("raw*")))
-        profile = context.output / algorithm.profile_name
-        quality = algorithm.convert(raw, profile, toolchain, context.run)
+        quality = ALGORITHMS.get(name).convert(
+            Conversion(raw, build, context.output, toolchain, context.run)
+        )
         if quality.verdict == "poor":
             raise WorkError(
                 f"the profile is poor: {'; '.join(quality.reasons)}",
                 "let the scenario do more, or look at the log of the collection",
             )
-        describe(context.output, name, quality)
-        keep_collection(context.inputs["raw"], context.output)
+        origin = json.loads((build / "build.json").read_text(encoding="utf-8"))["origin"]
+        describe(context.output, "+".join((*below, name)), quality, origin)
+        if given.is_dir():
+            keep_collection(given, context.output)
         context.note(
             f"{quality.executed} of {quality.functions} functions ran "
             f"({quality.coverage_percent:g} %)"

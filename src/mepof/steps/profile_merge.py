@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import cast
 
-from mepof.algorithm.protocol import select
+from mepof.algorithm.protocol import ALGORITHMS
+from mepof.errors import InputError
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
-from mepof.profile.artifact import describe, profile_file
+from mepof.profile.artifact import build_of, describe, profile_directory
 from mepof.toolchain import clang
 
 
@@ -27,15 +28,22 @@ class ProfileMerge:
 
     def run(self, context: StepContext) -> None:
         name = str(context.params["algorithm"])
-        algorithm = select(name)
+        if "+" in name:
+            raise InputError(
+                f"profiles of `{name}` cannot be merged", "merge those of its lowest algorithm"
+            )
+        algorithm = ALGORITHMS.get(name)
         toolchain = clang.select(str(context.params["toolchain"]))
         weights = [Fraction(text) for text in cast(list[str], context.params["weights"])]
+        file = algorithm.profile_names[0]
         weighted = [
-            (profile_file(context.inputs[f"profile{number}"]), weight)
+            (profile_directory(context.inputs[f"profile{number}"], file, context.work), weight)
             for number, weight in enumerate(weights)
         ]
-        profile = context.output / algorithm.profile_name
-        describe(context.output, name, algorithm.merge(weighted, profile, toolchain, context.run))
+        quality = algorithm.merge(weighted, context.output, toolchain, context.run)
+        builds = [build_of(directory) for directory, _ in weighted]
+        same = builds[0] if all(build == builds[0] for build in builds) else None
+        describe(context.output, name, quality, same)
 
 
 BODY = ProfileMerge()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mepof.algorithm.pgo import ALGORITHM, _quality, whole_weights
-from mepof.algorithm.protocol import select
+from mepof.algorithm.protocol import ALGORITHMS, Conversion, Use, parts
 from mepof.device.agent import Get, Put
 from mepof.errors import InputError, WorkError
 from mepof.kernel import overlay

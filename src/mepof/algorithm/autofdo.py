@@ -1,0 +1,83 @@
+"""``autofdo``: Clang's sample profiles, from a recording of branches and debug lines.
+
+The kernel that is profiled is an optimised one with line tables: nothing is instrumented, and
+it runs at full speed. Kernels from 6.13 on have the option CONFIG_AUTOFDO_CLANG; an overlay gives
+it to those before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from mepof.algorithm.branches import Branches, convert, merge_samples
+from mepof.algorithm.pgo import without
+from mepof.algorithm.protocol import BuildAddition, Conversion, Quality, Use
+from mepof.kernel.kbuild import PROFILES
+from mepof.process import Completed
+from mepof.toolchain.clang import Clang
+
+
+class AutoFdo(Branches):
+    """Sample profiles by function, line and discriminator, or by pseudo probe.
+
+    Args:
+        file: name of the profile.
+        cflags: what the build has beside the kernel's own flags for AutoFDO.
+        lines: the profile is one of debug lines.
+    """
+
+    def __init__(self, file: str, cflags: tuple[str, ...] = (), *, lines: bool) -> None:
+        self.profile_names: tuple[str, ...] = (file,)
+        self._file = file
+        self._lines = lines
+        self._build = BuildAddition(
+            overlays=("text-sections", "autofdo"),
+            config_lines=("CONFIG_AUTOFDO_CLANG=y",),
+            cflags=cflags,
+        )
+
+    def instrument(self, toolchain: Clang) -> BuildAddition:
+        return self._build
+
+    def convert(self, conversion: Conversion) -> Quality:
+        return convert(conversion, "autofdo", conversion.output / self._file, lines=self._lines)
+
+    def merge(
+        self,
+        weighted: Sequence[tuple[Path, Fraction]],
+        output: Path,
+        toolchain: Clang,
+        runner: Callable[..., Completed],
+    ) -> Quality:
+        files = [(directory / self._file, weight) for directory, weight in weighted]
+        return merge_samples(files, output / self._file)
+
+    def use(self, profile: Path, build: Use) -> BuildAddition:
+        return self._build + BuildAddition(
+            cflags=() if build.same_source else _SALVAGE,
+            variables={"CLANG_AUTOFDO_PROFILE": f"{PROFILES}/{self._file}"},
+            profiles={self._file: profile / self._file},
+            opt_out=("-fno-profile-sample-use", "-fno-split-machine-functions"),
+        )
+
+    def spare(
+        self,
+        profile: Path,
+        functions: Sequence[str],
+        output: Path,
+        toolchain: Clang,
+        runner: Callable[..., Completed],
+    ) -> BuildAddition:
+        without(functions, "", "--sample", profile / self._file, output, toolchain, runner)
+        return BuildAddition(
+            cflags=(f"-fprofile-sample-use={PROFILES}/{output.name}",),
+            profiles={output.name: output},
+        )
+
+
+# The compiler matches a profile with sources that have changed since.
+_SALVAGE = ("-mllvm", "-salvage-stale-profile", "-mllvm", "-salvage-unused-profile")
+
+ALGORITHM = AutoFdo("kernel.afdo", lines=True)

@@ -1,0 +1,65 @@
+"""What the algorithms have in common whose raw profile is a recording of branches."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from mepof import _engine
+from mepof.algorithm.protocol import Conversion, Quality
+from mepof.device.agent import Request
+from mepof.profile.weighted import whole
+
+
+class Branches:
+    """Profiles from taken branches, which a device records while the kernel works."""
+
+    rounds = 1
+    records_branches = True
+    same_build = False
+
+    def reset(self) -> tuple[Request, ...]:
+        return ()
+
+    def collect(self) -> tuple[Request, ...]:
+        return ()
+
+
+def convert(conversion: Conversion, to: str, output: Path, *, lines: bool = False) -> Quality:
+    """Have the profile engine make a profile, and say how good it is.
+
+    Args:
+        to: one of the engine's output formats.
+        output: as of the engine's ``convert``.
+        lines: by debug lines, even where the kernel has pseudo probes.
+    """
+    recording = _engine.Recording(conversion.build / "vmlinux", conversion.raw)
+    # A poor verdict is the step's to judge; the profile is there to be looked at.
+    done = json.loads(_engine.convert(recording, to, output, lines=lines, allow_poor=True))
+    output.with_name(f"{output.name}.verdict.json").unlink(missing_ok=True)
+    verdict = done["verdict"]
+    functions = sum(binary["functions"] for binary in verdict["binaries"])
+    executed = sum(binary["functions_executed"] for binary in verdict["binaries"])
+    return Quality(
+        functions=functions,
+        executed=executed,
+        coverage_percent=round(100 * executed / functions, 2) if functions else 0.0,
+        verdict=verdict["quality"],
+        reasons=tuple(verdict["reasons"]),
+    )
+
+
+def merge_samples(weighted: Sequence[tuple[Path, Fraction]], output: Path) -> Quality:
+    """Write the weighted sum of AutoFDO profiles.
+
+    Raises:
+        InputError: one of them is none, or they are of different kinds.
+    """
+    weights = whole([weight for _, weight in weighted])
+    paths = [(path, weight) for (path, _), weight in zip(weighted, weights, strict=True)]
+    done = json.loads(_engine.merge(paths, output, "autofdo"))
+    output.with_name(f"{output.name}.provenance.json").unlink(missing_ok=True)
+    functions = done["statistics"]["functions"]
+    return Quality(functions, functions, 100.0, "good")

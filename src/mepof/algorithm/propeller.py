@@ -1,0 +1,115 @@
+"""``propeller``: the layout of basic blocks and functions, from a recording of branches.
+
+A round on top of any build: that build again, with a map of its basic blocks, is what runs. The
+profile names blocks by their numbers in that very build, so it fits no other; the build that uses
+it differs by nothing but the layout of the functions that the profile names, and only the files
+that hold one are compiled again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from mepof.algorithm.branches import Branches, convert
+from mepof.algorithm.protocol import BuildAddition, Conversion, Quality, Use
+from mepof.errors import InputError, WorkError
+from mepof.kernel import kbuild
+from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.process import Completed
+from mepof.toolchain.clang import Clang
+
+_BUILD = BuildAddition(
+    overlays=("text-sections", "propeller"), config_lines=("CONFIG_PROPELLER_CLANG=y",)
+)
+_BLOCKS, _ORDER, _HOT = "kernel.cc_profile", "kernel.ld_profile", "kernel.hot_objects"
+
+
+class Propeller(Branches):
+    """Basic-block sections by a profile of the same build."""
+
+    profile_names = (_BLOCKS, _ORDER, _HOT)
+    same_build = True
+
+    def instrument(self, toolchain: Clang) -> BuildAddition:
+        return _BUILD
+
+    def convert(self, conversion: Conversion) -> Quality:
+        quality = convert(conversion, "propeller", conversion.output / "kernel")
+        objects = kbuild.functions_in(conversion.build)
+        lines = (conversion.output / _BLOCKS).read_text(encoding="utf-8").splitlines()
+        hot = _hot_objects(objects, functions(lines))
+        (conversion.output / _HOT).write_text("".join(f"{name}\n" for name in hot))
+        return quality
+
+    def merge(
+        self,
+        weighted: Sequence[tuple[Path, Fraction]],
+        output: Path,
+        toolchain: Clang,
+        runner: Callable[..., Completed],
+    ) -> Quality:
+        raise InputError(
+            "Propeller profiles are of one build each and cannot be merged",
+            "record more work in one run, or merge the profiles of the round below",
+        )
+
+    def use(self, profile: Path, build: Use) -> BuildAddition:
+        blocks = f"{PROFILES}/{_BLOCKS}"
+        return _BUILD + BuildAddition(
+            ldflags=(
+                f"--symbol-ordering-file={PROFILES}/{_ORDER}",
+                "--no-warn-symbol-ordering",
+                # Where the linker generates the code.
+                f"--lto-basic-block-sections={blocks}",
+            ),
+            selected=(
+                FileFlags(
+                    profile / _HOT, (f"-fbasic-block-sections=list={blocks}", "-ffunction-sections")
+                ),
+            ),
+            profiles={name: profile / name for name in (_BLOCKS, _ORDER)},
+            opt_out=("-fbasic-block-sections=none",),
+        )
+
+    def spare(
+        self,
+        profile: Path,
+        functions: Sequence[str],
+        output: Path,
+        toolchain: Clang,
+        runner: Callable[..., Completed],
+    ) -> BuildAddition:
+        spared = frozenset(functions)
+        kept, keeps = [], True
+        for line in (profile / _BLOCKS).read_text(encoding="utf-8").splitlines(keepends=True):
+            if line.startswith("f "):
+                keeps = spared.isdisjoint(line.split()[1:])
+            if keeps or line.startswith("v"):
+                kept.append(line)
+        output.write_text("".join(kept), encoding="utf-8")
+        return BuildAddition(
+            cflags=(f"-fbasic-block-sections=list={PROFILES}/{output.name}",),
+            profiles={output.name: output},
+        )
+
+
+def functions(cc_profile: Iterable[str]) -> set[str]:
+    """The functions that a ``cc_profile`` of version 1 names, by all their names.
+
+    Raises:
+        WorkError: it names none.
+    """
+    found = {name for line in cc_profile if line.startswith("f ") for name in line.split()[1:]}
+    if not found:
+        raise WorkError("no function of the kernel was seen to run", "let the scenario do more")
+    return found
+
+
+def _hot_objects(objects: dict[str, list[str]], hot: set[str]) -> list[str]:
+    """The objects that define one of the functions."""
+    return [name for name, defined in sorted(objects.items()) if not hot.isdisjoint(defined)]
+
+
+ALGORITHM = Propeller()

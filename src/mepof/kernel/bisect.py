@@ -1,0 +1,63 @@
+"""Finding the few things that make something fail, by trying with parts of them.
+
+The method is delta debugging: A. Zeller and R. Hildebrandt, "Simplifying and Isolating
+Failure-Inducing Input", IEEE Transactions on Software Engineering 28(2), 2002.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+
+def smallest_failing(
+    candidates: Sequence[str], fails: Callable[[Sequence[str]], bool]
+) -> tuple[str, ...]:
+    """A smallest set of candidates that fails: without any one of them it would not.
+
+    For a single culprit among n it takes about 2 log2(n) trials.
+
+    Args:
+        candidates: all of them fail together, and none of them does not.
+        fails: whether a subset does. It must answer the same when asked again.
+    """
+    failing = list(candidates)
+    pieces = 2
+    while len(failing) > 1:
+        size = -(-len(failing) // pieces)
+        parts = [failing[at : at + size] for at in range(0, len(failing), size)]
+        part = next((part for part in parts if fails(part)), None)
+        if part is not None:
+            failing, pieces = part, 2
+            continue
+        # With two parts, each is the rest of the other, and has been tried.
+        rests = [[c for c in failing if c not in part] for part in parts] if pieces > 2 else []
+        rest = next((rest for rest in rests if fails(rest)), None)
+        if rest is not None:
+            failing, pieces = rest, max(pieces - 1, 2)
+        elif pieces < len(failing):
+            pieces = min(2 * pieces, len(failing))
+        else:
+            break
+    return tuple(failing)
+
+
+def culprits(
+    candidates: Sequence[str], fails: Callable[[Sequence[str]], bool], most: int
+) -> tuple[str, ...]:
+    """Candidates without which the others do not fail, found one smallest set after another.
+
+    Args:
+        candidates, fails: as of :func:`smallest_failing`.
+        most: how many to find before it is given up.
+
+    Returns:
+        The culprits, or nothing if there are more than ``most``.
+    """
+    found: list[str] = []
+    others = list(candidates)
+    while fails(others):
+        found += smallest_failing(others, fails)
+        others = [candidate for candidate in others if candidate not in found]
+        if len(found) > most:
+            return ()
+    return tuple(found)

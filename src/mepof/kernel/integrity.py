@@ -1,0 +1,80 @@
+"""Whether the tables of a linked kernel still fit its text.
+
+Profiles move code: functions are split, blocks go to sections of their own. What the kernel looks
+up by address at run time must have moved with it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from mepof.errors import WorkError
+
+_SHF_EXECINSTR = 0x4
+# struct exception_table_entry (x86-64, arm64): two distances from the field itself, 4 bytes of
+# data. Linux 6.12, arch/{x86,arm64}/include/asm/extable.h.
+_EXCEPTION = struct.Struct("<iiI")
+
+
+def faults(vmlinux: Path) -> Sequence[str]:
+    """What is wrong with the exception table and the unwinder's; empty where all is well.
+
+    Raises:
+        WorkError: the file cannot be read.
+    """
+    try:
+        with vmlinux.open("rb") as file:
+            elf = ELFFile(file)
+            sections = {section.name: section for section in elf.iter_sections()}
+            code = [
+                (section["sh_addr"], section["sh_addr"] + section["sh_size"])
+                for section in sections.values()
+                if section["sh_flags"] & _SHF_EXECINSTR
+            ]
+            found: list[str] = []
+            if "__ex_table" in sections:
+                table = sections["__ex_table"]
+                found += _exceptions(table.data(), table["sh_addr"], code)
+            if ".orc_unwind_ip" in sections:
+                table = sections[".orc_unwind_ip"]
+                found += _unwinder(
+                    table.data(), table["sh_addr"], len(sections[".orc_unwind"].data())
+                )
+            return found
+    except (ELFError, OSError, KeyError) as error:
+        raise WorkError(f"{vmlinux} cannot be read as a kernel: {error}") from error
+
+
+def _exceptions(data: bytes, address: int, code: Sequence[tuple[int, int]]) -> Sequence[str]:
+    if len(data) % _EXCEPTION.size:
+        return ["the exception table ends within an entry"]
+    before = 0
+    for at in range(0, len(data), _EXCEPTION.size):
+        instruction, fixup, _ = _EXCEPTION.unpack_from(data, at)
+        raising, leading = address + at + instruction, address + at + 4 + fixup
+        for what, where in (("an instruction", raising), ("a fixup", leading)):
+            if not any(start <= where < end for start, end in code):
+                return [f"the exception table has {what} at {where:#x}, where there is no code"]
+        if raising < before:
+            return [f"the exception table is not sorted at {raising:#x}"]
+        before = raising
+    return []
+
+
+def _unwinder(data: bytes, address: int, entries_bytes: int) -> Sequence[str]:
+    """ORC: distances of 4 bytes, sorted, and as many entries of 6 bytes (Linux 6.12)."""
+    count = len(data) // 4
+    if entries_bytes != 6 * count:
+        return [f"the unwinder has {count} addresses and {entries_bytes} bytes of entries"]
+    before = 0
+    for at, (distance,) in zip(range(0, len(data), 4), struct.iter_unpack("<i", data), strict=True):
+        where = address + at + distance
+        if where < before:
+            return [f"the unwinder's table is not sorted at {where:#x}"]
+        before = where
+    return []

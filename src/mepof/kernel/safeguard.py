@@ -1,0 +1,127 @@
+"""When a kernel fails with a profile: which files, and which functions of them, must do without.
+
+A profile changes how code is inlined, split and laid out, so it brings to light what was wrong
+in the source, the compiler or the build all along. What is affected is little; the rest keeps
+the profile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mepof.errors import WorkError
+from mepof.kernel.bisect import culprits
+
+# More than that, and it is no longer a matter of single places.
+_MOST_FILES = 8
+_MOST_FUNCTIONS = 4
+_FAILED_OBJECT = re.compile(r"\*\*\* \[[^\]]*?([^\s:\]]+\.o)\]")
+_FAILED_FUNCTION = re.compile(r"(?:RIP: \w+:|\bpc : )([\w.]+)\+0x")
+
+
+@dataclass(frozen=True)
+class OptOut:
+    """What does without the profile.
+
+    Attributes:
+        files: objects that use none of it.
+        functions: for other objects, functions that the profile they use leaves out.
+    """
+
+    files: tuple[str, ...] = ()
+    functions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+EVERYTHING = OptOut(files=("%",))
+"""No file uses the profile: make's pattern for all of them."""
+
+Trial = Callable[[OptOut], WorkError | None]
+"""Builds, checks and boots the kernel, and gives what failed."""
+
+
+def smallest_opt_out(
+    failure: WorkError,
+    trial: Trial,
+    objects_built: Callable[[], Mapping[str, Sequence[str]]],
+    note: Callable[[str], None],
+) -> OptOut:
+    """Find what must do without the profile for a kernel to work, by file and then by function.
+
+    The last trial is one of the opt-out that is returned.
+
+    Args:
+        failure: what failed with the profile used everywhere.
+        objects_built: gives the objects of a kernel that was built, and the functions of each.
+        note: told what has been found.
+
+    Raises:
+        WorkError: it fails without the profile too, or in too many places.
+    """
+    if trial(EVERYTHING) is not None:
+        raise failure
+    objects = objects_built()
+    names = sorted(objects)
+    note(f"without the profile the kernel works; looking for where it does not: {failure.message}")
+
+    def fails(using: Sequence[str]) -> bool:
+        kept = frozenset(using)
+        return trial(OptOut(files=tuple(name for name in names if name not in kept))) is not None
+
+    files = _suspects(objects, failure, trial) or culprits(names, fails, _MOST_FILES)
+    if not files:
+        raise WorkError(
+            f"{failure.message} (and the profile is to blame in more than {_MOST_FILES} files)",
+            failure.remedy,
+        )
+    note(f"to blame: {', '.join(files)}")
+    found = OptOut(files=files)
+    for file in files:
+        found = _narrowed(found, file, objects[file], trial)
+    if trial(found) is not None:  # functions that fail only together
+        found = OptOut(files=files)
+        if (again := trial(found)) is not None:
+            raise again
+    return found
+
+
+def _suspects(
+    objects: Mapping[str, Sequence[str]], failure: WorkError, trial: Trial
+) -> tuple[str, ...]:
+    """The objects that failures name, one after another, if that is all there is to it."""
+    suspects: list[str] = []
+    wrong: WorkError | None = failure
+    while wrong is not None:
+        named = _named(objects, wrong) - set(suspects)
+        if not named or len(suspects) + len(named) > _MOST_FILES:
+            return ()
+        suspects += sorted(named)
+        wrong = trial(OptOut(files=tuple(suspects)))
+    return tuple(suspects)
+
+
+def _named(objects: Mapping[str, Sequence[str]], failure: WorkError) -> set[str]:
+    text = failure.message
+    found = {name for name in _FAILED_OBJECT.findall(text) if name in objects}
+    for function in _FAILED_FUNCTION.findall(text):
+        whole = function.partition(".")[0]
+        found |= {name for name, defined in objects.items() if whole in defined}
+    return found
+
+
+def _narrowed(found: OptOut, file: str, functions: Sequence[str], trial: Trial) -> OptOut:
+    """Have a file use the profile but for the functions that are to blame, if there are such."""
+    others = tuple(name for name in found.files if name != file)
+
+    def without(spared: Sequence[str]) -> OptOut:
+        return OptOut(others, {**found.functions, file: tuple(spared)})
+
+    def fails(using: Sequence[str]) -> bool:
+        kept = frozenset(using)
+        return trial(without([name for name in functions if name not in kept])) is not None
+
+    if trial(without(functions)) is not None:
+        return found
+    blamed = culprits(functions, fails, _MOST_FUNCTIONS)
+    return without(blamed) if blamed else found
