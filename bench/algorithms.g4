@@ -1,0 +1,21 @@
+# Every algorithm on the same kernel, trained by the same work and measured on the same cases.
+
+set config slim.
+set seed 1.
+
+set name pgo.
+opt debian:linux-source-6.12 pgo rand kbench O2.
+
+set name autofdo.
+opt debian:linux-source-6.12 autofdo rand kbench O2.
+
+set name autofdo-propeller.
+opt debian:linux-source-6.12 autofdo+propeller rand kbench O2.
+
+set name pgo-propeller.
+opt debian:linux-source-6.12 pgo+propeller rand kbench O2.
+
+set name autofdo-ThinLTO.
+recomp debian:linux-source-6.12 autofdo O2;ThinLTO.
+
+eval plain.img;pgo.img;autofdo.img;autofdo-ThinLTO.img;autofdo-propeller.img;pgo-propeller.img syscall;overhead;proc;pipe;file.
