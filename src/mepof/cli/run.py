@@ -35,12 +35,21 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the steps and why each would run.")
     ] = False,
+    perf_data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--perf-data",
+            help="Branches that a real machine recorded on the profiled kernel, instead of the "
+            "device; one for each round of a stack.",
+            metavar="FILE",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Run a G4 program: build, profile, optimise, boot, check, measure, report."""
     if executor != "local":
         raise InputError(f"unknown executor `{executor}`", "known: local")
-    plan = plan_of(Source.read(program))
+    plan = plan_of(Source.read(program), tuple(map(str, perf_data or ())))
     run_plan(plan, out or Path("out") / program.stem, local(store, cores), dry_run, as_json)
 
 

@@ -45,8 +45,11 @@ def default_store() -> Path:
         raise InputError("there is no home directory for the store", "set MEPOF_STORE") from error
 
 
-def plan_of(source: Source) -> Plan:
+def plan_of(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
     """Check and compile a program.
+
+    Args:
+        perf_data: recordings of branches, as of :func:`mepof.g4.compiler.compile_program`.
 
     Raises:
         WrongProgram: it has mistakes.
@@ -55,7 +58,7 @@ def plan_of(source: Source) -> Plan:
     found = [*parsed.diagnostics, *check(parsed.program, vocabulary())]
     if found:
         raise WrongProgram(render(found, source))
-    return compile_program(parsed.program, source.text, ALGORITHMS.all())
+    return compile_program(parsed.program, source.text, ALGORITHMS.all(), perf_data)
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ class Settings:
     budget: int | None = None
     period: int | None = None
     depth: int = 32
-    perf_data: str | None = None
+    perf_data: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,17 @@ class Rounds(Protocol):
 
 
 def compile_program(
-    program: Program, text: str, algorithms: Mapping[str, Rounds], perf_data: str | None = None
+    program: Program,
+    text: str,
+    algorithms: Mapping[str, Rounds],
+    perf_data: tuple[str, ...] = (),
 ) -> Plan:
     """The plan of a program that the checker has passed.
 
     Args:
         text: the program's source, for the record.
         algorithms: every algorithm by its name.
-        perf_data: a recording of branches that is taken where one would be made, as if the
-            program began with ``set perf-data``.
+        perf_data: recordings of branches, as if the program began with ``set perf-data``.
     """
     settings = Settings(perf_data=perf_data)
     return _Compiler(bind(program), text, algorithms, settings).compile()
@@ -225,6 +227,7 @@ class _Compiler:
         profile: str | None = None
         finished: list[str] = []
         total = 0
+        recordings = iter(kernel.settings.perf_data)
         for algorithm in names:
             part = self.known[algorithm]
             for _ in range(part.rounds):
@@ -263,11 +266,8 @@ class _Compiler:
         algorithm: str,
         build: str,
     ) -> Input:
-        """A raw profile: the user's own recording, or one that a device makes."""
+        """The raw profile that a device collects."""
         settings = kernel.settings
-        part = self.known[algorithm]
-        if part.records_branches and settings.perf_data is not None:
-            return HostInput(settings.perf_data)
         apps, scripts = self._apps(statement.apps)
         params: dict[str, Json] = {
             "algorithm": algorithm,
@@ -278,7 +278,7 @@ class _Compiler:
             "device": settings.device,
             "seed": settings.seed,
         }
-        if part.records_branches:
+        if self.known[algorithm].records_branches:
             params["depth"] = settings.depth
             if settings.period is not None:
                 params["period"] = settings.period

@@ -47,6 +47,14 @@ def config(text: str) -> tuple[str, ...]:
     return parts
 
 
+def paths(text: str) -> tuple[str, ...]:
+    """Paths, separated by commas."""
+    parts = tuple(text.split(","))
+    if "" in parts:
+        raise ValueError("paths are separated by commas, such as `one.data,two.data`")
+    return parts
+
+
 def weight(text: str) -> Fraction:
     """A positive number, exactly."""
     if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?", text) or Fraction(text) == 0:
@@ -75,7 +83,7 @@ SETTINGS: Mapping[str, Setting] = {
     "depth": Setting(partial(whole_number, minimum=1, maximum=1024)),
     "device": Setting(str, "devices"),
     "name": Setting(identifier),
-    "perf-data": Setting(str),
+    "perf-data": Setting(paths),
     "period": Setting(partial(whole_number, minimum=1, maximum=10**9)),
     "repetitions": Setting(partial(whole_number, minimum=1, maximum=1000)),
     # It fits the integers of every tool, and so do those of all repetitions.
