@@ -241,8 +241,11 @@ class _Compiler:
                     profile,
                     collects=algorithm,
                 )
-                raw = self._collected(
-                    f"{name}/collect{suffix}", kernel, statement, algorithm, build
+                recorded = next(recordings, None) if part.records_branches else None
+                raw: Input = (
+                    self._collected(f"{name}/collect{suffix}", kernel, statement, algorithm, build)
+                    if recorded is None
+                    else HostInput(recorded)
                 )
                 params: dict[str, Json] = {
                     "algorithm": algorithm,
