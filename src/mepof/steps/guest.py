@@ -8,12 +8,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from mepof.device.initramfs import Entry, archive
-from mepof.errors import EnvironmentLack, InputError
+from mepof.errors import EnvironmentLack
 from mepof.kernel.overlay import native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
 from mepof.process import find_tool, run
+from mepof.toolchain import guest
 from mepof.toolchain.machine import is_static
 
 _BUSYBOX = Path("/bin/busybox")
@@ -31,12 +32,19 @@ class GuestImage:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        if step.params["arch"] != "x86-64":
-            raise InputError(f"no guest programs for {step.params['arch']} yet", "known: x86-64")
-        return {"native": _sources_digest(), "busybox": _busybox_digest(), **_compilers()}
+        target = guest.target(str(step.params["arch"]))
+        busybox = {"busybox": _busybox_digest()} if target.shell else {}
+        return {
+            "native": _sources_digest(),
+            "gcc": _plugin_compiler(),
+            **busybox,
+            **guest.identity(target),
+        }
 
     def run(self, context: StepContext) -> None:
-        context.run(["make", "-C", native_directory(), f"OUT={context.work}"])
+        target = guest.target(str(context.params["arch"]))
+        compiler = f"GUEST_CC={target.compiler}"
+        context.run(["make", "-C", native_directory(), f"OUT={context.work}", compiler])
         binaries = {name: (context.work / name).read_bytes() for name in ("agent", "kbench")}
         entries = [
             *(Entry(name, 0o755) for name in _DIRECTORIES),
@@ -44,8 +52,9 @@ class GuestImage:
             Entry("dev/console", 0o600, b"", device=(5, 1)),
             Entry("init", 0o755, binaries["agent"]),
             Entry("bin/kbench", 0o755, binaries["kbench"]),
-            Entry("bin/busybox", 0o755, _BUSYBOX.read_bytes()),
         ]
+        if target.shell:
+            entries.append(Entry("bin/busybox", 0o755, _BUSYBOX.read_bytes()))
         (context.output / "initramfs.cpio").write_bytes(archive(entries))
         for plugin in ("count.so", "record.so"):
             (context.output / plugin).write_bytes((context.work / plugin).read_bytes())
@@ -75,14 +84,9 @@ def _busybox_digest() -> str:
 
 
 @cache
-def _compilers() -> dict[str, str]:
-    find_tool("musl-gcc", "apt-get install musl-tools")
+def _plugin_compiler() -> str:
     gcc = find_tool("gcc", "apt-get install gcc")
-    musl = sorted(Path("/usr/lib").glob("*-linux-musl/libc.a"))
-    return {
-        "gcc": run([gcc, "--version"]).output.splitlines()[0],
-        "musl": " ".join(file_digest(path) for path in musl) or "unknown",
-    }
+    return run([gcc, "--version"]).output.splitlines()[0]
 
 
 BODY = GuestImage()

@@ -15,12 +15,13 @@ from typing import cast
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Guest, Outcome, Recording, Session
-from mepof.errors import EnvironmentLack, WorkError
+from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import ConsoleReturned, ConsoleTaken
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Json, Step
 from mepof.scenario.protocol import SCENARIOS, Action, App, load_app
 from mepof.scenario.script import read_script
+from mepof.toolchain import guest
 
 
 class ProfileCollect:
@@ -39,6 +40,7 @@ class ProfileCollect:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         # A scenario that cannot be played is told before the kernel for it is built.
+        _require_shell(step.params)
         actions = _actions(
             step.params,
             {
@@ -100,6 +102,16 @@ class ProfileCollect:
         collection = _collection(str(params["scenario"]), apps, actions)
         text = json.dumps({**collection, "seed": seed, "release": outcome.release}, indent=1)
         (context.output / "collection.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _require_shell(params: Mapping[str, Json]) -> None:
+    """Refuse a scenario whose user would find no shell in the guest."""
+    scenario, arch = str(params["scenario"]), str(params["arch"])
+    if SCENARIOS.get(scenario).interactive and not guest.target(arch).shell:
+        raise InputError(
+            f"the scenario {scenario} needs a shell, and a guest of {arch} has none",
+            "choose another scenario",
+        )
 
 
 def _apps(params: Mapping[str, Json]) -> tuple[App, ...]:

@@ -15,6 +15,7 @@ from elftools.elf.elffile import ELFFile
 import mepof
 from mepof.errors import MepofError
 from mepof.process import run
+from mepof.toolchain import guest
 from mepof.toolchain.probe import (
     ANSWER_SECONDS,
     TOOLS,
@@ -54,6 +55,13 @@ def findings(store: Path) -> list[Finding]:
             "openssl's header",
             "signed modules",
             "apt-get install libssl-dev",
+            required=False,
+        ),
+        file_at(
+            Path("/usr/aarch64-linux-gnu/lib/libc.a"),
+            "arm64's libc.a",
+            "the programs of arm64 guests",
+            guest.target("arm64").remedy,
             required=False,
         ),
         kernel_sources(Path("/usr/src")),

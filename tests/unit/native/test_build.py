@@ -15,6 +15,8 @@ SOURCES = sorted(
 )
 # The encodings of marks.h as they lie in memory.
 MARKS = {"start": bytes.fromhex("0f1f84000100504d"), "stop": bytes.fromhex("0f1f84000200504d")}
+# movz xzr, #0x4d51 and #0x4d52
+ARM64_MARKS = {"start": bytes.fromhex("3faa89d2"), "stop": bytes.fromhex("5faa89d2")}
 
 
 @pytest.mark.parametrize("compiler", ["clang-22", "gcc-12", "gcc"])
@@ -31,6 +33,36 @@ def test_guest_programs_are_static(built: Path) -> None:
             ["readelf", "-l", built / name], check=True, capture_output=True, text=True
         ).stdout
         assert "INTERP" not in program_headers
+
+
+@pytest.fixture(scope="session")
+def arm64(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory with the guest programs for arm64."""
+    compiler = "aarch64-linux-gnu-gcc"
+    if shutil.which(compiler) is None:
+        pytest.skip(f"{compiler} is not installed: apt-get install gcc-aarch64-linux-gnu")
+    out = tmp_path_factory.mktemp("arm64")
+    programs = [out / "kbench", out / "agent"]
+    subprocess.run(
+        ["make", "-s", "-C", NATIVE, f"OUT={out}", f"GUEST_CC={compiler}", *programs],
+        check=True,
+        timeout=120,
+    )
+    return out
+
+
+@pytest.mark.parametrize("name", ["kbench", "agent"])
+def test_arm64_guest_programs_are_static_and_for_arm64(arm64: Path, name: str) -> None:
+    shown = subprocess.run(
+        ["readelf", "-hl", arm64 / name], check=True, capture_output=True, text=True
+    ).stdout
+    assert "AArch64" in shown
+    assert "INTERP" not in shown
+
+
+@pytest.mark.parametrize("mark", ARM64_MARKS)
+def test_kbench_for_arm64_holds_each_mark_once(arm64: Path, mark: str) -> None:
+    assert (arm64 / "kbench").read_bytes().count(ARM64_MARKS[mark]) == 1
 
 
 def test_build_is_the_same_in_another_directory(built: Path, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ OTHERS = (
     *("xz-utils", "zstd", "rsync", "ccache", "musl-tools", "busybox-static"),
     "linux-source-6.12",
 )
+ARM64 = ("gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross")
 RUST = ("rustc-web", "cargo-web", "rust-web-clippy", "rustfmt-web")
 # An incomplete 30: it has no linker.
 OFFERED = (
@@ -58,10 +59,11 @@ class Machine:
         log = self.root / "calls"
         return log.read_text().splitlines() if log.exists() else []
 
-    def setup(self) -> subprocess.CompletedProcess[str]:
+    def setup(self, **wishes: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [SETUP, "packages"],
             env={
+                **wishes,
                 "PATH": f"{self.root / 'bin'}:{os.environ['PATH']}",
                 "MEPOF_SETUP_ETC": str(self.root / "etc"),
                 "M": str(self.root),
@@ -110,7 +112,7 @@ def machine(tmp_path: Path) -> Machine:
     made.program(
         "dpkg-query",
         """case "$*" in
-        *Version*) sed -n 's/^qemu-system-x86 /installed /p' "$M/installed" ;;
+        *Version*) for package; do :; done; sed -n "s/^$package /installed /p" "$M/installed" ;;
         *) sed 's/ .*//; s/^/installed /' "$M/installed" ;;
         esac""",
     )
@@ -151,6 +153,17 @@ def test_an_old_qemu_is_replaced_from_the_backports_of_the_machines_own_mirror(
         "update --quiet",
         "update --quiet",
         "install --yes --quiet --no-install-recommends -t bookworm-backports qemu-system-x86",
+    ]
+
+
+def test_what_arm64_needs_is_installed_on_demand(machine: Machine) -> None:
+    done = machine.setup(MEPOF_SETUP_ARM64="1")
+    assert done.returncode == 0, done.stderr
+    assert machine.calls() == [
+        "update --quiet",
+        "update --quiet",
+        "install --yes --quiet --no-install-recommends " + " ".join(ARM64),
+        "install --yes --quiet --no-install-recommends -t bookworm-backports qemu-system-arm",
     ]
 
 

@@ -1,0 +1,114 @@
+"""The step ``guest``, with compilers that say what the test wants."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mepof.errors import EnvironmentLack, InputError
+from mepof.plan.body import StepContext
+from mepof.plan.model import Json, Step
+from mepof.steps import guest, profile_collect
+from mepof.toolchain import guest as target
+
+CROSS = "aarch64-linux-gnu-gcc"
+# Leaves what our Makefile makes; what it was told goes into the agent.
+MAKE = """
+for word; do case $word in OUT=*) out=${word#OUT=} ;; esac; done
+for name in agent kbench count.so record.so; do printf '%s' "$*" > "$out/$name"; done
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The first directory on PATH, with a gcc."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    program(directory, "gcc", "echo gcc 12")
+    program(directory, "make", MAKE)
+    monkeypatch.setenv("PATH", str(directory))
+    target.identity.cache_clear()
+    yield directory
+    target.identity.cache_clear()
+
+
+def program(directory: Path, name: str, body: str) -> None:
+    """A shell script."""
+    file = directory / name
+    file.write_text(f"#!/bin/sh\n{body}\n")
+    file.chmod(0o755)
+
+
+def cross_compiler(directory: Path, library: str) -> None:
+    """Ours for arm64, whose C library lies there."""
+    program(
+        directory,
+        CROSS,
+        f"case $1 in --version) echo cross 12 ;; -print-file-name=*) echo {library} ;; esac",
+    )
+
+
+def step(arch: str) -> Step:
+    return Step("guest", "guest", {"arch": arch})
+
+
+def test_an_architecture_without_guest_programs_is_refused() -> None:
+    with pytest.raises(InputError, match="no guest programs for arm yet"):
+        guest.BODY.identity(step("arm"))
+
+
+def test_a_missing_cross_compiler_is_told_with_both_its_packages(path: Path) -> None:
+    with pytest.raises(EnvironmentLack, match=f"{CROSS} is not installed") as caught:
+        guest.BODY.identity(step("arm64"))
+    assert caught.value.remedy == "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
+
+
+def test_a_cross_compiler_without_its_c_library_is_told(path: Path) -> None:
+    cross_compiler(path, "libc.a")  # what it says of a file that it does not find
+    with pytest.raises(EnvironmentLack, match="no static C library") as caught:
+        guest.BODY.identity(step("arm64"))
+    assert "libc6-dev-arm64-cross" in (caught.value.remedy or "")
+
+
+def test_the_guest_is_what_its_compiler_and_its_c_library_make(path: Path, tmp_path: Path) -> None:
+    library = tmp_path / "libc.a"
+    library.write_text("one")
+    cross_compiler(path, str(library))
+    first = guest.BODY.identity(step("arm64"))
+    assert first["guest compiler"] == "cross 12"
+    library.write_text("two")
+    target.identity.cache_clear()
+    second = guest.BODY.identity(step("arm64"))
+    assert {name for name in first if first[name] != second[name]} == {"guest libc"}
+
+
+def test_an_arm64_guest_is_cross_built_and_has_no_shell(path: Path, tmp_path: Path) -> None:
+    output, work = tmp_path / "output", tmp_path / "work"
+    output.mkdir()
+    work.mkdir()
+    context = StepContext(
+        step=step("arm64"),
+        inputs={},
+        output=output,
+        work=work,
+        cores=1,
+        log=tmp_path / "log",
+        cache=tmp_path,
+        emit=lambda event: None,
+        cancel=threading.Event(),
+    )
+    guest.BODY.run(context)
+    initramfs = (output / "initramfs.cpio").read_bytes()
+    assert f"GUEST_CC={CROSS}".encode() in initramfs
+    assert b"bin/kbench" in initramfs
+    assert b"busybox" not in initramfs
+    assert (output / "count.so").is_file()
+
+
+def test_a_guest_without_a_shell_is_no_place_for_a_user() -> None:
+    params: dict[str, Json] = {"scenario": "manual", "arch": "arm64"}
+    with pytest.raises(InputError, match="manual needs a shell, and a guest of arm64 has none"):
+        profile_collect.BODY.identity(Step("x", "profile-collect", params))
