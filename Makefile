@@ -17,6 +17,8 @@ help:
 	@echo 'make test    lint, unit tests and boots of real kernels'
 	@echo 'make lint    style and types'
 	@echo 'make bench   every benchmark under bench/'
+	@echo 'make bench-algorithms'
+	@echo '             what every algorithm brings, side by side: hours'
 	@echo 'make fuzz    every parser on made-up input, FUZZ_SECONDS each (600)'
 	@echo 'make lock    write requirements.lock anew from pyproject.toml'
 	@echo 'make clean   remove what was built here'
@@ -39,11 +41,15 @@ lint: setup
 	$(CARGO) fmt --check
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 
-BENCHMARKS := $(sort $(wildcard bench/*.py))
+# That of the algorithms builds a dozen kernels.
+BENCHMARKS := $(filter-out bench/algorithms.py,$(sort $(wildcard bench/*.py)))
 
 bench: setup
 	@echo 'benchmarks: $(or $(BENCHMARKS),none under bench/)'
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
+
+bench-algorithms: setup
+	$(BIN)/python bench/algorithms.py
 
 # CI takes five seconds each.
 FUZZ_SECONDS ?= 600
@@ -67,4 +73,4 @@ clean:
 	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
-.PHONY: help setup demo test lint bench fuzz lock clean
+.PHONY: help setup demo test lint bench bench-algorithms fuzz lock clean

@@ -7,10 +7,12 @@ it to those before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
+from mepof import _engine
 from mepof.algorithm.branches import Branches, convert, merge_samples
 from mepof.algorithm.pgo import without
 from mepof.algorithm.protocol import BuildAddition, Conversion, Quality, Use
@@ -61,6 +63,10 @@ class AutoFdo(Branches):
             profiles={self._file: profile / self._file},
             opt_out=("-fno-profile-sample-use", "-fno-split-machine-functions"),
         )
+
+    def drift(self, profile: Path, vmlinux: Path) -> Mapping[str, object] | None:
+        found: dict[str, object] = json.loads(_engine.drift(profile / self._file, vmlinux, None))
+        return found
 
     def spare(
         self,

@@ -8,7 +8,7 @@ overlay ``pgo``, which offers the raw profile in debugfs.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import gcd, lcm
 from pathlib import Path
@@ -84,6 +84,9 @@ class Pgo:
             profiles={"kernel.profdata": profile / "kernel.profdata"},
             opt_out=("-fno-profile-use",),
         )
+
+    def drift(self, profile: Path, vmlinux: Path) -> Mapping[str, object] | None:
+        return None
 
     def spare(
         self,

@@ -8,7 +8,7 @@ that hold one are compiled again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -72,6 +72,9 @@ class Propeller(Branches):
             profiles={name: profile / name for name in (_BLOCKS, _ORDER)},
             opt_out=("-fbasic-block-sections=none",),
         )
+
+    def drift(self, profile: Path, vmlinux: Path) -> Mapping[str, object] | None:
+        return None
 
     def spare(
         self,

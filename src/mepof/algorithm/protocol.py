@@ -146,6 +146,10 @@ class Algorithm(Protocol):
         The profile need not be there yet: a plan knows what is built before it is.
         """
 
+    def drift(self, profile: Path, vmlinux: Path) -> Mapping[str, object] | None:
+        """How much of a profile fits a kernel of another source, as ``mepof profile drift
+        --json`` says it; None where that cannot be told."""
+
     def spare(
         self,
         profile: Path,

@@ -74,6 +74,8 @@ class KernelBuild:
         if "guest" in context.inputs:
             assert profile is not None
             _build_safely(context, spec, toolchain, profile, use)
+            if not use.same_source:
+                _tell_drift(context, profile)
         else:
             _build(context, spec, toolchain)
 
@@ -143,6 +145,15 @@ def _build_safely(
         "failure": None if failure is None else failure.message,
     }
     (context.output / "safety.json").write_text(json.dumps(safety, indent=1) + "\n")
+
+
+def _tell_drift(context: StepContext, profile: Path) -> None:
+    """Say how much of a profile of another kernel fits this one."""
+    for name in _texts(context.step, "uses"):
+        drift = ALGORITHMS.get(name).drift(profile, context.output / "vmlinux")
+        if drift is not None:
+            (context.output / "drift.json").write_text(json.dumps(drift, indent=1) + "\n")
+            context.note(f"{drift['matched_percent']:.1f} % of the profile's samples still match")
 
 
 def _told(opt_out: OptOut) -> str:
