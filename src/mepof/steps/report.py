@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
@@ -73,8 +73,32 @@ class ReportStep:
                 flags={name: _flags(build) for name, build in builds.items()},
             ),
             engine_share_percent=engine_share(run),
+            notes=[
+                note
+                for number, name in enumerate(names)
+                if f"build{number}" in inputs
+                for note in _notes(name, inputs[f"build{number}"])
+            ],
         )
         write_report(report, context.output)
+
+
+def _notes(image: str, build: Path) -> Iterator[str]:
+    """What is to be known of how a profile was used in a build."""
+    if (safety := _known(build / "safety.json")) and safety["failure"] is not None:
+        opt_out = safety["opt_out"]
+        spared = [f"{f}() of {file}" for file, some in opt_out["functions"].items() for f in some]
+        left_out = ", ".join([*opt_out["files"], *spared])
+        yield f"{image} is built without the profile in {left_out}: {safety['failure']}"
+    if drift := _known(build / "drift.json"):
+        yield (
+            f"{image} is built with the profile of another kernel: "
+            f"{drift['matched_percent']:.1f} % of its samples match"
+        )
+
+
+def _known(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def engine_share(run: JournalledRun) -> float | None:

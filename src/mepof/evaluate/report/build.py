@@ -41,6 +41,7 @@ def build_report(
     provenance: Provenance,
     *,
     engine_share_percent: float | None = None,
+    notes: Sequence[str] = (),
 ) -> Report:
     """Compare every image with the first and put all that is known together.
 
@@ -48,6 +49,7 @@ def build_report(
         measurements: of the images, the baseline first; one alone is reported uncompared.
         phases: steps in the order in which they finished.
         profile: None if no profile was made.
+        notes: what is to be known of the builds, told with the warnings.
 
     Raises:
         InputError: there is no image, or two have one name.
@@ -76,7 +78,7 @@ def build_report(
         phases=tuple(phases),
         profile=profile,
         provenance=provenance,
-        warnings=tuple(_warnings(measurements, summary, cases)),
+        warnings=(*notes, *_warnings(measurements, summary, cases)),
         method=method_of(measurements),
         engine_share_percent=engine_share_percent,
     )
