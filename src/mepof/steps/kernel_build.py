@@ -42,7 +42,8 @@ class KernelBuild:
     def identity(self, step: Step) -> Mapping[str, str]:
         toolchain = clang.select(str(step.params["toolchain"]))
         spec = _spec(step, Path("profile"), {}, Use(toolchain, None))
-        flags = (spec.cflags, spec.ldflags, spec.variables, spec.config_lines)
+        selected = [each.cflags for each in spec.selected]
+        flags = (spec.cflags, spec.ldflags, spec.variables, spec.config_lines, selected)
         booted = {}
         if "device" in step.params:
             device = DEVICES.get(str(step.params["device"]))

@@ -14,7 +14,7 @@ from typing import cast
 
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Guest, Outcome, Recording, Session
+from mepof.device.protocol import DEVICES, Guest, Outcome, Recording, Session, branch_source
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import ConsoleReturned, ConsoleTaken
 from mepof.plan.body import Phase, Resources, StepContext
@@ -49,7 +49,11 @@ class ProfileCollect:
                 if isinstance(given, HostInput)
             },
         )
-        device = DEVICES.get(str(step.params["device"]))
+        name = str(step.params["device"])
+        if ALGORITHMS.get(str(step.params["algorithm"])).records_branches:
+            # So is a device that cannot record.
+            branch_source(name).branch_record(str(step.params["arch"]))
+        device = DEVICES.get(name)
         return {
             **device.identity(str(step.params["arch"])),
             "actions": sha256(repr(actions).encode()).hexdigest(),
