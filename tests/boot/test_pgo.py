@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mepof.algorithm.pgo import Pgo
+from mepof.algorithm.protocol import Conversion
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Session
 from mepof.errors import WorkError
@@ -77,4 +78,4 @@ def test_a_damaged_raw_profile_is_refused(session: Session, tmp_path: Path) -> N
     damaged = tmp_path / "damaged"
     damaged.write_bytes(raw.read_bytes()[:5000])
     with pytest.raises(WorkError, match="the profile cannot be read"):
-        Pgo().convert((damaged,), tmp_path / "out", select("clang"), run)
+        Pgo().convert(Conversion((damaged,), tmp_path, tmp_path, select("clang"), run))

@@ -27,8 +27,13 @@ def elf64(
     functions: Sequence[Function] = (),
     *,
     symbol_table: bool = True,
+    contents: Mapping[str, bytes] | None = None,
 ) -> bytes:
-    """An executable of x86-64 with these allocated sections (without contents) and symbols."""
+    """An executable of x86-64 with these sections and symbols.
+
+    Args:
+        contents: of sections, by name; the others have a size only.
+    """
     names = _Strings()
     labels = _Strings()
     table = _SYMBOL.pack(0, 0, 0, 0, 0, 0) + b"".join(
@@ -40,15 +45,27 @@ def elf64(
     headers = [_SECTION.pack(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)]
     body = b""
 
-    def append(name: str, kind: int, data: bytes, link: int = 0, entry: int = 0) -> None:
+    def append(
+        name: str,
+        kind: int,
+        data: bytes,
+        link: int = 0,
+        entry: int = 0,
+        *,
+        flags: int = 0,
+        address: int = 0,
+    ) -> None:
         nonlocal body
-        at = _HEADER.size + len(body)
-        headers.append(_SECTION.pack(names.add(name), kind, 0, 0, at, len(data), link, 1, 8, entry))
+        place = (flags, address, _HEADER.size + len(body), len(data))
+        headers.append(_SECTION.pack(names.add(name), kind, *place, link, 1, 8, entry))
         body += data
 
     for name, address, size, flags in sections:
-        # SHT_NOBITS: sizes without bytes.
-        headers.append(_SECTION.pack(names.add(name), 8, flags, address, 0, size, 0, 0, 16, 0))
+        if contents is not None and name in contents:
+            append(name, 1, contents[name], flags=flags, address=address)
+        else:
+            # SHT_NOBITS: sizes without bytes.
+            headers.append(_SECTION.pack(names.add(name), 8, flags, address, 0, size, 0, 0, 16, 0))
     if symbol_table:
         append(".symtab", 2, table, link=len(headers) + 1, entry=_SYMBOL.size)
         append(".strtab", 3, labels.data)

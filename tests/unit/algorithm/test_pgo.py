@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mepof.algorithm.pgo import ALGORITHM, _quality, whole_weights
-from mepof.algorithm.protocol import ALGORITHMS, Conversion, Use, parts
+from mepof.algorithm.protocol import Conversion, Use
 from mepof.device.agent import Get, Put
 from mepof.errors import InputError, WorkError
 from mepof.kernel import overlay
+from mepof.kernel.kbuild import PROFILES
 from mepof.process import Completed
 from mepof.toolchain.clang import Clang
 
@@ -96,16 +98,22 @@ def test_a_merge_hands_the_weights_to_the_tool_of_the_toolchain(tmp_path: Path) 
     weighted = [(tmp_path / "a b", Fraction(1)), (tmp_path / "c", Fraction("0.5"))]
     quality = ALGORITHM.merge(weighted, tmp_path / "out", Clang("-22"), tool)
     assert tool.calls[0][:2] == ["llvm-profdata-22", "merge"]
-    assert tool.calls[0][-2:] == [
-        *(f"--weighted-input=2,{tmp_path}/a b", f"--weighted-input=1,{tmp_path}/c"),
+    assert tool.calls[0][-3:] == [
+        f"--output={tmp_path}/out/kernel.profdata",
+        f"--weighted-input=2,{tmp_path}/a b/kernel.profdata",
+        f"--weighted-input=1,{tmp_path}/c/kernel.profdata",
     ]
-    assert tool.calls[1][-1] == str(tmp_path / "out")
+    assert tool.calls[1][-1] == f"{tmp_path}/out/kernel.profdata"
     assert quality.verdict == "good"
 
 
 def test_a_profile_that_cannot_be_read_is_told_with_the_usual_cause(tmp_path: Path) -> None:
     with pytest.raises(WorkError, match="cannot be read: llvm-profdata failed") as caught:
-        ALGORITHM.convert((tmp_path,), tmp_path, Clang(""), Tool(fails="llvm-profdata failed"))
+        ALGORITHM.convert(
+            Conversion(
+                (tmp_path,), tmp_path, tmp_path, Clang(""), Tool(fails="llvm-profdata failed")
+            )
+        )
     assert "same compiler version" in (caught.value.remedy or "")
 
 
@@ -119,14 +127,29 @@ def test_the_instrumented_build_has_the_run_time_that_the_flags_need() -> None:
     addition = ALGORITHM.instrument(Clang(""))
     assert "-fprofile-generate" in addition.cflags
     assert [overlay.load(name).name for name in addition.overlays] == ["pgo"]
-    used = ALGORITHM.use(Path("/p/kernel.profdata"), Clang(""))
-    assert "-fprofile-use=/p/kernel.profdata" in used.cflags
+
+
+def test_a_build_with_the_profile_names_it_and_a_file_can_do_without() -> None:
+    used = ALGORITHM.use(Path("/p"), Use(Clang(""), True))
+    assert used.profiles == {"kernel.profdata": Path("/p/kernel.profdata")}
+    assert f"-fprofile-use={PROFILES}/kernel.profdata" in used.cflags
+    assert used.opt_out == ("-fno-profile-use",)
     assert used.overlays == ()
 
 
-def test_an_unknown_algorithm_and_a_stack_are_errors() -> None:
-    assert select("pgo") is ALGORITHM
-    with pytest.raises(InputError, match="unknown algorithm `pgoo`"):
-        select("pgoo")
-    with pytest.raises(InputError, match="stacked algorithm"):
-        select("pgo+propeller")
+def test_some_functions_are_left_out_under_all_their_names(tmp_path: Path) -> None:
+    tool = Tool("")
+    spared = ALGORITHM.spare(
+        tmp_path, ["pipe_write", "memcpy.isra.0"], tmp_path / "less", Clang("-22"), tool
+    )
+    (command,) = tool.calls
+    (option,) = (word for word in command if word.startswith("--no-function="))
+    pattern = re.compile(option.removeprefix("--no-function="))
+    for left_out in ("pipe_write", "pipe.c;pipe_write", "pipe.c:pipe_write", "memcpy.isra.0"):
+        assert pattern.fullmatch(left_out), left_out
+    for kept in ("my_pipe_write", "pipe_write_end", "memcpyXisra.0"):
+        assert not pattern.search(kept), kept
+    assert command[:3] == ["llvm-profdata-22", "merge", "--instr"]
+    assert command[-1] == str(tmp_path / "less")
+    assert spared.profiles == {"less": tmp_path / "less"}
+    assert spared.cflags == (f"-fprofile-use={PROFILES}/less",)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 import pytest
 
@@ -12,11 +13,31 @@ from mepof.plan.model import HostInput, Plan, Step, StepInput
 from .reading import VOCABULARY, sound
 from .test_reference import SOUND
 
-ROUNDS = {**dict.fromkeys(VOCABULARY.algorithms, 1), "cspgo": 2}
+
+@dataclass
+class Known:
+    """What the compiler depends on of an algorithm."""
+
+    profile_names: tuple[str, ...]
+    rounds: int = 1
+    same_build: bool = False
+    records_branches: bool = False
 
 
-def plan(text: str) -> Plan:
-    return compile_program(sound(text), text, ROUNDS)
+ALGORITHMS = {
+    "autofdo": Known(("kernel.afdo",), records_branches=True),
+    "bolt": Known(("kernel.fdata",), same_build=True, records_branches=True),
+    "cspgo": Known(("kernel.cs",), rounds=2),
+    "pgo": Known(("kernel.profdata",)),
+    "propeller": Known(
+        ("kernel.cc_profile", "kernel.ld_profile"), same_build=True, records_branches=True
+    ),
+}
+assert set(ALGORITHMS) == set(VOCABULARY.algorithms)
+
+
+def plan(text: str, *perf_data: str) -> Plan:
+    return compile_program(sound(text), text, ALGORITHMS, perf_data)
 
 
 def kinds(made: Plan) -> Counter[str]:
@@ -74,11 +95,10 @@ def test_published_one_liners_compile_unchanged(text: str) -> None:
     assert made.program == text
 
 
-def test_opt_builds_profiles_and_builds_again_and_checks() -> None:
+def test_opt_builds_profiles_and_builds_again() -> None:
     made = plan("opt /src pgo rand kbench O2;ThinLTO.")
     assert ids(made) == [
         *("source", "opt/instrument", "guest", "opt/collect", "opt/profile", "opt/build"),
-        "opt/check",
     ]
     assert [(r.name, r.kind, r.step) for r in made.results] == [
         *(("opt", "image", "opt/build"), ("opt", "profile", "opt/profile")),
@@ -109,7 +129,6 @@ def test_what_two_statements_share_is_in_the_plan_once() -> None:
         "kernel-build": 4,  # instrumented, plain, two with the profile
         "profile-collect": 1,
         "profile-convert": 1,
-        "boot-check": 2,
         "measure": 3,
         "report": 2,
     }
@@ -124,8 +143,9 @@ def test_the_plain_kernel_is_that_of_the_last_statement_with_its_settings() -> N
     plain = made.step("plain/build")
     assert plain.params["config"] == ["slim"]
     assert plain.params["options"] == []
-    assert plain.params["stage"] == "plain"
-    assert "profile" not in plain.inputs
+    assert plain.params["uses"] == []
+    assert "collects" not in plain.params
+    assert set(plain.inputs) == {"source"}
     assert made_from(made, plain, "source").inputs == {"origin": HostInput("/two")}
 
 
@@ -151,13 +171,140 @@ def test_an_algorithm_of_two_rounds_builds_the_second_on_the_first_profile() -> 
 
 def test_a_stack_takes_the_rounds_of_its_parts() -> None:
     assert kinds(plan("opt /src pgo+propeller rand kbench."))["profile-collect"] == 2
+    assert kinds(plan("opt /src cspgo+propeller rand kbench."))["profile-collect"] == 3
+
+
+@pytest.mark.parametrize("below", ["autofdo", "pgo"])
+def test_the_second_of_a_stack_profiles_the_build_that_uses_the_first(below: str) -> None:
+    made = plan(f"opt /src {below}+propeller rand kbench O2.")
+    assert_well_formed(made)
+    assert ids(made) == [
+        *("source", "opt/instrument", "guest", "opt/collect", "opt/profile"),
+        *("opt/instrument2", "opt/collect2", "opt/profile2", "opt/build"),
+    ]
+    first, second = made.step("opt/instrument"), made.step("opt/instrument2")
+    assert (first.params["uses"], first.params["collects"]) == ([], below)
+    assert (second.params["uses"], second.params["collects"]) == ([below], "propeller")
+    assert made_from(made, second, "profile").id == "opt/profile"
+    converted = made.step("opt/profile2")
+    assert (converted.params["algorithm"], converted.params["below"]) == ("propeller", [below])
+    assert made_from(made, converted, "profile").id == "opt/profile"
+    assert made_from(made, converted, "kernel").id == "opt/instrument2"
+    assert "below" not in made.step("opt/profile").params
+    last = made.step("opt/build")
+    assert last.params["uses"] == [below, "propeller"]
+    assert made_from(made, last, "profile").id == "opt/profile2"
+    # What the profile of a layout fits is that very build, so nothing else may differ.
+    shared = ("arch", "config", "toolchain", "options")
+    assert [second.params[key] for key in shared] == [last.params[key] for key in shared]
+
+
+def test_a_stack_shares_its_first_round_with_its_first_algorithm_alone() -> None:
+    made = plan(
+        "opt /src autofdo rand kbench O2.\nopt /src autofdo+propeller rand kbench O2.\n"
+        "opt /src pgo+propeller rand kbench O2.\neval plain;opt;opt2;opt3."
+    )
+    assert_well_formed(made)
+    assert made_from(made, made.step("opt2/profile2"), "profile").id == "opt/profile"
+    assert kinds(made) == {
+        "kernel-source": 1,
+        "guest": 1,
+        # Profiled: for autofdo, on autofdo, for pgo, on pgo; used: three; and plain.
+        "kernel-build": 8,
+        "profile-collect": 4,
+        "profile-convert": 4,
+        "measure": 4,
+        "report": 1,
+    }
+
+
+def test_link_time_optimisation_goes_to_the_builds_that_need_it() -> None:
+    made = plan("opt /src autofdo+propeller rand kbench O3;ThinLTO.")
+    options = {step.id: step.params["options"] for step in made.steps if "options" in step.params}
+    assert options == {
+        "opt/instrument": ["O3"],
+        "opt/instrument2": ["O3", "ThinLTO"],
+        "opt/build": ["O3", "ThinLTO"],
+    }
+
+
+def test_only_the_build_with_the_profile_boots_before_it_is_done() -> None:
+    made = plan(
+        "set device qemu.\nset seed 4.\nopt /src autofdo+propeller rand kbench.\neval plain."
+    )
+    for step in made.steps:
+        if step.kind == "kernel-build":
+            boots = step.id == "opt/build"
+            assert ("guest" in step.inputs) == boots
+            assert (step.params.get("device"), step.params.get("seed")) == (
+                ("qemu", 4) if boots else (None, None)
+            )
+
+
+def test_branches_are_recorded_with_the_period_and_the_depth_that_are_set() -> None:
+    text = "profile /src autofdo rand kbench.\nprofile /src pgo rand kbench."
+    made = plan(text)
+    assert made.step("profile/collect").params["depth"] == 32
+    assert "period" not in made.step("profile/collect").params  # every branch
+    made = plan(f"set period 10007.\nset depth 16.\n{text}")
+    recorded, counted = made.step("profile/collect"), made.step("profile2/collect")
+    assert (recorded.params["period"], recorded.params["depth"]) == (10007, 16)
+    assert {"period", "depth"}.isdisjoint(counted.params)
+
+
+def test_a_recording_of_the_users_takes_the_place_of_one_that_would_be_made() -> None:
+    text = "profile /src autofdo rand kbench.\nprofile /src pgo rand kbench."
+    made = plan(f"set perf-data /tmp/perf.data.\n{text}")
+    assert_well_formed(made)
+    converted = made.step("profile/profile")
+    assert converted.inputs["raw"] == HostInput("/tmp/perf.data")
+    assert made_from(made, converted, "kernel").id == "profile/instrument"
+    # No branches are recorded for pgo.
+    assert [step.id for step in made.steps if step.kind == "profile-collect"] == [
+        "profile2/collect"
+    ]
+    assert plan(text, "/tmp/perf.data").steps == made.steps
+
+
+def test_each_round_of_a_stack_that_records_takes_a_recording_of_its_own() -> None:
+    text = "opt /src autofdo+propeller rand kbench."
+    made = plan(f"set perf-data one.data,two.data.\n{text}")
+    assert made.step("opt/profile").inputs["raw"] == HostInput("one.data")
+    assert made.step("opt/profile2").inputs["raw"] == HostInput("two.data")
+    assert kinds(made)["profile-collect"] == 0
+    # With fewer, the device records the others.
+    made = plan(text, "one.data")
+    assert made.step("opt/profile").inputs["raw"] == HostInput("one.data")
+    assert made_from(made, made.step("opt/profile2"), "raw").id == "opt/collect2"
+    # The round that counts by itself takes none.
+    made = plan("opt /src pgo+propeller rand kbench.", "one.data")
+    assert made_from(made, made.step("opt/profile"), "raw").id == "opt/collect"
+    assert made.step("opt/profile2").inputs["raw"] == HostInput("one.data")
+
+
+def test_a_profile_from_outside_is_of_the_algorithm_that_its_name_ends_like() -> None:
+    for name, algorithm in {
+        "x.afdo": "autofdo",
+        "x.profdata": "pgo",
+        "x.cc_profile": "propeller",
+        "x": "pgo",
+        "a.afdo/x.y": "pgo",
+    }.items():
+        made = plan(f"recomp /src /old/{name}.\nmerge /old/{name};/old/z.")
+        assert made.step("recomp/build").params["uses"] == [algorithm], name
+        assert made.step("merge/merge").params["algorithm"] == algorithm, name
+
+
+def test_recomp_uses_all_profiles_of_a_stack() -> None:
+    made = plan("profile /src autofdo+propeller rand kbench.\nrecomp /src profile.")
+    assert made.step("recomp/build").params["uses"] == ["autofdo", "propeller"]
 
 
 def test_recomp_takes_a_profile_of_the_users_by_its_path() -> None:
     made = plan('recomp /src "/old/a profile.profdata" O2.')
     build = made.step("recomp/build")
     assert build.inputs["profile"] == HostInput("/old/a profile.profdata")
-    assert build.params["algorithm"] == "pgo"
+    assert build.params["uses"] == ["pgo"]
     assert [(r.name, r.kind) for r in made.results] == [("recomp", "image")]
 
 
@@ -181,8 +328,8 @@ def test_a_merged_profile_is_of_its_profiles_algorithm_not_of_a_later_kernels() 
         "merge /old/x.profdata;profile.\nrecomp /src merge.\nrecomp /src opt O3."
     )
     assert made.step("merge/merge").params["algorithm"] == "autofdo"
-    assert made.step("recomp/build").params["algorithm"] == "autofdo"
-    assert made.step("recomp2/build").params["algorithm"] == "pgo"
+    assert made.step("recomp/build").params["uses"] == ["autofdo"]
+    assert made.step("recomp2/build").params["uses"] == ["pgo"]
 
 
 def test_a_merge_uses_the_toolchain_that_is_set_for_it() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -11,14 +13,13 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from writers.elf import CODE
+from writers.elf import ALLOC, CODE
+from writers.mini_kernel import SUFFIX, VERSION, write_tools, write_tree
 
-from mepof.errors import EnvironmentLack, Interrupted, WorkError
+from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 from mepof.kernel import arch, kbuild
 from mepof.process import run
 from mepof.toolchain import clang
-
-from .mini_kernel import SUFFIX, VERSION, write_tools, write_tree
 
 SPEC = kbuild.BuildSpec(arch=arch.get("x86-64"), fragments=(), cflags=("-O3", "-fmini"))
 
@@ -100,7 +101,7 @@ def state(root: Path) -> dict[str, tuple[int, int, bytes]]:
 def test_a_build_leaves_its_files_and_what_is_known_of_them(bench: Bench) -> None:
     output = bench.build("CONFIG_NET=y", "CONFIG_INET=y")
     assert sorted(path.name for path in output.iterdir()) == [
-        *("System.map", "build.json", "config", "kernel", "vmlinux"),
+        *("System.map", "build.json", "config", "kernel", "objects.json", "vmlinux"),
     ]
     assert "CONFIG_INET=y" in (output / "config").read_text()
     known = json.loads((output / "build.json").read_text())
@@ -126,10 +127,180 @@ def test_two_builds_in_two_directories_are_the_same(bench: Bench) -> None:
         assert (first / name).read_bytes() == (second / name).read_bytes()
 
 
+def test_the_functions_of_every_object_of_a_c_source_are_known(bench: Bench) -> None:
+    assert kbuild.functions_in(bench.build()) == {
+        "arch/x86/boot/c.o": [],
+        "init/a.o": ["start", "stop"],
+        "kernel/b.o": ["work"],
+        "kernel/bounds.o": [],
+    }
+
+
 def test_a_build_description_holds_no_directory_of_this_machine(bench: Bench) -> None:
-    spec = replace(SPEC, cflags=(f"-fprofile-use={bench.root}/kernel.profdata",))
-    known = json.loads((bench.build(spec=spec) / "build.json").read_text())
-    assert known["cflags"] == ["-fprofile-use=kernel.profdata"]
+    spec = with_profile(bench, "counts")
+    output = bench.build(spec=spec)
+    for name in ("build.json", "objects.json"):
+        assert str(bench.root) not in (output / name).read_text()
+    known = json.loads((output / "build.json").read_text())
+    assert known["cflags"] == [f"-fprofile-use={kbuild.PROFILES}/kernel.profdata"]
+
+
+# --- profiles, and flags of single files
+
+
+def with_profile(bench: Bench, text: str) -> kbuild.BuildSpec:
+    """A build that uses a profile with this text."""
+    (bench.root / "given.profdata").write_text(text)
+    return replace(
+        SPEC,
+        cflags=(f"-fprofile-use={kbuild.PROFILES}/kernel.profdata",),
+        profiles={"kernel.profdata": bench.root / "given.profdata"},
+    )
+
+
+def command_of(bench: Bench, name: str, build: str = "one") -> str:
+    return (bench.places(build).work / "tree/build" / name).read_text().partition("\n")[0]
+
+
+def test_the_path_of_a_profile_names_its_contents(bench: Bench) -> None:
+    paths = []
+    for number, text in enumerate(("counts", "counts", "others")):
+        bench.build(spec=with_profile(bench, text), name=str(number))
+        (flag,) = (
+            word
+            for word in command_of(bench, "init/a.o", str(number)).split()
+            if word.startswith("-fprofile-use=")
+        )
+        path = Path(flag.removeprefix("-fprofile-use="))
+        assert path.name == "kernel.profdata"
+        # The compiler runs where the objects are.
+        assert (bench.places(str(number)).work / "tree/build" / path).read_text() == text
+        paths.append(path)
+    assert paths[0] == paths[1] != paths[2]
+
+
+def test_another_profile_makes_what_uses_it_anew(bench: Bench) -> None:
+    bench.build(spec=with_profile(bench, "counts"))
+    bench.build(spec=with_profile(bench, "counts"))
+    assert bench.seen == []
+    bench.build(spec=with_profile(bench, "others"))
+    assert [file for _, _, file in bench.seen] == ["init/a.o", "kernel/b.o"]
+
+
+def test_flags_of_single_files_reach_no_other(bench: Bench) -> None:
+    hot = bench.root / "hot"
+    hot.write_text("kernel/b.o\nkernel/bounds.o\nkernel/absent.o\n")
+    spec = replace(
+        SPEC,
+        selected=(
+            kbuild.FileFlags(hot, ("-flayout",)),
+            kbuild.FileFlags(("init/a.o", "arch/x86/boot/c.o"), ("-fone", "-ftwo")),
+            kbuild.FileFlags((), ("-fnone",)),
+        ),
+    )
+    bench.build(spec=spec)
+    assert " -Wall -O3 -fmini -fone -ftwo -c" in command_of(bench, "init/a.o")
+    # After all other flags, so that they win.
+    assert " -Wall -O3 -fmini -flayout -c" in command_of(bench, "kernel/b.o")
+    for excluded in ("kernel/bounds.o", "arch/x86/boot/c.o"):
+        assert " -Wall -c" in command_of(bench, excluded)
+
+
+def test_flags_of_every_file_are_those_of_makes_pattern(bench: Bench) -> None:
+    bench.build(spec=replace(SPEC, selected=(kbuild.FileFlags(("%",), ("-fno-profile",)),)))
+    for name in ("init/a.o", "kernel/b.o"):
+        assert "-fno-profile" in command_of(bench, name)
+    assert "-fno-profile" not in command_of(bench, "kernel/bounds.o")
+
+
+def test_other_flags_of_single_files_make_only_these_anew(bench: Bench) -> None:
+    def opted_out(*names: str) -> list[str]:
+        bench.build(spec=replace(SPEC, selected=(kbuild.FileFlags(names, ("-fno-profile",)),)))
+        return [file for _, _, file in bench.seen]
+
+    assert len(opted_out()) == 4
+    assert opted_out("kernel/b.o") == ["kernel/b.o"]
+    assert opted_out("kernel/b.o") == []
+    assert opted_out("init/a.o") == ["init/a.o", "kernel/b.o"]
+    assert opted_out() == ["init/a.o"]
+
+
+def test_builds_with_profiles_and_flags_of_single_files_are_the_same_anywhere(
+    bench: Bench,
+) -> None:
+    spec = replace(
+        with_profile(bench, "counts"),
+        selected=(kbuild.FileFlags(("init/a.o",), (f"-flist={kbuild.PROFILES}/kernel.profdata",)),),
+    )
+    first, second = bench.build(spec=spec, name="one"), bench.build(spec=spec, name="two")
+    for path in first.iterdir():
+        assert (second / path.name).read_bytes() == path.read_bytes()
+
+
+# --- builds that must be equal to another
+
+
+def origin(output: Path) -> dict[str, str]:
+    found: dict[str, str] = json.loads((output / "build.json").read_text())["origin"]
+    return found
+
+
+def test_a_build_equal_to_another_may_differ_in_flags_of_single_files_and_the_linker(
+    bench: Bench,
+) -> None:
+    first = origin(bench.build("CONFIG_NET=y"))
+    spec = replace(
+        SPEC,
+        ldflags=("--symbol-ordering-file=order",),
+        selected=(kbuild.FileFlags(("init/a.o",), ("-flayout",)),),
+        same_as=first,
+    )
+    assert origin(bench.build("CONFIG_NET=y", spec=spec, name="two")) == first
+
+
+def refused(bench: Bench, spec: kbuild.BuildSpec, *lines: str) -> str:
+    """What is said of a build that is not equal to another; nothing is compiled."""
+    with pytest.raises(InputError, match="the profile is of another build") as caught:
+        bench.build(*lines, spec=spec, name="two")
+    assert caught.value.exit_status == 2
+    assert bench.seen == []
+    assert not list((bench.places("two").work / "tree/build").rglob("*.o"))
+    assert list(bench.places("two").output.iterdir()) == []
+    return caught.value.message.rpartition("not the same ")[2]
+
+
+def test_a_build_that_must_be_equal_to_another_is_refused_with_what_differs(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    equal = replace(SPEC, same_as=origin(bench.build()))
+    assert refused(bench, equal, "CONFIG_NET=y") == "config"
+    assert refused(bench, replace(equal, cflags=("-O2", "-fmini"))) == "flags"
+    assert refused(bench, replace(equal, variables={"CLANG_AUTOFDO_PROFILE": "x"})) == "flags"
+    bench.tree = bench.tree.rename(bench.root / "another-tree")
+    shutil.rmtree(bench.places("two").work)
+    assert refused(bench, equal) == "source"
+    assert refused(bench, equal, "CONFIG_NET=y") == "source, config"
+
+
+def test_a_build_by_another_compiler_is_not_equal(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    equal = replace(SPEC, same_as=origin(bench.build()))
+    compiler = bench.root / f"tools/clang{SUFFIX}"
+    compiler.write_text(compiler.read_text().replace(VERSION, "22.1.9"))
+    forget_tools()
+    assert refused(bench, equal) == "compiler"
+
+
+def test_a_build_by_another_profile_below_is_not_equal(bench: Bench) -> None:
+    first = origin(bench.build(spec=with_profile(bench, "counts")))
+    assert refused(bench, replace(with_profile(bench, "others"), same_as=first)) == "flags"
+    again = replace(with_profile(bench, "counts"), same_as=first)
+    shutil.rmtree(bench.places("two").work)
+    assert origin(bench.build(spec=again, name="two")) == first
+
+
+# --- progress
 
 
 def test_progress_counts_files_of_all_files(bench: Bench) -> None:
@@ -230,6 +401,14 @@ def test_a_place_that_kbuild_cannot_build_in_is_an_error(bench: Bench) -> None:
 def test_a_kernel_that_would_not_survive_its_boot_is_not_built(bench: Bench) -> None:
     write_tree(bench.tree, (".text.split.", 0x9000, 0x10, CODE))
     with pytest.raises(WorkError, match=r"\.text\.split\. at 0x9000\.\.0x9010 lies in the memory"):
+        bench.build()
+    assert list(bench.places().output.iterdir()) == []
+
+
+def test_a_kernel_whose_tables_do_not_fit_its_text_is_not_built(bench: Bench) -> None:
+    table = struct.pack("<iiI", 0x1000 - 0x6000, 0x9FFF0, 0)
+    write_tree(bench.tree, ("__ex_table", 0x6000, 12, ALLOC), contents={"__ex_table": table})
+    with pytest.raises(WorkError, match=r"not survive its boot: the exception table has a fixup"):
         bench.build()
     assert list(bench.places().output.iterdir()) == []
 

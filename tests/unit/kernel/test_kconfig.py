@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from writers.mini_kernel import KCONFIG
 
 from mepof.errors import InputError
 from mepof.kernel import arch, kconfig
 from mepof.kernel.kconfig import Setting
-
-from .mini_kernel import KCONFIG
 
 
 def merged(tmp_path: Path, *texts: str, extra: tuple[str, ...] = ()) -> kconfig.Fragments:

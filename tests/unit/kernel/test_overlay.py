@@ -195,9 +195,14 @@ def test_files_of_the_compiler_are_laid_in(tree: Path, tmp_path: Path) -> None:
 # (include/asm-generic/vmlinux.lds.h, tools/objtool/check.c) are too large to keep here.
 EXCERPTS = {
     "6.1": {
+        "Makefile": "KBUILD_LDFLAGS :=\n",
+        "arch/Kconfig": "config KPROBES\n\tbool\n",
         "scripts/Makefile.lib": "_c_flags += $(CFLAGS_GCOV)\n",
         "kernel/Makefile": "obj-y = fork.o\n",
         "include/asm-generic/vmlinux.lds.h": (
+            "#define TEXT_TEXT\t\t\t\t\t\t\t\\\n\t\tALIGN_FUNCTION();\t\t\t\t\\\n"
+            "\t\t*(.text.hot .text.hot.*)\t\t\t\t\\\n\t\t*(TEXT_MAIN .text.fixup)\t\t\\\n"
+            "\t\t*(.text.unlikely .text.unlikely.*)\t\t\t\\\n\n"
             "/* .data section */\n#define DATA_DATA\t\t\t\t\t\t\t\\\n"
             "\t*(.xiptext)\t\t\t\t\t\t\t\\\n\t*(DATA_MAIN)\t\t\t\t\t\t\t\\\n"
             "\tBRANCH_PROFILE()\t\t\t\t\t\t\\\n\tTRACE_PRINTKS()\n"
@@ -218,18 +223,29 @@ EXCERPTS["6.12"] = {
 }
 
 
-@pytest.mark.parametrize("release", EXCERPTS)
-def test_our_overlays_fit_both_supported_releases(tmp_path: Path, release: str) -> None:
+NAMES = sorted(
+    path.name for path in (overlay.native_directory() / "overlays").iterdir() if path.is_dir()
+)
+
+
+def view_of(tmp_path: Path, excerpts: dict[str, str], *names: str) -> Path:
+    """A view of a tree of these files with overlays of ours that are for it."""
     tree, resources = tmp_path / "tree", tmp_path / "resources"
-    for name, text in EXCERPTS[release].items():
+    for name, text in excerpts.items():
         (tree / name).parent.mkdir(parents=True, exist_ok=True)
         (tree / name).write_text(text)
-    pgo, flags = overlay.load("pgo"), overlay.load("flags")
-    for name in pgo.compiler_files.values():
-        (resources / name).parent.mkdir(parents=True, exist_ok=True)
-        (resources / name).write_text("formats")
-    view = tmp_path / "view"
-    compose(tree, (flags, pgo), view, resources)
+    overlays = tuple(each for each in map(overlay.load, names) if each.is_for(tree))
+    for each in overlays:
+        for name in each.compiler_files.values():
+            (resources / name).parent.mkdir(parents=True, exist_ok=True)
+            (resources / name).write_text("formats")
+    compose(tree, overlays, tmp_path / "view", resources)
+    return tmp_path / "view"
+
+
+@pytest.mark.parametrize("release", EXCERPTS)
+def test_our_overlays_fit_both_supported_releases(tmp_path: Path, release: str) -> None:
+    view = view_of(tmp_path, EXCERPTS[release], *NAMES)
     script = (view / "include/asm-generic/vmlinux.lds.h").read_text()
     words = expanded(script, "DATA_DATA")
     assert words[0] == "*(.xiptext)"
@@ -239,6 +255,50 @@ def test_our_overlays_fit_both_supported_releases(tmp_path: Path, release: str) 
     assert checked.index("__llvm_profile_instrument_memop") < checked.index("kasan_report")
     assert "MEPOF_CFLAGS" in (view / "scripts/Makefile.lib").read_text()
     assert (view / "kernel/mepof/Makefile").is_file()
+    kconfig = (view / "arch/Kconfig").read_text()
+    assert "config AUTOFDO_CLANG\n" in kconfig and "config PROPELLER_CLANG\n" in kconfig
+
+
+@pytest.mark.parametrize("release", EXCERPTS)
+def test_sections_that_profiles_make_have_places_before_the_kernels_own(
+    tmp_path: Path, release: str
+) -> None:
+    view = view_of(tmp_path, EXCERPTS[release], "text-sections")
+    script = (view / "include/asm-generic/vmlinux.lds.h").read_text()
+    words = expanded(script, "TEXT_TEXT")
+    places = [
+        words.index(word)
+        for word in ("*(.text.split", "*(.text.unlikely", "*(.text.hot", "*(TEXT_MAIN")
+    ]
+    assert places == sorted(places)
+    # A section of each function, and none that begins with a dot or is called `.text` itself.
+    assert "*(.text.[0-9a-zA-Z_]*)" in words[: places[-1]]
+
+
+def test_kernels_with_options_of_their_own_get_no_overlay_of_them(tmp_path: Path) -> None:
+    upstream = {
+        **EXCERPTS["6.12"],
+        "scripts/Makefile.autofdo": "CFLAGS_AUTOFDO_CLANG := -fdebug-info-for-profiling\n",
+        "scripts/Makefile.propeller": "CFLAGS_PROPELLER_CLANG := -fbasic-block-address-map\n",
+    }
+    ours = ("text-sections", "autofdo", "propeller")
+    view = view_of(tmp_path, upstream, *ours)
+    for name in upstream:
+        assert (view / name).read_text() == upstream[name]
+    only_autofdo = {n: t for n, t in upstream.items() if not n.endswith("propeller")}
+    view = view_of(tmp_path / "other", only_autofdo, *ours)
+    assert (view / "scripts/Makefile.lib").read_text().count("CFLAGS_PROPELLER_CLANG") == 1
+    assert "AUTOFDO" not in (view / "scripts/Makefile.lib").read_text()
+
+
+def test_an_overlay_is_for_every_tree_that_lacks_the_file_it_names(
+    tree: Path, tmp_path: Path
+) -> None:
+    always = laid(tmp_path / "overlay")
+    unless = Overlay("trial", "a trial", tmp_path, (), {}, absent="kernel/sched")
+    assert always.is_for(tree)
+    assert not unless.is_for(tree)
+    assert unless.is_for(tree / "kernel")
 
 
 def test_every_exclusion_says_why_and_is_a_pattern_of_make() -> None:

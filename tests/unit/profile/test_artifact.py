@@ -11,28 +11,72 @@ from mepof.errors import InputError, WorkError
 from mepof.profile import artifact
 
 QUALITY = Quality(100, 5, 5.0, "poor", ("only 5 functions ran",))
+BUILD = {"source": "linux", "config": "c", "compiler": "22.1.8", "flags": "f"}
 
 
 def test_what_is_known_of_a_profile_is_read_back(tmp_path: Path) -> None:
-    artifact.describe(tmp_path, "pgo", QUALITY)
+    artifact.describe(tmp_path, "pgo", QUALITY, BUILD)
     assert artifact.description(tmp_path) == ("pgo", QUALITY)
+    assert artifact.build_of(tmp_path) == BUILD
 
 
-def test_the_profile_of_an_artifact_is_the_file_beside_its_descriptions(tmp_path: Path) -> None:
-    (tmp_path / "kernel.profdata").touch()
-    (tmp_path / "collection.json").write_text('{"scenario": "rand"}')
+def test_the_build_of_a_foreign_profile_is_not_known(tmp_path: Path) -> None:
+    assert artifact.build_of(tmp_path) is None
     artifact.describe(tmp_path, "pgo", QUALITY)
-    assert artifact.profile_file(tmp_path) == tmp_path / "kernel.profdata"
-    assert artifact.profile_file(tmp_path / "kernel.profdata") == tmp_path / "kernel.profdata"
+    assert artifact.build_of(tmp_path) is None
+
+
+def test_the_files_of_a_profile_are_all_but_its_descriptions(tmp_path: Path) -> None:
+    for name in ("kernel.ld_profile", "kernel.cc_profile"):
+        (tmp_path / name).touch()
+    (tmp_path / "collection.json").write_text('{"scenario": "rand"}')
+    artifact.describe(tmp_path, "propeller", QUALITY)
+    assert artifact.profile_files(tmp_path) == (
+        tmp_path / "kernel.cc_profile",
+        tmp_path / "kernel.ld_profile",
+    )
     assert artifact.collection(tmp_path) == {"scenario": "rand"}
 
 
-@pytest.mark.parametrize("names", [[], ["a", "b"], ["only.json"]])
-def test_a_directory_without_just_one_profile_holds_none(tmp_path: Path, names: list[str]) -> None:
+@pytest.mark.parametrize("names", [[], ["only.json"]])
+def test_a_directory_without_files_of_a_profile_holds_none(
+    tmp_path: Path, names: list[str]
+) -> None:
     for name in names:
         (tmp_path / name).touch()
     with pytest.raises(InputError, match="holds no profile"):
-        artifact.profile_file(tmp_path)
+        artifact.profile_files(tmp_path)
+
+
+def test_an_artifact_is_a_profiles_directory_as_it_is(tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    with pytest.raises(InputError, match=r"given holds no kernel\.afdo"):
+        artifact.profile_directory(given, "kernel.afdo", tmp_path)
+    (given / "kernel.afdo").touch()
+    assert artifact.profile_directory(given, "kernel.afdo", tmp_path) == given
+
+
+def test_a_file_of_the_users_is_laid_into_a_directory_of_its_own(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    found = []
+    for name in ("a profile", "another"):
+        (tmp_path / name).write_text(name)
+        found.append(artifact.profile_directory(tmp_path / name, "kernel.afdo", work))
+    assert [(path / "kernel.afdo").read_text() for path in found] == ["a profile", "another"]
+    # A step that was interrupted comes by again.
+    assert artifact.profile_directory(tmp_path / "another", "kernel.afdo", work) == found[1]
+
+
+def test_what_is_known_of_a_run_goes_with_its_profile(tmp_path: Path) -> None:
+    raw, made = tmp_path / "raw", tmp_path / "made"
+    for path in (raw, made):
+        path.mkdir()
+    artifact.keep_collection(raw, made)
+    assert artifact.collection(made) is None
+    (raw / "collection.json").write_text('{"scenario": "rand"}')
+    artifact.keep_collection(raw, made)
+    assert artifact.collection(made) == {"scenario": "rand"}
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"algorithm": "pgo", "reasons": []}'])
@@ -41,7 +85,3 @@ def test_a_directory_without_a_description_is_no_profile(tmp_path: Path, text: s
         (tmp_path / "profile.json").write_text(text)
     with pytest.raises(WorkError, match="does not describe a profile"):
         artifact.description(tmp_path)
-
-
-def test_a_merged_profile_has_no_collection(tmp_path: Path) -> None:
-    assert artifact.collection(tmp_path) is None

@@ -3,134 +3,25 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from mepof.algorithm.protocol import Quality
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Description, GuestReset, Interval, Outcome, Session
+from mepof.device.protocol import DEVICES, Interval, Recording
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.evaluate.measurement import read_measurement
 from mepof.evaluate.suite import cases_of
-from mepof.events import Event, StepProgress
-from mepof.kernel import kbuild
+from mepof.events import StepProgress
 from mepof.plan.body import StepContext
 from mepof.plan.journal import JournalledRun, JournalledStep
 from mepof.plan.model import HostInput, Json, Step
-from mepof.profile.artifact import description
-from mepof.registry import Registry
-from mepof.steps import (
-    BODIES,
-    boot_check,
-    kernel_build,
-    kernel_source,
-    measure,
-    profile_collect,
-    profile_convert,
-    profile_merge,
-    report,
-)
-from mepof.toolchain import clang
+from mepof.steps import BODIES, kernel_source, measure, profile_collect, report
+
+from .room import FakeDevice, Room, register, well
 
 DEVICE_PARAMS: dict[str, Json] = {"arch": "x86-64", "device": "qemu", "seed": 1}
-
-
-@dataclass
-class Room:
-    """Makes contexts of steps, and keeps their events."""
-
-    root: Path
-    events: list[Event] = field(default_factory=list)
-
-    def context(self, kind: str, params: Mapping[str, Json], **inputs: Path) -> StepContext:
-        output, work = self.root / f"{kind}-output", self.root / f"{kind}-work"
-        for path in (output, work, self.root / "cache"):
-            path.mkdir(exist_ok=True)
-        return StepContext(
-            step=Step(f"x/{kind}", kind, params),
-            inputs=inputs,
-            output=output,
-            work=work,
-            cores=2,
-            log=self.root / "log",
-            cache=self.root / "cache",
-            emit=self.events.append,
-            cancel=threading.Event(),
-        )
-
-    def directory(self, name: str, **files: str) -> Path:
-        path = self.root / name
-        path.mkdir()
-        for file, text in files.items():
-            (path / file.replace("_", ".")).write_text(text)
-        return path
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> Room:
-    return Room(tmp_path)
-
-
-class FakeDevice:
-    """Answers every request as told, and keeps the sessions."""
-
-    def __init__(self, answer: Callable[[agent.Request], agent.Reply]) -> None:
-        self.answer = answer
-        self.sessions: list[Session] = []
-        self.intervals: tuple[Interval, ...] = ()
-        self.error: Exception | None = None
-
-    def identity(self, arch: str) -> Mapping[str, str]:
-        return {"qemu": "fake"}
-
-    def describe(self, arch: str) -> Description:
-        return Description(name="qemu", accel="tcg", cpu="max", mode="")
-
-    def boot(
-        self, session: Session, directory: Path, runner: object, replied: Callable[[int], None]
-    ) -> Outcome:
-        self.sessions.append(session)
-        if self.error is not None:
-            raise self.error
-        for count in range(len(session.requests) + 1):
-            replied(count)
-        replies = tuple(self.answer(request) for request in session.requests)
-        return Outcome("6.12.7", replies, self.intervals, "")
-
-
-def well(request: agent.Request) -> agent.Reply:
-    match request:
-        case agent.Put():
-            return agent.PutResult(0)
-        case agent.Get():
-            return agent.GetResult(0, b"raw profile")
-        case agent.Shell():
-            return agent.ShellResult(0)
-        case _:
-            return agent.ExecResult(0, 1, b"fine", False)
-
-
-@pytest.fixture
-def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
-    made = FakeDevice(well)
-    get = Registry.get
-
-    def fake(self: Registry[Any], name: str) -> Any:
-        return made if self is DEVICES else get(self, name)
-
-    monkeypatch.setattr(Registry, "get", fake)
-    return made
-
-
-@pytest.fixture
-def toolchain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clang, "select", lambda name: clang.Clang("-22"))
 
 
 def test_every_body_is_registered_under_its_kind() -> None:
@@ -156,70 +47,6 @@ def test_a_url_is_refused_before_anything_is_built() -> None:
         kernel_source.BODY.identity(step)
 
 
-# --- kernel-build
-
-
-def built(
-    room: Room, monkeypatch: pytest.MonkeyPatch, params: Mapping[str, Json], **inputs: Path
-) -> kbuild.BuildSpec:
-    """The specification that a kernel-build step hands to the builder."""
-    specs: list[kbuild.BuildSpec] = []
-    monkeypatch.setattr(kbuild, "build", lambda spec, *rest: specs.append(spec))
-    base: dict[str, Json] = {"arch": "x86-64", "config": ["slim"], "toolchain": "clang"}
-    context = room.context("kernel-build", {**base, **params}, source=room.root, **inputs)
-    kernel_build.BODY.run(context)
-    return specs[0]
-
-
-def test_a_plain_build_has_nothing_added(
-    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
-) -> None:
-    spec = built(room, monkeypatch, {"stage": "plain", "options": []})
-    assert (spec.cflags, spec.config_lines, spec.overlays) == ((), (), ())
-    assert spec.fragments[0].name == "slim.config"
-
-
-def test_options_and_the_algorithm_add_to_a_build(
-    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
-) -> None:
-    config = room.root / "my.config"
-    spec = built(
-        room,
-        monkeypatch,
-        {
-            "stage": "instrument",
-            "algorithm": "pgo",
-            "options": ["O3", "ThinLTO"],
-            "config": ["slim", "file"],
-        },
-        config1=config,
-    )
-    assert spec.cflags[:2] == ("-O3", "-fprofile-generate")
-    assert "CONFIG_LTO_CLANG_THIN=y" in spec.config_lines
-    assert spec.overlays == ("pgo",)
-    assert spec.fragments[-1] == config
-
-
-def test_a_users_profile_may_have_blanks_in_its_path(
-    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
-) -> None:
-    profile = room.root / "a profile.prof data"
-    profile.write_text("profile")
-    params: dict[str, Json] = {"stage": "use", "algorithm": "pgo", "options": []}
-    spec = built(room, monkeypatch, params, profile=profile)
-    (flag,) = (f for f in spec.cflags if f.startswith("-fprofile-use="))
-    used = Path(flag.removeprefix("-fprofile-use="))
-    assert " " not in used.name
-    assert used.read_text() == "profile"
-
-
-def test_a_build_with_a_profile_needs_one(
-    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
-) -> None:
-    with pytest.raises(InputError, match="has no profile to use"):
-        built(room, monkeypatch, {"stage": "use", "algorithm": "pgo", "options": []})
-
-
 # --- profile-collect
 
 
@@ -232,8 +59,8 @@ COLLECT: dict[str, Json] = {
 }
 
 
-def collect(room: Room, device: FakeDevice, **inputs: Path) -> StepContext:
-    context = room.context("profile-collect", COLLECT, kernel=room.root, guest=room.root, **inputs)
+def collect(room: Room, device: FakeDevice, params: Mapping[str, Json] = COLLECT) -> StepContext:
+    context = room.context("profile-collect", params, kernel=room.root, guest=room.root)
     profile_collect.BODY.run(context)
     return context
 
@@ -271,6 +98,45 @@ def test_what_goes_wrong_in_the_guest_is_told(
         collect(room, device)
 
 
+RECORD: dict[str, Json] = {**COLLECT, "algorithm": "autofdo", "depth": 16}
+
+
+def test_branches_are_recorded_while_the_apps_work_and_only_then(
+    room: Room, device: FakeDevice
+) -> None:
+    device.recording = b"branches"
+    context = collect(room, device, RECORD)
+    (session,) = device.sessions
+    first, *work, last = session.requests
+    assert (first, last) == (agent.Record(True), agent.Record(False))
+    assert all(isinstance(request, agent.Exec) for request in work)
+    assert session.record == Recording(period=None, depth=16)
+    assert {path.name for path in context.output.iterdir()} == {"raw0", "collection.json"}
+    assert (context.output / "raw0").read_bytes() == b"branches"
+
+
+def test_a_period_has_branches_sampled(room: Room, device: FakeDevice) -> None:
+    device.recording = b"branches"
+    collect(room, device, {**RECORD, "period": 10007})
+    assert device.sessions[0].record == Recording(period=10007, depth=16)
+
+
+def test_a_kernel_that_counts_by_itself_is_not_recorded(room: Room, device: FakeDevice) -> None:
+    collect(room, device)
+    assert device.sessions[0].record is None
+
+
+def test_a_device_that_records_no_branches_is_told_before_the_kernel_is_built(
+    monkeypatch: pytest.MonkeyPatch, device: FakeDevice
+) -> None:
+    assert profile_collect.BODY.identity(Step("c", "profile-collect", RECORD))
+    without = SimpleNamespace(identity=device.identity, describe=device.describe, boot=device.boot)
+    register(monkeypatch, DEVICES, without)
+    with pytest.raises(EnvironmentLack, match="records no branches"):
+        profile_collect.BODY.identity(Step("c", "profile-collect", RECORD))
+    assert profile_collect.BODY.identity(Step("c", "profile-collect", COLLECT))
+
+
 def test_a_script_that_does_not_fit_is_told_before_the_kernel_is_built(
     room: Room, device: FakeDevice
 ) -> None:
@@ -300,83 +166,7 @@ def test_the_console_is_not_taken_where_nobody_sits_at_it(
         profile_collect.BODY.run(context)
 
 
-# --- profile-convert, profile-merge
-
-
-class FakeAlgorithm:
-    profile_name = "kernel.profdata"
-
-    def __init__(self, quality: Quality) -> None:
-        self.quality = quality
-        self.weighted: list[Any] = []
-
-    def convert(self, raw: object, output: Path, *rest: object) -> Quality:
-        output.write_text(str(raw))
-        return self.quality
-
-    def merge(self, weighted: list[Any], output: Path, *rest: object) -> Quality:
-        self.weighted = weighted
-        output.write_text("merged")
-        return self.quality
-
-
-GOOD = Quality(1000, 500, 50.0, "good")
-POOR = Quality(1000, 5, 0.5, "poor", ("only 5 functions ran",))
-TOOLS: dict[str, Json] = {"algorithm": "pgo", "toolchain": "clang"}
-
-
-def test_a_converted_profile_keeps_what_is_known_of_its_run(
-    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
-) -> None:
-    monkeypatch.setattr(profile_convert, "select", lambda name: FakeAlgorithm(GOOD))
-    raw = room.directory("raw", raw0="x", collection_json='{"scenario": "trav"}')
-    context = room.context("profile-convert", TOOLS, raw=raw)
-    profile_convert.BODY.run(context)
-    assert description(context.output) == ("pgo", GOOD)
-    assert json.loads((context.output / "collection.json").read_text())["scenario"] == "trav"
-    assert "raw0" in (context.output / "kernel.profdata").read_text()
-
-
-def test_a_poor_profile_is_refused(
-    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
-) -> None:
-    monkeypatch.setattr(profile_convert, "select", lambda name: FakeAlgorithm(POOR))
-    raw = room.directory("raw", raw0="x", collection_json="{}")
-    with pytest.raises(WorkError, match="the profile is poor: only 5 functions ran"):
-        profile_convert.BODY.run(room.context("profile-convert", TOOLS, raw=raw))
-
-
-def test_a_merge_pairs_profiles_with_their_weights(
-    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
-) -> None:
-    fake = FakeAlgorithm(GOOD)
-    monkeypatch.setattr(profile_merge, "select", lambda name: fake)
-    given = {f"profile{n}": room.root / f"{n}.profdata" for n in range(12)}
-    for path in given.values():
-        path.touch()
-    weights: list[Json] = [f"{n + 1}/2" for n in range(12)]
-    context = room.context("profile-merge", {**TOOLS, "weights": weights}, **given)
-    profile_merge.BODY.run(context)
-    assert [(path.stem, str(2 * weight)) for path, weight in fake.weighted] == [
-        (str(n), str(n + 1)) for n in range(12)
-    ]
-    assert description(context.output) == ("pgo", GOOD)
-
-
-# --- boot-check, measure
-
-
-def test_an_image_that_boots_and_checks_itself_passes(room: Room, device: FakeDevice) -> None:
-    context = room.context("boot-check", DEVICE_PARAMS, kernel=room.root, guest=room.root)
-    boot_check.BODY.run(context)
-    known = json.loads((context.output / "check.json").read_text())
-    assert known == {"booted": True, "self_check": "passed", "release": "6.12.7"}
-    device.answer = lambda request: agent.ExecResult(1, 1, b"sum is wrong", False)
-    with pytest.raises(WorkError, match="sum is wrong"):
-        boot_check.BODY.run(context)
-    device.error = GuestReset("the guest went down")
-    with pytest.raises(GuestReset):
-        boot_check.BODY.run(context)
+# --- measure
 
 
 MEASURE: dict[str, Json] = {

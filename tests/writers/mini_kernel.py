@@ -2,7 +2,8 @@
 
 The tree has what mepof touches of a real one: configuration targets that drop unmet options
 without a word (by kconfiglib), ``O=``, kbuild's progress lines, ``scripts/Makefile.lib``
-with per-file flags, and a ``vmlinux`` to check. Failures are injected by its files:
+with per-file flags, objects that are made again when their command changes and that tell
+their functions, and a ``vmlinux`` to check. Failures are injected by its files:
 
 - a source with the word ``BROKEN`` does not compile, and with ``BROKEN`` in ``prepare.txt``
   the target ``prepare`` fails;
@@ -13,6 +14,7 @@ with per-file flags, and a ``vmlinux`` to check. Failures are injected by its fi
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from writers.elf import CODE, Section, elf64
@@ -52,6 +54,12 @@ config TLS
 	bool "TLS"
 	select CRYPTO
 """
+# What only a whole tree has.
+_KCONFIG_OF_A_TREE = """
+config CC_IS_CLANG
+	def_bool y
+source "arch/Kconfig"
+"""
 
 _MAKEFILE = """\
 VERSION = 6
@@ -65,7 +73,20 @@ srctree := $(CURDIR)
 objects := init/a.o kernel/b.o kernel/bounds.o
 obj = $(patsubst $(O)/%/,%,$(dir $@))
 target-stem = $(basename $(notdir $@))
+cc-option = $(1)
+# A path from where the objects are: there kbuild runs itself again.
+override MEPOF_SELECTED := $(O)/$(MEPOF_SELECTED)
 include scripts/Makefile.lib
+-include $(O)/.config
+# As kbuild's if_changed: by the source's age and the command that is kept in .NAME.o.cmd.
+kept = $(@D)/.$(@F).cmd
+command = $(CC) $(KCFLAGS) $(_c_flags) -c -o $@ $<
+blank := $() $()
+one-word = x$(subst $(blank),_,$(strip $(1)))
+saved = savedcmd_$@ := $(command)
+as-before = $(filter $(call one-word,$(saved)),$(call one-word,$(first-line)))
+first-line = $(if $(wildcard $(kept)),$(shell head -n 1 $(kept)))
+changed = $(or $(filter-out FORCE,$?),$(if $(as-before),,y))
 
 allnoconfig olddefconfig:
 	@mkdir -p $(O)
@@ -81,15 +102,16 @@ vmlinux: $(addprefix $(O)/,$(objects))
 	@echo '0000000000001000 T _stext' > $(O)/System.map
 bzImage: vmlinux $(O)/arch/x86/boot/c.o
 	@cat $(O)/vmlinux $(addprefix $(O)/,$(objects)) > $(O)/arch/x86/boot/bzImage
-$(O)/%.o: %.c
-	@mkdir -p $(@D)
-	@echo '  CC      $*.o'
-	@$(CC) $(KCFLAGS) $(_c_flags) -c -o $@ $<
+$(O)/%.o: %.c FORCE
+	$(if $(changed),@mkdir -p $(@D))
+	$(if $(changed),@echo '  CC      $*.o')
+	$(if $(changed),@$(command))
+	$(if $(changed),@printf '%s\\n' '$(saved)' 'source_$@ := $<' > $(kept))
 	@touch $(@D)/built-in.a
-.PHONY: allnoconfig olddefconfig defconfig prepare vmlinux bzImage
+.PHONY: FORCE allnoconfig olddefconfig defconfig prepare vmlinux bzImage
 """
 
-# The compiled file is the command line, without this machine's paths.
+# The compiled file is the command line, without this machine's paths, and the functions' names.
 _CLANG = f"""\
 #!/bin/sh
 for word; do last=$word; done
@@ -113,20 +135,41 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-echo "$flags" > "$out"
+{{ echo "$flags"; sed -n 's/^void \\(.*\\)(void).*/defines \\1/p' "$last"; }} > "$out"
+"""
+
+# Its profiles are the command that made them.
+_PROFDATA = f"""\
+#!/bin/sh
+case "$1" in
+--version) echo LLVM version {VERSION}; exit ;;
+esac
+for word; do last=$word; done
+echo "$*" > "$last"
+"""
+
+_NM = """\
+#!/bin/sh
+for word; do last=$word; done
+for object in $(cat "${last#@}"); do
+    sed -n "s|^defines \\(.*\\)|$object: \\1 T 0 10|p" "$object"
+done
+echo 'warning: nothing of note'
 """
 
 
-def write_tree(root: Path, *sections: Section) -> Path:
+def write_tree(root: Path, *sections: Section, contents: Mapping[str, bytes] | None = None) -> Path:
     """A tree whose link gives these sections, beside those of a sound kernel."""
     for name, text in {
         "Kbuild": "",
         "Makefile": _MAKEFILE.replace("@PYTHON@", sys.executable),
-        "Kconfig": KCONFIG,
+        "Kconfig": KCONFIG + _KCONFIG_OF_A_TREE,
         "scripts/Makefile.lib": "_c_flags = -Wall\n",
+        "include/asm-generic/vmlinux.lds.h": "#define TEXT_TEXT \\\n\t*(.text)\n",
+        "arch/Kconfig": "",
         "arch/x86/defconfig": "CONFIG_NET=y\n",
-        "init/a.c": "int a;\n",
-        "kernel/b.c": "int b;\n",
+        "init/a.c": "void start(void) {}\nvoid stop(void) {}\n",
+        "kernel/b.c": "void work(void) {}\n",
         "kernel/bounds.c": "int bounds;\n",
         "arch/x86/boot/c.c": "int c;\n",
         "prepare.txt": "",
@@ -134,7 +177,7 @@ def write_tree(root: Path, *sections: Section) -> Path:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     (root / "vmlinux.elf").write_bytes(
-        elf64([*SOUND, *sections], BOUNDS, [("start", 0x1000, 0x40)])
+        elf64([*SOUND, *sections], BOUNDS, [("start", 0x1000, 0x40)], contents=contents)
     )
     return root
 
@@ -146,10 +189,9 @@ def write_tools(directory: Path) -> Path:
     scripts = {
         f"clang{SUFFIX}": _CLANG.replace("@RESOURCES@", str(directory / "resources")),
         "ccache": '#!/bin/sh\nexec "$@"\n',
-        **{
-            f"{name}{SUFFIX}": plain
-            for name in ("ld.lld", "llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-profdata")
-        },
+        **{f"{name}{SUFFIX}": plain for name in ("ld.lld", "llvm-ar", "llvm-objcopy")},
+        f"llvm-nm{SUFFIX}": _NM,
+        f"llvm-profdata{SUFFIX}": _PROFDATA,
     }
     for name, text in scripts.items():
         (directory / name).write_text(text)

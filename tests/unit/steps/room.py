@@ -1,0 +1,109 @@
+"""Contexts of steps, and a device that answers as it is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mepof.device import agent
+from mepof.device.protocol import Description, Interval, Outcome, Session
+from mepof.events import Event
+from mepof.plan.body import StepContext
+from mepof.plan.model import Json, Step
+from mepof.registry import Registry
+
+
+@dataclass
+class Room:
+    """Makes contexts of steps, and keeps their events."""
+
+    root: Path
+    events: list[Event] = field(default_factory=list)
+
+    def context(self, kind: str, params: Mapping[str, Json], **inputs: Path) -> StepContext:
+        output, work = self.root / f"{kind}-output", self.root / f"{kind}-work"
+        for path in (output, work, self.root / "cache"):
+            path.mkdir(exist_ok=True)
+        return StepContext(
+            step=Step(f"x/{kind}", kind, params),
+            inputs=inputs,
+            output=output,
+            work=work,
+            cores=2,
+            log=self.root / "log",
+            cache=self.root / "cache",
+            emit=self.events.append,
+            cancel=threading.Event(),
+        )
+
+    def directory(self, name: str, **files: str) -> Path:
+        path = self.root / name
+        path.mkdir()
+        for file, text in files.items():
+            (path / file.replace("_", ".")).write_text(text)
+        return path
+
+
+class FakeDevice:
+    """Answers every request as told, and keeps the sessions."""
+
+    def __init__(self, answer: Callable[[agent.Request], agent.Reply]) -> None:
+        self.answer = answer
+        self.sessions: list[Session] = []
+        self.intervals: tuple[Interval, ...] = ()
+        self.error: Exception | None = None
+        self.recording: bytes | None = None
+
+    def identity(self, arch: str) -> Mapping[str, str]:
+        return {"qemu": "fake"}
+
+    def describe(self, arch: str) -> Description:
+        return Description(name="qemu", accel="tcg", cpu="max", mode="")
+
+    def branch_record(self, arch: str) -> str:
+        return "fake"
+
+    def boot(
+        self, session: Session, directory: Path, runner: object, replied: Callable[[int], None]
+    ) -> Outcome:
+        self.sessions.append(session)
+        if self.error is not None:
+            raise self.error
+        for count in range(len(session.requests) + 1):
+            replied(count)
+        replies = tuple(self.answer(request) for request in session.requests)
+        recording = None
+        if self.recording is not None:
+            directory.mkdir(exist_ok=True)
+            recording = directory / "branches.trace"
+            recording.write_bytes(self.recording)
+        return Outcome("6.12.7", replies, self.intervals, "", recording)
+
+
+def well(request: agent.Request) -> agent.Reply:
+    match request:
+        case agent.Put():
+            return agent.PutResult(0)
+        case agent.Get():
+            return agent.GetResult(0, b"raw profile")
+        case agent.Shell():
+            return agent.ShellResult(0)
+        case agent.Record():
+            return agent.RecordResult()
+        case _:
+            return agent.ExecResult(0, 1, b"fine", False)
+
+
+def register(monkeypatch: pytest.MonkeyPatch, registry: Registry[Any], variant: object) -> None:
+    """Have a registry know one variant alone, under every name."""
+    get = Registry.get
+
+    def only(self: Registry[Any], name: str) -> Any:
+        return variant if self is registry else get(self, name)
+
+    monkeypatch.setattr(Registry, "get", only)

@@ -1,0 +1,336 @@
+"""``kernel-build``: what it hands to the builder, and what it makes of a kernel that fails."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from writers.mini_kernel import SUFFIX, write_tools, write_tree
+
+from mepof.algorithm.protocol import Quality
+from mepof.device import agent
+from mepof.device.protocol import KernelPanic, Outcome, Session
+from mepof.errors import InputError, WorkError
+from mepof.events import StepNote
+from mepof.kernel import kbuild
+from mepof.plan.body import StepContext
+from mepof.plan.model import Json, Step
+from mepof.profile.artifact import describe
+from mepof.steps import kernel_build
+from mepof.toolchain import clang
+
+from .room import FakeDevice, Room
+
+BASE: dict[str, Json] = {"arch": "x86-64", "config": ["slim"], "toolchain": "clang", "options": []}
+
+
+def built(
+    room: Room, monkeypatch: pytest.MonkeyPatch, params: Mapping[str, Json], **inputs: Path
+) -> kbuild.BuildSpec:
+    """The specification that a kernel-build step hands to the builder."""
+    specs: list[kbuild.BuildSpec] = []
+    monkeypatch.setattr(kbuild, "build", lambda spec, *rest: specs.append(spec))
+    context = room.context("kernel-build", {**BASE, **params}, source=room.root, **inputs)
+    kernel_build.BODY.run(context)
+    return specs[0]
+
+
+def test_a_plain_build_has_nothing_added(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+) -> None:
+    spec = built(room, monkeypatch, {"uses": []})
+    assert (spec.cflags, spec.config_lines, spec.overlays) == ((), (), ())
+    assert (spec.profiles, spec.selected, spec.same_as) == ({}, (), None)
+    assert spec.fragments[0].name == "slim.config"
+
+
+def test_options_and_the_algorithm_that_profiles_add_to_a_build(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+) -> None:
+    config = room.root / "my.config"
+    spec = built(
+        room,
+        monkeypatch,
+        {
+            "uses": [],
+            "collects": "pgo",
+            "options": ["O3", "ThinLTO"],
+            "config": ["slim", "file"],
+        },
+        config1=config,
+    )
+    assert spec.cflags[:2] == ("-O3", "-fprofile-generate")
+    assert "CONFIG_LTO_CLANG_THIN=y" in spec.config_lines
+    assert spec.overlays == ("pgo",)
+    assert spec.fragments[-1] == config
+
+
+def test_a_users_profile_may_have_blanks_in_its_path(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+) -> None:
+    profile = room.root / "a profile.prof data"
+    profile.write_text("profile")
+    spec = built(room, monkeypatch, {"uses": ["pgo"]}, profile=profile)
+    assert f"-fprofile-use={kbuild.PROFILES}/kernel.profdata" in spec.cflags
+    used = spec.profiles["kernel.profdata"]
+    assert " " not in used.name
+    assert used.read_text() == "profile"
+
+
+def test_a_build_with_a_profile_needs_one(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+) -> None:
+    with pytest.raises(InputError, match="has no profile to use"):
+        built(room, monkeypatch, {"uses": ["pgo"]})
+    with pytest.raises(InputError, match=r"holds no kernel\.afdo"):
+        built(room, monkeypatch, {"uses": ["autofdo"]}, profile=room.directory("empty"))
+
+
+def profile_of_a_stack(room: Room, source: str) -> Path:
+    """A profile of autofdo+propeller, of a build of this source."""
+    given = room.directory("profile")
+    for name in ("kernel.afdo", "kernel.cc_profile", "kernel.ld_profile"):
+        (given / name).write_text("")
+    (given / "kernel.hot_objects").write_text("kernel/b.o\n")
+    origin = {"source": source, "config": "c", "compiler": "22", "flags": "f"}
+    describe(given, "autofdo+propeller", Quality(9, 9, 100.0, "good"), origin)
+    return given
+
+
+def test_a_stack_uses_all_its_profiles_and_fits_the_build_that_was_profiled_alone(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+) -> None:
+    given = profile_of_a_stack(room, room.root.name)
+    spec = built(room, monkeypatch, {"uses": ["autofdo", "propeller"]}, profile=given)
+    assert spec.overlays == ("text-sections", "autofdo", "propeller")
+    assert set(spec.profiles) == {"kernel.afdo", "kernel.cc_profile", "kernel.ld_profile"}
+    assert [list(each.names()) for each in spec.selected] == [["kernel/b.o"]]
+    assert spec.same_as is not None and spec.same_as["source"] == room.root.name
+
+
+def test_the_build_that_is_profiled_for_a_layout_uses_the_profile_below_only(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+) -> None:
+    given = profile_of_a_stack(room, room.root.name)
+    params: dict[str, Json] = {"uses": ["autofdo"], "collects": "propeller"}
+    profiled = built(room, monkeypatch, params, profile=given)
+    used = built(room, monkeypatch, {"uses": ["autofdo", "propeller"]}, profile=given)
+    assert profiled.same_as is None
+    assert (profiled.selected, profiled.ldflags) == ((), ())
+    # All that the profile of a layout depends on is the same.
+    assert profiled.cflags == used.cflags
+    assert profiled.variables == used.variables
+    assert (profiled.overlays, profiled.config_lines) == (used.overlays, used.config_lines)
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_profile_of_another_source_is_matched_by_the_compiler(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None, same: bool
+) -> None:
+    given = profile_of_a_stack(room, room.root.name if same else "another")
+    spec = built(room, monkeypatch, {"uses": ["autofdo"]}, profile=given)
+    assert ("-salvage-stale-profile" in spec.cflags) == (not same)
+
+
+def identity(params: Mapping[str, Json]) -> Mapping[str, str]:
+    return kernel_build.BODY.identity(Step("x/build", "kernel-build", {**BASE, **params}))
+
+
+def test_everything_that_an_algorithm_adds_decides_what_a_build_makes(
+    monkeypatch: pytest.MonkeyPatch, tools: Path
+) -> None:
+    used = identity({"uses": ["autofdo"]})
+    assert identity({"uses": ["autofdo"]}) == used
+    assert identity({"uses": []})["flags"] != used["flags"]
+    stacked = identity({"uses": ["autofdo", "propeller"]})
+    profiled = identity({"uses": ["autofdo"], "collects": "propeller"})
+    assert len({each["flags"] for each in (used, stacked, profiled)}) == 3
+    assert stacked["overlays"] == profiled["overlays"] != used["overlays"]
+
+
+def test_what_boots_a_kernel_decides_too(tools: Path, device: FakeDevice) -> None:
+    booted = identity({"uses": ["pgo"], "device": "qemu", "seed": 1})
+    assert booted["qemu"] == "fake"
+    assert booted["self-check"]
+    assert "qemu" not in identity({"uses": ["pgo"]})
+
+
+# --- builds with a profile boot before they are done
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A toolchain in miniature."""
+    made = write_tools(tmp_path / "tools")
+    monkeypatch.setenv("PATH", f"{made}:/usr/bin:/bin")
+    clang._banner.cache_clear()
+    clang._version.cache_clear()
+    yield made
+    clang._banner.cache_clear()
+    clang._version.cache_clear()
+
+
+@dataclass
+class Kernels:
+    """Builds of the kernel in miniature with a profile, and a device that may fail with them.
+
+    ``fails`` gets what is left out of the profile of each object, ``["%"]`` for all of it, and
+    gives the failure of the boot.
+    """
+
+    room: Room
+    device: FakeDevice
+    fails: Callable[[Mapping[str, Sequence[str]]], Exception | None] = lambda left_out: None
+    boots: list[dict[str, list[str]]] = field(default_factory=list)
+
+    def context(self) -> StepContext:
+        root = self.room.root
+        tree, profile, config = root / "tree", root / "my.profdata", root / "mini.config"
+        if not tree.exists():
+            write_tree(tree)
+            profile.write_text("profile")
+            config.write_text("# base: allnoconfig\n")
+        params: dict[str, Json] = {
+            **BASE,
+            "config": ["file"],
+            "toolchain": f"clang{SUFFIX}",
+            "uses": ["pgo"],
+            "device": "qemu",
+            "seed": 7,
+        }
+        return self.room.context(
+            "kernel-build", params, source=tree, profile=profile, config0=config, guest=root
+        )
+
+    def boot(self, session: Session, directory: Path, *rest: Any) -> Outcome:
+        """Tell from the commands in the image what does without the profile."""
+        objects = directory.parent / "tree/build"
+        left_out = {}
+        image = session.kernel.read_text(errors="replace")
+        for flags, source in re.findall(r"(-fdebug-compilation-dir.*) (\S+)\.c$", image, re.M):
+            used = re.findall(r"-fprofile-use=(\S+)", flags)
+            if not used or "-fno-profile-use" in flags.split():
+                left_out[f"{source}.o"] = ["%"]
+            elif "spared" in used[-1]:
+                (names,) = re.findall(r"\)\?\((.*)\)\$", (objects / used[-1]).read_text())
+                left_out[f"{source}.o"] = [name for name in names.split("|") if name]
+            else:
+                left_out[f"{source}.o"] = []
+        self.boots.append(left_out)
+        self.device.error = self.fails(left_out)
+        return FakeDevice.boot(self.device, session, directory, *rest)
+
+    def build(self) -> dict[str, Any]:
+        """What ``safety.json`` says of the build."""
+        self.boots.clear()
+        context = self.context()
+        kernel_build.BODY.run(context)
+        found: dict[str, Any] = json.loads((context.output / "safety.json").read_text())
+        return found
+
+    def notes(self) -> list[str]:
+        return [event.text for event in self.room.events if isinstance(event, StepNote)]
+
+
+@pytest.fixture
+def kernels(
+    room: Room, device: FakeDevice, tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> Kernels:
+    made = Kernels(room, device)
+    monkeypatch.setattr(device, "boot", made.boot)
+    return made
+
+
+def test_a_kernel_that_boots_with_its_profile_uses_it_everywhere(kernels: Kernels) -> None:
+    assert kernels.build() == {
+        "booted": True,
+        "self_check": "passed",
+        "release": "6.12.7",
+        "opt_out": {"files": [], "functions": {}},
+        "failure": None,
+    }
+    (left_out,) = kernels.boots
+    assert left_out["init/a.o"] == left_out["kernel/b.o"] == []
+    (session,) = kernels.device.sessions
+    assert session.seed == 7
+    assert session.kernel.name == "kernel"
+    assert all(isinstance(request, agent.Exec) for request in session.requests)
+
+
+def test_an_object_with_which_the_kernel_does_not_boot_does_without_the_profile(
+    kernels: Kernels,
+) -> None:
+    # Whatever is left out of it: it fails for the profile being there at all.
+    kernels.fails = lambda left_out: (
+        None if left_out["kernel/b.o"] == ["%"] else KernelPanic("the kernel went down")
+    )
+    safety = kernels.build()
+    assert safety["opt_out"] == {"files": ["kernel/b.o"], "functions": {}}
+    assert safety["failure"] == "the kernel went down"
+    assert safety["booted"] is True
+    # The kernel that is left is the one that booted.
+    assert kernels.boots[-1]["kernel/b.o"] == ["%"]
+    assert kernels.boots[-1]["init/a.o"] == []
+    assert kernels.notes()[-1] == "left out of the profile: kernel/b.o"
+
+
+def test_a_function_with_which_the_kernel_does_not_boot_does_alone_without(
+    kernels: Kernels,
+) -> None:
+    kernels.fails = lambda left_out: (
+        None
+        if {"stop", "%"}.intersection(left_out["init/a.o"])
+        else KernelPanic("the kernel went down")
+    )
+    safety = kernels.build()
+    assert safety["opt_out"] == {"files": [], "functions": {"init/a.o": ["stop"]}}
+    assert kernels.boots[-1]["init/a.o"] == ["stop"]
+    assert kernels.boots[-1]["kernel/b.o"] == []
+    assert kernels.notes()[-1] == "left out of the profile: stop() in init/a.o"
+
+
+def test_a_panic_that_names_a_function_saves_the_search(kernels: Kernels) -> None:
+    def fails(said: str) -> Callable[[Mapping[str, Sequence[str]]], Exception | None]:
+        return lambda left_out: KernelPanic(said) if not left_out["init/a.o"] else None
+
+    kernels.fails = fails("the kernel went down")
+    assert kernels.build()["opt_out"]["functions"]
+    searched = len(kernels.boots)
+    kernels.fails = fails("the kernel went down\n  | RIP: 0010:stop.cold+0x5/0x9")
+    assert kernels.build()["opt_out"]["functions"]
+    assert len(kernels.boots) < searched
+
+
+def test_a_guest_that_fails_its_self_check_is_a_failure_too(kernels: Kernels) -> None:
+    def answer(request: agent.Request) -> agent.Reply:
+        bad = kernels.boots[-1]["kernel/b.o"] == []
+        return agent.ExecResult(1 if bad else 0, 1, b"sum is wrong" if bad else b"fine", False)
+
+    kernels.device.answer = answer
+    safety = kernels.build()
+    assert "sum is wrong" in safety["failure"]
+    assert list(safety["opt_out"]["functions"]) == ["kernel/b.o"]
+
+
+def test_a_kernel_that_boots_without_the_profile_neither_fails_with_its_first_error(
+    kernels: Kernels,
+) -> None:
+    kernels.fails = lambda left_out: KernelPanic(
+        "without" if left_out["kernel/b.o"] else "the first"
+    )
+    with pytest.raises(WorkError, match=r"^the first"):
+        kernels.build()
+    assert len(kernels.boots) == 2
+
+
+def test_a_source_that_does_not_compile_at_all_is_told_as_what_it_is(kernels: Kernels) -> None:
+    kernels.context()
+    (kernels.room.root / "tree/kernel/b.c").write_text("BROKEN\n")
+    with pytest.raises(WorkError, match=r"kernel/b\.c:3:5: error: use of undeclared"):
+        kernels.build()
+    assert kernels.boots == []
