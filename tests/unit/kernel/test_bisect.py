@@ -1,0 +1,110 @@
+"""Finding the few things that make something fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from itertools import combinations
+from math import ceil, log2
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mepof.kernel.bisect import culprits, smallest_failing
+
+
+def names(count: int) -> list[str]:
+    return [f"{number}.o" for number in range(count)]
+
+
+class Trials:
+    """Fails with every set of which all members are there; keeps what was tried."""
+
+    def __init__(self, *sets: Collection[str]) -> None:
+        self.sets = [frozenset(each) for each in sets]
+        self.tried: list[tuple[str, ...]] = []
+
+    def __call__(self, using: Sequence[str]) -> bool:
+        self.tried.append(tuple(using))
+        return any(each <= set(using) for each in self.sets)
+
+
+@st.composite
+def candidates_and_sets(draw: st.DrawFn) -> tuple[list[str], list[frozenset[str]]]:
+    """Candidates, and sets of them that each fail: single ones, pairs that interact, more."""
+    candidates = names(draw(st.integers(1, 40)))
+    sizes = st.integers(1, min(4, len(candidates)))
+    sets = draw(
+        st.lists(
+            sizes.flatmap(
+                lambda n: st.frozensets(st.sampled_from(candidates), min_size=n, max_size=n)
+            ),
+            min_size=1,
+            max_size=5,
+        )
+    )
+    return candidates, sets
+
+
+@given(candidates_and_sets())
+def test_what_is_found_fails_and_not_without_any_one_of_it(
+    given_: tuple[list[str], list[frozenset[str]]],
+) -> None:
+    candidates, sets = given_
+    fails = Trials(*sets)
+    found = smallest_failing(candidates, fails)
+    assert fails(found)
+    for without in combinations(found, len(found) - 1):
+        assert not fails(without)
+    # Sets of which none is needed for another: then just one of them is found, whole.
+    assert frozenset(found) in sets
+
+
+@given(st.integers(1, 3000).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))))
+def test_one_culprit_takes_some_two_trials_a_halving(given_: tuple[int, int]) -> None:
+    count, at = given_
+    fails = Trials({names(count)[at]})
+    assert smallest_failing(names(count), fails) == (names(count)[at],)
+    assert len(fails.tried) <= 2 * ceil(log2(count)) if count > 1 else fails.tried == []
+
+
+@given(candidates_and_sets())
+def test_without_the_culprits_the_others_do_not_fail(
+    given_: tuple[list[str], list[frozenset[str]]],
+) -> None:
+    candidates, sets = given_
+    fails = Trials(*sets)
+    found = culprits(candidates, fails, most=len(candidates))
+    assert not fails([candidate for candidate in candidates if candidate not in found])
+    # Nothing that has no part in any failure is blamed.
+    assert set(found) <= frozenset().union(*sets)
+    assert len(set(found)) == len(found)
+
+
+@given(st.data())
+def test_single_culprits_are_found_to_the_last(data: st.DataObject) -> None:
+    candidates = names(data.draw(st.integers(1, 60)))
+    guilty = data.draw(st.frozensets(st.sampled_from(candidates), max_size=6))
+    fails = Trials(*({each} for each in guilty))
+    assert frozenset(culprits(candidates, fails, most=6)) == guilty
+
+
+def test_more_culprits_than_are_looked_for_are_none() -> None:
+    guilty = names(100)[::20]
+    assert set(culprits(names(100), Trials(*({g} for g in guilty)), most=5)) == set(guilty)
+    assert culprits(names(100), Trials(*({g} for g in guilty)), most=4) == ()
+
+
+def test_where_nothing_fails_nobody_is_to_blame() -> None:
+    fails = Trials({"elsewhere.o"})
+    assert culprits(names(9), fails, most=4) == ()
+    assert len(fails.tried) == 1
+
+
+@pytest.mark.parametrize("search", [smallest_failing, lambda c, f: culprits(c, f, most=9)])
+def test_no_set_is_tried_of_which_the_answer_is_known(
+    search: Callable[[Sequence[str], Trials], tuple[str, ...]],
+) -> None:
+    fails = Trials({"3.o", "40.o"})
+    assert set(search(names(64), fails)) == {"3.o", "40.o"}
+    assert all(fails.tried)  # the empty set is known not to fail
