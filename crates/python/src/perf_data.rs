@@ -3,19 +3,17 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use mepof_address::{Region, RuntimeAddress};
+use mepof_address::Region;
 use mepof_convert::Image;
 use mepof_trace::output::perf_data::{
-    Compression, RecordedEvent, RecordedMapping, RecordedSample, Recording, Writer,
+    Compression, RecordedEvent, RecordedMapping, Recording, Writer,
 };
-use mepof_trace::{Addressing, BranchEntry, Sample, Sink, Space};
+use mepof_trace::output::perf_data_samples::Samples;
+use mepof_trace::{Addressing, Facts, Space};
 
 use crate::fault::Fault;
 use crate::output::Files;
 use crate::recording::{Reading, written};
-
-/// Entries of a stack that a record has room for.
-const DEEPEST: usize = 2000;
 
 /// Writes the samples of all inputs to `path`, with where the binaries ran.
 pub(crate) fn write(reading: &Reading<'_>, path: &Path, files: &mut Files) -> Result<(), Fault> {
@@ -27,17 +25,17 @@ pub(crate) fn write(reading: &Reading<'_>, path: &Path, files: &mut Files) -> Re
         return Err(Fault::unreadable(&input.path, what));
     }
     let space = reading.request.space;
-    let branches = RecordedEvent::kernel_branches(1);
     let event = RecordedEvent {
         excludes_kernel: space == Space::User,
         excludes_user: space != Space::User,
-        ..branches
+        ..recorded_event(&input.facts)
     };
     let description = Recording {
         machine: input.facts.machine.or(Some(binary_machine(reading))),
         cpu: input.facts.cpu.clone().unwrap_or_default(),
         kernel_release: input.facts.kernel_release.clone().unwrap_or_default(),
         command: vec!["mepof".to_owned(), "profile".to_owned(), "convert".to_owned()],
+        branch_depth: input.facts.branch_depth,
         events: vec![event],
         ..Recording::default()
     };
@@ -46,18 +44,37 @@ pub(crate) fn write(reading: &Reading<'_>, path: &Path, files: &mut Files) -> Re
         for (image, placement) in reading.recording.images.iter().zip(&input.placements) {
             written(write_mappings(&mut writer, space, image, placement.regions()))?;
         }
-        let mut samples = Samples { writer: Some(&mut writer), space, written: 0, failed: None };
+        let mut samples = Samples::new(&mut writer, 0, space);
         reading.recording.feed(reading.request, input, 1, &mut samples)?;
-        let (count, failed) = (samples.written, samples.failed);
-        if let Some(error) = failed {
-            return Err(Fault::work(error));
-        }
+        let count = samples.finish().map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => Fault::unreadable(&input.path, error),
+            _ => Fault::work(error),
+        })?;
         if count == 0 {
             let what = "it has counts of branches, not samples; a perf.data needs samples";
             return Err(Fault::unreadable(&input.path, what));
         }
         writer.finish().map(drop).map_err(Fault::work)
     })
+}
+
+/// The event that the samples are of, by perf's name where it has one.
+fn recorded_event(facts: &Facts) -> RecordedEvent {
+    let kernel = RecordedEvent::kernel_branches(1);
+    let Some(event) = facts.events.iter().find(|event| event.branch_stack) else { return kernel };
+    // PERF_COUNT_HW_BRANCH_INSTRUCTIONS: 4, PERF_COUNT_HW_INSTRUCTIONS: 1, of
+    // include/uapi/linux/perf_event.h.
+    let (name, config) = match &*event.name {
+        "taken branches" => ("branches:k", 4),
+        "instructions" => ("instructions:k", 1),
+        name => (name, kernel.config),
+    };
+    RecordedEvent {
+        name: name.to_owned(),
+        config,
+        period: event.period.unwrap_or(kernel.period),
+        ..kernel
+    }
 }
 
 fn binary_machine(reading: &Reading<'_>) -> mepof_address::Machine {
@@ -108,55 +125,4 @@ fn write_mappings<W: Write>(
         })?;
     }
     Ok(())
-}
-
-/// Writes samples as they come; in order, so on one thread.
-struct Samples<'a, W> {
-    writer: Option<&'a mut Writer<W>>,
-    space: Space,
-    written: u64,
-    failed: Option<io::Error>,
-}
-
-impl<W: Write> Samples<'_, W> {
-    fn write(&mut self, sample: &Sample<'_>, branches: &[BranchEntry]) {
-        let Some(newest) = branches.first() else { return };
-        let Some(writer) = self.writer.as_mut().filter(|_| self.failed.is_none()) else { return };
-        let recorded = RecordedSample {
-            event: 0,
-            address: sample.address.unwrap_or(newest.to),
-            space: self.space,
-            time: sample.time.unwrap_or_default(),
-            process: (1, 1),
-            cpu: 0,
-            branches: branches.get(..DEEPEST).unwrap_or(branches),
-        };
-        match writer.sample(&recorded) {
-            Ok(()) => self.written += 1,
-            Err(error) => self.failed = Some(error),
-        }
-    }
-}
-
-impl<W: Write + Send> Sink for Samples<'_, W> {
-    fn sample(&mut self, sample: &Sample<'_>) {
-        if sample.consecutive {
-            self.write(sample, sample.branches);
-        } else {
-            // Single branches: as one stack they would tell of code between them.
-            sample.branches.chunks(1).for_each(|branch| self.write(sample, branch));
-        }
-    }
-
-    fn branch(&mut self, _from: RuntimeAddress, _to: RuntimeAddress, _count: u64) {}
-
-    fn range(&mut self, _first: RuntimeAddress, _last: RuntimeAddress, _count: u64) {}
-
-    fn fork(&self) -> Self {
-        Self { writer: None, space: self.space, written: 0, failed: None }
-    }
-
-    fn merge(&mut self, other: Self) {
-        self.failed = self.failed.take().or(other.failed);
-    }
 }

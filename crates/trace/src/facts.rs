@@ -94,6 +94,8 @@ pub struct Facts {
     pub images: Vec<TracedImage>,
     /// The run-time address of `_text` or `_stext` where the input says; see [`crate::place()`].
     pub kernel_base: Option<(String, RuntimeAddress)>,
+    /// Entries that the branch stack has room for, where the input says.
+    pub branch_depth: Option<u32>,
     /// Samples (or aggregated lines) read, used and dropped.
     pub samples: Tally,
     /// Branch entries read, used and dropped by the reader.

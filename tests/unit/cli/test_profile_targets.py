@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 from writers.perf_script import mapping, sample
+from writers.recorder_trace import sampled_trace
 from writers.traced_kernel import CLANG, SOURCE, link_kernel, loop_of, recorded
 
 from mepof.cli.main import app
@@ -100,6 +101,33 @@ def test_perf_reads_the_samples(tmp_path: Path) -> None:
     lines = done.stdout.splitlines()
     assert len(lines) == 50
     assert f"{loop.address + 0x200_0000:#x}/{loop.target + 0x200_0000:#x}/P/" in lines[0]
+
+
+def test_perf_reads_the_recorders_samples(tmp_path: Path) -> None:
+    kernel, loop = link_kernel(tmp_path, "-g", "-Wl,--build-id=sha1")
+    branch = (loop.address, loop.target)
+    trace, recording = tmp_path / "trace", tmp_path / "perf.data"
+    # An interruption in the middle: what is on its two sides is not consecutive.
+    trace.write_bytes(sampled_trace([[branch] * 5 + [(0, 0)] + [branch] * 2] * 40, 10007, 16))
+    converted(kernel, trace, "perf-data", recording)
+    for one in (trace, recording):
+        converted(kernel, one, "unsymbolized", one.with_suffix(".unsymbolized"))
+    texts = [one.with_suffix(".unsymbolized").read_text() for one in (trace, recording)]
+    assert texts[0] == texts[1]
+    perf = shutil.which("perf")
+    if perf is None:
+        pytest.skip("there is no perf here")
+    done = subprocess.run(
+        [perf, "script", "-i", recording, "-F", "event,period,brstack"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert {(line[0], line[1]) for line in lines} == {("10007", "branches:k:")}
+    assert [len(line) - 2 for line in lines] == [5, 2] * 40
+    words = {word.partition("/-/")[0] for line in lines for word in line[2:]}
+    assert words == {f"{branch[0]:#x}/{branch[1]:#x}"}
 
 
 def test_a_module_has_its_functions_in_the_profile(tmp_path: Path) -> None:

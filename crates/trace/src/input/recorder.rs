@@ -98,6 +98,7 @@ impl<R: Read> Reader<'_, R> {
                 return Err(self.corrupt(32, "a branch stack that is not 1 to 1024 entries deep"));
             }
             self.depth = depth as usize;
+            self.facts.branch_depth = Some(depth);
         }
         let name = match (flags & FLAG_SAMPLED != 0, counted) {
             (false, _) => "every branch",

@@ -12,6 +12,7 @@ mod damage;
 mod hardware;
 mod machines;
 mod recordings;
+mod samples;
 mod shapes;
 mod traces;
 mod with_perf;

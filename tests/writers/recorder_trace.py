@@ -1,0 +1,20 @@
+"""Traces as the emulated recorder writes them (docs/recorder-trace.md)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+_SAMPLED, _KERNEL_ONLY, _TAKEN_BRANCHES, _X86_64 = 1, 2, 1, 62
+
+
+def sampled_trace(stacks: Sequence[Sequence[tuple[int, int]]], period: int, depth: int) -> bytes:
+    """Samples of branch stacks, each its entries from and to, the newest first."""
+    flags = _SAMPLED | _KERNEL_ONLY
+    numbers = struct.pack("<IIIIQIIQ", 1, _X86_64, flags, 1, period, depth, _TAKEN_BRANCHES, 0)
+    data = b"MEPOFTRC" + numbers + bytes(80)
+    for time, stack in enumerate(stacks):
+        body = struct.pack("<QQII", time, stack[0][1], 0, len(stack))
+        body += b"".join(struct.pack("<QQ", *entry) for entry in stack)
+        data += struct.pack("<II", 3, len(body)) + body
+    return data + struct.pack("<IIQ", 255, 8, len(stacks))
