@@ -53,6 +53,7 @@ struct vcpu {
 };
 
 static qemu_plugin_id_t plugin;
+static const struct instruction_set *instructions;
 static struct qemu_plugin_scoreboard *vcpus;
 static const char *out_path;
 static char *draft_path;
@@ -190,9 +191,9 @@ static void stop_mark(unsigned int index, void *unused)
 
 static enum insn_kind kind_of(const struct qemu_plugin_insn *insn)
 {
-	uint8_t bytes[16];
+	uint8_t bytes[LONGEST_INSN];
 
-	return decode_x86_64(bytes, qemu_plugin_insn_data(insn, bytes, sizeof(bytes)));
+	return instructions->kind(bytes, qemu_plugin_insn_data(insn, bytes, sizeof(bytes)));
 }
 
 static void watch_for_marks(struct qemu_plugin_insn *insn, enum insn_kind kind)
@@ -269,7 +270,8 @@ static int refuse(const char *complaint, const char *word)
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
 					   char **argv)
 {
-	if (strcmp(info->target_name, "x86_64") != 0)
+	instructions = instruction_set(info->target_name);
+	if (instructions == NULL)
 		return refuse("this guest processor is not supported", info->target_name);
 	for (int i = 0; i < argc; i++) {
 		if (strncmp(argv[i], "out=", 4) != 0)

@@ -2,7 +2,14 @@
 
 #include <stdlib.h>
 
-enum { SMALLEST = 1 << 12, LARGEST = 1 << 24 };
+enum { SMALLEST = 1 << 12 };
+
+static size_t most = PATHS_KEPT;
+
+void path_counts_limit(size_t paths)
+{
+	most = paths;
+}
 
 static size_t home_of(const struct path_counts *counts, uint64_t first, uint64_t last, uint64_t to)
 {
@@ -28,16 +35,16 @@ static struct path *slot_of(const struct path_counts *counts, uint64_t first, ui
 }
 
 /* At most half full, so that what is looked for is near its home. */
-static int make_room(struct path_counts *counts)
+static bool make_room(struct path_counts *counts)
 {
+	if (counts->used >= most)
+		return false;
 	if (counts->capacity > 0 && counts->used < counts->capacity / 2)
-		return 1;
+		return true;
 	struct path_counts grown = {.capacity = counts->capacity ? counts->capacity * 2 : SMALLEST};
-	if (grown.capacity > LARGEST)
-		return 0;
 	grown.slots = calloc(grown.capacity, sizeof(*grown.slots));
 	if (grown.slots == NULL)
-		return 0;
+		return false;
 	for (size_t i = 0; i < counts->capacity; i++) {
 		const struct path *path = &counts->slots[i];
 		if (path->count > 0)
@@ -46,24 +53,23 @@ static int make_room(struct path_counts *counts)
 	free(counts->slots);
 	counts->slots = grown.slots;
 	counts->capacity = grown.capacity;
-	return 1;
+	return true;
 }
 
-void path_counts_add(struct path_counts *counts, uint64_t first, uint64_t last, uint64_t to,
+bool path_counts_add(struct path_counts *counts, uint64_t first, uint64_t last, uint64_t to,
 		     uint64_t count)
 {
 	struct path *slot = counts->capacity > 0 ? slot_of(counts, first, last, to) : NULL;
 
 	if (slot == NULL || slot->count == 0) {
-		if (!make_room(counts)) {
-			counts->lost += count;
-			return;
-		}
+		if (!make_room(counts))
+			return false;
 		slot = slot_of(counts, first, last, to);
 		*slot = (struct path){.first = first, .last = last, .to = to};
 		counts->used++;
 	}
 	slot->count += count;
+	return true;
 }
 
 uint64_t path_counts_get(const struct path_counts *counts, uint64_t first, uint64_t last,

@@ -2,6 +2,7 @@
 #ifndef MEPOF_PATH_COUNTS_H
 #define MEPOF_PATH_COUNTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -18,11 +19,19 @@ struct path_counts {
 	struct path *slots;
 	size_t capacity;
 	size_t used;
-	/* What could not be counted: the table was at its limit, or memory was. */
-	uint64_t lost;
 };
 
-void path_counts_add(struct path_counts *counts, uint64_t first, uint64_t last, uint64_t to,
+/*
+ * Distinct paths in a table, at most: a kernel's busy day makes a tenth of these. A table takes
+ * 64 bytes for each.
+ */
+enum { PATHS_KEPT = 1 << 20 };
+
+/* Another limit, for every table. */
+void path_counts_limit(size_t paths);
+
+/* False if it is new and there is no room for it. */
+bool path_counts_add(struct path_counts *counts, uint64_t first, uint64_t last, uint64_t to,
 		     uint64_t count);
 
 /* 0 for what was never added. */

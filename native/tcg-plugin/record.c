@@ -3,7 +3,7 @@
  * samples of a branch stack, between the guest's start and stop marks (docs/recorder-trace.md).
  *
  *   -plugin record.so,out=FILE[,span=marks|session|all][,sample=PERIOD[,depth=N]]
- *                    [,text=ADDRESS][,buildid=HEX]
+ *                    [,paths=N][,text=ADDRESS][,buildid=HEX]
  *
  * How it sees them: each kernel instruction notes, when it starts, the address after it; each
  * block notes itself. A block that does not begin at the noted address was led to, and only
@@ -33,6 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blocks.h"
 #include "decode.h"
 #include "path_counts.h"
 #include "qemu_plugin_api.h"
@@ -41,32 +42,11 @@
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-/* How control leaves a block at its end, if not to what follows it. */
-enum leaves {
-	BY_BRANCH,
-	/* IRET, SYSRET and their like: to wherever an event came from. */
-	BY_RETURN,
-	/* A REP: to itself, noting its own address. */
-	BY_REPEAT,
-	BY_EVENT,
-};
-
-/* What a translated block is; lives until the translations are dropped. */
-struct block {
-	struct block *older;
-	enum leaves leaves;
-	uint32_t size;
-	/* Of a direct branch; otherwise 0. */
-	uint64_t target;
-	/* Of its instructions, and at last what follows them. */
-	uint64_t addresses[];
-};
-
 /* One per vCPU. QEMU may move it, so no pointer to it lasts. */
 struct vcpu {
 	/* Where the last instruction goes on to; 0 in user code, and at the beginning. */
 	uint64_t next;
-	/* The last block, a struct block *. */
+	/* The last block, a const struct block *. */
 	uint64_t block;
 	/* What follows the REP under way, or 0. */
 	uint64_t repeat_end;
@@ -78,6 +58,7 @@ struct vcpu {
 	uint64_t repeats;
 	uint64_t interruptions;
 	uint64_t taken;
+	uint64_t lost;
 	uint64_t since_sample;
 	/* It passed the stop mark; what it still executes is not recorded. */
 	bool stopped;
@@ -94,11 +75,12 @@ struct vcpu {
 
 static qemu_plugin_id_t plugin;
 static struct qemu_plugin_scoreboard *vcpus;
+static const struct instruction_set *instructions;
 static struct record_settings settings;
 static char *draft_path;
 static bool recording;
-
-static struct block *_Atomic newest_block;
+/* What a mark asked for: it takes effect when no vCPU runs. */
+static atomic_bool wanted;
 
 /* What finished intervals gave. */
 static struct path_counts branches, ranges;
@@ -175,8 +157,8 @@ static void sample(unsigned int index, const struct vcpu *vcpu)
 
 static void ran(struct vcpu *vcpu, uint64_t last, uint64_t to)
 {
-	if (!is_sampled())
-		path_counts_add(&vcpu->paths, vcpu->first, last, to, 1);
+	if (!is_sampled() && !path_counts_add(&vcpu->paths, vcpu->first, last, to, 1))
+		vcpu->lost += to > BEFORE_LAST;
 }
 
 static void interrupted(struct vcpu *vcpu, uint64_t to)
@@ -307,19 +289,6 @@ static void left_kernel(unsigned int index, void *address)
 
 /* Intervals */
 
-/* For each address after an instruction: that instruction's, as a count. */
-static struct path_counts predecessors(void)
-{
-	struct path_counts known = {0};
-
-	for (const struct block *block = newest_block; block != NULL; block = block->older)
-		for (uint32_t i = 0; i < block->size; i++)
-			if (path_counts_get(&known, block->addresses[i + 1], 0, 0) == 0)
-				path_counts_add(&known, block->addresses[i + 1], 0, 0,
-						block->addresses[i]);
-	return known;
-}
-
 static bool is_event_target(uint64_t address)
 {
 	for (int i = 0; i < qemu_plugin_num_vcpus(); i++)
@@ -331,48 +300,42 @@ static bool is_event_target(uint64_t address)
 static void settle_path(const struct path *path, const struct path_counts *known)
 {
 	uint64_t last = path->last;
+	bool is_branch = path->to > BEFORE_LAST;
 
-	if (path->to == BEFORE_LAST) {
+	if (path->to == BEFORE_LAST)
 		last = path_counts_get(known, last, 0, 0);
-		/* Translations that are gone leave this one unknown. */
-		if (last < path->first)
-			return;
-	} else if (path->to != 0 && is_event_target(path->to)) {
+	if (is_branch && is_event_target(path->to)) {
 		/* An indirect branch, before it was known where events lead. */
 		interruptions += path->count;
 		taken -= path->count;
-	} else if (path->to != 0) {
-		path_counts_add(&branches, last, path->to, 0, path->count);
+		is_branch = false;
 	}
-	path_counts_add(&ranges, path->first, last, 0, path->count);
+	/* What leads to no instruction that is known of is no range. */
+	if (last < path->first)
+		return;
+	if (!path_counts_add(&ranges, path->first, last, 0, path->count) ||
+	    (is_branch && !path_counts_add(&branches, last, path->to, 0, path->count)))
+		lost += is_branch ? path->count : 0;
 }
 
 /* Takes what the vCPUs counted into what finished intervals gave. */
 static void settle(void)
 {
-	struct path_counts known = predecessors();
+	struct path_counts known = blocks_predecessors();
 
+	for (int i = 0; i < qemu_plugin_num_vcpus(); i++)
+		cut(vcpu_at((unsigned)i));
 	for (int i = 0; i < qemu_plugin_num_vcpus(); i++) {
-		struct vcpu *vcpu = vcpu_at((unsigned)i);
+		const struct vcpu *vcpu = vcpu_at((unsigned)i);
 		repeats_left_out += vcpu->repeat_visits - vcpu->repeats;
 		interruptions += vcpu->interruptions;
 		taken += vcpu->taken;
-		cut(vcpu);
-		lost += vcpu->paths.lost;
+		lost += vcpu->lost;
 		for (size_t at = 0; at < vcpu->paths.capacity; at++)
 			if (vcpu->paths.slots[at].count > 0)
 				settle_path(&vcpu->paths.slots[at], &known);
 	}
 	path_counts_free(&known);
-}
-
-static void forget_blocks(void)
-{
-	while (newest_block != NULL) {
-		struct block *block = newest_block;
-		newest_block = block->older;
-		free(block);
-	}
 }
 
 static void begin_anew(void)
@@ -381,11 +344,12 @@ static void begin_anew(void)
 		struct vcpu *vcpu = vcpu_at((unsigned)i);
 		path_counts_free(&vcpu->paths);
 		vcpu->next = vcpu->block = vcpu->repeat_end = vcpu->first = 0;
-		vcpu->repeat_visits = vcpu->repeats = vcpu->interruptions = vcpu->taken = 0;
+		vcpu->repeat_visits = vcpu->repeats = vcpu->interruptions = 0;
+		vcpu->taken = vcpu->lost = 0;
 		vcpu->filled = 0;
 		vcpu->stopped = false;
 	}
-	forget_blocks();
+	blocks_forget();
 }
 
 static bool write_counters(struct trace_file *trace)
@@ -393,7 +357,7 @@ static bool write_counters(struct trace_file *trace)
 	const uint64_t pairs[][2] = {
 		{TRACE_REPEATS, repeats_left_out},
 		{TRACE_INTERRUPTIONS, interruptions},
-		{TRACE_BRANCHES_LOST, lost + branches.lost + ranges.lost},
+		{TRACE_BRANCHES_LOST, lost},
 		{TRACE_TAKEN, taken},
 	};
 	return trace_counters(trace, pairs, sizeof(pairs) / sizeof(*pairs));
@@ -437,31 +401,29 @@ static void register_callbacks(qemu_plugin_id_t id)
 	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
 }
 
-/* The next two run with all vCPUs stopped and no translation left. */
-
-static void begin(qemu_plugin_id_t id)
+/*
+ * Runs with all vCPUs stopped and no translation left: because of a mark, or because there are
+ * many blocks. An interval that a second start mark ends counts like any other.
+ */
+static void turn(qemu_plugin_id_t id)
 {
-	begin_anew();
-	recording = true;
-	register_callbacks(id);
-}
+	const bool was_recording = recording;
 
-static void end(qemu_plugin_id_t id)
-{
-	recording = false;
-	settle();
+	if (was_recording)
+		settle();
 	begin_anew();
-	if (!is_sampled())
+	recording = wanted;
+	if (was_recording && !recording && !is_sampled())
 		write_exact();
 	register_callbacks(id);
 }
 
-/* A second start mark starts anew; the interval before it had no end. */
 static void start_mark(unsigned int index, void *unused)
 {
 	(void)index;
 	(void)unused;
-	qemu_plugin_reset(plugin, begin);
+	wanted = true;
+	qemu_plugin_reset(plugin, turn);
 }
 
 static void stop_mark(unsigned int index, void *address)
@@ -474,14 +436,16 @@ static void stop_mark(unsigned int index, void *address)
 	if (vcpu->next != 0 && !vcpu->stopped)
 		ran(vcpu, (uintptr_t)address, 0);
 	vcpu->stopped = true;
-	qemu_plugin_reset(plugin, end);
+	wanted = false;
+	qemu_plugin_reset(plugin, turn);
 }
 
 static void at_exit(qemu_plugin_id_t id, void *userdata)
 {
 	(void)id;
 	(void)userdata;
-	if (settings.span == SPAN_ALL)
+	/* Nothing ends what is under way but the end of the run. */
+	if (recording)
 		settle();
 	if (!is_sampled())
 		write_exact();
@@ -491,12 +455,15 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 
 /* Translation */
 
-static void watch_for_marks(struct qemu_plugin_insn *insn, enum insn_kind kind)
+static void watch_for_marks(struct qemu_plugin_insn *insn)
 {
 	const bool session = settings.span == SPAN_SESSION;
+	uint8_t bytes[LONGEST_INSN];
 
 	if (settings.span == SPAN_ALL)
 		return;
+	const enum insn_kind kind =
+		instructions->kind(bytes, qemu_plugin_insn_data(insn, bytes, sizeof(bytes)));
 	if (kind == (session ? INSN_SESSION_START_MARK : INSN_START_MARK))
 		qemu_plugin_register_vcpu_insn_exec_cb(insn, start_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
 	else if (kind == (session ? INSN_SESSION_STOP_MARK : INSN_STOP_MARK))
@@ -518,7 +485,7 @@ static void watch_user_block(struct qemu_plugin_tb *tb)
 }
 
 /* What leads to a block is looked at first, then the block and its instructions are noted. */
-static void watch_kernel_block(struct qemu_plugin_tb *tb, struct block *block)
+static void watch_kernel_block(struct qemu_plugin_tb *tb, const struct block *block)
 {
 	const uint64_t start = qemu_plugin_tb_vaddr(tb);
 
@@ -529,77 +496,78 @@ static void watch_kernel_block(struct qemu_plugin_tb *tb, struct block *block)
 							  MEMBER(block), (uintptr_t)block);
 }
 
-/* Notes where the instruction goes on to, and what the last one says of the block. */
-static void watch_kernel_insn(struct qemu_plugin_insn *insn, struct block *block, bool is_last)
+/* Notes where the instruction goes on to. */
+static void watch_kernel_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, uint64_t next)
 {
-	uint8_t bytes[16] = {0};
-	const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
-	const uint64_t address = qemu_plugin_insn_vaddr(insn);
-	const uint64_t next = address + size;
-	const enum insn_kind kind = decode_x86_64(bytes, size);
-
-	if (kind == INSN_REPEAT) {
-		note(insn, MEMBER(next), address);
-		note(insn, MEMBER(repeat_end), next);
-		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
-			insn, QEMU_PLUGIN_INLINE_ADD_U64, MEMBER(repeat_visits), 1);
-	} else {
+	if (kind != INSN_REPEAT) {
 		note(insn, MEMBER(next), next);
-	}
-	if (!is_last)
 		return;
-	block->addresses[block->size] = next;
-	block->leaves = BY_EVENT;
-	if (kind == INSN_REPEAT) {
-		block->leaves = BY_REPEAT;
-	} else if (kind == INSN_CONDITIONAL || kind == INSN_UNCONDITIONAL) {
-		block->leaves = BY_BRANCH;
-		block->target = direct_target(bytes, size, next);
-	} else if (returns_from_event(bytes, size)) {
-		block->leaves = BY_RETURN;
+	}
+	note(insn, MEMBER(next), qemu_plugin_insn_vaddr(insn));
+	note(insn, MEMBER(repeat_end), next);
+	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64,
+							    MEMBER(repeat_visits), 1);
+}
+
+static enum leaves leaves_of(enum insn_kind last)
+{
+	switch (last) {
+	case INSN_CONDITIONAL:
+	case INSN_UNCONDITIONAL:
+		return BY_BRANCH;
+	case INSN_EVENT_RETURN:
+		return BY_RETURN;
+	case INSN_REPEAT:
+		return BY_REPEAT;
+	default:
+		return BY_EVENT;
 	}
 }
 
-static struct block *new_block(const struct qemu_plugin_tb *tb)
+static void watch_kernel(struct qemu_plugin_tb *tb)
 {
 	const size_t size = qemu_plugin_tb_n_insns(tb);
-	struct block *block = calloc(1, sizeof(*block) + (size + 1) * sizeof(*block->addresses));
+	uint64_t addresses[LONGEST_BLOCK + 1];
+	enum insn_kind kind = INSN_PLAIN;
+	uint64_t target = 0;
 
+	if (size > LONGEST_BLOCK)
+		die("a block is longer than any");
+	for (size_t i = 0; i < size; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint8_t bytes[LONGEST_INSN] = {0};
+		const size_t length = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
+		addresses[i] = qemu_plugin_insn_vaddr(insn);
+		addresses[i + 1] = addresses[i] + length;
+		kind = instructions->kind(bytes, length);
+		target = instructions->direct_target(bytes, length, addresses[i + 1]);
+		watch_kernel_insn(insn, kind, addresses[i + 1]);
+	}
+	const enum leaves leaves = leaves_of(kind);
+	const struct block *block =
+		block_like(leaves, leaves == BY_BRANCH ? target : 0, addresses, (uint32_t)size);
 	if (block == NULL)
 		die("no memory for a block");
-	block->size = (uint32_t)size;
-	for (size_t i = 0; i < size; i++)
-		block->addresses[i] = qemu_plugin_insn_vaddr(qemu_plugin_tb_get_insn(tb, i));
-	/* Several vCPUs may translate at once. */
-	block->older = newest_block;
-	while (!atomic_compare_exchange_weak(&newest_block, &block->older, block))
-		;
-	return block;
+	watch_kernel_block(tb, block);
+	/* Until then there are some more. */
+	if (blocks_are_many())
+		qemu_plugin_reset(plugin, turn);
 }
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	const size_t count = qemu_plugin_tb_n_insns(tb);
-	struct block *block = NULL;
 
 	(void)id;
-	if (recording && is_kernel(qemu_plugin_tb_vaddr(tb))) {
-		block = new_block(tb);
-		watch_kernel_block(tb, block);
-	} else if (recording) {
+	if (recording && is_kernel(qemu_plugin_tb_vaddr(tb)))
+		watch_kernel(tb);
+	else if (recording)
 		watch_user_block(tb);
-	}
 	if (recording && is_sampled())
 		qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64,
 								  MEMBER(instructions), count);
-	for (size_t i = 0; i < count; i++) {
-		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		uint8_t bytes[16];
-		const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
-		if (block != NULL)
-			watch_kernel_insn(insn, block, i + 1 == count);
-		watch_for_marks(insn, decode_x86_64(bytes, size));
-	}
+	for (size_t i = 0; i < count; i++)
+		watch_for_marks(qemu_plugin_tb_get_insn(tb, i));
 }
 
 /* Installation */
@@ -607,12 +575,15 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
 					   char **argv)
 {
-	if (strcmp(info->target_name, "x86_64") != 0) {
+	instructions = instruction_set(info->target_name);
+	if (instructions == NULL) {
 		record_refuse("this guest processor is not supported", info->target_name);
 		return 1;
 	}
 	if (!record_settings_read(&settings, argc, argv))
 		return 1;
+	settings.header.machine = instructions->elf_machine;
+	path_counts_limit(settings.paths);
 	settings.header.vcpus = (uint32_t)info->system.smp_vcpus;
 	draft_path = malloc(strlen(settings.out) + sizeof(".draft"));
 	if (draft_path == NULL)
@@ -621,7 +592,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	strcat(draft_path, ".draft");
 	plugin = id;
 	vcpus = qemu_plugin_scoreboard_new(sizeof(struct vcpu));
-	recording = settings.span == SPAN_ALL;
+	recording = wanted = settings.span == SPAN_ALL;
 	/* Now rather than after minutes of running. */
 	if (!is_sampled())
 		write_exact();

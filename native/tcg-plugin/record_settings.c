@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_DEPTH = 32, ELF_X86_64 = 62 };
+enum { DEFAULT_DEPTH = 32 };
 
 bool record_refuse(const char *complaint, const char *word)
 {
 	fprintf(stderr,
 		"record: %s%s%s (usage: -plugin record.so,out=FILE[,span=marks|session|all]"
-		"[,sample=PERIOD[,depth=N]][,text=ADDRESS][,buildid=HEX])\n",
+		"[,sample=PERIOD[,depth=N]][,paths=N][,text=ADDRESS][,buildid=HEX])\n",
 		complaint, word ? ": " : "", word ? word : "");
 	return false;
 }
@@ -80,6 +80,8 @@ static bool read_argument(struct record_settings *settings, const char *name, si
 		header->depth = (uint32_t)number;
 		return sound;
 	}
+	if (strncmp(name, "paths=", length + 1) == 0)
+		return read_number(value, 1, PATHS_KEPT, &settings->paths);
 	if (strncmp(name, "text=", length + 1) == 0) {
 		memcpy(header->reference_name, "_text", sizeof("_text"));
 		return read_number(value, 1, UINT64_MAX, &header->reference);
@@ -92,7 +94,7 @@ bool record_settings_read(struct record_settings *settings, int argc, char **arg
 	struct trace_header *header = &settings->header;
 
 	*settings = (struct record_settings){
-		.header = {.version = 1, .machine = ELF_X86_64, .flags = TRACE_KERNEL_ONLY}};
+		.paths = PATHS_KEPT, .header = {.version = 1, .flags = TRACE_KERNEL_ONLY}};
 	for (int i = 0; i < argc; i++) {
 		const char *sign = strchr(argv[i], '=');
 		if (sign == NULL ||

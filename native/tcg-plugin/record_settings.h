@@ -19,6 +19,8 @@ enum span {
 struct record_settings {
 	const char *out;
 	enum span span;
+	/* Distinct paths in a table, at most. */
+	uint64_t paths;
 	struct trace_header header;
 };
 

@@ -5,7 +5,7 @@
  * gcc -nostdlib -static -Wl,-Ttext=0x100000 -Wl,--build-id=none -o marked.elf marked.S
  * objcopy -O binary -j .text marked.elf marked.bin
  */
-	/* SESSION: 0 for the benchmark's marks, 2 for the agent's. */
+	/* SESSION: 0 for the benchmark's marks, 2 for the agent's. ENDLESS: 0, or 16 for none to stop. */
 	.set	HIGH, 0xffff800000000000	/* mapped to physical 0, like the low half */
 	.set	TABLES, 0x200000
 	.set	SOURCE, 0x300000
@@ -89,7 +89,7 @@ high:	movl	$10, %ecx
 	decl	%edx
 	jnz	7b				/* taken twice */
 	call	9f				/* to the next instruction: not taken */
-9:	mark	0x4d500002 + SESSION		/* counts itself */
+9:	mark	0x4d500002 + SESSION + ENDLESS	/* counts itself */
 	decl	%ebp
 	jz	done
 	movabs	$round, %rax

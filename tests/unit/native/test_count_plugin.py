@@ -17,12 +17,20 @@ ICOUNT = ("-icount", "shift=0,sleep=off")
 pytestmark = pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")
 
 
-def guest(directory: Path, *, repeats: int = 100, rounds: int = 1, session: bool = False) -> Path:
-    """The guest of ``marked.S``: length of its REP instructions, number of intervals, and
-    whether they are between the agent's marks rather than between the benchmark's."""
+def guest(
+    directory: Path,
+    *,
+    repeats: int = 100,
+    rounds: int = 1,
+    session: bool = False,
+    endless: bool = False,
+) -> Path:
+    """The guest of ``marked.S``: length of its REP instructions, number of intervals, whether
+    they are between the agent's marks rather than the benchmark's, or have no end."""
     elf, image = directory / "marked.elf", directory / "marked.bin"
     link = ("-nostdlib", "-static", "-Wl,-Ttext=0x100000", "-Wl,--build-id=none")
     values = {"REPEATS": repeats, "ROUNDS": rounds, "SESSION": 2 * session}
+    values["ENDLESS"] = 16 * endless
     defined = [f"-Wa,--defsym,{name}={value}" for name, value in values.items()]
     subprocess.run(["gcc", *link, *defined, "-o", elf, SOURCE], check=True, timeout=30)
     subprocess.run(["objcopy", "-O", "binary", "-j", ".text", elf, image], check=True, timeout=30)

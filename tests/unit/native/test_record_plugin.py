@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from .conftest import NATIVE
 from .test_count_plugin import ICOUNT, QEMU, boot, guest
 
 pytestmark = pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")
@@ -38,6 +39,14 @@ Pairs = dict[tuple[int, int], int]
 class Trace:
     header: bytes
     records: list[tuple[int, bytes]]
+
+    @classmethod
+    def read(cls, path: Path) -> Trace:
+        data = path.read_bytes()
+        assert data[:8] == b"MEPOFTRC"
+        records = list(records_of(data))
+        assert records[-1] == (END, struct.pack("<Q", len(records) - 1))
+        return cls(data[:128], records[:-1])
 
     def pairs(self, kind: int, numbers: dict[int, int]) -> Pairs:
         total: Counter[tuple[int, int]] = Counter()
@@ -71,11 +80,7 @@ def record(built: Path, directory: Path, image: Path, plugin: str, *options: str
     done = boot(image, f"{built}/record.so,out={out}{plugin}", *options)
     assert done.returncode == 0, done.stderr
     assert list(directory.glob("*.draft")) == []
-    data = out.read_bytes()
-    assert data[:8] == b"MEPOFTRC"
-    records = list(records_of(data))
-    assert records[-1] == (END, struct.pack("<Q", len(records) - 1))
-    return Trace(data[:128], records[:-1])
+    return Trace.read(out)
 
 
 def numbers_of(image: Path) -> dict[int, int]:
@@ -131,6 +136,41 @@ def test_the_whole_run_holds_what_is_outside_of_the_marks(built: Path, tmp_path:
     assert trace.pairs(BRANCHES, numbers) == {**doubled, (23, LOW): 1, (21, 24): 1}
 
 
+@pytest.mark.parametrize("plugin", ["", ",sample=5"])
+def test_what_no_mark_ends_the_next_or_the_run_does(
+    built: Path, tmp_path: Path, plugin: str
+) -> None:
+    image = guest(tmp_path, rounds=2, endless=True)
+    trace, numbers = record(built, tmp_path, image, plugin, *ICOUNT), numbers_of(image)
+    doubled = {pair: count * 2 for pair, count in KNOWN_BRANCHES.items()}
+    known = {**doubled, (23, LOW): 1, (21, 24): 1}
+    assert trace.counter(TAKEN) == sum(known.values())
+    assert trace.pairs(BRANCHES, numbers) == ({} if plugin else known)
+
+
+def test_branches_for_which_there_is_no_room_are_counted(built: Path, tmp_path: Path) -> None:
+    image = guest(tmp_path, rounds=3)
+    trace, numbers = record(built, tmp_path, image, ",paths=3", *ICOUNT), numbers_of(image)
+    kept = trace.pairs(BRANCHES, numbers)
+    assert 1 <= len(kept) <= 3 and len(trace.pairs(RANGES, numbers)) == 3
+    assert all(count == 3 * KNOWN_BRANCHES[pair] for pair, count in kept.items())
+    assert trace.counter(LOST) > 0
+    assert sum(kept.values()) + trace.counter(LOST) == trace.counter(TAKEN) == 45
+
+
+def test_blocks_are_dropped_when_there_are_many(built: Path, tmp_path: Path) -> None:
+    sources = [*(NATIVE / "tcg-plugin").glob("*.c")]
+    sources.remove(NATIVE / "tcg-plugin/count.c")
+    plugin = ("-std=c17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-DMANY_BLOCKS=500")
+    subprocess.run(["gcc", *plugin, "-o", tmp_path / "record.so", *sources], check=True, timeout=60)
+    image = guest(tmp_path)
+    trace, numbers = record(tmp_path, tmp_path, image, "", *ICOUNT), numbers_of(image)
+    # What leads from one block to the next just then is not seen.
+    kept = trace.pairs(BRANCHES, numbers)
+    assert set(kept) <= set(KNOWN_BRANCHES)
+    assert trace.counter(TAKEN) == sum(kept.values()) >= 10
+
+
 def test_a_sample_holds_the_last_branches_the_newest_first(built: Path, tmp_path: Path) -> None:
     image = guest(tmp_path)
     trace, numbers = record(built, tmp_path, image, ",sample=5,depth=4", *ICOUNT), numbers_of(image)
@@ -168,6 +208,7 @@ def test_the_header_says_what_was_recorded(built: Path, tmp_path: Path) -> None:
         (",out=x,sample=5,depth=1025", "wrong argument: depth=1025"),
         (",out=x,depth=4", "a depth goes with samples"),
         (",out=x,span=some", "wrong argument: span=some"),
+        (",out=x,paths=0", "wrong argument: paths=0"),
         (",out=x,buildid=abc", "wrong argument: buildid=abc"),
         (",out=x,sampled=5", "wrong argument: sampled=5"),
         (",out=/no/such/directory/x", "/no/such/directory/x: No such file"),

@@ -1,0 +1,110 @@
+/* Encodings: Arm Architecture Reference Manual for A-profile, C4.1, "Branches, Exception
+ * Generating and System instructions". */
+#include <string.h>
+
+#include "decode.h"
+
+static uint32_t word_of(const uint8_t *bytes)
+{
+	return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+	       (uint32_t)bytes[3] << 24;
+}
+
+/* Of `width` bits from bit `lowest` on, in instructions: as a distance in bytes. */
+static int64_t displacement(uint32_t word, unsigned lowest, unsigned width)
+{
+	const int64_t sign = (int64_t)1 << (width - 1);
+	const int64_t field = word >> lowest & (((uint32_t)1 << width) - 1);
+
+	return ((field ^ sign) - sign) * 4;
+}
+
+/* MOVZ XZR, #number: kbench/marks.h. */
+static enum insn_kind mark(uint32_t word)
+{
+	if ((word & 0xffe0001f) != 0xd280001f)
+		return INSN_PLAIN;
+	switch (word >> 5 & 0xffff) {
+	case 0x4d51:
+		return INSN_START_MARK;
+	case 0x4d52:
+		return INSN_STOP_MARK;
+	case 0x4d53:
+		return INSN_SESSION_START_MARK;
+	case 0x4d54:
+		return INSN_SESSION_STOP_MARK;
+	default:
+		return INSN_PLAIN;
+	}
+}
+
+static bool is_immediate(uint32_t word) /* B, BL */
+{
+	return (word & 0x7c000000) == 0x14000000;
+}
+
+static bool is_conditional(uint32_t word) /* B.cond, BC.cond */
+{
+	return (word & 0xff000000) == 0x54000000;
+}
+
+static bool is_compare(uint32_t word) /* CBZ, CBNZ */
+{
+	return (word & 0x7e000000) == 0x34000000;
+}
+
+static bool is_test(uint32_t word) /* TBZ, TBNZ */
+{
+	return (word & 0x7e000000) == 0x36000000;
+}
+
+static enum insn_kind kind_of(const uint8_t *bytes, size_t size)
+{
+	if (size != 4)
+		return INSN_PLAIN;
+
+	const uint32_t word = word_of(bytes);
+	/* One to the next instruction leads where execution goes anyway. */
+	if (is_immediate(word))
+		return displacement(word, 0, 26) == 4 ? INSN_PLAIN : INSN_UNCONDITIONAL;
+	if (is_conditional(word) || is_compare(word) || is_test(word))
+		return INSN_CONDITIONAL;
+	/* Through a register; bit 24 says that two of them make the pointer's authentication. */
+	if ((word & 0xfe000000) == 0xd6000000) {
+		switch (word >> 21 & 0xf) {
+		case 0x0: /* BR, BRAAZ, BRABZ */
+		case 0x1: /* BLR, BLRAAZ, BLRABZ */
+		case 0x2: /* RET, RETAA, RETAB */
+		case 0x8: /* BRAA, BRAB */
+		case 0x9: /* BLRAA, BLRAB */
+			return INSN_UNCONDITIONAL;
+		case 0x4: /* ERET, ERETAA, ERETAB */
+		case 0x5: /* DRPS */
+			return INSN_EVENT_RETURN;
+		default:
+			return INSN_PLAIN;
+		}
+	}
+	/* RETAASPPC, RETABSPPC: a return whose modifier is an address before it. */
+	if ((word & 0xffc0001f) == 0x5500001f)
+		return INSN_UNCONDITIONAL;
+	return mark(word);
+}
+
+static uint64_t direct_target(const uint8_t *bytes, size_t size, uint64_t next)
+{
+	if (size != 4)
+		return 0;
+
+	const uint32_t word = word_of(bytes);
+	const uint64_t address = next - 4;
+	if (is_immediate(word))
+		return address + (uint64_t)displacement(word, 0, 26);
+	if (is_conditional(word) || is_compare(word))
+		return address + (uint64_t)displacement(word, 5, 19);
+	if (is_test(word))
+		return address + (uint64_t)displacement(word, 5, 14);
+	return 0;
+}
+
+const struct instruction_set aarch64 = {"aarch64", 183, kind_of, direct_target};

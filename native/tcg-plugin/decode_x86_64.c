@@ -1,0 +1,112 @@
+#include <string.h>
+
+#include "decode.h"
+
+static enum insn_kind mark(const uint8_t *bytes, size_t size)
+{
+	static const uint8_t nop[4] = {0x0f, 0x1f, 0x84, 0x00};
+	uint32_t number;
+
+	if (size != 8 || memcmp(bytes, nop, sizeof(nop)) != 0)
+		return INSN_PLAIN;
+	number = bytes[4] | bytes[5] << 8 | bytes[6] << 16 | (uint32_t)bytes[7] << 24;
+	switch (number) {
+	case 0x4d500001:
+		return INSN_START_MARK;
+	case 0x4d500002:
+		return INSN_STOP_MARK;
+	case 0x4d500003:
+		return INSN_SESSION_START_MARK;
+	case 0x4d500004:
+		return INSN_SESSION_STOP_MARK;
+	default:
+		return INSN_PLAIN;
+	}
+}
+
+/* A direct jump or call whose displacement is zero leads where execution goes anyway. */
+static enum insn_kind direct(const uint8_t *displacement, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		if (displacement[i] != 0)
+			return INSN_UNCONDITIONAL;
+	return INSN_PLAIN;
+}
+
+static int is_string_operation(uint8_t opcode)
+{
+	return (opcode >= 0x6c && opcode <= 0x6f) || (opcode >= 0xa4 && opcode <= 0xa7) ||
+	       (opcode >= 0xaa && opcode <= 0xaf);
+}
+
+static enum insn_kind kind_of(const uint8_t *bytes, size_t size)
+{
+	size_t at = 0;
+	int repeat = 0;
+
+	if (mark(bytes, size) != INSN_PLAIN)
+		return mark(bytes, size);
+	/* Legacy prefixes in any order, then perhaps REX. */
+	for (; at < size; at++) {
+		const uint8_t prefix = bytes[at];
+		if (prefix == 0xf2 || prefix == 0xf3)
+			repeat = 1;
+		else if (prefix != 0x66 && prefix != 0x67 && prefix != 0xf0 && prefix != 0x2e &&
+			 prefix != 0x36 && prefix != 0x3e && prefix != 0x26 && prefix != 0x64 &&
+			 prefix != 0x65)
+			break;
+	}
+	if (at < size && (bytes[at] & 0xf0) == 0x40)
+		at++;
+	if (at >= size)
+		return INSN_PLAIN;
+
+	const uint8_t opcode = bytes[at];
+	const uint8_t next = at + 1 < size ? bytes[at + 1] : 0;
+	if (is_string_operation(opcode))
+		return repeat ? INSN_REPEAT : INSN_PLAIN;
+	/* jcc rel8, loop and jrcxz; jcc rel32. */
+	if ((opcode & 0xf0) == 0x70 || (opcode & 0xfc) == 0xe0)
+		return INSN_CONDITIONAL;
+	/* IRET; SYSRET and SYSEXIT. */
+	if (opcode == 0xcf || (opcode == 0x0f && (next == 0x07 || next == 0x35)))
+		return INSN_EVENT_RETURN;
+	if (opcode == 0x0f)
+		return (next & 0xf0) == 0x80 ? INSN_CONDITIONAL : INSN_PLAIN;
+	/* call rel32, jmp rel32, jmp rel8. */
+	if (opcode == 0xe8 || opcode == 0xe9 || opcode == 0xeb)
+		return direct(bytes + at + 1, size - at - 1);
+	/*
+	 * Near and far returns. System calls and interrupts are transfers but no branches:
+	 * processors do not count them among taken branches either.
+	 */
+	if (opcode == 0xc2 || opcode == 0xc3 || opcode == 0xca || opcode == 0xcb)
+		return INSN_UNCONDITIONAL;
+	/* call and jmp through a register or memory: /2 to /5. */
+	if (opcode == 0xff && ((next >> 3) & 7) >= 2 && ((next >> 3) & 7) <= 5)
+		return INSN_UNCONDITIONAL;
+	return INSN_PLAIN;
+}
+
+/* The displacement ends the instruction. */
+static uint64_t direct_target(const uint8_t *bytes, size_t size, uint64_t next)
+{
+	size_t at = 0;
+
+	/* Prefixes that stand before jumps and calls: segments as branch hints, BND, REX. */
+	while (at + 1 < size && (bytes[at] == 0x2e || bytes[at] == 0x3e || bytes[at] == 0xf2 ||
+				 (bytes[at] & 0xf0) == 0x40))
+		at++;
+	const uint8_t opcode = bytes[at];
+	if (size >= 2 && ((opcode & 0xf0) == 0x70 || (opcode & 0xfc) == 0xe0 || opcode == 0xeb))
+		return next + (uint64_t)(int64_t)(int8_t)bytes[size - 1];
+	if (size >= 5 && (opcode == 0xe8 || opcode == 0xe9 ||
+			  (opcode == 0x0f && (bytes[at + 1] & 0xf0) == 0x80))) {
+		int32_t displacement;
+		memcpy(&displacement, bytes + size - 4, 4);
+		return next + (uint64_t)(int64_t)displacement;
+	}
+	return 0;
+}
+
+const struct instruction_set x86_64 = {"x86_64", 62, kind_of, direct_target};

@@ -1,0 +1,158 @@
+"""What the plugins make of instructions, by the bytes that the assembler gives for them."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from .conftest import NATIVE
+
+(
+    PLAIN,
+    CONDITIONAL,
+    UNCONDITIONAL,
+    REPEAT,
+    EVENT_RETURN,
+    START,
+    STOP,
+    SESSION_START,
+    SESSION_STOP,
+) = range(9)
+KIND = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
+TARGET = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64)
+# Where the instructions are, and where those that name `there` and `far` lead.
+HERE, THERE, FAR = 0x1000, 0x1040, 0x200
+
+INSTRUCTIONS = {
+    "x86_64": [
+        ("jmp there", UNCONDITIONAL, THERE),
+        ("jmp far", UNCONDITIONAL, FAR),
+        ("call there", UNCONDITIONAL, THERE),
+        ("notrack jmp *%rax", UNCONDITIONAL, None),
+        ("jmp end", PLAIN, HERE + 2),
+        ("jne there", CONDITIONAL, THERE),
+        ("jne far", CONDITIONAL, FAR),
+        ("loop there", CONDITIONAL, THERE),
+        ("jrcxz there", CONDITIONAL, THERE),
+        ("jmp *%rax", UNCONDITIONAL, None),
+        ("call *8(%r11)", UNCONDITIONAL, None),
+        ("jmp *%gs:8(%rip)", UNCONDITIONAL, None),
+        ("push 8(%rax)", PLAIN, None),
+        ("incl 8(%rax)", PLAIN, None),
+        ("ret", UNCONDITIONAL, None),
+        ("ret $8", UNCONDITIONAL, None),
+        ("lretq", UNCONDITIONAL, None),
+        ("iretq", EVENT_RETURN, None),
+        ("sysretq", EVENT_RETURN, None),
+        ("sysexit", EVENT_RETURN, None),
+        ("syscall", PLAIN, None),
+        ("int3", PLAIN, None),
+        # Ends in IRET's opcode.
+        ("mov %ecx, %edi", PLAIN, None),
+        ("rep stosq", REPEAT, None),
+        ("repne scasb", REPEAT, None),
+        ("stosq", PLAIN, None),
+        # REP's prefix, but no string.
+        ("pause", PLAIN, None),
+        ("nopl 0x4d500001(%rax,%rax,1)", START, None),
+        ("nopl 0x4d500002(%rax,%rax,1)", STOP, None),
+        ("nopl 0x4d500003(%rax,%rax,1)", SESSION_START, None),
+        ("nopl 0x4d500004(%rax,%rax,1)", SESSION_STOP, None),
+        ("nopl 0x4d500005(%rax,%rax,1)", PLAIN, None),
+    ],
+    "aarch64": [
+        ("b there", UNCONDITIONAL, THERE),
+        ("b far", UNCONDITIONAL, FAR),
+        ("bl there", UNCONDITIONAL, THERE),
+        ("b end", PLAIN, HERE + 4),
+        ("b.ne there", CONDITIONAL, THERE),
+        ("b.al far", CONDITIONAL, FAR),
+        ("cbz x3, there", CONDITIONAL, THERE),
+        ("cbnz w3, far", CONDITIONAL, FAR),
+        ("tbz x3, #33, there", CONDITIONAL, THERE),
+        ("tbnz w3, #3, far", CONDITIONAL, FAR),
+        ("br x3", UNCONDITIONAL, None),
+        ("braa x3, x4", UNCONDITIONAL, None),
+        ("brab x3, sp", UNCONDITIONAL, None),
+        ("braaz x3", UNCONDITIONAL, None),
+        ("brabz x3", UNCONDITIONAL, None),
+        ("blr x3", UNCONDITIONAL, None),
+        ("blraa x3, x4", UNCONDITIONAL, None),
+        ("blrab x3, x4", UNCONDITIONAL, None),
+        ("blraaz x3", UNCONDITIONAL, None),
+        ("blrabz x3", UNCONDITIONAL, None),
+        ("ret", UNCONDITIONAL, None),
+        ("ret x3", UNCONDITIONAL, None),
+        ("retaa", UNCONDITIONAL, None),
+        ("retab", UNCONDITIONAL, None),
+        ("eret", EVENT_RETURN, None),
+        ("eretaa", EVENT_RETURN, None),
+        ("eretab", EVENT_RETURN, None),
+        ("svc #0", PLAIN, None),
+        ("brk #0", PLAIN, None),
+        ("add x0, x0, #4", PLAIN, None),
+        ("adr x0, there", PLAIN, None),
+        ("movz xzr, #0x4d51", START, None),
+        ("movz xzr, #0x4d52", STOP, None),
+        ("movz xzr, #0x4d53", SESSION_START, None),
+        ("movz xzr, #0x4d54", SESSION_STOP, None),
+        ("movz xzr, #0x4d55", PLAIN, None),
+        ("movz x0, #0x4d51", PLAIN, None),
+    ],
+}
+PREFIXES = {"x86_64": "", "aarch64": "aarch64-linux-gnu-"}
+
+
+class InstructionSet(ctypes.Structure):
+    """``struct instruction_set`` of decode.h."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("elf_machine", ctypes.c_uint32),
+        ("kind", KIND),
+        ("direct_target", TARGET),
+    )
+
+
+@pytest.fixture(scope="module")
+def decoders(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    library = tmp_path_factory.mktemp("decode") / "decode.so"
+    sources = sorted((NATIVE / "tcg-plugin").glob("decode*.c"))
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, *sources], check=True, timeout=60)
+    return ctypes.CDLL(str(library))
+
+
+def assembled(prefix: str, instructions: list[str], directory: Path) -> list[bytes]:
+    """The bytes of each, as if it were at ``HERE``."""
+    if shutil.which(f"{prefix}as") is None:
+        pytest.skip(f"{prefix}as is not installed")
+    source, thing, flat = (directory / name for name in ("one.s", "one.o", "one.bin"))
+    arch = ".arch armv8.5-a\n" if prefix else ""
+    found = []
+    for instruction in instructions:
+        text = f".skip {FAR}\nfar: .org {HERE}\n{instruction}\nend:\n.org {THERE}\nthere: nop\n"
+        source.write_text(arch + text)
+        subprocess.run([f"{prefix}as", "-o", thing, source], check=True, timeout=30)
+        listing = subprocess.run([f"{prefix}nm", thing], check=True, capture_output=True, text=True)
+        (end,) = [line.split()[0] for line in listing.stdout.splitlines() if line.endswith(" end")]
+        copy = (f"{prefix}objcopy", "-O", "binary", "-j", ".text", thing, flat)
+        subprocess.run(copy, check=True, timeout=30)
+        found.append(flat.read_bytes()[HERE : int(end, 16)])
+    return found
+
+
+@pytest.mark.parametrize("name", INSTRUCTIONS)
+def test_kinds_and_targets_are_those_of_the_instruction(
+    decoders: ctypes.CDLL, tmp_path: Path, name: str
+) -> None:
+    known = INSTRUCTIONS[name]
+    instruction_set = InstructionSet.in_dll(decoders, name)
+    codes = assembled(PREFIXES[name], [text for text, _, _ in known], tmp_path)
+    for (text, kind, target), code in zip(known, codes, strict=True):
+        assert instruction_set.kind(code, len(code)) == kind, text
+        led = instruction_set.direct_target(code, len(code), HERE + len(code))
+        assert led == (target or 0), text
