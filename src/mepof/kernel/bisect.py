@@ -43,7 +43,7 @@ def smallest_failing(
 
 def culprits(
     candidates: Sequence[str], fails: Callable[[Sequence[str]], bool], most: int
-) -> tuple[str, ...]:
+) -> tuple[str, ...] | None:
     """Candidates without which the others do not fail, found one smallest set after another.
 
     Args:
@@ -51,7 +51,7 @@ def culprits(
         most: how many to find before it is given up.
 
     Returns:
-        The culprits, or nothing if there are more than ``most``.
+        The culprits, or None if there are more than ``most``.
     """
     found: list[str] = []
     others = list(candidates)
@@ -59,5 +59,5 @@ def culprits(
         found += smallest_failing(others, fails)
         others = [candidate for candidate in others if candidate not in found]
         if len(found) > most:
-            return ()
+            return None
     return tuple(found)

@@ -6,12 +6,15 @@ up by address at run time must have moved with it.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import Section
 
 from mepof.errors import WorkError
 
@@ -39,15 +42,23 @@ def faults(vmlinux: Path) -> Sequence[str]:
             found: list[str] = []
             if "__ex_table" in sections:
                 table = sections["__ex_table"]
-                found += _exceptions(table.data(), table["sh_addr"], code)
+                found += _exceptions(_data(file, table), table["sh_addr"], code)
             if ".orc_unwind_ip" in sections:
                 table = sections[".orc_unwind_ip"]
-                found += _unwinder(
-                    table.data(), table["sh_addr"], len(sections[".orc_unwind"].data())
-                )
+                entries_bytes = sections[".orc_unwind"]["sh_size"]
+                found += _unwinder(_data(file, table), table["sh_addr"], entries_bytes)
             return found
-    except (ELFError, OSError, KeyError) as error:
+    except (ELFError, OSError, KeyError, ValueError) as error:  # offsets beyond any file
         raise WorkError(f"{vmlinux} cannot be read as a kernel: {error}") from error
+
+
+def _data(file: IO[bytes], section: Section) -> bytes:
+    """What is in a section, whose size is not to be trusted."""
+    start, size = section["sh_offset"], section["sh_size"]
+    if start + size > file.seek(0, os.SEEK_END):
+        raise ELFError(f"{section.name} ends beyond the file")
+    file.seek(start)
+    return file.read(size)
 
 
 def _exceptions(data: bytes, address: int, code: Sequence[tuple[int, int]]) -> Sequence[str]:
@@ -68,6 +79,8 @@ def _exceptions(data: bytes, address: int, code: Sequence[tuple[int, int]]) -> S
 
 def _unwinder(data: bytes, address: int, entries_bytes: int) -> Sequence[str]:
     """ORC: distances of 4 bytes, sorted, and as many entries of 6 bytes (Linux 6.12)."""
+    if len(data) % 4:
+        return ["the unwinder's table ends within an address"]
     count = len(data) // 4
     if entries_bytes != 6 * count:
         return [f"the unwinder has {count} addresses and {entries_bytes} bytes of entries"]

@@ -57,7 +57,7 @@ def smallest_opt_out(
         note: told what has been found.
 
     Raises:
-        WorkError: it fails without the profile too, or in too many places.
+        WorkError: it fails without the profile too, in too many places, or only now and then.
     """
     if trial(EVERYTHING) is not None:
         raise failure
@@ -70,11 +70,13 @@ def smallest_opt_out(
         return trial(OptOut(files=tuple(name for name in names if name not in kept))) is not None
 
     files = _suspects(objects, failure, trial) or culprits(names, fails, _MOST_FILES)
-    if not files:
+    if files is None:
         raise WorkError(
             f"{failure.message} (and the profile is to blame in more than {_MOST_FILES} files)",
             failure.remedy,
         )
+    if not files:
+        raise WorkError(f"{failure.message} (but not when it was tried again)", failure.remedy)
     note(f"to blame: {', '.join(files)}")
     found = OptOut(files=files)
     for file in files:
@@ -124,4 +126,7 @@ def _narrowed(found: OptOut, file: str, functions: Sequence[str], trial: Trial) 
     if trial(without(functions)) is not None:
         return found
     blamed = culprits(functions, fails, _MOST_FUNCTIONS)
-    return without(blamed) if blamed else found
+    if blamed is None:
+        return found
+    # None: it was a suspect only, or fails only together with another that is spared.
+    return without(blamed) if blamed else OptOut(others, found.functions)

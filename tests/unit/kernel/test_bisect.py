@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from itertools import combinations
 from math import ceil, log2
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -75,6 +74,7 @@ def test_without_the_culprits_the_others_do_not_fail(
     candidates, sets = given_
     fails = Trials(*sets)
     found = culprits(candidates, fails, most=len(candidates))
+    assert found is not None
     assert not fails([candidate for candidate in candidates if candidate not in found])
     # Nothing that has no part in any failure is blamed.
     assert set(found) <= frozenset().union(*sets)
@@ -86,13 +86,17 @@ def test_single_culprits_are_found_to_the_last(data: st.DataObject) -> None:
     candidates = names(data.draw(st.integers(1, 60)))
     guilty = data.draw(st.frozensets(st.sampled_from(candidates), max_size=6))
     fails = Trials(*({each} for each in guilty))
-    assert frozenset(culprits(candidates, fails, most=6)) == guilty
+    found = culprits(candidates, fails, most=6)
+    assert found is not None
+    assert frozenset(found) == guilty
 
 
 def test_more_culprits_than_are_looked_for_are_none() -> None:
     guilty = names(100)[::20]
-    assert set(culprits(names(100), Trials(*({g} for g in guilty)), most=5)) == set(guilty)
-    assert culprits(names(100), Trials(*({g} for g in guilty)), most=4) == ()
+    found = culprits(names(100), Trials(*({g} for g in guilty)), most=5)
+    assert found is not None
+    assert set(found) == set(guilty)
+    assert culprits(names(100), Trials(*({g} for g in guilty)), most=4) is None
 
 
 def test_where_nothing_fails_nobody_is_to_blame() -> None:
@@ -101,10 +105,8 @@ def test_where_nothing_fails_nobody_is_to_blame() -> None:
     assert len(fails.tried) == 1
 
 
-@pytest.mark.parametrize("search", [smallest_failing, lambda c, f: culprits(c, f, most=9)])
-def test_no_set_is_tried_of_which_the_answer_is_known(
-    search: Callable[[Sequence[str], Trials], tuple[str, ...]],
-) -> None:
+def test_no_set_is_tried_of_which_the_answer_is_known() -> None:
     fails = Trials({"3.o", "40.o"})
-    assert set(search(names(64), fails)) == {"3.o", "40.o"}
+    assert set(smallest_failing(names(64), fails)) == {"3.o", "40.o"}
     assert all(fails.tried)  # the empty set is known not to fail
+    assert tuple(names(64)) not in fails.tried
