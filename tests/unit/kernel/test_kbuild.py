@@ -16,6 +16,7 @@ import pytest
 from writers.elf import ALLOC, CODE
 from writers.mini_kernel import SUFFIX, VERSION, write_tools, write_tree
 
+from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Use
 from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 from mepof.kernel import arch, kbuild
 from mepof.process import run
@@ -235,6 +236,89 @@ def test_builds_with_profiles_and_flags_of_single_files_are_the_same_anywhere(
     first, second = bench.build(spec=spec, name="one"), bench.build(spec=spec, name="two")
     for path in first.iterdir():
         assert (second / path.name).read_bytes() == path.read_bytes()
+
+
+# --- the algorithms' overlays
+
+
+def upstream(bench: Bench) -> None:
+    """Give the tree the options that kernels have from 6.13 on."""
+    for name in ("autofdo", "propeller"):
+        (bench.tree / f"scripts/Makefile.{name}").write_text("")
+    options = "".join(f'config {n}_CLANG\n\tbool "{n}"\n' for n in ("AUTOFDO", "PROPELLER"))
+    (bench.tree / "arch/Kconfig").write_text(options)
+
+
+def spec_of(addition: BuildAddition) -> kbuild.BuildSpec:
+    return replace(
+        SPEC,
+        config_lines=addition.config_lines,
+        cflags=(*SPEC.cflags, *addition.cflags),
+        ldflags=addition.ldflags,
+        variables=addition.variables,
+        overlays=addition.overlays,
+        selected=addition.selected,
+        profiles=addition.profiles,
+    )
+
+
+def profile_of_a_stack(bench: Bench) -> Path:
+    given = bench.root / "profile"
+    given.mkdir(exist_ok=True)
+    for name in ("kernel.afdo", "kernel.cc_profile", "kernel.ld_profile"):
+        (given / name).write_text(name)
+    (given / "kernel.hot_objects").write_text("kernel/b.o\n")
+    return given
+
+
+def test_autofdo_has_its_flags_in_kernels_without_the_option(bench: Bench) -> None:
+    toolchain = clang.select(f"clang{SUFFIX}")
+    algorithm = ALGORITHMS.get("autofdo")
+    output = bench.build(spec=spec_of(algorithm.instrument(toolchain)), name="profiled")
+    assert "CONFIG_AUTOFDO_CLANG=y" in (output / "config").read_text()
+    profiled = command_of(bench, "init/a.o", "profiled")
+    assert "-fdebug-info-for-profiling" in profiled and " -gmlt" in profiled
+    assert "-fprofile-sample-use" not in profiled
+    use = algorithm.use(profile_of_a_stack(bench), Use(toolchain, True))
+    bench.build(spec=spec_of(use), name="used")
+    used = command_of(bench, "init/a.o", "used")
+    (path,) = (w.partition("=")[2] for w in used.split() if w.startswith("-fprofile-sample-use="))
+    objects = bench.places("used").work / "tree/build"
+    assert (objects / path).read_text() == "kernel.afdo"
+    assert "-ffunction-sections -fsplit-machine-functions" in used
+    for excluded in ("kernel/bounds.o", "arch/x86/boot/c.o"):
+        assert "-fdebug-info-for-profiling" not in command_of(bench, excluded, "used")
+
+
+def test_propeller_compiles_only_what_is_hot_with_other_flags(bench: Bench) -> None:
+    toolchain = clang.select(f"clang{SUFFIX}")
+    below, algorithm = ALGORITHMS.get("autofdo"), ALGORITHMS.get("propeller")
+    given = profile_of_a_stack(bench)
+    stack = below.use(given, Use(toolchain, True))
+    profiled = bench.build(spec=spec_of(stack + algorithm.instrument(toolchain)), name="profiled")
+    used = spec_of(stack + algorithm.use(given, Use(toolchain, True)))
+    bench.build(spec=replace(used, same_as=origin(profiled)), name="used")
+    for name in ("init/a.o", "kernel/bounds.o", "arch/x86/boot/c.o"):
+        assert command_of(bench, name, "used") == command_of(bench, name, "profiled")
+    assert "-fbasic-block-address-map" in command_of(bench, "init/a.o", "used")
+    (added,) = command_of(bench, "kernel/b.o", "used").split("-fbasic-block-sections=list=")[1:]
+    path, *more = added.split()
+    objects = bench.places("used").work / "tree/build"
+    assert (objects / path).read_text() == "kernel.cc_profile"
+    assert more[0] == "-ffunction-sections"
+
+
+def test_kernels_with_the_options_get_them_from_their_own_makefiles(bench: Bench) -> None:
+    toolchain = clang.select(f"clang{SUFFIX}")
+    stack = ALGORITHMS.get("autofdo").instrument(toolchain)
+    stack += ALGORITHMS.get("propeller").instrument(toolchain)
+    ours = json.loads((bench.build(spec=spec_of(stack)) / "build.json").read_text())
+    assert ours["overlays"] == ["flags", "text-sections", "autofdo", "propeller"]
+    upstream(bench)
+    output = bench.build(spec=spec_of(stack), name="two")
+    assert json.loads((output / "build.json").read_text())["overlays"] == ["flags"]
+    assert "CONFIG_PROPELLER_CLANG=y" in (output / "config").read_text()
+    assert "-fdebug-info-for-profiling" not in command_of(bench, "init/a.o", "two")
 
 
 # --- builds that must be equal to another

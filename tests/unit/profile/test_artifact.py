@@ -52,9 +52,17 @@ def test_an_artifact_is_a_profiles_directory_as_it_is(tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.mkdir()
     with pytest.raises(InputError, match=r"given holds no kernel\.afdo"):
-        artifact.profile_directory(given, "kernel.afdo", tmp_path)
+        artifact.profile_directory(given, ["kernel.afdo"], tmp_path)
     (given / "kernel.afdo").touch()
-    assert artifact.profile_directory(given, "kernel.afdo", tmp_path) == given
+    assert artifact.profile_directory(given, ["kernel.afdo"], tmp_path) == given
+    with pytest.raises(InputError, match=r"given holds no kernel\.cc_profile"):
+        artifact.profile_directory(given, ["kernel.afdo", "kernel.cc_profile"], tmp_path)
+
+
+def test_a_single_file_is_no_profile_of_several(tmp_path: Path) -> None:
+    (tmp_path / "one").touch()
+    with pytest.raises(InputError, match="one is not the whole profile, which is a, b"):
+        artifact.profile_directory(tmp_path / "one", ["a", "b"], tmp_path)
 
 
 def test_a_file_of_the_users_is_laid_into_a_directory_of_its_own(tmp_path: Path) -> None:
@@ -62,10 +70,10 @@ def test_a_file_of_the_users_is_laid_into_a_directory_of_its_own(tmp_path: Path)
     found = []
     for name in ("a profile", "another"):
         (tmp_path / name).write_text(name)
-        found.append(artifact.profile_directory(tmp_path / name, "kernel.afdo", work))
+        found.append(artifact.profile_directory(tmp_path / name, ["kernel.afdo"], work))
     assert [(path / "kernel.afdo").read_text() for path in found] == ["a profile", "another"]
     # A step that was interrupted comes by again.
-    assert artifact.profile_directory(tmp_path / "another", "kernel.afdo", work) == found[1]
+    assert artifact.profile_directory(tmp_path / "another", ["kernel.afdo"], work) == found[1]
 
 
 def test_what_is_known_of_a_run_goes_with_its_profile(tmp_path: Path) -> None:

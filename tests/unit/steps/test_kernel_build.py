@@ -113,6 +113,19 @@ def test_a_stack_uses_all_its_profiles_and_fits_the_build_that_was_profiled_alon
     assert spec.same_as is not None and spec.same_as["source"] == room.root.name
 
 
+def test_a_layout_of_nobody_knows_which_build_is_refused(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+) -> None:
+    given = profile_of_a_stack(room, room.root.name)
+    (given / "profile.json").unlink()
+    for uses in (["propeller"], ["autofdo", "propeller"]):
+        with pytest.raises(InputError, match="nothing tells of which build the profile") as caught:
+            built(room, monkeypatch, {"uses": [*uses]}, profile=given)
+        assert "+".join(uses) in caught.value.message
+    with pytest.raises(InputError, match="is not the whole profile"):
+        built(room, monkeypatch, {"uses": ["propeller"]}, profile=given / "kernel.cc_profile")
+
+
 def test_the_build_that_is_profiled_for_a_layout_uses_the_profile_below_only(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
 ) -> None:

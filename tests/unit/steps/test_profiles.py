@@ -152,8 +152,9 @@ def test_a_merged_profile_is_of_a_build_only_if_all_are(
 def test_profiles_of_a_layout_are_not_merged(
     room: Room, toolchain: None, algorithm_name: str
 ) -> None:
-    given = room.directory("given", kernel_cc_profile="v1\n")
-    (given / "kernel.cc_profile").write_text("v1\n")
+    given = room.directory("given")
+    for name in ALGORITHMS.get("propeller").profile_names:
+        (given / name).write_text("v1\n")
     params: dict[str, Json] = {**TOOLS, "algorithm": algorithm_name, "weights": ["1"]}
     with pytest.raises(InputError, match="cannot be merged"):
         profile_merge.BODY.run(room.context("profile-merge", params, profile0=given))

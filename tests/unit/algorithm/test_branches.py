@@ -1,0 +1,242 @@
+"""The algorithms whose raw profile is a recording of branches, on a kernel in miniature."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from writers.traced_kernel import CLANG, Loop, link_kernel, loop_of, recorded
+
+from mepof import _engine
+from mepof.algorithm.autofdo import AutoFdo
+from mepof.algorithm.propeller import Propeller, functions
+from mepof.algorithm.protocol import ALGORITHMS, Conversion, Use
+from mepof.errors import InputError, MepofError, WorkError
+from mepof.kernel.kbuild import OBJECTS, PROFILES
+from mepof.process import run
+from mepof.toolchain.clang import Clang
+
+TOOLCHAIN = Clang("-22" if CLANG.endswith("-22") else "")
+LINES = ("-g", "-fdebug-info-for-profiling")
+OBJECTS_OF = {"init/main.o": ["start_kernel"], "kernel/work.o": ["hot", "warm"], "mm/idle.o": []}
+AUTOFDO: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("autofdo", LINES),
+    ("autofdo-probe", (*LINES, "-fpseudo-probe-for-profiling")),
+)
+
+
+def autofdo(name: str) -> AutoFdo:
+    found = ALGORITHMS.get(name)
+    assert isinstance(found, AutoFdo)
+    return found
+
+
+def conversion(directory: Path, *flags: str) -> Conversion:
+    """What ran, what was recorded of it, and an empty directory for the profile."""
+    (directory / "build").mkdir(parents=True)
+    _, loop = link_kernel(directory / "build", *flags)
+    (directory / "build" / OBJECTS).write_text(json.dumps(OBJECTS_OF))
+    (directory / "raw0").write_text(recorded(loop))
+    (directory / "profile").mkdir()
+    return Conversion(
+        (directory / "raw0",), directory / "build", directory / "profile", TOOLCHAIN, run
+    )
+
+
+def shown(profile: Path) -> str:
+    return _engine.show(profile, 20, 0)
+
+
+# --- autofdo, autofdo-probe
+
+
+@pytest.mark.parametrize(("name", "flags"), AUTOFDO)
+def test_a_recording_becomes_the_profile_alone(
+    tmp_path: Path, name: str, flags: Sequence[str]
+) -> None:
+    given = conversion(tmp_path, *flags)
+    quality = autofdo(name).convert(given)
+    (file,) = autofdo(name).profile_names
+    assert [path.name for path in given.output.iterdir()] == [file]
+    assert '"hot"' in shown(given.output / file)
+    assert (quality.functions, quality.executed) == (3, 1)
+    assert quality.coverage_percent == 33.33
+
+
+def test_lines_are_taken_where_there_are_probes_too(tmp_path: Path) -> None:
+    given = conversion(tmp_path, *AUTOFDO[1][1])
+    autofdo("autofdo").convert(given)
+    autofdo("autofdo-probe").convert(given)
+    lines, probes = (
+        json.loads(shown(given.output / name)) for name in ("kernel.afdo", "kernel.probes")
+    )
+    assert lines != probes
+    with pytest.raises(MepofError):
+        _engine.merge(
+            [(given.output / "kernel.afdo", 1), (given.output / "kernel.probes", 1)],
+            tmp_path / "merged",
+            "autofdo",
+        )
+
+
+def test_a_recording_of_another_kernel_makes_a_poor_profile(tmp_path: Path) -> None:
+    given = conversion(tmp_path, *LINES)
+    loop = loop_of(given.build / "vmlinux")
+    # Most branches come from an instruction that is none.
+    elsewhere = Loop(loop.target, loop.target)
+    given.raw[0].write_text(recorded(elsewhere) + recorded(loop, 500, mapped=False))
+    quality = autofdo("autofdo").convert(given)
+    assert quality.verdict == "poor"
+    assert quality.reasons
+    # It is there to be looked at.
+    assert [path.name for path in given.output.iterdir()] == ["kernel.afdo"]
+
+
+def test_merged_profiles_are_weighed(tmp_path: Path) -> None:
+    given = conversion(tmp_path, *LINES)
+    algorithm = autofdo("autofdo")
+    algorithm.convert(given)
+    merged = tmp_path / "merged"
+    merged.mkdir()
+    weighted = [(given.output, Fraction(1, 2)), (given.output, Fraction(1))]
+    quality = algorithm.merge(weighted, merged, TOOLCHAIN, run)
+    assert [path.name for path in merged.iterdir()] == ["kernel.afdo"]
+    assert quality.functions == quality.executed == 1
+    once, sum_ = (
+        json.loads(shown(path / "kernel.afdo"))["statistics"]["total"]
+        for path in (given.output, merged)
+    )
+    assert sum_ == 3 * once
+
+
+@pytest.mark.parametrize(("name", "flags"), AUTOFDO)
+def test_a_build_uses_it_by_the_kernels_own_variable(name: str, flags: Sequence[str]) -> None:
+    algorithm = autofdo(name)
+    (file,) = algorithm.profile_names
+    profiled = algorithm.instrument(TOOLCHAIN)
+    used = algorithm.use(Path("/p"), Use(TOOLCHAIN, True))
+    assert profiled.config_lines == used.config_lines == ("CONFIG_AUTOFDO_CLANG=y",)
+    assert used.cflags == profiled.cflags
+    assert used.variables == {"CLANG_AUTOFDO_PROFILE": f"{PROFILES}/{file}"}
+    assert profiled.variables == {}
+    assert ("-fpseudo-probe-for-profiling" in used.cflags) == (name == "autofdo-probe")
+
+
+@pytest.mark.parametrize("same", [True, False, None])
+def test_the_compiler_matches_what_is_not_known_to_be_of_the_same_source(same: bool | None) -> None:
+    used = autofdo("autofdo").use(Path("/p"), Use(TOOLCHAIN, same))
+    assert ("-salvage-stale-profile" in used.cflags) == (same is not True)
+
+
+def test_what_fits_another_kernel_is_told(tmp_path: Path) -> None:
+    given = conversion(tmp_path, *LINES)
+    autofdo("autofdo").convert(given)
+    drift = autofdo("autofdo").drift(given.output, given.build / "vmlinux")
+    assert drift is not None
+    assert drift["matched_percent"] == 100.0
+    assert Propeller().drift(given.output, given.build / "vmlinux") is None
+
+
+@pytest.mark.parametrize(("name", "flags"), AUTOFDO)
+def test_spared_functions_are_not_in_the_profile_any_more(
+    tmp_path: Path, name: str, flags: Sequence[str]
+) -> None:
+    given = conversion(tmp_path, *flags)
+    algorithm = autofdo(name)
+    algorithm.convert(given)
+    less = tmp_path / "less"
+    for spared, left in ((["warm", "ho"], True), (["hot"], False), ([], True)):
+        addition = algorithm.spare(given.output, spared, less, TOOLCHAIN, run)
+        tool = TOOLCHAIN.tool("llvm-profdata")
+        text = run([tool, "merge", "--sample", "--text", less, "-o", tmp_path / "text"])
+        assert text.status == 0
+        assert ("hot:" in (tmp_path / "text").read_text()) == left, spared
+        assert addition.profiles == {"less": less}
+        assert addition.cflags == (f"-fprofile-sample-use={PROFILES}/less",)
+
+
+# --- propeller
+
+
+@pytest.fixture(scope="module")
+def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The profile of a layout."""
+    given = conversion(tmp_path_factory.mktemp("layout") / "x", "-fbasic-block-address-map")
+    quality = Propeller().convert(given)
+    assert quality.verdict == "good"
+    return given.output
+
+
+def test_a_recording_becomes_blocks_an_order_and_the_objects_that_are_hot(layout: Path) -> None:
+    assert {path.name for path in layout.iterdir()} == set(Propeller().profile_names)
+    assert functions((layout / "kernel.cc_profile").read_text().splitlines()) == {"hot"}
+    assert "hot" in (layout / "kernel.ld_profile").read_text().split()
+    assert (layout / "kernel.hot_objects").read_text() == "kernel/work.o\n"
+
+
+def test_only_hot_objects_and_the_linker_are_told_of_the_layout(layout: Path) -> None:
+    profiled = Propeller().instrument(TOOLCHAIN)
+    used = Propeller().use(layout, Use(TOOLCHAIN, True))
+    assert (used.cflags, used.variables) == (profiled.cflags, profiled.variables) == ((), {})
+    assert (used.config_lines, used.overlays) == (profiled.config_lines, profiled.overlays)
+    (selected,) = used.selected
+    assert list(selected.names()) == ["kernel/work.o"]
+    assert selected.cflags[0] == f"-fbasic-block-sections=list={PROFILES}/kernel.cc_profile"
+    assert f"--symbol-ordering-file={PROFILES}/kernel.ld_profile" in used.ldflags
+
+
+def test_a_recording_in_which_nothing_of_the_kernel_ran_is_an_error() -> None:
+    with pytest.raises(WorkError, match="no function of the kernel was seen to run"):
+        functions(["v1\n"])
+
+
+CC_PROFILE = """\
+v1
+f pipe_write
+c 0 1 2
+c 4
+f pipe_read pipe_read.alias
+c 0
+f vfs_open
+p 1 2
+c 0 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("spared", "left"),
+    [
+        ([], CC_PROFILE),
+        (["pipe"], CC_PROFILE),
+        (["pipe_write"], CC_PROFILE.replace("f pipe_write\nc 0 1 2\nc 4\n", "")),
+        (["pipe_read.alias"], CC_PROFILE.replace("f pipe_read pipe_read.alias\nc 0\n", "")),
+        (["vfs_open", "pipe_read"], "v1\nf pipe_write\nc 0 1 2\nc 4\n"),
+        (["pipe_write", "pipe_read", "vfs_open"], "v1\n"),
+    ],
+)
+def test_exactly_the_spared_functions_are_left_out(
+    tmp_path: Path, spared: list[str], left: str
+) -> None:
+    (tmp_path / "kernel.cc_profile").write_text(CC_PROFILE)
+    addition = Propeller().spare(tmp_path, spared, tmp_path / "less", TOOLCHAIN, run)
+    assert (tmp_path / "less").read_text() == left
+    assert addition.profiles == {"less": tmp_path / "less"}
+    assert addition.cflags == (f"-fbasic-block-sections=list={PROFILES}/less",)
+
+
+def test_a_spared_layout_is_one_that_the_compiler_reads(layout: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.c").write_text("int hot(int n) { return n ? hot(n - 1) : 1; }\n")
+    for spared, sections in (([], True), (["hot"], False)):
+        Propeller().spare(layout, spared, tmp_path / "less", TOOLCHAIN, run)
+        flags = ["-O1", "-c", "-fno-pie", "-fbasic-block-sections=list=less"]
+        subprocess.run([CLANG, *flags, "a.c", "-o", "a.o"], cwd=tmp_path, check=True)
+        assert (b".text.hot" in (tmp_path / "a.o").read_bytes()) == sections
+
+
+def test_layouts_are_not_merged(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be merged"):
+        Propeller().merge([(tmp_path, Fraction(1))], tmp_path, TOOLCHAIN, run)
