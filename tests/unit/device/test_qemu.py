@@ -101,6 +101,18 @@ def test_the_machine_is_seeded_and_counts_time_in_instructions(
     assert f"{tmp_path}/count.so,out={tmp_path}/boot/counts.json" in fake.arguments()
 
 
+def test_an_arm64_guest_gets_a_machine_of_its_own(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    (fake.directory / PROGRAM).rename(fake.directory / "qemu-system-aarch64")
+    fake.will(replies=GOOD)
+    assert boot(tmp_path, replace(session, arch="arm64")).release == "6.12.7"
+    words = fake.arguments()
+    assert words[words.index("-machine") + 1].startswith("virt,")
+    assert "console=ttyAMA0" in words[words.index("-append") + 1]
+    assert qemu.DEVICE.identity("arm64")["qemu command"]
+
+
 def test_a_comma_in_a_path_is_no_end_of_an_option(
     fake: FakeQemu, session: Session, tmp_path: Path
 ) -> None:
