@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -29,20 +29,27 @@ def profile_files(given: Path) -> tuple[Path, ...]:
     return files
 
 
-def profile_directory(given: Path, name: str, work: Path) -> Path:
+def profile_directory(given: Path, names: Sequence[str], work: Path) -> Path:
     """A profile artifact, or the user's own file as one.
 
     Args:
-        name: what the algorithm calls the file.
+        names: what the algorithms call the files of the profile.
         work: where a directory may be made.
 
     Raises:
-        InputError: the artifact holds no profile of that name.
+        InputError: the artifact lacks one of them, or a single file is not all of them.
     """
     if given.is_dir():
-        if not (given / name).is_file():
-            raise InputError(f"{given} holds no {name}")
+        for name in names:
+            if not (given / name).is_file():
+                raise InputError(f"{given} holds no {name}")
         return given
+    if len(names) > 1:
+        raise InputError(
+            f"{given} is not the whole profile, which is {', '.join(names)}",
+            "name the result of the program that made it, or a directory with all of them",
+        )
+    (name,) = names
     directory = work / f"profile-{sha256(bytes(given)).hexdigest()[:16]}"
     directory.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(given, directory / name)

@@ -65,12 +65,17 @@ class KernelBuild:
         profile = origin = None
         use = Use(toolchain, None)
         if "profile" in context.inputs:
-            first = ALGORITHMS.get(names[0]).profile_names[0]
-            profile = profile_directory(context.inputs["profile"], first, context.work)
+            files = [file for name in names for file in ALGORITHMS.get(name).profile_names]
+            profile = profile_directory(context.inputs["profile"], files, context.work)
             origin = build_of(profile)
             use = Use(toolchain, None if origin is None else origin.get("source") == source.name)
         spec = _spec(step, profile, context.inputs, use)
         if any(ALGORITHMS.get(name).same_build for name in names):
+            if origin is None:
+                raise InputError(
+                    f"nothing tells of which build the profile of {'+'.join(names)} is",
+                    "it fits no other: use it in the program that makes it",
+                )
             spec = replace(spec, same_as=origin)
         if "guest" in context.inputs:
             assert profile is not None

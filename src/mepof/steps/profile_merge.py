@@ -35,9 +35,9 @@ class ProfileMerge:
         algorithm = ALGORITHMS.get(name)
         toolchain = clang.select(str(context.params["toolchain"]))
         weights = [Fraction(text) for text in cast(list[str], context.params["weights"])]
-        file = algorithm.profile_names[0]
+        files = algorithm.profile_names
         weighted = [
-            (profile_directory(context.inputs[f"profile{number}"], file, context.work), weight)
+            (profile_directory(context.inputs[f"profile{number}"], files, context.work), weight)
             for number, weight in enumerate(weights)
         ]
         quality = algorithm.merge(weighted, context.output, toolchain, context.run)
