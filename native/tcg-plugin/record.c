@@ -34,6 +34,7 @@
 #include <string.h>
 
 #include "blocks.h"
+#include "branch_stack.h"
 #include "decode.h"
 #include "path_counts.h"
 #include "qemu_plugin_api.h"
@@ -64,10 +65,7 @@ struct vcpu {
 	bool stopped;
 	struct path_counts paths;
 	struct path_counts event_targets;
-	/* A ring of which `filled` entries count, the newest at `newest`. */
-	struct trace_entry *stack;
-	uint32_t newest;
-	uint32_t filled;
+	struct branch_stack stack;
 };
 
 /* `to` of a path whose `last` is not known, only the instruction after it. */
@@ -116,39 +114,22 @@ static void die(const char *what)
 	exit(1);
 }
 
-/* The branch stack */
-
-static void push(struct vcpu *vcpu, uint64_t from, uint64_t to)
-{
-	const uint32_t depth = settings.header.depth;
-
-	if (vcpu->stack == NULL)
-		vcpu->stack = calloc(depth, sizeof(*vcpu->stack));
-	if (vcpu->stack == NULL)
-		die("no memory for a branch stack");
-	vcpu->newest = vcpu->newest + 1 < depth ? vcpu->newest + 1 : 0;
-	vcpu->stack[vcpu->newest] = (struct trace_entry){from, to};
-	vcpu->filled += vcpu->filled < depth;
-}
+/* Samples */
 
 /* What comes next does not follow from what was before. */
 static void push_gap(struct vcpu *vcpu)
 {
-	if (is_sampled() && vcpu->filled > 0 && vcpu->stack[vcpu->newest].to != 0)
-		push(vcpu, 0, 0);
+	if (is_sampled() && !branch_stack_push_gap(&vcpu->stack, settings.header.depth))
+		die("no memory for a branch stack");
 }
 
 static void sample(unsigned int index, const struct vcpu *vcpu)
 {
 	struct trace_entry entries[MAX_DEPTH];
-	uint32_t at = vcpu->newest;
+	const uint32_t count = branch_stack_read(&vcpu->stack, settings.header.depth, entries);
 
-	for (uint32_t i = 0; i < vcpu->filled; i++) {
-		entries[i] = vcpu->stack[at];
-		at = at > 0 ? at - 1 : settings.header.depth - 1;
-	}
 	pthread_mutex_lock(&samples_lock);
-	if (!trace_sample(&samples, vcpu->instructions, entries[0].to, index, entries, vcpu->filled))
+	if (!trace_sample(&samples, vcpu->instructions, entries[0].to, index, entries, count))
 		die(settings.out);
 	pthread_mutex_unlock(&samples_lock);
 }
@@ -174,7 +155,8 @@ static void branched(unsigned int index, struct vcpu *vcpu, uint64_t from, uint6
 	vcpu->taken++;
 	if (!is_sampled())
 		return;
-	push(vcpu, from, to);
+	if (!branch_stack_push(&vcpu->stack, settings.header.depth, from, to))
+		die("no memory for a branch stack");
 	if (++vcpu->since_sample == settings.header.period) {
 		vcpu->since_sample = 0;
 		sample(index, vcpu);
@@ -346,7 +328,7 @@ static void begin_anew(void)
 		vcpu->next = vcpu->block = vcpu->repeat_end = vcpu->first = 0;
 		vcpu->repeat_visits = vcpu->repeats = vcpu->interruptions = 0;
 		vcpu->taken = vcpu->lost = 0;
-		vcpu->filled = 0;
+		vcpu->stack.filled = 0;
 		vcpu->stopped = false;
 	}
 	blocks_forget();

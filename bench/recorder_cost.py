@@ -1,0 +1,223 @@
+"""What recording branches costs: boots of one kernel with the same work, plain TCG against the
+counting plugin, the recorder exact and sampled, and other plugins, alternating.
+
+    bench/recorder_cost.py [--kernel FILE --guest DIR] [--peer NAME=PLUGIN[,ARGUMENT…]]…
+                           [--rounds N]
+
+Without ``--kernel`` and ``--guest`` (the artifact of a ``guest`` step) it takes those of
+`make demo` from the store. QEMU's own plugins are no part of its packages: build them from
+contrib/plugins of QEMU's source. Writes docs/benchmarks/recorder-cost.json and .md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from mepof.device import agent
+from mepof.device.protocol import Guest, Recording, Session, branch_source
+from mepof.errors import InputError
+from mepof.evaluate.suite import cases_of
+from mepof.executor.local import LocalExecutor, default_store, plan_of
+from mepof.g4 import Source
+from mepof.process import Completed, run
+
+ROOT = Path(__file__).parents[1]
+PROGRAM = ROOT / "examples" / "quickstart.g4"
+RESULT = ROOT / "docs" / "benchmarks" / "recorder-cost"
+PERIOD, DEPTH = 10007, 32
+REPETITIONS = 2
+PLAIN = "plain TCG"
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """What runs with the guest.
+
+    Attributes:
+        plugin: one that is none of ours; it works from power-on, so its boot costs too.
+    """
+
+    name: str
+    count: bool = False
+    record: Recording | None = None
+    plugin: str | None = None
+
+    def session(self, session: Session) -> Session:
+        return replace(session, count=self.count, record=self.record)
+
+
+OURS = (
+    Contestant(PLAIN),
+    Contestant("count.so", count=True),
+    Contestant("record.so, exact", record=Recording()),
+    Contestant(
+        f"record.so, every {PERIOD:,} branches, depth {DEPTH}", record=Recording(PERIOD, DEPTH)
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of the whole QEMU process."""
+
+    wall: float
+    user: float
+
+    def __sub__(self, other: Cost) -> Cost:
+        return Cost(self.wall - other.wall, self.user - other.user)
+
+
+def cost(session: Session, contestant: Contestant, directory: Path) -> Cost:
+    """What one boot takes."""
+    runner: Callable[..., Completed] = run
+    if contestant.plugin is not None:
+        runner = partial(_run_with, contestant.plugin)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+    began = time.perf_counter()
+    branch_source("qemu").boot(contestant.session(session), directory, runner, lambda count: None)
+    wall = time.perf_counter() - began
+    return Cost(wall, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
+
+
+def _run_with(plugin: str, argv: Sequence[str], **how: Any) -> Completed:
+    return run([*argv, "-plugin", plugin], **how)
+
+
+def booted(arguments: argparse.Namespace, scratch: Path) -> Session:
+    """A boot without work."""
+    if (arguments.kernel is None) != (arguments.guest is None):
+        raise InputError("a kernel goes with a guest", "give both --kernel and --guest, or neither")
+    kernel, guest = arguments.kernel, arguments.guest
+    if kernel is None:
+        executor = LocalExecutor(default_store(), os.cpu_count() or 1)
+        plan = plan_of(Source.read(PROGRAM))
+        wanted = ("guest", "opt/build")
+        if any(e.state != "cached" for e in executor.explain(plan) if e.step in wanted):
+            raise InputError("the images of the demo are not in the store", "run `make demo` first")
+        steps = executor.run(plan, scratch / "run", lambda event: None).run.steps
+        kernel, guest = steps["opt/build"].path / "kernel", steps["guest"].path
+    return Session(arch="x86-64", kernel=kernel, guest=Guest.of(guest), requests=(), seed=1)
+
+
+def peer(text: str) -> Contestant:
+    """The contestant of ``NAME=PLUGIN[,ARGUMENT…]``."""
+    name, _, plugin = text.partition("=")
+    path = Path(plugin.partition(",")[0])
+    if not path.is_file():
+        raise InputError(f"there is no plugin {path}", "give --peer NAME=PLUGIN[,ARGUMENT…]")
+    return Contestant(name, plugin=plugin)
+
+
+def rounds(
+    session: Session, contestants: Sequence[Contestant], count: int, scratch: Path
+) -> dict[str, list[Cost]]:
+    """What the work costs beyond the boot, for each contestant and round."""
+    work = [agent.Exec(case.argv, 600) for case in cases_of(())] * REPETITIONS
+    worked = replace(session, requests=(agent.Record(True), *work, agent.Record(False)))
+    taken: dict[str, list[Cost]] = {contestant.name: [] for contestant in contestants}
+    for number in range(count):
+        unwatched = cost(session, contestants[0], scratch / "boot")
+        for contestant in contestants:
+            boot = unwatched
+            if contestant.plugin is not None:
+                boot = cost(session, contestant, scratch / "boot")
+            spent = cost(worked, contestant, scratch / "boot") - boot
+            taken[contestant.name].append(spent)
+            print(f"round {number}: {contestant.name}: {spent}", file=sys.stderr, flush=True)
+    return taken
+
+
+def summary(taken: dict[str, list[Cost]]) -> list[dict[str, Any]]:
+    """A row for each contestant; ratios are to plain TCG of the same round."""
+    rows = []
+    for name, costs in taken.items():
+        row: dict[str, Any] = {"name": name, "runs": [vars(one) for one in costs]}
+        for kind in ("wall", "user"):
+            seconds = [getattr(one, kind) for one in costs]
+            plain = [getattr(one, kind) for one in taken[PLAIN]]
+            ratios = [one / other for one, other in zip(seconds, plain, strict=True)]
+            row[f"{kind}_seconds"] = statistics.median(seconds)
+            row[f"{kind}_ratio"] = {
+                "median": statistics.median(ratios),
+                "range": [min(ratios), max(ratios)],
+            }
+        rows.append(row)
+    return rows
+
+
+def page(result: dict[str, Any]) -> str:
+    """The results as Markdown."""
+    lines = [
+        f"| {row['name']} | {row['wall_seconds']:.2f} | {_ratio(row['wall_ratio'])} "
+        f"| {row['user_seconds']:.2f} | {_ratio(row['user_ratio'])} |"
+        for row in result["rows"]
+    ]
+    table = "\n".join(lines)
+    return f"""# The cost of recording
+
+Command: `{result["command"]}`, a part of `make bench`.
+
+The eight cases of the suite `mepof`, {REPETITIONS} times over, in one boot: kernel-heavy work.
+Seconds of the whole QEMU process less those of a boot without work; the contestants alternate,
+{result["rounds"]} rounds, medians. A ratio is to plain TCG (`-icount shift=0`) of the same round,
+its median and range. Where others use the machine, as the spread of the wall time shows, user
+CPU time says more, and a wall ratio below 1 says nothing.
+{result["machine"]["cores"]} cores, {result["machine"]["qemu"]}.
+
+| | wall, s | to plain | user, s | to plain |
+| --- | --- | --- | --- | --- |
+{table}
+
+`count.so` and `record.so` watch what is between their marks. The other plugins watch everything
+from power-on, and a boot with each is taken off its time as well. QEMU's own, from
+contrib/plugins of its source: hotblocks counts executions of translated blocks; howvec counts
+instructions by class; cflow counts where blocks went on to when that was not what follows them,
+exceptions, interrupts and the iterations of REP string instructions among the branches. None
+gives fall-through ranges.
+"""
+
+
+def _ratio(ratio: dict[str, Any]) -> str:
+    low, high = ratio["range"]
+    return f"{ratio['median']:.2f} ({low:.2f} to {high:.2f})"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--kernel", type=Path)
+    parser.add_argument("--guest", type=Path)
+    parser.add_argument("--peer", type=peer, action="append", default=[])
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        session = booted(arguments, Path(scratch))
+        contestants = (*OURS, *arguments.peer)
+        taken = rounds(session, contestants, arguments.rounds, Path(scratch))
+    given = " --kernel … --guest …" if arguments.kernel else ""
+    given += "".join(f" --peer {one.name}=…" for one in arguments.peer)
+    device = branch_source("qemu").identity("x86-64")
+    result = {
+        "command": f"bench/recorder_cost.py --rounds {arguments.rounds}{given}",
+        "machine": {"cores": os.cpu_count(), "qemu": device["qemu"]},
+        "rounds": arguments.rounds,
+        "rows": summary(taken),
+    }
+    RESULT.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    RESULT.with_suffix(".md").write_text(page(result), encoding="utf-8")
+    print(page(result))
+
+
+if __name__ == "__main__":
+    main()
