@@ -1,9 +1,11 @@
 //! The functions and inlined calls of a unit.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use gimli::{Abbreviation, AttributeValue, Dwarf, EntriesRaw, Unit, UnitOffset};
 
+use super::abbreviation::sound;
 use super::origin::{Named, Origin, Origins};
 use super::section::Reader;
 
@@ -45,18 +47,26 @@ impl Wish<'_> {
         self.asked.get(after).is_some_and(|address| *address < range.end)
     }
 
-    /// Whether an address that was asked for belongs to `unit`.
+    /// Whether an address that was asked for belongs to `unit`. Each of its ranges takes one from
+    /// `ranges_left`, of which all units have some together: they may share one long list.
     pub fn covers_unit<'d>(
         &self,
         dwarf: &Dwarf<Reader<'d>>,
         unit: &Unit<Reader<'d>>,
+        ranges_left: &AtomicUsize,
     ) -> gimli::Result<bool> {
         let mut entries = unit.entries_raw(None)?;
         let Some(abbreviation) = entries.read_abbreviation()? else { return Ok(false) };
-        let attributes = Attributes::read(&mut entries, abbreviation)?;
-        let (mut covers, mut left) = (false, usize::MAX);
-        attributes.ranges(dwarf, unit, &mut left, |range| covers |= self.covers(&range))?;
-        Ok(covers)
+        let attributes = Attributes::read(&mut entries, sound(abbreviation)?)?;
+        let before = ranges_left.load(Ordering::Relaxed);
+        let (mut covers, mut left) = (false, before);
+        let read = attributes.ranges(dwarf, unit, &mut left, |range| covers |= self.covers(&range));
+        let used = before - left;
+        // It cannot fail: what is taken is at most what is there.
+        let _ = ranges_left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
+            Some(all.saturating_sub(used))
+        });
+        read.map(|()| covers)
     }
 }
 
@@ -197,6 +207,7 @@ impl<'a, 'd> Walk<'a, 'd> {
             let offset = entries.next_offset();
             let depth = base + entries.next_depth();
             let Some(abbreviation) = entries.read_abbreviation()? else { continue };
+            let abbreviation = sound(abbreviation)?;
             while open.last().is_some_and(|(outer, _)| *outer >= depth) {
                 open.pop();
             }

@@ -5,6 +5,7 @@
 //! names are linkage names where debug information has them, never the symbol table's; an outer
 //! frame's location is where its callee was inlined, the innermost one's is the line table's.
 
+mod abbreviation;
 mod entry;
 mod name;
 mod origin;

@@ -7,6 +7,7 @@ use gimli::{
 };
 use rustc_hash::FxHashMap;
 
+use super::abbreviation::{Tables, sound};
 use super::name::Interner;
 use super::section::Reader;
 
@@ -22,16 +23,30 @@ pub struct Origin {
     pub line: u32,
 }
 
+/// The headers of all units, and whether the list of them is damaged.
+pub fn headers<'d>(dwarf: &Dwarf<Reader<'d>>) -> (Vec<UnitHeader<Reader<'d>>>, bool) {
+    let (mut headers, mut units) = (Vec::new(), dwarf.units());
+    loop {
+        match units.next() {
+            Ok(Some(header)) => headers.push(header),
+            Ok(None) => return (headers, false),
+            Err(_) => return (headers, true),
+        }
+    }
+}
+
 /// The units of a file, for references from one to another.
 pub struct Units<'d> {
     pub headers: Vec<UnitHeader<Reader<'d>>>,
+    pub tables: Tables<'d>,
     opened: Vec<OnceLock<Option<Arc<Unit<Reader<'d>>>>>>,
 }
 
 impl<'d> Units<'d> {
-    pub fn new(headers: Vec<UnitHeader<Reader<'d>>>) -> Self {
+    pub fn new(dwarf: &Dwarf<Reader<'d>>, headers: Vec<UnitHeader<Reader<'d>>>) -> Self {
         let opened = headers.iter().map(|_| OnceLock::new()).collect();
-        Self { headers, opened }
+        let tables = Tables::new(dwarf, &headers);
+        Self { headers, tables, opened }
     }
 
     /// The unit that has the entry at `offset`, and where that is in it.
@@ -48,7 +63,7 @@ impl<'d> Units<'d> {
         let unit = self
             .opened
             .get(index)?
-            .get_or_init(|| dwarf.unit(*header).ok().map(Arc::new))
+            .get_or_init(|| self.tables.unit(dwarf, *header).ok().map(Arc::new))
             .clone()?;
         Some((unit, place))
     }
@@ -100,7 +115,7 @@ impl<'d> Named<'d> {
     fn read(unit: &Unit<Reader<'d>>, at: UnitOffset) -> Option<Self> {
         let mut named = Self::default();
         let mut entries = unit.entries_raw(Some(at)).ok()?;
-        let abbreviation = entries.read_abbreviation().ok()??;
+        let abbreviation = sound(entries.read_abbreviation().ok()??).ok()?;
         for specification in abbreviation.attributes() {
             let attribute = entries.read_attribute(*specification).ok()?;
             named.note(attribute.name(), attribute.value());

@@ -63,8 +63,5 @@ pub fn load(binary: &Binary) -> Result<Sections<'_>, BinaryError> {
 /// A view of the sections to read from.
 pub fn view<'a>(binary: &Binary, sections: &'a Sections<'_>) -> gimli::Dwarf<Reader<'a>> {
     let endian = endian(binary);
-    let mut dwarf = sections.borrow(|data| EndianSlice::new(data, endian));
-    // Where units share a table, parse it once.
-    dwarf.populate_abbreviations_cache(gimli::AbbreviationsCacheStrategy::Duplicates);
-    dwarf
+    sections.borrow(|data| EndianSlice::new(data, endian))
 }

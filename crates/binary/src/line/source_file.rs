@@ -5,6 +5,8 @@ use std::ops::Range;
 use gimli::Section;
 use mepof_address::ImageAddress;
 
+use super::abbreviation::Tables;
+use super::origin::headers;
 use super::section;
 use crate::{Binary, BinaryError};
 
@@ -25,9 +27,10 @@ impl SourceFiles {
         // Many units may share one long list of ranges.
         let mut ranges_left = dwarf.debug_info.reader().len();
         let mut found = Self::default();
-        let mut headers = dwarf.units();
-        while let Ok(Some(header)) = headers.next() {
-            let Ok(unit) = dwarf.unit(header) else { continue };
+        let (headers, _) = headers(&dwarf);
+        let tables = Tables::new(&dwarf, &headers);
+        for header in headers {
+            let Ok(unit) = tables.unit(&dwarf, header) else { continue };
             let (Some(name), Ok(mut ranges)) = (unit.name, dwarf.unit_ranges(&unit)) else {
                 continue;
             };

@@ -3,12 +3,13 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gimli::{Dwarf, DwarfPackage, IncompleteLineProgram, Section, Unit, UnitType};
+use gimli::{Dwarf, DwarfPackage, IncompleteLineProgram, Section, Unit, UnitHeader, UnitType};
 use mepof_address::ImageAddress;
 
+use super::abbreviation::Tables;
 use super::entry::{Entries, Subprogram, Walk, Wish};
 use super::name::{Interner, NameId, Names};
-use super::origin::{Origins, Units};
+use super::origin::{Origins, Units, headers};
 use super::section::{self, Reader};
 use super::segment::Segments;
 use super::{row, split};
@@ -37,10 +38,16 @@ pub struct Search<'a, 'd> {
     cut_short: bool,
     /// How many more bytes of line programs may be run.
     line_bytes_left: AtomicUsize,
+    /// How many more ranges of units may be read.
+    ranges_left: AtomicUsize,
+    /// How many more bytes of a package's units may be looked through.
+    split_bytes_left: AtomicUsize,
 }
 
 /// How often all of the line table may be run: real units have a program of their own each.
 const LINE_TABLE_RUNS: usize = 4;
+/// How often all of a package may be looked through: each of its units has a part of its own.
+const PACKAGE_READINGS: usize = 4;
 
 impl<'a, 'd> Search<'a, 'd> {
     /// `asked` is sorted. With `all_subprograms`, units that none of it belongs to are read for
@@ -52,17 +59,17 @@ impl<'a, 'd> Search<'a, 'd> {
         all_subprograms: bool,
         package: Option<DwarfPackage<Reader<'a>>>,
     ) -> Self {
-        let mut headers = Vec::new();
-        let mut units = dwarf.units();
-        let cut_short = loop {
-            match units.next() {
-                Ok(Some(header)) => headers.push(header),
-                Ok(None) => break false,
-                Err(_) => break true,
-            }
-        };
-        let units = Units::new(headers);
+        let (headers, cut_short) = headers(dwarf);
+        let units = Units::new(dwarf, headers);
         let names = Interner::default();
+        let lists = [
+            dwarf.ranges.debug_ranges().reader().len(),
+            dwarf.ranges.debug_rnglists().reader().len(),
+        ];
+        let ranges = lists.iter().sum::<usize>().saturating_add(units.headers.len());
+        let split_bytes = package.as_ref().map_or(usize::MAX, |package| {
+            package.debug_info.reader().len().saturating_mul(PACKAGE_READINGS)
+        });
         let line_bytes = dwarf.debug_line.reader().len().saturating_mul(LINE_TABLE_RUNS);
         Self {
             binary,
@@ -74,6 +81,8 @@ impl<'a, 'd> Search<'a, 'd> {
             names,
             cut_short,
             line_bytes_left: AtomicUsize::new(line_bytes),
+            ranges_left: AtomicUsize::new(ranges),
+            split_bytes_left: AtomicUsize::new(split_bytes),
         }
     }
 
@@ -102,10 +111,10 @@ impl<'a, 'd> Search<'a, 'd> {
         if !matches!(header.type_(), UnitType::Compilation | UnitType::Skeleton(_)) {
             return Ok(UnitFound::default());
         }
-        let unit = self.dwarf.unit(*header)?;
+        let unit = self.units.tables.unit(self.dwarf, *header)?;
         let is_code = |range: &Range<u64>| self.is_code(range);
         let mut wish = Wish { asked: self.asked, is_code: &is_code };
-        if !wish.covers_unit(self.dwarf, &unit)? {
+        if !wish.covers_unit(self.dwarf, &unit, &self.ranges_left)? {
             if !self.all_subprograms {
                 return Ok(UnitFound::default());
             }
@@ -137,6 +146,7 @@ impl<'a, 'd> Search<'a, 'd> {
     ) -> Option<Entries> {
         if let Some(package) = &self.package {
             let dwarf = package.find_cu(id, self.dwarf).ok()??;
+            take(&self.split_bytes_left, dwarf.debug_info.reader().len()).then_some(())?;
             return self.main_part(&dwarf, skeleton, id, wish);
         }
         let file = split::dwo_file(self.binary, self.dwarf, skeleton)?;
@@ -153,9 +163,15 @@ impl<'a, 'd> Search<'a, 'd> {
         id: gimli::DwoId,
         wish: &Wish<'_>,
     ) -> Option<Entries> {
-        let mut units = dwarf.units();
-        while let Some(header) = units.next().ok()? {
-            let mut unit = dwarf.unit(header).ok()?;
+        let (headers, _) = headers(dwarf);
+        let tables = Tables::new(dwarf, &headers);
+        let other = |header: &UnitHeader<_>| match header.type_() {
+            UnitType::SplitCompilation(other) => other != id,
+            UnitType::SplitType { .. } | UnitType::Type { .. } => true,
+            _ => false, // before DWARF 5 the header does not tell
+        };
+        for header in headers.into_iter().filter(|header| !other(header)) {
+            let mut unit = tables.unit(dwarf, header).ok()?;
             if unit.dwo_id == Some(id) {
                 unit.copy_relocated_attributes(skeleton);
                 let origins = Origins::new(dwarf, None, &self.names);
@@ -203,8 +219,11 @@ impl<'a, 'd> Search<'a, 'd> {
     /// Whether a line program may run: not when many units claim the same long one.
     fn is_affordable(&self, program: &IncompleteLineProgram<Reader<'d>>) -> bool {
         let size = program.header().raw_program_buf().len();
-        self.line_bytes_left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size))
-            .is_ok()
+        take(&self.line_bytes_left, size)
     }
+}
+
+/// Takes `size` from what is `left`, if there is so much.
+fn take(left: &AtomicUsize, size: usize) -> bool {
+    left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size)).is_ok()
 }
