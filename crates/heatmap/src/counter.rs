@@ -1,8 +1,8 @@
+use std::collections::HashMap;
 use std::ops::Range;
 
 use mepof_address::RuntimeAddress;
 use mepof_trace::{Sample, Sink, Speculation};
-use rustc_hash::FxHashMap;
 
 /// Columns of time at most. At least half of them are in use, unless the record is shorter than
 /// so many nanoseconds.
@@ -24,7 +24,8 @@ const LONGEST_RANGE: u64 = 1 << 16;
 /// where a sample was taken. An aggregated input has no time.
 #[derive(Clone, Debug, Default)]
 pub struct HeatCounter {
-    granules: FxHashMap<u64, Granule>, // by address >> (FINEST_GRANULE + coarser)
+    /// By address >> (FINEST_GRANULE + coarser). The input chooses them: the hash has a seed.
+    granules: HashMap<u64, Granule>,
     coarser: u32,
     clock: Option<Clock>,
     has_ranges: bool,
@@ -195,22 +196,28 @@ impl HeatCounter {
         }
     }
 
-    /// The granules from `first` to `last`; none if that is no range.
-    fn touched(&mut self, first: RuntimeAddress, last: RuntimeAddress, count: u64) -> Range<u64> {
-        let shift = FINEST_GRANULE + self.coarser;
+    /// The finest granules from `first` to `last`; none if that is no range.
+    fn lines(&mut self, first: RuntimeAddress, last: RuntimeAddress, count: u64) -> Range<u64> {
         let length = last.0.checked_sub(first.0);
         let end = match length {
-            Some(length) if length < LONGEST_RANGE => (last.0 >> shift).saturating_add(1),
+            Some(length) if length < LONGEST_RANGE => (last.0 >> FINEST_GRANULE) + 1,
             _ => {
                 self.implausible = self.implausible.saturating_add(count);
                 0
             }
         };
-        (first.0 >> shift)..end
+        (first.0 >> FINEST_GRANULE)..end
     }
 
+    /// Each of the finest granules that a range touches counts once, however coarse they are by
+    /// now: so it makes no difference whether they became coarse before it or after it.
     fn ran(&mut self, first: RuntimeAddress, last: RuntimeAddress, time: Option<u64>, count: u64) {
-        for index in self.touched(first, last, count) {
+        let Range { start: mut line, end } = self.lines(first, last, count);
+        while line < end {
+            let index = line >> self.coarser;
+            let next = end.min((index + 1) << self.coarser);
+            let count = count.saturating_mul(next - line);
+            line = next;
             let granule = self.granules.entry(index).or_default();
             match self.clock.zip(time) {
                 Some((clock, time)) => {
@@ -248,8 +255,8 @@ impl Sink for HeatCounter {
     }
 
     fn branch(&mut self, _: RuntimeAddress, to: RuntimeAddress, count: u64) {
-        for index in self.touched(to, to, count) {
-            let granule = self.granules.entry(index).or_default();
+        for line in self.lines(to, to, count) {
+            let granule = self.granules.entry(line >> self.coarser).or_default();
             granule.targets = granule.targets.saturating_add(count);
         }
         self.bound();
@@ -354,6 +361,25 @@ mod tests {
             assert_eq!(merged.time(), whole.time());
             assert_eq!(counts(&merged), counts(&whole));
         }
+    }
+
+    #[test]
+    fn a_range_counts_the_same_before_and_after_granules_became_coarser() {
+        let long = [(0x17ff, 0x9000), (0x900, 0x1000)]; // 32 lines ran, and then another
+        let many = |counter: &mut HeatCounter| {
+            for line in 0..=MAX_GRANULES as u64 {
+                sample(counter, Some(5), &[(1, 0x10_0000 + (line << FINEST_GRANULE))]);
+            }
+        };
+        let (mut before, mut after) = (HeatCounter::default(), HeatCounter::default());
+        sample(&mut before, Some(5), &long);
+        many(&mut before);
+        many(&mut after);
+        sample(&mut after, Some(5), &long);
+        assert!(before.granule_bytes() > 64);
+        assert_eq!(counts(&before), counts(&after));
+        let first: u64 = counts(&before).iter().take(16).map(|(_, line, _)| line[0]).sum();
+        assert_eq!(first, 32);
     }
 
     #[test]
