@@ -1,13 +1,12 @@
 //! Branch lists, followed through the code of the binaries.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use mepof_address::{BuildId, ImageAddress, Machine};
 use mepof_binary::{Binary, CodeKind, Flow, decode};
 use mepof_trace::input::Options;
-use mepof_trace::input::branch_list::{self, Step, TracedBinary, TracedKind};
-use mepof_trace::{Addressing, Aggregate, Cause, Facts, Sink, TraceError};
+use mepof_trace::input::branch_list::{self, Step, TracedBinary, TracedKind, Walk};
+use mepof_trace::{Addressing, Aggregate, Cause, Facts, TraceError};
 
 use crate::Image;
 
@@ -24,19 +23,21 @@ pub(crate) fn read(
     let list = branch_list::read(path, options)?;
     let mut facts = Facts { addressing: Addressing::Image, ..list.facts() };
     let lists = std::mem::take(&mut facts.samples.used);
-    let mut others = Vec::new();
+    let mut others = Others::default();
+    let mut walk = Walk::new(path, options);
     for traced in &list.binaries {
         if let Some(binary) = image_of(traced, images) {
-            let tally = moved(traced, binary).walk(|at| step(binary, at), aggregate);
+            let decode = |at| step(binary, at);
+            let tally = walk.follow(traced, slide(traced, binary), decode, aggregate)?;
             facts.samples.merge(&tally);
         } else {
-            others.push(title(&traced.path, traced.build_id.as_ref()));
+            others.add(&traced.path, traced.build_id.as_ref());
         }
-        check(path, options, aggregate)?;
     }
     let followed = facts.samples.read();
     facts.samples.drop(Cause::OutsideBinary, lists.saturating_sub(followed));
-    for (index, (name, build_id)) in list.lbr.binaries.iter().enumerate() {
+    let mut is_ours = Vec::with_capacity(list.lbr.binaries.len());
+    for (name, build_id) in &list.lbr.binaries {
         let is_kernel = name.starts_with("[kernel.kallsyms]");
         let traced = TracedBinary {
             path: name.clone(),
@@ -44,39 +45,39 @@ pub(crate) fn read(
             kind: if is_kernel { TracedKind::Kernel } else { TracedKind::Program },
             ..TracedBinary::default()
         };
-        if image_of(&traced, images).is_some() {
-            list.give_stacks(index, aggregate);
-        } else {
-            others.push(title(name, build_id.as_ref()));
+        let found = image_of(&traced, images).is_some();
+        is_ours.push(found);
+        if !found {
+            others.add(name, build_id.as_ref());
         }
-        check(path, options, aggregate)?;
     }
-    facts.samples.used = facts.samples.used.saturating_add(list.lbr.samples.len() as u64);
-    if aggregate.is_empty() && !others.is_empty() {
-        others.truncate(8);
+    let is_ours = |index: usize| is_ours.get(index).copied().unwrap_or_default();
+    let given = list.give_stacks(is_ours, path, options, aggregate)?;
+    let stacks = list.lbr.samples.len() as u64;
+    facts.samples.used = facts.samples.used.saturating_add(given);
+    facts.samples.drop(Cause::OutsideBinary, stacks.saturating_sub(given));
+    if aggregate.is_empty() && !others.0.is_empty() {
         let what = format!(
             "nothing in it is of the binaries that were given, but of {}; give the very build \
              that was traced",
-            others.join(", ")
+            others.0.join(", ")
         );
         return Err(TraceError::Unsupported { path: path.to_owned(), what });
     }
     Ok(facts)
 }
 
-fn check(path: &Path, options: &Options<'_>, aggregate: &Aggregate) -> Result<(), TraceError> {
-    if options.cancelled.load(Ordering::Relaxed) {
-        return Err(TraceError::Cancelled);
-    }
-    let limit = options.max_distinct;
-    if aggregate.distinct() > limit {
-        return Err(TraceError::TooManyBranches { path: path.to_owned(), limit });
-    }
-    Ok(())
-}
+/// Some of the binaries that were not given, for messages.
+#[derive(Default)]
+struct Others(Vec<String>);
 
-fn title(path: &str, build_id: Option<&BuildId>) -> String {
-    build_id.map_or_else(|| path.to_owned(), |id| format!("{path} ({id})"))
+impl Others {
+    fn add(&mut self, path: &str, build_id: Option<&BuildId>) {
+        if self.0.len() < 8 {
+            let name = build_id.map_or_else(|| path.to_owned(), |id| format!("{path} ({id})"));
+            self.0.push(name);
+        }
+    }
 }
 
 /// The binary that `traced` is: by build-id where both have one, else by what it is.
@@ -94,16 +95,10 @@ fn image_of<'a>(traced: &TracedBinary, images: &'a [Image]) -> Option<&'a Binary
     binaries.filter(|binary| !binary.is_relocatable()).find(is_same)
 }
 
-/// `traced` with the addresses that the linker gave.
-fn moved(traced: &TracedBinary, binary: &Binary) -> TracedBinary {
-    let mut traced = traced.clone();
-    if let (Some(start), Some(linked)) = (traced.kernel_start, binary.symbol("_stext")) {
-        let slide = linked.0.wrapping_sub(start.0);
-        for list in &mut traced.lists {
-            list.address = list.address.wrapping_add(slide);
-        }
-    }
-    traced
+/// What to add to the addresses of `traced` for those that the linker gave.
+fn slide(traced: &TracedBinary, binary: &Binary) -> u64 {
+    let linked = binary.symbol("_stext").zip(traced.kernel_start);
+    linked.map_or(0, |(linked, start)| linked.0.wrapping_sub(start.0))
 }
 
 /// What the instruction at `address` does, as ETM sees it, and its size. Bit 0 of an address of

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_address::RuntimeAddress;
 use mepof_trace::input::Options;
-use mepof_trace::input::branch_list::{BranchList, Step, TakenBits, TracedKind, parse};
-use mepof_trace::{Aggregate, Cause, Space, TraceError};
+use mepof_trace::input::branch_list::{
+    BranchList, Step, TakenBits, TracedBinary, TracedKind, Walk, parse,
+};
+use mepof_trace::{Aggregate, Cause, Space, Tally, TraceError};
 
 fn varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -57,9 +59,9 @@ fn file(messages: &[Vec<u8>], compressed: bool) -> Vec<u8> {
     all
 }
 
-fn read(bytes: &[u8]) -> Result<BranchList, TraceError> {
-    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let options = Options {
+fn with_options<T>(cancelled: bool, work: impl FnOnce(&Options<'_>) -> T) -> T {
+    let (cancelled, progress) = (AtomicBool::new(cancelled), AtomicU64::new(0));
+    work(&Options {
         space: Space::Kernel,
         events: &[],
         max_distinct: 1 << 20,
@@ -67,8 +69,22 @@ fn read(bytes: &[u8]) -> Result<BranchList, TraceError> {
         threads: 1,
         cancelled: &cancelled,
         progress: &progress,
-    };
-    parse(bytes, Path::new("list"), &options)
+    })
+}
+
+fn read(bytes: &[u8]) -> Result<BranchList, TraceError> {
+    with_options(false, |options| parse(bytes, Path::new("list"), options))
+}
+
+fn follow(
+    binary: &TracedBinary,
+    slide: u64,
+    decode: impl FnMut(u64) -> Option<(Step, u64)>,
+    aggregate: &mut Aggregate,
+) -> Tally {
+    with_options(false, |options| {
+        Walk::new(Path::new("list"), options).follow(binary, slide, decode, aggregate).unwrap()
+    })
 }
 
 #[test]
@@ -108,7 +124,7 @@ type Counts = Vec<(u64, u64, u64)>;
 fn walk(bits: u8, length: u64) -> (Counts, Counts, u64) {
     let list = read(&file(&[kernel(&[list(0x1000, bits, length, 5)])], false)).unwrap();
     let mut aggregate = Aggregate::default();
-    let tally = list.binaries[0].walk(decode, &mut aggregate);
+    let tally = follow(&list.binaries[0], 0, decode, &mut aggregate);
     let mut branches: Counts =
         aggregate.branches().map(|(from, to, count)| (from.0, to.0, count)).collect();
     let mut ranges: Counts =
@@ -140,6 +156,59 @@ fn a_walk_out_of_the_code_is_told() {
 }
 
 #[test]
+fn a_kernels_addresses_may_be_moved() {
+    let list = read(&file(&[kernel(&[list(0x1000, 0b1, 1, 5)])], false)).unwrap();
+    let mut aggregate = Aggregate::default();
+    let moved = |address: u64| {
+        let (step, size) = decode(address.checked_sub(0x100)?)?;
+        let step = if let Step::Branch(to) = step { Step::Branch(to + 0x100) } else { step };
+        Some((step, size))
+    };
+    assert_eq!(follow(&list.binaries[0], 0x100, moved, &mut aggregate).used, 5);
+    let branch = aggregate.branches().next().unwrap();
+    assert_eq!((branch.0.0, branch.1.0), (0x1108, 0x2100));
+}
+
+/// Lists that all lead through code of which every `spacing`-th instruction is a branch.
+fn long_ways(lists: usize, spacing: u64) -> (Tally, u64) {
+    let ways = vec![TakenBits { address: 0, bits: vec![0; 8], length: 64, count: 1 }; lists];
+    let binary = TracedBinary { lists: ways, ..TracedBinary::default() };
+    let mut decoded = 0;
+    let decode = |address: u64| {
+        decoded += 1;
+        let is_branch = address / 4 % spacing == spacing - 1;
+        Some((if is_branch { Step::Branch(0) } else { Step::Next }, 4))
+    };
+    let tally = follow(&binary, 0, decode, &mut Aggregate::default());
+    (tally, decoded)
+}
+
+#[test]
+fn following_ends_where_code_has_hardly_a_branch() {
+    let (tally, _) = long_ways(100, 20);
+    assert_eq!(tally.used, 100);
+    let (tally, decoded) = long_ways(100, 60_000);
+    assert!(tally.dropped_for(Cause::LongRange) > 90, "{tally:?}");
+    assert_eq!(tally.read(), 100);
+    assert!(decoded < 20_000_000, "{decoded}");
+    let (tally, _) = long_ways(1, 70_000);
+    assert_eq!(tally.dropped_for(Cause::LongRange), 1, "longer than any function");
+}
+
+#[test]
+fn cancelling_ends_a_walk_and_stacks() {
+    let walked = read(&file(&[kernel(&[list(0x1000, 0b1, 1, 5)])], false)).unwrap();
+    with_options(true, |options| {
+        let mut sink = Aggregate::default();
+        let walk =
+            Walk::new(Path::new("list"), options).follow(&walked.binaries[0], 0, decode, &mut sink);
+        assert!(matches!(walk, Err(TraceError::Cancelled)));
+        let stacks = walked.give_stacks(|_| true, Path::new("list"), options, &mut sink);
+        assert!(matches!(stacks, Err(TraceError::Cancelled)));
+    });
+}
+
+#[test]
 fn branch_stacks_are_given_by_binary() {
     let branch = |from: (u64, u64), to: (u64, u64)| {
         let fields = [number(1, from.0), number(2, to.0), number(3, from.1), number(4, to.1)];
@@ -152,9 +221,19 @@ fn branch_stacks_are_given_by_binary() {
     let list = read(&file(&[data], false)).unwrap();
     assert_eq!(list.lbr.binaries[1].0, "other.ko");
     let mut aggregate = Aggregate::default();
-    list.give_stacks(0, &mut aggregate);
+    let give = |ours: &[usize], aggregate: &mut Aggregate| {
+        with_options(false, |options| {
+            let is_ours = |index| ours.contains(&index);
+            list.give_stacks(is_ours, Path::new("list"), options, aggregate).unwrap()
+        })
+    };
+    assert_eq!(give(&[0], &mut aggregate), 1);
     assert_eq!(aggregate.branches().count(), 2);
     assert_eq!(aggregate.entries().used, 2);
+    assert_eq!(give(&[], &mut aggregate), 0);
+    let mut both = Aggregate::default();
+    assert_eq!(give(&[0, 1], &mut both), 1);
+    assert_eq!(both.entries().used, 3, "each branch once");
 }
 
 #[test]

@@ -3,13 +3,16 @@
 
 use libfuzzer_sys::fuzz_target;
 use mepof_fuzz::read;
-use mepof_trace::input::branch_list::{Step, parse};
+use mepof_trace::input::branch_list::{Step, Walk, parse};
 
 fuzz_target!(|data: &[u8]| {
     read(1, |path, options, sink| {
         let list = parse(data, path, options)?;
+        let mut walk = Walk::new(path, options);
         for binary in &list.binaries {
-            binary.walk(
+            walk.follow(
+                binary,
+                0,
                 |address| {
                     let step = match address >> 2 & 15 {
                         3 => Step::Branch(address.wrapping_sub(64)),
@@ -21,9 +24,9 @@ fuzz_target!(|data: &[u8]| {
                     Some((step, 4))
                 },
                 sink,
-            );
+            )?;
         }
-        (0..list.lbr.binaries.len().min(4)).for_each(|binary| list.give_stacks(binary, sink));
+        list.give_stacks(|binary| binary < 4, path, options, sink)?;
         Ok(list.facts())
     });
 });

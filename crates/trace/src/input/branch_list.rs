@@ -2,8 +2,8 @@
 //!
 //! A list says that code ran from an address on, and for each branch instruction on the way
 //! whether it was taken. It takes the binary's code to know where that leads, so that a branch
-//! list is read in two steps: [`read`] takes it in, and [`TracedBinary::walk`] follows it with
-//! a decoder of instructions.
+//! list is read in two steps: [`read`] takes it in, and [`Walk`] follows it with a decoder of
+//! instructions.
 //!
 //! Source of the format: Android's system/extras, simpleperf/branch_list.proto and
 //! simpleperf/BranchListFile.cpp; what a list means, simpleperf/ETMDecoder.cpp.
@@ -18,14 +18,23 @@ use super::Options;
 use super::branch_list_message as message;
 pub use super::branch_list_message::{LbrData, LbrSample};
 use super::perf_data::OTHER_SIDE;
-use crate::{BranchEntry, Cause, Facts, Sample, Sink, TraceError};
+use crate::{BranchEntry, Cause, Facts, Sample, Sink, Tally, TraceError};
 
 /// What a file begins with. Files before 2024 are one message, whose first field this is.
 const MAGIC: &[u8] = b"simpleperf:EtmBranchList";
 /// More of one message is not held in memory; simpleperf writes some MiB in each.
-const MAX_MESSAGE: u64 = 1 << 30;
+const MAX_MESSAGE: u64 = 512 << 20;
+/// Bytes that all lists may take in memory.
+const MAX_HELD: u64 = 512 << 20;
 /// Instructions from one branch to the next, at most.
 const LONGEST_STRAIGHT: u32 = 1 << 16;
+/// Instructions that are followed for each bit of the lists so far, on average: code has a branch
+/// every five to ten.
+const STRAIGHT_FOR_A_BIT: u64 = 64;
+/// Instructions besides, so that few bits need not be average.
+const STRAIGHT_AT_FIRST: u64 = 1 << 24;
+/// Bits of a list, or samples, after which it is asked whether to go on.
+const CHECK_EVERY: u32 = 1 << 12;
 
 /// What kind of binary was traced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +86,7 @@ pub struct BranchList {
     pub lbr: LbrData,
 }
 
-/// What an instruction does to control, for [`TracedBinary::walk`].
+/// What an instruction does to control, for [`Walk::follow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// On to the next instruction.
@@ -114,6 +123,11 @@ pub fn parse(
         what: what.to_owned(),
     };
     let mut list = BranchList::default();
+    let mut room = MAX_HELD;
+    let too_large = || TraceError::Unsupported {
+        path: path.to_owned(),
+        what: "it has more lists than fit into memory; convert the recording in parts".to_owned(),
+    };
     let mut head = take(&mut input, MAGIC.len() as u64, path)?;
     if head != MAGIC {
         // The older form: one message, to the end of the file.
@@ -123,8 +137,9 @@ pub fn parse(
         }
         head.extend(take(&mut input, MAX_MESSAGE, path)?);
         options.progress.fetch_add(head.len() as u64, Ordering::Relaxed);
-        return match message::branch_list(&head, &mut list) {
+        return match message::branch_list(&head, &mut list, &mut room) {
             Some(()) => Ok(list),
+            None if room == 0 => Err(too_large()),
             None => Err(corrupt(0, "a message that contradicts itself")),
         };
     }
@@ -154,7 +169,10 @@ pub fn parse(
         if *compressed == 1 {
             bytes = decompressed(&bytes).ok_or_else(|| corrupt(offset, "damaged zstd data"))?;
         }
-        if message::branch_list(&bytes, &mut list).is_none() {
+        if message::branch_list(&bytes, &mut list, &mut room).is_none() {
+            if room == 0 {
+                return Err(too_large());
+            }
             return Err(corrupt(offset, "a message that contradicts itself"));
         }
         offset += 4 + size;
@@ -200,94 +218,160 @@ impl TakenBits {
     }
 }
 
-impl TracedBinary {
-    /// Follows the lists through the binary's code and gives `sink` the branches that were
+/// Follows lists through the code of binaries.
+///
+/// Time is bounded by the bits of the lists, whatever the code: see [`Cause::LongRange`].
+#[derive(Debug)]
+pub struct Walk<'a> {
+    path: &'a Path,
+    options: &'a Options<'a>,
+    /// Instructions that may still be followed.
+    left: u64,
+}
+
+/// Why a list is followed no further.
+enum Stop {
+    /// The list makes no sense.
+    Lost(Cause),
+    /// Nothing goes on.
+    Failed(TraceError),
+}
+
+impl<'a> Walk<'a> {
+    /// `path` is for messages.
+    pub fn new(path: &'a Path, options: &'a Options<'a>) -> Self {
+        Self { path, options, left: STRAIGHT_AT_FIRST }
+    }
+
+    /// Follows the lists of `binary` through its code and gives `sink` the branches that were
     /// taken and the code between them.
     ///
+    /// `slide` is added to the addresses of the lists: see [`TracedBinary::kernel_start`].
     /// `decode` says of the instruction at an address (bit 0 is set in T32 code, as the list
-    /// has it) what it does and how many bytes it has; `None` where there is no code. Addresses
-    /// are passed on as the list has them: see [`kernel_start`](Self::kernel_start).
+    /// has it) what it does and how many bytes it has; `None` where there is no code.
     ///
     /// An indirect branch ends a list: where it went begins another. Returns what became of
-    /// the lists: [`Cause::OutsideBinary`] counts those that lead to where there is no code.
-    pub fn walk<S: Sink>(
-        &self,
+    /// the lists: [`Cause::OutsideBinary`] counts those that lead to where there is no code,
+    /// [`Cause::LongRange`] those that lead through more code without a branch than there is.
+    ///
+    /// # Errors
+    /// [`TraceError::Cancelled`] and [`TraceError::TooManyBranches`].
+    pub fn follow<S: Sink>(
+        &mut self,
+        binary: &TracedBinary,
+        slide: u64,
         mut decode: impl FnMut(u64) -> Option<(Step, u64)>,
         sink: &mut S,
-    ) -> crate::Tally {
-        let mut tally = crate::Tally::default();
-        for list in &self.lists {
-            if walk_list(list, &mut decode, sink).is_some() {
-                tally.used = tally.used.saturating_add(list.count);
-            } else {
-                tally.drop(Cause::OutsideBinary, list.count);
+    ) -> Result<Tally, TraceError> {
+        let mut tally = Tally::default();
+        for list in &binary.lists {
+            match self.list(list, slide, &mut decode, sink) {
+                Ok(()) => tally.used = tally.used.saturating_add(list.count),
+                Err(Stop::Lost(cause)) => tally.drop(cause, list.count),
+                Err(Stop::Failed(error)) => return Err(error),
             }
         }
-        tally
+        Ok(tally)
+    }
+
+    fn list<S: Sink>(
+        &mut self,
+        list: &TakenBits,
+        slide: u64,
+        decode: &mut impl FnMut(u64) -> Option<(Step, u64)>,
+        sink: &mut S,
+    ) -> Result<(), Stop> {
+        let code = |address: u64| RuntimeAddress(address & !1);
+        let mut first = list.address.wrapping_add(slide);
+        let mut at = first;
+        let mut last = None; // the latest instruction that is known to have run
+        for place in 0.. {
+            let Some(taken) = list.taken(place) else { break };
+            if place % CHECK_EVERY == 0 {
+                go_on(self.path, self.options, sink).map_err(Stop::Failed)?;
+            }
+            self.left = self.left.saturating_add(STRAIGHT_FOR_A_BIT);
+            let (step, size) = self.next_branch(&mut at, decode).map_err(Stop::Lost)?;
+            last = Some(at);
+            match step {
+                Step::Branch(target) if taken => {
+                    sink.range(code(first), code(at), list.count);
+                    sink.branch(code(at), code(target), list.count);
+                    // The instruction set does not change in a direct branch but `blx`, which
+                    // `decode` gives out in the target.
+                    (first, at, last) = (target, target, None);
+                }
+                Step::Indirect if taken => break,
+                _ => at = at.checked_add(size).ok_or(Stop::Lost(Cause::OutsideBinary))?,
+            }
+        }
+        if let Some(last) = last {
+            sink.range(code(first), code(last), list.count);
+        }
+        Ok(())
+    }
+
+    /// Goes on from `at` to the next instruction that the trace has a bit for.
+    fn next_branch(
+        &mut self,
+        at: &mut u64,
+        decode: &mut impl FnMut(u64) -> Option<(Step, u64)>,
+    ) -> Result<(Step, u64), Cause> {
+        for _ in 0..LONGEST_STRAIGHT {
+            self.left = self.left.checked_sub(1).ok_or(Cause::LongRange)?;
+            match decode(*at).ok_or(Cause::OutsideBinary)? {
+                (Step::Next, size) => {
+                    *at = at.checked_add(size.max(1)).ok_or(Cause::OutsideBinary)?;
+                }
+                branch => return Ok(branch),
+            }
+        }
+        Err(Cause::LongRange)
     }
 }
 
-/// Follows one list; `None` if it leads to where there is no code.
-fn walk_list<S: Sink>(
-    list: &TakenBits,
-    decode: &mut impl FnMut(u64) -> Option<(Step, u64)>,
-    sink: &mut S,
-) -> Option<()> {
-    let code = |address: u64| RuntimeAddress(address & !1);
-    let mut first = list.address;
-    let mut at = first;
-    let mut last = None; // the latest instruction that is known to have run
-    for place in 0.. {
-        let Some(taken) = list.taken(place) else { break };
-        let (step, size) = next_branch(&mut at, decode)?;
-        last = Some(at);
-        match step {
-            Step::Branch(target) if taken => {
-                sink.range(code(first), code(at), list.count);
-                sink.branch(code(at), code(target), list.count);
-                // The instruction set does not change in a direct branch but `blx`, which
-                // `decode` gives out in the target.
-                (first, at, last) = (target, target, None);
-            }
-            Step::Indirect if taken => break,
-            _ => at = at.checked_add(size)?,
-        }
+/// An error if the user wants to stop, or `sink` has too much.
+fn go_on<S: Sink>(path: &Path, options: &Options<'_>, sink: &S) -> Result<(), TraceError> {
+    if options.cancelled.load(Ordering::Relaxed) {
+        return Err(TraceError::Cancelled);
     }
-    if let Some(last) = last {
-        sink.range(code(first), code(last), list.count);
+    let limit = options.max_distinct;
+    if sink.distinct() > limit {
+        return Err(TraceError::TooManyBranches { path: path.to_owned(), limit });
     }
-    Some(())
-}
-
-/// Goes on from `at` to the next instruction that the trace has a bit for.
-fn next_branch(
-    at: &mut u64,
-    decode: &mut impl FnMut(u64) -> Option<(Step, u64)>,
-) -> Option<(Step, u64)> {
-    for _ in 0..LONGEST_STRAIGHT {
-        match decode(*at)? {
-            (Step::Next, size) => *at = at.checked_add(size.max(1))?,
-            branch => return Some(branch),
-        }
-    }
-    None
+    Ok(())
 }
 
 impl BranchList {
-    /// Gives `sink` the branch stacks with branches of the `binary`-th of
-    /// [`LbrData::binaries`], in addresses of that binary. The other binaries' are
-    /// [`OTHER_SIDE`].
-    pub fn give_stacks<S: Sink>(&self, binary: usize, sink: &mut S) {
+    /// Gives `sink` the branch stacks with branches of those of [`LbrData::binaries`] that
+    /// `is_ours` says yes to, by index, in addresses of these binaries. The other binaries' are
+    /// [`OTHER_SIDE`]. Returns how many stacks that were.
+    ///
+    /// # Errors
+    /// [`TraceError::Cancelled`] and [`TraceError::TooManyBranches`]; `path` is for messages.
+    pub fn give_stacks<S: Sink>(
+        &self,
+        is_ours: impl Fn(usize) -> bool,
+        path: &Path,
+        options: &Options<'_>,
+        sink: &mut S,
+    ) -> Result<u64, TraceError> {
         let side = |(of, address): (Option<usize>, u64)| {
-            if of == Some(binary) { RuntimeAddress(address) } else { OTHER_SIDE }
+            if of.is_some_and(&is_ours) { RuntimeAddress(address) } else { OTHER_SIDE }
         };
-        for sample in &self.lbr.samples {
+        let (mut given, mut branches) = (0, Vec::new());
+        for (number, sample) in self.lbr.samples.iter().enumerate() {
+            if number % CHECK_EVERY as usize == 0 {
+                go_on(path, options, sink)?;
+            }
             let sides = sample.branches.iter().map(|&[from, to]| (side(from), side(to)));
             let entries =
                 sides.map(|(from, to)| BranchEntry { from, to, ..BranchEntry::default() });
             let ours = |entry: &BranchEntry| entry.from != OTHER_SIDE || entry.to != OTHER_SIDE;
-            let branches: Vec<_> = entries.filter(ours).collect();
+            branches.clear();
+            branches.extend(entries.filter(ours));
             if !branches.is_empty() {
+                given += 1;
                 let branches = branches.as_slice();
                 sink.sample(&Sample {
                     time: None,
@@ -298,6 +382,8 @@ impl BranchList {
                 });
             }
         }
+        go_on(path, options, sink)?;
+        Ok(given)
     }
 
     /// What it says about itself.

@@ -97,29 +97,43 @@ fn build_id(value: Value<'_>) -> Option<Option<BuildId>> {
     text(value).map(|digits| digits.trim_start_matches("0x").parse().ok())
 }
 
-/// Adds a `BranchList` to `list`.
-pub(super) fn branch_list(bytes: &[u8], list: &mut BranchList) -> Option<()> {
+/// Takes room for a `T` and `more` bytes that it holds, each with what an allocation costs besides;
+/// `None`, and no room at all, if there is too little.
+fn take_room<T>(room: &mut u64, more: usize) -> Option<()> {
+    const ALLOCATION: u64 = 16;
+    // A vector that grows holds up to twice what is in it.
+    let bytes = 2 * size_of::<T>() as u64 + more as u64 + ALLOCATION;
+    *room = room.saturating_sub(bytes);
+    (*room > 0).then_some(())
+}
+
+/// Adds a `BranchList` to `list`. `room`: bytes that may be held in all. They are 0 afterwards if
+/// it was that which failed.
+pub(super) fn branch_list(bytes: &[u8], list: &mut BranchList, room: &mut u64) -> Option<()> {
     fields(bytes, |number, value| {
         match number {
             // What says nothing is not kept: there could be any number of it.
             2 => {
-                let binary = binary(value.bytes()?)?;
-                list.binaries.extend(Some(binary).filter(|binary| !binary.lists.is_empty()));
+                let binary = binary(value.bytes()?, room)?;
+                if !binary.lists.is_empty() {
+                    take_room::<TracedBinary>(room, binary.path.len())?;
+                    list.binaries.push(binary);
+                }
             }
-            3 => lbr_data(value.bytes()?, &mut list.lbr)?,
+            3 => lbr_data(value.bytes()?, &mut list.lbr, room)?,
             _ => {}
         }
         Some(())
     })
 }
 
-fn binary(bytes: &[u8]) -> Option<TracedBinary> {
+fn binary(bytes: &[u8], room: &mut u64) -> Option<TracedBinary> {
     let mut binary = TracedBinary::default();
     fields(bytes, |number, value| {
         match number {
             1 => binary.path = text(value)?,
             2 => binary.build_id = build_id(value)?,
-            3 => address(value.bytes()?, &mut binary.lists)?,
+            3 => address(value.bytes()?, &mut binary.lists, room)?,
             4 => {
                 binary.kind = match value.number()? {
                     0 => TracedKind::Program,
@@ -142,7 +156,7 @@ fn binary(bytes: &[u8]) -> Option<TracedBinary> {
     Some(binary)
 }
 
-fn address(bytes: &[u8], lists: &mut Vec<TakenBits>) -> Option<()> {
+fn address(bytes: &[u8], lists: &mut Vec<TakenBits>, room: &mut u64) -> Option<()> {
     let mut address = 0;
     let first = lists.len();
     fields(bytes, |number, value| {
@@ -150,7 +164,10 @@ fn address(bytes: &[u8], lists: &mut Vec<TakenBits>) -> Option<()> {
             1 => address = value.number()?,
             2 => {
                 let list = taken_bits(value.bytes()?)?;
-                lists.extend(Some(list).filter(|list| list.length > 0 && list.count > 0));
+                if list.length > 0 && list.count > 0 {
+                    take_room::<TakenBits>(room, list.bits.len())?;
+                    lists.push(list);
+                }
             }
             _ => {}
         }
@@ -175,12 +192,16 @@ fn taken_bits(bytes: &[u8]) -> Option<TakenBits> {
     (list.length as usize <= list.bits.len().saturating_mul(8)).then_some(list)
 }
 
-fn lbr_data(bytes: &[u8], data: &mut LbrData) -> Option<()> {
+fn lbr_data(bytes: &[u8], data: &mut LbrData, room: &mut u64) -> Option<()> {
     fields(bytes, |number, value| {
         match number {
             1 => {
                 let sample = lbr_sample(value.bytes()?)?;
-                data.samples.extend(Some(sample).filter(|sample| !sample.branches.is_empty()));
+                if !sample.branches.is_empty() {
+                    let entry = size_of::<[(Option<usize>, u64); 2]>();
+                    take_room::<LbrSample>(room, 2 * entry * sample.branches.len())?;
+                    data.samples.push(sample);
+                }
             }
             2 if data.binaries.len() >= MAX_BINARIES => return None,
             2 => {
@@ -193,6 +214,7 @@ fn lbr_data(bytes: &[u8], data: &mut LbrData) -> Option<()> {
                     }
                     Some(())
                 })?;
+                take_room::<(String, Option<BuildId>)>(room, binary.0.len())?;
                 data.binaries.push(binary);
             }
             _ => {}
