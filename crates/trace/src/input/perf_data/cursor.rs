@@ -1,3 +1,7 @@
+/// Bytes of a text that are kept: a path has no more (Linux's `PATH_MAX`), and what else is named
+/// in a file is shorter.
+const LONGEST_TEXT: usize = 4096;
+
 /// The byte order of the machine that wrote a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ByteOrder {
@@ -80,13 +84,17 @@ impl<'a> Cursor<'a> {
     /// A string of a feature section: its length, then its bytes, zeros at the end.
     pub(crate) fn counted_string(&mut self) -> Option<String> {
         let length = self.u32()?;
-        self.take_u64(length.into()).map(until_nul)
+        self.take_u64(length.into()).map(text)
     }
 
     /// All that is left, up to the first zero.
     pub(crate) fn last_string(&mut self) -> String {
-        until_nul(std::mem::take(&mut self.rest))
+        text(std::mem::take(&mut self.rest))
     }
+}
+
+fn text(bytes: &[u8]) -> String {
+    until_nul(bytes.get(..LONGEST_TEXT).unwrap_or(bytes))
 }
 
 /// The text before the first zero byte; bytes that are no UTF-8 are replaced.

@@ -1,7 +1,7 @@
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use mepof_address::RuntimeAddress;
-use rustc_hash::FxHashMap;
 
 use super::branch::{EntryCounts, EntryFilter};
 use super::cursor::{ByteOrder, Cursor};
@@ -57,7 +57,7 @@ pub(crate) struct Decoder {
     pub(crate) space: Space,
     pub(crate) filter: EntryFilter,
     pub(crate) events: Vec<EventDecoder>,
-    pub(crate) ids: Arc<FxHashMap<u64, usize>>,
+    pub(crate) ids: Arc<HashMap<u64, usize>>,
     pub(crate) id_place: IdPlace,
 }
 

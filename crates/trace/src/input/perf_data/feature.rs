@@ -7,6 +7,13 @@ use mepof_address::{BuildId, Machine};
 use super::attr::Attr;
 use super::cursor::{ByteOrder, Cursor, until_nul};
 use super::format::{RECORD_HEADER, feature, misc};
+use super::images::MAX_IMAGES;
+use super::session::MAX_EVENTS;
+
+/// PMUs, and what each says of itself: a hybrid machine has a dozen, with as many capabilities.
+const MOST_CAPABILITIES: u32 = 256;
+/// simpleperf writes some twenty.
+const MOST_PAIRS: usize = 256;
 
 /// One event of `HEADER_EVENT_DESC`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +39,6 @@ pub(crate) enum Feature {
     Machine(String),
     CpuDescription(String),
     CpuId(String),
-    CommandLine(Vec<String>),
     Events(Vec<EventDescription>),
     /// Bytes of perf's ring buffer, which no compressed record is larger than.
     Compressed(u64),
@@ -54,7 +60,6 @@ pub(crate) fn is_known(bit: u64) -> bool {
             | ARCH
             | CPUDESC
             | CPUID
-            | CMDLINE
             | EVENT_DESC
             | COMPRESSED
             | CPU_PMU_CAPS
@@ -73,11 +78,6 @@ pub(crate) fn read(bit: u64, bytes: &[u8], order: ByteOrder) -> Option<Feature> 
         feature::ARCH => Feature::Machine(cursor.counted_string()?),
         feature::CPUDESC => Feature::CpuDescription(cursor.counted_string()?),
         feature::CPUID => Feature::CpuId(cursor.counted_string()?),
-        feature::CMDLINE => {
-            let count = cursor.u32()?;
-            let words = (0..count).map_while(|_| cursor.counted_string());
-            Feature::CommandLine(words.collect())
-        }
         feature::EVENT_DESC => Feature::Events(events(&mut cursor, order)?),
         feature::COMPRESSED => {
             let [_version, _kind, _level, _ratio, buffer] =
@@ -86,7 +86,7 @@ pub(crate) fn read(bit: u64, bytes: &[u8], order: ByteOrder) -> Option<Feature> 
         }
         feature::CPU_PMU_CAPS => Feature::PmuCapabilities(capabilities(&mut cursor)?),
         feature::PMU_CAPS => {
-            let count = cursor.u32()?;
+            let count = cursor.u32()?.min(MOST_CAPABILITIES);
             let mut all = Vec::new();
             for _ in 0..count {
                 let Some(some) = capabilities(&mut cursor) else { break };
@@ -98,6 +98,7 @@ pub(crate) fn read(bit: u64, bytes: &[u8], order: ByteOrder) -> Option<Feature> 
         feature::SIMPLEPERF_META_INFO => {
             let mut words = bytes.split(|&byte| byte == 0).map(until_nul);
             let pairs = std::iter::from_fn(|| Some((words.next()?, words.next()?)));
+            let pairs = pairs.take(MOST_PAIRS);
             Feature::SimpleperfInfo(pairs.take_while(|(key, _)| !key.is_empty()).collect())
         }
         feature::SIMPLEPERF_ETM_BRANCH_LIST => Feature::SimpleperfBranchList,
@@ -106,14 +107,14 @@ pub(crate) fn read(bit: u64, bytes: &[u8], order: ByteOrder) -> Option<Feature> 
 }
 
 fn capabilities(cursor: &mut Cursor<'_>) -> Option<Vec<(String, String)>> {
-    let count = cursor.u32()?;
+    let count = cursor.u32()?.min(MOST_CAPABILITIES);
     let pairs =
         (0..count).map_while(|_| Some((cursor.counted_string()?, cursor.counted_string()?)));
     Some(pairs.collect())
 }
 
 fn events(cursor: &mut Cursor<'_>, order: ByteOrder) -> Option<Vec<EventDescription>> {
-    let count = cursor.u32()?;
+    let count = cursor.u32()?.min(MAX_EVENTS as u32);
     let attr_size = cursor.u32()?;
     let mut events = Vec::new();
     for _ in 0..count {
@@ -131,6 +132,9 @@ fn events(cursor: &mut Cursor<'_>, order: ByteOrder) -> Option<Vec<EventDescript
 fn build_ids(mut bytes: &[u8], order: ByteOrder) -> Vec<NamedBuildId> {
     let mut all = Vec::new();
     while let Some(header) = super::decoder::Header::read(bytes, order) {
+        if all.len() >= MAX_IMAGES {
+            break;
+        }
         let Some((whole, rest)) = bytes.split_at_checked(header.size.max(RECORD_HEADER)) else {
             break;
         };

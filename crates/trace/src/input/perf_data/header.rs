@@ -5,11 +5,13 @@ use super::attr::Attr;
 use super::cursor::{ByteOrder, Cursor};
 use super::feature;
 use super::format::{FILE_HEADER, MAGIC, PIPE_HEADER, feature as bits};
-use super::session::Session;
+use super::session::{MAX_EVENTS, Session};
 use crate::{Cause, TraceError};
 
-/// Sections of a header are small: a few MiB for thousands of CPUs.
-const MAX_SECTION: u64 = 256 << 20;
+/// Sections of a header are small: some MiB for thousands of CPUs. Each is in memory as a whole.
+const MAX_SECTION: u64 = 8 << 20;
+/// Linux takes no larger event: kernel/events/core.c, `perf_copy_attr()`.
+const MAX_ATTR: u64 = 4096;
 /// A `perf_file_section`.
 const SECTION: u64 = 16;
 
@@ -71,14 +73,23 @@ impl<'a, R: Read + Seek> InputFile<'a, R> {
 
     /// The bytes of a section that lies within the file.
     fn section(&mut self, section: Section, what: &str) -> Result<Vec<u8>, TraceError> {
+        if section.size > MAX_SECTION {
+            let what = format!("{what} of {} bytes, more than any perf writes", section.size);
+            return Err(self.corrupt(section.offset, what));
+        }
+        self.front(section, MAX_SECTION, what)
+    }
+
+    /// At most the first `most` bytes of a section that lies within the file.
+    fn front(&mut self, section: Section, most: u64, what: &str) -> Result<Vec<u8>, TraceError> {
         let end = section.offset.checked_add(section.size);
-        if section.size > MAX_SECTION || end.is_none_or(|end| end > self.length) {
+        if end.is_none_or(|end| end > self.length) {
             let what = format!("{what} of {} bytes beyond the end of the file", section.size);
             return Err(self.corrupt(section.offset, what));
         }
         let place = self.file.seek(SeekFrom::Start(section.offset));
         place.map_err(|source| self.io(source))?;
-        self.bytes(section.size)
+        self.bytes(section.size.min(most))
     }
 
     /// Tells the session of the events and features in the header.
@@ -88,19 +99,24 @@ impl<'a, R: Read + Seek> InputFile<'a, R> {
         session: &mut Session<'_>,
     ) -> Result<(), TraceError> {
         let order = layout.order;
-        let attrs = self.section(layout.attrs, "a table of events")?;
-        let each = usize::try_from(layout.attr_size).unwrap_or_default();
-        if each <= SECTION as usize {
-            let what = format!("events of {each} bytes, which is too few");
+        let each = layout.attr_size;
+        if !(SECTION + 1..=SECTION + MAX_ATTR).contains(&each) {
+            let what = format!("events of {each} bytes, which no perf writes");
             return Err(self.corrupt(layout.attrs.offset, what));
         }
+        // One more than are taken: the session counts it as too many.
+        let most = each * (MAX_EVENTS as u64 + 1);
+        let attrs = self.front(layout.attrs, most, "a table of events")?;
+        let each = each as usize;
         for bytes in attrs.chunks_exact(each) {
             let (attr, ids) = bytes.split_at(each - SECTION as usize);
             let Some((attr, _)) = Attr::read(attr, order) else {
                 return Err(self.corrupt(layout.attrs.offset, "an event of unknown size"));
             };
             let ids = match section(&mut Cursor::new(ids, order)) {
-                Some(ids) if ids.size > 0 => self.section(ids, "a table of ids")?,
+                Some(ids) if ids.size > 0 => {
+                    self.front(ids, 8 * session.ids_left() as u64, "a table of ids")?
+                }
                 _ => Vec::new(),
             };
             let ids = ids.chunks_exact(8);

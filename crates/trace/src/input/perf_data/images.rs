@@ -1,5 +1,6 @@
+use std::collections::HashMap;
+
 use mepof_address::{BuildId, RuntimeAddress};
-use rustc_hash::FxHashMap;
 
 use super::cursor::{ByteOrder, Cursor};
 use super::feature::NamedBuildId;
@@ -7,7 +8,9 @@ use super::format::misc;
 use crate::{Mapping, Space, TracedImage};
 
 /// More binaries than this are no machine's; a file may claim any number.
-const MAX_IMAGES: usize = 1 << 16;
+pub(crate) const MAX_IMAGES: usize = 1 << 16;
+/// Of all their names together; one may have 4096.
+const MAX_NAME_BYTES: usize = 16 << 20;
 const MAX_MAPPINGS: usize = 1 << 20;
 /// `PROT_EXEC`.
 const EXECUTABLE: u32 = 4;
@@ -121,22 +124,29 @@ fn key(space: Space, name: &str) -> (Space, String) {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Images {
     images: Vec<TracedImage>,
-    places: FxHashMap<(Space, String), usize>,
+    /// By names that the input chooses: the hash has a seed.
+    places: HashMap<(Space, String), usize>,
+    name_bytes: usize,
     mappings: usize,
     /// What there was no room for.
     pub(crate) refused: u64,
 }
 
 impl Images {
+    fn has_room_for(&self, name: &str) -> bool {
+        self.name_bytes.saturating_add(name.len()) <= MAX_NAME_BYTES
+    }
+
     fn place(&mut self, space: Space, name: &str) -> Option<&mut TracedImage> {
         let key = key(space, name);
         let index = match self.places.get(&key) {
             Some(&index) => index,
-            None if self.images.len() >= MAX_IMAGES => {
+            None if self.images.len() >= MAX_IMAGES || !self.has_room_for(name) => {
                 self.refused += 1;
                 return None;
             }
             None => {
+                self.name_bytes += name.len();
                 let image = TracedImage {
                     name: name.to_owned(),
                     space,
@@ -153,24 +163,25 @@ impl Images {
 
     pub(crate) fn add(&mut self, record: MappingRecord) {
         let full = self.mappings >= MAX_MAPPINGS;
+        let has_room = self.has_room_for(&record.name);
         let MappingRecord { space, name, build_id, mapping } = record;
         let Some(image) = self.place(space, &name) else { return };
+        let mut renamed = 0;
         // The symbol that a kernel's mapping is named after is worth more than the bare name
         // of the table of build-ids.
-        if image.name.len() < name.len() && kernel_symbol(&name).is_some() {
+        if has_room && image.name.len() < name.len() && kernel_symbol(&name).is_some() {
+            renamed = name.len() - image.name.len();
             image.name = name;
         }
         image.build_id = build_id.or_else(|| image.build_id.take());
         // A process that forks maps the same again and again; looking back a little suffices.
-        if image.mappings.iter().rev().take(64).any(|known| *known == mapping) {
-            return;
+        let is_new = !image.mappings.iter().rev().take(64).any(|known| *known == mapping);
+        if is_new && !full {
+            image.mappings.push(mapping);
+            self.mappings += 1;
         }
-        if full {
-            self.refused += 1;
-            return;
-        }
-        image.mappings.push(mapping);
-        self.mappings += 1;
+        self.refused += u64::from(is_new && full);
+        self.name_bytes += renamed;
     }
 
     pub(crate) fn build_id(&mut self, named: NamedBuildId) {

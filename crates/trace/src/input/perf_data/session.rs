@@ -1,7 +1,7 @@
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use mepof_address::{Machine, RuntimeAddress};
-use rustc_hash::FxHashMap;
 
 use super::attr::Attr;
 use super::branch::EntryFilter;
@@ -16,9 +16,12 @@ use crate::input::Options;
 use crate::{Cause, Event, Facts, Space, Tally};
 
 /// A hostile file may announce any number of events; perf itself opens a few dozen.
-const MAX_EVENTS: usize = 1024;
-/// Ids are one for each event and CPU.
-const MAX_IDS: usize = 1 << 22;
+pub(crate) const MAX_EVENTS: usize = 1024;
+/// Ids are one for each event and CPU; the machines with the most have some thousand CPUs.
+const MAX_IDS: usize = 1 << 19;
+
+/// Characters of an event's name that are kept.
+const LONGEST_NAME: usize = 256;
 
 #[derive(Clone, Debug)]
 struct Announced {
@@ -32,7 +35,10 @@ pub(crate) struct Session<'a> {
     options: &'a Options<'a>,
     order: ByteOrder,
     events: Vec<Announced>,
-    ids: Arc<FxHashMap<u64, usize>>,
+    /// The event of each id. The input chooses the ids: the hash has a seed.
+    ids: Arc<HashMap<u64, usize>>,
+    /// How many more ids are taken, be they new or not.
+    ids_left: usize,
     images: Images,
     machine: Option<Machine>,
     cpu: Option<String>,
@@ -49,7 +55,6 @@ pub(crate) struct Session<'a> {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) cpu_id: Option<String>,
-    pub(crate) command: Vec<String>,
     /// Entries that the hardware has room for.
     pub(crate) depth: Option<u64>,
     pub(crate) throttled: u64,
@@ -77,6 +82,7 @@ impl<'a> Session<'a> {
             order,
             events: Vec::new(),
             ids: Arc::default(),
+            ids_left: MAX_IDS,
             images: Images::default(),
             machine: None,
             cpu: None,
@@ -111,7 +117,15 @@ impl<'a> Session<'a> {
         let index = self.events.len();
         self.events.push(Announced { attr, name: None });
         let all = Arc::make_mut(&mut self.ids);
-        all.extend(ids.take(MAX_IDS.saturating_sub(all.len())).map(|id| (id, index)));
+        for id in ids.take(self.ids_left) {
+            self.ids_left -= 1;
+            all.insert(id, index);
+        }
+    }
+
+    /// How many ids there is room for.
+    pub(crate) fn ids_left(&self) -> usize {
+        self.ids_left
     }
 
     pub(crate) fn feature(&mut self, feature: Feature) {
@@ -130,7 +144,6 @@ impl<'a> Session<'a> {
             }
             Feature::CpuDescription(text) => self.cpu = Some(text),
             Feature::CpuId(text) => self.seen.cpu_id = Some(text),
-            Feature::CommandLine(words) => self.seen.command = words,
             Feature::Events(descriptions) => {
                 for (position, description) in descriptions.into_iter().enumerate() {
                     let by_id = description.ids.iter().find_map(|id| self.ids.get(id)).copied();
@@ -161,7 +174,8 @@ impl<'a> Session<'a> {
             "event_type_info" => {
                 // Lines of name, type and config, in the order of the attrs.
                 for (event, line) in self.events.iter_mut().zip(value.lines()) {
-                    event.name = line.split(',').next().map(str::to_owned);
+                    let name = line.split(',').next().unwrap_or_default();
+                    event.name = Some(name.chars().take(LONGEST_NAME).collect());
                 }
                 self.decoder = None;
             }

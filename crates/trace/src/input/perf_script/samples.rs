@@ -1,8 +1,9 @@
 //! Puts lines together to samples.
 
+use std::collections::HashMap;
+
 use memchr::memmem;
 use mepof_address::RuntimeAddress;
-use rustc_hash::FxHashMap;
 
 use super::chunks::{LONGEST_LINE, without_end};
 use super::entry::{Entry, entry, token};
@@ -36,6 +37,9 @@ enum Open {
 /// Distinct mappings and events that are kept; a machine has a few thousand modules and files.
 const MOST_MAPPINGS: usize = 1 << 16;
 const MOST_EVENTS: usize = 256;
+/// Bytes of the names of all mappings together, and of the name of one event.
+const MOST_NAME_BYTES: usize = 16 << 20;
+const LONGEST_EVENT: usize = 256;
 
 /// What was found beside the branches.
 #[derive(Clone, Debug, Default)]
@@ -56,11 +60,12 @@ pub(super) struct Found<'a> {
     /// Where the first thing is that could not be read.
     pub(super) first_malformed: Option<u64>,
     /// Mappings, with the place of their first appearance.
-    pub(super) mapped: FxHashMap<MappingKey, (u64, Mapped)>,
+    pub(super) mapped: HashMap<MappingKey, (u64, Mapped)>,
+    name_bytes: usize, // of `mapped`
     /// Mappings that were too many to keep.
     pub(super) mappings_left_out: u64,
     /// Samples with a branch stack, by event, with the place of the first.
-    pub(super) events: FxHashMap<Vec<u8>, (u64, u64)>,
+    pub(super) events: HashMap<Vec<u8>, (u64, u64)>,
 }
 
 /// Name, first byte, one past the last, offset.
@@ -164,7 +169,10 @@ impl<'a> Found<'a> {
         let key = (mapped.name.clone(), range.start.0, range.end.0, mapped.mapping.offset);
         if let Some((first, _)) = self.mapped.get_mut(&key) {
             *first = at.min(*first);
-        } else if self.mapped.len() < MOST_MAPPINGS {
+        } else if self.mapped.len() < MOST_MAPPINGS
+            && self.name_bytes.saturating_add(mapped.name.len()) <= MOST_NAME_BYTES
+        {
+            self.name_bytes += mapped.name.len();
             self.mapped.insert(key, (at, mapped));
         } else {
             self.mappings_left_out += 1;
@@ -175,7 +183,7 @@ impl<'a> Found<'a> {
         if let Some((first, samples)) = self.events.get_mut(name) {
             *first = at.min(*first);
             *samples = samples.saturating_add(count);
-        } else if self.events.len() < MOST_EVENTS {
+        } else if self.events.len() < MOST_EVENTS && name.len() <= LONGEST_EVENT {
             self.events.insert(name.to_vec(), (at, count));
         }
     }
