@@ -7,6 +7,7 @@
 pub mod branch_list;
 mod branch_list_message;
 mod detect;
+mod gathered;
 pub mod perf_data;
 pub mod perf_script;
 pub mod recorder;
@@ -34,7 +35,8 @@ pub struct Options<'a> {
     pub space: Space,
     /// The events to take, by name; empty takes all that have branch stacks.
     pub events: &'a [String],
-    /// How many distinct branches and ranges to hold at most: [`MAX_DISTINCT`].
+    /// How many distinct branches and ranges there may be, all threads together: see
+    /// [`MAX_DISTINCT`]. Twice as many may be held while reading.
     pub max_distinct: usize,
     /// Where symbols are, for inputs that have names in place of addresses.
     pub symbols: Option<&'a dyn SymbolAddresses>,

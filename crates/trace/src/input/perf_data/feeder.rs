@@ -1,12 +1,13 @@
 use std::ops::Range;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TrySendError, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::decoder::{Decoder, SampleCounts, SampleReader};
 use crate::input::Options;
+use crate::input::gathered::Gathered;
 use crate::{Sink, TraceError};
 
 /// Whole records, and how to read the samples among them.
@@ -19,7 +20,7 @@ struct Job {
 /// Reads the samples of blocks, alone or with other threads.
 pub(crate) struct Feeder<'a, S> {
     options: &'a Options<'a>,
-    too_many: &'a AtomicBool,
+    gathered: &'a Gathered<S>,
     reader: SampleReader,
     pub(crate) sink: &'a mut S,
     others: Option<SyncSender<Job>>,
@@ -44,9 +45,7 @@ impl<S: Sink> Feeder<'_, S> {
             }
         }
         work(job, &mut self.reader, self.sink, &self.returns);
-        if self.sink.distinct() > self.options.max_distinct {
-            self.too_many.store(true, Ordering::Relaxed);
-        }
+        self.gathered.relieve(self.sink);
     }
 
     /// A buffer of no certain content, used before if there is one.
@@ -67,7 +66,7 @@ impl<S: Sink> Feeder<'_, S> {
         if self.options.cancelled.load(Ordering::Relaxed) {
             return Err(TraceError::Cancelled);
         }
-        if self.too_many.load(Ordering::Relaxed) {
+        if self.gathered.has_too_many() {
             let limit = self.options.max_distinct;
             return Err(TraceError::TooManyBranches { path: path.to_owned(), limit });
         }
@@ -97,24 +96,22 @@ pub(crate) fn with_feeder<S: Sink, T>(
 ) -> Result<(T, SampleCounts), TraceError> {
     let cores = || thread::available_parallelism().map_or(1, usize::from);
     let threads = if options.threads == 0 { cores() } else { options.threads };
-    let too_many = AtomicBool::new(false);
+    let gathered = Gathered::new(sink.fork(), threads, options.max_distinct);
     let (returns, done) = channel();
     let (sender, receiver) = sync_channel::<Job>(threads);
     let receiver = Mutex::new(receiver);
-    thread::scope(|scope| {
+    let (outcome, counts) = thread::scope(|scope| {
         let others: Vec<_> = (1..threads)
             .map(|_| {
                 let (mut own, returns) = (sink.fork(), returns.clone());
-                let (receiver, too_many) = (&receiver, &too_many);
+                let (receiver, gathered) = (&receiver, &gathered);
                 scope.spawn(move || {
                     let mut reader = SampleReader::default();
                     loop {
                         let next = receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
                         let Ok(job) = next else { break };
                         work(job, &mut reader, &mut own, &returns);
-                        if own.distinct() > options.max_distinct {
-                            too_many.store(true, Ordering::Relaxed);
-                        }
+                        gathered.relieve(&mut own);
                     }
                     (own, reader.counts)
                 })
@@ -122,7 +119,7 @@ pub(crate) fn with_feeder<S: Sink, T>(
             .collect();
         let mut feeder = Feeder {
             options,
-            too_many: &too_many,
+            gathered: &gathered,
             reader: SampleReader::default(),
             sink: &mut *sink,
             others: (threads > 1).then_some(sender),
@@ -141,11 +138,13 @@ pub(crate) fn with_feeder<S: Sink, T>(
                 Err(bug) => std::panic::resume_unwind(bug),
             }
         }
-        let outcome = outcome?;
-        if too_many.load(Ordering::Relaxed) || sink.distinct() > options.max_distinct {
-            let limit = options.max_distinct;
-            return Err(TraceError::TooManyBranches { path: path.to_owned(), limit });
-        }
-        Ok((outcome, counts))
-    })
+        (outcome, counts)
+    });
+    let outcome = outcome?;
+    sink.merge(gathered.into_inner());
+    let limit = options.max_distinct;
+    if sink.distinct() > limit {
+        return Err(TraceError::TooManyBranches { path: path.to_owned(), limit });
+    }
+    Ok((outcome, counts))
 }

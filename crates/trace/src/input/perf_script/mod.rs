@@ -28,6 +28,7 @@ use self::chunks::Chunks;
 use self::samples::{Found, Samples};
 pub use self::symbol_table::{NamedSymbol, SymbolAddresses, SymbolTable};
 use super::Options;
+use super::gathered::Gathered;
 use crate::facts::{Addressing, Event, Facts, Space, TracedImage};
 use crate::{Sink, TraceError};
 
@@ -78,6 +79,7 @@ fn parse_in_chunks<'o, R: Read + Send, S: Sink>(
     };
     let work = Work {
         chunks: Mutex::new(Chunks::new(input, chunk, options.events)),
+        gathered: Gathered::new(sink.fork(), threads, options.max_distinct),
         path,
         options,
         stopped: AtomicBool::new(false),
@@ -102,10 +104,14 @@ fn parse_in_chunks<'o, R: Read + Send, S: Sink>(
             let (found, fork) = result?;
             all.merge(found);
             sink.merge(fork);
-            work.bounded(sink)?;
         }
         all
     };
+    sink.merge(work.gathered.into_inner());
+    let limit = options.max_distinct;
+    if sink.distinct() > limit {
+        return Err(TraceError::TooManyBranches { path: path.to_owned(), limit });
+    }
     let chunks = work.chunks.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let mut state = chunks.state();
     found.merge(chunks.found);
@@ -114,16 +120,17 @@ fn parse_in_chunks<'o, R: Read + Send, S: Sink>(
 }
 
 /// What threads share.
-struct Work<'w, 'o, R> {
+struct Work<'w, 'o, R, S> {
     chunks: Mutex<Chunks<'o, R>>,
+    gathered: Gathered<S>,
     path: &'w Path,
     options: &'w Options<'o>,
     stopped: AtomicBool,
 }
 
-impl<'o, R: Read> Work<'_, 'o, R> {
+impl<'o, R: Read, S: Sink> Work<'_, 'o, R, S> {
     /// Reads chunks into `sink` until there are no more.
-    fn run<S: Sink>(&self, sink: &mut S) -> Result<Found<'o>, TraceError> {
+    fn run(&self, sink: &mut S) -> Result<Found<'o>, TraceError> {
         let result = self.run_to_the_end(sink);
         if result.is_err() {
             self.stopped.store(true, Ordering::Relaxed);
@@ -131,7 +138,7 @@ impl<'o, R: Read> Work<'_, 'o, R> {
         result
     }
 
-    fn run_to_the_end<S: Sink>(&self, sink: &mut S) -> Result<Found<'o>, TraceError> {
+    fn run_to_the_end(&self, sink: &mut S) -> Result<Found<'o>, TraceError> {
         let mut samples = Samples::new(self.options);
         let mut text = Vec::new();
         while !self.stopped.load(Ordering::Relaxed) {
@@ -148,18 +155,14 @@ impl<'o, R: Read> Work<'_, 'o, R> {
             let Some(chunk) = chunk else { break };
             let mut state = samples.read(&text, chunk.offset, chunk.state, sink);
             samples.found.close(&mut state);
-            self.bounded(sink)?;
+            self.gathered.relieve(sink);
+            if self.gathered.has_too_many() {
+                let (path, limit) = (self.path.to_owned(), self.options.max_distinct);
+                return Err(TraceError::TooManyBranches { path, limit });
+            }
             self.options.progress.fetch_add(chunk.bytes_read, Ordering::Relaxed);
         }
         Ok(samples.found)
-    }
-
-    fn bounded<S: Sink>(&self, sink: &S) -> Result<(), TraceError> {
-        let limit = self.options.max_distinct;
-        if sink.distinct() > limit {
-            return Err(TraceError::TooManyBranches { path: self.path.to_owned(), limit });
-        }
-        Ok(())
     }
 }
 
@@ -274,7 +277,7 @@ fn images(found: &Found<'_>) -> Vec<TracedImage> {
     let mut mapped: Vec<_> = found.mapped.iter().collect();
     mapped.sort_by_key(|&(key, &(first, _))| (first, key));
     let mut images: Vec<TracedImage> = Vec::new();
-    let mut places = rustc_hash::FxHashMap::default();
+    let mut places = std::collections::HashMap::<_, usize>::new();
     for (_, (_, one)) in mapped {
         let place = *places.entry((&one.name, one.space)).or_insert(images.len());
         match images.get_mut(place) {
