@@ -21,7 +21,7 @@ pub use bb_address_map::{
     Block, BlockRange, FunctionBlocks, parse_bb_address_maps, read_bb_address_maps,
 };
 pub use bytes::Damage;
-pub use elf::{Binary, CodeKind, CodeSymbol, Function, Section, SectionHeader};
+pub use elf::{Binary, CodeKind, CodeSymbol, Function, Section, SectionHeader, whole_function};
 pub use error::BinaryError;
 pub use instruction::{Flow, Instruction, Instructions, decode, instructions};
 pub use line::{

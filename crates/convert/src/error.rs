@@ -4,6 +4,8 @@ use mepof_binary::BinaryError;
 use mepof_profile::MergeError;
 use mepof_trace::TraceError;
 
+use crate::Subject;
+
 /// Why there is no profile. Each names the cause and the cure, in one line.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
@@ -21,49 +23,31 @@ pub enum ConvertError {
         /// Why not, and what mends it.
         what: String,
     },
-    /// The input has samples, and none has branches.
+    /// A kernel was given for user code.
     #[error(
-        "{input}: {samples} samples, and none has a branch stack; record with \
-         `perf record -b` on a CPU that has branch records", input = input.display()
+        "{binary} is a kernel, and has no user code; give the program that ran, or take the \
+         kernel (--space kernel)", binary = binary.display()
     )]
-    NoBranchStacks {
-        /// The input.
-        input: PathBuf,
-        /// Samples in it.
-        samples: u64,
-    },
-    /// The input has no samples at all.
-    #[error("{input}: no samples; did the workload run while perf recorded?",
-            input = input.display())]
-    NoSamples {
-        /// The input.
-        input: PathBuf,
-    },
-    /// Only user code was recorded.
-    #[error(
-        "{input}: {event} leaves the kernel out; record as root with an event such as \
-         `cycles:k` and `--branch-filter any,k`", input = input.display()
-    )]
-    NoKernelBranches {
-        /// The input.
-        input: PathBuf,
-        /// The event.
-        event: String,
+    KernelForUserCode {
+        /// The binary.
+        binary: PathBuf,
     },
     /// The binaries' profiles do not go together.
     #[error(transparent)]
     Merge(#[from] MergeError),
     /// Not one branch lies in the binary.
     #[error(
-        "{input}: none of {branches} branches lies in {binary}; give the vmlinux of the very \
-         build that ran, and where it was loaded (--kallsyms) if KASLR was on",
-        input = input.display(), binary = binary.display()
+        "{input}: none of {branches} branches lies in {binary}; give {file} of the very build \
+         that ran{place}", input = input.display(), binary = binary.display(),
+        file = subject.file(), place = subject.or_place()
     )]
     NothingInBinary {
         /// The input.
         input: PathBuf,
         /// The binary.
         binary: PathBuf,
+        /// What that is.
+        subject: Subject,
         /// Branches in the input.
         branches: u64,
     },

@@ -2,10 +2,10 @@
 //! addresses does without.
 
 use mepof_address::ImageAddress;
-use mepof_binary::{Binary, Function};
+use mepof_binary::{Binary, Function, whole_function};
 use mepof_trace::{FallThrough, ImageTrace};
+use rustc_hash::FxHashMap;
 
-use crate::ConvertError;
 use crate::check::{Checked, check};
 use crate::code::Code;
 use crate::coverage::{Coverage, coverage};
@@ -13,6 +13,7 @@ use crate::disjoint::disjoint;
 use crate::patched::Patched;
 use crate::recording::{Image, Recording};
 use crate::verdict::{self, BinaryVerdict, InputVerdict, Quality, Verdict};
+use crate::{ConvertError, Subject};
 
 /// A recording that was held against the code of its binaries.
 #[derive(Clone, Debug)]
@@ -29,20 +30,28 @@ pub struct Judged {
 pub fn judge(recording: &Recording) -> Result<Judged, ConvertError> {
     let (mut binaries, mut traces, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for image in &recording.images {
-        let binary = &image.binary;
-        let code = Code::new(binary, &addresses(image));
-        let trace = check(&image.trace, &code, &Patched::read(binary)?);
-        binary.release();
-        let ranges = disjoint(trace.ranges.iter().copied());
-        let of_functions = function_weights(binary, &code, &trace, &ranges);
-        let coverage = coverage(&code, &ranges, |_| true);
-        let executed = of_functions.len() as u64;
-        binaries.push(binary_verdict(image, &trace, executed, &coverage, None));
+        let (verdict, of_functions, trace) = judge_image(image)?;
+        binaries.push(verdict);
         weights.extend(of_functions);
-        traces.push(image_trace(image, trace));
+        traces.push(trace);
     }
     let verdict = conclude(recording, binaries, weights.into_iter());
     Ok(Judged { verdict, traces })
+}
+
+/// The verdict on `image`, how much each of its functions ran, and what of its trace can be true.
+pub(crate) fn judge_image(
+    image: &Image,
+) -> Result<(BinaryVerdict, Vec<u64>, ImageTrace), ConvertError> {
+    let binary = &image.binary;
+    let code = Code::new(binary, &addresses(image));
+    let trace = check(&image.trace, &code, &Patched::read(binary)?);
+    binary.release();
+    let ranges = disjoint(trace.ranges.iter().copied());
+    let weights = function_weights(binary, &code, &trace, &ranges);
+    let coverage = coverage(&code, &ranges, |_| true);
+    let verdict = binary_verdict(image, &trace, weights.len() as u64, &coverage, None);
+    Ok((verdict, weights, image_trace(image, trace)))
 }
 
 /// The verdict on all binaries together. `weights` are those of the functions that ran.
@@ -62,6 +71,7 @@ pub(crate) fn conclude(
         reasons,
         inputs,
         binaries,
+        notes: Vec::new(),
         expected_overlap_percent: 100.0 * overlap.unwrap_or(1.0),
     }
 }
@@ -79,6 +89,9 @@ pub(crate) fn binary_verdict(
     let mut branches = image.trace.placed.clone();
     branches.used = 0; // counted anew by the check
     branches.merge(&trace.branch_tally);
+    let mut ranges = image.trace.placed_ranges.clone();
+    ranges.used = 0;
+    ranges.merge(&trace.range_tally);
     let share = trace.asynchronous as f64 / trace.branch_tally.used.max(1) as f64;
     let functions = binary.functions().iter().filter(|function| function.is_entry).count();
     BinaryVerdict {
@@ -86,7 +99,7 @@ pub(crate) fn binary_verdict(
         build_id: binary.build_id().map(ToString::to_string),
         build_id_match: image.build_id_match,
         branches: (&branches).into(),
-        ranges: (&trace.range_tally).into(),
+        ranges: (&ranges).into(),
         asynchronous_percent: 100.0 * share,
         fused: trace.fused,
         functions: functions as u64,
@@ -95,6 +108,8 @@ pub(crate) fn binary_verdict(
         text_bytes_executed: coverage.executed,
         text_bytes_hot: coverage.hot,
         mapped_percent: mapped.map(|share| 100.0 * share),
+        subject: Subject::of(binary),
+        by_probes: false,
     }
 }
 
@@ -113,12 +128,14 @@ fn image_trace(image: &Image, trace: Checked) -> ImageTrace {
     let mut all = ImageTrace::default();
     let (branches, ranges) = (trace.branches, trace.ranges);
     // Merging sorts: what was moved to another instruction may be there twice now.
-    all.merge(ImageTrace { branches, ranges, placed: image.trace.placed.clone() });
+    let (placed, placed_ranges) = (image.trace.placed.clone(), image.trace.placed_ranges.clone());
+    all.merge(ImageTrace { branches, ranges, placed, placed_ranges });
     all
 }
 
-/// How much each function ran, of those that ran: its bytes times how often. Where only single
-/// branches were recorded, how many of them it has.
+/// How much each function ran, of those that ran: its bytes times how often, those of the parts
+/// that were split off it included. Where only single branches were recorded, how many of them it
+/// has.
 fn function_weights(
     binary: &Binary,
     code: &Code,
@@ -142,7 +159,24 @@ fn function_weights(
             add(placed.address, range.count.saturating_mul(u64::from(placed.size)));
         }
     }
-    weights.retain(|&weight| weight > 0);
+    let mut of_whole: FxHashMap<&str, u64> = FxHashMap::default();
+    let mut entries = Vec::new();
+    for (function, weight) in functions.iter().zip(weights).filter(|&(_, weight)| weight > 0) {
+        if function.is_entry {
+            entries.push((function.name.as_str(), weight));
+        } else {
+            let total = of_whole.entry(whole_function(&function.name)).or_default();
+            *total = total.saturating_add(weight);
+        }
+    }
+    // A part whose function did not run, by the records, still tells that it did.
+    let mut weights: Vec<u64> = entries
+        .into_iter()
+        .map(|(name, weight)| weight.saturating_add(of_whole.remove(name).unwrap_or_default()))
+        .collect();
+    let mut rest: Vec<_> = of_whole.into_iter().collect();
+    rest.sort_unstable();
+    weights.extend(rest.into_iter().map(|(_, weight)| weight));
     weights
 }
 

@@ -1,22 +1,24 @@
 //! Inputs, read and held against binaries.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_address::{Placement, Region, RuntimeAddress};
 use mepof_binary::Binary;
+use mepof_trace::input::perf_data::OTHER_SIDE;
 use mepof_trace::input::perf_script::NAMED;
 use mepof_trace::input::{self, Format, Options};
 use mepof_trace::{
     Addressing, Aggregate, BinaryFacts, BinaryKind, CodeSection, Facts, Hints, ImageTrace,
-    LocateError, Sink, Space, Tally, TraceError, locate, place,
+    LocateError, Located, Sink, Space, Tally, TraceError, locate, place,
 };
 
-use crate::ConvertError;
 use crate::branch_list;
 use crate::symbols::{self, Symbols};
 use crate::verdict::{BuildIdMatch, Reason};
+use crate::{ConvertError, Subject};
 
 /// Distinct branches and ranges of one input at most: some 1 GiB of them. A kernel has fewer than
 /// a million.
@@ -92,6 +94,8 @@ impl Recording {
                 Ok(Image { binary: Binary::open(path)?, trace, build_id_match })
             })
             .collect::<Result<Vec<_>, ConvertError>>()?;
+        let first_subject = images.first().map(|image| Subject::of(&image.binary));
+        let first_subject = first_subject.unwrap_or_default();
         let kallsyms = request.kallsyms.map(read_text).transpose()?;
         let mut inputs = Vec::new();
         let mut other_build = None;
@@ -104,7 +108,8 @@ impl Recording {
             } else {
                 input::read(path, request.format, &options, &mut aggregate)?
             };
-            refuse_unusable(path, &facts, &aggregate)?;
+            let first = images.first().map(|image| &image.binary);
+            first.map_or(Ok(()), |binary| refuse(path, &facts, &aggregate, binary, request))?;
             let mut found = false;
             let mut placements = Vec::new();
             for (index, image) in images.iter_mut().enumerate() {
@@ -114,7 +119,7 @@ impl Recording {
                 } else {
                     find(path, &facts, &aggregate, &image.binary, request, kallsyms)?
                 };
-                let trace = place(&aggregate, &at.placement);
+                let trace = place(&aggregate, &at.placement, &at.shared);
                 found |= trace.placed.used > 0;
                 image.trace.merge(trace);
                 image.build_id_match = image.build_id_match.and(at.build_id_match);
@@ -126,6 +131,7 @@ impl Recording {
                 return Err(ConvertError::NothingInBinary {
                     input: path.clone(),
                     binary: request.binary.to_owned(),
+                    subject: first_subject,
                     branches: aggregate.entries().used,
                 });
             }
@@ -200,29 +206,48 @@ fn read_text(path: &Path) -> Result<String, ConvertError> {
         .map_err(|source| TraceError::Io { path: path.to_owned(), source }.into())
 }
 
-/// Inputs that nothing can be made of, each with its own cure.
-fn refuse_unusable(path: &Path, facts: &Facts, aggregate: &Aggregate) -> Result<(), ConvertError> {
-    if !aggregate.is_empty() {
+/// Refuses an input that has nothing of what was asked for of `binary`, the first one.
+fn refuse(
+    path: &Path,
+    facts: &Facts,
+    aggregate: &Aggregate,
+    binary: &Binary,
+    request: &Request<'_>,
+) -> Result<(), ConvertError> {
+    let wanted = request.space;
+    if aggregate.is_empty() {
+        return Err(input::unusable(path, facts, wanted).into());
+    }
+    if facts.addressing != Addressing::Runtime || facts.format == NAMED {
         return Ok(());
     }
-    let input = path.to_owned();
-    let samples = facts.samples.read();
-    if samples == 0 {
-        return Err(ConvertError::NoSamples { input });
+    let is_kernel = Subject::of(binary) == Subject::Kernel;
+    if wanted == Space::User && is_kernel {
+        return Err(ConvertError::KernelForUserCode { binary: binary.path().to_owned() });
     }
-    if !facts.events.iter().any(|event| event.branch_stack) && !facts.events.is_empty() {
-        return Err(ConvertError::NoBranchStacks { input, samples });
+    // Text does not say whose its addresses are, but they do.
+    let kernel_space = binary.machine().kernel_space();
+    let linked_so = binary.sections().iter().any(|s| s.addresses.start.0 >= kernel_space);
+    let found = match wanted {
+        Space::User => Space::Kernel,
+        Space::Kernel | Space::GuestKernel if is_kernel && linked_so => Space::User,
+        Space::Kernel | Space::GuestKernel => return Ok(()),
+    };
+    let is_wanted = |address: RuntimeAddress| {
+        (address.0 >= kernel_space) == (wanted != Space::User) && address != OTHER_SIDE
+    };
+    let mut branches = aggregate.branches();
+    if branches.any(|(from, to, _)| is_wanted(from) || is_wanted(to)) {
+        return Ok(());
     }
-    if !facts.has_kernel_branches() {
-        let names: Vec<&str> = facts.events.iter().map(|event| event.name.as_str()).collect();
-        return Err(ConvertError::NoKernelBranches { input, event: names.join(", ") });
-    }
-    Err(ConvertError::NoBranchStacks { input, samples })
+    Err(TraceError::OtherSpace { path: path.to_owned(), wanted, found }.into())
 }
 
 /// Where a binary ran, and whether it is the build that did.
 struct Place {
     placement: Placement,
+    /// Where another binary ran too: see [`place`].
+    shared: Vec<Range<RuntimeAddress>>,
     build_id_match: BuildIdMatch,
     other_build: Option<Reason>,
     note: Option<String>,
@@ -232,7 +257,13 @@ impl Place {
     /// Where the names of the `index`-th binary are. Which build ran they do not tell.
     fn of_names(binary: &Binary, index: usize) -> Self {
         let placement = symbols::placement(binary, index);
-        Self { placement, build_id_match: BuildIdMatch::Unknown, other_build: None, note: None }
+        Self {
+            placement,
+            shared: Vec::new(),
+            build_id_match: BuildIdMatch::Unknown,
+            other_build: None,
+            note: None,
+        }
     }
 }
 
@@ -251,36 +282,38 @@ fn find(
     let mut located = locate(facts, request.space, &about, &hints);
     if let Err(LocateError::BuildIdDiffers { recorded, binary: given, .. }) = &located {
         let (traced, given) = (recorded.to_string(), given.to_string());
-        other_build = Some(Reason::OtherBuild { traced, binary: binary.path().to_owned(), given });
+        let (subject, binary) = (Subject::of(binary), binary.path().to_owned());
+        other_build = Some(Reason::OtherBuild { traced, binary, given, subject });
         let hints = Hints { any_build_id: true, ..hints };
         located = locate(facts, request.space, &about, &hints);
     }
-    let (placement, is_confirmed, note) = match located {
-        Ok(located) => (located.placement, located.is_confirmed, None),
+    let (located, note) = match located {
+        Ok(located) => (located, None),
         Err(LocateError::NotMapped { name, .. }) if binary.is_relocatable() => {
-            (Placement::default(), false, Some(format!("{name} was not loaded")))
+            (Located::default(), Some(format!("{name} was not loaded")))
         }
         Err(error @ (LocateError::NoKernelMapping | LocateError::NotMapped { .. })) => {
-            let linked = linked(binary);
-            if !mostly_within(aggregate, &linked) {
+            let placement = linked(binary);
+            if !mostly_within(aggregate, &placement) {
                 let (input, what) = (path.to_owned(), error.to_string());
                 return Err(ConvertError::NotLocated { input, what });
             }
             let note = "the input does not say where the binary ran; \
                         its addresses are taken to be those that it was linked for";
-            (linked, false, Some(note.to_owned()))
+            (Located { placement, ..Located::default() }, Some(note.to_owned()))
         }
         Err(error) => {
             let (input, what) = (path.to_owned(), error.to_string());
             return Err(ConvertError::NotLocated { input, what });
         }
     };
+    let Located { placement, shared, is_confirmed } = located;
     let build_id_match = match (&other_build, is_confirmed) {
         (Some(_), _) => BuildIdMatch::Different,
         (None, true) => BuildIdMatch::Same,
         (None, false) => BuildIdMatch::Unknown,
     };
-    Ok(Place { placement, build_id_match, other_build, note })
+    Ok(Place { placement, shared, build_id_match, other_build, note })
 }
 
 /// Where `binary` ran when an input with these `facts` was recorded; `kallsyms` is the text of

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use mepof_trace::Tally;
 use serde::Serialize;
 
+use crate::Subject;
 use crate::recording::Input;
 
 /// Below this expected overlap with a profile of endless recording, more recording pays.
@@ -32,8 +33,8 @@ pub enum Quality {
 pub enum Reason {
     /// The build-ids differ.
     #[error(
-        "the input was recorded on a kernel with build-id {traced}, but {binary} has {given}; \
-         give the vmlinux of the very build that ran"
+        "the input was recorded {ran} with build-id {traced}, but {binary} has {given}; give \
+         {file} of the very build that ran", ran = subject.ran(), file = subject.file()
     )]
     OtherBuild {
         /// The build-id in the input.
@@ -42,18 +43,22 @@ pub enum Reason {
         binary: PathBuf,
         /// The binary's build-id.
         given: String,
+        /// What the binary is.
+        subject: Subject,
     },
     /// Addresses are not where the binary has branches.
     #[error(
         "{percent:.0} % of the recorded branches come from instructions that are no branches in \
-         {binary}; give the vmlinux of the very build that ran, and where it was loaded \
-         (--kallsyms) if KASLR was on"
+         {binary}; give {file} of the very build that ran{place}", file = subject.file(),
+        place = subject.or_place()
     )]
     ImpossibleBranches {
         /// The binary's file.
         binary: PathBuf,
         /// The share of branches.
         percent: f64,
+        /// What the binary is.
+        subject: Subject,
     },
     /// Hardly anything was recorded.
     #[error(
@@ -70,10 +75,23 @@ pub enum Reason {
     },
     /// Executed code has no debug information.
     #[error(
-        "{percent:.0} % of what ran has no debug lines in {binary}; build with \
-         CONFIG_DEBUG_INFO_DWARF5=y and -fdebug-info-for-profiling"
+        "{percent:.0} % of what ran has no debug lines in {binary}; build with {flags}",
+        flags = subject.with_lines()
     )]
     UnmappedCode {
+        /// The binary's file.
+        binary: PathBuf,
+        /// The share of executed bytes.
+        percent: f64,
+        /// What the binary is.
+        subject: Subject,
+    },
+    /// Executed code has no pseudo probes.
+    #[error(
+        "{percent:.0} % of what ran has no pseudo probes in {binary}; build all of it with \
+         -fpseudo-probe-for-profiling, or go by debug lines (--lines)"
+    )]
+    UnprobedCode {
         /// The binary's file.
         binary: PathBuf,
         /// The share of executed bytes.
@@ -190,9 +208,15 @@ pub struct BinaryVerdict {
     pub text_bytes_executed: u64,
     /// Bytes that 99 % of all executions fall on.
     pub text_bytes_hot: u64,
-    /// Share of executions that fell on code with debug lines, in per cent; nothing where what
-    /// was asked for needs none.
+    /// Share of executions that fell on code with pseudo probes, or debug lines where the profile
+    /// goes by these, in per cent; nothing where what was asked for needs none.
     pub mapped_percent: Option<f64>,
+    /// What it is.
+    #[serde(skip)]
+    pub subject: Subject,
+    /// Whether the profile goes by its pseudo probes.
+    #[serde(skip)]
+    pub by_probes: bool,
 }
 
 /// What a conversion rests on, and whether that is enough.
@@ -206,6 +230,8 @@ pub struct Verdict {
     pub inputs: Vec<InputVerdict>,
     /// The binaries, in the order given.
     pub binaries: Vec<BinaryVerdict>,
+    /// What one should know of the whole.
+    pub notes: Vec<String>,
     /// By how much the profile is expected to overlap with one of endless recording of the same
     /// work, function by function, in per cent; 100 for an exact recording. With shares p_i of n
     /// samples this is 1 - 1/2 sum_i sqrt(2 p_i (1 - p_i) / (pi n)): the mean absolute deviation
@@ -241,13 +267,18 @@ pub(crate) fn reasons(
         }
         if binary.asynchronous_percent > 100.0 * MOST_IMPOSSIBLE {
             let percent = binary.asynchronous_percent;
-            reasons.push(Reason::ImpossibleBranches { binary: path(), percent });
+            let subject = binary.subject;
+            reasons.push(Reason::ImpossibleBranches { binary: path(), percent, subject });
         } else if let Some(percent) = binary
             .mapped_percent
             .map(|mapped| 100.0 - mapped)
             .filter(|&unmapped| unmapped > 100.0 * MOST_UNMAPPED)
         {
-            reasons.push(Reason::UnmappedCode { binary: path(), percent });
+            let (path, subject) = (path(), binary.subject);
+            reasons.push(match binary.by_probes {
+                true => Reason::UnprobedCode { binary: path, percent },
+                false => Reason::UnmappedCode { binary: path, percent, subject },
+            });
         }
     }
     if let Some(overlap) = overlap.filter(|&overlap| overlap < LEAST_OVERLAP) {
@@ -303,6 +334,25 @@ mod tests {
     fn nothing_recorded_overlaps_with_nothing() {
         assert_eq!(expected_overlap([].into_iter(), 10), 0.0);
         assert_eq!(expected_overlap([1].into_iter(), 0), 0.0);
+    }
+
+    #[test]
+    fn the_cure_is_for_what_was_given() {
+        for (subject, named) in [
+            (Subject::Kernel, "vmlinux"),
+            (Subject::Module, "module"),
+            (Subject::Program, "program"),
+        ] {
+            let (traced, given) = ("aa".to_owned(), "bb".to_owned());
+            let binary = PathBuf::from("x");
+            let other =
+                Reason::OtherBuild { traced, binary: binary.clone(), given, subject }.to_string();
+            let impossible = Reason::ImpossibleBranches { binary, percent: 50.0, subject };
+            for said in [other, impossible.to_string()] {
+                assert!(said.contains(&format!("give the {named}")), "{said}");
+                assert_eq!(said.contains("vmlinux"), subject == Subject::Kernel, "{said}");
+            }
+        }
     }
 
     #[test]

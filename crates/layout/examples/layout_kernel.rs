@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     input::read(Path::new(trace), None, &options, &mut sink)?;
     let paths = sink.1.counts();
-    let trace = place(&sink.0, &placement);
+    let trace = place(&sink.0, &placement, &[]);
     lap("read the trace");
     let modules: HashMap<ImageAddress, String> = match modules.first() {
         Some(path) => read_modules(&fs::read_to_string(path)?),

@@ -1,6 +1,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use crate::Space;
+
 /// Why an input could not be read at all. Each says what is wrong and what mends it.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
@@ -47,7 +49,78 @@ pub enum TraceError {
         /// How many are allowed.
         limit: usize,
     },
+    /// Nothing was recorded.
+    #[error("{path}: no samples; did the workload run while it was recorded?", path = path.display())]
+    NoSamples {
+        /// The file.
+        path: PathBuf,
+    },
+    /// There are samples, and none has branches.
+    #[error(
+        "{path}: {samples} samples, and none has a branch stack; record with `perf record -b` on \
+         a CPU that has branch records", path = path.display()
+    )]
+    NoBranchStacks {
+        /// The file.
+        path: PathBuf,
+        /// Samples in it.
+        samples: u64,
+    },
+    /// The events leave out what was asked for.
+    #[error(
+        "{path}: {event} leaves {what} out; {cure}", path = path.display(),
+        what = side(*wanted), cure = how_to_record(*wanted)
+    )]
+    LeftOut {
+        /// The file.
+        path: PathBuf,
+        /// The events.
+        event: String,
+        /// What was asked for.
+        wanted: Space,
+    },
+    /// All branches are of another side than that which was asked for.
+    #[error(
+        "{path}: all of its branches are of {there}, none of {what}; {cure}, or take {there} \
+         (--space {name})", path = path.display(), there = side(*found), what = side(*wanted),
+        cure = how_to_record(*wanted), name = name(*found)
+    )]
+    OtherSpace {
+        /// The file.
+        path: PathBuf,
+        /// What was asked for.
+        wanted: Space,
+        /// What is there.
+        found: Space,
+    },
     /// The user stopped it.
     #[error("interrupted")]
     Cancelled,
+}
+
+fn side(space: Space) -> &'static str {
+    match space {
+        Space::Kernel => "the kernel",
+        Space::GuestKernel => "a guest's kernel",
+        Space::User => "user code",
+    }
+}
+
+fn how_to_record(space: Space) -> &'static str {
+    match space {
+        Space::Kernel => {
+            "record as root with an event such as `cycles:k` and `--branch-filter any,k`"
+        }
+        Space::GuestKernel => "record with `perf kvm --guest record -b`",
+        Space::User => "record with an event such as `cycles:u` and `--branch-filter any,u`",
+    }
+}
+
+/// On the command line.
+fn name(space: Space) -> &'static str {
+    match space {
+        Space::Kernel => "kernel",
+        Space::GuestKernel => "guest",
+        Space::User => "user",
+    }
 }

@@ -107,6 +107,12 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Whether user code's branches can be in there at all.
+    pub fn has_user_branches(&self) -> bool {
+        let has = |event: &Event| event.branch_stack && !event.excludes_user;
+        self.events.is_empty() || self.events.iter().any(has)
+    }
+
     /// Whether a kernel's branches can be in there at all.
     pub fn has_kernel_branches(&self) -> bool {
         self.events.is_empty()

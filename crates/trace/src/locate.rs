@@ -5,6 +5,11 @@ use mepof_address::{BuildId, ImageAddress, Placement, Region, RuntimeAddress};
 use crate::input::perf_data::module_name;
 use crate::{Addressing, Facts, Mapping, Space, TracedImage};
 
+/// Places where a module is looked for: none is loaded that often, and each has all its sections.
+const MOST_PLACES: usize = 4096;
+/// Addresses and names that an error lists.
+const MOST_LISTED: usize = 8;
+
 /// A section with code, as a binary has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodeSection {
@@ -66,7 +71,7 @@ pub struct Hints<'a> {
 pub struct Located {
     /// Its sections.
     pub placement: Placement,
-    /// Addresses that another module had as well, at another time. They are not placed: see
+    /// Addresses that another module had as well, at another time, sorted. They are not placed: see
     /// [`Cause::Ambiguous`](crate::Cause::Ambiguous).
     pub shared: Vec<Range<RuntimeAddress>>,
     /// Whether both the input and the binary have a build-id, and the same.
@@ -261,10 +266,12 @@ fn the_kernel<'a>(
         [first, ..] if bases.len() == 1 => Ok(Some(first)),
         several => {
             let say = |image: &&TracedImage| {
-                let at: Vec<_> = bases_of(image).map(|address| address.to_string()).collect();
+                let at = bases_of(image).take(MOST_LISTED);
+                let at: Vec<_> = at.map(|address| address.to_string()).collect();
                 format!("{} at {}", image.name, at.join(" and "))
             };
-            Err(LocateError::SeveralKernels(several.iter().map(say).collect::<Vec<_>>().join(", ")))
+            let said = several.iter().take(MOST_LISTED).map(say).collect::<Vec<_>>();
+            Err(LocateError::SeveralKernels(said.join(", ")))
         }
     }
 }
@@ -313,7 +320,8 @@ fn module(
     let is_confirmed = confirm(binary, image, hints)?;
     let regions = if hints.module_sections.is_empty() {
         let mappings = image.map(|image| image.mappings.as_slice()).unwrap_or_default();
-        mappings.iter().flat_map(|mapping| module_regions(binary, mapping)).collect()
+        let mappings = mappings.iter().take(MOST_PLACES);
+        mappings.flat_map(|mapping| module_regions(binary, mapping)).collect()
     } else {
         listed_regions(binary, hints.module_sections)
     };
@@ -323,7 +331,8 @@ fn module(
     }
     let others = modules().filter(|(other, _)| *other != name);
     let starts = others.flat_map(|(_, image)| &image.mappings);
-    let starts: Vec<_> = starts.map(|mapping| mapping.addresses.start).collect();
+    let mut starts: Vec<_> = starts.map(|mapping| mapping.addresses.start).collect();
+    starts.sort_unstable();
     let (regions, shared) = without_shared(regions, &starts);
     Ok(located(regions, shared, is_confirmed))
 }
@@ -368,23 +377,25 @@ fn listed_regions(binary: &BinaryFacts<'_>, listed: &[(String, RuntimeAddress)])
     regions.collect()
 }
 
-/// Cuts regions off where another module began. The lengths of modules' mappings do not count:
+/// Cuts regions off where another module began: at the first of `others`, sorted, within. The lengths of modules' mappings do not count:
 /// since Linux 6.4 (`module_memory`) they include data that is elsewhere.
 fn without_shared(
     regions: Vec<Region>,
     others: &[RuntimeAddress],
 ) -> (Vec<Region>, Vec<Range<RuntimeAddress>>) {
-    let mut shared = Vec::new();
+    let mut shared: Vec<Range<RuntimeAddress>> = Vec::new();
     let kept = regions.into_iter().filter_map(|mut region| {
         let end = region.runtime.0.saturating_add(region.size);
-        let inside = |other: &&RuntimeAddress| (region.runtime.0..end).contains(&other.0);
-        if let Some(first) = others.iter().filter(inside).min() {
+        let after = others.partition_point(|other| *other < region.runtime);
+        if let Some(first) = others.get(after).filter(|first| first.0 < end) {
             shared.push(*first..RuntimeAddress(end));
             region.size = first.0 - region.runtime.0;
         }
         (region.size > 0).then_some(region)
     });
-    (kept.collect(), shared)
+    let kept = kept.collect();
+    shared.sort_unstable_by_key(|range| range.start);
+    (kept, shared)
 }
 
 fn program(

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use mepof_address::{ImageAddress, Placement, RuntimeAddress};
 
 use crate::{Aggregate, Cause, Tally};
@@ -33,24 +35,43 @@ pub struct ImageTrace {
     pub ranges: Vec<FallThrough>,
     /// Branch counts that were used and dropped.
     pub placed: Tally,
+    /// Range counts that were used and dropped.
+    pub placed_ranges: Tally,
 }
 
 /// The branches and ranges of `aggregate` that lie in the binary that ran at `placement`.
-pub fn place(aggregate: &Aggregate, placement: &Placement) -> ImageTrace {
+/// `shared`, by address: where another binary ran too, at another time.
+pub fn place(
+    aggregate: &Aggregate,
+    placement: &Placement,
+    shared: &[Range<RuntimeAddress>],
+) -> ImageTrace {
     let image = |address: RuntimeAddress| placement.to_image(address);
+    let is_shared = |address: RuntimeAddress| {
+        let after = shared.partition_point(|range| range.start <= address);
+        let range = after.checked_sub(1).and_then(|index| shared.get(index));
+        range.is_some_and(|range| address < range.end)
+    };
+    let cause = |one, another| match is_shared(one) || is_shared(another) {
+        true => Cause::Ambiguous,
+        false => Cause::OutsideBinary,
+    };
     let mut trace = ImageTrace::default();
     for (from, to, count) in aggregate.branches() {
-        let (from, to) = (image(from), image(to));
-        if from.is_none() && to.is_none() {
-            trace.placed.drop(Cause::OutsideBinary, count);
+        let (source, target) = (image(from), image(to));
+        if source.is_none() && target.is_none() {
+            trace.placed.drop(cause(from, to), count);
         } else {
             trace.placed.used = trace.placed.used.saturating_add(count);
-            trace.branches.push(Branch { from, to, count });
+            trace.branches.push(Branch { from: source, to: target, count });
         }
     }
     for (first, last, count) in aggregate.ranges() {
         if let (Some(first), Some(last)) = (image(first), image(last)) {
+            trace.placed_ranges.used = trace.placed_ranges.used.saturating_add(count);
             trace.ranges.push(FallThrough { first, last, count });
+        } else {
+            trace.placed_ranges.drop(cause(first, last), count);
         }
     }
     trace.normalise(); // two run-time addresses may be one image address
@@ -63,6 +84,7 @@ impl ImageTrace {
         self.branches.extend(other.branches);
         self.ranges.extend(other.ranges);
         self.placed.merge(&other.placed);
+        self.placed_ranges.merge(&other.placed_ranges);
         self.normalise();
     }
 
@@ -110,7 +132,7 @@ mod tests {
         let mut aggregate = Aggregate::default();
         aggregate.branch(RuntimeAddress(5), RuntimeAddress(0x1008), 2);
         aggregate.branch(RuntimeAddress(5), RuntimeAddress(6), 3);
-        let trace = place(&aggregate, &placement());
+        let trace = place(&aggregate, &placement(), &[]);
         let expected = Branch { from: None, to: Some(ImageAddress(0x18)), count: 2 };
         assert_eq!(trace.branches, [expected]);
         assert_eq!((trace.placed.used, trace.placed.dropped_for(Cause::OutsideBinary)), (2, 3));
@@ -123,9 +145,26 @@ mod tests {
             aggregate.range(RuntimeAddress(base), RuntimeAddress(base + 4), 2);
         }
         aggregate.range(RuntimeAddress(0x1000), RuntimeAddress(0x200), 2);
-        let mut trace = place(&aggregate, &placement());
+        let mut trace = place(&aggregate, &placement(), &[]);
         trace.merge(trace.clone());
         let (first, last) = (ImageAddress(0x10), ImageAddress(0x14));
         assert_eq!(trace.ranges, [FallThrough { first, last, count: 8 }]);
+        let ranges = &trace.placed_ranges;
+        assert_eq!((ranges.used, ranges.dropped_for(Cause::OutsideBinary)), (8, 4));
+    }
+
+    #[test]
+    fn what_lies_where_two_binaries_were_is_ambiguous() {
+        let mut aggregate = Aggregate::default();
+        for base in [0x5000, 0x7000] {
+            aggregate.branch(RuntimeAddress(base), RuntimeAddress(base + 8), 2);
+            aggregate.range(RuntimeAddress(base + 8), RuntimeAddress(base + 16), 3);
+        }
+        let shared = [RuntimeAddress(0x5000)..RuntimeAddress(0x5100)];
+        let trace = place(&aggregate, &placement(), &shared);
+        let dropped = |tally: &Tally| {
+            [Cause::Ambiguous, Cause::OutsideBinary].map(|cause| tally.dropped_for(cause))
+        };
+        assert_eq!((dropped(&trace.placed), dropped(&trace.placed_ranges)), ([2, 2], [3, 3]));
     }
 }

@@ -26,13 +26,11 @@ pub enum Cause {
     EmptyEntry,
     /// An address outside of the binary.
     OutsideBinary,
-    /// A branch whose source is not a branch instruction, nor fused with one.
-    NotABranch,
     /// A range that ends before it begins.
     InvertedRange,
     /// A range that crosses from one function to another, or an unconditional branch.
     CrossingRange,
-    /// A range that is longer than a function can be.
+    /// Code that is said to have run on for longer than code does without a branch.
     LongRange,
     /// A branch whose target is not the first byte of an instruction.
     InsideInstruction,
@@ -43,7 +41,7 @@ pub enum Cause {
 
 impl Cause {
     /// All of them.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 15] = [
         Self::Malformed,
         Self::Truncated,
         Self::Lost,
@@ -54,7 +52,6 @@ impl Cause {
         Self::WrongPath,
         Self::EmptyEntry,
         Self::OutsideBinary,
-        Self::NotABranch,
         Self::InvertedRange,
         Self::CrossingRange,
         Self::LongRange,
@@ -75,7 +72,6 @@ impl Cause {
             Self::WrongPath => "wrong-path",
             Self::EmptyEntry => "empty-entry",
             Self::OutsideBinary => "outside-binary",
-            Self::NotABranch => "not-a-branch",
             Self::InvertedRange => "inverted-range",
             Self::CrossingRange => "crossing-range",
             Self::LongRange => "long-range",
@@ -97,10 +93,9 @@ impl Cause {
             Self::WrongPath => "speculative and undone: they never happened",
             Self::EmptyEntry => "empty slots of the branch stack",
             Self::OutsideBinary => "outside of the binary",
-            Self::NotABranch => "from an instruction that is no branch",
             Self::InvertedRange => "ranges that end before they begin",
             Self::CrossingRange => "ranges that leave a function or cross a jump",
-            Self::LongRange => "ranges too long to be true",
+            Self::LongRange => "of code that runs on for too long without a branch",
             Self::InsideInstruction => "into the middle of an instruction",
             Self::Ambiguous => "at addresses or names that several modules or symbols share",
         }

@@ -98,7 +98,7 @@ fn read_aggregate(path: &Path, format: Format) -> (Facts, Aggregate) {
 fn placed(found: &Aggregate, runtime: u64, image: u64) -> ImageTrace {
     let (runtime, image) = (RuntimeAddress(runtime), ImageAddress(image));
     let mut trace =
-        place(found, &Placement::new(vec![Region { runtime, image, size: BLOCKS * 16 + 1 }]));
+        place(found, &Placement::new(vec![Region { runtime, image, size: BLOCKS * 16 + 1 }]), &[]);
     // llvm-profgen has no ranges that end before they begin.
     trace.ranges.retain(|range| range.first <= range.last);
     trace

@@ -42,6 +42,17 @@ fn exact() -> Vec<u8> {
 }
 
 #[test]
+fn a_trace_without_a_branch_is_an_error() {
+    let path = std::env::temp_dir().join(format!("mepof-recorder-{}", std::process::id()));
+    std::fs::write(&path, Writer::new(Vec::new(), &header(None)).unwrap().finish().unwrap())
+        .unwrap();
+    let outcome = Inputs::default()
+        .with(|options| mepof_trace::input::read(&path, None, options, &mut Collected::default()));
+    std::fs::remove_file(&path).unwrap();
+    assert!(matches!(outcome, Err(TraceError::NoSamples { .. })), "{outcome:?}");
+}
+
+#[test]
 fn an_exact_trace_comes_back() {
     let (facts, found) = read(&exact()).unwrap();
     assert_eq!(found.samples, ["20>30 x5", "40>50 x18446744073709551615", "30..40 x5"]);

@@ -229,7 +229,19 @@ fn is_mark(name: &[u8]) -> bool {
 /// they count as entries); the kernel's build puts `__pfx_` and `__cfi_` symbols on what stands
 /// before a function's entry.
 fn is_part(name: &str) -> bool {
-    name.split('.').skip(1).any(|suffix| suffix == "cold" || suffix == "__part")
+    whole_function(name).len() < name.len()
         || name.starts_with("__pfx_")
         || name.starts_with("__cfi_")
+}
+
+/// The function that the code called `name` is a part of, or is.
+pub fn whole_function(name: &str) -> &str {
+    let mut end = 0;
+    for (number, suffix) in name.split('.').enumerate() {
+        if number > 0 && (suffix == "cold" || suffix == "__part") {
+            return name.get(..end - 1).unwrap_or(name);
+        }
+        end += suffix.len() + 1;
+    }
+    name
 }

@@ -16,7 +16,7 @@ use object::{Object, ObjectSymbol};
 
 use crate::BinaryError;
 use contents::Contents;
-pub use function::{CodeSymbol, Function};
+pub use function::{CodeSymbol, Function, whole_function};
 pub use section::{Section, SectionHeader};
 
 /// Where the first executable section of a relocatable file is laid out.

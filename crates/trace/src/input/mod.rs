@@ -13,6 +13,7 @@ pub mod perf_script;
 pub mod recorder;
 mod text;
 pub mod unsymbolized;
+mod unusable;
 
 use std::fmt;
 use std::fs::File;
@@ -23,6 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use self::perf_script::SymbolAddresses;
 use crate::{Facts, Sink, Space, TraceError};
+pub use unusable::unusable;
 
 /// How many distinct branches and ranges to hold unless told otherwise: 2 GiB of them, more than
 /// any kernel has.
@@ -118,8 +120,21 @@ pub fn format_of(path: &Path) -> Result<Format, TraceError> {
 /// file's content.
 ///
 /// # Errors
-/// See [`TraceError`]; an input without a single branch is one of them.
+/// See [`TraceError`]; an input without a single sample that can be used is one of them.
 pub fn read<S: Sink>(
+    path: &Path,
+    format: Option<Format>,
+    options: &Options<'_>,
+    sink: &mut S,
+) -> Result<Facts, TraceError> {
+    let facts = read_any(path, format, options, sink)?;
+    if facts.samples.used == 0 {
+        return Err(unusable(path, &facts, options.space));
+    }
+    Ok(facts)
+}
+
+fn read_any<S: Sink>(
     path: &Path,
     format: Option<Format>,
     options: &Options<'_>,

@@ -15,4 +15,5 @@ mod recordings;
 mod samples;
 mod shapes;
 mod traces;
+mod unusable;
 mod with_perf;

@@ -3,6 +3,7 @@
 use std::fs;
 
 use mepof_address::{Machine, RuntimeAddress};
+use mepof_trace::input::perf_data::OTHER_SIDE;
 use mepof_trace::output::perf_data::{
     Compression, RecordedEvent, RecordedMapping, Recording, Writer,
 };
@@ -12,9 +13,10 @@ use crate::recordings::*;
 
 const ARM_TEXT: u64 = 0xffff_8000_0800_0000;
 
-/// An instruction's address in EL1, non-secure.
+/// An instruction's address, non-secure, in EL1 or EL0.
 fn address(index: u8, address: u64) -> Vec<u8> {
-    let payload = address & ((1 << 56) - 1) | 1 << 63 | 1 << 61;
+    let level = address >> 63;
+    let payload = address & ((1 << 56) - 1) | 1 << 63 | level << 61;
     [vec![0xb0 | index], payload.to_le_bytes().to_vec()].concat()
 }
 
@@ -75,6 +77,29 @@ fn spe_gives_single_branches() {
     assert_eq!((facts.samples.used, facts.samples.dropped_for(Cause::NoBranches)), (2, 3));
     assert_eq!(facts.samples.dropped_for(Cause::Lost), 3, "the record after the trace");
     assert!(facts.has_kernel_branches());
+}
+
+#[test]
+fn spe_knows_the_two_sides_of_a_system_call() {
+    let at = |offset: u64| ARM_TEXT + offset;
+    let trace = [
+        record(at(0x10), at(0x40), None, RETIRED, Some(1)),
+        record(at(0x50), USER, None, RETIRED, Some(0)),
+        record(USER, USER + 8, None, RETIRED, Some(0)),
+        record(USER + 8, USER + 16, None, RETIRED, Some(0)),
+    ];
+    let trace = spe(&trace.concat());
+    let other = OTHER_SIDE.0;
+    let (facts, aggregate) = read(&trace);
+    assert_eq!(branches(&aggregate), [(at(0x10), at(0x40), 1), (at(0x50), other, 1)]);
+    assert_eq!(facts.samples.dropped_for(Cause::UserSpace), 2);
+    assert_eq!(facts.entries.dropped_for(Cause::UserSpace), 2);
+    let user = Settings { space: Space::User, ..Settings::default() };
+    let (facts, aggregate) = read_with(&trace, &user).unwrap();
+    let expected = [(other, USER, 1), (USER, USER + 8, 1), (USER + 8, USER + 16, 1)];
+    assert_eq!(branches(&aggregate), expected);
+    assert_eq!(facts.samples.dropped_for(Cause::OtherSpace), 1);
+    assert_eq!(facts.samples.dropped_for(Cause::UserSpace), 0);
 }
 
 #[test]

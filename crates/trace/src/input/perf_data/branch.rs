@@ -64,8 +64,13 @@ impl EntryFilter {
     }
 
     /// Whether an address is of the side that was asked for.
-    fn is_ours(&self, address: u64) -> bool {
+    pub(crate) fn is_ours(&self, address: u64) -> bool {
         (address >= self.kernel_space) != self.user
+    }
+
+    /// The address, or [`OTHER_SIDE`].
+    pub(crate) fn seen_from_our_side(&self, address: u64) -> RuntimeAddress {
+        seen_from_our_side(address, self.is_ours(address))
     }
 
     /// Puts the entries in `raw` into `entries`, the newest first as they are.

@@ -158,8 +158,11 @@ impl SpeDecoder {
         }
         let used = self.packets(rest, decoder, feeder.sink, &mut tally);
         self.cut_off.extend(rest.get(used..).unwrap_or_default().iter().take(LONGEST));
-        feeder.counts_mut().samples.merge(&tally);
-        feeder.counts_mut().entries.passed += tally.used;
+        let counts = feeder.counts_mut();
+        counts.samples.merge(&tally);
+        counts.entries.passed += tally.used;
+        counts.entries.other_side += tally.dropped_for(Cause::UserSpace);
+        counts.entries.other_side += tally.dropped_for(Cause::OtherSpace);
     }
 
     /// Reads whole packets, and says how many bytes they are.
@@ -197,13 +200,21 @@ fn give<S: Sink>(operation: &Operation, decoder: &Decoder, sink: &mut S, tally: 
     let Some(entry) = operation.taken_branch() else {
         return tally.drop(Cause::NoBranches, 1);
     };
-    let in_kernel = |address: RuntimeAddress| address.0 >= decoder.filter.kernel_space;
-    let ours = |address| in_kernel(address) != (decoder.space == Space::User);
+    let ours = |address: RuntimeAddress| decoder.filter.is_ours(address.0);
     if !ours(entry.from) && !ours(entry.to) {
-        return tally.drop(Cause::UserSpace, 1);
+        let cause = match decoder.space {
+            Space::User => Cause::OtherSpace,
+            Space::Kernel | Space::GuestKernel => Cause::UserSpace,
+        };
+        return tally.drop(cause, 1);
     }
     tally.used += 1;
-    let (branches, address) = ([entry], Some(entry.from));
+    let address = Some(entry.from);
+    let branches = [BranchEntry {
+        from: decoder.filter.seen_from_our_side(entry.from.0),
+        to: decoder.filter.seen_from_our_side(entry.to.0),
+        ..entry
+    }];
     sink.sample(&Sample { time: None, address, branches: &branches, consecutive: false, count: 1 });
     let first = operation.previous_target.map(RuntimeAddress);
     let straight = |&first: &RuntimeAddress| ours(first) && ours(entry.from) && first <= entry.from;

@@ -1,0 +1,84 @@
+//! Recordings that have nothing of what was asked for: each is told why, and what mends it.
+
+use mepof_trace::input::{Format, Options, read};
+use mepof_trace::output::perf_data::{RecordedEvent, Recording};
+use mepof_trace::{Aggregate, BranchEntry, Space, TraceError};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use crate::recordings::*;
+
+fn error(bytes: &[u8], space: Space) -> TraceError {
+    let file = TemporaryFile::new(bytes);
+    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let options = Options {
+        space,
+        events: &[],
+        max_distinct: 1000,
+        symbols: None,
+        threads: 1,
+        cancelled: &cancelled,
+        progress: &progress,
+    };
+    read(&file.0, Some(Format::PerfData), &options, &mut Aggregate::default()).unwrap_err()
+}
+
+/// A recording of `event`, each sample of which has `stack`.
+fn recorded(event: RecordedEvent, stack: &[BranchEntry]) -> Vec<u8> {
+    file(Recording { events: vec![event], ..recording() }, |writer| {
+        for _ in 0..3 {
+            writer.sample(&sample(stack)).unwrap();
+        }
+    })
+}
+
+/// An event that leaves neither side out.
+fn both_sides() -> RecordedEvent {
+    RecordedEvent { excludes_user: false, ..RecordedEvent::kernel_branches(11) }
+}
+
+#[test]
+fn nothing_recorded_is_no_samples() {
+    let none = file(recording(), |_| {});
+    assert!(matches!(error(&none, Space::Kernel), TraceError::NoSamples { .. }));
+}
+
+#[test]
+fn samples_without_branches_are_told_how_to_have_some() {
+    let event = RecordedEvent { branches: None, ..both_sides() };
+    let told = error(&recorded(event, &[]), Space::Kernel);
+    assert!(matches!(told, TraceError::NoBranchStacks { samples: 3, .. }), "{told:?}");
+}
+
+#[test]
+fn the_other_side_of_the_system_call_is_the_wrong_filter() {
+    let user = recorded(both_sides(), &[entry(USER, USER + 8)]);
+    let told = error(&user, Space::Kernel);
+    let expected = (Space::Kernel, Space::User);
+    match &told {
+        TraceError::OtherSpace { wanted, found, .. } => assert_eq!((*wanted, *found), expected),
+        other => panic!("{other:?}"),
+    }
+    assert!(told.to_string().contains("--space user"), "{told}");
+    let kernel = recorded(both_sides(), &[entry(TEXT, TEXT + 8)]);
+    let told = error(&kernel, Space::User).to_string();
+    assert!(told.contains("cycles:u") && told.contains("--space kernel"), "{told}");
+}
+
+#[test]
+fn an_event_that_leaves_out_what_is_wanted_is_named() {
+    let kernel = recorded(RecordedEvent::kernel_branches(11), &[entry(TEXT, TEXT + 8)]);
+    let told = error(&kernel, Space::User);
+    assert!(matches!(told, TraceError::LeftOut { wanted: Space::User, .. }), "{told:?}");
+}
+
+#[test]
+fn a_host_is_no_guest() {
+    let host = recorded(both_sides(), &[entry(TEXT, TEXT + 8)]);
+    let told = error(&host, Space::GuestKernel);
+    let expected = (Space::GuestKernel, Space::Kernel);
+    match &told {
+        TraceError::OtherSpace { wanted, found, .. } => assert_eq!((*wanted, *found), expected),
+        other => panic!("{other:?}"),
+    }
+    assert!(told.to_string().contains("perf kvm"), "{told}");
+}
