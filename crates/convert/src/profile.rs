@@ -1,4 +1,6 @@
-use mepof_binary::{Probes, Symbolizer, SymbolizerOptions};
+use std::path::Path;
+
+use mepof_binary::{Binary, BinaryError, Probes, Symbolizer, SymbolizerOptions};
 use mepof_profile::{Merger, Profile};
 
 use crate::ConvertError;
@@ -7,12 +9,15 @@ use crate::check::check;
 use crate::code::Code;
 use crate::coverage::coverage;
 use crate::disjoint::disjoint;
-use crate::judge::{addresses, binary_verdict, conclude};
+use crate::judge::{addresses, binary_verdict, conclude, judge_image};
 use crate::patched::Patched;
 use crate::probes::probe_profile;
 use crate::recording::{Image, Recording};
 use crate::smooth::smooth;
 use crate::verdict::{BinaryVerdict, Verdict};
+
+/// Functions that a note names.
+const MOST_NAMED: usize = 8;
 
 /// What a profile's places are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,29 +63,71 @@ pub struct Converted {
 /// The AutoFDO profile of `recording`, and whether it is worth building with. Whether a poor one will
 /// do is for the caller to say.
 pub fn autofdo(recording: &Recording, options: ProfileOptions) -> Result<Converted, ConvertError> {
+    let mut options = options;
     let mut profiles = Vec::new();
     let mut binaries = Vec::new();
+    let mut notes = Vec::new();
     for image in &recording.images {
+        let has_probes = options.places == Places::Best && has_probes(&image.binary);
+        if profiles.is_empty() && !has_probes {
+            // Places of two kinds do not go together: the first binary says which.
+            options.places = Places::Lines;
+        } else if options.places == Places::Best && !has_probes {
+            let (verdict, ..) = judge_image(image)?;
+            if verdict.branches.used > 0 {
+                notes.push(format!(
+                    "{} is left out: it has no pseudo probes, as the first binary has; build it \
+                     with -fpseudo-probe-for-profiling, or go by debug lines (--lines)",
+                    image.binary.path().display()
+                ));
+            }
+            binaries.push(verdict);
+            continue;
+        }
         let (profile, verdict) = of_image(image, options)?;
-        profiles.push(profile);
+        profiles.push((profile, image.binary.path()));
         binaries.push(verdict);
     }
-    let profile = join(profiles, recording)?;
+    let profile = join(profiles, &mut notes)?;
     let totals = profile.functions.values().map(|function| function.total);
-    let verdict = conclude(recording, binaries, totals);
+    let verdict = Verdict { notes, ..conclude(recording, binaries, totals) };
     Ok(Converted { profile, verdict })
 }
 
-/// The profiles of all images as one.
-fn join(mut profiles: Vec<Profile>, recording: &Recording) -> Result<Profile, ConvertError> {
+fn has_probes(binary: &Binary) -> bool {
+    binary.section_headers().iter().any(|header| header.name == ".pseudo_probe")
+}
+
+/// The profiles of all binaries as one. What does not go together is left out, and noted.
+fn join(
+    mut profiles: Vec<(Profile, &Path)>,
+    notes: &mut Vec<String>,
+) -> Result<Profile, ConvertError> {
     if profiles.len() == 1 {
-        return Ok(profiles.remove(0));
+        return Ok(profiles.remove(0).0);
     }
     let mut merger = Merger::new();
-    for (profile, image) in profiles.iter().zip(&recording.images) {
-        merger.add(profile, &image.binary.path().to_string_lossy(), None, 1)?;
+    for (profile, path) in &profiles {
+        merger.add(profile, &path.to_string_lossy(), None, 1)?;
     }
-    Ok(merger.finish().profile)
+    let merged = merger.finish();
+    for of_one in merged.conflicts.chunk_by(|one, another| one.input == another.input) {
+        let Some(first) = of_one.first() else { continue };
+        let names = of_one.iter().take(MOST_NAMED).map(|conflict| conflict.function.as_str());
+        let names: Vec<&str> = names.collect();
+        let more = if of_one.len() > names.len() { ", …" } else { "" };
+        notes.push(format!(
+            "{} functions of {} are left out: their control flow is not that of the functions of \
+             the same names in another binary: {}{more}",
+            of_one.len(),
+            first.input,
+            names.join(", ")
+        ));
+    }
+    for name in &merged.saturated {
+        notes.push(format!("counts reached their greatest, and stay there, with those of {name}"));
+    }
+    Ok(merged.profile)
 }
 
 fn of_image(
@@ -93,7 +140,12 @@ fn of_image(
     let trace = check(&image.trace, &code, &Patched::read(binary)?);
     // Functions of the same name are one, wherever they are.
     let all = SymbolizerOptions { all_subprograms: true, ..SymbolizerOptions::default() };
-    let symbolizer = Symbolizer::with_options(binary, &addresses, all)?;
+    let probes = if options.places == Places::Best { Probes::read(binary)? } else { None };
+    let symbolizer = match Symbolizer::with_options(binary, &addresses, all) {
+        // Probes name the functions that they are of.
+        Err(BinaryError::Missing { .. }) if probes.is_some() => Symbolizer::of_symbols(binary),
+        symbolizer => symbolizer?,
+    };
     binary.release();
     let functions = symbolizer.subprograms();
     let recorded = disjoint(trace.ranges.iter().copied());
@@ -104,19 +156,60 @@ fn of_image(
     };
     let executed = ranges.iter().filter(|range| range.count > 0).map(|range| range.first);
     let ranges = disjoint(ranges.iter().copied().chain(unexecuted(functions, executed)));
-    let probes = if options.places == Places::Best { Probes::read(binary)? } else { None };
-    let profile = match probes {
-        Some(probes) => probe_profile(&probes, functions, &ranges, &code, &trace.branches),
+    let profile = match &probes {
+        Some(probes) => probe_profile(probes, functions, &ranges, &code, &trace.branches),
         None => {
             let flow_sensitive = binary.symbol("__llvm_fs_discriminator__").is_some();
             let branches = &trace.branches;
             line_profile(&symbolizer, &ranges, &code, branches, flow_sensitive)
         }
     };
-    let mapped = |address| !symbolizer.frames(address).is_empty();
+    let mapped = |address| match &probes {
+        Some(probes) => functions.covering(address).is_some_and(|function| {
+            let first = probes.probes.partition_point(|p| p.address < function.addresses.start);
+            probes.probes.get(first).is_some_and(|p| p.address < function.addresses.end)
+        }),
+        None => !symbolizer.frames(address).is_empty(),
+    };
     let coverage = coverage(&code, &ranges, mapped);
     let executed = profile.functions.values().filter(|function| function.total > 0).count();
     let mapped = Some(coverage.mapped);
     let verdict = binary_verdict(image, &trace, executed as u64, &coverage, mapped);
-    Ok((profile, verdict))
+    Ok((profile, BinaryVerdict { by_probes: probes.is_some(), ..verdict }))
+}
+
+#[cfg(test)]
+mod tests {
+    use mepof_profile::text;
+
+    use super::*;
+
+    fn profile(text: &str) -> Profile {
+        text::read(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_noted() {
+        let of_checksum = |checksum| {
+            (0..9).map(|n| format!("f{n}:5:1\n 1: 5\n !CFGChecksum: {checksum}\n")).collect()
+        };
+        let (one, another): (String, String) = (of_checksum(1), of_checksum(2));
+        let (kernel, module) = (Path::new("vmlinux"), Path::new("a.ko"));
+        let mut notes = Vec::new();
+        let profiles = vec![(profile(&one), kernel), (profile(&another), module)];
+        let joined = join(profiles, &mut notes).unwrap();
+        assert_eq!(joined.functions["f1"].total, 5);
+        assert_eq!(notes.len(), 1);
+        assert!(notes[0].starts_with("9 functions of a.ko are left out"), "{notes:?}");
+        assert!(notes[0].ends_with("f7, …"), "{notes:?}");
+    }
+
+    #[test]
+    fn counts_that_stop_growing_are_noted() {
+        let most = profile(&format!("f:{0}:1\n 1: {0}\n", u64::MAX));
+        let (kernel, module) = (Path::new("vmlinux"), Path::new("a.ko"));
+        let mut notes = Vec::new();
+        join(vec![(most.clone(), kernel), (most, module)], &mut notes).unwrap();
+        assert!(notes.len() == 1 && notes[0].contains("a.ko"), "{notes:?}");
+    }
 }

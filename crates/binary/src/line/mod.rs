@@ -115,6 +115,19 @@ impl Symbolizer {
         Ok(Self { names, segments, subprograms, damaged_units, missing_split_units })
     }
 
+    /// The functions of `binary` by its symbol table, for want of debug information: there are no
+    /// frames.
+    pub fn of_symbols(binary: &Binary) -> Self {
+        let subprograms = Subprograms::of_symbols(binary);
+        Self {
+            names: subprograms.names().clone(),
+            segments: Segments::default(),
+            subprograms,
+            damaged_units: 0,
+            missing_split_units: 0,
+        }
+    }
+
     /// The names that frames refer to, sorted.
     pub fn names(&self) -> &Names {
         &self.names

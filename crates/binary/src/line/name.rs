@@ -22,6 +22,14 @@ impl Default for Names {
 }
 
 impl Names {
+    /// `names`, which may be there several times.
+    pub(super) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut names: Vec<&str> = names.collect();
+        names.sort_unstable();
+        names.dedup();
+        Self { names: names.into_iter().map(Arc::from).collect() }
+    }
+
     /// The name, as debug information has it.
     pub fn get(&self, id: NameId) -> Option<&Arc<str>> {
         self.names.get(id.0 as usize)

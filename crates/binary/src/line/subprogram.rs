@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::entry::Subprogram;
 use super::name::{NameId, Names};
-use crate::{Binary, BinaryError};
+use crate::{Binary, BinaryError, whole_function};
 
 /// A range of a function: all of it, or one of the parts that it was split into.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,9 +67,26 @@ impl Subprograms {
                 range.is_entry |= name.is_some_and(|name| name.as_bytes() == canonical(symbol));
             }
         }
+        Ok(Self::sorted(names, ranges))
+    }
+
+    /// The functions of the symbol table of `binary`, for want of debug information: a part that
+    /// the compiler split off a function is a range of that.
+    pub fn of_symbols(binary: &Binary) -> Self {
+        let functions = binary.functions();
+        let names = Names::of(functions.iter().map(|function| whole_function(&function.name)));
+        let ranges = functions.iter().filter_map(|function| {
+            let name = names.find(whole_function(&function.name))?;
+            let addresses = function.addresses.clone();
+            Some(SubprogramRange { name, addresses, is_entry: function.is_entry })
+        });
+        Self::sorted(names.clone(), ranges.collect())
+    }
+
+    fn sorted(names: Names, ranges: Vec<SubprogramRange>) -> Self {
         let mut by_name: Vec<u32> = (0..ranges.len() as u32).collect();
         by_name.sort_by_key(|index| ranges.get(*index as usize).map(|range| range.name));
-        Ok(Self { names, ranges, by_name })
+        Self { names, ranges, by_name }
     }
 
     /// The names that ranges refer to.

@@ -1,0 +1,210 @@
+//! Kernels, modules and programs, with pseudo probes and without, and records that belong to none
+//! of them.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+mod walk;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use mepof_binary::Binary;
+use mepof_convert::{ConvertError, Converted, ProfileOptions, Recording, Request, autofdo, judge};
+use mepof_trace::{Space, TraceError};
+use walk::{Directory, Stack, compile, perf_script, run, walk};
+
+const PROBES: &str = "-fpseudo-probe-for-profiling";
+/// A program that is linked as a kernel is.
+const KERNEL: [&str; 3] =
+    ["-mcmodel=kernel", "-Wl,-Ttext=0xffffffff81000000", "-Wl,--defsym=_stext=_start"];
+const MODULE_AT: u64 = 0xffff_ffff_c000_0000;
+
+fn read(
+    binary: &Path,
+    modules: &[PathBuf],
+    text: &str,
+    space: Space,
+) -> Result<Recording, ConvertError> {
+    let input = binary.with_extension("txt");
+    fs::write(&input, text).unwrap();
+    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    Recording::read(&Request {
+        binary,
+        modules,
+        inputs: &[input],
+        format: None,
+        space,
+        events: &[],
+        kallsyms: None,
+        cancelled: &cancelled,
+        progress: &progress,
+    })
+}
+
+fn converted(recording: &Recording) -> (String, Converted) {
+    let converted = autofdo(recording, ProfileOptions::default()).unwrap();
+    let mut text = Vec::new();
+    mepof_profile::text::write(&converted.profile, &mut text).unwrap();
+    (String::from_utf8(text).unwrap(), converted)
+}
+
+fn walked(binary: &Path) -> String {
+    perf_script(&walk(&Binary::open(binary).unwrap(), 1))
+}
+
+#[test]
+fn probes_are_enough_without_debug_information() {
+    let directory = Directory::new("probes-only");
+    let program = compile(&directory.0, &[PROBES]);
+    let text = walked(&program);
+    let (expected, _) = converted(&read(&program, &[], &text, Space::User).unwrap());
+    run(Command::new("llvm-objcopy-22").arg("--strip-debug").arg(&program));
+    let recording = read(&program, &[], &text, Space::User).unwrap();
+    let (found, converted) = converted(&recording);
+    assert_eq!(found, expected);
+    let mapped = converted.verdict.binaries[0].mapped_percent;
+    assert!(mapped > Some(99.0), "{mapped:?}");
+}
+
+#[test]
+fn neither_probes_nor_debug_information_is_an_error() {
+    let directory = Directory::new("nothing");
+    let program = compile(&directory.0, &["-g0"]);
+    let recording = read(&program, &[], &walked(&program), Space::User).unwrap();
+    let error = autofdo(&recording, ProfileOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("debug information"), "{error}");
+}
+
+/// A file of one function, called `twin`, as a module is built.
+fn module(directory: &Path, name: &str, flags: &[&str]) -> PathBuf {
+    let source = directory.join(format!("{name}.c"));
+    let code = "int twin(int n) { int sum = 0; while (n-- > 0) sum ^= n * sum; return sum; }\n";
+    fs::write(&source, code).unwrap();
+    let output = directory.join(format!("{name}.ko"));
+    let common = ["-O1", "-g", "-c", "-fno-vectorize", "-fno-unroll-loops"];
+    run(Command::new("clang-22").args(common).args(flags).arg("-o").arg(&output).arg(&source));
+    output
+}
+
+/// Where a kernel and a module called `name` were, and samples of both.
+fn with_module(kernel: &Path, module: &Path, name: &str) -> String {
+    let start = Binary::open(kernel).unwrap().symbol("_stext").unwrap().0;
+    let binary = Binary::open(module).unwrap();
+    let text = binary.sections().iter().find(|section| section.name == ".text").unwrap();
+    let function = binary.functions().iter().find(|function| function.name == "twin").unwrap();
+    let at = MODULE_AT + (function.addresses.start.0 - text.addresses.start.0);
+    let last = MODULE_AT + (function.addresses.end.0 - text.addresses.start.0) - 1;
+    let stack: Stack = vec![(last, start), (start + 1, at)];
+    let mapped = format!(
+        "PERF_RECORD_MMAP -1/0: [{start:#x}(0x100000) @ {start:#x}]: x [kernel.kallsyms]_stext\n\
+         PERF_RECORD_MMAP -1/0: [{MODULE_AT:#x}(0x1000) @ 0]: x [{name}]\n"
+    );
+    let samples = perf_script(&vec![stack; 50]);
+    mapped + &walked(kernel) + &samples
+}
+
+#[test]
+fn a_module_without_probes_is_left_out_beside_a_kernel_with_some() {
+    let directory = Directory::new("mixed");
+    let kernel = compile(&directory.0, &[&[PROBES][..], &KERNEL].concat());
+    let module = module(&directory.0, "extra", &[]);
+    let text = with_module(&kernel, &module, "extra");
+    let recording = read(&kernel, &[module], &text, Space::Kernel).unwrap();
+    assert!(!recording.images[1].trace.branches.is_empty());
+    let (profile, converted) = converted(&recording);
+    assert!(converted.profile.probe_based && !profile.contains("twin"));
+    let notes = &converted.verdict.notes;
+    assert!(notes.len() == 1 && notes[0].contains("extra.ko"), "{notes:?}");
+    assert!(notes[0].contains("pseudo probes"), "{notes:?}");
+    assert_eq!(converted.verdict.binaries.len(), 2);
+}
+
+#[test]
+fn a_module_goes_by_lines_beside_a_kernel_that_does() {
+    let directory = Directory::new("lines");
+    let kernel = compile(&directory.0, &KERNEL);
+    let module = module(&directory.0, "extra", &[PROBES]);
+    let text = with_module(&kernel, &module, "extra");
+    let recording = read(&kernel, &[module], &text, Space::Kernel).unwrap();
+    let (profile, converted) = converted(&recording);
+    assert!(!converted.profile.probe_based && profile.contains("twin"));
+    assert!(converted.verdict.notes.is_empty(), "{:?}", converted.verdict.notes);
+}
+
+#[test]
+fn branches_of_the_other_side_are_told_as_such() {
+    let directory = Directory::new("sides");
+    let kernel = compile(&directory.0, &KERNEL);
+    let user = perf_script(&vec![vec![(0x40_1000, 0x40_2000), (0x40_2010, 0x40_0ff0)]; 9]);
+    let told = read(&kernel, &[], &user, Space::Kernel).unwrap_err();
+    let ConvertError::Trace(TraceError::OtherSpace { wanted, found, .. }) = told else {
+        panic!("{told:?}")
+    };
+    assert_eq!((wanted, found), (Space::Kernel, Space::User));
+    let of_kernel = walked(&kernel);
+    let told = read(&kernel, &[], &of_kernel, Space::User).unwrap_err();
+    assert!(matches!(told, ConvertError::KernelForUserCode { .. }), "{told:?}");
+    let program = compile(&directory.0, &[]);
+    let told = read(&program, &[], &of_kernel, Space::User).unwrap_err();
+    let ConvertError::Trace(TraceError::OtherSpace { wanted, found, .. }) = told else {
+        panic!("{told:?}")
+    };
+    assert_eq!((wanted, found), (Space::User, Space::Kernel));
+}
+
+#[test]
+fn a_program_gets_no_cure_for_kernels() {
+    let directory = Directory::new("cures");
+    let program = compile(&directory.0, &[]);
+    let elsewhere = perf_script(&vec![vec![(0x7000_1000, 0x7000_2000)]; 9]);
+    let mapped = format!(
+        "PERF_RECORD_MMAP2 7/7: [0x400000(0x100000) @ 0 08:04 1 2]: r-xp {}\n",
+        program.display()
+    );
+    let told = read(&program, &[], &(mapped + &elsewhere), Space::User).unwrap_err().to_string();
+    assert!(told.contains("give the program"), "{told}");
+    assert!(!told.contains("vmlinux") && !told.contains("KASLR"), "{told}");
+}
+
+/// A function and the part that was split off it, as the symbol table has them.
+const PARTS: &str = "\
+asm(\".text\\n.globl _start\\n.type _start,@function\\n_start: nop\\n jmp split.cold\\n\"
+    \".size _start, . - _start\\n\"
+    \".type split,@function\\nsplit: nop\\n ret\\n.size split, . - split\\n\"
+    \".type split.cold,@function\\nsplit.cold: nop\\n jmp split\\n\"
+    \".size split.cold, . - split.cold\\n\");\n";
+
+#[test]
+fn a_part_of_a_function_is_no_function_that_ran_besides() {
+    let directory = Directory::new("parts");
+    let (source, program) = (directory.0.join("parts.c"), directory.0.join("parts"));
+    fs::write(&source, PARTS).unwrap();
+    let flags = ["-nostdlib", "-static", "-fno-pie", "-o"];
+    run(Command::new("clang-22").args(flags).arg(&program).arg(&source));
+    let binary = Binary::open(&program).unwrap();
+    let at = |name: &str| binary.symbol(name).unwrap().0;
+    let (start, split, cold) = (at("_start"), at("split"), at("split.cold"));
+    let mut text = String::new();
+    for _ in 0..50 {
+        // From the start to the part, to the function, and back: the newest first.
+        let (one, two, three) = (start + 1, cold + 1, split + 1);
+        writeln!(
+            text,
+            " {start:x} {three:#x}/{start:#x}/P/-/-/0//- {two:#x}/{split:#x}/P/-/-/0//- \
+             {one:#x}/{cold:#x}/P/-/-/0//- {three:#x}/{start:#x}/P/-/-/0//-"
+        )
+        .unwrap();
+    }
+    let recording = read(&program, &[], &text, Space::User).unwrap();
+    let verdict = judge(&recording).unwrap().verdict;
+    let binary = &verdict.binaries[0];
+    assert_eq!((binary.functions, binary.functions_executed), (2, 2), "{binary:?}");
+}
