@@ -68,7 +68,11 @@ impl From<CompareError> for Fault {
 
 impl From<WriteError> for Fault {
     fn from(error: WriteError) -> Self {
-        Self::work(error)
+        match error {
+            WriteError::Io(error) => Self::work(error),
+            // What was asked for cannot be.
+            other => Self::input(other),
+        }
     }
 }
 

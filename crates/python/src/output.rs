@@ -17,6 +17,8 @@ pub(crate) struct Output {
     /// `None` where the path is no regular file (`/dev/stdout`, a pipe): it is written at once.
     partial: Option<PathBuf>,
     writer: BufWriter<File>,
+    /// What the system said when writing failed: who writes through this does not know the path.
+    failure: Option<Fault>,
 }
 
 impl Output {
@@ -25,8 +27,7 @@ impl Output {
         let unwritable = |error: io::Error| {
             Fault::input(format_args!("{} cannot be written: {}", path.display(), reason(&error)))
         };
-        let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-        let (partial, file) = if special {
+        let (partial, file) = if is_special(path) {
             (None, File::options().write(true).open(path).map_err(unwritable)?)
         } else {
             // Through a link, as a plain write would go.
@@ -36,7 +37,8 @@ impl Output {
             let file = File::create(&partial).map_err(unwritable)?;
             (Some(partial), file)
         };
-        Ok(Self { path: path.to_owned(), partial, writer: BufWriter::new(file) })
+        let writer = BufWriter::new(file);
+        Ok(Self { path: path.to_owned(), partial, writer, failure: None })
     }
 
     fn flush(&mut self) -> Result<(), Fault> {
@@ -52,6 +54,16 @@ impl Output {
             })?;
         }
         Ok(())
+    }
+
+    /// Remembers an error that goes on to who writes.
+    fn noted<T>(&mut self, outcome: io::Result<T>) -> io::Result<T> {
+        if let Err(error) = &outcome {
+            if error.kind() != io::ErrorKind::Interrupted {
+                self.failure = Some(self.failed(error));
+            }
+        }
+        outcome
     }
 
     fn failed(&self, error: &io::Error) -> Fault {
@@ -73,7 +85,7 @@ impl Files {
         content: impl FnOnce(&mut Output) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let mut file = Output::create(path)?;
-        content(&mut file)?;
+        content(&mut file).map_err(|fault| file.failure.take().unwrap_or(fault))?;
         self.files.push(file);
         Ok(())
     }
@@ -84,6 +96,21 @@ impl Files {
             serde_json::to_writer_pretty(&mut *out, value).map_err(Fault::work)?;
             out.write_all(b"\n").map_err(Fault::work)
         })
+    }
+
+    /// Writes `value` as JSON beside `output`, unless that is a pipe or a terminal, which has
+    /// nothing beside it.
+    pub fn write_beside(
+        &mut self,
+        output: &Path,
+        suffix: &str,
+        value: &impl Serialize,
+    ) -> Result<(), Fault> {
+        if is_special(output) {
+            Ok(())
+        } else {
+            self.write_document(&beside(output, suffix), value)
+        }
     }
 
     /// What has been written so far.
@@ -101,6 +128,14 @@ impl Files {
     }
 }
 
+/// Whether what is at `path` is no regular file, but a pipe or a terminal; or one that is open
+/// already, whatever it is (`/dev/stdout`).
+pub(crate) fn is_special(path: &Path) -> bool {
+    let open = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"];
+    open.iter().any(|open| path.starts_with(open))
+        || fs::metadata(path).is_ok_and(|metadata| !metadata.is_file())
+}
+
 /// A file beside `path`: `out` and `cc_profile` make `out.cc_profile`.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -111,17 +146,20 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.writer.write(bytes)
+        let outcome = self.writer.write(bytes);
+        self.noted(outcome)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.writer.flush()
+        let outcome = self.writer.flush();
+        self.noted(outcome)
     }
 }
 
 impl Seek for Output {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.writer.seek(to)
+        let outcome = self.writer.seek(to);
+        self.noted(outcome)
     }
 }
 

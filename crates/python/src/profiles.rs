@@ -14,7 +14,7 @@ use mepof_profile::{
 use serde::Serialize;
 
 use crate::fault::{Fault, damaged, reason};
-use crate::output::{Files, beside};
+use crate::output::Files;
 
 /// The forms that a profile can be written in, by their names on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +83,7 @@ pub(crate) fn merge(
     let merged = merger.finish();
     let mut files = Files::default();
     files.write(output, |out| form.write(&merged.profile, merged.profile.md5_names, out))?;
-    files.write_document(&beside(output, "provenance.json"), &merged.provenance)?;
+    files.write_beside(output, "provenance.json", &merged.provenance)?;
     files.publish(cancelled)?;
     Ok(Merged {
         statistics: Statistics::of(&merged.profile),

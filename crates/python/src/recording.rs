@@ -1,6 +1,6 @@
 //! Branch records: convert, draw.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use mepof_trace::{ImageTrace, Space, TraceError};
 use serde::Serialize;
 
 use crate::fault::Fault;
-use crate::output::{Files, beside};
+use crate::output::{Files, beside, is_special};
 use crate::profiles::Form;
 use crate::{blocks, perf_data};
 
@@ -163,6 +163,7 @@ pub(crate) fn convert(
     cancelled: &AtomicBool,
     progress: &AtomicU64,
 ) -> Result<Converted, Fault> {
+    several_outputs(records, conversion)?;
     let request = records.request(cancelled, progress);
     let recording = Recording::read(&request)?;
     let reading = Reading { request: &request, recording: &recording };
@@ -191,10 +192,37 @@ pub(crate) fn convert(
     let reasons = verdict.reasons.iter().map(Reason::to_string).collect();
     let outputs = files.paths();
     if is_welcome(&verdict, conversion) {
-        files.write_document(&beside(&conversion.output, "verdict.json"), &verdict)?;
+        files.write_beside(&conversion.output, "verdict.json", &verdict)?;
         files.publish(cancelled)?;
     }
     Ok(Converted { outputs, reasons, verdict })
+}
+
+/// Refuses several outputs of one name, or where there is no name to make others from.
+fn several_outputs(records: &Records, conversion: &Conversion) -> Result<(), Fault> {
+    let Conversion { target, output, .. } = conversion;
+    if matches!(target, Target::Profile(_) | Target::PerfData) {
+        return Ok(());
+    }
+    if is_special(output) && (*target == Target::Propeller || !records.modules.is_empty()) {
+        let path = output.display();
+        return Err(Fault::Input(format!(
+            "{path} takes one file, and this makes several: name one"
+        )));
+    }
+    let mut named: BTreeMap<String, &Path> = BTreeMap::new();
+    for module in &records.modules {
+        let name = stem(module);
+        if let Some(other) = named.insert(name.clone(), module) {
+            return Err(Fault::Input(format!(
+                "{} and {} would both be written to {}: convert one of them by itself",
+                other.display(),
+                module.display(),
+                beside(output, &name).display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn is_welcome(verdict: &Verdict, conversion: &Conversion) -> bool {

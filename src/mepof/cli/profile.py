@@ -180,7 +180,10 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Say how alike two AutoFDO profiles are, and which functions set them apart."""
-    _only_autofdo([base, test], f"llvm-profdata overlap {base} {test}")
+    _only_autofdo(
+        [base, test],
+        f"two of instrumented kernels are compared by `llvm-profdata overlap {base} {test}`",
+    )
     done = json.loads(_engine.compare(base, test, top))
     if as_json:
         print_json({"schema": "mepof-profile-compare/1", **done})
@@ -200,7 +203,9 @@ def drift(
     as_json: Json = False,
 ) -> None:
     """Say what of an AutoFDO profile still fits a newer binary."""
-    _only_autofdo([profile], "llvm-profdata cannot say it either: rebuild, and look for warnings")
+    _only_autofdo(
+        [profile], "build the newer kernel with it: clang warns of functions that it does not fit"
+    )
     done = json.loads(_engine.drift(profile, new, old))
     if as_json:
         print_json({"schema": "mepof-profile-drift/1", **done})
@@ -216,7 +221,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show what is in an AutoFDO profile: its size, its hottest functions and lines."""
-    _only_autofdo([profile], f"llvm-profdata show --topn={top} {profile}")
+    _only_autofdo([profile], f"use `llvm-profdata show --topn={top} {profile}`")
     done = json.loads(_engine.show(profile, top, top if lines else 0))
     if as_json:
         print_json({"schema": "mepof-profile-show/1", **done})
@@ -309,13 +314,13 @@ def _reading(inputs: list[Path]) -> Iterator[Callable[[int], None]]:
         yield tell
 
 
-def _only_autofdo(paths: list[Path], instead: str) -> None:
+def _only_autofdo(paths: list[Path], remedy: str) -> None:
     """Refuse counts of instrumented kernels, which the engine does not read."""
     from mepof.profile.instrumentation import is_instrumentation
 
     for path in paths:
         if is_instrumentation(path):
-            raise InputError(f"{path} is a profile of an instrumented kernel", f"use `{instead}`")
+            raise InputError(f"{path} is a profile of an instrumented kernel", remedy)
 
 
 def _print(*parts: Any) -> None:

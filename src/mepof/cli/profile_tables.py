@@ -25,6 +25,8 @@ def verdict(done: Document) -> RenderableType:
     shown.add_row(Text("verdict"), head)
     for reason in done["reasons"]:
         shown.add_row(Text(), Text(reason))
+    for note in judged.get("notes", ()):
+        shown.add_row(Text("note"), Text(note))
     for one in judged["inputs"]:
         _input(shown, one)
     for one in judged["binaries"]:

@@ -4,12 +4,13 @@ exit status, and nothing written."""
 from __future__ import annotations
 
 import gzip
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from writers.perf_script import sample
+from writers.perf_script import Entry, sample
 from writers.traced_kernel import SOURCE, TEXT, Loop, link_kernel, loop_of, recorded, section_offset
 
 from mepof.cli.main import main
@@ -201,3 +202,92 @@ def test_a_damaged_profile(
     more = ("-o", tmp_path / "sum") if verb == "merge" else ()
     said = refused(2, verb, whole, damaged, *more)
     assert f"{damaged}: " in said
+
+
+@pytest.mark.parametrize("to", ["propeller", "bolt", "unsymbolized"])
+def test_modules_that_would_share_an_output(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused, to: str
+) -> None:
+    binary, loop = kernel
+    record = written(tmp_path / "perf.txt", recorded(loop))
+    one, another = (tmp_path / name / "nf_tables.ko" for name in ("one", "another"))
+    said = refused(
+        2,
+        *("convert", "--binary", binary, "--input", record, "--to", to, "-o", tmp_path / "out"),
+        *("--module", one, "--module", another),
+    )
+    assert str(one) in said
+    assert str(another) in said
+    assert f"{tmp_path / 'out'}.nf_tables" in said
+
+
+def test_several_files_where_there_is_room_for_one(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
+) -> None:
+    binary, loop = kernel
+    record = written(tmp_path / "perf.txt", recorded(loop))
+    words = ("convert", "--binary", binary, "--input", record, "--to", "propeller")
+    assert "/dev/null takes one file" in refused(2, *words, "-o", "/dev/null")
+
+
+def test_a_full_disk_is_named(kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused) -> None:
+    binary, loop = kernel
+    record = written(tmp_path / "perf.txt", recorded(loop))
+    for to in ("autofdo", "bolt", "unsymbolized"):
+        words = ("convert", "--binary", binary, "--input", record, "--to", to, "--allow-poor")
+        said = refused(1, *words, "-o", "/dev/full")
+        assert "/dev/full cannot be written: no space left on device" in said
+
+
+def test_gcc_has_no_place_for_probes(tmp_path: Path, refused: Refused) -> None:
+    binary, loop = link_kernel(tmp_path, *DEBUG, "-fpseudo-probe-for-profiling")
+    record = written(tmp_path / "perf.txt", recorded(loop))
+    words = ("convert", "--binary", binary, "--input", record, "--to", "gcov", "--allow-poor")
+    said = refused(2, *words, "-o", tmp_path / "out")
+    assert "cannot hold" in said
+
+
+def test_user_addresses_are_told_from_those_of_another_kernel(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
+) -> None:
+    text = sample(0x401000, [Entry(0x401010, 0x401000)] * 4, "a 7 [000] 1.0:") * 50
+    said = refused(2, *conversion(kernel[0], written(tmp_path / "perf.txt", text)))
+    assert "all of its branches are of user code, none of the kernel" in said
+    assert "cycles:k" in said
+
+
+@pytest.mark.parametrize("verb", ["compare", "drift", "show"])
+def test_counts_of_an_instrumented_kernel(tmp_path: Path, refused: Refused, verb: str) -> None:
+    counts = tmp_path / "kernel.profdata"
+    counts.write_bytes(b"\xfflprofi\x81" + bytes(64))
+    more = () if verb == "show" else (counts,)
+    said = refused(2, verb, counts, *more)
+    cures = {
+        "compare": f"are compared by `llvm-profdata overlap {counts} {counts}`",
+        "drift": "help: build the newer kernel with it",
+        "show": f"use `llvm-profdata show --topn=20 {counts}`",
+    }
+    assert cures[verb] in said
+
+
+def test_what_goes_to_standard_output_has_nothing_beside_it(
+    kernel: tuple[Path, Loop], tmp_path: Path
+) -> None:
+    binary, loop = kernel
+    record = written(tmp_path / "perf.txt", recorded(loop))
+    words = [*conversion(binary, record)[:-1], "/dev/stdout", "--to", "autofdo-text"]
+    run = "import sys; from mepof.cli.main import main; sys.argv[0] = 'mepof'; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", run, "profile", *map(str, words)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("hot:")
+    profile = tmp_path / "profile"
+    convert(*conversion(binary, record)[:-1], profile, "--to", "autofdo-text")
+    assert done.stdout == profile.read_text()
+    assert (tmp_path / "profile.verdict.json").exists()
+    merged = subprocess.run(
+        [sys.executable, "-c", run, "profile", "merge", profile, "-o", "/dev/stdout"],
+        capture_output=True,
+    )
+    assert merged.returncode == 0, merged.stderr
