@@ -36,6 +36,7 @@ from mepof.process import Completed, run
 
 _OLDEST = (10, 0)
 _TAIL_LINES = 12
+_WHERE = re.compile(r"\bRIP: [0-9a-f]+:\S+|\bpc : \S+")
 _PANIC = re.compile(
     r"\bKernel panic - not syncing: .*|\bBUG: .*|\bOops: .*|\bUnable to handle kernel .*"
 )
@@ -327,9 +328,13 @@ def _failure(kind: type[BootFailure], what: str, files: _Files) -> BootFailure:
 
 
 def _raise_if_panicked(files: _Files) -> None:
-    panic = _PANIC.search(files.console_text())
+    text = files.console_text()
+    panic = _PANIC.search(text)
     if panic is not None:
-        raise _failure(KernelPanic, f"the kernel went down: {panic.group(0).strip()}", files)
+        # The last lines that are shown may begin below it.
+        where = _WHERE.search(text, panic.start())
+        what = panic.group(0).strip() + (f", {where.group(0)}" if where else "")
+        raise _failure(KernelPanic, f"the kernel went down: {what}", files)
 
 
 def _outcome(session: Session, files: _Files) -> Outcome:

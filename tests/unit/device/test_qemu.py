@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -144,6 +145,18 @@ def test_a_panic_is_told_with_the_consoles_end(
     assert len(message.splitlines()) == 13
     assert "early 1\n" not in message
     assert caught.value.remedy == f"see {tmp_path}/boot/console.log"
+
+
+@pytest.mark.parametrize(
+    "where", ["RIP: 0010:shmem_write_begin+0x1a/0x90", "pc : el0_svc+0x28/0x80"]
+)
+def test_a_panic_is_told_with_where_it_happened(
+    fake: FakeQemu, session: Session, tmp_path: Path, where: str
+) -> None:
+    lines = ["Oops: 0000 [#1] PREEMPT", f"[  1.0] {where}", *("below" for _ in range(30))]
+    fake.will(console="\n".join(lines).encode(), replies=HELLO)
+    with pytest.raises(KernelPanic, match=re.escape(f"PREEMPT, {where}\n")):
+        boot(tmp_path, session)
 
 
 def silent(fake: FakeQemu) -> None:
