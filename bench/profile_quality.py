@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[1]
 SCRATCH = ROOT / "build" / "bench" / "quality"
 RESULT = ROOT / "docs" / "benchmarks" / "profile-quality"
 ACTIONS, SEED = 24, 1
-PROGRAM = f"set config slim. set seed {SEED}. profile debian:linux-source-6.12 pgo rand kbench."
+PROGRAM = ROOT / "examples" / "quickstart.g4"
 EXACT = Recording(None, 32)
 
 
@@ -61,7 +61,7 @@ def main() -> None:
 def _kernel() -> tuple[Path, Path]:
     """The instrumented kernel and the guest, built or taken from the store."""
     executor = LocalExecutor(default_store(), 2)
-    plan = plan_of(Source("profile-quality", PROGRAM))
+    plan = plan_of(Source.read(PROGRAM))
     steps = executor.run(plan, SCRATCH / "out", lambda event: None).run.steps
     build = next(done.path for name, done in steps.items() if name.endswith("/instrument"))
     return build, steps["guest"].path

@@ -35,13 +35,13 @@ class AutoFdo(Branches):
         self._file = file
         self._lines = lines
         self._build = BuildAddition(
-            overlays=("text-sections", "autofdo"),
+            overlays=("text-sections", "autofdo", "line-discriminators"),
             config_lines=("CONFIG_AUTOFDO_CLANG=y",),
             cflags=cflags,
         )
 
     def instrument(self, toolchain: Clang) -> BuildAddition:
-        return self._build
+        return self._build + BuildAddition(cflags=_FAITHFUL)
 
     def convert(self, conversion: Conversion) -> Quality:
         return convert(conversion, "autofdo", conversion.output / self._file, lines=self._lines)
@@ -58,7 +58,7 @@ class AutoFdo(Branches):
 
     def use(self, profile: Path, build: Use) -> BuildAddition:
         return self._build + BuildAddition(
-            cflags=() if build.same_source else _SALVAGE,
+            cflags=(*(() if build.same_source else _SALVAGE), *(_ACCURATE if build.exact else ())),
             variables={"CLANG_AUTOFDO_PROFILE": f"{PROFILES}/{self._file}"},
             profiles={self._file: profile / self._file},
             opt_out=("-fno-profile-sample-use", "-fno-split-machine-functions"),
@@ -82,6 +82,19 @@ class AutoFdo(Branches):
             profiles={output.name: output},
         )
 
+
+# What loses the line that an instruction is of, or has one line in several places: a tail call
+# that becomes a conditional jump, ends of blocks that are merged, blocks that are copied. Counts
+# are then of another line, or of one of its places only.
+_FAITHFUL = (
+    "-fno-optimize-sibling-calls",
+    *("-mllvm", "-enable-tail-merge=false"),
+    *("-mllvm", "-disable-tail-duplicate", "-mllvm", "-disable-early-taildup"),
+    *("-mllvm", "-tail-dup-placement=0"),
+)
+
+# What has no count did not run.
+_ACCURATE = ("-fprofile-sample-accurate",)
 
 # The compiler matches a profile with sources that have changed since.
 _SALVAGE = ("-mllvm", "-salvage-stale-profile", "-mllvm", "-salvage-unused-profile")

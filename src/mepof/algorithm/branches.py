@@ -12,6 +12,9 @@ from mepof.algorithm.protocol import Conversion, Quality
 from mepof.device.agent import Request
 from mepof.profile.weighted import whole
 
+# What the engine calls the event of a recording that is exact.
+_EVERY_BRANCH = "every branch"
+
 
 class Branches:
     """Profiles from taken branches, which a device records while the kernel works."""
@@ -48,6 +51,7 @@ def convert(conversion: Conversion, to: str, output: Path, *, lines: bool = Fals
         coverage_percent=round(100 * executed / functions, 2) if functions else 0.0,
         verdict=verdict["quality"],
         reasons=tuple(verdict["reasons"]),
+        exact=all(given["events"] == [_EVERY_BRANCH] for given in verdict["inputs"]),
     )
 
 

@@ -187,6 +187,7 @@ def _quality(shown: str) -> Quality:
         coverage_percent=round(100 * executed / total, 2) if total else 0.0,
         verdict="poor" if reasons else "good",
         reasons=tuple(reasons),
+        exact=True,
     )
 
 

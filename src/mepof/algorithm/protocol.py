@@ -62,6 +62,7 @@ class Quality:
         coverage_percent: executed of known, in percent.
         verdict: ``good``, or ``poor`` where a build with it is not worth its time.
         reasons: why it is poor.
+        exact: everything was counted, nothing sampled.
     """
 
     functions: int
@@ -69,6 +70,7 @@ class Quality:
     coverage_percent: float
     verdict: Literal["good", "poor"]
     reasons: tuple[str, ...] = ()
+    exact: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,10 +98,12 @@ class Use:
     Attributes:
         same_source: the profile is of the very source and configuration that is built;
             None where nobody knows what it is of.
+        exact: everything was counted, nothing sampled.
     """
 
     toolchain: Clang
     same_source: bool | None
+    exact: bool = False
 
 
 class Algorithm(Protocol):

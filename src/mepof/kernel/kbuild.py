@@ -138,7 +138,8 @@ def build(
     # machine is in any command line, so ccache and DWARF see none.
     view = places.work / "tree"
     objects = view / "build"
-    named = (overlay.load(name) for name in ("flags", *spec.overlays))
+    # Flags come last: they win over those of other overlays, and of the kernel.
+    named = (overlay.load(name) for name in (*spec.overlays, "flags"))
     overlays = tuple(each for each in named if each.is_for(places.tree))
     if not view.exists():  # else this build goes on, with the very same view
         partial = places.work / "tree.partial"

@@ -57,6 +57,7 @@ class _Description(BaseModel):
 
     title: str
     absent: str | None = None
+    present: str | None = None
     compiler_files: dict[str, str] = {}
     edit: tuple[Edit, ...] = ()
 
@@ -67,6 +68,7 @@ class Overlay:
 
     Attributes:
         absent: a file of the tree; where it is, the kernel needs the overlay no more.
+        present: a file of the tree; where it is not, the kernel does not need it yet.
     """
 
     name: str
@@ -75,10 +77,13 @@ class Overlay:
     edits: tuple[Edit, ...]
     compiler_files: dict[str, str]
     absent: str | None = None
+    present: str | None = None
 
     def is_for(self, tree: Path) -> bool:
-        """Whether a tree lacks what the overlay gives."""
-        return self.absent is None or not (tree / self.absent).exists()
+        """Whether a tree needs what the overlay gives."""
+        return (self.absent is None or not (tree / self.absent).exists()) and (
+            self.present is None or (tree / self.present).exists()
+        )
 
     def added_files(self) -> dict[str, Path]:
         """Files that the overlay adds: path in the tree → where its content is."""
@@ -114,6 +119,7 @@ def load(name: str) -> Overlay:
         description.edit,
         description.compiler_files,
         description.absent,
+        description.present,
     )
 
 

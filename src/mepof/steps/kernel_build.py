@@ -20,7 +20,7 @@ from mepof.kernel.options import options
 from mepof.kernel.safeguard import OptOut, smallest_opt_out
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
-from mepof.profile.artifact import build_of, profile_directory
+from mepof.profile.artifact import build_of, description, profile_directory
 from mepof.toolchain import clang
 
 _BOOT_SECONDS = 120.0
@@ -68,7 +68,9 @@ class KernelBuild:
             files = [file for name in names for file in ALGORITHMS.get(name).profile_names]
             profile = profile_directory(context.inputs["profile"], files, context.work)
             origin = build_of(profile)
-            use = Use(toolchain, None if origin is None else origin.get("source") == source.name)
+            if origin is not None:
+                exact = description(profile)[1].exact
+                use = Use(toolchain, origin.get("source") == source.name, exact)
         spec = _spec(step, profile, context.inputs, use)
         if any(ALGORITHMS.get(name).same_build for name in names):
             if origin is None:

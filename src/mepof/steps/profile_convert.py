@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import cast
 
 from mepof import _engine
@@ -13,7 +14,7 @@ from mepof.errors import WorkError
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
-from mepof.profile.artifact import describe, keep_collection
+from mepof.profile.artifact import describe, description, keep_collection
 from mepof.toolchain import clang
 
 
@@ -46,6 +47,9 @@ class ProfileConvert:
         quality = ALGORITHMS.get(name).convert(
             Conversion(raw, build, context.output, toolchain, context.run)
         )
+        if below:
+            exact = description(context.inputs["profile"])[1].exact
+            quality = replace(quality, exact=quality.exact and exact)
         if quality.verdict == "poor":
             raise WorkError(
                 f"the profile is poor: {'; '.join(quality.reasons)}",

@@ -120,10 +120,18 @@ def test_a_build_uses_it_by_the_kernels_own_variable(name: str, flags: Sequence[
     profiled = algorithm.instrument(TOOLCHAIN)
     used = algorithm.use(Path("/p"), Use(TOOLCHAIN, True))
     assert profiled.config_lines == used.config_lines == ("CONFIG_AUTOFDO_CLANG=y",)
-    assert used.cflags == profiled.cflags
+    # Flags that keep lines apart are for the kernel that is profiled alone.
+    assert "-fno-optimize-sibling-calls" in profiled.cflags
+    assert "-fno-optimize-sibling-calls" not in used.cflags
     assert used.variables == {"CLANG_AUTOFDO_PROFILE": f"{PROFILES}/{file}"}
     assert profiled.variables == {}
     assert ("-fpseudo-probe-for-profiling" in used.cflags) == (name == "autofdo-probe")
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_only_of_an_exact_profile_what_has_no_count_is_cold(exact: bool) -> None:
+    used = autofdo("autofdo").use(Path("/p"), Use(TOOLCHAIN, True, exact))
+    assert ("-fprofile-sample-accurate" in used.cflags) == exact
 
 
 @pytest.mark.parametrize("same", [True, False, None])

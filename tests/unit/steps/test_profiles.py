@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,7 @@ def test_a_recording_of_the_users_is_taken_as_it_is(room: Room, algorithm: FakeA
 
 def test_a_profile_of_a_stack_has_those_below_with_it(room: Room, algorithm: FakeAlgorithm) -> None:
     below = room.directory("below", kernel_profdata="below")
+    describe(below, "pgo", replace(GOOD, exact=True))
     raw = room.directory("raw", raw0="x")
     build = room.directory("kernel", build_json=BUILD_JSON)
     seen: list[str] = []
