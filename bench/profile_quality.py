@@ -135,11 +135,9 @@ def _page(result: dict[str, Any]) -> str:
     ]
     heads = " | ".join(f"overlap at depth {depth}, % | blocks seen, %" for depth in depths)
     return _PAGE.format(
-        **result,
-        **exact,
+        **{**result, **exact, "rows": "\n".join(lines)},
         heads=heads,
         rule="|".join(["---"] * (2 + 2 * len(depths))),
-        rows="\n".join(lines),
     )
 
 
