@@ -160,9 +160,6 @@ Samples of a branch stack, one every so many taken branches of the kernel:
 | period | samples | {heads} |
 |{rule}|
 {rows}
-
-A sampled profile of few actions is as good as one of many at a longer period: what counts is the
-number of samples times the depth.
 """
 
 
