@@ -10,14 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
-from math import gcd, lcm
 from pathlib import Path
 
 from mepof.algorithm.protocol import BuildAddition, Conversion, Quality, Use
 from mepof.device.agent import Get, Put, Request
-from mepof.errors import InputError, WorkError
+from mepof.errors import WorkError
 from mepof.kernel.kbuild import PROFILES
 from mepof.process import Completed
+from mepof.profile.weighted import whole_weights
 from mepof.toolchain.clang import Clang
 
 _DEBUGFS = "/sys/kernel/debug/mepof/pgo"
@@ -30,8 +30,6 @@ _NODES_PER_SITE = 4
 # A kernel always runs some thousand functions, if only to boot. Fewer says that the
 # profile was read from the wrong place or reset too late.
 _FEWEST_FUNCTIONS = 300
-
-_LARGEST_WEIGHT = 2**64 - 1
 
 
 class Pgo:
@@ -157,20 +155,6 @@ def merge_profiles(
         ) from error
     shown = runner([profdata, "show", "--value-cutoff=1", output])
     return _quality(shown.output)
-
-
-def whole_weights(weights: Sequence[Fraction]) -> list[int]:
-    """The smallest whole numbers in the same proportions: llvm-profdata takes no others.
-
-    Raises:
-        InputError: they are so far apart that they exceed its 64 bits.
-    """
-    scale = lcm(*(weight.denominator for weight in weights))
-    scaled = [int(weight * scale) for weight in weights]
-    whole = [weight // gcd(*scaled) for weight in scaled]
-    if max(whole) > _LARGEST_WEIGHT:
-        raise InputError("the weights of the profiles are too far apart", "use fewer digits")
-    return whole
 
 
 def _quality(shown: str) -> Quality:

@@ -27,9 +27,9 @@ from mepof.errors import MepofError, WorkError
 class Edit(BaseModel):
     """One edit of one file.
 
-    Exactly one of ``append`` and ``prepend`` is the text; ``in_macro`` and ``in_array``
-    name the definition whose body takes it; without them it goes to the end of the file.
-    An ``optional`` edit is skipped where the file or the definition does not exist.
+    Exactly one of ``append`` and ``prepend`` is the text; ``in_macro``, ``in_array`` and
+    ``in_function`` name the definition whose body takes it; without them it goes to the end of
+    the file. An ``optional`` edit is skipped where the file or the definition does not exist.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,6 +37,7 @@ class Edit(BaseModel):
     file: str
     in_macro: str | None = None
     in_array: str | None = None
+    in_function: str | None = None
     append: str | None = None
     prepend: str | None = None
     optional: bool = False
@@ -143,6 +144,8 @@ def apply_edit(text: str, edit: Edit) -> str | None:
         return _edit_macro(text, edit, edit.in_macro)
     if edit.in_array is not None:
         return _edit_array(text, edit, edit.in_array)
+    if edit.in_function is not None:
+        return _edit_function(text, edit, edit.in_function)
     if edit.append is not None:
         return text.rstrip("\n") + "\n\n" + edit.text
     return edit.text + text
@@ -185,6 +188,16 @@ def _edit_array(text: str, edit: Edit, array: str) -> str | None:
     return text[: found.end()] + edit.text + text[found.end() :]
 
 
+def _edit_function(text: str, edit: Edit, function: str) -> str | None:
+    """Edit a function in the kernel's style: its braces stand alone in the first column."""
+    found = re.search(rf"^\w[^\n;]*\b{re.escape(function)}\([^;{{]*\)\n\{{\n", text, re.M)
+    end = text.find("\n}\n", found.end()) if found is not None else -1
+    if found is None or end < 0:
+        return None
+    at = end + 1 if edit.append is not None else found.end()
+    return text[:at] + edit.text + text[at:]
+
+
 def compose(
     tree: Path, overlays: tuple[Overlay, ...], view: Path, resource_directory: Path | None
 ) -> None:
@@ -223,7 +236,7 @@ def compose(
             if after is not None:
                 real[edit.file] = after
             elif not edit.optional:
-                where = edit.in_macro or edit.in_array
+                where = edit.in_macro or edit.in_array or edit.in_function
                 raise WorkError(
                     f"overlay `{overlay.name}` does not fit this tree: "
                     + (f"no {where} in {edit.file}" if text is not None else f"no {edit.file}"),

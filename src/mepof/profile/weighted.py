@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import lcm
+from math import gcd, lcm
 from pathlib import Path
 
 from mepof.errors import InputError
@@ -43,8 +43,25 @@ def whole(weights: Sequence[Fraction]) -> list[int]:
     Raises:
         InputError: one of them exceeds 64 bits then.
     """
+    return _within_limit(_scaled(weights))
+
+
+def whole_weights(weights: Sequence[Fraction]) -> list[int]:
+    """The smallest whole numbers in the same proportions: llvm-profdata takes no others.
+
+    Raises:
+        InputError: they are so far apart that they exceed its 64 bits.
+    """
+    scaled = _scaled(weights)
+    return _within_limit([weight // gcd(*scaled) for weight in scaled])
+
+
+def _scaled(weights: Sequence[Fraction]) -> list[int]:
     scale = lcm(*(weight.denominator for weight in weights))
-    scaled = [int(weight * scale) for weight in weights]
-    if max(scaled) > _LARGEST_WEIGHT:
+    return [int(weight * scale) for weight in weights]
+
+
+def _within_limit(weights: list[int]) -> list[int]:
+    if max(weights) > _LARGEST_WEIGHT:
         raise InputError("the weights of the profiles are too far apart", "use fewer digits")
-    return scaled
+    return weights

@@ -41,7 +41,8 @@ class KernelBuild:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         toolchain = clang.select(str(step.params["toolchain"]))
-        spec = _spec(step, Path("profile"), {}, Use(toolchain, None))
+        # What the profile is of is not known yet: all flags that its use may bring.
+        spec = _spec(step, Path("profile"), {}, Use(toolchain, None, exact=True))
         selected = [each.cflags for each in spec.selected]
         flags = (spec.cflags, spec.ldflags, spec.variables, spec.config_lines, selected)
         booted = {}
@@ -115,7 +116,7 @@ def _build_safely(
 ) -> None:
     """Build a kernel that boots, without the profile where it does not with it."""
     algorithms = [ALGORITHMS.get(name) for name in _texts(context.step, "uses")]
-    opt_out_flags = tuple(flag for a in algorithms for flag in a.use(profile, use).opt_out)
+    opt_out_flags = _addition(context.step, profile, use).opt_out
     released = ""
 
     def trial(opt_out: OptOut) -> WorkError | None:

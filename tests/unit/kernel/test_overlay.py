@@ -74,7 +74,24 @@ def test_an_edit_without_a_place_is_at_the_ends_of_the_file() -> None:
     assert edited("two\n", prepend="one") == "one\ntwo\n"
 
 
-@pytest.mark.parametrize("place", [{"in_macro": "NONE"}, {"in_array": "none"}])
+def test_a_function_takes_text_at_its_beginning_and_its_end() -> None:
+    other = "int add(void);\n\nstatic int\nf(void)\n{\n}\n\n"
+    text = f"{other}int add(int a,\n\tint b)\n{{\n\tif (a) {{\n\t}}\n}}\n"
+    assert "int b)\n{\n\tfirst();\n\tif" in edited(text, in_function="add", prepend="\tfirst();")
+    assert edited(text, in_function="add", append="\tlast();").endswith("\t}\n\tlast();\n}\n")
+
+
+def test_objtool_is_told_that_cold_parts_are_of_functions() -> None:
+    (edit,) = (e for e in overlay.load("text-sections").edits if e.file.endswith("objtool/elf.c"))
+    # As Linux 6.12 begins and ends it.
+    head = "static void elf_add_symbol(struct elf *elf, struct symbol *sym)"
+    text = f"{head}\n{{\n\tsym->alias = sym;\n}}\n"
+    assert "= sym;\n\tif (strstr(sym->name" in (apply_edit(text, edit) or "")
+
+
+@pytest.mark.parametrize(
+    "place", [{"in_macro": "NONE"}, {"in_array": "none"}, {"in_function": "none"}]
+)
 def test_an_edit_of_what_is_not_there_is_none(place: dict[str, str]) -> None:
     assert apply_edit(BODIED, Edit(file="f", append="x", **place)) is None  # type: ignore[arg-type]
 
@@ -299,6 +316,9 @@ def test_an_overlay_is_for_every_tree_that_lacks_the_file_it_names(
     assert always.is_for(tree)
     assert not unless.is_for(tree)
     assert unless.is_for(tree / "kernel")
+    if_there = Overlay("trial", "a trial", tmp_path, (), {}, present="kernel/sched")
+    assert if_there.is_for(tree)
+    assert not if_there.is_for(tree / "kernel")
 
 
 def test_every_exclusion_says_why_and_is_a_pattern_of_make() -> None:
