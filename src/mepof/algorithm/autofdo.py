@@ -37,7 +37,7 @@ class AutoFdo(Branches):
         self._build = BuildAddition(
             overlays=("text-sections", "autofdo", "line-discriminators"),
             config_lines=("CONFIG_AUTOFDO_CLANG=y",),
-            cflags=cflags,
+            cflags=(*_INLINABLE, *cflags),
         )
 
     def instrument(self, toolchain: Clang) -> BuildAddition:
@@ -92,6 +92,11 @@ _FAITHFUL = (
     *("-mllvm", "-disable-tail-duplicate", "-mllvm", "-disable-early-taildup"),
     *("-mllvm", "-tail-dup-placement=0"),
 )
+
+# The kernel marks its entry code as not to be instrumented, and Clang inlines nothing into functions
+# so marked that is not marked too, whether or not anything is instrumented. Only with a profile of
+# counters does it ignore the mark.
+_INLINABLE = ("-D__no_profile_instrument_function__=__unused__",)
 
 # What has no count did not run.
 _ACCURATE = ("-fprofile-sample-accurate",)

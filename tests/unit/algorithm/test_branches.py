@@ -123,6 +123,9 @@ def test_a_build_uses_it_by_the_kernels_own_variable(name: str, flags: Sequence[
     # Flags that keep lines apart are for the kernel that is profiled alone.
     assert "-fno-optimize-sibling-calls" in profiled.cflags
     assert "-fno-optimize-sibling-calls" not in used.cflags
+    # Entry code is marked as not to be instrumented, and nothing is inlined there.
+    unmarked = "-D__no_profile_instrument_function__=__unused__"
+    assert unmarked in profiled.cflags and unmarked in used.cflags
     assert used.variables == {"CLANG_AUTOFDO_PROFILE": f"{PROFILES}/{file}"}
     assert profiled.variables == {}
     assert ("-fpseudo-probe-for-profiling" in used.cflags) == (name == "autofdo-probe")
