@@ -8,6 +8,8 @@ their functions, and a ``vmlinux`` to check. Failures are injected by its files:
 - a source with the word ``BROKEN`` does not compile, and with ``BROKEN`` in ``prepare.txt``
   the target ``prepare`` fails;
 - ``vmlinux.elf`` is what the link makes;
+- of a source with ``OBJTOOL: function``, objtool warns where the function has a profile, and with
+  ``OBJTOOL ALWAYS: function`` also where it has none;
 - where the environment names a fifo in ``MINI_BLOCK``, ``kernel/b.c`` compiles until killed.
 """
 
@@ -133,8 +135,18 @@ while [ $# -gt 0 ]; do
     -ffile-prefix-map=*) ;;
     *) flags="$flags $1" ;;
     esac
+    case "$1" in
+    -fprofile-use=*) profile=${{1#*=}} ;;
+    -fno-profile-use) profile= ;;
+    esac
     shift
 done
+name=${{last%.c}}.o
+warn() {{ [ -z "$1" ] || echo "$name: warning: objtool: $1.cold+0x1f: unreachable instruction"; }}
+spared() {{ grep -q "[(|]$1[)|]" "${{out%/"$name"}}/$profile"; }}
+warn "$(sed -n 's/.*OBJTOOL ALWAYS: //p' "$last")"
+function=$(sed -n 's/.*OBJTOOL: //p' "$last")
+[ -z "$profile" ] || spared "$function" || warn "$function"
 {{ echo "$flags"; sed -n 's/^void \\(.*\\)(void).*/defines \\1/p' "$last"; }} > "$out"
 """
 

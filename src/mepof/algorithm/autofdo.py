@@ -93,9 +93,9 @@ _FAITHFUL = (
     *("-mllvm", "-tail-dup-placement=0"),
 )
 
-# The kernel marks its entry code as not to be instrumented, and Clang inlines nothing into functions
-# so marked that is not marked too, whether or not anything is instrumented. Only with a profile of
-# counters does it ignore the mark.
+# The kernel marks its entry code as not to be instrumented, and Clang inlines nothing there that is
+# not so marked too, whether or not anything is instrumented. Only with a profile of counters does
+# it ignore the mark.
 _INLINABLE = ("-D__no_profile_instrument_function__=__unused__",)
 
 # What has no count did not run.

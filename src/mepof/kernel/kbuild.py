@@ -13,8 +13,9 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 
 from mepof.errors import InputError, WorkError
-from mepof.kernel import integrity, kconfig, layout, overlay
+from mepof.kernel import integrity, kconfig, layout, objtool, overlay
 from mepof.kernel.arch import Arch
+from mepof.kernel.objtool import Warned
 from mepof.kernel.source import version_of
 from mepof.process import Completed, run
 from mepof.toolchain.clang import Clang
@@ -120,7 +121,7 @@ def build(
     cores: int,
     runner: Runner,
     progress: Progress,
-) -> None:
+) -> frozenset[Warned]:
     """Build one kernel and fill ``places.output``.
 
     The output holds ``kernel`` (the bootable image), ``vmlinux``, ``System.map``,
@@ -130,6 +131,9 @@ def build(
     Args:
         runner: runs a program like :func:`mepof.process.run`, into the step's log.
         progress: told files compiled, files to compile and the current file.
+
+    Returns:
+        What objtool warned of, in what the log tells of this directory.
 
     Raises:
         WorkError: the configuration, a compilation, the link or the layout check failed.
@@ -223,6 +227,7 @@ def build(
         "overlays": [o.name for o in overlays],
     }
     (places.output / "build.json").write_text(json.dumps(description, indent=1) + "\n")
+    return objtool.warnings(places.log)
 
 
 def functions_in(build: Path) -> dict[str, list[str]]:

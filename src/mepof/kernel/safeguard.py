@@ -8,15 +8,18 @@ the profile.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from mepof.errors import WorkError
 from mepof.kernel.bisect import culprits
+from mepof.kernel.objtool import Unclean
 
 # More than that, and it is no longer a matter of single places.
 _MOST_FILES = 8
 _MOST_FUNCTIONS = 4
+# Those that failures name need no search.
+_MOST_SUSPECTS = 32
 _FAILED_OBJECT = re.compile(r"\*\*\* \[[^\]]*?([^\s:\]]+\.o)\]")
 _FAILED_FUNCTION = re.compile(r"(?:RIP: \w+:|\bpc : )([\w.]+)\+0x")
 
@@ -53,6 +56,8 @@ def smallest_opt_out(
 
     Args:
         failure: what failed with the profile used everywhere.
+        trial: of what objtool warns of, it is to hold against a kernel what is not said of the one
+            that does without the profile.
         objects_built: gives the objects of a kernel that was built, and the functions of each.
         note: told what has been found.
 
@@ -61,6 +66,12 @@ def smallest_opt_out(
     """
     if trial(EVERYTHING) is not None:
         raise failure
+    if isinstance(failure, Unclean):
+        # Perhaps of nothing but what it warns of without the profile too, as is known by now.
+        again = trial(OptOut())
+        if again is None:
+            return OptOut()
+        failure = again
     objects = objects_built()
     names = sorted(objects)
     note(f"without the profile the kernel works; looking for where it does not: {failure.message}")
@@ -69,7 +80,8 @@ def smallest_opt_out(
         kept = frozenset(using)
         return trial(OptOut(files=tuple(name for name in names if name not in kept))) is not None
 
-    files = _suspects(objects, failure, trial) or culprits(names, fails, _MOST_FILES)
+    suspects = _suspects(objects, failure, trial)
+    files = tuple(suspects) or culprits(names, fails, _MOST_FILES)
     if files is None:
         raise WorkError(
             f"{failure.message} (and the profile is to blame in more than {_MOST_FILES} files)",
@@ -80,7 +92,7 @@ def smallest_opt_out(
     note(f"to blame: {', '.join(files)}")
     found = OptOut(files=files)
     for file in files:
-        found = _narrowed(found, file, objects[file], trial)
+        found = _narrowed(found, file, objects[file], suspects.get(file, ()), trial)
     if trial(found) is not None:  # functions that fail only together
         found = OptOut(files=files)
         if (again := trial(found)) is not None:
@@ -90,30 +102,48 @@ def smallest_opt_out(
 
 def _suspects(
     objects: Mapping[str, Sequence[str]], failure: WorkError, trial: Trial
-) -> tuple[str, ...]:
-    """The objects that failures name, one after another, if that is all there is to it."""
-    suspects: list[str] = []
+) -> Mapping[str, Set[str]]:
+    """The objects that failures name, one after another, if that is all there is to it.
+
+    Returns:
+        The functions that were named, by the objects that may be meant.
+    """
+    suspects: dict[str, set[str]] = {}
     wrong: WorkError | None = failure
     while wrong is not None:
-        named = _named(objects, wrong) - set(suspects)
-        if not named or len(suspects) + len(named) > _MOST_FILES:
-            return ()
-        suspects += sorted(named)
+        named = _named(objects, wrong)
+        if named.keys() <= suspects.keys() or len(suspects.keys() | named.keys()) > _MOST_SUSPECTS:
+            return {}
+        for name in sorted(named):
+            suspects.setdefault(name, set()).update(named[name])
         wrong = trial(OptOut(files=tuple(suspects)))
-    return tuple(suspects)
+    return suspects
 
 
-def _named(objects: Mapping[str, Sequence[str]], failure: WorkError) -> set[str]:
+def _named(objects: Mapping[str, Sequence[str]], failure: WorkError) -> Mapping[str, Set[str]]:
     text = failure.message
-    found = {name for name in _FAILED_OBJECT.findall(text) if name in objects}
-    for function in _FAILED_FUNCTION.findall(text):
-        whole = function.partition(".")[0]
-        found |= {name for name, defined in objects.items() if whole in defined}
+    found: dict[str, set[str]] = {n: set() for n in _FAILED_OBJECT.findall(text) if n in objects}
+    functions = {name.partition(".")[0] for name in _FAILED_FUNCTION.findall(text)}
+    for warned in failure.warned if isinstance(failure, Unclean) else ():
+        if warned.file in objects:
+            found.setdefault(warned.file, set()).update(warned.functions())
+        else:  # an object of many
+            functions |= warned.functions()
+    for name, defined in objects.items():
+        if meant := functions.intersection(defined):
+            found.setdefault(name, set()).update(meant)
     return found
 
 
-def _narrowed(found: OptOut, file: str, functions: Sequence[str], trial: Trial) -> OptOut:
-    """Have a file use the profile but for the functions that are to blame, if there are such."""
+def _narrowed(
+    found: OptOut, file: str, functions: Sequence[str], named: Collection[str], trial: Trial
+) -> OptOut:
+    """Have a file use the profile but for the functions that are to blame, if there are such.
+
+    Args:
+        functions: what the file defines.
+        named: what failures named; tried first.
+    """
     others = tuple(name for name in found.files if name != file)
 
     def without(spared: Sequence[str]) -> OptOut:
@@ -123,6 +153,11 @@ def _narrowed(found: OptOut, file: str, functions: Sequence[str], trial: Trial) 
         kept = frozenset(using)
         return trial(without([name for name in functions if name not in kept])) is not None
 
+    if suspects := [name for name in functions if name in named]:
+        if trial(without(())) is None:
+            return OptOut(others, found.functions)
+        if trial(without(suspects)) is None:
+            return without(suspects)
     if trial(without(functions)) is not None:
         return found
     blamed = culprits(functions, fails, _MOST_FUNCTIONS)

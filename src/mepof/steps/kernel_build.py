@@ -14,10 +14,10 @@ from mepof.device import agent
 from mepof.device.protocol import DEVICES, Guest, Session
 from mepof.errors import InputError, WorkError
 from mepof.evaluate.suite import load_suite
-from mepof.kernel import arch, kbuild, kconfig
+from mepof.kernel import arch, kbuild, kconfig, objtool
 from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import options
-from mepof.kernel.safeguard import OptOut, smallest_opt_out
+from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.profile.artifact import build_of, description, profile_directory
@@ -86,10 +86,13 @@ class KernelBuild:
             if not use.same_source:
                 _tell_drift(context, profile)
         else:
-            _build(context, spec, toolchain)
+            if warned := _build(context, spec, toolchain):
+                context.note(objtool.Unclean(warned).message)
 
 
-def _build(context: StepContext, spec: kbuild.BuildSpec, toolchain: clang.Clang) -> None:
+def _build(
+    context: StepContext, spec: kbuild.BuildSpec, toolchain: clang.Clang
+) -> frozenset[objtool.Warned]:
     places = kbuild.BuildPlaces(
         tree=context.inputs["source"],
         work=context.work,
@@ -97,7 +100,7 @@ def _build(context: StepContext, spec: kbuild.BuildSpec, toolchain: clang.Clang)
         log=context.log,
         cache=context.cache,
     )
-    kbuild.build(
+    return kbuild.build(
         spec,
         toolchain,
         places,
@@ -118,9 +121,11 @@ def _build_safely(
     algorithms = [ALGORITHMS.get(name) for name in _texts(context.step, "uses")]
     opt_out_flags = _addition(context.step, profile, use).opt_out
     released = ""
+    # Whatever objtool warns of without the profile is not for the profile to answer.
+    accepted: frozenset[objtool.Warned] = frozenset()
 
     def trial(opt_out: OptOut) -> WorkError | None:
-        nonlocal released
+        nonlocal released, accepted
         selected = [*spec.selected, FileFlags(opt_out.files, opt_out_flags)]
         profiles = dict(spec.profiles)
         for file, functions in opt_out.functions.items():
@@ -133,7 +138,11 @@ def _build_safely(
                 profiles |= added.profiles
         try:
             tried = replace(spec, selected=tuple(selected), profiles=profiles)
-            _build(context, tried, toolchain)
+            warned = _build(context, tried, toolchain)
+            if opt_out == EVERYTHING:
+                accepted = warned
+            elif not warned <= accepted:
+                raise objtool.Unclean(warned - accepted)
             released = _boot(context)
         except WorkError as error:
             return error
@@ -145,13 +154,18 @@ def _build_safely(
         opt_out = smallest_opt_out(
             failure, trial, lambda: kbuild.functions_in(context.output), context.note
         )
-        context.note(f"left out of the profile: {_told(opt_out)}")
+        if opt_out == OptOut():
+            context.note("objtool says the same without the profile: nothing is left out of it")
+            failure = None
+        else:
+            context.note(f"left out of the profile: {_told(opt_out)}")
     safety = {
         "booted": True,
         "self_check": "passed",
         "release": released,
         "opt_out": {"files": opt_out.files, "functions": opt_out.functions},
         "failure": None if failure is None else failure.message,
+        "objtool": [str(each) for each in sorted(accepted)],
     }
     (context.output / "safety.json").write_text(json.dumps(safety, indent=1) + "\n")
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mepof.errors import WorkError
+from mepof.kernel.objtool import Unclean, Warned
 from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
 
 OBJECTS = {
@@ -187,6 +188,48 @@ def test_failures_that_name_too_many_places_are_searched_for() -> None:
     every = "\n".join(PANIC.format(f"fs{n}_read") for n in range(9))
     kernel = Kernel({("mm/mm3.o", "mm3_write")}, says=lambda each: every)
     assert kernel.search() == OptOut((), {"mm/mm3.o": ("mm3_write",)})
+
+
+class Warning(Kernel):
+    """A kernel of which objtool warns where it would fail."""
+
+    file_of = staticmethod(lambda file: file)
+
+    def __call__(self, opt_out: OptOut) -> WorkError | None:
+        super().__call__(opt_out)
+        warned = {
+            Warned(self.file_of(file), f"{function}: unreachable instruction")
+            for each in self.bad
+            for file, function in each
+            if self._used(opt_out, file, function)
+        }
+        return Unclean(warned) if warned else None
+
+
+def test_all_that_objtool_names_is_tried_at_once_and_needs_no_search() -> None:
+    kernel = Warning(*({(f"fs/fs{n}.o", f"fs{n}_read")} for n in range(12)))
+    found = kernel.search()
+    assert found == OptOut((), {f"fs/fs{n}.o": (f"fs{n}_read",) for n in range(12)})
+    # Without any, with all, without the suspects; two for each of them; the last, and our own.
+    assert len(kernel.tried) == 3 + 2 * 12 + 2
+
+
+def test_objects_that_objtool_saw_as_one_are_told_apart_by_their_functions() -> None:
+    kernel = Warning({("mm/mm3.o", "mm3_write")})
+    kernel.file_of = staticmethod(lambda file: "vmlinux.o")
+    assert kernel.search() == OptOut((), {"mm/mm3.o": ("mm3_write",)})
+    assert len(kernel.tried) == 3 + 2 + 2
+
+
+def test_what_objtool_says_anyway_is_no_reason_to_leave_anything_out() -> None:
+    trials = iter([None, None])
+    found = smallest_opt_out(
+        Unclean({Warned("mm/mm3.o", "mm3_write: unreachable instruction")}),
+        lambda opt_out: next(trials),
+        lambda: OBJECTS,
+        lambda text: None,
+    )
+    assert found == OptOut()
 
 
 uses = st.sampled_from(sorted(OBJECTS)).flatmap(

@@ -266,6 +266,7 @@ def test_a_kernel_that_boots_with_its_profile_uses_it_everywhere(kernels: Kernel
         "release": "6.12.7",
         "opt_out": {"files": [], "functions": {}},
         "failure": None,
+        "objtool": [],
     }
     (left_out,) = kernels.boots
     assert left_out["init/a.o"] == left_out["kernel/b.o"] == []
@@ -339,6 +340,45 @@ def test_a_kernel_that_boots_without_the_profile_neither_fails_with_its_first_er
     with pytest.raises(WorkError, match=r"^the first"):
         kernels.build()
     assert len(kernels.boots) == 2
+
+
+def test_a_function_that_objtool_warns_of_does_without_the_profile(kernels: Kernels) -> None:
+    kernels.context()
+    source = kernels.room.root / "tree/init/a.c"
+    source.write_text(source.read_text() + "// OBJTOOL: stop\n")
+    safety = kernels.build()
+    assert safety["opt_out"] == {"files": [], "functions": {"init/a.o": ["stop"]}}
+    assert safety["failure"] == "objtool warns of init/a.o: stop: unreachable instruction"
+    assert safety["objtool"] == []
+    # It was not worth a boot until objtool was content, and no function was searched for.
+    assert len(kernels.boots) <= 5
+    assert kernels.boots[-1]["init/a.o"] == ["stop"]
+
+
+def test_what_objtool_warns_of_without_the_profile_too_is_not_held_against_it(
+    kernels: Kernels,
+) -> None:
+    kernels.context()
+    (kernels.room.root / "tree/kernel/b.c").write_text(
+        "void work(void) {}\n// OBJTOOL ALWAYS: work\n"
+    )
+    safety = kernels.build()
+    assert safety["opt_out"] == {"files": [], "functions": {}}
+    assert safety["failure"] is None
+    assert safety["objtool"] == ["kernel/b.o: work: unreachable instruction"]
+    assert "the same without the profile" in kernels.notes()[-1]
+
+
+def test_objtool_is_heard_where_no_profile_is_used(kernels: Kernels) -> None:
+    kernels.context()
+    (kernels.room.root / "tree/kernel/b.c").write_text(
+        "void work(void) {}\n// OBJTOOL ALWAYS: work\n"
+    )
+    context = kernels.context()
+    plain = {k: v for k, v in context.step.params.items() if k not in ("device", "seed")}
+    inputs = {k: v for k, v in context.inputs.items() if k in ("source", "config0")}
+    kernel_build.BODY.run(kernels.room.context("kernel-build", {**plain, "uses": []}, **inputs))
+    assert kernels.notes() == ["objtool warns of kernel/b.o: work: unreachable instruction"]
 
 
 def test_a_source_that_does_not_compile_at_all_is_told_as_what_it_is(kernels: Kernels) -> None:

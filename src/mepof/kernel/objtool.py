@@ -1,0 +1,66 @@
+"""What objtool says of a kernel's code: unwinding, unreachable code, rules of entry code.
+
+It warns while the kernel is built, and the build goes on. A profile that makes it warn has brought
+to light code that cannot be unwound, or that is not what objtool took it for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Set
+from dataclasses import dataclass
+from pathlib import Path
+
+from mepof.errors import WorkError
+
+# What make says when it makes an object, whose old warnings are then of the past.
+_MADE = re.compile(r"  (?:CC|AS|LD|OBJTOOL)(?: \[M\])? +(\S+\.o)$")
+_WARNED = re.compile(r"(\S+\.o): warning: objtool: (.*)$")
+_OFFSET = re.compile(r"\+0x[0-9a-f]+|\.cold\b")
+_FUNCTION = re.compile(r"^(\w+)(?:: |\()|(\w+)\(\)")
+
+
+@dataclass(frozen=True, order=True)
+class Warned:
+    """A warning, without what another compilation of the same code changes.
+
+    Attributes:
+        file: the object's path in the tree, or ``vmlinux.o``.
+        text: what is wrong and where, without offsets.
+    """
+
+    file: str
+    text: str
+
+    def functions(self) -> frozenset[str]:
+        """The functions that it names."""
+        return frozenset(name for pair in _FUNCTION.findall(self.text) for name in pair if name)
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.text}"
+
+
+class Unclean(WorkError):
+    """Objtool warns of a kernel that was built with a profile."""
+
+    def __init__(self, warned: Set[Warned]) -> None:
+        self.warned = frozenset(warned)
+        more = f" (and {len(warned) - 1} more)" if len(warned) > 1 else ""
+        super().__init__(f"objtool warns of {min(warned)}{more}", "see the log of the build")
+
+
+def warnings(log: Path) -> frozenset[Warned]:
+    """What objtool warned of in the last compilation of each object.
+
+    Args:
+        log: all that make said, of one or of several builds in the same directory.
+    """
+    of: dict[str, set[Warned]] = {}
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            if made := _MADE.match(line):
+                of.pop(made[1], None)
+            elif warned := _WARNED.match(line):
+                text = _OFFSET.sub("", warned[2])
+                of.setdefault(warned[1], set()).add(Warned(warned[1], text))
+    return frozenset().union(*of.values())
