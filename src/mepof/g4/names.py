@@ -97,7 +97,7 @@ class Bindings:
         """
         if "/" in word.text:
             return HostPath(word.text)
-        name = word.text.removesuffix(_SUFFIX[role])
+        name = self._named(word.text, role)
         if name == PLAIN:
             return self._plain(word, role, at)
         made = self._by_name.get(name)
@@ -113,6 +113,16 @@ class Bindings:
                 f"move this `{verb}` below the statement that makes it",
             )
         return made
+
+    def _named(self, text: str, role: Role) -> str:
+        """The name in a reference to a result: what stands before the ending of its kind.
+
+        Each algorithm's profiles end in their own way, so those may be called by any ending.
+        """
+        stem, _, ending = text.rpartition(".")
+        if role == "profile" and text not in self._by_name and stem in self._by_name:
+            return text if f".{ending}" == _SUFFIX["image"] else stem
+        return text.removesuffix(_SUFFIX[role])
 
     def _plain(self, word: Word, role: Role, at: int) -> Plain | Diagnostic:
         if role != "image":

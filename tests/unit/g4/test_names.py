@@ -56,6 +56,10 @@ def test_an_image_is_referred_to_with_or_without_its_suffix() -> None:
 def test_an_optimised_kernel_has_a_profile_of_the_same_name() -> None:
     assert refer("opt", "profile", 8) == refer("opt.profdata", "profile", 8)
     assert refer("opt", "profile", 8) == refer("opt", "image", 8)
+    # Each algorithm has an ending of its own.
+    assert refer("opt", "profile", 8) == refer("opt.afdo", "profile", 8)
+    assert isinstance(refer("opt.img", "profile", 8), Diagnostic)
+    assert isinstance(refer("other.afdo", "profile", 8), Diagnostic)
 
 
 def test_whatever_has_a_slash_is_a_path() -> None:
