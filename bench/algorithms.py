@@ -1,9 +1,10 @@
 """Every algorithm on the same kernel: what each brings, side by side.
 
-    bench/algorithms.py [--store DIR]
+    bench/algorithms.py [--store DIR] [PROGRAM…]
 
-Runs bench/algorithms.g4 (hours on two cores when nothing is in the store; again in seconds), and
-writes docs/benchmarks/algorithms.json and .md from its report.
+Runs the programs of bench/algorithms/ (hours on two cores when nothing is in the store; again in
+seconds), and writes docs/benchmarks/algorithms.json and .md from their reports. Programs that are
+not named keep the results they have there.
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ import argparse
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from math import exp, log
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = ROOT / "bench" / "algorithms.g4"
-OUT = ROOT / "out" / "algorithms"
+PROGRAMS = ROOT / "bench" / "algorithms"
 RESULT = ROOT / "docs" / "benchmarks" / "algorithms"
 METRICS = {"kernel_instructions": "kernel instructions", "kernel_taken_branches": "taken branches"}
 
@@ -27,16 +28,25 @@ METRICS = {"kernel_instructions": "kernel instructions", "kernel_taken_branches"
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--store", type=Path)
+    parser.add_argument("program", type=Path, nargs="*", default=sorted(PROGRAMS.glob("*.g4")))
     arguments = parser.parse_args()
+    record = RESULT.with_suffix(".json")
+    results = json.loads(record.read_text()) if record.is_file() else {}
+    for program in arguments.program:
+        results[program.stem] = measured(program, arguments.store)
+        record.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        RESULT.with_suffix(".md").write_text(page(results))
+
+
+def measured(program: Path, store: Path | None) -> dict[str, Any]:
+    """Run a program and sum up its report."""
     mepof = Path(sys.executable).parent / "mepof"
-    command: list[str | Path] = [mepof, "run", PROGRAM, "--out", OUT]
-    if arguments.store is not None:
-        command += ["--store", arguments.store]
+    out = ROOT / "out" / "algorithms" / program.stem
+    command: list[str | Path] = [mepof, "run", program, "--out", out]
+    if store is not None:
+        command += ["--store", store]
     subprocess.run(command, check=True)
-    report = json.loads((OUT / "report.json").read_text(encoding="utf-8"))
-    result = summary(report)
-    RESULT.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
-    RESULT.with_suffix(".md").write_text(page(result))
+    return summary(json.loads((out / "report.json").read_text(encoding="utf-8")))
 
 
 def summary(report: dict[str, Any]) -> dict[str, Any]:
@@ -47,7 +57,6 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
             by_case = left.setdefault(row["image"], {}).setdefault(row["metric"], {})
             by_case[row["case"]] = 100 * row["value"] / row["baseline"]
     return {
-        "command": "make bench-algorithms",
         "kernel": report["provenance"]["kernel"],
         "tools": report["provenance"]["tools"],
         "program": report["provenance"]["program"],
@@ -61,18 +70,23 @@ def geometric(values: dict[str, float]) -> float:
     return exp(fmean(map(log, values.values())))
 
 
-def page(result: dict[str, Any]) -> str:
-    """Markdown of the comparison."""
+def page(results: dict[str, Any]) -> str:
+    """Markdown of the comparisons."""
+    return _PAGE + "\n".join(_section(name, results[name]) for name in sorted(results))
+
+
+def _section(name: str, result: dict[str, Any]) -> str:
     left = result["left_percent"]
     text = result["text_bytes"]
     plain = text["plain"]
     rows = [
-        f"| {name} | "
+        f"| {image} | "
         + " | ".join(f"{100 - geometric(by[metric]):.2f}" for metric in METRICS)
-        + f" | {100 * (text[name] / plain - 1):+.1f} |"
-        for name, by in left.items()
+        + f" | {100 * (text[image] / plain - 1):+.1f} |"
+        for image, by in left.items()
     ]
-    return _PAGE.format(
+    return _SECTION.format(
+        name=name,
         kernel=result["kernel"],
         clang=result["tools"]["clang"],
         rows="\n".join(rows),
@@ -81,23 +95,22 @@ def page(result: dict[str, Any]) -> str:
     )
 
 
-def _claims(left: dict[str, Any]) -> list[str]:
-    fewer = {
-        name: {metric: 100 - geometric(by[metric]) for metric in METRICS}
-        for name, by in left.items()
-    }
-    instructions = {name: by["kernel_instructions"] for name, by in fewer.items()}
-    kept = 100 * instructions["autofdo"] / instructions["pgo"]
-    claims = [f"- `autofdo` keeps {kept:.0f} % of what `pgo` saves in kernel instructions."]
+def _claims(left: dict[str, Any]) -> Iterator[str]:
+    fewer = {image: 100 - geometric(by["kernel_instructions"]) for image, by in left.items()}
+    if "pgo" in fewer:
+        kept = 100 * fewer["autofdo"] / fewer["pgo"]
+        yield f"- `autofdo` keeps {kept:.0f} % of what `pgo` saves in kernel instructions."
     for below in ("autofdo", "pgo"):
+        if f"{below}-propeller" not in left:
+            continue
         before, after = (
-            geometric(left[name]["kernel_taken_branches"]) for name in (below, f"{below}-propeller")
+            geometric(left[image]["kernel_taken_branches"])
+            for image in (below, f"{below}-propeller")
         )
-        claims.append(
+        yield (
             f"- Propeller leaves {100 * after / before:.1f} % of the taken kernel branches of "
             f"`{below}`: {100 - 100 * after / before:.1f} % fewer."
         )
-    return claims
 
 
 def _by_case(metric: str, left: dict[str, Any]) -> str:
@@ -121,23 +134,27 @@ def _by_case(metric: str, left: dict[str, Any]) -> str:
 
 _PAGE = """# The algorithms side by side
 
-Command: `make bench-algorithms`, which runs `bench/algorithms.g4`. Written by it.
+Command: `make bench-algorithms`, which runs the programs of `bench/algorithms/`. Written by it.
 
-Linux {kernel}, configuration `slim`, {clang}. Each algorithm is trained by the same 24 actions of
-`rand kbench`; the cases are those of the suite `mepof`. Everything is counted in the emulator, so
-the numbers repeat: kernel instructions, and taken branches of the kernel. Percent of the plain
-kernel's that are saved, geometric mean over the cases, and the growth of the text:
+Each algorithm is trained by the same 24 actions of `rand kbench` on the configuration `slim`; the
+cases are those of the suite `mepof`. Everything is counted in the emulator, so the numbers repeat:
+kernel instructions, and taken branches of the kernel. The tables tell how many of the plain
+kernel's are saved, in percent (first the geometric mean over the cases), and how the text grows.
+
+An emulator has no caches and predicts nothing: what Propeller and hot/cold splitting gain there
+does not show in these two counts.
+
+"""
+
+_SECTION = """## {name}: Linux {kernel}
+
+{clang}
 
 | image | fewer kernel instructions, % | fewer taken branches, % | text, % |
 |---|---|---|---|
 {rows}
 
 {claims}
-
-An emulator has no caches and predicts nothing: what Propeller and hot/cold splitting gain there
-does not show in these two counts.
-
-## By case
 
 {cases}
 """
