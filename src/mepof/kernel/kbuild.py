@@ -250,9 +250,11 @@ def _functions(objects: Path, toolchain: Clang) -> dict[str, list[str]]:
             compiled.append(made.relative_to(objects).as_posix())
     names = objects / "mepof-objects"
     names.write_text("\n".join(compiled))
-    nm = [toolchain.tool("llvm-nm"), "--defined-only", "--format=posix", "--print-file-name"]
+    # What it says of objects without symbols would come in the middle of lines of the others.
+    options = ("--quiet", "--defined-only", "--format=posix", "--print-file-name")
+    nm = [toolchain.tool("llvm-nm"), *options, f"@{names.name}"]
     defined: dict[str, list[str]] = {name: [] for name in compiled}
-    for line in run([*nm, f"@{names.name}"], cwd=objects).output.splitlines():
+    for line in run(nm, cwd=objects).output.splitlines():
         file, colon, symbol = line.partition(": ")
         fields = symbol.split()
         if colon and len(fields) > 1 and fields[1] in "tTwW":
