@@ -35,7 +35,7 @@ class AutoFdo(Branches):
         self._file = file
         self._lines = lines
         self._build = BuildAddition(
-            overlays=("text-sections", "autofdo", "line-discriminators"),
+            overlays=("text-sections", "objtool-cold", "autofdo", "line-discriminators"),
             config_lines=("CONFIG_AUTOFDO_CLANG=y",),
             cflags=(*_INLINABLE, *cflags),
         )

@@ -21,7 +21,8 @@ from mepof.process import Completed
 from mepof.toolchain.clang import Clang
 
 _BUILD = BuildAddition(
-    overlays=("text-sections", "propeller"), config_lines=("CONFIG_PROPELLER_CLANG=y",)
+    overlays=("text-sections", "objtool-cold", "propeller"),
+    config_lines=("CONFIG_PROPELLER_CLANG=y",),
 )
 _BLOCKS, _ORDER, _HOT = "kernel.cc_profile", "kernel.ld_profile", "kernel.hot_objects"
 

@@ -82,7 +82,7 @@ def test_a_function_takes_text_at_its_beginning_and_its_end() -> None:
 
 
 def test_objtool_is_told_that_cold_parts_are_of_functions() -> None:
-    (edit,) = (e for e in overlay.load("text-sections").edits if e.file.endswith("objtool/elf.c"))
+    (edit,) = overlay.load("objtool-cold").edits
     # As Linux 6.12 begins and ends it.
     head = "static void elf_add_symbol(struct elf *elf, struct symbol *sym)"
     text = f"{head}\n{{\n\tsym->alias = sym;\n}}\n"
@@ -298,7 +298,7 @@ def test_kernels_with_options_of_their_own_get_no_overlay_of_them(tmp_path: Path
         "scripts/Makefile.autofdo": "CFLAGS_AUTOFDO_CLANG := -fdebug-info-for-profiling\n",
         "scripts/Makefile.propeller": "CFLAGS_PROPELLER_CLANG := -fbasic-block-address-map\n",
     }
-    ours = ("text-sections", "autofdo", "propeller")
+    ours = ("text-sections", "objtool-cold", "autofdo", "propeller")
     view = view_of(tmp_path, upstream, *ours)
     for name in upstream:
         assert (view / name).read_text() == upstream[name]

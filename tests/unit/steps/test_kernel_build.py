@@ -107,7 +107,13 @@ def test_a_stack_uses_all_its_profiles_and_fits_the_build_that_was_profiled_alon
 ) -> None:
     given = profile_of_a_stack(room, room.root.name)
     spec = built(room, monkeypatch, {"uses": ["autofdo", "propeller"]}, profile=given)
-    assert spec.overlays == ("text-sections", "autofdo", "line-discriminators", "propeller")
+    assert spec.overlays == (
+        "text-sections",
+        "objtool-cold",
+        "autofdo",
+        "line-discriminators",
+        "propeller",
+    )
     assert set(spec.profiles) == {"kernel.afdo", "kernel.cc_profile", "kernel.ld_profile"}
     assert [list(each.names()) for each in spec.selected] == [["kernel/b.o"]]
     assert spec.same_as is not None and spec.same_as["source"] == room.root.name
