@@ -224,6 +224,8 @@ EXCERPTS = {
             "\t*(.xiptext)\t\t\t\t\t\t\t\\\n\t*(DATA_MAIN)\t\t\t\t\t\t\t\\\n"
             "\tBRANCH_PROFILE()\t\t\t\t\t\t\\\n\tTRACE_PRINTKS()\n"
             "\n/*\n * Data section helpers\n */\n"
+            "#define ELF_DETAILS\t\t\t\t\t\t\t\\\n"
+            "\t\t.comment 0 : { *(.comment) }\t\t\t\t\\\n\t\t.symtab 0 : { *(.symtab) }\n"
         ),
         "tools/objtool/check.c": (
             "static const char *uaccess_safe_builtin[] = {\n\t/* KASAN */\n"
@@ -290,6 +292,12 @@ def test_sections_that_profiles_make_have_places_before_the_kernels_own(
     assert places == sorted(places)
     # A section of each function, and none that begins with a dot or is called `.text` itself.
     assert "*(.text.[0-9a-zA-Z_]*)" in words[: places[-1]]
+
+
+def test_maps_of_basic_blocks_have_a_place_of_their_own(tmp_path: Path) -> None:
+    view = view_of(tmp_path, EXCERPTS["6.12"], "propeller")
+    details = expanded((view / "include/asm-generic/vmlinux.lds.h").read_text(), "ELF_DETAILS")
+    assert "*(.llvm_bb_addr_map)" in details and "*(.symtab)" in details
 
 
 def test_kernels_with_options_of_their_own_get_no_overlay_of_them(tmp_path: Path) -> None:
