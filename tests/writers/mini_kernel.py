@@ -160,7 +160,7 @@ for word; do last=$word; done
 echo "$*" > "$last"
 """
 
-# Of an object without symbols it complains in the middle of a line, where it is not told to be quiet.
+# Of objects without symbols it complains in the middle of a line, unless it is told to be quiet.
 _NM = """\
 #!/bin/sh
 case "$*" in
