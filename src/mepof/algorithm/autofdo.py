@@ -98,8 +98,9 @@ _FAITHFUL = (
 # it ignore the mark.
 _INLINABLE = ("-D__no_profile_instrument_function__=__unused__",)
 
-# What has no count did not run.
-_ACCURATE = ("-fprofile-sample-accurate",)
+# What has no count did not run. And hot is what makes up 99.9 % of the counts, not 99 %: where all
+# was counted, what is a little less hot is worth its inlining too.
+_ACCURATE = ("-fprofile-sample-accurate", "-mllvm", "-profile-summary-cutoff-hot=999000")
 
 # The compiler matches a profile with sources that have changed since.
 _SALVAGE = ("-mllvm", "-salvage-stale-profile", "-mllvm", "-salvage-unused-profile")
