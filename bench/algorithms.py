@@ -45,7 +45,8 @@ def measured(program: Path, store: Path | None) -> dict[str, Any]:
     command: list[str | Path] = [mepof, "run", program, "--out", out]
     if store is not None:
         command += ["--store", store]
-    subprocess.run(command, check=True)
+    if (status := subprocess.run(command, check=False).returncode) != 0:
+        sys.exit(status)  # it has said why
     return summary(json.loads((out / "report.json").read_text(encoding="utf-8")))
 
 
