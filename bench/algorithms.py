@@ -147,7 +147,7 @@ does not show in these two counts.
 
 """
 
-_SECTION = """## {name}: Linux {kernel}
+_SECTION = """## {name}: {kernel}
 
 {clang}
 

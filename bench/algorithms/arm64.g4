@@ -4,10 +4,7 @@ set arch arm64.
 set config slim.
 set seed 1.
 
-set name pgo.
-opt debian:linux-source-6.12 pgo rand kbench O2.
-
 set name autofdo.
 opt debian:linux-source-6.12 autofdo rand kbench O2.
 
-eval plain.img;pgo.img;autofdo.img syscall;overhead;proc;pipe;file.
+eval plain.img;autofdo.img syscall;overhead;proc;pipe;file.

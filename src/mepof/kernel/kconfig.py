@@ -48,6 +48,10 @@ class Setting:
     origin: str
     otherwise: tuple[Setting, ...] = ()
 
+    def names(self) -> tuple[str, ...]:
+        """All the names of the option."""
+        return (self.symbol, *(other.symbol for other in self.otherwise))
+
     def lines(self) -> str:
         """As Kconfig writes it, with all its names; Kconfig passes over those it lacks."""
         if self.value == "n":
@@ -104,6 +108,8 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
     base = "defconfig"
     based = False
     merged: dict[str, Setting] = {}
+    # Whatever name an option goes by, the last line that has it says what is wanted.
+    wanted_by: dict[str, str] = {}
     sources = [(str(path), _read(path).splitlines()) for path in files]
     for origin, lines in [*sources, ("mepof", list(extra))]:
         for number, line in enumerate(map(str.strip, lines), 1):
@@ -111,7 +117,11 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
                 base, based = line.removeprefix("# base: "), True
             setting = _parse(line, f"{origin}:{number}")
             if setting is not None:
+                for name in setting.names():
+                    if wanted_by.get(name, setting.symbol) != setting.symbol:
+                        merged.pop(wanted_by[name], None)
                 merged[setting.symbol] = setting
+                wanted_by |= dict.fromkeys(setting.names(), setting.symbol)
     return Fragments(base, tuple(merged.values()))
 
 

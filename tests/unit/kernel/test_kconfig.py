@@ -52,6 +52,14 @@ def test_an_option_with_several_names_is_asked_for_by_all_of_them(tmp_path: Path
     )
 
 
+@pytest.mark.parametrize("name", ["NEW", "OLD"])
+def test_an_option_is_overridden_by_any_of_its_names(tmp_path: Path, name: str) -> None:
+    asked = merged(tmp_path, f"CONFIG_NEW=y | CONFIG_OLD=y\n# CONFIG_{name} is not set\n")
+    assert lines(asked) == f"# CONFIG_{name} is not set\n"
+    again = merged(tmp_path, f"CONFIG_{name}=m\nCONFIG_NEW=y | CONFIG_OLD=y\n")
+    assert lines(again) == "CONFIG_NEW=y\nCONFIG_OLD=y\n"
+
+
 @pytest.mark.parametrize("text", ["NET=y", "CONFIG_NET", "CONFIG_NET=", "CONFIG_A=y | B=y", "\x00"])
 def test_what_is_no_kconfig_line_is_an_error_with_its_place(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match=r"0\.config:2: .* is not a Kconfig line"):
