@@ -32,7 +32,7 @@ config NET
 	bool "Networking"
 config INET
 	bool "TCP/IP"
-	depends on NET
+	depends on NET # if at all
 config LOCALVERSION
 	string "Local version"
 config NAPI

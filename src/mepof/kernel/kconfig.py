@@ -236,7 +236,11 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
             with super()._open(filename, mode) as file:
                 text = file.read()
             text = re.sub(r"^(\s+)modules$", r"\1option modules", text, flags=re.M)  # 5.16
-            return io.StringIO(re.sub(r"^\s+transitional$", "", text, flags=re.M))  # 6.18
+            text = re.sub(r"^\s+transitional$", "", text, flags=re.M)  # 6.18
+            # 7.0
+            only_if = r"\1(\2) || !(\3)"
+            text = re.sub(r"^(\s+depends on )([^#\n]+) if ([^#\n]+)", only_if, text, flags=re.M)
+            return io.StringIO(text)
 
     kconf = Kconfig("Kconfig", warn=False, suppress_traceback=False)
     kconf.load_config(config)

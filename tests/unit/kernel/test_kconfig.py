@@ -106,9 +106,13 @@ def test_every_line_is_compared_with_what_came_out(line: str, config: str, taken
 def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Why the options of the miniature kernel's Kconfig come out as they do."""
     tree = tmp_path_factory.mktemp("tree")
-    (tree / "Kconfig").write_text(KCONFIG)
+    # `depends on … if …` is what Kconfig has had since 7.0.
+    usb = 'config USB\n\tbool "USB"\n\tdepends on NET if TLS\n'
+    (tree / "Kconfig").write_text(KCONFIG + usb)
     (tree / "config").write_text("CONFIG_TLS=y\n")
-    names = (*("INET", "NETT", "CRYPTO", "CC_OPTIMIZE_FOR_SIZE", "NAPI", "CORE", "NET", "ZZZZ"),)
+    names = (
+        *("INET", "NETT", "CRYPTO", "CC_OPTIMIZE_FOR_SIZE", "NAPI", "CORE", "NET", "ZZZZ", "USB"),
+    )
     missing = [Setting(name, "y", "x:1") for name in names]
     return kconfig.explain(tree, tree / "config", missing, {})
 
@@ -123,6 +127,7 @@ def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ("CC_OPTIMIZE_FOR_SIZE", "its choice went to CC_OPTIMIZE_FOR_PERFORMANCE"),
         ("NAPI", "it has no prompt: only another option can set it"),
         ("NET", "its value came out as n"),
+        ("USB", "unmet dependency NET || !TLS"),
     ],
 )
 def test_a_dropped_option_is_explained(reasons: dict[str, str], option: str, reason: str) -> None:
