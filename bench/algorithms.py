@@ -34,7 +34,7 @@ def main() -> None:
     results = json.loads(record.read_text()) if record.is_file() else {}
     for program in arguments.program:
         results[program.stem] = measured(program, arguments.store)
-        record.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
+        record.write_text(json.dumps(results, indent=1) + "\n")
         RESULT.with_suffix(".md").write_text(page(results))
 
 
