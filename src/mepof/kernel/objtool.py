@@ -45,8 +45,13 @@ class Unclean(WorkError):
 
     def __init__(self, warned: Set[Warned]) -> None:
         self.warned = frozenset(warned)
-        more = f" (and {len(warned) - 1} more)" if len(warned) > 1 else ""
-        super().__init__(f"objtool warns of {min(warned)}{more}", "see the log of the build")
+        super().__init__(told(warned), "see the log of the build")
+
+
+def told(warned: Set[Warned]) -> str:
+    """Warnings, of which there is one at least, in one line."""
+    more = f" (and {len(warned) - 1} more)" if len(warned) > 1 else ""
+    return f"objtool warns of {min(warned)}{more}"
 
 
 def warnings(log: Path) -> frozenset[Warned]:

@@ -87,7 +87,7 @@ class KernelBuild:
                 _tell_drift(context, profile)
         else:
             if warned := _build(context, spec, toolchain):
-                context.note(objtool.Unclean(warned).message)
+                context.note(objtool.told(warned))
 
 
 def _build(
