@@ -4,7 +4,8 @@
 
 Runs the programs of bench/algorithms/ (hours on two cores when nothing is in the store; again in
 seconds), and writes docs/benchmarks/algorithms.json and .md from their reports. Programs that are
-not named keep the results they have there.
+not named keep the results they have there. They need Debian's linux-source-6.12 and -7.2, and
+arm64 what `MEPOF_SETUP_ARM64=1 make setup` adds.
 """
 
 from __future__ import annotations
