@@ -130,7 +130,7 @@ def golden_report() -> Report:
         measurement("size", factors=(1.1, 1.096, 1.103, 1.101, 1.099), text=7_500_000),
         measurement("broken", factors=(0.1,), self_check="pipe-128: sum 3 is not 4"),
         same_build=measurement("plain", factors=(1.002, 0.998, 1.0, 0.999, 1.001), seed=1001),
-        relinked=(measurement("plain", factors=(1.001, 0.999, 1.002, 1.0, 1.0)),),
+        relinked=(measurement("relinked", factors=(1.001, 0.999, 1.002, 1.0, 1.0)),),
         trained={"opt": frozenset({("kbench", "syscall"), ("kbench", "proc")})},
     )
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import expm1, log1p
+from typing import Literal
 
 from mepof.evaluate.statistics import ranks
 from mepof.evaluate.statistics.interval import Builds, Difference, Method, difference
 from mepof.evaluate.statistics.sample import PRACTICAL_PERCENT, LogCosts, builds_of
+
+Direction = Literal["faster", "slower"]
 
 _THRESHOLD = log1p(PRACTICAL_PERCENT / 100)
 
@@ -22,6 +25,7 @@ class Comparison:
             ends are the estimate.
         p_value: two-sided, of the hypothesis that the images differ by no more than the
             practical threshold.
+        direction: where the ranks of the boots point.
         least_p: the least p-value that this many boots with these ties could have.
         least_p_untied: the least one that this many boots could have without ties.
         boots: of the image; ``baseline_boots`` those that it is compared with.
@@ -31,6 +35,7 @@ class Comparison:
     interval_percent: tuple[float, float]
     method: Method
     p_value: float
+    direction: Direction
     least_p: float
     least_p_untied: float
     boots: int
@@ -43,13 +48,14 @@ def compare(baseline: LogCosts, image: LogCosts) -> Comparison | None:
         return None
     theirs, ours = builds_of(baseline), builds_of(image)
     found = difference(theirs, ours)
-    p_value, least = _tested(theirs, ours)
+    p_value, direction, least = _tested(theirs, ours)
     p_value = max(p_value, _layout(found))
     return Comparison(
         improvement_percent=_percent(found.estimate),
         interval_percent=(_percent(found.low), _percent(found.high)),
         method=found.method,
         p_value=p_value,
+        direction=direction,
         least_p=least,
         least_p_untied=min(1.0, 2 * ranks.least_p(len(image), len(baseline))),
         boots=len(image),
@@ -75,14 +81,18 @@ def narrow(comparison: Comparison, precision_percent: float) -> bool:
     return comparison.method != "none" and high - low <= 2 * precision_percent
 
 
-def _tested(baseline: Builds, image: Builds) -> tuple[float, float]:
-    """The p-value of the boots' ranks, and the least one."""
+def _tested(baseline: Builds, image: Builds) -> tuple[float, Direction, float]:
+    """The p-value of the boots' ranks, their direction, and the least p-value."""
     theirs = [cost for boots in baseline for cost in boots]
     ours = [cost for boots in image for cost in boots]
+    if min(*theirs, *ours) == max(*theirs, *ours):
+        return 1.0, "faster", 1.0
     # Each side is moved by the threshold to where the hypothesis ends.
     faster, least_faster = ranks.smaller([c + _THRESHOLD for c in ours], theirs)
     slower, least_slower = ranks.smaller([_THRESHOLD - c for c in ours], [-c for c in theirs])
-    return min(1.0, 2 * min(faster, slower)), min(1.0, 2 * min(least_faster, least_slower))
+    direction: Direction = "faster" if faster <= slower else "slower"
+    least = min(1.0, 2 * min(least_faster, least_slower))
+    return min(1.0, 2 * min(faster, slower)), direction, least
 
 
 def _layout(found: Difference) -> float:

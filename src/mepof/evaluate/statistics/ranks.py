@@ -23,6 +23,8 @@ def smaller(values: Sequence[float], reference: Sequence[float]) -> tuple[float,
     """
     ranks = _doubled_midranks([*values, *reference])
     total = sum(ranks[: len(values)])
+    if all(rank % 2 == 0 for rank in ranks):  # without ties: the ranks themselves
+        ranks, total = [rank // 2 for rank in ranks], total // 2
     ordered = tuple(sorted(ranks))
     if len(ranks) > _EXACT:
         least = sum(ordered[: len(values)])
@@ -62,11 +64,14 @@ def _ways(ranks: tuple[int, ...], count: int) -> tuple[float, ...]:
     """How many ways there are to choose so many ranks, by their sum."""
     import numpy as np
 
-    ways = np.zeros((count + 1, sum(ranks) + 1))
+    width = sum(sorted(ranks)[len(ranks) - count :]) + 1  # no choice has a larger sum
+    ways = np.zeros((count + 1, width))
     ways[0, 0] = 1
     for rank in ranks:
+        if rank >= width:
+            continue
         # From a copy, so that a rank is chosen once at most.
-        ways[1:, rank:] += ways[:-1, : ways.shape[1] - rank].copy()
+        ways[1:, rank:] += ways[:-1, : width - rank].copy()
     found: tuple[float, ...] = tuple(ways[count].tolist())
     return found
 
@@ -81,4 +86,6 @@ def _normal(ranks: tuple[int, ...], count: int, total: int) -> float:
     variance = spread * count * (size - count) / size
     if variance == 0:
         return 1.0
-    return float(ndtr((total + 1 - count * mean) / sqrt(variance)))
+    # Half of the least step between two sums.
+    half = 0.5 if len(set(ranks)) == size else 1
+    return float(ndtr((total + half - count * mean) / sqrt(variance)))

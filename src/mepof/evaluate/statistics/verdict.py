@@ -66,10 +66,9 @@ def _verdict(
     threshold = 1 + PRACTICAL_PERCENT / 100
     if adjusted is not None and adjusted <= LEVEL:
         # The ranks and the mean may disagree, when one boot is far away from all others.
-        if ratio > threshold:
-            return "faster"
-        if 1 / ratio > threshold:
-            return "slower"
+        beyond = ratio if comparison.direction == "faster" else 1 / ratio
+        if beyond > threshold:
+            return comparison.direction
     low, high = comparison.interval_percent
     inside = -precision_percent <= low and high <= precision_percent
     return "no difference" if inside else "not enough data"
