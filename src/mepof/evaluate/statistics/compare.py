@@ -111,4 +111,4 @@ def _layout(found: Difference) -> float:
 
 
 def _percent(log_ratio: float) -> float:
-    return 100 * expm1(min(log_ratio, 700.0))
+    return 100 * expm1(min(log_ratio, 700.0)) + 0.0  # no negative zero
