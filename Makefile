@@ -19,6 +19,10 @@ help:
 	@echo 'make bench   every benchmark under bench/'
 	@echo 'make bench-algorithms'
 	@echo '             what every algorithm brings, side by side: hours'
+	@echo 'make bench-verdicts'
+	@echo '             how often verdicts of evaluations are false, and what they find: 15 minutes'
+	@echo 'make bench-leave-one-out'
+	@echo '             what a profile does for cases that it was not trained on: hours'
 	@echo 'make fuzz    every parser on made-up input, FUZZ_SECONDS each (600)'
 	@echo 'make lock    write requirements.lock anew from pyproject.toml'
 	@echo 'make clean   remove what was built here'
@@ -41,8 +45,9 @@ lint: setup
 	$(CARGO) fmt --check
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 
-# That of the algorithms builds a dozen kernels.
-BENCHMARKS := $(filter-out bench/algorithms.py,$(sort $(wildcard bench/*.py)))
+# These build a dozen kernels each.
+HOURS := bench/algorithms.py bench/leave_one_out.py
+BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 bench: setup
 	@echo 'benchmarks: $(or $(BENCHMARKS),none under bench/)'
@@ -50,6 +55,12 @@ bench: setup
 
 bench-algorithms: setup
 	$(BIN)/python bench/algorithms.py
+
+bench-verdicts: setup
+	$(BIN)/python bench/verdicts.py
+
+bench-leave-one-out: setup
+	$(BIN)/python bench/leave_one_out.py
 
 # CI takes five seconds each.
 FUZZ_SECONDS ?= 600
@@ -73,4 +84,4 @@ clean:
 	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
-.PHONY: help setup demo test lint bench bench-algorithms fuzz lock clean
+.PHONY: help setup demo test lint bench bench-algorithms bench-leave-one-out bench-verdicts fuzz lock clean

@@ -20,7 +20,9 @@ def evaluate(
     metric: Annotated[
         str, typer.Option("--metric", help="Metrics, joined by `;` [default: all].")
     ] = "",
-    repetitions: Annotated[int, typer.Option(min=1, help="Boots of each image.")] = 3,
+    repetitions: Annotated[
+        str, typer.Option(metavar="N|N-M", help="Boots of each image, such as 8 or 5-12.")
+    ] = "5-12",
     out: Out = None,
     store: StoreRoot = None,
     cores: Cores = None,

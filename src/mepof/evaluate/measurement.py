@@ -1,9 +1,9 @@
-"""What was measured on one image: the artifact ``measurement.json``.
+"""What was measured: images, their boots, and the artifact ``evaluation.json``.
 
 All counts are totals of one measured interval, which holds ``operations`` operations of its
 case; whoever reports them divides. An interval is measured once in every boot, and every boot
 has a seed of its own, so that what differs from boot to boot (layout randomisation, entropy)
-varies, and the same seed on another image gives the boot to compare with.
+varies.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 from mepof.errors import InputError
 
 PASSED = "passed"
+DEFAULT_PRECISION_PERCENT = 1.0
 
 
 class Record(BaseModel):
@@ -120,6 +121,24 @@ class Measurement(Record):
         return self.booted and self.self_check == PASSED
 
 
+class Evaluation(Record):
+    """The artifact ``evaluation.json``: all images of an ``eval``, measured in turns.
+
+    Attributes:
+        images: the baseline first; what they are called is not known here.
+        same_build: the baseline with other seeds, the A/A control.
+        relinked: the baseline in other layouts.
+        precision_percent: how narrow the intervals were to be, to either side.
+        ended: why there were no further boots.
+    """
+
+    images: tuple[Measurement, ...]
+    same_build: Measurement | None = None
+    relinked: tuple[Measurement, ...] = ()
+    precision_percent: float = DEFAULT_PRECISION_PERCENT
+    ended: str = ""
+
+
 Kind = Literal["counted", "modelled", "timed"]
 
 
@@ -181,18 +200,18 @@ METRICS = (
 )
 
 
-def read_measurement(path: Path) -> Measurement:
-    """Read a ``measurement.json``.
+def read_evaluation(path: Path) -> Evaluation:
+    """Read an ``evaluation.json``.
 
     Raises:
-        InputError: it cannot be read or is not a measurement.
+        InputError: it cannot be read or is not an evaluation.
     """
     try:
-        return Measurement.model_validate_json(path.read_bytes())
+        return Evaluation.model_validate_json(path.read_bytes())
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except ValidationError as error:
-        raise InputError(f"{path} is not a measurement: {first_error(error)}") from error
+        raise InputError(f"{path} is not an evaluation: {first_error(error)}") from error
 
 
 def first_error(error: ValidationError) -> str:

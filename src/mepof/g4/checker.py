@@ -19,7 +19,7 @@ from mepof.g4.ast import (
     Word,
 )
 from mepof.g4.diagnostics import Diagnostic, in_order, quote, suggestion
-from mepof.g4.names import Bindings, Role, bind
+from mepof.g4.names import Bindings, HostPath, Role, bind
 from mepof.g4.settings import SETTINGS, weight
 from mepof.g4.source import Span
 
@@ -43,6 +43,8 @@ class Vocabulary:
     toolchains: tuple[str, ...]
     devices: tuple[str, ...]
     configs: tuple[str, ...]
+    #: What training can be told to leave out: suites, cases, groups of cases.
+    untrained: tuple[str, ...] = ()
 
 
 def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
@@ -53,11 +55,17 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
     """
     bindings = bind(program)
     found: list[Diagnostic] = []
+    relinked = False
     for index, statement in enumerate(program.statements):
         found += _empty_operands(statement)
         found += _words(statement, vocabulary)
         if program.complete:
             found += _references(statement, bindings, index)
+            match statement:
+                case Set(key=key, value=value) if key.text == "relinked":
+                    relinked = value.text.strip("0") != ""
+                case Eval(images=(first, *_)) if relinked:
+                    found += _not_relinked(first, bindings, index)
     if program.complete:
         found += bindings.diagnostics
     return in_order(found)
@@ -109,6 +117,15 @@ def _references(statement: Statement, bindings: Bindings, index: int) -> Iterato
     for word in words:
         if word.text and isinstance(wrong := bindings.resolve(word, role, index), Diagnostic):
             yield wrong
+
+
+def _not_relinked(word: Word, bindings: Bindings, index: int) -> Iterator[Diagnostic]:
+    if word.text and isinstance(bindings.resolve(word, "image", index), HostPath):
+        yield Diagnostic(
+            word.span,
+            f"the baseline {quote(word.text)} is a file, which cannot be linked again",
+            "name an image that the program builds, or `set relinked 0`",
+        )
 
 
 def _lookup(
@@ -194,8 +211,8 @@ def _setting(statement: Set, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
         return
     known: tuple[str, ...] = getattr(vocabulary, setting.choices)
     at = 0
-    for part in value if isinstance(value, tuple) else (str(value),):
+    for part in map(str, value) if isinstance(value, tuple) else (str(value),):
         if not (key.text == "config" and "/" in part):
             span = word.part(at, at + len(part))
-            yield from _lookup(key.text, word, part, known, span)
+            yield from _lookup(setting.noun or key.text, word, part, known, span)
         at += len(part) + 1

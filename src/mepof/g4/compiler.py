@@ -30,12 +30,15 @@ class Settings:
     toolchain: str = "clang"
     device: str = "qemu"
     seed: int = 1
-    repetitions: int = 3
+    repetitions: tuple[int, int] = (5, 12)
+    precision: float = 1.0
+    relinked: int = 0
     actions: int = 24
     budget: int | None = None
     period: int | None = None
     depth: int = 32
     perf_data: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -166,41 +169,89 @@ class _Compiler:
 
     def _eval(self, index: int, statement: Eval) -> None:
         settings = self.settings
-        guest = self._guest(settings)
-        inputs: dict[str, Input] = {}
         names: list[str] = []
-        for number, word in enumerate(statement.images):
+        kernels: list[Input] = []
+        for word in statement.images:
             kernel, name = self._image_input(word, index)
             plain_name, again = name, 1
             while name in names:
                 again += 1
                 name = f"{plain_name}#{again}"
-            params: dict[str, Json] = {
-                "arch": settings.arch,
-                "device": settings.device,
-                "metrics": [metric.text for metric in statement.metrics],
-                "seeds": list(range(settings.seed, settings.seed + settings.repetitions)),
-            }
-            if settings.budget is not None:
-                params["budget"] = settings.budget
-            measured: dict[str, Input] = {"kernel": kernel, "guest": StepInput(guest)}
-            measure = self._add(f"measure/{name}", "measure", params, measured)
             names.append(name)
-            inputs[f"measurement{number}"] = StepInput(measure)
-            if isinstance(kernel, StepInput):
-                inputs[f"build{number}"] = kernel
-        profiles = [r for r in self.results if r.kind == "profile"]
-        for number, result in enumerate(profiles):
-            inputs[f"profile{number}"] = StepInput(result.step)
+            kernels.append(kernel)
         number = sum(1 for r in self.results if r.kind == "report")
         report = f"report{number + 1}" if number else "report"
+        inputs: dict[str, Input] = {"evaluation": self._measured(statement, kernels)}
+        inputs |= {f"build{n}": k for n, k in enumerate(kernels) if isinstance(k, StepInput)}
+        profiles = [r for r in self.results if r.kind == "profile"]
+        inputs |= {f"profile{n}": StepInput(r.step) for n, r in enumerate(profiles)}
+        trained: dict[str, Json] = {}
+        collections: list[str] = []
+        for name, kernel in zip(names, kernels, strict=True):
+            ran = self._collections(kernel)
+            if ran is not None:
+                collections += [step for step in ran if step not in collections]
+                trained[name] = [collections.index(step) for step in ran]
+        inputs |= {f"collection{n}": StepInput(step) for n, step in enumerate(collections)}
         told: dict[str, Json] = {
-            "images": list(names),
+            "images": [*names],
             "profiles": [r.name for r in profiles],
             "program": self.text,
             "seed": settings.seed,
+            "trained": trained,
         }
         self._result(report, "report", self._add(report, "report", told, inputs))
+
+    def _measured(self, statement: Eval, kernels: list[Input]) -> StepInput:
+        """The step that boots all images in turns, and their controls."""
+        settings = self.settings
+        fewest, most = settings.repetitions
+        params: dict[str, Json] = {
+            "arch": settings.arch,
+            "device": settings.device,
+            "metrics": [metric.text for metric in statement.metrics],
+            "seed": settings.seed,
+            "fewest": fewest,
+            "most": most,
+            "precision": settings.precision,
+        }
+        if settings.budget is not None:
+            params["budget"] = settings.budget
+        inputs: dict[str, Input] = {"guest": StepInput(self._guest(settings))}
+        inputs |= {f"kernel{n}": kernel for n, kernel in enumerate(kernels)}
+        if isinstance(kernels[0], StepInput) and len(kernels) > 1:
+            baseline = self._step(kernels[0].step)
+            for number in range(settings.relinked):
+                # A linker takes the seed 0 for none.
+                again: dict[str, Json] = {**baseline.params, "layout_seed": number + 1}
+                name = f"{baseline.id.rpartition('/')[0]}/relinked{number + 1}"
+                step = self._add(name, "kernel-build", again, dict(baseline.inputs))
+                inputs[f"relinked{number}"] = StepInput(step)
+        return StepInput(self._add("measure", "measure", params, inputs))
+
+    def _collections(self, kernel: Input) -> list[str] | None:
+        """The steps in which the profile that a kernel is built with was collected.
+
+        None if there is no profile, or part of it comes from outside.
+        """
+        if not isinstance(kernel, StepInput) or "profile" not in self._step(kernel.step).inputs:
+            return None
+        found: list[str] = []
+        pending = [self._step(kernel.step).inputs["profile"]]
+        while pending:
+            given = pending.pop()
+            if not isinstance(given, StepInput):
+                return None
+            step = self._step(given.step)
+            if step.kind == "profile-collect":
+                found += [step.id] if step.id not in found else []
+            else:
+                # The kernel that was profiled is no part of what it was made to do.
+                pending += [each for name, each in step.inputs.items() if name != "kernel"]
+        return sorted(found)
+
+    def _step(self, identifier: str) -> Step:
+        return next(step for step in self.steps if step.id == identifier)
 
     # -- parts of statements
 
@@ -281,6 +332,8 @@ class _Compiler:
             "device": settings.device,
             "seed": settings.seed,
         }
+        if settings.without:
+            params["without"] = [*settings.without]
         if self.known[algorithm].records_branches:
             params["depth"] = settings.depth
             if settings.period is not None:

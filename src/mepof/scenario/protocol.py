@@ -7,7 +7,7 @@ named actions, described by a file under ``apps/``.
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Protocol
@@ -20,11 +20,17 @@ _APPS = Path(__file__).with_name("apps")
 
 @dataclass(frozen=True)
 class Action:
-    """One thing that an app does: a command with a limit in seconds."""
+    """One thing that an app does: a command with a limit in seconds.
+
+    Attributes:
+        includes: groups of cases (G4's metrics) that it runs among other things.
+    """
 
     name: str
     argv: tuple[str, ...]
     seconds: float
+    # Not shown, for it does not change what a run of the action does.
+    includes: tuple[str, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
@@ -102,7 +108,12 @@ def load_app(name: str) -> App:
     with path.open("rb") as file:
         described = tomllib.load(file)
     actions = tuple(
-        Action(entry["name"], tuple(entry["argv"]), float(entry["seconds"]))
+        Action(
+            entry["name"],
+            tuple(entry["argv"]),
+            float(entry["seconds"]),
+            tuple(entry.get("includes", ())),
+        )
         for entry in described["action"]
     )
     return App(name, described["title"], actions)

@@ -28,7 +28,8 @@ _BOOT_SECONDS = 120.0
 
 class KernelBuild:
     """Params: ``arch``, ``config``, ``toolchain``, ``options``; ``uses``, the algorithms whose
-    profiles are in ``profile``; ``collects``, the one that profiles the kernel, or nothing.
+    profiles are in ``profile``; ``collects``, the one that profiles the kernel, or nothing;
+    ``layout_seed``, from 1: the order in which the linker lays out the objects' code.
     Inputs: ``source``, ``profile``, ``config0``…; ``guest``, with which the kernel is booted on
     ``device`` with ``seed`` before it is done."""
 
@@ -215,12 +216,18 @@ def _spec(
             *(line for option in chosen for line in option.config),
         ),
         cflags=(*(flag for option in chosen for flag in option.cflags), *addition.cflags),
-        ldflags=addition.ldflags,
+        ldflags=(*addition.ldflags, *_layout(step)),
         variables=addition.variables,
         overlays=addition.overlays,
         selected=addition.selected,
         profiles=addition.profiles,
     )
+
+
+def _layout(step: Step) -> tuple[str, ...]:
+    """The flag by which the linker shuffles code within each place that its script has for it."""
+    seed = step.params.get("layout_seed")
+    return () if seed is None else (f"--shuffle-sections=.text*={seed}",)
 
 
 def _addition(step: Step, profile: Path | None, use: Use) -> BuildAddition:

@@ -1,34 +1,54 @@
-"""``measure``: run the cases of some metrics on an image, and count."""
+"""``measure``: run the cases of some metrics on all images of an ``eval``, in turns."""
 
 from __future__ import annotations
 
 import json
+import threading
 import time
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import cast
 
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Guest, Outcome, Session
 from mepof.errors import InputError
-from mepof.evaluate.measurement import Device, Measurement, SizeBytes
-from mepof.evaluate.runner import measure_image
-from mepof.evaluate.suite import cases_digest, cases_of
+from mepof.evaluate.boots import KeptBoots
+from mepof.evaluate.comparison import Build, rows_of, totals_of
+from mepof.evaluate.measurement import Device, Evaluation, Measurement, SizeBytes
+from mepof.evaluate.runner import (
+    CONTROL_SEEDS,
+    Design,
+    ImageBoots,
+    Images,
+    OneBoot,
+    Turn,
+    measure_boot,
+    measure_images,
+)
+from mepof.evaluate.statistics import Comparison, enough
+from mepof.evaluate.suite import Case, cases_digest, cases_of
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
 
 
 class Measure:
-    """Params: ``arch``, ``device``, ``metrics``, ``seeds``, ``budget`` (seconds).
-    Inputs: ``kernel`` (a build or an image file), ``guest``. Makes ``measurement.json``."""
+    """Params: ``arch``, ``device``, ``metrics``, ``seed``, ``fewest`` and ``most`` boots,
+    ``precision`` (percent), ``budget`` (seconds). Inputs: ``guest``; ``kernel0``…, each a build
+    or an image file, the baseline first; ``relinked0``…, the baseline in other layouts. Makes
+    ``evaluation.json``."""
 
     kind = "measure"
     phase: Phase = "run"
+    version = 2
 
     def resources(self, step: Step) -> Resources:
-        return Resources()
+        device = str(step.params["device"])
+        if _repeats(step):
+            return Resources(cores=64)
+        return Resources(device=device)
 
     def identity(self, step: Step) -> Mapping[str, str]:
         device = DEVICES.get(str(step.params["device"]))
@@ -37,57 +57,171 @@ class Measure:
 
     def run(self, context: StepContext) -> None:
         params = context.params
-        given = context.inputs["kernel"]
-        kernel = given / "kernel" if given.is_dir() else given
-        if not kernel.is_file():
-            raise InputError(f"{given} holds no kernel image")
-        arch = str(params["arch"])
-        device = DEVICES.get(str(params["device"]))
-        cases = cases_of(cast(list[str], params["metrics"]))
-        seeds = cast(list[int], params["seeds"])
-        finished = 0
-
-        def boot(seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
-            nonlocal finished
-            session = Session(
-                arch=arch,
-                kernel=kernel,
-                guest=Guest.of(context.inputs["guest"]),
-                requests=requests,
-                seed=seed,
-                count=True,
-            )
-
-            def replied(count: int) -> None:
-                done = finished * len(cases) + min(max(0, count - 1), len(cases))
-                name = cases[count - 1].name if 0 < count <= len(cases) else "booting"
-                context.progress(done, len(cases) * len(seeds), "cases", f"seed {seed}: {name}")
-
-            outcome = device.boot(session, context.work / f"boot-{seed}", context.run, replied)
-            finished += 1
-            return outcome
-
+        targets = _targets(context)
+        seed = cast(int, params["seed"])
+        design = Design(cast(int, params["fewest"]), cast(int, params["most"]))
+        precision = cast(float, params["precision"])
+        laboratory = _Laboratory(context, targets, design)
         budget = cast(float | None, params.get("budget"))
         started = time.monotonic()
-        found = measure_image(
-            cases,
-            seeds,
-            boot,
+        images, ended = measure_images(
+            [seed + CONTROL_SEEDS if t.role == "same build" else seed for t in targets],
+            design,
+            laboratory.round_of,
+            lambda images: _enough(laboratory.evaluation(images, precision, "")),
             lambda: budget is not None and time.monotonic() - started >= budget,
         )
-        sections, size = _sizes(given, kernel)
-        measurement = Measurement(
-            image="image",  # whoever reports names it: one measurement may serve two names
-            digest=file_digest(kernel),
-            device=Device(**asdict(device.describe(arch))),
-            booted=found.booted,
-            self_check=found.self_check,
+        text = laboratory.evaluation(images, precision, ended).model_dump_json(indent=1)
+        (context.output / "evaluation.json").write_text(text + "\n", encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class _Target:
+    """Something to boot: an image, or the baseline again as a control."""
+
+    role: str
+    given: Path
+    kernel: Path
+    digest: str
+
+
+def _repeats(step: Step) -> bool:
+    device = DEVICES.get(str(step.params["device"]))
+    return device.describe(str(step.params["arch"])).repeats
+
+
+def _targets(context: StepContext) -> list[_Target]:
+    found: list[_Target] = []
+    for role in ("kernel", "relinked"):
+        number = 0
+        while given := context.inputs.get(f"{role}{number}"):
+            kernel = given / "kernel" if given.is_dir() else given
+            if not kernel.is_file():
+                raise InputError(f"{given} holds no kernel image")
+            found.append(_Target(role, given, kernel, file_digest(kernel)))
+            number += 1
+    if sum(1 for target in found if target.role == "kernel") > 1:
+        # There is nothing to hold one image alone against.
+        baseline = found[0]
+        found.append(_Target("same build", baseline.given, baseline.kernel, baseline.digest))
+    return found
+
+
+class _Laboratory:
+    """Boots targets, and remembers what it booted."""
+
+    def __init__(self, context: StepContext, targets: Sequence[_Target], design: Design) -> None:
+        self._context = context
+        self._targets = targets
+        self._design = design
+        params = context.params
+        self._arch = str(params["arch"])
+        self._device = DEVICES.get(str(params["device"]))
+        self._description = self._device.describe(self._arch)
+        self._cases: Sequence[Case] = cases_of(cast(list[str], params["metrics"]))
+        self._guest = Guest.of(context.inputs["guest"])
+        repeats = self._description.repeats
+        self._threads = context.cores if repeats else 1
+        directory = (context.cache if repeats else context.work) / "boots"
+        decided = (
+            self._arch,
+            sorted(self._device.identity(self._arch).items()),
+            file_digest(self._guest.initramfs),
+            file_digest(self._guest.plugin),
+            cases_digest(self._cases),
+        )
+        self._kept = [
+            # Where boots do not repeat, those of a control are others than the image's.
+            KeptBoots(directory, (*decided, t.digest, "" if repeats else number))
+            for number, t in enumerate(targets)
+        ]
+        self._lock = threading.Lock()
+        self._finished = 0
+
+    def round_of(self, turns: Sequence[Turn]) -> list[OneBoot]:
+        """Boot some targets: one after the other in this order, or at once where the order
+        cannot matter."""
+        with ThreadPoolExecutor(self._threads) as pool:
+            return list(pool.map(self._boot, turns))
+
+    def evaluation(self, images: Images, precision: float, ended: str) -> Evaluation:
+        """What is known so far."""
+        by_role: dict[str, list[Measurement]] = {}
+        for target, boots in zip(self._targets, images, strict=True):
+            by_role.setdefault(target.role, []).append(self._measurement(target, boots))
+        return Evaluation(
+            images=tuple(by_role["kernel"]),
+            same_build=next(iter(by_role.get("same build", [])), None),
+            relinked=tuple(by_role.get("relinked", [])),
+            precision_percent=precision,
+            ended=ended,
+        )
+
+    def _boot(self, turn: Turn) -> OneBoot:
+        number, seed = turn
+        kept = self._kept[number].find(seed)
+        if kept is not None:
+            made = OneBoot(True, "passed", kept)
+        else:
+            made = measure_boot(self._cases, seed, lambda s, r: self._session(number, s, r))
+            if made.boot is not None:
+                self._kept[number].keep(made.boot)
+        with self._lock:
+            self._finished += 1
+            self._progress(f"seed {seed}")
+        return made
+
+    def _session(self, number: int, seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
+        session = Session(
+            arch=self._arch,
+            kernel=self._targets[number].kernel,
+            guest=self._guest,
+            requests=requests,
+            seed=seed,
+            count=True,
+        )
+
+        def replied(count: int) -> None:
+            name = self._cases[count - 1].name if 0 < count <= len(self._cases) else "booting"
+            with self._lock:
+                self._progress(f"image {number}, seed {seed}: {name}")
+
+        return self._device.boot(
+            session, self._context.work / f"boot-{number}-{seed}", self._context.run, replied
+        )
+
+    def _progress(self, text: str) -> None:
+        # There may be fewer than the most, and then it ends early.
+        total = len(self._targets) * self._design.most
+        self._context.progress(self._finished, total, "boots", text)
+
+    def _measurement(self, target: _Target, boots: ImageBoots) -> Measurement:
+        sections, size = _sizes(target.given, target.kernel)
+        return Measurement(
+            image="image",  # whoever reports names it: one build may serve two names
+            digest=target.digest,
+            device=Device(**asdict(self._description)),
+            booted=boots.booted,
+            self_check=boots.self_check,
             size_bytes=size,
             sections=sections,
-            boots=found.boots,
+            boots=boots.boots,
         )
-        text = measurement.model_dump_json(indent=1)
-        (context.output / "measurement.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _enough(evaluation: Evaluation) -> bool:
+    """Whether every image can be judged; one alone has nothing to be narrow about."""
+    baseline, *others = evaluation.images
+    if not baseline.sound or not others:
+        return True
+    same = (evaluation.same_build,) if evaluation.same_build else ()
+    builds = (Build((baseline, *same)), *(Build((m,)) for m in evaluation.relinked if m.sound))
+    comparisons: list[Comparison | None] = []
+    for image in others:
+        rows = rows_of(builds, [Build((image,))])
+        comparisons += [row.comparison for row in rows]
+        comparisons += [total.comparison for total in totals_of(rows)]
+    return enough(comparisons, evaluation.precision_percent)
 
 
 def _sizes(given: Path, kernel: Path) -> tuple[dict[str, int], SizeBytes]:

@@ -16,6 +16,7 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Guest, Outcome, Recording, Session, branch_source
 from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.evaluate.training import without
 from mepof.events import ConsoleReturned, ConsoleTaken
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Json, Step
@@ -26,8 +27,9 @@ from mepof.toolchain import guest
 
 class ProfileCollect:
     """Params: ``algorithm``, ``scenario``, ``apps``, ``actions``, ``arch``, ``device``,
-    ``seed``; for recordings of branches ``depth`` and ``period``, without which every branch is
-    counted. Inputs: ``kernel``, ``guest``, ``script0``…
+    ``seed``; ``without``, which cases the training must not run; for recordings of branches
+    ``depth`` and ``period``, without which every branch is counted. Inputs: ``kernel``,
+    ``guest``, ``script0``…
 
     Makes ``raw0``… and ``collection.json`` (actions and their coverage).
     """
@@ -119,7 +121,8 @@ def _require_shell(params: Mapping[str, Json]) -> None:
 
 
 def _apps(params: Mapping[str, Json]) -> tuple[App, ...]:
-    return tuple(load_app(name) for name in cast(list[str], params["apps"]))
+    apps = tuple(load_app(name) for name in cast(list[str], params["apps"]))
+    return without(apps, cast(list[str], params.get("without", [])))
 
 
 def _actions(params: Mapping[str, Json], inputs: Mapping[str, Path]) -> tuple[Action, ...]:

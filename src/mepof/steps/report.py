@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from mepof.errors import WorkError
-from mepof.evaluate.measurement import read_measurement
+from mepof.evaluate.measurement import read_evaluation
 from mepof.evaluate.report import (
     Phase,
     ProfileSummary,
@@ -17,17 +17,20 @@ from mepof.evaluate.report import (
     build_report,
     write_report,
 )
+from mepof.evaluate.training import CaseId, exercised
 from mepof.plan import body
 from mepof.plan.journal import JournalledRun, JournalledStep, read_runs
 from mepof.plan.model import Step
 from mepof.profile.artifact import collection, description
+from mepof.scenario.protocol import SCENARIOS, Action, load_app
 
 _WORK_PHASES = ("build", "boot", "run", "convert")
 
 
 class ReportStep:
-    """Params: ``images``, ``profiles`` (names), ``program``, ``seed``. Inputs:
-    ``measurement0``…, ``build0``…, ``profile0``…"""
+    """Params: ``images``, ``profiles`` (names), ``program``, ``seed``; ``trained``, the numbers of
+    the collections that the profile of an image is made of, by image. Inputs: ``evaluation``,
+    ``build0``…, ``profile0``…, ``collection0``…"""
 
     kind = "report"
     phase: body.Phase = "other"
@@ -42,12 +45,11 @@ class ReportStep:
     def run(self, context: body.StepContext) -> None:
         params, inputs = context.params, context.inputs
         names = cast(list[str], params["images"])
-        measurements = [
-            read_measurement(inputs[f"measurement{n}"] / "measurement.json").model_copy(
-                update={"image": name}
-            )
-            for n, name in enumerate(names)
-        ]
+        found = read_evaluation(inputs["evaluation"] / "evaluation.json")
+        named = zip(found.images, names, strict=True)
+        evaluation = found.model_copy(
+            update={"images": tuple(m.model_copy(update={"image": name}) for m, name in named)}
+        )
         if context.journal is None:
             raise WorkError("a report is made from a run's journal, and there is none")
         run = read_runs(context.journal)[-1]
@@ -58,7 +60,7 @@ class ReportStep:
             if f"build{n}" in inputs
         }
         report = build_report(
-            measurements,
+            evaluation,
             [
                 Phase(step=s.step, kind=s.phase, seconds=s.seconds, cached=s.state == "cached")
                 for s in steps
@@ -73,6 +75,7 @@ class ReportStep:
                 flags={name: _flags(build) for name, build in builds.items()},
             ),
             engine_share_percent=engine_share(run),
+            trained=_trained(inputs, cast(dict[str, list[int]], params["trained"])),
             notes=[
                 note
                 for number, name in enumerate(names)
@@ -81,6 +84,25 @@ class ReportStep:
             ],
         )
         write_report(report, context.output)
+
+
+def _trained(
+    inputs: Mapping[str, Path], collections: Mapping[str, Sequence[int]]
+) -> dict[str, frozenset[CaseId]]:
+    """The cases that each image was trained on, but for images that a user trained by hand."""
+    found: dict[str, frozenset[CaseId]] = {}
+    for image, numbers in collections.items():
+        known = [collection(inputs[f"collection{number}"]) for number in numbers]
+        if not any(c is None or SCENARIOS.get(c["scenario"]).interactive for c in known):
+            found[image] = exercised(a for c in known if c is not None for a in _collected(c))
+    return found
+
+
+def _collected(known: Mapping[str, Any]) -> Iterator[Action]:
+    """The actions that a profile was collected with."""
+    ran = set(known["actions"])
+    for app in map(load_app, known["apps"]):
+        yield from (action for action in app.actions if action.name in ran)
 
 
 def _notes(image: str, build: Path) -> Iterator[str]:

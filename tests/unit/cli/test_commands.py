@@ -162,7 +162,7 @@ WRONG_CALLS = [
     (["eval", "x" * 300], "File name too long"),
     (["eval", "p.g4", "--metric", "speed"], "unknown metric `speed`"),
     (["eval", "p.g4", "--metric", "pipe;pipe"], "given twice"),
-    (["eval", "p.g4", "--repetitions", "0"], "--repetitions"),
+    (["eval", "p.g4", "--repetitions", "0"], "invalid repetitions `0`"),
     (["report", "none"], "cannot read none/report.json"),
     (["report", "broken"], "broken/report.json is not a report"),
     (["step", "--store", "s", "--recipe", "none"], "none"),

@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mepof.evaluate.measurement import Boot, CaseMeasurement, Device, Measurement, SizeBytes
+from mepof.evaluate.measurement import (
+    Boot,
+    CaseMeasurement,
+    Device,
+    Evaluation,
+    Measurement,
+    SizeBytes,
+)
 from mepof.evaluate.report import (
     Phase,
     ProfileSummary,
@@ -30,7 +37,8 @@ KVM = Device(name="qemu", accel="kvm", cpu="host", mode="")
 def measurement(
     image: str = "opt",
     *,
-    factors: Sequence[float] = (1.0, 1.0, 1.0),
+    factors: Sequence[float] = (1.0, 1.0, 1.0, 1.0, 1.0),
+    seed: int = 1,
     costs: Mapping[str, float] = COSTS,
     user: int | None = 40 * OPERATIONS,
     device: Device = ICOUNT,
@@ -66,7 +74,7 @@ def measurement(
                     for case, cost in costs.items()
                 ),
             )
-            for seed, factor in enumerate(factors, start=1)
+            for seed, factor in enumerate(factors, start=seed)
         ),
     )
 
@@ -96,18 +104,34 @@ PROVENANCE = Provenance(
 )
 
 
-def report(*measurements: Measurement, provenance: Provenance = PROVENANCE) -> Report:
+def report(
+    *measurements: Measurement,
+    provenance: Provenance = PROVENANCE,
+    same_build: Measurement | None = None,
+    relinked: tuple[Measurement, ...] = (),
+    trained: Mapping[str, frozenset[tuple[str, str]]] | None = None,
+) -> Report:
     """A report of these measurements, with everything else made up."""
-    return build_report(measurements, PHASES, PROFILE, provenance, engine_share_percent=1.3)
+    return build_report(
+        Evaluation(images=measurements, same_build=same_build, relinked=relinked),
+        PHASES,
+        PROFILE,
+        provenance,
+        engine_share_percent=1.3,
+        trained=trained,
+    )
 
 
 def golden_report() -> Report:
     """One better image, one worse, and one that is fast because it is broken."""
     return report(
-        measurement("plain", factors=(1.0, 1.01, 0.99)),
-        measurement("opt", factors=(0.9, 0.91, 0.89), text=9_300_000),
-        measurement("size", factors=(1.1, 1.09, 1.11), text=7_500_000),
-        measurement("broken", factors=(0.1, 0.1, 0.1), self_check="pipe-128: sum 3 is not 4"),
+        measurement("plain", factors=(1.0, 1.004, 0.997, 1.001, 1.03)),
+        measurement("opt", factors=(0.9, 0.904, 0.897, 0.901, 0.9), text=9_300_000),
+        measurement("size", factors=(1.1, 1.096, 1.103, 1.101, 1.099), text=7_500_000),
+        measurement("broken", factors=(0.1,), self_check="pipe-128: sum 3 is not 4"),
+        same_build=measurement("plain", factors=(1.002, 0.998, 1.0, 0.999, 1.001), seed=1001),
+        relinked=(measurement("relinked", factors=(1.001, 0.999, 1.002, 1.0, 1.0)),),
+        trained={"opt": frozenset({("kbench", "syscall"), ("kbench", "proc")})},
     )
 
 

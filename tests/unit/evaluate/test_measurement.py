@@ -6,34 +6,41 @@ import pytest
 from pydantic import ValidationError
 
 from mepof.errors import InputError
-from mepof.evaluate.measurement import METRICS, Boot, Measurement, read_measurement
+from mepof.evaluate.measurement import METRICS, Boot, Evaluation, Measurement, read_evaluation
 
 from .samples import ICOUNT, KVM, OPERATIONS, measurement
 
 
-def test_a_measurement_survives_its_file(tmp_path: Path) -> None:
-    path = tmp_path / "measurement.json"
-    path.write_text(measurement().model_dump_json())
-    assert read_measurement(path) == measurement()
+def test_an_evaluation_survives_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "evaluation.json"
+    made = Evaluation(
+        images=(measurement(),),
+        same_build=measurement(seed=9),
+        relinked=(measurement("again"),),
+        precision_percent=0.5,
+        ended="the budget was spent",
+    )
+    path.write_text(made.model_dump_json())
+    assert read_evaluation(path) == made
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
-    [("", "is not a measurement"), ("[1]", "is not a measurement"), ("{}", "image")],
+    [("", "is not an evaluation"), ("[1]", "is not an evaluation"), ("{}", "images")],
 )
-def test_a_file_that_is_no_measurement_is_one_line(
+def test_a_file_that_is_no_evaluation_is_one_line(
     tmp_path: Path, content: str, complaint: str
 ) -> None:
-    path = tmp_path / "measurement.json"
+    path = tmp_path / "evaluation.json"
     path.write_text(content)
     with pytest.raises(InputError, match=complaint) as raised:
-        read_measurement(path)
+        read_evaluation(path)
     assert "\n" not in str(raised.value)
 
 
 def test_a_missing_file_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
-        read_measurement(tmp_path / "none.json")
+        read_evaluation(tmp_path / "none.json")
 
 
 def test_two_boots_cannot_have_the_same_seed() -> None:

@@ -147,13 +147,13 @@ def test_a_broken_image_has_no_place_beside_the_good_ones() -> None:
 def test_the_page_says_what_was_found_and_how_to_do_it_again() -> None:
     page = Page(render(golden_report()))
     for expected in (
-        "+11.11 %",
+        "+11.26 %",
         "▲ faster",
         "▼ slower",
         "mepof run quickstart.g4 --out out/demo",
         "opt debian:linux-source-6.12 pgo rand kbench O2.",
         "Debian clang version 22.1.0",
-        "practical threshold of 0.1 %",
+        "difference of more than 0.1 %",
         "5 min",
     ):
         assert expected in page.text
@@ -163,7 +163,7 @@ def test_the_terminal_summary_fits_eighty_columns() -> None:
     text = terminal(golden_report())
     assert max(map(len, text.splitlines())) <= 80
     assert "geometric mean" in text
-    assert "+11.11 %" in text
+    assert "+11.26 %" in text
     assert "out/demo/report.html" in text
 
 
@@ -214,3 +214,16 @@ def test_numbers_read_as_people_write_them() -> None:
     ]
     assert [size(v) for v in (12, 2048, 9_000_000)] == ["12 B", "2.0 KiB", "8.58 MiB"]
     assert printable("a\nb\x1b\u202e") == "a\\nb\\x1b\\u202e"
+
+
+def test_controls_training_and_outliers_are_shown() -> None:
+    page = Page(render(golden_report()))
+    assert "the same build, other seeds" in page.text
+    assert page.text.count("✔ nothing was found to differ") == 2
+    assert "of trained cases" in page.text
+    assert "of others" in page.text
+    assert "plain with seed 5: +2.95 %" in page.text
+    text = terminal(golden_report())
+    assert "control, plain relinked: nothing was found to differ" in text
+    assert "▲ +11.26 %" in text
+    assert "▼ " in text

@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 
 from mepof.errors import InputError, StoreFull, WorkError
+from mepof.evaluate.measurement import Evaluation
 from mepof.evaluate.report import Report, build_report, read_report, write_report
 from mepof.evaluate.report.schema import schema_text
 
@@ -47,7 +48,7 @@ def test_the_published_schema_is_that_of_the_model() -> None:
         golden_report(),
         report(PLAIN),
         report(PLAIN, measurement(booted=False, factors=(), self_check="panic")),
-        build_report([PLAIN], [], None, PROVENANCE),
+        build_report(Evaluation(images=(PLAIN,)), [], None, PROVENANCE),
     ],
     ids=["full", "single", "failed boot", "without profile"],
 )
@@ -92,7 +93,7 @@ def test_identical_images_do_not_differ_in_any_metric() -> None:
 
 
 def test_a_uniform_tenth_less_shows_in_every_case_and_in_the_mean() -> None:
-    made = report(PLAIN, measurement(factors=(0.9, 0.9, 0.9)))
+    made = report(PLAIN, measurement(factors=[0.9] * 5))
     cases = [c for c in made.cases if c.metric == "kernel_instructions"]
     assert len(cases) == 4
     for row in cases:
@@ -101,17 +102,100 @@ def test_a_uniform_tenth_less_shows_in_every_case_and_in_the_mean() -> None:
         assert row.value == pytest.approx(0.9 * row.baseline)
         assert row.verdict == "faster"
     total = made.summary[0]
-    assert (total.metric, total.cases, total.boots) == ("kernel_instructions", 4, 3)
+    assert (total.metric, total.cases, total.boots) == ("kernel_instructions", 4, 5)
     assert total.geomean_improvement_percent == pytest.approx(100 / 9)
 
 
-def test_boots_pair_by_seed_so_that_what_both_share_cancels() -> None:
-    noisy = (1.0, 1.5, 0.7)
+def test_the_baseline_is_compared_with_all_of_its_boots() -> None:
     made = report(
-        measurement("plain", factors=noisy), measurement(factors=[0.9 * f for f in noisy])
+        measurement("plain", factors=(1.0, 1.01, 0.99, 1.0)),
+        measurement(factors=[0.9] * 4),
+        same_build=measurement("plain", factors=(1.02, 1.01, 1.0, 1.0), seed=1001),
     )
-    low, high = made.summary[0].interval_percent
-    assert high - low < 0.01
+    row = made.cases[0]
+    assert (row.boots, row.baseline_boots) == (4, 8)
+    assert row.baseline == pytest.approx(300 * 1.00372, rel=1e-4)
+    # Four of twelve boots, all below the rest: twice one way in 495.
+    assert row.p_value == pytest.approx(2 / 495)
+
+
+def test_the_control_of_the_same_build_is_compared_for_itself() -> None:
+    made = report(PLAIN, measurement(factors=[0.9] * 5), same_build=measurement("plain", seed=1001))
+    (control,) = made.controls
+    assert (control.kind, control.image, control.boots) == ("same build", "plain", 5)
+    assert control.passed
+    assert {row.verdict for row in control.summary} == {"no difference"}
+    assert {row.verdict for row in control.cases} == {"no difference"}
+    assert made.warnings == ()
+
+
+def test_a_control_that_differs_is_told_and_does_not_pass() -> None:
+    drifted = measurement("plain", factors=[1.02] * 5, seed=1001)
+    made = report(PLAIN, measurement(factors=[0.9] * 5), same_build=drifted)
+    assert not made.controls[0].passed
+    (warning,) = (w for w in made.warnings if "differs from itself" in w)
+    assert "booted with other seeds" in warning
+    assert "kbench/syscall (-1.96 % kernel instructions)" in warning
+    assert "the mean (-1.96 % kernel instructions)" in warning
+
+
+def test_a_control_that_goes_down_makes_the_baseline_unsound() -> None:
+    dead = measurement("plain", factors=(), booted=False, self_check="panic")
+    made = report(PLAIN, measurement(factors=[0.9] * 5), same_build=dead)
+    assert made.summary == ()
+    assert any("as a control, is not sound: panic" in w for w in made.warnings)
+
+
+def test_what_layout_alone_does_is_no_verdict() -> None:
+    plain, opt = measurement("plain"), measurement(factors=[0.98] * 5)
+    assert report(plain, opt).summary[0].verdict == "faster"
+    layouts = [
+        measurement(f"plain{n}", factors=[factor] * 5) for n, factor in enumerate((0.97, 1.03, 1.0))
+    ]
+    made = report(plain, opt, relinked=tuple(layouts))
+    assert made.summary[0].verdict == "not enough data"
+    assert [control.passed for control in made.controls] == [False, False, True]
+    assert sum("that is what layout alone does" in w for w in made.warnings) == 2
+    # Far beyond what layouts differ by, it still is one.
+    made = report(plain, measurement(factors=[0.2] * 5), relinked=tuple(layouts))
+    assert made.summary[0].verdict == "faster"
+
+
+def test_a_relinked_kernel_that_is_not_sound_or_not_another_is_told() -> None:
+    dead = measurement("plain22", factors=(), booted=False, self_check="panic")
+    made = report(PLAIN, measurement(factors=[0.9] * 5), relinked=(dead, PLAIN))
+    assert made.summary[0].verdict == "faster"
+    assert any("relinked as a control, is not sound: panic" in w for w in made.warnings)
+    assert any("no layout was varied" in w for w in made.warnings)
+
+
+def test_outliers_are_shown_and_count() -> None:
+    made = report(measurement("plain"), measurement(factors=(1.0, 1.0, 1.0, 1.0, 1.5)))
+    row = made.cases[0]
+    (found,) = row.outliers
+    assert (found.baseline, found.build, found.seed) == (False, 0, 5)
+    assert found.deviation_percent == pytest.approx(50)
+    assert row.value == pytest.approx(300 * 1.5**0.2)
+
+
+def test_gains_of_cases_that_were_not_trained_are_stated_apart() -> None:
+    made = report(
+        PLAIN,
+        measurement(costs={"syscall": 150.0, "pipe-128": 2400.0, "proc": 180e3, "file-8k": 7000.0}),
+        measurement("other"),
+        trained={"opt": frozenset({("kbench", "syscall")})},
+    )
+    apart = {
+        (row.trained, row.cases): row.geomean_improvement_percent
+        for row in made.by_training
+        if row.metric == "kernel_instructions"
+    }
+    assert apart == {(True, 1): pytest.approx(100), (False, 3): pytest.approx(0)}
+    trained = {(c.image, c.case): c.trained for c in made.cases}
+    assert trained["opt", "syscall"] is True
+    assert trained["opt", "proc"] is False
+    assert trained["other", "proc"] is None
+    assert {row.image for row in made.by_training} == {"opt"}
 
 
 def test_a_single_image_is_reported_without_improvement() -> None:
@@ -133,7 +217,7 @@ def test_a_single_image_is_reported_without_improvement() -> None:
 )
 def test_a_failed_image_is_never_counted_as_improved(failed: object) -> None:
     assert isinstance(failed, type(PLAIN))
-    made = report(PLAIN, measurement(factors=(0.9, 0.9, 0.9)), failed)
+    made = report(PLAIN, measurement(factors=[0.9] * 5), failed)
     assert {s.image for s in made.summary} == {"opt"}
     rows = [c for c in made.cases if c.image == "broken"]
     assert rows
@@ -142,7 +226,7 @@ def test_a_failed_image_is_never_counted_as_improved(failed: object) -> None:
 
 
 def test_nothing_is_compared_with_a_failed_baseline() -> None:
-    made = report(measurement("plain", self_check="no"), measurement(factors=(0.9, 0.9, 0.9)))
+    made = report(measurement("plain", self_check="no"), measurement(factors=[0.9] * 5))
     assert made.summary == ()
     assert all(c.improvement_percent is None for c in made.cases)
     assert any("baseline plain" in w for w in made.warnings)
@@ -151,7 +235,7 @@ def test_nothing_is_compared_with_a_failed_baseline() -> None:
 def test_one_boot_is_not_enough_and_is_told() -> None:
     made = report(measurement("plain", factors=(1.0,)), measurement(factors=(0.9,)))
     assert {s.verdict for s in made.summary} == {"not enough data"}
-    assert any("not enough for an interval" in w for w in made.warnings)
+    assert any("not booted often enough for a verdict" in w for w in made.warnings)
 
 
 def test_a_control_that_moved_is_told() -> None:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from mepof.device import agent
 from mepof.device.protocol import Interval, KernelHang, KernelPanic, Outcome
 from mepof.errors import InputError, WorkError
-from mepof.evaluate.runner import measure_image
+from mepof.evaluate.measurement import Boot
+from mepof.evaluate.runner import (
+    Design,
+    Images,
+    OneBoot,
+    Turn,
+    measure_boot,
+    measure_images,
+)
 from mepof.evaluate.suite import cases_of, load_suite, metric_names, suite_names
 
 CASES = cases_of(["pipe"])
@@ -25,33 +35,31 @@ def outcome(*texts: str, selfcheck: int = 0, intervals: int = len(CASES)) -> Out
     return Outcome("6.12", replies, tuple(Interval(n, 2, 3, 4) for n in range(intervals)), "")
 
 
-def test_every_seed_is_a_boot_with_all_cases() -> None:
+def test_a_boot_checks_itself_and_runs_all_cases() -> None:
     seen: list[tuple[int, tuple[agent.Request, ...]]] = []
 
     def boot(seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
         seen.append((seed, requests))
         return outcome()
 
-    found = measure_image(CASES, [3, 5], boot)
+    found = measure_boot(CASES, 3, boot)
     assert (found.booted, found.self_check) == (True, "passed")
-    assert [b.seed for b in found.boots] == [seed for seed, _ in seen] == [3, 5]
-    first = seen[0][1]
-    assert isinstance(first[0], agent.Exec) and first[0].argv == load_suite("mepof").selfcheck
-    assert len(first) == 1 + len(CASES)
-    case = found.boots[0].cases[1]
+    assert found.boot is not None
+    ((seed, requests),) = seen
+    assert seed == found.boot.seed == 3
+    assert isinstance(requests[0], agent.Exec)
+    assert requests[0].argv == load_suite("mepof").selfcheck
+    assert len(requests) == 1 + len(CASES)
+    case = found.boot.cases[1]
     assert (case.case, case.metric_group, case.operations) == ("pipe512", "pipe", 100)
     assert (case.kernel_instructions, case.guest_nanoseconds) == (1, 5000)
 
 
 def test_an_image_that_does_not_boot_is_a_result() -> None:
     def boot(seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
-        if seed == 2:
-            raise KernelPanic("the kernel went down: BUG")
-        return outcome()
+        raise KernelPanic("the kernel went down: BUG")
 
-    found = measure_image(CASES, [1, 2, 3], boot)
-    assert (found.booted, found.self_check) == (False, "the kernel went down: BUG")
-    assert [b.seed for b in found.boots] == [1]
+    assert measure_boot(CASES, 1, boot) == OneBoot(False, "the kernel went down: BUG")
 
 
 def test_a_hang_is_an_error_because_the_host_may_be_the_cause() -> None:
@@ -59,19 +67,78 @@ def test_a_hang_is_an_error_because_the_host_may_be_the_cause() -> None:
         raise KernelHang("the guest answered nothing for 600 s")
 
     with pytest.raises(KernelHang):
-        measure_image(CASES, [1], boot)
-
-
-def test_a_spent_budget_ends_the_boots_but_two_are_always_made() -> None:
-    found = measure_image(CASES, [1, 2, 3, 4], lambda seed, requests: outcome(), lambda: True)
-    assert [b.seed for b in found.boots] == [1, 2]
+        measure_boot(CASES, 1, boot)
 
 
 def test_an_image_that_fails_its_self_check_is_a_result() -> None:
-    found = measure_image(CASES, [1], lambda seed, requests: outcome(selfcheck=1))
+    found = measure_boot(CASES, 1, lambda seed, requests: outcome(selfcheck=1))
     assert found.booted
     assert "selfcheck` failed with status 1" in found.self_check
-    assert found.boots == ()
+    assert found.boot is None
+
+
+def made(turns: Sequence[Turn]) -> list[OneBoot]:
+    return [OneBoot(True, "passed", Boot(seed=seed, cases=())) for _, seed in turns]
+
+
+def test_images_are_booted_in_turns_and_each_has_every_place_alike() -> None:
+    rounds: list[list[Turn]] = []
+
+    def round_of(turns: Sequence[Turn]) -> list[OneBoot]:
+        rounds.append(list(turns))
+        return made(turns)
+
+    images, ended = measure_images([1, 1, 1001], Design(2, 3), round_of, lambda images: False)
+    assert rounds == [
+        [(0, 1), (1, 1), (2, 1001)],
+        [(1, 2), (2, 1002), (0, 2)],
+        [(2, 1003), (0, 3), (1, 3)],
+    ]
+    assert [[b.seed for b in image.boots] for image in images] == [
+        [1, 2, 3],
+        [1, 2, 3],
+        [1001, 1002, 1003],
+    ]
+    assert ended == "there were as many as asked for"
+    # What changes by the same amount from boot to boot weighs on every image alike.
+    when = {turn: at for at, turn in enumerate(turn for turns in rounds for turn in turns)}
+    sums = [sum(at for (i, _), at in when.items() if i == image) for image in range(3)]
+    assert sums == [12, 12, 12]
+
+
+def test_boots_end_when_enough_is_known_but_not_before_the_fewest() -> None:
+    asked: list[int] = []
+
+    def enough(images: Images) -> bool:
+        asked.append(len(images[0].boots))
+        return len(images[0].boots) >= 4
+
+    images, ended = measure_images([1, 1], Design(3, 9), made, enough)
+    assert asked == [3, 4]
+    assert [len(image.boots) for image in images] == [4, 4]
+    assert ended == "every interval was narrow enough"
+
+
+def test_a_spent_budget_ends_the_boots_but_two_rounds_are_always_made() -> None:
+    images, ended = measure_images([1, 1], Design(4, 4), made, lambda images: False, lambda: True)
+    assert [len(image.boots) for image in images] == [2, 2]
+    assert ended == "the budget was spent"
+
+
+def test_an_image_that_failed_is_not_booted_again() -> None:
+    def round_of(turns: Sequence[Turn]) -> list[OneBoot]:
+        return [
+            OneBoot(False, "panic") if turn == (1, 2) else boot
+            for turn, boot in zip(turns, made(turns), strict=True)
+        ]
+
+    images, _ = measure_images([1, 1], Design(4, 4), round_of, lambda images: False)
+    assert [len(image.boots) for image in images] == [4, 1]
+    assert (images[1].booted, images[1].self_check) == (False, "panic")
+    images, ended = measure_images(
+        [2], Design(4, 4), lambda turns: [OneBoot(True, "no")], lambda images: False
+    )
+    assert (images[0].sound, ended) == (False, "no image is sound")
 
 
 @pytest.mark.parametrize(
@@ -90,12 +157,12 @@ def test_an_image_that_fails_its_self_check_is_a_result() -> None:
 def test_a_case_without_its_result_line_is_an_error_that_names_it(text: str) -> None:
     texts = (text, GOOD.format("pipe512"))
     with pytest.raises(WorkError, match="the case pipe128 gave no result line"):
-        measure_image(CASES, [1], lambda seed, requests: outcome(*texts))
+        measure_boot(CASES, 1, lambda seed, requests: outcome(*texts))
 
 
 def test_missing_intervals_are_an_error() -> None:
     with pytest.raises(WorkError, match="2 cases ran but 1 intervals were counted"):
-        measure_image(CASES, [1], lambda seed, requests: outcome(intervals=1))
+        measure_boot(CASES, 1, lambda seed, requests: outcome(intervals=1))
 
 
 def test_the_suites_have_the_five_metrics_in_eight_cases() -> None:

@@ -129,7 +129,7 @@ def test_what_two_statements_share_is_in_the_plan_once() -> None:
         "kernel-build": 4,  # instrumented, plain, two with the profile
         "profile-collect": 1,
         "profile-convert": 1,
-        "measure": 3,
+        "measure": 2,
         "report": 2,
     }
     assert [r.name for r in made.results if r.kind == "report"] == ["report", "report2"]
@@ -156,7 +156,8 @@ def test_settings_hold_for_what_follows_them() -> None:
     )
     collect = made.step("profile/collect")
     assert (collect.params["seed"], collect.params["actions"]) == (5, 7)
-    assert made.step("measure/recomp").params["seeds"] == [8, 9]
+    params = made.step("measure").params
+    assert (params["seed"], params["fewest"], params["most"]) == (8, 2, 2)
     assert made.seed == 5
 
 
@@ -213,7 +214,7 @@ def test_a_stack_shares_its_first_round_with_its_first_algorithm_alone() -> None
         "kernel-build": 8,
         "profile-collect": 4,
         "profile-convert": 4,
-        "measure": 4,
+        "measure": 1,
         "report": 1,
     }
 
@@ -342,9 +343,10 @@ def test_images_of_one_name_are_told_apart() -> None:
     assert made.step("report").params["images"] == ["k", "k#2", "k#3", "k#2#2"]
 
 
-def test_an_image_that_is_named_twice_is_measured_once() -> None:
+def test_an_image_that_is_named_twice_has_two_names() -> None:
     made = plan("opt /src pgo rand kbench.\neval plain;plain pipe.")
-    assert kinds(made)["measure"] == 1
+    inputs = made.step("measure").inputs
+    assert inputs["kernel0"] == inputs["kernel1"]
     assert made.step("report").params["images"] == ["plain", "plain#2"]
 
 
@@ -366,8 +368,9 @@ def test_a_report_reads_measurements_builds_and_profiles() -> None:
     made = plan("opt /src pgo rand kbench.\neval plain;opt;/out/x.img pipe.")
     inputs = made.step("report").inputs
     assert sorted(inputs) == [
-        *("build0", "build1", "measurement0", "measurement1", "measurement2", "profile0"),
+        *("build0", "build1", "collection0", "evaluation", "profile0"),
     ]
+    assert sorted(made.step("measure").inputs) == ["guest", "kernel0", "kernel1", "kernel2"]
     assert made.step("report").params["images"] == ["plain", "opt", "x"]
 
 
@@ -387,3 +390,50 @@ def test_a_plan_is_the_same_every_time() -> None:
 def test_the_order_of_options_makes_no_other_build() -> None:
     made = plan("opt /s pgo rand kbench O3;ThinLTO.\nopt /s pgo rand kbench ThinLTO;O3.")
     assert kinds(made)["kernel-build"] == 2
+
+
+def test_a_relinked_control_is_the_baseline_built_with_other_layouts() -> None:
+    text = "opt /src pgo rand kbench.\neval plain;opt pipe."
+    without, made = plan(text), plan(f"set relinked 2.\n{text}")
+    plain = made.step("plain/build")
+    for number in (1, 2):
+        again = made.step(f"plain/relinked{number}")
+        assert again.params == {**plain.params, "layout_seed": number}
+        assert again.inputs == plain.inputs
+        assert made.step("measure").inputs[f"relinked{number - 1}"] == StepInput(again.id)
+    # Nothing else is built otherwise than without the control.
+    others = [step for step in made.steps if "relinked" not in step.id and step.kind != "measure"]
+    assert {s.id: s for s in others if s.kind != "report"} == {
+        s.id: s for s in without.steps if s.kind not in ("measure", "report")
+    }
+
+
+def test_training_without_some_cases_shares_the_build_that_is_profiled() -> None:
+    made = plan(
+        "opt /src pgo trav kbench.\nset without pipe,proc.\nopt /src pgo trav kbench.\n"
+        "set without none.\nopt /src pgo trav kbench.\neval plain;opt;opt2."
+    )
+    assert made.step("opt2/collect").params["without"] == ["pipe", "proc"]
+    assert "without" not in made.step("opt/collect").params
+    # Instrumented, plain, and two that use a profile: the third image is the first.
+    assert (kinds(made)["kernel-build"], kinds(made)["profile-collect"]) == (4, 2)
+
+
+def test_a_report_knows_what_each_image_was_trained_with() -> None:
+    made = plan(
+        "set perf-data /mine.data.\nset name own.\nopt /src autofdo rand kbench.\n"
+        "opt /src autofdo+propeller trav kbench.\nprofile /src pgo rand kbench.\n"
+        "profile /src pgo trav kbench.\nmerge profile;profile2.\nrecomp /src merge.\n"
+        "recomp /src /old.profdata.\neval plain;own;opt;recomp;recomp2;/a.img."
+    )
+    step = made.step("report")
+    trained = step.params["trained"]
+    assert isinstance(trained, dict)
+    # Neither a recording nor a profile from outside tells what it was made with.
+    assert list(trained) == ["recomp"]
+    numbers = trained["recomp"]
+    assert isinstance(numbers, list)
+    assert [step.inputs[f"collection{n}"] for n in numbers] == [
+        StepInput("profile/collect"),
+        StepInput("profile2/collect"),
+    ]

@@ -19,7 +19,12 @@ from .reading import headlines
         ("toolchain", "clang", "clang"),
         ("device", "qemu", "qemu"),
         ("seed", "0", 0),
-        ("repetitions", "11", 11),
+        ("repetitions", "11", (11, 11)),
+        ("repetitions", "5-12", (5, 12)),
+        ("precision", "0.25", 0.25),
+        ("relinked", "0", 0),
+        ("without", "pipe,proc", ("pipe", "proc")),
+        ("without", "none", ()),
         ("actions", "400", 400),
         ("budget", "90s", 90),
         ("budget", "30m", 1800),
@@ -39,11 +44,39 @@ def test_a_budget_is_a_positive_whole_number_with_a_unit(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "text"),
-    [("repetitions", "0"), ("repetitions", "1001"), ("actions", "9" * 18), ("seed", "9" * 19)],
+    [("relinked", "101"), ("actions", "9" * 18), ("seed", "9" * 19)],
 )
 def test_a_number_that_nothing_could_work_off_is_refused(key: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"a whole number from \d to \d+ is expected"):
         SETTINGS[key].read(text)
+
+
+@pytest.mark.parametrize("text", ["0", "1001", "0-3", "5-4", "5-", "-5", "5-6-7", "a", "5-1001"])
+def test_repetitions_are_a_number_or_a_range(text: str) -> None:
+    with pytest.raises(ValueError, match="a number from 1 to 1000 or a range"):
+        SETTINGS["repetitions"].read(text)
+
+
+@pytest.mark.parametrize("text", ["0", "0.0", "-1", "101", "1e3", "1%", ".5", "\u0663"])
+def test_a_precision_is_a_share_above_nothing(text: str) -> None:
+    with pytest.raises(ValueError, match="percentage"):
+        SETTINGS["precision"].read(text)
+
+
+def test_what_is_left_out_of_training_is_a_known_case_group_or_suite() -> None:
+    assert headlines("set without pipe,syscal.") == [
+        "p.g4:1:18: error: unknown case `syscal`",
+    ]
+    with pytest.raises(ValueError, match="separated by commas"):
+        SETTINGS["without"].read("pipe,,proc")
+
+
+def test_a_file_cannot_be_linked_again() -> None:
+    made = "opt /src pgo rand kbench.\n"
+    assert headlines(f"set relinked 2.\n{made}eval plain;/a.img.") == []
+    assert headlines(f"{made}eval /a.img;plain.\nset relinked 0.\neval /a.img;plain.") == []
+    (found,) = headlines("set relinked 1.\neval /a.img;/b.img.")
+    assert found == "p.g4:2:6: error: the baseline `/a.img` is a file, which cannot be linked again"
 
 
 def test_weights_are_exact() -> None:

@@ -58,12 +58,13 @@ class FakeDevice:
         self.intervals: tuple[Interval, ...] = ()
         self.error: Exception | None = None
         self.recording: bytes | None = None
+        self.mode = ""
 
     def identity(self, arch: str) -> Mapping[str, str]:
         return {"qemu": "fake"}
 
     def describe(self, arch: str) -> Description:
-        return Description(name="qemu", accel="tcg", cpu="max", mode="")
+        return Description(name="qemu", accel="tcg", cpu="max", mode=self.mode)
 
     def branch_record(self, arch: str) -> str:
         return "fake"

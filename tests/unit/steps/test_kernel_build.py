@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,17 @@ def test_a_plain_build_has_nothing_added(
     assert (spec.cflags, spec.config_lines, spec.overlays) == ((), (), ())
     assert (spec.profiles, spec.selected, spec.same_as) == ({}, (), None)
     assert spec.fragments[0].name == "slim.config"
+
+
+def test_a_layout_seed_adds_to_the_link_alone(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None, tools: Path
+) -> None:
+    spec = built(room, monkeypatch, {"uses": [], "layout_seed": 3})
+    assert spec.ldflags == ("--shuffle-sections=.text*=3",)
+    assert replace(spec, ldflags=()) == built(room, monkeypatch, {"uses": []})
+    flags = [identity({"uses": [], **more})["flags"] for more in ({}, {"layout_seed": 3})]
+    assert flags[0] != flags[1]
+    assert identity({"uses": [], "layout_seed": 4})["flags"] not in flags
 
 
 def test_options_and_the_algorithm_that_profiles_add_to_a_build(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Interval, Recording
 from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.evaluate.measurement import read_measurement
+from mepof.evaluate.measurement import Evaluation, read_evaluation
 from mepof.evaluate.suite import cases_of
 from mepof.events import StepProgress
 from mepof.plan.body import StepContext
@@ -155,6 +157,15 @@ def test_a_script_that_does_not_fit_is_told_before_the_kernel_is_built(
     assert profile_collect.BODY.identity(step) != before
 
 
+def test_what_training_is_to_leave_out_is_not_run(room: Room, device: FakeDevice) -> None:
+    collect(room, device, {**COLLECT, "without": ["pipe", "file8k"]})
+    ran = {r.argv[2] for r in device.sessions[0].requests if isinstance(r, agent.Exec)}
+    # A mix goes with the cases that it includes.
+    assert ran == {"syscall", "overhead", "proc", "file512", "file1024"}
+    with pytest.raises(InputError, match="no app to exercise"):
+        collect(room, device, {**COLLECT, "without": ["mepof"]})
+
+
 def test_the_console_is_not_taken_where_nobody_sits_at_it(
     room: Room, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -173,38 +184,102 @@ MEASURE: dict[str, Json] = {
     "arch": "x86-64",
     "device": "qemu",
     "metrics": ["proc"],
-    "seeds": [4, 5],
+    "seed": 4,
+    "fewest": 2,
+    "most": 2,
+    "precision": 1.0,
 }
 
 
-def test_a_measurement_of_a_bare_image_has_no_sections(room: Room, device: FakeDevice) -> None:
+def measured(room: Room, device: FakeDevice, **kernels: Path) -> Evaluation:
     (case,) = cases_of(["proc"])
     line = f"case={case.name} operations=10 elapsed_ns=5 check=ok".encode()
     device.answer = lambda request: agent.ExecResult(0, 1, line, False)
     device.intervals = (Interval(1, 2, 3, 4),)
-    image = room.root / "x.img"
-    image.write_bytes(b"image")
-    context = room.context("measure", MEASURE, kernel=image, guest=room.root)
+    guest = room.root / "guest"
+    if not guest.exists():
+        guest = room.directory("guest", initramfs_cpio="guest", count_so="plugin")
+    context = room.context("measure", MEASURE, guest=guest, **kernels)
     measure.BODY.run(context)
-    found = read_measurement(context.output / "measurement.json")
-    assert [boot.seed for boot in found.boots] == [4, 5]
-    assert found.sections == {}
-    assert found.size_bytes.image == 5
-    assert all(session.kernel == image and session.count for session in device.sessions)
+    return read_evaluation(context.output / "evaluation.json")
+
+
+def image(room: Room, name: str) -> Path:
+    path = room.root / name
+    path.write_text(name)
+    return path
+
+
+def test_a_measurement_of_a_bare_image_has_no_sections(room: Room, device: FakeDevice) -> None:
+    given = image(room, "image")
+    found = measured(room, device, kernel0=given)
+    (one,) = found.images
+    assert [boot.seed for boot in one.boots] == [4, 5]
+    assert one.sections == {}
+    assert one.size_bytes.image == 5
+    assert (found.same_build, found.relinked) == (None, ())
+    assert all(session.kernel == given and session.count for session in device.sessions)
 
     build = {"sections": {".text": 7}, "size_bytes": {"text": 7, "image": 5}}
     made = room.directory("made", kernel="image", build_json=json.dumps(build))
-    context = room.context("measure", MEASURE, kernel=made, guest=room.root)
-    measure.BODY.run(context)
-    found = read_measurement(context.output / "measurement.json")
-    assert found.sections == {".text": 7}
-    assert found.size_bytes.text == 7
+    (one,) = measured(room, device, kernel0=made).images
+    assert one.sections == {".text": 7}
+    assert one.size_bytes.text == 7
+
+
+def test_images_and_controls_are_booted_in_turns(room: Room, device: FakeDevice) -> None:
+    names = ("a", "b", "again")
+    first, second, again = (image(room, name) for name in names)
+    found = measured(room, device, kernel0=first, kernel1=second, relinked0=again)
+    booted = [(session.kernel.name, session.seed) for session in device.sessions]
+    assert booted == [
+        *(("a", 4), ("b", 4), ("again", 4), ("a", 1004)),
+        *(("b", 5), ("again", 5), ("a", 1005), ("a", 5)),
+    ]
+    assert [len(m.boots) for m in found.images] == [2, 2]
+    assert found.same_build is not None
+    assert [boot.seed for boot in found.same_build.boots] == [1004, 1005]
+    assert found.same_build.digest == found.images[0].digest
+    assert len(found.relinked) == 1
+
+
+def test_boots_that_repeat_are_made_once_for_all_evaluations(
+    room: Room, device: FakeDevice
+) -> None:
+    device.mode = "icount"
+    first, second, third = (image(room, name) for name in ("a", "b", "c"))
+    before = measured(room, device, kernel0=first, kernel1=second)
+    assert len(device.sessions) == 6
+    device.sessions.clear()
+    after = measured(room, device, kernel0=first, kernel1=second, kernel2=third)
+    assert {session.kernel for session in device.sessions} == {third}
+    assert after.images[:2] == before.images
+    assert after.same_build == before.same_build
+
+
+def test_boots_that_do_not_repeat_serve_their_evaluation_alone(
+    room: Room, device: FakeDevice
+) -> None:
+    given = {"kernel0": image(room, "a"), "kernel1": image(room, "b")}
+    measured(room, device, **given)
+    # Interrupted after its last boot, an evaluation has nothing left to boot.
+    measured(room, device, **given)
+    assert len(device.sessions) == 6
+    shutil.rmtree(room.root / "measure-work")
+    measured(room, device, **given)
+    assert len(device.sessions) == 12
+
+
+def test_a_device_whose_boots_depend_on_time_serves_one_step_alone(device: FakeDevice) -> None:
+    step = Step("m", "measure", MEASURE)
+    assert measure.BODY.resources(step).device == "qemu"
+    device.mode = "icount"
+    assert measure.BODY.resources(step).device is None
 
 
 def test_a_directory_without_a_kernel_is_no_image(room: Room, device: FakeDevice) -> None:
-    context = room.context("measure", MEASURE, kernel=room.directory("empty"), guest=room.root)
     with pytest.raises(InputError, match="empty holds no kernel image"):
-        measure.BODY.run(context)
+        measured(room, device, kernel0=room.directory("empty"))
 
 
 # --- report

@@ -6,54 +6,52 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mepof.errors import InputError
-from mepof.evaluate.measurement import METRICS, Measurement, Metric
+from mepof.evaluate.comparison import Build, CaseName, Row, Total, rows_of, totals_of
+from mepof.evaluate.measurement import Evaluation, Measurement
 from mepof.evaluate.report.method import method_of
 from mepof.evaluate.report.model import (
     CaseRow,
+    Control,
     Image,
+    Outlier,
     Phase,
     ProfileSummary,
     Provenance,
     Report,
     SummaryRow,
+    TrainingRow,
 )
-from mepof.evaluate.statistics import Seed, compare, log_ratios, mean_cost, mean_over_cases
+from mepof.evaluate.report.warn import warnings_of
+from mepof.evaluate.statistics import Judged, judge, log_costs, mean_cost, outliers
 
-CONTROL_LIMIT_PERCENT = 1.0
-"""A control metric that moves by more means that the images did not do the same work."""
-
-Costs = Mapping[Seed, float]
-
-
-@dataclass(frozen=True)
-class CaseName:
-    """Which case: its suite, its name there, and G4's group that it belongs to."""
-
-    suite: str
-    case: str
-    group: str
+Trained = Mapping[str, frozenset[tuple[str, str]]]
 
 
 def build_report(
-    measurements: Sequence[Measurement],
+    evaluation: Evaluation,
     phases: Sequence[Phase],
     profile: ProfileSummary | None,
     provenance: Provenance,
     *,
     engine_share_percent: float | None = None,
     notes: Sequence[str] = (),
+    trained: Trained | None = None,
 ) -> Report:
     """Compare every image with the first and put all that is known together.
 
     Args:
-        measurements: of the images, the baseline first; one alone is reported uncompared.
+        evaluation: its images by the names that the program knows them by, the baseline first;
+            one alone is reported uncompared.
         phases: steps in the order in which they finished.
         profile: None if no profile was made.
         notes: what is to be known of the builds, told with the warnings.
+        trained: suite and case of what the training ran, by image; without the images of whose
+            training nothing is known.
 
     Raises:
         InputError: there is no image, or two have one name.
     """
+    measurements = evaluation.images
     if not measurements:
         raise InputError("there is no image to report on")
     names = [m.image for m in measurements]
@@ -62,14 +60,14 @@ def build_report(
             raise InputError(f"two images are called `{name}`", "give each a name of its own")
 
     baseline = measurements[0] if len(measurements) > 1 else None
-    summary: list[SummaryRow] = []
-    cases: list[CaseRow] = []
-    for measurement in measurements[1:] or measurements:
-        for metric in METRICS:
-            rows, total = _compare(metric, baseline, measurement)
-            cases += rows
-            if total is not None:
-                summary.append(total)
+    tables = [
+        _Table.of(_builds(evaluation) if baseline else (), m, (trained or {}).get(m.image))
+        for m in measurements[1:] or measurements
+    ]
+    _judge(tables, evaluation.precision_percent)
+    summary = [row for table in tables for row in table.summary()]
+    cases = [row for table in tables for row in table.cases()]
+    controls = _controls(evaluation) if baseline else ()
     return Report(
         baseline=baseline.image if baseline else None,
         images=tuple(_image(m, m is baseline) for m in measurements),
@@ -78,72 +76,169 @@ def build_report(
         phases=tuple(phases),
         profile=profile,
         provenance=provenance,
-        warnings=(*notes, *_warnings(measurements, summary, cases)),
-        method=method_of(measurements),
+        warnings=(*notes, *warnings_of(measurements, summary, cases, controls)),
+        method=method_of(evaluation),
         engine_share_percent=engine_share_percent,
+        by_training=tuple(row for table in tables for row in table.by_training()),
+        controls=controls,
+        precision_percent=evaluation.precision_percent,
     )
 
 
-def _compare(
-    metric: Metric, baseline: Measurement | None, measurement: Measurement
-) -> tuple[list[CaseRow], SummaryRow | None]:
-    """The rows of one image in one metric, and their geometric mean if there is one."""
-    kind = metric.kind(measurement.device)
-    ours = _costs(metric, measurement)
-    theirs = _costs(metric, baseline) if baseline else {}
-    comparable = baseline is not None and baseline.sound and measurement.sound
-    rows: list[CaseRow] = []
-    compared: list[dict[Seed, float]] = []
-    for name in {**theirs, **ours}:
-        value, base = ours.get(name, {}), theirs.get(name, {})
-        ratios = log_ratios(base, value) if comparable else {}
-        if ratios:
-            compared.append(ratios)
-            # The costs that are shown are those that the ratio is of.
-            value, base = ({s: costs[s] for s in ratios} for costs in (value, base))
-        result = compare(ratios)
-        rows.append(
-            CaseRow(
-                image=measurement.image,
-                suite=name.suite,
-                case=name.case,
-                group=name.group,
-                metric=metric.name,
-                kind=kind,
-                baseline=mean_cost([*base.values()]) if base else None,
-                value=mean_cost([*value.values()]) if value else None,
-                unit=metric.unit,
-                improvement_percent=result.improvement_percent if result else None,
-                interval_percent=result.interval_percent if result else None,
-                verdict=result.verdict if result else "not enough data",
-                boots=len(ratios) if comparable else len(value),
+@dataclass
+class _Table:
+    """One image's rows and their geometric means; the verdicts come when all tables are there.
+
+    Attributes:
+        apart: geometric means over cases that the training ran (True) or did not.
+    """
+
+    image: str
+    rows: Sequence[Row]
+    totals: Sequence[Total]
+    apart: Sequence[tuple[bool, Total]]
+    trained: frozenset[tuple[str, str]] | None
+    judged: Sequence[Judged] = ()
+
+    @classmethod
+    def of(
+        cls,
+        baseline: Sequence[Build],
+        measurement: Measurement,
+        trained: frozenset[tuple[str, str]] | None = None,
+    ) -> _Table:
+        rows = rows_of(baseline, [Build((measurement,))])
+        apart: list[tuple[bool, Total]] = []
+        if trained is not None:
+            ran = {row.case for row in rows if (row.case.suite, row.case.case) in trained}
+            other = {row.case for row in rows} - ran
+            apart += [(True, total) for total in totals_of(rows, ran.__contains__)]
+            apart += [(False, total) for total in totals_of(rows, other.__contains__)]
+        return cls(measurement.image, rows, totals_of(rows), apart, trained)
+
+    def comparisons(self) -> list[Row | Total]:
+        """Everything that a verdict is given on, in the order of ``judged``."""
+        return [*self.rows, *self.totals, *(total for _, total in self.apart)]
+
+    def cases(self) -> list[CaseRow]:
+        return [
+            _case(self.image, row, judged, self._ran(row.case))
+            for row, judged in zip(self.rows, self.judged, strict=False)
+        ]
+
+    def summary(self) -> list[SummaryRow]:
+        judged = self.judged[len(self.rows) :]
+        return [
+            _total(self.image, total, each)
+            for total, each in zip(self.totals, judged, strict=False)
+        ]
+
+    def by_training(self) -> list[TrainingRow]:
+        judged = self.judged[len(self.rows) + len(self.totals) :]
+        return [
+            TrainingRow(**_total(self.image, total, each).model_dump(), trained=trained)
+            for (trained, total), each in zip(self.apart, judged, strict=True)
+        ]
+
+    def _ran(self, case: CaseName) -> bool | None:
+        return None if self.trained is None else (case.suite, case.case) in self.trained
+
+
+def _judge(tables: Sequence[_Table], precision_percent: float) -> None:
+    """Give all rows of some tables their verdicts; they are corrected for together."""
+    everything = [each.comparison for table in tables for each in table.comparisons()]
+    judged = iter(judge(everything, precision_percent))
+    for table in tables:
+        table.judged = [next(judged) for _ in table.comparisons()]
+
+
+def _builds(evaluation: Evaluation) -> tuple[Build, ...]:
+    """The builds of the baseline: the one with all of its boots, and those in other layouts."""
+    same = (evaluation.same_build,) if evaluation.same_build else ()
+    relinked = (Build((m,)) for m in evaluation.relinked if m.sound)
+    return (Build((evaluation.images[0], *same)), *relinked)
+
+
+def _controls(evaluation: Evaluation) -> tuple[Control, ...]:
+    """The baseline against itself. Its verdicts are an evaluation of their own."""
+    baseline = evaluation.images[0]
+    tables: list[tuple[Measurement, _Table]] = []
+    if evaluation.same_build is not None:
+        tables.append(
+            (evaluation.same_build, _Table.of([Build((baseline,))], evaluation.same_build))
+        )
+    whole = _builds(evaluation)[:1]
+    tables += [(m, _Table.of(whole, m)) for m in evaluation.relinked]
+    _judge([table for _, table in tables], evaluation.precision_percent)
+    controls: list[Control] = []
+    for measurement, table in tables:
+        differs = any(judged.verdict in ("faster", "slower") for judged in table.judged)
+        controls.append(
+            Control(
+                kind="same build" if measurement is evaluation.same_build else "relinked",
+                image=baseline.image,
+                digest=measurement.digest,
+                booted=measurement.booted,
+                self_check=measurement.self_check,
+                boots=len(measurement.boots),
+                passed=measurement.sound and not differs,
+                summary=tuple(table.summary()),
+                cases=tuple(table.cases()),
             )
         )
-    overall = compare(mean_over_cases(compared))
-    if overall is None:
-        return rows, None
-    return rows, SummaryRow(
-        image=measurement.image,
-        metric=metric.name,
-        kind=kind,
-        geomean_improvement_percent=overall.improvement_percent,
-        interval_percent=overall.interval_percent,
-        verdict=overall.verdict,
-        cases=len(compared),
-        boots=overall.pairs,
+    return tuple(controls)
+
+
+def _case(image: str, row: Row, judged: Judged, trained: bool | None) -> CaseRow:
+    found = row.comparison
+    return CaseRow(
+        image=image,
+        suite=row.case.suite,
+        case=row.case.case,
+        group=row.case.group,
+        metric=row.metric.name,
+        kind=row.kind,
+        baseline=mean_cost(row.baseline) if row.baseline else None,
+        value=mean_cost(row.value) if row.value else None,
+        unit=row.metric.unit,
+        improvement_percent=found.improvement_percent if found else None,
+        interval_percent=found.interval_percent if found else None,
+        verdict=judged.verdict,
+        boots=len(row.value),
+        baseline_boots=len(row.baseline),
+        interval_method=found.method if found else None,
+        p_value=found.p_value if found else None,
+        adjusted_p=judged.adjusted_p,
+        outliers=tuple(
+            Outlier(
+                baseline=is_baseline,
+                build=outlier.unit.build,
+                seed=outlier.unit.seed,
+                deviation_percent=outlier.deviation_percent,
+            )
+            for is_baseline, costs in ((True, row.baseline), (False, row.value))
+            for outlier in outliers(log_costs(costs))
+        ),
+        trained=trained,
     )
 
 
-def _costs(metric: Metric, measurement: Measurement) -> dict[CaseName, dict[Seed, float]]:
-    """Cost per operation of every case by seed, where the device could count it."""
-    found: dict[CaseName, dict[Seed, float]] = {}
-    for boot in measurement.boots:
-        for case in boot.cases:
-            cost = metric.cost(case)
-            if cost is not None:
-                name = CaseName(case.suite, case.case, case.metric_group)
-                found.setdefault(name, {})[boot.seed] = cost
-    return found
+def _total(image: str, total: Total, judged: Judged) -> SummaryRow:
+    found = total.comparison
+    return SummaryRow(
+        image=image,
+        metric=total.metric.name,
+        kind=total.kind,
+        geomean_improvement_percent=found.improvement_percent,
+        interval_percent=found.interval_percent,
+        verdict=judged.verdict,
+        cases=len(total.cases),
+        boots=found.boots,
+        baseline_boots=found.baseline_boots,
+        interval_method=found.method,
+        p_value=found.p_value,
+        adjusted_p=judged.adjusted_p,
+    )
 
 
 def _image(measurement: Measurement, is_baseline: bool) -> Image:
@@ -158,46 +253,3 @@ def _image(measurement: Measurement, is_baseline: bool) -> Image:
         device=measurement.device,
         boots=len(measurement.boots),
     )
-
-
-def _warnings(
-    measurements: Sequence[Measurement], summary: Sequence[SummaryRow], cases: Sequence[CaseRow]
-) -> list[str]:
-    """What a reader must know before believing the numbers, besides which images failed."""
-    found: list[str] = []
-    first = measurements[0]
-    if len(measurements) > 1 and not first.sound:
-        found.append(f"nothing is compared, because the baseline {first.image} is not sound")
-    for m in measurements[1:]:
-        if not (first.sound and m.sound):
-            continue
-        if m.device != first.device:
-            found.append(f"{m.image} was not measured on the same device as {first.image}")
-        rows = [c for c in cases if c.image == m.image]
-        missing = sorted({f"{c.suite}/{c.case}" for c in rows if c.improvement_percent is None})
-        if missing:
-            found.append(
-                f"{m.image} could not be compared in every metric of {', '.join(missing)}; "
-                "the geometric mean is without what is missing"
-            )
-        totals = [s for s in summary if s.image == m.image]
-        if not totals or min(s.boots for s in totals) < 2:
-            found.append(
-                f"{m.image} has fewer than two boots with the same seeds as {first.image}: "
-                "that is not enough for an interval"
-            )
-        for metric in METRICS:
-            moved = [
-                f"{c.suite}/{c.case} ({c.improvement_percent:+.2f} %)"
-                for c in rows
-                if metric.control
-                and c.metric == metric.name
-                and c.improvement_percent is not None
-                and abs(c.improvement_percent) > CONTROL_LIMIT_PERCENT
-            ]
-            if moved:
-                found.append(
-                    f"{m.image} did not do the same work as {first.image}: "
-                    f"its {metric.title.lower()} moved in {', '.join(moved)}"
-                )
-    return found

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from mepof.evaluate.measurement import METRICS, Metric
 from mepof.evaluate.report import text
-from mepof.evaluate.report.model import CaseRow, Image, Report, SummaryRow
+from mepof.evaluate.report.model import CaseRow, Image, Report, SummaryRow, TrainingRow
 from mepof.evaluate.report.plot import Plot, Point, improvement_plot
 
 _PLOTTED = ("kernel_instructions", "kernel_taken_branches")
@@ -30,6 +30,24 @@ class MetricTable:
     image: str
     rows: tuple[CaseRow, ...]
     overall: SummaryRow | None
+    apart: tuple[TrainingRow, ...] = ()
+
+    @property
+    def means(self) -> list[tuple[str, SummaryRow]]:
+        """The geometric means by their titles."""
+        means = [("Geometric mean", self.overall)] if self.overall else []
+        apart = [("of trained cases" if row.trained else "of others", row) for row in self.apart]
+        return [*means, *apart]
+
+    @property
+    def knows_training(self) -> bool:
+        """Whether it is known which cases the training ran."""
+        return any(row.trained is not None for row in self.rows)
+
+    @property
+    def has_outliers(self) -> bool:
+        """Whether any case has one."""
+        return any(row.outliers for row in self.rows)
 
 
 @dataclass(frozen=True)
@@ -91,7 +109,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         finalize=lambda v: text.printable(v, keep="\n\t") if type(v) is str else v,
     )
-    for function in (text.percent, text.interval, text.amount, text.duration, text.size):
+    for function in (
+        text.percent,
+        text.interval,
+        text.amount,
+        text.duration,
+        text.size,
+        text.outliers,
+    ):
         environment.filters[function.__name__] = function
     return environment
 
@@ -115,6 +140,11 @@ def _metric_view(report: Report, metric: Metric, subjects: Sequence[Image]) -> M
             image.name,
             tuple(c for c in rows if c.image == image.name),
             next((s for s in totals if s.image == image.name), None),
+            tuple(
+                row
+                for row in report.by_training
+                if (row.image, row.metric) == (image.name, metric.name)
+            ),
         )
         for image in subjects
         if image.sound and any(c.image == image.name for c in rows)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from mepof.evaluate.measurement import Evaluation, Measurement
+from mepof.evaluate.statistics import (
+    BCA_UNITS,
+    CONFIDENCE,
+    LEVEL,
+    PRACTICAL_PERCENT,
+    RESAMPLES,
+    RESAMPLING_SEED,
+)
 
-from mepof.evaluate.measurement import Measurement
-from mepof.evaluate.statistics import CONFIDENCE, PRACTICAL_PERCENT
 
-
-def method_of(measurements: Sequence[Measurement]) -> tuple[str, ...]:
-    """How the numbers of these measurements were made, one paragraph an entry."""
+def method_of(evaluation: Evaluation) -> tuple[str, ...]:
+    """How the numbers of an evaluation were made, one paragraph an entry."""
+    measurements = evaluation.images
     devices = sorted({_device(m) for m in measurements})
     boots = sorted({len(m.boots) for m in measurements})
     text = [
@@ -32,21 +38,39 @@ def method_of(measurements: Sequence[Measurement]) -> tuple[str, ...]:
             "by itself a shorter time on hardware."
         )
     if len(measurements) > 1:
-        text.append(
-            f"Improvement = (cost of the baseline {measurements[0].image} / cost of the image "
-            "- 1) * 100 %, costs per operation, positive when better. Boots are paired by seed; "
-            f"the {CONFIDENCE:.0%} interval is Student's t interval of the mean of the pairs' "
-            "log ratios. The geometric mean over the cases is formed in each pair of boots, and "
-            "its interval is over the pairs. Intervals hold for each row alone and are not "
-            "corrected for the number of rows."
-        )
-        text.append(
-            "Verdict: faster or slower if the whole interval lies beyond the practical "
-            f"threshold of {PRACTICAL_PERCENT} %; no difference if it does not; not enough data "
-            "with fewer than two pairs of boots. An image that did not boot or failed a "
-            "self-check is not compared."
-        )
+        text += _comparison(evaluation)
     return tuple(text)
+
+
+def _comparison(evaluation: Evaluation) -> list[str]:
+    baseline = evaluation.images[0].image
+    why = f" There were no further boots because {evaluation.ended}." if evaluation.ended else ""
+    text = [
+        f"Improvement = (cost of the baseline {baseline} / cost of the image - 1) * 100 %, "
+        "costs per operation, positive when better; costs are geometric means over boots, and "
+        "the geometric mean over the cases is formed in each boot. Images are booted in turns, "
+        f"and outliers are shown and not left out.{why}",
+        f"The {CONFIDENCE:.0%} interval is Welch's t interval of the log costs; from {BCA_UNITS} "
+        f"boots of each image on it is BCa with {RESAMPLES} resamples and the seed "
+        f"{RESAMPLING_SEED}, unless a boot is an outlier. Intervals hold for each row alone.",
+        "Verdict: faster or slower if the exact Mann-Whitney test of the boots finds a "
+        f"difference of more than {PRACTICAL_PERCENT} %, at a false discovery rate of "
+        f"{LEVEL:.0%} over all rows (Benjamini and Hochberg); no difference if the interval "
+        f"lies within {evaluation.precision_percent:g} % of none; not enough data otherwise. An "
+        "image that did not boot or failed a self-check is not compared.",
+    ]
+    if evaluation.same_build is not None:
+        text.append(
+            f"Control: {baseline} was booted as often again with other seeds. It is compared with "
+            "itself, and then all of its boots are what the other images are compared with."
+        )
+    if evaluation.relinked:
+        text.append(
+            f"Control: {baseline} was linked {len(evaluation.relinked)} times more with its code "
+            "in another order. The units are then builds: what other images differ by must exceed "
+            "what these differ by as well (t test on the means of builds)."
+        )
+    return text
 
 
 def _device(measurement: Measurement) -> str:

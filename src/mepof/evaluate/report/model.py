@@ -10,8 +10,16 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt
 
-from mepof.evaluate.measurement import PASSED, Device, Kind, Record, SizeBytes
+from mepof.evaluate.measurement import (
+    DEFAULT_PRECISION_PERCENT,
+    PASSED,
+    Device,
+    Kind,
+    Record,
+    SizeBytes,
+)
 from mepof.evaluate.statistics import Verdict
+from mepof.evaluate.statistics.interval import Method
 
 SCHEMA: Literal["mepof-report/1"] = "mepof-report/1"
 
@@ -47,7 +55,11 @@ class SummaryRow(Record):
 
     Attributes:
         cases: how many cases it is the mean of.
-        boots: how many pairs of boots it rests on.
+        boots: how many boots of the image it rests on; ``baseline_boots`` of the baseline.
+        interval_method: how the interval was made; ``none`` where both ends are the estimate.
+        p_value: of the hypothesis that there is no difference of practical interest.
+        adjusted_p: after the correction for the number of rows; null for a row that could not
+            have shown a difference.
     """
 
     image: str
@@ -58,10 +70,46 @@ class SummaryRow(Record):
     verdict: Verdict
     cases: int
     boots: int
+    baseline_boots: int
+    interval_method: Method
+    p_value: float
+    adjusted_p: float | None
+
+
+class TrainingRow(SummaryRow):
+    """The geometric mean over the cases that the training ran, or over those that it did not."""
+
+    trained: bool
+
+
+class Outlier(Record):
+    """A boot that is unlike the others of its build; it counts like them.
+
+    Attributes:
+        baseline: it is one of the baseline's.
+        build: which build of the image, from 0.
+        deviation_percent: how far its cost lies from the median of the build's boots.
+    """
+
+    baseline: bool
+    build: int
+    seed: int
+    deviation_percent: float
 
 
 class CaseRow(Record):
-    """One case of one image in one metric; costs are per operation."""
+    """One case of one image in one metric; costs are per operation.
+
+    Attributes:
+        boots: of the image, and ``baseline_boots`` of the baseline.
+        interval_method: how the interval was made; ``none`` where both ends are the estimate.
+        p_value: null where nothing is compared.
+        adjusted_p: after the correction for the number of rows; null for a row that could not
+            have shown a difference.
+        outliers: boots unlike the others; none is left out.
+        trained: whether the training of the image's profile ran the case; null where there is
+            no profile, or nothing is known of its training.
+    """
 
     image: str
     suite: str
@@ -76,6 +124,34 @@ class CaseRow(Record):
     interval_percent: Interval | None
     verdict: Verdict
     boots: int
+    baseline_boots: int = 0
+    interval_method: Method | None = None
+    p_value: float | None = None
+    adjusted_p: float | None = None
+    outliers: tuple[Outlier, ...] = ()
+    trained: bool | None = None
+
+
+class Control(Record):
+    """The baseline compared with itself, where nothing may differ.
+
+    Attributes:
+        kind: ``same build`` was booted with other seeds; ``relinked`` has the same objects in
+            another order.
+        passed: it is sound, and no verdict is ``faster`` or ``slower``.
+        summary: as of an image.
+        cases: as of an image.
+    """
+
+    kind: Literal["same build", "relinked"]
+    image: str
+    digest: str
+    booted: bool
+    self_check: str
+    boots: NonNegativeInt
+    passed: bool
+    summary: tuple[SummaryRow, ...]
+    cases: tuple[CaseRow, ...]
 
 
 class Phase(Record):
@@ -132,6 +208,10 @@ class Report(Record):
         warnings: what a reader must know before believing the numbers.
         method: how the numbers were made, one paragraph an entry.
         engine_share_percent: share of the wall time that was not building, booting, running.
+        by_training: the geometric means over trained and over other cases apart, of images of
+            whose training something is known.
+        controls: the baseline against itself.
+        precision_percent: images whose interval lies within this much do not differ.
     """
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
@@ -147,6 +227,9 @@ class Report(Record):
     warnings: tuple[str, ...]
     method: tuple[str, ...]
     engine_share_percent: float | None = None
+    by_training: tuple[TrainingRow, ...] = ()
+    controls: tuple[Control, ...] = ()
+    precision_percent: float = DEFAULT_PRECISION_PERCENT
 
     def to_json(self) -> str:
         """The text of ``report.json``."""

@@ -15,6 +15,10 @@ from mepof.evaluate.report.text import amount, interval, percent, printable, siz
 _STYLE = {"faster": "green", "slower": "red", "no difference": "", "not enough data": "dim"}
 
 
+# The verdict must not be told by colour alone.
+_SIGN = {"faster": "▲ ", "slower": "▼ ", "no difference": "= ", "not enough data": "? "}
+
+
 def summary(report: Report, directory: Path | None = None) -> RenderableType:
     """A short table for each image: improvement per case, geometric mean, sizes, warnings.
 
@@ -39,6 +43,10 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
             line.append(f" ({percent(change)})")
         line.append(f", image {size(image.size_bytes.image)}")
         parts.append(line)
+    for control in report.controls:
+        what = "booted with other seeds" if control.kind == "same build" else "relinked"
+        result = "nothing was found to differ" if control.passed else "FAILED, see the warnings"
+        parts.append(Text(f"control, {printable(control.image)} {what}: {result}"))
     parts += [Text(f"warning: {printable(w)}", style="yellow") for w in report.warnings]
     if directory is not None:
         for name in ("report.html", "report.json"):
@@ -71,9 +79,14 @@ def _table(report: Report, image: Image) -> Table:
                 cells.append(Text(amount(row.value if row else None)))
                 continue
             style = _STYLE[row.verdict] if row else ""
-            cells.append(Text(percent(row.improvement_percent if row else None), style=style))
+            shown_percent = percent(row.improvement_percent if row else None)
+            cells.append(Text(f"{_SIGN[row.verdict] if row else ''}{shown_percent}", style=style))
             if metric is shown[0]:
-                cells.append(_interval(row.interval_percent if row and row.boots > 1 else None))
+                cells.append(
+                    _interval(
+                        row.interval_percent if row and row.interval_method != "none" else None
+                    )
+                )
         table.add_row(*cells)
     if totals:
         cells = [Text("geometric mean", style="bold")]
@@ -81,14 +94,25 @@ def _table(report: Report, image: Image) -> Table:
             total = totals.get(metric.name)
             value = total.geomean_improvement_percent if total else None
             cells.append(
-                Text(percent(value), style=f"bold {_STYLE[total.verdict]}" if total else "")
+                Text(
+                    f"{_SIGN[total.verdict] if total else ''}{percent(value)}",
+                    style=f"bold {_STYLE[total.verdict]}" if total else "",
+                )
             )
             if metric is shown[0]:
                 cells.append(
-                    _interval(total.interval_percent if total and total.boots > 1 else None)
+                    _interval(
+                        total.interval_percent
+                        if total and total.interval_method != "none"
+                        else None
+                    )
                 )
         table.add_row(*cells)
-        table.caption = Text("improvement = baseline / cost - 1, per operation", style="dim")
+        table.caption = Text(
+            "improvement = baseline / cost - 1, per operation; verdict: ▲ faster, ▼ slower, "
+            "= no difference, ? not enough data",
+            style="dim",
+        )
         table.caption_justify = "left"
     return table
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import floor, log10
+
+from mepof.evaluate.report.model import Outlier
 
 _MINUS = "\N{MINUS SIGN}"
 _NONE = "\N{EN DASH}"
@@ -36,6 +39,18 @@ def _signed(value: float) -> str:
     rounded = round(value, 2)
     sign = "+" if rounded > 0 else _MINUS if rounded < 0 else ""
     return f"{sign}{abs(rounded):,.2f}"
+
+
+def outliers(found: Sequence[Outlier], baseline: str) -> str:
+    """The boots that are unlike the others, by image and seed; a dash for none."""
+    return (
+        "; ".join(
+            f"{baseline if one.baseline else 'image'} with seed {one.seed}: "
+            f"{percent(one.deviation_percent)}"
+            for one in found
+        )
+        or _NONE
+    )
 
 
 def amount(value: float | None) -> str:

@@ -1,0 +1,56 @@
+"""The linker's part of a relinked control, on objects as the kernel has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mepof.process import run
+from mepof.toolchain import clang
+
+SCRIPT = """SECTIONS {
+  . = 0x1000;
+  .text : { *(.text.hot .text.hot.*) *(.text) *(.text.unlikely .text.unlikely.*) }
+  .init.text : { *(.init.text) }
+}"""
+SOURCE = """
+void plain{n}(void) {{}}
+__attribute__((section(".text.hot."))) void hot{n}(void) {{}}
+__attribute__((section(".init.text"))) void init{n}(void) {{}}
+"""
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("objects")
+    (place / "script.lds").write_text(SCRIPT)
+    for number in range(8):
+        (place / f"{number}.c").write_text(SOURCE.format(n=number))
+    sources = [f"{number}.c" for number in range(8)]
+    compiler = clang.select("clang").tool("clang")
+    run([compiler, "--target=x86_64-linux-gnu", "-O1", "-c", *sources], cwd=place)
+    return place
+
+
+def linked(objects: Path, *flags: str) -> list[str]:
+    """The functions by address."""
+    tools = clang.select("clang")
+    given = [f"{number}.o" for number in range(8)]
+    command = [tools.tool("ld.lld"), *flags, "-T", "script.lds", "-e", "plain0", *given]
+    run([*command, "-o", "linked"], cwd=objects)
+    lines = run([tools.tool("llvm-nm"), "--numeric-sort", "linked"], cwd=objects).output
+    return [line.split()[-1] for line in lines.splitlines()]
+
+
+def test_a_seed_orders_code_anew_within_the_places_that_the_script_has(objects: Path) -> None:
+    plain = linked(objects)
+    one, two = (linked(objects, f"--shuffle-sections=.text*={seed}") for seed in (1, 2))
+    assert len({tuple(order) for order in (plain, one, two)}) == 3
+    for order in (one, two):
+        assert sorted(order) == sorted(plain)
+        # Hot code stays before the rest, and what is freed after boot stays as it was.
+        assert {name[:3] for name in order[:8]} == {"hot"}
+        assert {name[:5] for name in order[8:16]} == {"plain"}
+        assert order[16:] == plain[16:]
+    assert linked(objects, "--shuffle-sections=.text*=1") == one
