@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import cast
@@ -14,7 +14,7 @@ from mepof.device.protocol import DEVICES, Guest, Outcome, Session
 from mepof.errors import InputError
 from mepof.evaluate.measurement import Device, Measurement, SizeBytes
 from mepof.evaluate.runner import measure_image
-from mepof.evaluate.suite import cases_digest, cases_of
+from mepof.evaluate.suite import Case, cases_digest, cases_of, suites_of
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
@@ -22,7 +22,8 @@ from mepof.plan.model import Step
 
 class Measure:
     """Params: ``arch``, ``device``, ``metrics``, ``seeds``, ``budget`` (seconds).
-    Inputs: ``kernel`` (a build or an image file), ``guest``. Makes ``measurement.json``."""
+    Inputs: ``kernel`` (a build or an image file), ``guest``, and ``suite-NAME`` of each suite
+    that adds programs to the guest. Makes ``measurement.json``."""
 
     kind = "measure"
     phase: Phase = "run"
@@ -33,7 +34,12 @@ class Measure:
     def identity(self, step: Step) -> Mapping[str, str]:
         device = DEVICES.get(str(step.params["device"]))
         cases = cases_of(cast(list[str], step.params["metrics"]))
-        return {**device.identity(str(step.params["arch"])), "cases": cases_digest(cases)}
+        memory = _memory(cases)
+        return {
+            **device.identity(str(step.params["arch"])),
+            "cases": cases_digest(cases),
+            **({"memory": str(memory)} if memory != Session.memory else {}),
+        }
 
     def run(self, context: StepContext) -> None:
         params = context.params
@@ -45,6 +51,11 @@ class Measure:
         device = DEVICES.get(str(params["device"]))
         cases = cases_of(cast(list[str], params["metrics"]))
         seeds = cast(list[int], params["seeds"])
+        archives = tuple(
+            path / "archive.cpio"
+            for name, path in sorted(context.inputs.items())
+            if name.startswith("suite-")
+        )
         finished = 0
 
         def boot(seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
@@ -56,6 +67,8 @@ class Measure:
                 requests=requests,
                 seed=seed,
                 count=True,
+                archives=archives,
+                memory=_memory(cases),
             )
 
             def replied(count: int) -> None:
@@ -88,6 +101,11 @@ class Measure:
         )
         text = measurement.model_dump_json(indent=1)
         (context.output / "measurement.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _memory(cases: Sequence[Case]) -> int:
+    """MiB that the guest needs for the hungriest of their suites."""
+    return max(suite.memory for suite in suites_of(cases))
 
 
 def _sizes(given: Path, kernel: Path) -> tuple[dict[str, int], SizeBytes]:
