@@ -1,4 +1,4 @@
-/* main() of every suite's program, and what its cases share. */
+/* What the cases of all suites share: the interval, the result line, and checks. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 
 #define NOT_SUPPORTED 77
 
-static const struct suite_case *running;
+static const char *running = "";
 static bool faulted;
 static unsigned measured;
 static uint64_t began;
@@ -59,7 +59,7 @@ bool fault(const char *what)
 
 void unsupported(const char *needs)
 {
-	printf("case=%s check=unsupported needs=%s\n", running->name, needs);
+	printf("case=%s check=unsupported needs=%s\n", running, needs);
 	fflush(stdout);
 	_exit(NOT_SUPPORTED);
 }
@@ -212,51 +212,22 @@ static void print_latencies(void)
 	       percentile(1), percentile(50), percentile(90), percentile(99), sum / latency_count);
 }
 
-static int run_case(unsigned long scale)
+void case_begin(const char *name, unsigned long operations)
 {
-	done = running->operations / scale;
-	if (done == 0)
-		done = 1;
-	bool sound = running->run(running, done) && !faulted;
+	running = name;
+	done = operations;
+}
+
+int case_end(bool sound)
+{
+	sound = sound && !faulted;
 	if (sound && measured != 1)
 		sound = fault("the case was not measured once");
-	printf("case=%s operations=%lu elapsed_ns=%" PRIu64, running->name, done, elapsed);
+	printf("case=%s operations=%lu elapsed_ns=%" PRIu64, running, done, elapsed);
 	if (bytes > 0)
 		printf(" bytes=%" PRIu64, bytes);
 	print_latencies();
 	printf(" check=%s\n", sound ? "ok" : "failed");
 	fflush(stdout);
 	return sound ? 0 : 1;
-}
-
-static int usage(void)
-{
-	fprintf(stderr, "usage: %s list\n       %s CASE [--scale N]\n", suite_name, suite_name);
-	return 2;
-}
-
-int main(int argc, char **argv)
-{
-	unsigned long scale = 1;
-
-	if (argc == 2 && strcmp(argv[1], "list") == 0) {
-		for (size_t i = 0; i < suite_case_count; i++)
-			printf("case=%s operations=%lu\n", suite_cases[i].name, suite_cases[i].operations);
-		return 0;
-	}
-	if (argc == 4 && strcmp(argv[2], "--scale") == 0) {
-		char *end;
-		scale = strtoul(argv[3], &end, 10);
-		if (argv[3][0] < '0' || argv[3][0] > '9' || *end != '\0' || scale == 0)
-			return usage();
-	} else if (argc != 2) {
-		return usage();
-	}
-	for (size_t i = 0; i < suite_case_count; i++)
-		if (strcmp(suite_cases[i].name, argv[1]) == 0)
-			running = &suite_cases[i];
-	if (running == NULL)
-		return usage();
-	signal(SIGPIPE, SIG_IGN);
-	return run_case(scale);
 }

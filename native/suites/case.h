@@ -22,10 +22,14 @@ struct suite_case {
 	bool (*run)(const struct suite_case *is, unsigned long operations);
 };
 
-/* Each suite's program has these. */
+/* Each suite's program has a name; all but one, which has a main() of its own, have a table. */
 extern const char suite_name[];
 extern const struct suite_case suite_cases[];
 extern const size_t suite_case_count;
+
+/* Begin a case; end it with its result line, and give the program's exit status. */
+void case_begin(const char *name, unsigned long operations);
+int case_end(bool sound);
 
 /* Exactly one pair of these in every case that runs. */
 void measure_begin(void);

@@ -42,11 +42,13 @@ class Programs:
         native: the directory under ``native/suites`` whose sources make its program.
         libraries: static libraries that it is linked with, such as ``sqlite3``.
         tools: programs of packages.
+        scratch: MiB of the file system on a block device that its cases work on; 0 is none.
     """
 
     native: str | None = None
     libraries: tuple[str, ...] = ()
     tools: tuple[Tool, ...] = ()
+    scratch: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,7 @@ def load_suite(name: str) -> Suite:
         added.get("native"),
         tuple(added.get("libraries", ())),
         tuple(Tool(tool["path"], tool["package"]) for tool in added.get("tool", ())),
+        added.get("scratch", 0),
     )
     return Suite(
         name=name,

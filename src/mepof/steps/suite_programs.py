@@ -11,6 +11,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import PurePosixPath
 
+from mepof.device import ext4
 from mepof.device.initramfs import Entry, archive
 from mepof.errors import InputError
 from mepof.evaluate.suite import Programs, load_suite
@@ -48,6 +49,8 @@ class SuitePrograms:
         for tool in programs.tools:
             for path in shared_libraries.closure(tool.path, tool.package):
                 found[str(path)] = file_digest(path)
+        if programs.scratch:
+            found |= ext4.identity()
         return found
 
     def run(self, context: StepContext) -> None:
@@ -68,6 +71,9 @@ class SuitePrograms:
         for tool in programs.tools:
             for path in shared_libraries.closure(tool.path, tool.package):
                 files[str(path).lstrip("/")] = (0o755, path.read_bytes())
+        if programs.scratch:
+            image = ext4.make(programs.scratch, context.work, context.run)
+            files[f"{_DIRECTORY}/scratch.blocks"] = (0o644, image)
         (context.output / "archive.cpio").write_bytes(archive(_entries(files)))
 
 
