@@ -160,10 +160,12 @@ static void choose(size_t page, size_t size)
 	restore();
 	if (page < LARGE)
 		unsupported("pages-of-64-KiB");
+	/* A kernel turns them off where there is little memory. */
+	change(SETTINGS "enabled", "madvise");
 	void *memory = map_pages(page, size);
 	if (memory != MAP_FAILED)
 		munmap(memory, size);
-	else if (!fill_pool(page, size))
+	else if (restore(), !fill_pool(page, size))
 		unsupported("CONFIG_TRANSPARENT_HUGEPAGE");
 }
 

@@ -118,6 +118,6 @@ const struct suite_case suite_cases[] = {
 	BOTH("execl", 100, 0, run_execl),       BOTH("copy-256", 6000, 256, run_copy),
 	BOTH("copy-1024", 5000, 1024, run_copy), BOTH("copy-4096", 3000, 4096, run_copy),
 	BOTH("shell", 4, 0, run_shell),         BOTH("dhry", 60000, 0, run_dhry),
-	BOTH("whet", 30, 0, run_whet),
+	BOTH("whet", 150, 0, run_whet),
 };
 const size_t suite_case_count = sizeof(suite_cases) / sizeof(suite_cases[0]);

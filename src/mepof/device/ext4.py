@@ -17,7 +17,10 @@ _REMEDY = "apt-get install e2fsprogs"
 _OPTIONS = (
     *("-q", "-F", "-t", "ext4", "-b", str(_BLOCK)),
     *("-U", "6d65706f-6600-4000-8000-000000000001"),
-    *("-E", "hash_seed=6d65706f-6600-4000-8000-000000000002,lazy_itable_init=0,lazy_journal_init=0"),
+    *(
+        "-E",
+        "hash_seed=6d65706f-6600-4000-8000-000000000002,lazy_itable_init=0,lazy_journal_init=0",
+    ),
 )
 _ENVIRONMENT = {"E2FSPROGS_FAKE_TIME": "1704067200", "MKE2FS_CONFIG": "/dev/null"}
 

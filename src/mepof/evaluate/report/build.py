@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mepof.errors import InputError
+from mepof.evaluate.index import indices
 from mepof.evaluate.measurement import METRICS, Measurement, Metric
 from mepof.evaluate.report.method import method_of
 from mepof.evaluate.report.model import (
@@ -157,7 +158,18 @@ def _image(measurement: Measurement, is_baseline: bool) -> Image:
         sections=measurement.sections,
         device=measurement.device,
         boots=len(measurement.boots),
+        unsupported=_unsupported(measurement),
+        indices=indices(measurement),
     )
+
+
+def _unsupported(measurement: Measurement) -> dict[str, str]:
+    """What each case needs that the image cannot run, in the order of the cases."""
+    return {
+        f"{case.suite}/{case.case}": case.needs
+        for boot in measurement.boots
+        for case in boot.unsupported
+    }
 
 
 def _warnings(
@@ -166,6 +178,11 @@ def _warnings(
     """What a reader must know before believing the numbers, besides which images failed."""
     found: list[str] = []
     first = measurements[0]
+    for m in measurements:
+        lacking = _unsupported(m)
+        for needs in dict.fromkeys(lacking.values()):
+            cases_without = ", ".join(case for case, need in lacking.items() if need == needs)
+            found.append(f"{m.image} cannot run {cases_without}: not without {needs}")
     if len(measurements) > 1 and not first.sound:
         found.append(f"nothing is compared, because the baseline {first.image} is not sound")
     for m in measurements[1:]:
