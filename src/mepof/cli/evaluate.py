@@ -18,7 +18,7 @@ from mepof.g4.formatter import format_word
 def evaluate(
     images: Annotated[list[Path], typer.Argument(help="Images; the first is the baseline.")],
     metric: Annotated[
-        str, typer.Option("--metric", help="Metrics, joined by `;` [default: all].")
+        str, typer.Option("--metric", help="Metrics, joined by `;` [default: the suite mepof's].")
     ] = "",
     repetitions: Annotated[int, typer.Option(min=1, help="Boots of each image.")] = 3,
     out: Out = None,
