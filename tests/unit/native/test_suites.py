@@ -36,7 +36,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if added.libraries and not Path("/usr/include/sqlite3.h").is_file():
             continue
         how = ["GUEST_CC=gcc", f"LIBRARIES={' '.join(added.libraries)}"] if added.libraries else []
-        command = ["make", "-s", "-C", NATIVE / "suites", f"OUT={out}", f"SUITE={name}", *how]
+        command = ["make", "-s", "-C", f"{NATIVE}/suites", f"OUT={out}", f"SUITE={name}", *how]
         subprocess.run(command, check=True, timeout=120, capture_output=True)
     return out
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mepof.errors import InputError
+from mepof.kernel.overlay import native_directory
 from mepof.plan.model import Step
 from mepof.steps import suite_programs
 from mepof.steps.guest import BODY as GUEST
@@ -46,7 +47,7 @@ def test_a_suites_sources_are_its_identity_and_not_the_guests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     native = tmp_path / "native"
-    shutil.copytree(suite_programs.native_directory(), native)
+    shutil.copytree(native_directory(), native)
     for module in ("suite_programs", "guest"):
         monkeypatch.setattr(f"mepof.steps.{module}.native_directory", lambda: native)
     clear_caches()
