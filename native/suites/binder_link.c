@@ -90,7 +90,15 @@ bool binder_map(int device)
 
 bool binder_become_manager(int device)
 {
-	return ioctl(device, BINDER_SET_CONTEXT_MGR, 0) == 0 || fault("become context manager");
+	/* The one before is gone for good only when a worker of the kernel's has seen to it. */
+	for (int tries = 0; tries < 1000; tries++) {
+		if (ioctl(device, BINDER_SET_CONTEXT_MGR, 0) == 0)
+			return true;
+		if (errno != EBUSY)
+			break;
+		usleep(1000);
+	}
+	return fault("become context manager");
 }
 
 /* One trip into the driver: what is to be done, and what came. */

@@ -146,6 +146,7 @@ static bool open_device(struct driver *driver)
 	if (ioctl(driver->device, UI_SET_EVBIT, EV_KEY) != 0 ||
 	    ioctl(driver->device, UI_SET_KEYBIT, BTN_TOUCH) != 0 ||
 	    ioctl(driver->device, UI_SET_EVBIT, EV_ABS) != 0 ||
+	    ioctl(driver->device, UI_SET_EVBIT, EV_ABS) != 0 ||
 	    ioctl(driver->device, UI_ABS_SETUP, &x) != 0 ||
 	    ioctl(driver->device, UI_ABS_SETUP, &y) != 0 ||
 	    ioctl(driver->device, UI_DEV_SETUP, &setup) != 0 ||
