@@ -18,7 +18,7 @@ from mepof.g4.formatter import format_word
 def evaluate(
     images: Annotated[list[Path], typer.Argument(help="Images; the first is the baseline.")],
     metric: Annotated[
-        str, typer.Option("--metric", help="Metrics, joined by `;` [default: all].")
+        str, typer.Option("--metric", help="Metrics, joined by `;` [default: the suite mepof's].")
     ] = "",
     repetitions: Annotated[
         str, typer.Option(metavar="N|N-M", help="Boots of each image, such as 8 or 5-12.")

@@ -123,6 +123,8 @@ class Session:
         record: record the kernel's branches between the requests ``Record``; not every
             device can (see :class:`BranchSource`), and none counts in the same session.
         interactive: the user's terminal is the console.
+        archives: further initramfs archives, laid over the guest's: what a suite adds.
+        memory: of the machine, in MiB.
         boot_seconds: limit until the agent answers.
         quiet_seconds: limit between two of its replies.
     """
@@ -135,6 +137,8 @@ class Session:
     count: bool = False
     record: Recording | None = None
     interactive: bool = False
+    archives: tuple[Path, ...] = ()
+    memory: int = 512
     boot_seconds: float = 120
     quiet_seconds: float = 600
 

@@ -143,6 +143,7 @@ class Qemu:
         )
         run_files.initramfs.write_bytes(
             session.guest.initramfs.read_bytes()
+            + b"".join(path.read_bytes() for path in session.archives)
             + initramfs.archive(
                 (
                     initramfs.Entry("mepof", 0o755),
@@ -296,7 +297,7 @@ def _command(machine: Machine, session: Session, files: _Files) -> list[str]:
         *("-icount", "shift=0,sleep=off"),
         *("-seed", str(session.seed)),
         *("-rtc", "base=2024-01-01T00:00:00,clock=vm"),
-        *("-m", "512"),
+        *("-m", str(session.memory)),
         *("-smp", "1"),
         *("-nodefaults", "-no-user-config", "-no-reboot"),
         *("-display", "none"),

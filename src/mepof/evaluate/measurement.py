@@ -61,6 +61,8 @@ class CaseMeasurement(Record):
         kernel_instructions: and its three siblings: counts, or None where the device has no
             counter for it.
         guest_nanoseconds: time on the guest's clock.
+        figures: what else the case printed of itself, such as ``p99_ns`` of its operations'
+            latencies on the guest's clock, or ``bytes`` that they moved.
     """
 
     suite: str
@@ -73,17 +75,33 @@ class CaseMeasurement(Record):
     kernel_taken_branches: NonNegativeInt | None
     user_taken_branches: NonNegativeInt | None
     guest_nanoseconds: NonNegativeInt
+    figures: dict[str, NonNegativeInt] = Field(default_factory=dict)
+
+
+class Unsupported(Record):
+    """A case that the image cannot run.
+
+    Attributes:
+        needs: what it lacks, as the case says, such as ``CONFIG_VETH``.
+    """
+
+    suite: str
+    case: str
+    needs: str
 
 
 class Boot(Record):
-    """All cases of one boot."""
+    """All cases of one boot, and those that it could not run."""
 
     seed: int
     cases: tuple[CaseMeasurement, ...]
+    unsupported: tuple[Unsupported, ...] = ()
 
     @model_validator(mode="after")
     def _one_of_each_case(self) -> Boot:
-        if len({(c.suite, c.case) for c in self.cases}) != len(self.cases):
+        told = [(c.suite, c.case) for c in self.cases]
+        told += [(c.suite, c.case) for c in self.unsupported]
+        if len(set(told)) != len(told):
             raise ValueError(f"a case was measured twice in the boot with seed {self.seed}")
         return self
 

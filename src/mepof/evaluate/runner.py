@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mepof.device import agent
 from mepof.device.protocol import GuestReset, KernelPanic, Outcome
 from mepof.errors import WorkError
-from mepof.evaluate.measurement import PASSED, Boot, CaseMeasurement
+from mepof.evaluate.measurement import PASSED, Boot, CaseMeasurement, Unsupported
 from mepof.evaluate.suite import Case, load_suite
 
 # Generous: under emulation a case takes some seconds of the host's time, and the guest's
@@ -18,6 +18,9 @@ _CASE_SECONDS = 120.0
 _FEWEST_BOOTS = 2
 _SELF_CHECK_SUITE = "mepof"
 _FIELD = re.compile(r"(\w+)=(\S+)")
+_READ = ("operations", "elapsed_ns", "round")
+# What automake's test programs say when they cannot run here.
+_SKIPPED = 77
 
 CONTROL_SEEDS = 1000
 """How far the seeds of the A/A control are from those of the images. It is as many as an image
@@ -92,10 +95,11 @@ def measure_boot(
         return OneBoot(False, failure.message)
     try:
         for request, reply in zip(requests, outcome.replies, strict=True):
-            agent.expect_success(request, reply)
+            if request is requests[0] or not _skipped(reply):
+                agent.expect_success(request, reply)
     except WorkError as failure:
         return OneBoot(True, failure.message)
-    return OneBoot(True, PASSED, Boot(seed=seed, cases=_cases(cases, outcome)))
+    return OneBoot(True, PASSED, _boot(seed, cases, outcome))
 
 
 def measure_images(
@@ -139,19 +143,29 @@ def measure_images(
     return tuple(images), "there were as many as asked for"
 
 
-def _cases(cases: Sequence[Case], outcome: Outcome) -> tuple[CaseMeasurement, ...]:
-    if len(outcome.intervals) != len(cases):
-        raise WorkError(
-            f"{len(cases)} cases ran but {len(outcome.intervals)} intervals were counted"
-        )
-    measured = []
-    for case, reply, interval in zip(cases, outcome.replies[1:], outcome.intervals, strict=True):
+def _skipped(reply: agent.Reply) -> bool:
+    return isinstance(reply, agent.ExecResult) and reply.status == _SKIPPED
+
+
+def _boot(seed: int, cases: Sequence[Case], outcome: Outcome) -> Boot:
+    ran, unsupported = [], []
+    for case, reply in zip(cases, outcome.replies[1:], strict=True):
         assert isinstance(reply, agent.ExecResult)
         fields = dict(_FIELD.findall(reply.text))
+        if not _skipped(reply):
+            ran.append((case, reply, fields))
+        elif fields.get("case") == case.name and "needs" in fields:
+            unsupported.append(Unsupported(suite=case.suite, case=case.name, needs=fields["needs"]))
+        else:
+            raise _no_result_line(case, reply)
+    if len(outcome.intervals) != len(ran):
+        raise WorkError(f"{len(ran)} cases ran but {len(outcome.intervals)} intervals were counted")
+    measured = []
+    for (case, reply, fields), interval in zip(ran, outcome.intervals, strict=True):
         counted = (fields.get("operations", ""), fields.get("elapsed_ns", ""))
         sound = fields.get("case") == case.name and fields.get("check") == "ok"
-        if not sound or not all(number.isdecimal() for number in counted):
-            raise WorkError(f"the case {case.name} gave no result line: {reply.output[:80]!r}")
+        if not sound or not all(_is_number(text) for text in counted):
+            raise _no_result_line(case, reply)
         measured.append(
             CaseMeasurement(
                 suite=case.suite,
@@ -164,6 +178,19 @@ def _cases(cases: Sequence[Case], outcome: Outcome) -> tuple[CaseMeasurement, ..
                 kernel_taken_branches=interval.kernel_taken_branches,
                 user_taken_branches=interval.user_taken_branches,
                 guest_nanoseconds=int(fields["elapsed_ns"]),
+                figures={
+                    name: int(text)
+                    for name, text in fields.items()
+                    if name not in _READ and _is_number(text)
+                },
             )
         )
-    return tuple(measured)
+    return Boot(seed=seed, cases=tuple(measured), unsupported=tuple(unsupported))
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def _no_result_line(case: Case, reply: agent.ExecResult) -> WorkError:
+    return WorkError(f"the case {case.name} gave no result line: {reply.output[:80]!r}")

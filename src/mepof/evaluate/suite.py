@@ -5,12 +5,15 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
 from mepof.errors import InputError
 
 _DIRECTORY = Path(__file__).with_name("suites")
+# What `eval` without a metric runs: it asks nothing of a kernel that `slim` does not have.
+_DEFAULT = "mepof"
 
 
 @dataclass(frozen=True)
@@ -24,15 +27,57 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Tool:
+    """A program of a distribution's package, taken into a guest with its shared libraries."""
+
+    path: str
+    package: str
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What a suite's guest needs beyond the one that all kernels are booted with.
+
+    Attributes:
+        native: the directory under ``native/suites`` whose sources make its program.
+        libraries: static libraries that it is linked with, such as ``sqlite3``.
+        tools: programs of packages.
+        scratch: MiB of the file system on a block device that its cases work on; 0 is none.
+    """
+
+    native: str | None = None
+    libraries: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
+    scratch: int = 0
+
+
+@dataclass(frozen=True)
 class Suite:
-    """A named set of cases, and the command by which a guest checks itself."""
+    """A named set of cases.
+
+    Attributes:
+        selfcheck: the command by which a guest checks itself before the cases; every suite
+            but one relies on that one's.
+        config: the configuration whose kernels can run all of it.
+        architectures: whose guests can; all where it is empty.
+        memory: MiB that its guest needs.
+        programs: what is added to the guest; None where the guest has all.
+        baselines: operations per second of cases that count as 10 in the suite's index; empty
+            where it has none.
+    """
 
     name: str
     title: str
     selfcheck: tuple[str, ...]
+    config: str
+    architectures: tuple[str, ...]
+    memory: int
+    programs: Programs | None
     cases: tuple[Case, ...]
+    baselines: tuple[tuple[str, float], ...] = ()
 
 
+@cache
 def load_suite(name: str) -> Suite:
     """The suite of that name.
 
@@ -48,7 +93,28 @@ def load_suite(name: str) -> Suite:
         Case(name, entry["name"], entry["metric"], tuple(entry["argv"]))
         for entry in described["case"]
     )
-    return Suite(name, described["title"], tuple(described["selfcheck"]), cases)
+    added = described.get("programs")
+    programs = added and Programs(
+        added.get("native"),
+        tuple(added.get("libraries", ())),
+        tuple(Tool(tool["path"], tool["package"]) for tool in added.get("tool", ())),
+        added.get("scratch", 0),
+    )
+    return Suite(
+        name=name,
+        title=described["title"],
+        selfcheck=tuple(described.get("selfcheck", ())),
+        config=described.get("config", "slim"),
+        architectures=tuple(described.get("architectures", ())),
+        memory=described.get("memory", 512),
+        programs=programs,
+        cases=cases,
+        baselines=tuple(
+            (entry["name"], float(entry["baseline"]))
+            for entry in described["case"]
+            if "baseline" in entry
+        ),
+    )
 
 
 def suite_names() -> tuple[str, ...]:
@@ -63,13 +129,32 @@ def metric_names() -> tuple[str, ...]:
 
 
 def cases_of(metrics: Sequence[str]) -> tuple[Case, ...]:
-    """The cases of some metrics, or of all where none is named."""
+    """The cases of some metrics, or of the default suite where none is named."""
+    if not metrics:
+        return load_suite(_DEFAULT).cases
     return tuple(
-        case
-        for name in suite_names()
-        for case in load_suite(name).cases
-        if not metrics or case.metric in metrics
+        case for name in suite_names() for case in load_suite(name).cases if case.metric in metrics
     )
+
+
+def suites_of(cases: Sequence[Case]) -> tuple[Suite, ...]:
+    """The suites that some cases are of, in the cases' order."""
+    return tuple(load_suite(name) for name in dict.fromkeys(case.suite for case in cases))
+
+
+def memory_of(cases: Sequence[Case]) -> int:
+    """MiB that a guest needs for the hungriest of the cases' suites."""
+    return max(suite.memory for suite in suites_of(cases))
+
+
+def guest_additions() -> dict[str, tuple[str, ...]]:
+    """For every metric the suites whose programs its cases need beside the guest's own."""
+    return {
+        metric: tuple(
+            suite.name for suite in suites_of(cases_of([metric])) if suite.programs is not None
+        )
+        for metric in metric_names()
+    }
 
 
 def cases_digest(cases: Sequence[Case]) -> str:

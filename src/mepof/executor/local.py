@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.errors import InputError
+from mepof.evaluate.suite import guest_additions
 from mepof.events import Sink
 from mepof.g4 import Source, check, parse, render
 from mepof.g4.compiler import compile_program
@@ -58,7 +59,9 @@ def plan_of(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
     found = [*parsed.diagnostics, *check(parsed.program, vocabulary())]
     if found:
         raise WrongProgram(render(found, source))
-    return compile_program(parsed.program, source.text, ALGORITHMS.all(), perf_data)
+    return compile_program(
+        parsed.program, source.text, ALGORITHMS.all(), perf_data, guest_additions()
+    )
 
 
 @dataclass(frozen=True)

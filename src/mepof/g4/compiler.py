@@ -67,6 +67,7 @@ def compile_program(
     text: str,
     algorithms: Mapping[str, Rounds],
     perf_data: tuple[str, ...] = (),
+    guest_additions: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Plan:
     """The plan of a program that the checker has passed.
 
@@ -74,9 +75,11 @@ def compile_program(
         text: the program's source, for the record.
         algorithms: every algorithm by its name.
         perf_data: recordings of branches, as if the program began with ``set perf-data``.
+        guest_additions: for a metric the suites whose programs the guest needs beside its own.
     """
     settings = Settings(perf_data=perf_data)
-    return _Compiler(bind(program), text, algorithms, settings).compile()
+    additions = guest_additions or {}
+    return _Compiler(bind(program), text, algorithms, additions, settings).compile()
 
 
 @dataclass
@@ -84,6 +87,7 @@ class _Compiler:
     bindings: Bindings
     text: str
     known: Mapping[str, Rounds]
+    guest_additions: Mapping[str, tuple[str, ...]]
     settings: Settings = field(default_factory=Settings)
     seed: int | None = None
     steps: list[Step] = field(default_factory=list)
@@ -218,6 +222,7 @@ class _Compiler:
         if settings.budget is not None:
             params["budget"] = settings.budget
         inputs: dict[str, Input] = {"guest": StepInput(self._guest(settings))}
+        inputs |= self._suites(settings, statement)
         inputs |= {f"kernel{n}": kernel for n, kernel in enumerate(kernels)}
         if isinstance(kernels[0], StepInput) and len(kernels) > 1:
             baseline = self._step(kernels[0].step)
@@ -402,6 +407,19 @@ class _Compiler:
 
     def _guest(self, settings: Settings) -> str:
         return self._add("guest", "guest", {"arch": settings.arch}, {})
+
+    def _suites(self, settings: Settings, statement: Eval) -> dict[str, Input]:
+        """The programs of suites that an evaluation's metrics need, as inputs ``suite-NAME``."""
+        metrics = [word.text for word in statement.metrics]
+        names = {name for metric in metrics for name in self.guest_additions.get(metric, ())}
+        return {
+            f"suite-{name}": StepInput(
+                self._add(
+                    f"suite/{name}", "suite-programs", {"arch": settings.arch, "suite": name}, {}
+                )
+            )
+            for name in sorted(names)
+        }
 
     def _image(self, name: str, build: str) -> None:
         self.images[name] = build

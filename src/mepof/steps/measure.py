@@ -28,7 +28,7 @@ from mepof.evaluate.runner import (
     measure_images,
 )
 from mepof.evaluate.statistics import Comparison, enough
-from mepof.evaluate.suite import Case, cases_digest, cases_of
+from mepof.evaluate.suite import Case, cases_digest, cases_of, memory_of
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
@@ -37,8 +37,8 @@ from mepof.plan.model import Step
 class Measure:
     """Params: ``arch``, ``device``, ``metrics``, ``seed``, ``fewest`` and ``most`` boots,
     ``precision`` (percent), ``budget`` (seconds). Inputs: ``guest``; ``kernel0``…, each a build
-    or an image file, the baseline first; ``relinked0``…, the baseline in other layouts. Makes
-    ``evaluation.json``."""
+    or an image file, the baseline first; ``relinked0``…, the baseline in other layouts; and
+    ``suite-NAME`` of each suite that adds programs to the guest. Makes ``evaluation.json``."""
 
     kind = "measure"
     phase: Phase = "run"
@@ -53,7 +53,11 @@ class Measure:
     def identity(self, step: Step) -> Mapping[str, str]:
         device = DEVICES.get(str(step.params["device"]))
         cases = cases_of(cast(list[str], step.params["metrics"]))
-        return {**device.identity(str(step.params["arch"])), "cases": cases_digest(cases)}
+        return {
+            **device.identity(str(step.params["arch"])),
+            "cases": cases_digest(cases),
+            "memory": str(memory_of(cases)),
+        }
 
     def run(self, context: StepContext) -> None:
         params = context.params
@@ -119,7 +123,13 @@ class _Laboratory:
         self._device = DEVICES.get(str(params["device"]))
         self._description = self._device.describe(self._arch)
         self._cases: Sequence[Case] = cases_of(cast(list[str], params["metrics"]))
+        self._memory = memory_of(self._cases)
         self._guest = Guest.of(context.inputs["guest"])
+        self._archives = tuple(
+            path / "archive.cpio"
+            for name, path in sorted(context.inputs.items())
+            if name.startswith("suite-")
+        )
         repeats = self._description.repeats
         self._threads = context.cores if repeats else 1
         directory = (context.cache if repeats else context.work) / "boots"
@@ -128,7 +138,9 @@ class _Laboratory:
             sorted(self._device.identity(self._arch).items()),
             file_digest(self._guest.initramfs),
             file_digest(self._guest.plugin),
+            *(file_digest(archive) for archive in self._archives),
             cases_digest(self._cases),
+            self._memory,
         )
         self._kept = [
             # Where boots do not repeat, those of a control are others than the image's.
@@ -179,6 +191,8 @@ class _Laboratory:
             requests=requests,
             seed=seed,
             count=True,
+            archives=self._archives,
+            memory=self._memory,
         )
 
         def replied(count: int) -> None:

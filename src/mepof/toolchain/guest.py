@@ -22,17 +22,27 @@ class Target:
             compiler is asked. musl's wrapper would name the C library of its gcc.
         shell: whether the guest has BusyBox. Debian's package for another architecture
             cannot be installed beside ours.
+        library_compiler: makes static programs with a distribution's static libraries, which
+            are made for glibc.
+        library_remedy: what installs that with its C library.
     """
 
     compiler: str
     remedy: str
     libraries: str | None
     shell: bool
+    library_compiler: str
+    library_remedy: str
 
 
 _TARGETS = {
     "x86-64": Target(
-        "musl-gcc", "apt-get install musl-tools", "usr/lib/*-linux-musl/libc.a", shell=True
+        "musl-gcc",
+        "apt-get install musl-tools",
+        "usr/lib/*-linux-musl/libc.a",
+        shell=True,
+        library_compiler="gcc",
+        library_remedy="apt-get install gcc libc6-dev",
     ),
     # Debian's cross compiler brings glibc, so that apt need not learn of another architecture.
     "arm64": Target(
@@ -40,6 +50,8 @@ _TARGETS = {
         "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
         None,
         shell=False,
+        library_compiler="aarch64-linux-gnu-gcc",
+        library_remedy="apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
     ),
 }
 
@@ -70,10 +82,35 @@ def identity(made: Target) -> dict[str, str]:
     }
 
 
+@cache
+def library_identity(made: Target, names: tuple[str, ...]) -> dict[str, str]:
+    """What decides the bytes of programs with these static libraries (``sqlite3``).
+
+    Raises:
+        EnvironmentLack: the compiler, its C library or one of them is missing.
+    """
+    compiler = find_tool(made.library_compiler, made.library_remedy)
+    found = {"library compiler": run([compiler, "--version"]).output.splitlines()[0]}
+    for name in ("c", *names):
+        file = f"lib{name}.a"
+        path = _asked(made.library_compiler, file)
+        if path is None:
+            remedy = made.library_remedy if name == "c" else f"apt-get install lib{name}-dev"
+            raise EnvironmentLack(f"{made.library_compiler} finds no {file}", remedy)
+        found[file] = sha256(path.read_bytes()).hexdigest()
+    return found
+
+
 def _libraries(made: Target) -> list[Path]:
     if made.libraries is not None:
         return sorted(Path("/").glob(made.libraries))
-    said = Path(run([made.compiler, "-print-file-name=libc.a"]).output.strip())
-    if not said.is_absolute():
+    said = _asked(made.compiler, "libc.a")
+    if said is None:
         raise EnvironmentLack(f"{made.compiler} has no static C library", made.remedy)
     return [said]
+
+
+def _asked(compiler: str, library: str) -> Path | None:
+    """Where a compiler finds a static library: it says but the name where it does not."""
+    said = Path(run([compiler, f"-print-file-name={library}"]).output.strip())
+    return said if said.is_absolute() else None

@@ -87,6 +87,20 @@ def test_a_guest_gets_its_requests_behind_the_shared_image(
     assert b"".join(agent.encode(r) for r in (*WORK, agent.PowerOff())) in given
 
 
+def test_what_suites_add_lies_between_the_shared_image_and_the_requests(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_bytes(f"070701 {name}".encode())
+    fake.will(replies=GOOD)
+    added = replace(session, archives=(tmp_path / "one", tmp_path / "two"), memory=1024)
+    boot(tmp_path, added)
+    given = (tmp_path / "boot/initramfs").read_bytes()
+    assert given.startswith(b"shared image070701 one070701 two070701")
+    command = qemu._command(qemu._MACHINES["x86-64"], added, qemu._Files(tmp_path))
+    assert command[command.index("-m") + 1] == "1024"
+
+
 def test_the_machine_is_seeded_and_counts_time_in_instructions(
     fake: FakeQemu, session: Session, tmp_path: Path
 ) -> None:

@@ -9,8 +9,9 @@ import jsonschema
 import pytest
 
 from mepof.errors import InputError, StoreFull, WorkError
-from mepof.evaluate.measurement import Evaluation
+from mepof.evaluate.measurement import Evaluation, Unsupported
 from mepof.evaluate.report import Report, build_report, read_report, write_report
+from mepof.evaluate.report.html import render
 from mepof.evaluate.report.schema import schema_text
 
 from .samples import GOLDEN, KVM, PROVENANCE, golden_report, measurement, report
@@ -249,6 +250,39 @@ def test_a_case_that_an_image_lacks_stays_in_sight() -> None:
     assert all(c.value is None and c.verdict == "not enough data" for c in missing)
     assert made.summary[0].cases == 1
     assert any("kbench/proc" in w for w in made.warnings)
+
+
+def test_what_an_image_cannot_run_is_told() -> None:
+    lacking = (
+        Unsupported(suite="ipc", case="binder-4", needs="CONFIG_ANDROID_BINDERFS"),
+        Unsupported(suite="ipc", case="binder-124", needs="CONFIG_ANDROID_BINDERFS"),
+    )
+    whole = measurement()
+    boots = tuple(b.model_copy(update={"unsupported": lacking}) for b in whole.boots)
+    made = report(PLAIN, whole.model_copy(update={"boots": boots}))
+    assert "opt cannot run ipc/binder-4, ipc/binder-124: not without CONFIG_ANDROID_BINDERFS" in (
+        made.warnings
+    )
+    assert made.images[1].unsupported == {
+        "ipc/binder-4": "CONFIG_ANDROID_BINDERFS",
+        "ipc/binder-124": "CONFIG_ANDROID_BINDERFS",
+    }
+    assert made.images[0].unsupported == {}
+    assert "ipc/binder-124" in render(made)
+
+
+def test_an_image_that_can_run_nothing_has_a_report() -> None:
+    lacking = (Unsupported(suite="binder", case="rpc-1", needs="CONFIG_ANDROID_BINDERFS"),)
+    nothing = PLAIN.model_copy(
+        update={
+            "boots": tuple(
+                b.model_copy(update={"cases": (), "unsupported": lacking}) for b in PLAIN.boots
+            )
+        }
+    )
+    made = report(nothing)
+    assert made.cases == ()
+    assert "binder/rpc-1" in render(made)
 
 
 def test_what_a_device_cannot_count_has_no_rows() -> None:

@@ -18,7 +18,16 @@ from mepof.evaluate.runner import (
     measure_boot,
     measure_images,
 )
-from mepof.evaluate.suite import cases_of, load_suite, metric_names, suite_names
+from mepof.evaluate.suite import (
+    Case,
+    cases_of,
+    guest_additions,
+    load_suite,
+    metric_names,
+    suite_names,
+    suites_of,
+)
+from mepof.kernel import arch, kconfig
 
 CASES = cases_of(["pipe"])
 GOOD = "case={} operations=100 elapsed_ns=5000 check=ok\n"
@@ -165,10 +174,82 @@ def test_missing_intervals_are_an_error() -> None:
         measure_boot(CASES, 1, lambda seed, requests: outcome(intervals=1))
 
 
-def test_the_suites_have_the_five_metrics_in_eight_cases() -> None:
-    assert suite_names() == ("mepof",)
-    assert sorted(metric_names()) == ["file", "overhead", "pipe", "proc", "syscall"]
+def test_what_else_a_case_prints_are_its_figures() -> None:
+    said = "case={} operations=100 bytes=7 elapsed_ns=5 p99_ns=80 speed=1.5 check=ok\n"
+    texts = [said.format(case.name) for case in CASES]
+    found = measure_boot(CASES, 1, lambda seed, requests: outcome(*texts))
+    assert found.boot is not None
+    assert found.boot.cases[0].figures == {"bytes": 7, "p99_ns": 80}
+
+
+def unsupported(text: str, intervals: int = 1) -> Outcome:
+    """A boot whose first case ends as one that cannot run, and says this."""
+    replies = (
+        exec_result("selfcheck"),
+        exec_result(text, 77),
+        exec_result(GOOD.format(CASES[1].name)),
+    )
+    return Outcome("6.12", replies, (Interval(1, 2, 3, 4),) * intervals, "")
+
+
+def test_a_case_that_the_kernel_cannot_run_fails_nothing() -> None:
+    text = f"case={CASES[0].name} check=unsupported needs=CONFIG_VETH\n"
+    found = measure_boot(CASES, 1, lambda seed, requests: unsupported(text))
+    assert (found.booted, found.self_check) == (True, "passed")
+    boot = found.boot
+    assert boot is not None
+    assert [(u.case, u.needs) for u in boot.unsupported] == [(CASES[0].name, "CONFIG_VETH")]
+    assert [(c.case, c.kernel_instructions) for c in boot.cases] == [(CASES[1].name, 1)]
+
+
+@pytest.mark.parametrize("text", ["", "case=other needs=X", f"case={CASES[0].name}"])
+def test_who_cannot_run_must_say_what_is_lacking(text: str) -> None:
+    with pytest.raises(WorkError, match=f"the case {CASES[0].name} gave no result line"):
+        measure_boot(CASES, 1, lambda seed, requests: unsupported(text))
+
+
+def test_an_interval_of_a_case_that_did_not_run_is_an_error() -> None:
+    text = f"case={CASES[0].name} check=unsupported needs=CONFIG_VETH\n"
+    with pytest.raises(WorkError, match="1 cases ran but 2 intervals were counted"):
+        measure_boot(CASES, 1, lambda seed, requests: unsupported(text, intervals=2))
+
+
+def test_a_self_check_cannot_be_skipped() -> None:
+    found = measure_boot(CASES, 1, lambda seed, requests: outcome(selfcheck=77))
+    assert "failed with status 77" in found.self_check
+
+
+def test_the_default_suite_has_the_five_metrics_in_eight_cases() -> None:
+    assert {case.metric for case in cases_of(())} == {
+        "file",
+        "overhead",
+        "pipe",
+        "proc",
+        "syscall",
+    }
     assert len(cases_of(())) == 8
     assert [case.name for case in cases_of(["proc", "syscall"])] == ["syscall", "proc"]
     with pytest.raises(InputError, match="unknown suite `none`"):
         load_suite("none")
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_a_suite_has_cases_a_config_and_metrics_of_its_own(name: str) -> None:
+    suite = load_suite(name)
+    assert suite.config in kconfig.names()
+    assert set(suite.architectures) <= set(arch.names())
+    assert len({case.name for case in suite.cases}) == len(suite.cases) > 0
+    others = {case.metric for other in suite_names() if other != name for case in cases(other)}
+    assert not others & {case.metric for case in suite.cases}
+    assert {name for name, _ in suite.baselines} <= {case.name for case in suite.cases}
+
+
+def cases(name: str) -> tuple[Case, ...]:
+    return load_suite(name).cases
+
+
+def test_a_metric_brings_its_suites_programs() -> None:
+    added = guest_additions()
+    assert set(added) == set(metric_names())
+    assert (added["pipe"], added["ipc"]) == ((), ("ipc",))
+    assert [suite.name for suite in suites_of(cases_of(["ipc", "pipe"]))] == ["ipc", "mepof"]

@@ -437,3 +437,17 @@ def test_a_report_knows_what_each_image_was_trained_with() -> None:
         StepInput("profile/collect"),
         StepInput("profile2/collect"),
     ]
+
+
+def test_a_metrics_programs_are_inputs_of_its_measurements_alone() -> None:
+    text = "opt /l pgo rand kbench. eval plain;opt syscall;pipe. eval plain;opt file."
+    added = {"pipe": ("ipc", "threads"), "file": ()}
+    made = compile_program(sound(text), text, ALGORITHMS, (), added)
+    assert_well_formed(made)
+    assert kinds(made)["suite-programs"] == 2
+    with_programs = [s for s in made.steps if s.kind == "measure" and "suite-ipc" in s.inputs]
+    without = [s for s in made.steps if s.kind == "measure" and "suite-ipc" not in s.inputs]
+    assert (len(with_programs), len(without)) == (1, 1)
+    step = made_from(made, with_programs[0], "suite-threads")
+    assert (step.id, step.params) == ("suite/threads", {"arch": "x86-64", "suite": "threads"})
+    assert all(not name.startswith("suite-") for s in without for name in s.inputs)

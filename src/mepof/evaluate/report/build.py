@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mepof.errors import InputError
 from mepof.evaluate.comparison import Build, CaseName, Row, Total, rows_of, totals_of
+from mepof.evaluate.index import indices
 from mepof.evaluate.measurement import Evaluation, Measurement
 from mepof.evaluate.report.method import method_of
 from mepof.evaluate.report.model import (
@@ -21,7 +22,7 @@ from mepof.evaluate.report.model import (
     SummaryRow,
     TrainingRow,
 )
-from mepof.evaluate.report.warn import warnings_of
+from mepof.evaluate.report.warn import unsupported_by, warnings_of
 from mepof.evaluate.statistics import Judged, judge, log_costs, mean_cost, outliers
 
 Trained = Mapping[str, frozenset[tuple[str, str]]]
@@ -252,4 +253,6 @@ def _image(measurement: Measurement, is_baseline: bool) -> Image:
         sections=measurement.sections,
         device=measurement.device,
         boots=len(measurement.boots),
+        unsupported=unsupported_by(measurement),
+        indices=indices(measurement),
     )

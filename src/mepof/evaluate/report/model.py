@@ -32,6 +32,8 @@ class Image(Record):
     Attributes:
         baseline: the others are compared with this one.
         boots: how many boots were measured.
+        unsupported: cases that it cannot run, as ``suite/case``, with what each needs.
+        indices: of suites that have one, by metric group; higher is better.
     """
 
     name: str
@@ -43,6 +45,8 @@ class Image(Record):
     sections: dict[str, NonNegativeInt]
     device: Device
     boots: NonNegativeInt
+    unsupported: dict[str, str] = Field(default_factory=dict)
+    indices: dict[str, float] = Field(default_factory=dict)
 
     @property
     def sound(self) -> bool:

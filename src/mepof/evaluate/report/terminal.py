@@ -42,6 +42,8 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
             change = 100 * (image.size_bytes.text / reference.size_bytes.text - 1)
             line.append(f" ({percent(change)})")
         line.append(f", image {size(image.size_bytes.image)}")
+        for group, index in image.indices.items():
+            line.append(f", index of {group} {index:,.1f}")
         parts.append(line)
     for control in report.controls:
         what = "booted with other seeds" if control.kind == "same build" else "relinked"

@@ -20,6 +20,11 @@ def warnings_of(
     """Everything to warn of, besides which images failed."""
     found: list[str] = []
     first = measurements[0]
+    for m in measurements:
+        lacking = unsupported_by(m)
+        for needs in dict.fromkeys(lacking.values()):
+            without = ", ".join(case for case, need in lacking.items() if need == needs)
+            found.append(f"{m.image} cannot run {without}: not without {needs}")
     if len(measurements) > 1 and not first.sound:
         found.append(f"nothing is compared, because the baseline {first.image} is not sound")
     found += _of_controls(controls, first)
@@ -38,6 +43,15 @@ def warnings_of(
         found += _of_few_boots(m, summary)
         found += _of_other_work(m, first, rows)
     return found
+
+
+def unsupported_by(measurement: Measurement) -> dict[str, str]:
+    """What each case needs that the image cannot run, in the order of the cases."""
+    return {
+        f"{case.suite}/{case.case}": case.needs
+        for boot in measurement.boots
+        for case in boot.unsupported
+    }
 
 
 def _of_controls(controls: Sequence[Control], first: Measurement) -> Iterator[str]:

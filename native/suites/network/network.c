@@ -1,0 +1,306 @@
+/*
+ * network: TCP between two processes in the manner of neper's tcp_rr and tcp_stream: requests
+ * and responses of one byte, each sent when the one before is answered, with 1 and 8 flows that
+ * an epoll loop serves; and a stream by writes of 16 KiB. Over the loopback device, and over a
+ * cable between two network namespaces.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "network.h"
+#include "../case.h"
+
+#define PORT 12865
+#define MOST_FLOWS 8
+#define BLOCK 16384
+
+const char suite_name[] = "network";
+
+struct shared {
+	_Atomic int listening;
+	_Atomic uint64_t received;
+	_Atomic uint64_t sum;
+};
+
+static struct shared *shared;
+static struct place place;
+
+static bool at_once(int connection)
+{
+	const int yes = 1;
+
+	return setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes)) == 0 ||
+	       fault("TCP_NODELAY");
+}
+
+static struct sockaddr_in server_address(void)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(PORT)};
+
+	inet_pton(AF_INET, place.server_address, &address.sin_addr);
+	return address;
+}
+
+/* Accept that many connections; the client makes them before it sends. */
+static bool accept_all(int *connections, unsigned count)
+{
+	const struct sockaddr_in address = server_address();
+	const int yes = 1;
+	const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
+	    bind(listener, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+	    listen(listener, MOST_FLOWS) != 0) {
+		atomic_store(&shared->listening, -1);
+		return fault("listen");
+	}
+	atomic_store(&shared->listening, 1);
+	for (unsigned i = 0; i < count; i++) {
+		connections[i] = accept(listener, NULL, NULL);
+		if (connections[i] < 0 || !at_once(connections[i]))
+			return fault("accept");
+	}
+	close(listener);
+	return true;
+}
+
+static bool connect_all(int *connections, unsigned count)
+{
+	const struct sockaddr_in address = server_address();
+
+	while (atomic_load(&shared->listening) == 0)
+		usleep(1000);
+	for (unsigned i = 0; i < count; i++) {
+		connections[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (connections[i] < 0 ||
+		    connect(connections[i], (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+		    !at_once(connections[i]))
+			return fault("connect");
+	}
+	return true;
+}
+
+static int watch(const int *connections, unsigned count)
+{
+	const int loop = epoll_create1(EPOLL_CLOEXEC);
+
+	if (loop < 0)
+		unsupported("CONFIG_EPOLL");
+	for (unsigned i = 0; i < count; i++) {
+		struct epoll_event event = {.events = EPOLLIN, .data.u32 = i};
+		if (epoll_ctl(loop, EPOLL_CTL_ADD, connections[i], &event) != 0)
+			return -1;
+	}
+	return loop;
+}
+
+/* The server of requests: gives every byte back, turned, until all flows are closed. */
+static bool respond(unsigned flows)
+{
+	int connections[MOST_FLOWS];
+	struct epoll_event events[MOST_FLOWS];
+	unsigned open_flows = flows;
+
+	if (!accept_all(connections, flows))
+		return false;
+	const int loop = watch(connections, flows);
+	while (loop >= 0 && open_flows > 0) {
+		const int ready = epoll_wait(loop, events, MOST_FLOWS, -1);
+		for (int i = 0; i < ready; i++) {
+			unsigned char byte;
+			const int connection = connections[events[i].data.u32];
+			const ssize_t got = read(connection, &byte, 1);
+			if (got < 0)
+				return fault("read a request");
+			if (got == 0) {
+				close(connection);
+				open_flows--;
+				continue;
+			}
+			byte = damaged() ? byte : (unsigned char)~byte;
+			if (write(connection, &byte, 1) != 1)
+				return fault("write a response");
+		}
+	}
+	return loop >= 0;
+}
+
+/* Every flow has one request on its way, until as many as asked for are answered. */
+static bool transact(int loop, const int *connections, unsigned flows, unsigned long count)
+{
+	unsigned char sent[MOST_FLOWS];
+	uint64_t since[MOST_FLOWS];
+	struct epoll_event events[MOST_FLOWS];
+	unsigned long begun = 0;
+	unsigned long ended = 0;
+
+	for (; begun < flows && begun < count; begun++) {
+		sent[begun] = (unsigned char)begun;
+		since[begun] = now_ns();
+		if (write(connections[begun], &sent[begun], 1) != 1)
+			return fault("write a request");
+	}
+	while (ended < count) {
+		const int ready = epoll_wait(loop, events, MOST_FLOWS, -1);
+		for (int i = 0; i < ready; i++) {
+			const unsigned flow = events[i].data.u32;
+			unsigned char byte;
+			if (read(connections[flow], &byte, 1) != 1)
+				return fault("read a response");
+			latency_note(now_ns() - since[flow]);
+			if (byte != (unsigned char)~sent[flow])
+				return fault("contents of a response");
+			ended++;
+			if (begun == count)
+				continue;
+			sent[flow] = (unsigned char)begun++;
+			since[flow] = now_ns();
+			if (write(connections[flow], &sent[flow], 1) != 1)
+				return fault("write a request");
+		}
+	}
+	return true;
+}
+
+static bool request_all(unsigned flows, unsigned long operations)
+{
+	int connections[MOST_FLOWS];
+
+	if (!latencies_expect(operations) || !connect_all(connections, flows))
+		return false;
+	const int loop = watch(connections, flows);
+	if (loop < 0)
+		return fault("watch the connections");
+	bool sound = transact(loop, connections, flows, operations / 10 + 1);
+	if (sound) {
+		measure_begin();
+		sound = transact(loop, connections, flows, operations);
+		measure_end();
+	}
+	for (unsigned i = 0; i < flows; i++)
+		close(connections[i]);
+	return sound;
+}
+
+/* The receiver of a stream: counts and sums up what comes, until the stream ends. */
+static bool receive_stream(void)
+{
+	static uint64_t block[BLOCK / sizeof(uint64_t)];
+	int connection;
+	uint64_t received = 0;
+	uint64_t sum = 0;
+
+	if (!accept_all(&connection, 1))
+		return false;
+	for (;;) {
+		const ssize_t got = read(connection, block, sizeof(block));
+		if (got < 0)
+			return fault("read a stream");
+		if (got == 0)
+			break;
+		/* A look at the ends of what came: a sum over all would outweigh the kernel. */
+		sum += ((unsigned char *)block)[0] + ((unsigned char *)block)[got - 1];
+		received += (uint64_t)got;
+		atomic_store_explicit(&shared->received, received, memory_order_relaxed);
+	}
+	atomic_store(&shared->sum, sum);
+	return true;
+}
+
+static bool send_blocks(int connection, const unsigned char *block, unsigned long count)
+{
+	for (unsigned long i = 0; i < count; i++)
+		if (!write_all(connection, block, BLOCK))
+			return fault("write a stream");
+	return true;
+}
+
+/* Until the other side has all: a stream that is only buffered has not been transferred. */
+static bool wait_for(uint64_t bytes)
+{
+	while (atomic_load_explicit(&shared->received, memory_order_relaxed) < bytes)
+		usleep(100);
+	return true;
+}
+
+static bool send_stream(unsigned long operations)
+{
+	static unsigned char block[BLOCK];
+	int connection;
+	const unsigned long warm = operations / 10 + 1;
+	const uint64_t all = (uint64_t)(warm + operations) * BLOCK;
+
+	pattern(block, sizeof(block), 9);
+	if (!connect_all(&connection, 1))
+		return false;
+	bool sound = send_blocks(connection, block, warm) && wait_for((uint64_t)warm * BLOCK);
+	if (sound) {
+		measure_begin();
+		sound = send_blocks(connection, block, operations) && wait_for(all);
+		measure_end();
+	}
+	close(connection);
+	moved_bytes((uint64_t)operations * BLOCK);
+	return sound;
+}
+
+/* The server is a process of its own, in its own place. */
+static bool measure(const struct suite_case *is, unsigned long operations, bool streams)
+{
+	shared = shared_memory(sizeof(*shared));
+	const pid_t child = fork();
+
+	if (child < 0)
+		return fault("fork");
+	if (child == 0)
+		leave(enter(place.server_namespace) &&
+		      (streams ? receive_stream() : respond(is->concurrency)));
+	const bool sound = streams ? send_stream(operations) : request_all(is->concurrency, operations);
+	if (!sound)
+		return end_child(child) && false;
+	if (!reap(child))
+		return false;
+	const uint64_t all = (uint64_t)(operations / 10 + 1 + operations) * BLOCK;
+	errno = 0;
+	return !streams || (atomic_load(&shared->received) == all + damaged() &&
+			    atomic_load(&shared->sum) != 0) ||
+	       fault("what came of a stream");
+}
+
+static bool rr_loopback(const struct suite_case *is, unsigned long operations)
+{
+	return place_loopback(&place) && measure(is, operations, false);
+}
+
+static bool rr_veth(const struct suite_case *is, unsigned long operations)
+{
+	return place_cable(&place) && measure(is, operations, false);
+}
+
+static bool stream_loopback(const struct suite_case *is, unsigned long operations)
+{
+	return place_loopback(&place) && measure(is, operations, true);
+}
+
+static bool stream_veth(const struct suite_case *is, unsigned long operations)
+{
+	return place_cable(&place) && measure(is, operations, true);
+}
+
+const struct suite_case suite_cases[] = {
+	{"rr-loopback-1", 2000, 1, 1, rr_loopback},
+	{"rr-loopback-8", 2000, 1, 8, rr_loopback},
+	{"rr-veth-1", 2000, 1, 1, rr_veth},
+	{"rr-veth-8", 2000, 1, 8, rr_veth},
+	{"stream-loopback", 1000, BLOCK, 1, stream_loopback},
+	{"stream-veth", 1000, BLOCK, 1, stream_veth},
+};
+const size_t suite_case_count = sizeof(suite_cases) / sizeof(suite_cases[0]);

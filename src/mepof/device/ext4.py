@@ -1,0 +1,79 @@
+"""An empty ext4 file system as what is not zero of it, for a guest's block device of zeros."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from mepof.process import find_tool, run
+
+_BLOCK = 4096
+_REMEDY = "apt-get install e2fsprogs"
+# Whatever a file system draws at random or takes from the clock is given; and all tables are
+# written here, since else a thread of the guest's kernel would do it while cases run.
+_OPTIONS = (
+    *("-q", "-F", "-t", "ext4", "-b", str(_BLOCK)),
+    *("-U", "6d65706f-6600-4000-8000-000000000001"),
+    *(
+        "-E",
+        "hash_seed=6d65706f-6600-4000-8000-000000000002,lazy_itable_init=0,lazy_journal_init=0",
+    ),
+)
+_ENVIRONMENT = {"E2FSPROGS_FAKE_TIME": "1704067200", "MKE2FS_CONFIG": "/dev/null"}
+
+
+@cache
+def identity() -> Mapping[str, str]:
+    """What decides the bytes of :func:`make`.
+
+    Raises:
+        EnvironmentLack: mke2fs is missing.
+    """
+    said = run([_tool(), "-V"]).output.splitlines()[0]
+    return {"mke2fs": said, "mke2fs options": sha256(repr(_OPTIONS).encode()).hexdigest()}
+
+
+def make(mebibytes: int, work: Path, runner: Callable[..., object]) -> bytes:
+    """The file that the guest's programs lay out (``native/suites/scratch.c``): the size in MiB,
+    then offset, size and contents of each run of blocks, all numbers of 64 bits, little endian.
+
+    Args:
+        work: scratch directory.
+        runner: runs a program like :func:`mepof.process.run`.
+    """
+    image = work / "scratch.img"
+    image.unlink(missing_ok=True)
+    with image.open("wb") as file:
+        file.truncate(mebibytes << 20)
+    runner([_tool(), *_OPTIONS, image], env=_ENVIRONMENT)
+    runs = b"".join(struct.pack("<QQ", at, len(data)) + data for at, data in _runs(image))
+    image.unlink()
+    return struct.pack("<Q", mebibytes) + runs
+
+
+def _runs(image: Path) -> Iterator[tuple[int, bytes]]:
+    """Neighbouring blocks that are not zero, with their offset."""
+    zero = bytes(_BLOCK)
+    start, held = 0, b""
+    with image.open("rb") as file:
+        at = 0
+        while block := file.read(_BLOCK):
+            if block == zero:
+                if held:
+                    yield start, held
+                held = b""
+            else:
+                start = start if held else at
+                held += block
+            at += len(block)
+    if held:
+        yield start, held
+
+
+def _tool() -> str:
+    # A user's PATH has no directories of the administrator's.
+    found = Path("/sbin/mke2fs")
+    return str(found) if found.is_file() else find_tool("mke2fs", _REMEDY)

@@ -1,0 +1,116 @@
+"""``suite-programs``: what a suite adds to a guest, as an initramfs archive of its own.
+
+The guest itself stays as it is: kernels are booted with it before they are done, and a suite
+that changes must not have them built anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from pathlib import PurePosixPath
+
+from mepof.device import ext4
+from mepof.device.initramfs import Entry, archive
+from mepof.errors import InputError
+from mepof.evaluate.suite import Programs, load_suite
+from mepof.kernel.overlay import native_directory
+from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.digest import file_digest
+from mepof.plan.model import Step
+from mepof.toolchain import guest, shared_libraries
+
+_DIRECTORY = "suites"
+_SHARED = ("suites/Makefile", "kbench/marks.h")
+
+
+class SuitePrograms:
+    """Params: ``arch``, ``suite``. Makes ``archive.cpio``."""
+
+    kind = "suite-programs"
+    phase: Phase = "build"
+
+    def resources(self, step: Step) -> Resources:
+        return Resources()
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        programs = _programs(step)
+        arch = str(step.params["arch"])
+        found: dict[str, str] = {}
+        if programs.native is not None:
+            target = guest.target(arch)
+            found["native"] = _sources_digest(programs.native)
+            found |= (
+                guest.library_identity(target, programs.libraries)
+                if programs.libraries
+                else guest.identity(target)
+            )
+        for tool in programs.tools:
+            for path in shared_libraries.closure(tool.path, tool.package):
+                found[str(path)] = file_digest(path)
+        if programs.scratch:
+            found |= ext4.identity()
+        return found
+
+    def run(self, context: StepContext) -> None:
+        programs = _programs(context.step)
+        files: dict[str, tuple[int, bytes]] = {}
+        if programs.native is not None:
+            target = guest.target(str(context.params["arch"]))
+            compiler = target.library_compiler if programs.libraries else target.compiler
+            context.run(
+                [
+                    *("make", "-C", native_directory() / "suites", f"OUT={context.work}"),
+                    *(f"SUITE={programs.native}", f"GUEST_CC={compiler}"),
+                    f"LIBRARIES={' '.join(programs.libraries)}",
+                ]
+            )
+            made = context.work / programs.native
+            files[f"{_DIRECTORY}/{programs.native}"] = (0o755, made.read_bytes())
+        for tool in programs.tools:
+            for path in shared_libraries.closure(tool.path, tool.package):
+                files[str(path).lstrip("/")] = (0o755, path.read_bytes())
+        if programs.scratch:
+            image = ext4.make(programs.scratch, context.work, context.run)
+            files[f"{_DIRECTORY}/scratch.blocks"] = (0o644, image)
+        (context.output / "archive.cpio").write_bytes(archive(_entries(files)))
+
+
+def _entries(files: Mapping[str, tuple[int, bytes]]) -> list[Entry]:
+    """Files, after the directories on the way to them."""
+    directories = {
+        str(parent) for name in files for parent in PurePosixPath(name).parents if parent.name
+    }
+    return [
+        *(Entry(name, 0o755) for name in sorted(directories)),
+        *(Entry(name, mode, data) for name, (mode, data) in sorted(files.items())),
+    ]
+
+
+def _programs(step: Step) -> Programs:
+    suite = load_suite(str(step.params["suite"]))
+    arch = str(step.params["arch"])
+    if suite.architectures and arch not in suite.architectures:
+        raise InputError(
+            f"the suite {suite.name} has no programs for {arch}",
+            "leave its metrics out, or evaluate on " + " or ".join(suite.architectures),
+        )
+    assert suite.programs is not None
+    return suite.programs
+
+
+@cache
+def _sources_digest(suite: str) -> str:
+    """SHA-256 over a suite's sources, and those that all share."""
+    root = native_directory()
+    own = (root / "suites" / suite).iterdir()
+    shared = (root / "suites").glob("*.[ch]")
+    digest = sha256()
+    for path in sorted({*own, *shared, *(root / name for name in _SHARED)}):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+        digest.update(path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+BODY = SuitePrograms()

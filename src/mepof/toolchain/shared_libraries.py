@@ -1,0 +1,83 @@
+"""The shared libraries that a program of this machine needs, for a guest that has none."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSection
+from elftools.elf.elffile import ELFFile
+from elftools.elf.segments import InterpSegment
+
+from mepof.errors import EnvironmentLack
+from mepof.process import run
+
+_LISTED = re.compile(r"^\s*(\S+) \(libc6,x86-64.*\) => (\S+)$")
+
+
+@cache
+def closure(program: str, package: str) -> tuple[Path, ...]:
+    """A program, its interpreter, and all libraries, each under the name it is looked up by.
+
+    Args:
+        package: what installs the program.
+
+    Raises:
+        EnvironmentLack: the program or a library of it is missing.
+    """
+    remedy = f"apt-get install {package}"
+    if not Path(program).is_file():
+        raise EnvironmentLack(f"{program} is not installed", remedy)
+    found: dict[Path, None] = {}
+    ahead = [Path(program)]
+    while ahead:
+        path = ahead.pop()
+        if path in found:
+            continue
+        found[path] = None
+        try:
+            with path.open("rb") as file:
+                ahead += _needed(ELFFile(file), path)
+        except (OSError, ELFError) as error:
+            raise EnvironmentLack(f"{program} needs {path}: {error}", remedy) from error
+    return tuple(sorted(found))
+
+
+def _needed(elf: ELFFile, path: Path) -> list[Path]:
+    """What a file names itself: its interpreter, and libraries in its own places or the
+    linker's cache."""
+    named: list[Path] = []
+    for segment in elf.iter_segments("PT_INTERP"):
+        assert isinstance(segment, InterpSegment)
+        named.append(Path(segment.get_interp_name()))
+    dynamic = elf.get_section_by_name(".dynamic")
+    if not isinstance(dynamic, DynamicSection):
+        return named
+    own = [*_texts(dynamic, "DT_RUNPATH"), *_texts(dynamic, "DT_RPATH")]
+    places = [
+        Path(place.replace("$ORIGIN", str(path.parent)))
+        for joined in own
+        for place in joined.split(":")
+    ]
+    for name in _texts(dynamic, "DT_NEEDED"):
+        beside = [place / name for place in places if (place / name).is_file()]
+        named.append(beside[0] if beside else _cache().get(name, Path(name)))
+    return named
+
+
+def _texts(dynamic: DynamicSection, tag: str) -> list[str]:
+    """The texts of all entries with a tag, which the reader gives an attribute of that name."""
+    attribute = tag.removeprefix("DT_").lower()
+    return [getattr(entry, attribute) for entry in dynamic.iter_tags(tag)]
+
+
+@cache
+def _cache() -> dict[str, Path]:
+    """Library names to files, as the dynamic linker has them; the first of a name counts."""
+    listed: dict[str, Path] = {}
+    for line in run(["/sbin/ldconfig", "-p"]).output.splitlines():
+        if (match := _LISTED.match(line)) is not None:
+            listed.setdefault(match[1], Path(match[2]))
+    return listed

@@ -1,0 +1,50 @@
+"""A file system for a guest's block device."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from mepof.device import ext4
+from mepof.process import run
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("mke2fs", path="/sbin:/usr/sbin") is None, reason="e2fsprogs is not installed"
+)
+
+
+def laid_out(blocks: bytes, image: Path) -> None:
+    """What ``scratch.c`` does with the file."""
+    (mebibytes,) = struct.unpack_from("<Q", blocks)
+    at = 8
+    with image.open("wb") as file:
+        file.truncate(mebibytes << 20)
+        while at < len(blocks):
+            offset, size = struct.unpack_from("<QQ", blocks, at)
+            file.seek(offset)
+            file.write(blocks[at + 16 : at + 16 + size])
+            at += 16 + size
+
+
+def test_it_is_a_sound_file_system_and_little_of_it_is_kept(tmp_path: Path) -> None:
+    blocks = ext4.make(16, tmp_path, run)
+    assert len(blocks) < 2 << 20
+    image = tmp_path / "image"
+    laid_out(blocks, image)
+    assert image.stat().st_size == 16 << 20
+    assert run(["/sbin/e2fsck", "-n", "-f", image], check=False).status == 0
+
+
+def test_it_is_the_same_every_time(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    assert ext4.make(16, one, run) == ext4.make(16, two, run)
+    assert list(one.iterdir()) == []
+
+
+def test_its_options_are_part_of_its_identity() -> None:
+    assert set(ext4.identity()) == {"mke2fs", "mke2fs options"}

@@ -1,0 +1,181 @@
+"""The suites' programs, run on the host's own kernel with little work."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mepof.evaluate.suite import load_suite, suite_names
+
+NATIVE = Path(__file__).parents[3] / "native"
+TABLES = tuple(
+    name
+    for name in suite_names()
+    if (added := load_suite(name).programs) is not None and not added.tools
+)
+CASES = [(name, case.name) for name in TABLES for case in load_suite(name).cases]
+UNSUPPORTED = 77
+# Pages of 64 KiB are a setting of the whole machine's.
+ELSEWHERE = re.compile(r"pages/.*-64k")
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory with the program of every suite."""
+    if shutil.which("musl-gcc") is None:
+        pytest.skip("musl-gcc is not installed: apt-get install musl-tools")
+    out = tmp_path_factory.mktemp("suites")
+    for name in (*TABLES, "tools"):
+        added = load_suite(name).programs
+        assert added is not None
+        if added.libraries and not Path("/usr/include/sqlite3.h").is_file():
+            continue
+        how = ["GUEST_CC=gcc", f"LIBRARIES={' '.join(added.libraries)}"] if added.libraries else []
+        command = ["make", "-s", "-C", f"{NATIVE}/suites", f"OUT={out}", f"SUITE={name}", *how]
+        subprocess.run(command, check=True, timeout=120, capture_output=True)
+    return out
+
+
+def ran(
+    programs: Path, suite: str, *words: str, cwd: Path, damage: str = ""
+) -> subprocess.CompletedProcess[str]:
+    if not (programs / suite).is_file():
+        pytest.skip("libsqlite3-dev is not installed")
+    environment = {**os.environ, "SUITE_DAMAGE": damage, "SUITE_SCRATCH": str(cwd)}
+    return subprocess.run(
+        [programs / suite, *words],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def fields(line: str) -> dict[str, str]:
+    return dict(re.findall(r"(\w+)=(\S+)", line))
+
+
+@pytest.mark.parametrize("suite", TABLES)
+def test_a_program_has_the_cases_of_its_suites_data(
+    programs: Path, tmp_path: Path, suite: str
+) -> None:
+    done = ran(programs, suite, "list", cwd=tmp_path)
+    listed = [fields(line)["case"] for line in done.stdout.splitlines()]
+    assert sorted(listed) == sorted(case.name for case in load_suite(suite).cases)
+    for case in load_suite(suite).cases:
+        assert case.argv == (f"/suites/{suite}", case.name)
+
+
+@pytest.mark.parametrize(("suite", "case"), CASES)
+def test_a_case_passes_or_says_what_the_kernel_lacks(
+    programs: Path, tmp_path: Path, suite: str, case: str
+) -> None:
+    if ELSEWHERE.match(f"{suite}/{case}"):
+        pytest.skip("changes a setting of this machine")
+    done = ran(programs, suite, case, "--scale", "100", cwd=tmp_path)
+    line = fields(done.stdout)
+    assert line["case"] == case
+    if done.returncode == UNSUPPORTED:
+        assert line["check"] == "unsupported"
+        assert line["needs"]
+        return
+    assert (done.returncode, line["check"], done.stderr) == (0, "ok", "")
+    assert int(line["operations"]) > 0
+    assert int(line["elapsed_ns"]) > 0
+
+
+@pytest.mark.parametrize(("suite", "case"), CASES)
+def test_a_case_notices_a_wrong_result(
+    programs: Path, tmp_path: Path, suite: str, case: str
+) -> None:
+    if ELSEWHERE.match(f"{suite}/{case}"):
+        pytest.skip("changes a setting of this machine")
+    done = ran(programs, suite, case, "--scale", "100", cwd=tmp_path, damage="1")
+    if done.returncode == UNSUPPORTED:
+        pytest.skip(f"this kernel has no {fields(done.stdout)['needs']}")
+    assert done.returncode == 1
+    assert fields(done.stdout)["check"] == "failed"
+    assert done.stderr.startswith(f"{suite}: wrong: ")
+
+
+@pytest.mark.parametrize(
+    ("suite", "case", "operations"),
+    [("network", "rr-loopback-1", 20), ("input", "path-ring", 8), ("sqlite", "commit-wal", 3)],
+)
+def test_latencies_are_in_order(
+    programs: Path, tmp_path: Path, suite: str, case: str, operations: int
+) -> None:
+    line = fields(ran(programs, suite, case, "--scale", "100", cwd=tmp_path).stdout)
+    shares = [int(line[f"{name}_ns"]) for name in ("p1", "p50", "p90", "p99")]
+    assert shares == sorted(shares)
+    assert shares[0] <= int(line["mean_ns"])
+    assert int(line["operations"]) == operations
+
+
+def test_bytes_are_what_a_stream_moved(programs: Path, tmp_path: Path) -> None:
+    line = fields(
+        ran(programs, "network", "stream-loopback", "--scale", "100", cwd=tmp_path).stdout
+    )
+    assert int(line["bytes"]) == int(line["operations"]) * 16384
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("sleep",),
+        ("pipe-4", "--scale"),
+        ("pipe-4", "--scale", "0"),
+        ("pipe-4", "--scale", "-1"),
+        ("pipe-4", "--scale", "2x"),
+        ("pipe-4", "--faster", "2"),
+    ],
+)
+def test_wrong_words_are_explained(programs: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    done = ran(programs, "ipc", *words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "usage:" in done.stderr
+
+
+def tools(programs: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return ran(programs, "tools", *words, cwd=cwd)
+
+
+def test_a_tool_becomes_a_case(programs: Path, tmp_path: Path) -> None:
+    done = tools(programs, tmp_path, "truth", "7", "--", "/bin/sh", "-c", "echo case=lie check=no")
+    line = fields(done.stdout)
+    assert (done.returncode, line["case"], line["operations"]) == (0, "truth", "7")
+    assert line["check"] == "ok"
+
+
+def test_a_tool_that_fails_is_shown(programs: Path, tmp_path: Path) -> None:
+    done = tools(programs, tmp_path, "truth", "7", "--", "/bin/sh", "-c", "echo no luck; exit 3")
+    assert (done.returncode, fields(done.stdout)["check"]) == (1, "failed")
+    assert "no luck" in done.stderr
+
+
+def test_a_tool_on_the_scratch_file_system_runs_there(programs: Path, tmp_path: Path) -> None:
+    done = tools(programs, tmp_path, "x", "1", "--scratch", "--", "/bin/sh", "-c", ": > here")
+    assert done.returncode == 0
+    assert (tmp_path / "here").is_file()
+
+
+def test_a_server_that_ends_before_it_listens_is_told(programs: Path, tmp_path: Path) -> None:
+    done = tools(programs, tmp_path, "x", "1", "--server", "1", "/bin/false", "--", "/bin/true")
+    assert done.returncode == 1
+    assert "the server's end before it listened" in done.stderr
+
+
+@pytest.mark.parametrize("words", [("x",), ("x", "0", "--", "/bin/true"), ("x", "1", "/bin/true")])
+def test_a_tool_needs_a_name_a_count_and_a_command(
+    programs: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    done = tools(programs, tmp_path, *words)
+    assert done.returncode == 2
+    assert "usage:" in done.stderr

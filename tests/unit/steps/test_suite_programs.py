@@ -1,0 +1,75 @@
+"""What a suite adds to a guest."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from mepof.errors import InputError
+from mepof.kernel.overlay import native_directory
+from mepof.plan.model import Step
+from mepof.steps import suite_programs
+from mepof.steps.guest import BODY as GUEST
+from mepof.steps.suite_programs import BODY
+
+from .room import Room
+
+musl = pytest.mark.skipif(shutil.which("musl-gcc") is None, reason="musl-tools is not installed")
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Room:
+    return Room(tmp_path)
+
+
+def step(suite: str, arch: str = "x86-64") -> Step:
+    return Step("suite", "suite-programs", {"arch": arch, "suite": suite})
+
+
+@musl
+def test_an_archive_holds_the_suites_program_in_its_directory(room: Room) -> None:
+    BODY.run(room.context("suite-programs", {"arch": "x86-64", "suite": "compute"}))
+    made = (room.root / "suite-programs-output/archive.cpio").read_bytes()
+    assert made.startswith(b"070701")
+    assert made.index(b"suites\0") < made.index(b"suites/compute\0") < made.index(b"TRAILER!!!")
+    assert b"\x7fELF" in made
+
+
+def test_a_suite_is_refused_where_it_has_no_programs() -> None:
+    with pytest.raises(InputError, match="the suite tools has no programs for arm64"):
+        BODY.identity(step("tools", "arm64"))
+
+
+@musl
+def test_a_suites_sources_are_its_identity_and_not_the_guests(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    native = tmp_path / "native"
+    shutil.copytree(native_directory(), native)
+    for module in ("suite_programs", "guest"):
+        monkeypatch.setattr(f"mepof.steps.{module}.native_directory", lambda: native)
+    clear_caches()
+    guest = Step("guest", "guest", {"arch": "x86-64"})
+    before = [BODY.identity(step(name)) for name in ("compute", "threads")]
+    guest_before = GUEST.identity(guest)
+    with (native / "suites/compute/compute.c").open("a") as file:
+        file.write("/* changed */\n")
+    clear_caches()
+    assert BODY.identity(step("compute")) != before[0]
+    assert BODY.identity(step("threads")) == before[1]
+    with (native / "suites/case.c").open("a") as file:
+        file.write("/* changed */\n")
+    clear_caches()
+    assert BODY.identity(step("threads")) != before[1]
+    assert GUEST.identity(guest) == guest_before
+    monkeypatch.undo()
+    clear_caches()
+
+
+def clear_caches() -> None:
+    suite_programs._sources_digest.cache_clear()
+    from mepof.steps import guest
+
+    guest._sources_digest.cache_clear()

@@ -1,0 +1,36 @@
+"""What a program needs to run elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from mepof.errors import EnvironmentLack
+from mepof.process import run
+from mepof.toolchain.shared_libraries import closure
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads ELF programs")
+
+
+def test_a_program_comes_with_its_interpreter_and_all_that_the_linker_would_load() -> None:
+    found = closure("/usr/bin/make", "make")
+    assert Path("/usr/bin/make") in found
+    assert any(path.name.startswith("ld-linux") for path in found)
+    loaded = {word for word in run(["ldd", "/usr/bin/make"]).output.split() if word[0] == "/"}
+    assert {Path(name).name for name in loaded} <= {path.name for path in found}
+    assert all(path.is_file() for path in found)
+
+
+def test_a_missing_program_names_its_package() -> None:
+    with pytest.raises(EnvironmentLack, match="/no/such is not installed") as caught:
+        closure("/no/such", "such-tools")
+    assert caught.value.remedy == "apt-get install such-tools"
+
+
+def test_what_is_no_program_is_told(tmp_path: Path) -> None:
+    text = tmp_path / "text"
+    text.write_text("text")
+    with pytest.raises(EnvironmentLack, match="needs"):
+        closure(str(text), "such-tools")
