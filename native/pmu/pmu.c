@@ -122,7 +122,7 @@ static void left(struct vcpu *vcpu, struct noted *noted, const struct pmu_block 
 		return;
 	}
 	if (model_branch(&vcpu->model, &block->branch, to, tally))
-		tally.total[EVENT_taken_branches]++;
+		count(tally, EVENT_taken_branches);
 }
 
 static void slice_ends(struct vcpu *vcpu)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mepof.device import agent
-from mepof.device.protocol import GuestReset, KernelPanic, Outcome
+from mepof.device.protocol import GuestReset, Interval, KernelPanic, Outcome
 from mepof.errors import WorkError
-from mepof.evaluate.measurement import Boot, CaseMeasurement
+from mepof.evaluate.core import load_core
+from mepof.evaluate.measurement import Boot, CaseMeasurement, Modelled, ModelledSide
 from mepof.evaluate.suite import Case, load_suite
 
 # Generous: under emulation a case takes some seconds of the host's time, and the guest's
@@ -34,6 +35,7 @@ def measure_image(
     seeds: Sequence[int],
     boot: Callable[[int, tuple[agent.Request, ...]], Outcome],
     spent: Callable[[], bool] = lambda: False,
+    core: str | None = None,
 ) -> ImageBoots:
     """Boot an image once for each seed, check it, and run the cases.
 
@@ -44,6 +46,7 @@ def measure_image(
         boot: boots with a seed and has some requests done, counting between marks.
         spent: whether the budget is used up; asked before every boot but the first two,
             without which there is no interval.
+        core: name of the core that the boots model, if any.
     """
     check = agent.Exec(load_suite(_SELF_CHECK_SUITE).selfcheck, _CASE_SECONDS)
     requests = (check, *(agent.Exec(case.argv, _CASE_SECONDS) for case in cases))
@@ -60,11 +63,13 @@ def measure_image(
                 agent.expect_success(request, reply)
         except WorkError as failure:
             return ImageBoots(True, failure.message, tuple(boots))
-        boots.append(Boot(seed=seed, cases=_cases(cases, outcome)))
+        boots.append(Boot(seed=seed, cases=_cases(cases, outcome, core)))
     return ImageBoots(True, "passed", tuple(boots))
 
 
-def _cases(cases: Sequence[Case], outcome: Outcome) -> tuple[CaseMeasurement, ...]:
+def _cases(
+    cases: Sequence[Case], outcome: Outcome, core: str | None
+) -> tuple[CaseMeasurement, ...]:
     if len(outcome.intervals) != len(cases):
         raise WorkError(
             f"{len(cases)} cases ran but {len(outcome.intervals)} intervals were counted"
@@ -89,6 +94,29 @@ def _cases(cases: Sequence[Case], outcome: Outcome) -> tuple[CaseMeasurement, ..
                 kernel_taken_branches=interval.kernel_taken_branches,
                 user_taken_branches=interval.user_taken_branches,
                 guest_nanoseconds=int(fields["elapsed_ns"]),
+                modelled=modelled(interval, core) if core is not None else None,
             )
         )
     return tuple(measured)
+
+
+def modelled(interval: Interval, name: str) -> Modelled:
+    """What an interval's events cost on the core of that name.
+
+    Raises:
+        WorkError: the interval has no events.
+    """
+    if interval.kernel_events is None or interval.user_events is None:
+        raise WorkError(f"the device modelled no events of the core {name}")
+    core = load_core(name)
+    kernel = core.cycles(
+        interval.kernel_instructions, interval.kernel_taken_branches, interval.kernel_events
+    )
+    user = core.cycles(
+        interval.user_instructions, interval.user_taken_branches, interval.user_events
+    )
+    return Modelled(
+        core=name,
+        kernel=ModelledSide(events=dict(interval.kernel_events), cycles=kernel),
+        user=ModelledSide(events=dict(interval.user_events), cycles=user),
+    )

@@ -43,6 +43,7 @@ class Vocabulary:
     toolchains: tuple[str, ...]
     devices: tuple[str, ...]
     configs: tuple[str, ...]
+    cores: tuple[str, ...]
 
 
 def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:

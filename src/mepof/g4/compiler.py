@@ -29,6 +29,7 @@ class Settings:
     config: tuple[str, ...] = ("slim",)
     toolchain: str = "clang"
     device: str = "qemu"
+    core: str | None = None
     seed: int = 1
     repetitions: int = 3
     actions: int = 24
@@ -184,6 +185,9 @@ class _Compiler:
             if settings.budget is not None:
                 params["budget"] = settings.budget
             measured: dict[str, Input] = {"kernel": kernel, "guest": StepInput(guest)}
+            if settings.core is not None:
+                params["core"] = settings.core
+                measured["pmu"] = StepInput(self._add("pmu", "pmu", {}, {}))
             measure = self._add(f"measure/{name}", "measure", params, measured)
             names.append(name)
             inputs[f"measurement{number}"] = StepInput(measure)

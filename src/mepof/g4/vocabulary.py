@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.device.protocol import DEVICES
+from mepof.evaluate.core import core_names
 from mepof.evaluate.suite import metric_names
 from mepof.g4.checker import Vocabulary
 from mepof.kernel import arch, kconfig
@@ -25,4 +26,5 @@ def vocabulary() -> Vocabulary:
         toolchains=("clang", *(f"clang-{version}" for version in versions)),
         devices=DEVICES.names(),
         configs=kconfig.names(),
+        cores=core_names(),
     )

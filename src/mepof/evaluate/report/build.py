@@ -23,6 +23,7 @@ CONTROL_LIMIT_PERCENT = 1.0
 """A control metric that moves by more means that the images did not do the same work."""
 
 Costs = Mapping[Seed, float]
+_MAY_BE_NONE = {metric.name for metric in METRICS if metric.may_be_none}
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,13 @@ def _warnings(
         if m.device != first.device:
             found.append(f"{m.image} was not measured on the same device as {first.image}")
         rows = [c for c in cases if c.image == m.image]
-        missing = sorted({f"{c.suite}/{c.case}" for c in rows if c.improvement_percent is None})
+        missing = sorted(
+            {
+                f"{c.suite}/{c.case}"
+                for c in rows
+                if c.improvement_percent is None and c.metric not in _MAY_BE_NONE
+            }
+        )
         if missing:
             found.append(
                 f"{m.image} could not be compared in every metric of {', '.join(missing)}; "
