@@ -62,11 +62,21 @@ void sites_clear(struct sites *sites)
 	}
 }
 
+/* The block of a REP that is under way is not executed anew, and yet things happen in it. */
+static bool is_empty(const struct site *site)
+{
+	uint64_t any = site->executions;
+
+	for (int event = 0; event < EVENTS; event++)
+		any |= site->events[event];
+	return any == 0;
+}
+
 bool sites_add(struct sites *sum, const struct sites *sites)
 {
 	for (uint32_t id = 0; id < known; id++) {
 		const struct site *chunk = sites->chunks[id / CHUNK_BLOCKS];
-		if (chunk == NULL || chunk[id % CHUNK_BLOCKS].executions == 0)
+		if (chunk == NULL || is_empty(&chunk[id % CHUNK_BLOCKS]))
 			continue;
 		struct site *to = site_of(sum, id);
 		if (to == NULL)
@@ -86,7 +96,7 @@ void sites_print(FILE *file, const struct sites *sites)
 	for (uint32_t id = 0; id < known; id++) {
 		const struct pmu_block *block = by_id[id];
 		const struct site *chunk = sites->chunks[id / CHUNK_BLOCKS];
-		if (!block->is_kernel || chunk == NULL || chunk[id % CHUNK_BLOCKS].executions == 0)
+		if (!block->is_kernel || chunk == NULL || is_empty(&chunk[id % CHUNK_BLOCKS]))
 			continue;
 		const struct site *site = &chunk[id % CHUNK_BLOCKS];
 		fprintf(file, "%s[%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu64, separator,

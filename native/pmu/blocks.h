@@ -60,7 +60,7 @@ void sites_clear(struct sites *sites);
 bool sites_add(struct sites *sum, const struct sites *sites);
 
 /*
- * Every kernel block that was executed, as a JSON list of
+ * Every kernel block that was executed or in which something happened, as a JSON list of
  * [start, end, instructions, executions, events…].
  */
 void sites_print(FILE *file, const struct sites *sites);
