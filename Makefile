@@ -19,6 +19,8 @@ help:
 	@echo 'make bench   every benchmark under bench/'
 	@echo 'make bench-algorithms'
 	@echo '             what every algorithm brings, side by side: hours'
+	@echo 'make bench-model'
+	@echo '             the emulated PMU against this machine'
 	@echo 'make fuzz    every parser on made-up input, FUZZ_SECONDS each (600)'
 	@echo 'make lock    write requirements.lock anew from pyproject.toml'
 	@echo 'make clean   remove what was built here'
@@ -51,6 +53,9 @@ bench: setup
 bench-algorithms: setup
 	$(BIN)/python bench/algorithms.py
 
+bench-model: setup
+	$(BIN)/python bench/model.py
+
 # CI takes five seconds each.
 FUZZ_SECONDS ?= 600
 
@@ -73,4 +78,4 @@ clean:
 	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
-.PHONY: help setup demo test lint bench bench-algorithms fuzz lock clean
+.PHONY: help setup demo test lint bench bench-algorithms bench-model fuzz lock clean

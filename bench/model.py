@@ -39,7 +39,7 @@ PROGRAM = ROOT / "examples" / "quickstart.g4"
 RESULT = ROOT / "docs" / "benchmarks" / "model"
 PLAIN = "plain"
 # Of which a program's own clock takes the least, so that what others do to it counts little.
-NATIVE_REPETITIONS = 40
+NATIVE_REPETITIONS = 20
 # Rounds of work in the longer of two intervals beyond those in the shorter (main.c).
 MODELLED_ROUNDS = 2
 

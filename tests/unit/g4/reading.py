@@ -15,6 +15,7 @@ VOCABULARY = Vocabulary(
     toolchains=("clang", "gcc"),
     devices=("adb", "fastboot", "qemu"),
     configs=("android", "server", "slim"),
+    cores=("cortex-a76", "zen4"),
 )
 
 

@@ -9,15 +9,17 @@ from types import SimpleNamespace
 import pytest
 
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Interval, Recording
+from mepof.device.protocol import DEVICES, Interval, Pmu, Recording
 from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.evaluate.core import PAID_AS, core_digest, load_core
 from mepof.evaluate.measurement import read_measurement
+from mepof.evaluate.places import read_places_json
 from mepof.evaluate.suite import cases_of
 from mepof.events import StepProgress
 from mepof.plan.body import StepContext
 from mepof.plan.journal import JournalledRun, JournalledStep
 from mepof.plan.model import HostInput, Json, Step
-from mepof.steps import BODIES, kernel_source, measure, profile_collect, report
+from mepof.steps import BODIES, guest, kernel_source, measure, pmu, profile_collect, report
 
 from .room import FakeDevice, Room, register, well
 
@@ -205,6 +207,62 @@ def test_a_directory_without_a_kernel_is_no_image(room: Room, device: FakeDevice
     context = room.context("measure", MEASURE, kernel=room.directory("empty"), guest=room.root)
     with pytest.raises(InputError, match="empty holds no kernel image"):
         measure.BODY.run(context)
+
+
+def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
+    room: Room, device: FakeDevice
+) -> None:
+    (case,) = cases_of(["proc"])
+    line = f"case={case.name} operations=10 elapsed_ns=5 check=ok".encode()
+    device.answer = lambda request: agent.ExecResult(0, 1, line, False)
+    events = dict.fromkeys(PAID_AS, 1)
+    device.intervals = (Interval(1000, 2, 30, 4, events, events),)
+    head = {"version": 1, "events": ["taken_branches", *PAID_AS]}
+    site = [4096, 4100, 2, 50, 3, *([0] * len(PAID_AS))]
+    told = {"sites": [site], "slices": [[[1, 100]]]}
+    device.places = json.dumps(head) + "\n" + json.dumps(told) + "\n"
+    image, made = room.root / "x.img", room.directory("pmu")
+    image.write_bytes(b"image")
+    context = room.context(
+        "measure", {**MEASURE, "core": "zen4"}, kernel=image, guest=room.root, pmu=made
+    )
+    measure.BODY.run(context)
+    core = load_core("zen4")
+    assert [s.pmu for s in device.sessions] == [
+        Pmu(made / "pmu.so", core.arguments(), places=first) for first in (True, False)
+    ]
+    found = read_measurement(context.output / "measurement.json")
+    for boot in found.boots:
+        (measured,) = boot.cases
+        assert measured.modelled is not None
+        assert measured.modelled.core == "zen4"
+        assert measured.modelled.kernel.cycles == core.cycles(1000, 30, events)
+    places = read_places_json(context.output / "places.json")
+    (function,) = places.cases[0].functions
+    assert (function.instructions, function.events) == (100, {"taken_branches": 3})
+
+
+def test_only_a_core_adds_to_what_a_measurement_is_made_from(device: FakeDevice) -> None:
+    without = measure.BODY.identity(Step("m", "measure", MEASURE))
+    assert set(without) == {"qemu", "cases"}
+    modelled = measure.BODY.identity(Step("m", "measure", {**MEASURE, "core": "zen4"}))
+    assert modelled == {**without, "core": core_digest("zen4")}
+
+
+def test_a_core_of_another_architecture_is_told_before_anything_runs(device: FakeDevice) -> None:
+    step = Step("m", "measure", {**MEASURE, "core": "cortex-a53"})
+    with pytest.raises(InputError, match="cortex-a53 executes arm64, not x86-64"):
+        measure.BODY.identity(step)
+
+
+# --- pmu
+
+
+def test_the_model_is_no_part_of_the_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pmu, "_sources_digest", lambda: "another")
+    assert pmu.BODY.identity(Step("pmu", "pmu"))["native"] == "another"
+    sources = {path.split("/")[0] for path in guest._SOURCES}
+    assert "pmu" not in sources
 
 
 # --- report
