@@ -27,8 +27,9 @@ CASES = cases_of(["proc", "pipe"])
 @pytest.fixture(scope="module")
 def pmu(tmp_path_factory: pytest.TempPathFactory) -> Pmu:
     out = tmp_path_factory.mktemp("pmu")
-    command = ["make", "-s", "-C", native_directory() / "pmu", f"OUT={out}"]
-    subprocess.run(command, check=True, timeout=120)
+    subprocess.run(
+        ["make", "-s", "-C", native_directory() / "pmu", f"OUT={out}"], check=True, timeout=120
+    )
     return Pmu(out / "pmu.so", load_core("zen4").arguments())
 
 

@@ -86,8 +86,8 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     sources = [PMU / f"{name}.c" for name in ("cache", "direction", "targets", "model")]
     flags = ("-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=undefined")
     trap = "-fsanitize-undefined-trap-on-error"
-    command = ["gcc", *flags, trap, "-shared", "-fPIC", f"-I{PMU}", "-o", library]
-    subprocess.run([*command, HARNESS, *sources], check=True, timeout=60)
+    words = ("gcc", *flags, trap, "-shared", "-fPIC", f"-I{PMU}", "-o", str(library))
+    subprocess.run([*words, HARNESS, *sources], check=True, timeout=60)
     return ctypes.CDLL(str(library))
 
 
@@ -290,7 +290,7 @@ def branches(
     model: ctypes.CDLL, trace: Sequence[tuple[int, int, int, int, int]], **changed: object
 ) -> tuple[list[bool], dict[str, int]]:
     """Taken or not, and the events, of (transfer, address, next, target, where it led)."""
-    given = (Branch * len(trace))(*(one[:4] for one in trace))
+    given = (Branch * len(trace))(*(Branch(*one[:4]) for one in trace))
     to, taken = numbers([one[4] for one in trace]), truths(len(trace))
     events = (c_uint64 * len(EVENTS))()
     size = core(**changed)
