@@ -2,6 +2,7 @@
 the counting plugin and the emulated PMU, alternating, as ratios of whole-process CPU time.
 
     bench/counting_cost.py [--kernel FILE --guest DIR] [--core NAME] [--rounds N]
+                           [--repetitions N]
 
 Without ``--kernel`` and ``--guest`` (the artifact of a ``guest`` step) it takes those of
 `make demo` from the store. Writes docs/benchmarks/counting-cost.md.
@@ -31,7 +32,6 @@ from mepof.process import run
 ROOT = Path(__file__).parents[1]
 PROGRAM = ROOT / "examples" / "quickstart.g4"
 RESULT = ROOT / "docs" / "benchmarks" / "counting-cost.md"
-REPETITIONS = 4
 PLAIN = "plain TCG"
 
 
@@ -91,13 +91,14 @@ def main() -> None:
     parser.add_argument("--guest", type=Path)
     parser.add_argument("--core", default="zen4")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--repetitions", type=int, default=4)
     arguments = parser.parse_args()
     taken: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
         idle = booted(arguments, scratch)
         work = tuple(agent.Exec(case.argv, 120) for case in cases_of(()))
-        worked = replace(idle, requests=work * REPETITIONS)
+        worked = replace(idle, requests=work * arguments.repetitions)
         watched = contestants(worked, arguments.core, scratch)
         for number in range(arguments.rounds):
             boot = cost(idle, scratch / "boot")
@@ -106,15 +107,18 @@ def main() -> None:
                 taken.setdefault(name, []).append(seconds)
                 print(f"round {number}: {name}: {seconds:.2f} s", file=sys.stderr, flush=True)
     rows = "\n".join(row(name, seconds, taken[PLAIN]) for name, seconds in taken.items())
+    command = (
+        f"bench/counting_cost.py --rounds {arguments.rounds} --repetitions {arguments.repetitions}"
+    )
     text = f"""# The cost of counting and of the model
 
-Command: `make bench` (`bench/counting_cost.py --rounds {arguments.rounds}`).
+Command: `make bench` (`{command}`).
 
-The eight cases of the suite `mepof`, {REPETITIONS} times over, in one boot of the quickstart's
+The eight cases of the suite `mepof`, {arguments.repetitions} times over, in one boot of the quickstart's
 optimised kernel; CPU seconds of the whole QEMU process less those of a boot without work;
 plain TCG (`-icount shift=0`), the counting plugin, and [the emulated PMU](../pmu.md) alternate,
 {arguments.rounds} rounds. A ratio is to plain TCG of the same round. The target of the full model
-is 12 at most.
+is 12 at most. Others used the machine's {os.cpu_count()} cores meanwhile: load {os.getloadavg()[2]:.1f}.
 
 | | CPU seconds, median | to plain TCG, median | range |
 |---|---|---|---|

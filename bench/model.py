@@ -304,6 +304,9 @@ def main() -> None:
         else:
             native, rounds = timed(built, arguments.rounds), arguments.rounds
             load = f"{os.getloadavg()[1]:.1f}"
+            # For --again, should modelling fail.
+            kept_times = {"native": native, "machine": {"load": load}, "rounds": rounds}
+            data.write_text(json.dumps(kept_times) + "\n", encoding="utf-8")
         model = modelled(built, session, scratch)
     found = points(core, native, model)
     kinds = {"all": found} | {

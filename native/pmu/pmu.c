@@ -17,6 +17,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,11 @@ static struct qemu_plugin_scoreboard *notes;
 static struct pmu_settings settings;
 static struct vcpu *vcpus[MOST_VCPUS];
 static bool counting;
+/* What a mark asked for: it takes effect when no vCPU runs. One that follows another closely
+ * finds that under way, and changes what it leads to. */
+static atomic_bool wanted;
+/* The interval has been written, and what is counted until it takes effect is of none. */
+static bool written;
 
 static struct {
 	const char *name;
@@ -303,31 +309,27 @@ static void vcpu_begins(qemu_plugin_id_t id, unsigned int index)
 		find_registers();
 }
 
-/* The next two run with all vCPUs stopped and no translation left. */
-
-static void begin(qemu_plugin_id_t id)
+/* Runs with all vCPUs stopped and no translation left, because of a mark. */
+static void turn(qemu_plugin_id_t id)
 {
-	for (unsigned i = 0; i < MOST_VCPUS; i++) {
+	for (unsigned i = 0; wanted && i < MOST_VCPUS; i++) {
 		if (vcpus[i] == NULL)
 			continue;
 		memset(qemu_plugin_scoreboard_find(notes, i), 0, sizeof(struct noted));
 		vcpu_clear(vcpus[i], &settings);
 	}
-	counting = true;
+	counting = wanted;
+	written = false;
 	register_callbacks(id);
 }
 
-static void end(qemu_plugin_id_t id)
-{
-	counting = false;
-	register_callbacks(id);
-}
-
+/* A second start mark starts anew; the interval before it had no end. */
 static void start_mark(unsigned int index, void *unused)
 {
 	(void)index;
 	(void)unused;
-	qemu_plugin_reset(plugin, begin);
+	wanted = true;
+	qemu_plugin_reset(plugin, turn);
 }
 
 static void interval_ends(void)
@@ -343,10 +345,12 @@ static void stop_mark(unsigned int index, void *unused)
 {
 	(void)index;
 	(void)unused;
-	if (!counting || settings.all)
+	wanted = false;
+	if (!counting || written)
 		return;
 	interval_ends();
-	qemu_plugin_reset(plugin, end);
+	written = true;
+	qemu_plugin_reset(plugin, turn);
 }
 
 static void at_exit(qemu_plugin_id_t id, void *userdata)
@@ -490,7 +494,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	is_system = info->system_emulation;
 	plugin = id;
 	notes = qemu_plugin_scoreboard_new(sizeof(struct noted));
-	counting = settings.all;
+	counting = wanted = settings.all;
 	register_callbacks(id);
 	return 0;
 }

@@ -12,6 +12,7 @@ import pytest
 from mepof.evaluate.core import core_names, load_core
 
 from . import test_aarch64 as arm64
+from . import test_count_plugin as count_plugin
 from .test_count_plugin import ICOUNT, KNOWN, QEMU, boot, guest
 
 HIGH = 0xFFFF800000000000
@@ -53,6 +54,28 @@ def test_every_interval_starts_with_an_empty_core(pmu: Path, tmp_path: Path) -> 
     intervals = run(pmu, tmp_path, guest(tmp_path, rounds=3), *ICOUNT)
     assert len(intervals) == 3
     assert intervals[0] == intervals[1] == intervals[2]
+
+
+@pytest.mark.parametrize(
+    ("behind", "intervals"),
+    [
+        ("mark 0x4d500001\n jmp 1f\n nop\n1: nop\n mark 0x4d500002", 2),
+        # Nothing is between the second two.
+        ("mark 0x4d500001\n mark 0x4d500002", 1),
+    ],
+)
+def test_a_mark_close_behind_another_counts(
+    pmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: str, intervals: int
+) -> None:
+    source = tmp_path / "close.S"
+    stop = "mark\t0x4d500002 + SESSION + ENDLESS"
+    assert stop in count_plugin.SOURCE.read_text()
+    source.write_text(count_plugin.SOURCE.read_text().replace(stop, f"{stop}\n {behind}\n#"))
+    monkeypatch.setattr(count_plugin, "SOURCE", source)
+    first, *others = run(pmu, tmp_path, guest(tmp_path), *ICOUNT)
+    assert counts(first) == KNOWN
+    assert len(others) == intervals - 1
+    assert all(0 < other["kernel_instructions"] < 5 for other in others)
 
 
 def test_the_agents_marks_are_none_of_its_own(pmu: Path, tmp_path: Path) -> None:
