@@ -116,9 +116,9 @@ Command: `make bench` (`{command}`).
 
 The eight cases of the suite `mepof`, {arguments.repetitions} times over, in one boot of the
 quickstart's optimised kernel; CPU seconds of the whole QEMU process less those of a boot without
-work; plain TCG (`-icount shift=0`), the counting plugin, and [the emulated PMU](../pmu.md) alternate,
-{arguments.rounds} rounds. A ratio is to plain TCG of the same round. The target of the full model
-is 12 at most. The load of the machine's {os.cpu_count()} cores was {os.getloadavg()[2]:.1f}.
+work; plain TCG (`-icount shift=0`), the counting plugin, and [the emulated PMU](../pmu.md)
+alternate, {arguments.rounds} rounds. A ratio is to plain TCG of the same round. The target of the
+full model is 12 at most. The machine's load was {os.getloadavg()[2]:.1f} on {os.cpu_count()} cores.
 
 | | CPU seconds, median | to plain TCG, median | range |
 |---|---|---|---|

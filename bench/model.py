@@ -2,7 +2,7 @@
 with other layouts, timed natively and modelled, and how well the modelled speed-ups agree.
 
     bench/model.py [--kernel FILE --guest DIR] [--core NAME] [--rounds N] [--again]
-                   [--programs DIR]
+                   [--programs DIR] [--variants NAME,…]
 
 The model runs in QEMU's system emulation, because Debian's qemu-user is built without plugins.
 Without ``--kernel`` and ``--guest`` (the artifact of a ``guest`` step) it takes those of
@@ -48,19 +48,28 @@ Seconds = Mapping[str, Mapping[str, Sequence[float]]]
 
 @dataclass(frozen=True)
 class Variant:
-    """How the programs are built once."""
+    """How the programs are built once, and what is told of it."""
 
     name: str
+    told: str
     flags: tuple[str, ...] = ()
     trained: bool = False
 
 
 VARIANTS = (
-    Variant(PLAIN),
-    Variant("pgo", trained=True),
-    Variant("unplaced", ("-mllvm", "-disable-block-placement")),
-    Variant("aligned", ("-mllvm", "-align-all-nofallthru-blocks=5")),
-    Variant("shuffled", ("-ffunction-sections", "-Wl,--shuffle-sections=.text.*=7")),
+    Variant(PLAIN, "as they are"),
+    Variant("pgo", "with PGO, trained by the same work", trained=True),
+    Variant("unplaced", "without placement of blocks", ("-mllvm", "-disable-block-placement")),
+    Variant(
+        "aligned",
+        "with blocks that nothing falls through to aligned to 32 bytes",
+        ("-mllvm", "-align-all-nofallthru-blocks=5"),
+    ),
+    Variant(
+        "shuffled",
+        "with functions in another order",
+        ("-ffunction-sections", "-Wl,--shuffle-sections=.text.*=7"),
+    ),
 )
 
 
@@ -125,11 +134,11 @@ def modelled(
 ) -> dict[str, dict[str, Interval]]:
     """What two rounds of work are on the core, by program and variant: a boot a variant."""
     found: dict[str, dict[str, Interval]] = {}
-    for variant in VARIANTS:
-        names = [program for program, kind in built if kind == variant.name]
+    for variant in dict.fromkeys(kind for _, kind in built):
+        names = [program for program, kind in built if kind == variant]
         requests: list[agent.Request] = []
         for program in names:
-            data = built[program, variant.name].read_bytes()
+            data = built[program, variant].read_bytes()
             requests.append(agent.Put("/tmp/program", 0o755, data))
             requests.append(agent.Exec(("/tmp/program", "model"), 600))
         booted = Session(
@@ -150,8 +159,8 @@ def modelled(
         for program, short, long in zip(
             names, outcome.intervals[::2], outcome.intervals[1::2], strict=True
         ):
-            found.setdefault(program, {})[variant.name] = difference(long, short)
-        print(f"{variant.name} modelled", file=sys.stderr, flush=True)
+            found.setdefault(program, {})[variant] = difference(long, short)
+        print(f"{variant} modelled", file=sys.stderr, flush=True)
     return found
 
 
@@ -182,7 +191,7 @@ def points(core: Core, native: Seconds, model: dict[str, dict[str, Interval]]) -
     found = []
     for program, variants in native.items():
         for variant, seconds in variants.items():
-            if variant == PLAIN:
+            if variant == PLAIN or variant not in model[program]:
                 continue
             ratios = sorted(
                 100 * (plain / one - 1) for plain, one in zip(variants[PLAIN], seconds, strict=True)
@@ -214,6 +223,38 @@ def agreement(found: Sequence[Point]) -> dict[str, float]:
     }
 
 
+def compared(
+    core: Core,
+    name: str,
+    native: Seconds,
+    model: dict[str, dict[str, Interval]],
+    machine: Mapping[str, Any],
+    rounds: int,
+) -> dict[str, Any]:
+    """Everything that is written down."""
+    found = points(core, native, model)
+    kinds = {"all": found} | {
+        v.name: some for v in VARIANTS if (some := [p for p in found if p.variant == v.name])
+    }
+    variants = [kind for kind in kinds if kind != "all"]
+    return {
+        "command": f"bench/model.py --core {name} --rounds {rounds} "
+        f"--variants {','.join(variants)}",
+        "core": name,
+        "machine": dict(machine),
+        "rounds": rounds,
+        "programs": list(programs()),
+        "variants": [PLAIN, *variants],
+        "agreement": {kind: agreement(some) for kind, some in kinds.items()},
+        "points": [{**vars(p), "error": p.error} for p in found],
+        "native": native,
+        "modelled": {
+            program: {variant: vars(interval) for variant, interval in intervals.items()}
+            for program, intervals in model.items()
+        },
+    }
+
+
 def page(result: dict[str, Any]) -> str:
     """The results as Markdown."""
     rows = "\n".join(
@@ -226,15 +267,16 @@ def page(result: dict[str, Any]) -> str:
         for name, a in result["agreement"].items()
     )
     machine = result["machine"]
+    builds = "\n".join(f"- {v.name}: {v.told}" for v in VARIANTS if v.name in result["variants"])
     return f"""# The model against reality
 
 Command: `make bench-model` (`{result["command"]}`).
 
-{len(result["programs"])} programs of bench/model/, compiled by clang -O2 as they are (plain), with
-PGO (pgo), without placement of blocks (unplaced), with blocks that nothing falls through to
-aligned to 32 bytes (aligned), and with functions in another order (shuffled). The speed-up over
-the plain build, in percent: *native*, CPU time on {machine["cpu"]}, the median over
-{result["rounds"]} rounds in which the builds alternate, each the least of {NATIVE_REPETITIONS}
+{len(result["programs"])} programs of bench/model/, compiled by clang -O2:
+{builds}
+
+The speed-up over the plain build, in percent: *native*, CPU time on {machine["cpu"]}, the median
+over {result["rounds"]} rounds in which the builds alternate, each the least of {NATIVE_REPETITIONS}
 repetitions, with the middle half of the rounds; and *modelled*, cycles of the core
 `{result["core"]}` ([the model](../pmu.md)).
 While the programs were timed, the machine's load was {machine["load"]} on {machine["cores"]} cores.
@@ -285,9 +327,15 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--programs", type=Path)
+    parser.add_argument("--variants", default=",".join(v.name for v in VARIANTS[1:]))
     arguments = parser.parse_args()
     core = load_core(arguments.core)
     data = RESULT.with_suffix(".json")
+    wanted = {PLAIN, *arguments.variants.split(",")}
+    chosen = [v for v in VARIANTS if v.name in wanted]
+    if len(chosen) < 2 or len(chosen) < len(wanted):
+        known = ", ".join(v.name for v in VARIANTS[1:])
+        raise InputError(f"unknown variants: {arguments.variants}", f"known: {known}")
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
         session = _session(arguments, core, scratch)
@@ -296,7 +344,7 @@ def main() -> None:
         built = {
             (program, variant.name): build(program, variant, kept)
             for program in programs()
-            for variant in VARIANTS
+            for variant in chosen
         }
         if arguments.again:
             last = json.loads(data.read_text(encoding="utf-8"))
@@ -308,24 +356,8 @@ def main() -> None:
             kept_times = {"native": native, "machine": {"load": load}, "rounds": rounds}
             data.write_text(json.dumps(kept_times) + "\n", encoding="utf-8")
         model = modelled(built, session, scratch)
-    found = points(core, native, model)
-    kinds = {"all": found} | {
-        v.name: [p for p in found if p.variant == v.name] for v in VARIANTS if v.name != PLAIN
-    }
-    result = {
-        "command": f"bench/model.py --rounds {rounds}",
-        "core": arguments.core,
-        "machine": {"cpu": _cpu(), "cores": os.cpu_count(), "load": load},
-        "rounds": rounds,
-        "programs": list(programs()),
-        "agreement": {name: agreement(some) for name, some in kinds.items()},
-        "points": [{**vars(p), "error": p.error} for p in found],
-        "native": native,
-        "modelled": {
-            program: {name: vars(interval) for name, interval in variants.items()}
-            for program, variants in model.items()
-        },
-    }
+    machine = {"cpu": _cpu(), "cores": os.cpu_count(), "load": load}
+    result = compared(core, arguments.core, native, model, machine, rounds)
     data.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     RESULT.with_suffix(".md").write_text(page(result), encoding="utf-8")
     print(page(result))
