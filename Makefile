@@ -23,6 +23,8 @@ help:
 	@echo '             how often verdicts of evaluations are false, and what they find: 15 minutes'
 	@echo 'make bench-leave-one-out'
 	@echo '             what a profile does for cases that it was not trained on: hours'
+	@echo 'make bench-model'
+	@echo '             the emulated PMU against this machine'
 	@echo 'make fuzz    every parser on made-up input, FUZZ_SECONDS each (600)'
 	@echo 'make lock    write requirements.lock anew from pyproject.toml'
 	@echo 'make clean   remove what was built here'
@@ -62,6 +64,9 @@ bench-verdicts: setup
 bench-leave-one-out: setup
 	$(BIN)/python bench/leave_one_out.py
 
+bench-model: setup
+	$(BIN)/python bench/model.py
+
 # CI takes five seconds each.
 FUZZ_SECONDS ?= 600
 
@@ -84,4 +89,5 @@ clean:
 	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
-.PHONY: help setup demo test lint bench bench-algorithms bench-leave-one-out bench-verdicts fuzz lock clean
+.PHONY: help setup demo test lint bench bench-algorithms bench-leave-one-out bench-model \
+	bench-verdicts fuzz lock clean

@@ -1,30 +1,38 @@
-"""What counting costs: boots of the same image with the same work, plain TCG against the
-counting plugin, alternating, as a ratio of whole-process CPU time.
+"""What counting and modelling cost: boots of the same image with the same work, plain TCG against
+the counting plugin and the emulated PMU, alternating, as ratios of whole-process CPU time.
 
-Needs the images of `make demo`. Writes docs/benchmarks/counting-cost.md.
+    bench/counting_cost.py [--kernel FILE --guest DIR] [--core NAME] [--rounds N]
+                           [--repetitions N]
+
+Without ``--kernel`` and ``--guest`` (the artifact of a ``guest`` step) it takes those of
+`make demo` from the store. Writes docs/benchmarks/counting-cost.md.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import resource
 import statistics
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Guest, Session
+from mepof.device.protocol import DEVICES, Guest, Pmu, Session
 from mepof.errors import InputError
+from mepof.evaluate.core import load_core
 from mepof.evaluate.suite import cases_of
 from mepof.executor.local import LocalExecutor, default_store, plan_of
 from mepof.g4 import Source
 from mepof.process import run
 
-ROUNDS = 7
-PROGRAM = Path("examples/quickstart.g4")
-RESULT = Path("docs/benchmarks/counting-cost.md")
+ROOT = Path(__file__).parents[1]
+PROGRAM = ROOT / "examples" / "quickstart.g4"
+RESULT = ROOT / "docs" / "benchmarks" / "counting-cost.md"
+PLAIN = "plain TCG"
 
 
 def child_seconds() -> float:
@@ -39,42 +47,82 @@ def cost(session: Session, directory: Path) -> float:
     return child_seconds() - before
 
 
+def booted(arguments: argparse.Namespace, scratch: Path) -> Session:
+    """A boot without work."""
+    if (arguments.kernel is None) != (arguments.guest is None):
+        raise InputError("a kernel goes with a guest", "give both --kernel and --guest, or neither")
+    kernel, guest = arguments.kernel, arguments.guest
+    if kernel is None:
+        executor = LocalExecutor(default_store(), os.cpu_count() or 1)
+        plan = plan_of(Source.read(PROGRAM))
+        wanted = ("guest", "opt/build")
+        if any(e.state != "cached" for e in executor.explain(plan) if e.step in wanted):
+            raise InputError("the images of the demo are not in the store", "run `make demo` first")
+        steps = executor.run(plan, scratch / "run", lambda event: None).run.steps
+        kernel, guest = steps["opt/build"].path / "kernel", steps["guest"].path
+    return Session(arch="x86-64", kernel=kernel, guest=Guest.of(guest), requests=(), seed=1)
+
+
+def contestants(session: Session, core: str, scratch: Path) -> dict[str, Session]:
+    """The same work, watched in different ways."""
+    run(["make", "-s", "-C", ROOT / "native" / "pmu", f"OUT={scratch}"])
+    pmu = Pmu(scratch / "pmu.so", load_core(core).arguments())
+    counted = replace(session, count=True)
+    return {
+        PLAIN: session,
+        "counting only": counted,
+        f"full model, {core}": replace(counted, pmu=pmu),
+        f"full model, {core}, with places": replace(counted, pmu=replace(pmu, places=True)),
+    }
+
+
+def row(name: str, seconds: Sequence[float], plain: Sequence[float]) -> str:
+    """A line of the table; ratios are to plain TCG of the same round."""
+    ratios = [one / other for one, other in zip(seconds, plain, strict=True)]
+    return (
+        f"| {name} | {statistics.median(seconds):.2f} | {statistics.median(ratios):.2f} "
+        f"| {min(ratios):.2f} to {max(ratios):.2f} |"
+    )
+
+
 def main() -> None:
-    executor = LocalExecutor(default_store(), os.cpu_count() or 1)
-    plan = plan_of(Source.read(PROGRAM))
-    if any(e.state != "cached" for e in executor.explain(plan) if e.step in ("guest", "opt/build")):
-        raise InputError("the images of the demo are not in the store", "run `make demo` first")
-    with tempfile.TemporaryDirectory() as scratch:
-        steps = executor.run(plan, Path(scratch) / "run", lambda event: None).run.steps
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--kernel", type=Path)
+    parser.add_argument("--guest", type=Path)
+    parser.add_argument("--core", default="zen4")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--repetitions", type=int, default=4)
+    arguments = parser.parse_args()
+    taken: dict[str, list[float]] = {}
+    with tempfile.TemporaryDirectory() as directory:
+        scratch = Path(directory)
+        idle = booted(arguments, scratch)
         work = tuple(agent.Exec(case.argv, 120) for case in cases_of(()))
-        booted = Session(
-            arch="x86-64",
-            kernel=steps["opt/build"].path / "kernel",
-            guest=Guest.of(steps["guest"].path),
-            requests=(),
-            seed=1,
-        )
-        worked = replace(booted, requests=work * 4)
-        ratios, plains = [], []
-        for number in range(ROUNDS):
-            boot = cost(booted, Path(scratch) / "boot")
-            plain = cost(worked, Path(scratch) / "plain") - boot
-            counted = cost(replace(worked, count=True), Path(scratch) / "counted") - boot
-            ratios.append(counted / plain)
-            plains.append(plain)
-            print(f"round {number}: plain {plain:.2f} s, counted {counted:.2f} s", file=sys.stderr)
-    text = f"""# The cost of counting
+        worked = replace(idle, requests=work * arguments.repetitions)
+        watched = contestants(worked, arguments.core, scratch)
+        for number in range(arguments.rounds):
+            boot = cost(idle, scratch / "boot")
+            for name, session in watched.items():
+                seconds = cost(session, scratch / "boot") - boot
+                taken.setdefault(name, []).append(seconds)
+                print(f"round {number}: {name}: {seconds:.2f} s", file=sys.stderr, flush=True)
+    rows = "\n".join(row(name, seconds, taken[PLAIN]) for name, seconds in taken.items())
+    command = (
+        f"bench/counting_cost.py --rounds {arguments.rounds} --repetitions {arguments.repetitions}"
+    )
+    text = f"""# The cost of counting and of the model
 
-Command: `make bench` (`bench/counting_cost.py`).
+Command: `make bench` (`{command}`).
 
-The eight cases of the suite `mepof`, four times over, in one boot of the quickstart's
-optimised kernel; CPU seconds of the whole QEMU process less those of a boot without work;
-plain TCG (`-icount shift=0`) and the counting plugin alternate, {ROUNDS} rounds.
+The eight cases of the suite `mepof`, {arguments.repetitions} times over, in one boot of the
+quickstart's optimised kernel; CPU seconds of the whole QEMU process less those of a boot without
+work; plain TCG (`-icount shift=0`), the counting plugin, and [the emulated PMU](../pmu.md)
+alternate, {arguments.rounds} rounds. A ratio is to plain TCG of the same round. The target of the
+full model is 12 at most. The machine's load was {os.getloadavg()[2]:.1f} on {os.cpu_count()} cores.
 
-| | median | minimum | maximum |
+| | CPU seconds, median | to plain TCG, median | range |
 |---|---|---|---|
-| plain TCG, CPU seconds | {statistics.median(plains):.2f} | {min(plains):.2f} | {max(plains):.2f} |
-| counting / plain | {statistics.median(ratios):.2f} | {min(ratios):.2f} | {max(ratios):.2f} |
+{rows}
 """
     RESULT.parent.mkdir(parents=True, exist_ok=True)
     RESULT.write_text(text, encoding="utf-8")

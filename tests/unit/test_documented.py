@@ -13,6 +13,7 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.cli import profile
 from mepof.cli.main import app
 from mepof.device.protocol import DEVICES
+from mepof.evaluate.core import core_names
 from mepof.evaluate.suite import load_suite, suite_names
 from mepof.g4.settings import SETTINGS
 from mepof.kernel import arch, kconfig
@@ -45,6 +46,15 @@ def test_every_variant_has_a_page_under_its_name(page: str, name: str) -> None:
 
 def test_every_config_and_option_is_described() -> None:
     assert {*kconfig.names(), *options()} <= rows("configs.md")
+
+
+def test_every_core_is_described() -> None:
+    assert set(core_names()) <= rows("pmu.md")
+
+
+def test_every_event_of_the_emulated_pmu_is_described() -> None:
+    events = re.findall(r"^\tEVENT\((\w+)\)", (ROOT / "native/pmu/events.h").read_text(), re.M)
+    assert set(events) <= rows("pmu.md")
 
 
 def test_every_setting_is_described() -> None:

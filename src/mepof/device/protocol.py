@@ -74,12 +74,33 @@ class Guest:
 
 @dataclass(frozen=True)
 class Interval:
-    """What happened between a start and a stop mark, counted, not sampled."""
+    """What happened between a start and a stop mark, counted, not sampled.
+
+    Attributes:
+        kernel_events: and its sibling: what a model of a core made of it, by the event's name;
+            None without a model.
+    """
 
     kernel_instructions: int
     user_instructions: int
     kernel_taken_branches: int
     user_taken_branches: int
+    kernel_events: Mapping[str, int] | None = None
+    user_events: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Pmu:
+    """The emulated PMU of a session: a plugin that counts, and models a core beside.
+
+    Attributes:
+        arguments: the sizes of the core, for the plugin (docs/pmu.md).
+        places: whether to tell in which code the events are, too.
+    """
+
+    plugin: Path
+    arguments: tuple[str, ...]
+    places: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,6 +141,7 @@ class Session:
         requests: what the agent does, in order.
         seed: of everything random in the machine.
         count: count instructions and branches between kbench's marks.
+        pmu: model a core where it counts; a device that executes on hardware does not.
         record: record the kernel's branches between the requests ``Record``; not every
             device can (see :class:`BranchSource`), and none counts in the same session.
         interactive: the user's terminal is the console.
@@ -135,6 +157,7 @@ class Session:
     requests: tuple[Request, ...]
     seed: int
     count: bool = False
+    pmu: Pmu | None = None
     record: Recording | None = None
     interactive: bool = False
     archives: tuple[Path, ...] = ()
@@ -149,6 +172,7 @@ class Outcome:
 
     Attributes:
         recording: a recorder's trace (docs/recorder-trace.md), in the boot's directory.
+        places: where the model's events are (docs/pmu.md), in the boot's directory.
     """
 
     release: str
@@ -156,6 +180,7 @@ class Outcome:
     intervals: tuple[Interval, ...]
     console: str
     recording: Path | None = None
+    places: Path | None = None
 
 
 class Boot(Protocol):

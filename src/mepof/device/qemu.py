@@ -195,6 +195,10 @@ class _Files:
         return self.directory / "counts.json"
 
     @property
+    def places(self) -> Path:
+        return self.directory / "places.jsonl"
+
+    @property
     def recording(self) -> Path:
         return self.directory / "branches.trace"
 
@@ -309,13 +313,21 @@ def _command(machine: Machine, session: Session, files: _Files) -> list[str]:
         *("-device", "virtserialport,chardev=agent,name=mepof"),
     ]
     if session.count:
-        plugin, counts = _value(session.guest.plugin), _value(files.counts)
-        command += ["-plugin", f"{plugin},out={counts}"]
+        command += ["-plugin", _counting(session, files)]
     if session.record is not None:
         plugin, trace = _value(session.guest.recorder), _value(files.recording)
         how = f"span=session{_sampling(session.record)}"
         command += ["-plugin", f"{plugin},out={trace},{how}"]
     return command
+
+
+def _counting(session: Session, files: _Files) -> str:
+    """The plugin that counts; one that models a core counts too, by the same definitions."""
+    counts = _value(files.counts)
+    if session.pmu is None:
+        return f"{_value(session.guest.plugin)},out={counts}"
+    places = (f"where={_value(files.places)}",) if session.pmu.places else ()
+    return ",".join((_value(session.pmu.plugin), f"out={counts}", *places, *session.pmu.arguments))
 
 
 def _sampling(recording: Recording) -> str:
@@ -356,6 +368,7 @@ def _outcome(session: Session, files: _Files) -> Outcome:
         _intervals(session, files),
         files.console_text(),
         _recording(session, files),
+        _places(session, files),
     )
 
 
@@ -367,6 +380,14 @@ def _intervals(session: Session, files: _Files) -> tuple[Interval, ...]:
         return tuple(Interval(**interval) for interval in counted)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BootFailure(f"the counting plugin left no counts: {error}") from error
+
+
+def _places(session: Session, files: _Files) -> Path | None:
+    if not session.count or session.pmu is None or not session.pmu.places:
+        return None
+    if not files.places.is_file():
+        raise BootFailure("the plugin of the emulated PMU did not tell where the events are")
+    return files.places
 
 
 def _recording(session: Session, files: _Files) -> Path | None:

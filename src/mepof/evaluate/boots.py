@@ -36,8 +36,18 @@ class KeptBoots:
 
     def keep(self, boot: Boot) -> None:
         """Keep a boot."""
+        self._write(self._directory / f"{boot.seed}.json", boot.model_dump_json().encode())
+
+    def places(self, seed: int) -> Path:
+        """Where the boot with this seed has told the places of its events, if it has."""
+        return self._directory / f"{seed}.places.jsonl"
+
+    def keep_places(self, seed: int, told: Path) -> None:
+        """Keep what a boot told of its events' places."""
+        self._write(self.places(seed), told.read_bytes())
+
+    def _write(self, path: Path, contents: bytes) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
-        path = self._directory / f"{boot.seed}.json"
         partial = path.with_name(f".{path.name}.{os.getpid()}")
-        partial.write_text(boot.model_dump_json(), encoding="utf-8")
+        partial.write_bytes(contents)
         partial.replace(path)

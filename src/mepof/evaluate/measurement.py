@@ -11,7 +11,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    ValidationError,
+    model_validator,
+)
 
 from mepof.errors import InputError
 
@@ -48,6 +56,26 @@ class SizeBytes(Record):
     image: NonNegativeInt
 
 
+class ModelledSide(Record):
+    """What a model of a core made of the kernel's or the user's part of an interval.
+
+    Attributes:
+        events: by the plugin's name of the event (docs/pmu.md).
+        cycles: what they cost, by what it goes to; the sum is the whole.
+    """
+
+    events: dict[str, NonNegativeInt]
+    cycles: dict[str, NonNegativeFloat]
+
+
+class Modelled(Record):
+    """What the emulated PMU modelled, and the core that it modelled."""
+
+    core: str
+    kernel: ModelledSide
+    user: ModelledSide
+
+
 class CaseMeasurement(Record):
     """One case in one boot; totals over the measured interval.
 
@@ -63,6 +91,7 @@ class CaseMeasurement(Record):
         guest_nanoseconds: time on the guest's clock.
         figures: what else the case printed of itself, such as ``p99_ns`` of its operations'
             latencies on the guest's clock, or ``bytes`` that they moved.
+        modelled: None where no core was modelled.
     """
 
     suite: str
@@ -76,6 +105,7 @@ class CaseMeasurement(Record):
     user_taken_branches: NonNegativeInt | None
     guest_nanoseconds: NonNegativeInt
     figures: dict[str, NonNegativeInt] = Field(default_factory=dict)
+    modelled: Modelled | None = None
 
 
 class Unsupported(Record):
@@ -174,8 +204,13 @@ class Metric(Record):
     name: str
     title: str
     unit: str
-    field: str
+    field: str = ""
     control: bool = False
+
+    @property
+    def may_be_none(self) -> bool:
+        """Whether a sound interval can have none of it, and then no ratio."""
+        return False
 
     def cost(self, case: CaseMeasurement) -> float | None:
         """Cost of one operation, or None where the device could not count it."""
@@ -193,8 +228,47 @@ class Metric(Record):
         return "modelled" if device.mode.startswith("icount") else "timed"
 
 
+class ModelledCycles(Metric):
+    """The kernel's cycles on the core that was modelled."""
+
+    def cost(self, case: CaseMeasurement) -> float | None:
+        """Modelled cycles of one operation, or None without a model."""
+        if case.modelled is None:
+            return None
+        return sum(case.modelled.kernel.cycles.values()) / case.operations
+
+    def kind(self, device: Device) -> Kind:
+        """Always modelled."""
+        return "modelled"
+
+
+class ModelledEvents(Metric):
+    """Events of the kernel on the core that was modelled.
+
+    Attributes:
+        events: the plugin's names of those that are summed.
+    """
+
+    events: tuple[str, ...]
+
+    @property
+    def may_be_none(self) -> bool:
+        """Some events do not happen in short work."""
+        return True
+
+    def cost(self, case: CaseMeasurement) -> float | None:
+        """Events of one operation, or None without a model."""
+        if case.modelled is None:
+            return None
+        return sum(case.modelled.kernel.events[name] for name in self.events) / case.operations
+
+    def kind(self, device: Device) -> Kind:
+        """Always modelled."""
+        return "modelled"
+
+
 GUEST_TIME = "guest_time"
-METRICS = (
+METRICS: tuple[Metric, ...] = (
     Metric(
         name="kernel_instructions",
         title="Kernel instructions",
@@ -213,6 +287,33 @@ METRICS = (
         unit="instructions/operation",
         field="user_instructions",
         control=True,
+    ),
+    ModelledCycles(name="kernel_cycles", title="Kernel cycles, modelled", unit="cycles/operation"),
+    *(
+        ModelledEvents(
+            name=f"kernel_{name}",
+            title=f"Kernel {title}, modelled",
+            unit="events/operation",
+            events=events,
+        )
+        for name, title, events in (
+            ("l1i_misses", "L1I misses", ("l1i_misses",)),
+            ("l1d_misses", "L1D misses", ("l1d_misses",)),
+            ("l2_misses", "L2 misses", ("l2_code_misses", "l2_data_misses")),
+            ("itlb_misses", "instruction TLB misses", ("itlb_misses",)),
+            ("dtlb_misses", "data TLB misses", ("dtlb_misses",)),
+            ("tlb_walks", "page walks", ("itlb_walks", "dtlb_walks")),
+            (
+                "branch_mispredictions",
+                "mispredicted branches",
+                (
+                    "direction_mispredictions",
+                    "indirect_mispredictions",
+                    "return_mispredictions",
+                ),
+            ),
+            ("btb_misses", "branch target buffer misses", ("btb_misses",)),
+        )
     ),
     Metric(name=GUEST_TIME, title="Guest time", unit="ns/operation", field="guest_nanoseconds"),
 )

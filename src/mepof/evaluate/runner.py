@@ -7,9 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mepof.device import agent
-from mepof.device.protocol import GuestReset, KernelPanic, Outcome
+from mepof.device.protocol import GuestReset, Interval, KernelPanic, Outcome
 from mepof.errors import WorkError
-from mepof.evaluate.measurement import PASSED, Boot, CaseMeasurement, Unsupported
+from mepof.evaluate.core import load_core
+from mepof.evaluate.measurement import (
+    PASSED,
+    Boot,
+    CaseMeasurement,
+    Modelled,
+    ModelledSide,
+    Unsupported,
+)
 from mepof.evaluate.suite import Case, load_suite
 
 # Generous: under emulation a case takes some seconds of the host's time, and the guest's
@@ -79,6 +87,7 @@ def measure_boot(
     cases: Sequence[Case],
     seed: int,
     boot: Callable[[int, tuple[agent.Request, ...]], Outcome],
+    core: str | None = None,
 ) -> OneBoot:
     """Boot an image, check it, and run the cases.
 
@@ -87,6 +96,7 @@ def measure_boot(
 
     Args:
         boot: boots with a seed and has some requests done, counting between marks.
+        core: name of the core that the boot models, if any.
     """
     requests = requests_of(cases)
     try:
@@ -99,7 +109,7 @@ def measure_boot(
                 agent.expect_success(request, reply)
     except WorkError as failure:
         return OneBoot(True, failure.message)
-    return OneBoot(True, PASSED, _boot(seed, cases, outcome))
+    return OneBoot(True, PASSED, _boot(seed, cases, outcome, core))
 
 
 def measure_images(
@@ -147,7 +157,7 @@ def _skipped(reply: agent.Reply) -> bool:
     return isinstance(reply, agent.ExecResult) and reply.status == _SKIPPED
 
 
-def _boot(seed: int, cases: Sequence[Case], outcome: Outcome) -> Boot:
+def _boot(seed: int, cases: Sequence[Case], outcome: Outcome, core: str | None) -> Boot:
     ran, unsupported = [], []
     for case, reply in zip(cases, outcome.replies[1:], strict=True):
         assert isinstance(reply, agent.ExecResult)
@@ -183,9 +193,32 @@ def _boot(seed: int, cases: Sequence[Case], outcome: Outcome) -> Boot:
                     for name, text in fields.items()
                     if name not in _READ and _is_number(text)
                 },
+                modelled=modelled(interval, core) if core is not None else None,
             )
         )
     return Boot(seed=seed, cases=tuple(measured), unsupported=tuple(unsupported))
+
+
+def modelled(interval: Interval, name: str) -> Modelled:
+    """What an interval's events cost on the core of that name.
+
+    Raises:
+        WorkError: the interval has no events.
+    """
+    if interval.kernel_events is None or interval.user_events is None:
+        raise WorkError(f"the device modelled no events of the core {name}")
+    core = load_core(name)
+    kernel = core.cycles(
+        interval.kernel_instructions, interval.kernel_taken_branches, interval.kernel_events
+    )
+    user = core.cycles(
+        interval.user_instructions, interval.user_taken_branches, interval.user_events
+    )
+    return Modelled(
+        core=name,
+        kernel=ModelledSide(events=dict(interval.kernel_events), cycles=kernel),
+        user=ModelledSide(events=dict(interval.user_events), cycles=user),
+    )
 
 
 def _is_number(text: str) -> bool:

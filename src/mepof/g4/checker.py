@@ -45,6 +45,7 @@ class Vocabulary:
     configs: tuple[str, ...]
     #: What training can be told to leave out: suites, cases, groups of cases.
     untrained: tuple[str, ...] = ()
+    cores: tuple[str, ...] = ()
 
 
 def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:

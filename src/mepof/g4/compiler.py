@@ -29,6 +29,7 @@ class Settings:
     config: tuple[str, ...] = ("slim",)
     toolchain: str = "clang"
     device: str = "qemu"
+    core: str | None = None
     seed: int = 1
     repetitions: tuple[int, int] = (5, 12)
     precision: float = 1.0
@@ -222,6 +223,9 @@ class _Compiler:
         if settings.budget is not None:
             params["budget"] = settings.budget
         inputs: dict[str, Input] = {"guest": StepInput(self._guest(settings))}
+        if settings.core is not None:
+            params["core"] = settings.core
+            inputs["pmu"] = StepInput(self._add("pmu", "pmu", {}, {}))
         inputs |= self._suites(settings, statement)
         inputs |= {f"kernel{n}": kernel for n, kernel in enumerate(kernels)}
         if isinstance(kernels[0], StepInput) and len(kernels) > 1:

@@ -111,6 +111,7 @@ SETTINGS: Mapping[str, Setting] = {
     "arch": Setting(str, "architectures"),
     "budget": Setting(duration),
     "config": Setting(config, "configs"),
+    "core": Setting(str, "cores"),
     "depth": Setting(partial(whole_number, minimum=1, maximum=1024)),
     "device": Setting(str, "devices"),
     "name": Setting(identifier),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.device.protocol import DEVICES
+from mepof.evaluate.core import core_names
 from mepof.evaluate.suite import metric_names
 from mepof.evaluate.training import names_to_leave_out
 from mepof.g4.checker import Vocabulary
@@ -27,4 +28,5 @@ def vocabulary() -> Vocabulary:
         devices=DEVICES.names(),
         configs=kconfig.names(),
         untrained=names_to_leave_out(),
+        cores=core_names(),
     )

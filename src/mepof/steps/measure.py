@@ -7,16 +7,18 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import cast
 
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Guest, Outcome, Session
+from mepof.device.protocol import DEVICES, Guest, Outcome, Pmu, Session
 from mepof.errors import InputError
 from mepof.evaluate.boots import KeptBoots
 from mepof.evaluate.comparison import Build, rows_of, totals_of
-from mepof.evaluate.measurement import Device, Evaluation, Measurement, SizeBytes
+from mepof.evaluate.core import core_digest, load_core
+from mepof.evaluate.measurement import PASSED, Device, Evaluation, Measurement, SizeBytes
+from mepof.evaluate.places import Places, functions_of, places_of, read_places
 from mepof.evaluate.runner import (
     CONTROL_SEEDS,
     Design,
@@ -31,14 +33,17 @@ from mepof.evaluate.statistics import Comparison, enough
 from mepof.evaluate.suite import Case, cases_digest, cases_of, memory_of
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
-from mepof.plan.model import Step
+from mepof.plan.model import Json, Step
+from mepof.steps.pmu import PLUGIN
 
 
 class Measure:
     """Params: ``arch``, ``device``, ``metrics``, ``seed``, ``fewest`` and ``most`` boots,
-    ``precision`` (percent), ``budget`` (seconds). Inputs: ``guest``; ``kernel0``…, each a build
-    or an image file, the baseline first; ``relinked0``…, the baseline in other layouts; and
-    ``suite-NAME`` of each suite that adds programs to the guest. Makes ``evaluation.json``."""
+    ``precision`` (percent), ``budget`` (seconds), ``core``. Inputs: ``guest``; ``kernel0``…, each
+    a build or an image file, the baseline first; ``relinked0``…, the baseline in other layouts;
+    ``suite-NAME`` of each suite that adds programs to the guest; and with a core ``pmu``. Makes
+    ``evaluation.json``, and with a core ``places0.json``…: where the events of the first boot of
+    each image are."""
 
     kind = "measure"
     phase: Phase = "run"
@@ -53,10 +58,12 @@ class Measure:
     def identity(self, step: Step) -> Mapping[str, str]:
         device = DEVICES.get(str(step.params["device"]))
         cases = cases_of(cast(list[str], step.params["metrics"]))
+        core = _core(step.params)
         return {
             **device.identity(str(step.params["arch"])),
             "cases": cases_digest(cases),
             "memory": str(memory_of(cases)),
+            **({} if core is None else {"core": core_digest(core)}),
         }
 
     def run(self, context: StepContext) -> None:
@@ -77,6 +84,8 @@ class Measure:
         )
         text = laboratory.evaluation(images, precision, ended).model_dump_json(indent=1)
         (context.output / "evaluation.json").write_text(text + "\n", encoding="utf-8")
+        for name, places in laboratory.places().items():
+            (context.output / f"{name}.json").write_text(places.to_json(), encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -120,10 +129,16 @@ class _Laboratory:
         self._design = design
         params = context.params
         self._arch = str(params["arch"])
+        self._seed = cast(int, params["seed"])
         self._device = DEVICES.get(str(params["device"]))
         self._description = self._device.describe(self._arch)
         self._cases: Sequence[Case] = cases_of(cast(list[str], params["metrics"]))
         self._memory = memory_of(self._cases)
+        self._core = _core(params)
+        self._pmu: Pmu | None = None
+        if self._core is not None:
+            plugin = context.inputs["pmu"] / PLUGIN
+            self._pmu = Pmu(plugin, load_core(self._core).arguments())
         self._guest = Guest.of(context.inputs["guest"])
         self._archives = tuple(
             path / "archive.cpio"
@@ -141,6 +156,7 @@ class _Laboratory:
             *(file_digest(archive) for archive in self._archives),
             cases_digest(self._cases),
             self._memory,
+            *((file_digest(self._pmu.plugin), self._pmu.arguments) if self._pmu else ()),
         )
         self._kept = [
             # Where boots do not repeat, those of a control are others than the image's.
@@ -169,13 +185,33 @@ class _Laboratory:
             ended=ended,
         )
 
+    def places(self) -> dict[str, Places]:
+        """Where the events of each image's first boot are, by the name of its input's number."""
+        found: dict[str, Places] = {}
+        for number, target in enumerate(self._targets):
+            path = self._kept[number].places(self._seed)
+            boot = self._kept[number].find(self._seed)
+            if self._core is not None and target.role == "kernel" and boot and path.is_file():
+                ran = [(case.suite, case.case) for case in boot.cases]
+                raw, functions = read_places(path), functions_of(target.given)
+                found[f"places{number}"] = places_of(self._core, ran, raw, functions)
+        return found
+
+    def _tells_places(self, turn: Turn) -> bool:
+        number, seed = turn
+        first = self._targets[number].role == "kernel" and seed == self._seed
+        return self._pmu is not None and first
+
     def _boot(self, turn: Turn) -> OneBoot:
         number, seed = turn
+        tells_places = self._tells_places(turn)
         kept = self._kept[number].find(seed)
-        if kept is not None:
-            made = OneBoot(True, "passed", kept)
+        if kept is not None and (not tells_places or self._kept[number].places(seed).is_file()):
+            made = OneBoot(True, PASSED, kept)
         else:
-            made = measure_boot(self._cases, seed, lambda s, r: self._session(number, s, r))
+            made = measure_boot(
+                self._cases, seed, lambda s, r: self._session(number, s, r), self._core
+            )
             if made.boot is not None:
                 self._kept[number].keep(made.boot)
         with self._lock:
@@ -193,6 +229,7 @@ class _Laboratory:
             count=True,
             archives=self._archives,
             memory=self._memory,
+            pmu=self._pmu and replace(self._pmu, places=self._tells_places((number, seed))),
         )
 
         def replied(count: int) -> None:
@@ -200,9 +237,12 @@ class _Laboratory:
             with self._lock:
                 self._progress(f"image {number}, seed {seed}: {name}")
 
-        return self._device.boot(
+        outcome = self._device.boot(
             session, self._context.work / f"boot-{number}-{seed}", self._context.run, replied
         )
+        if outcome.places is not None:
+            self._kept[number].keep_places(seed, outcome.places)
+        return outcome
 
     def _progress(self, text: str) -> None:
         # There may be fewer than the most, and then it ends early.
@@ -233,9 +273,26 @@ def _enough(evaluation: Evaluation) -> bool:
     comparisons: list[Comparison | None] = []
     for image in others:
         rows = rows_of(builds, [Build((image,))])
+        # Modelled events explain a difference; they are too many and too rare to wait for.
+        rows = [row for row in rows if not row.metric.may_be_none]
         comparisons += [row.comparison for row in rows]
         comparisons += [total.comparison for total in totals_of(rows)]
     return enough(comparisons, evaluation.precision_percent)
+
+
+def _core(params: Mapping[str, Json]) -> str | None:
+    """The core to model, if there is one.
+
+    Raises:
+        InputError: it does not execute what the kernel is made of.
+    """
+    name = cast(str | None, params.get("core"))
+    if name is not None and (arch := load_core(name).arch) != params["arch"]:
+        raise InputError(
+            f"the core {name} executes {arch}, not {params['arch']}",
+            "choose another by `set core`",
+        )
+    return name
 
 
 def _sizes(given: Path, kernel: Path) -> tuple[dict[str, int], SizeBytes]:

@@ -18,6 +18,7 @@ for word; do
     file,path=*,id=console) console=${word#file,path=}; console=${console%,id=console} ;;
     file,id=agent,path=*) port=${word#file,id=agent,path=} ;;
     *count.so,out=*) counts=${word#*count.so,out=} ;;
+    *pmu.so,out=*) counts=${word#*pmu.so,out=}; counts=${counts%%,*} ;;
     *record.so,out=*) trace=${word#*record.so,out=}; trace=${trace%%,*} ;;
     esac
     printf '%s\\n' "$word"

@@ -21,6 +21,7 @@ from mepof.device.protocol import (
     KernelHang,
     KernelPanic,
     Outcome,
+    Pmu,
     Recording,
     Session,
 )
@@ -114,6 +115,29 @@ def test_the_machine_is_seeded_and_counts_time_in_instructions(
     counted = replace(session, count=True)
     assert boot(tmp_path, counted).intervals == (Interval(10, 20, 3, 4),)
     assert f"{tmp_path}/count.so,out={tmp_path}/boot/counts.json" in fake.arguments()
+
+
+def test_a_core_is_modelled_by_a_plugin_that_counts_too(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    events = {"kernel_events": {"l1i_misses": 5}, "user_events": {"l1i_misses": 6}}
+    fake.will(replies=GOOD, counts=json.dumps({"intervals": [COUNTS | events]}).encode())
+    pmu = Pmu(tmp_path / "a,b" / "pmu.so", ("line=64", "l1i=64:8"))
+    counted = replace(session, count=True, pmu=pmu)
+    (interval,) = boot(tmp_path, counted).intervals
+    assert interval == Interval(10, 20, 3, 4, {"l1i_misses": 5}, {"l1i_misses": 6})
+    words = fake.arguments()
+    assert words.count("-plugin") == 1
+    plugin = words[words.index("-plugin") + 1]
+    assert plugin == f"{tmp_path}/a,,b/pmu.so,out={tmp_path}/boot/counts.json,line=64,l1i=64:8"
+
+
+def test_places_are_asked_for_and_missed(fake: FakeQemu, session: Session, tmp_path: Path) -> None:
+    fake.will(replies=GOOD, counts=json.dumps({"intervals": []}).encode())
+    counted = replace(session, count=True, pmu=Pmu(tmp_path / "pmu.so", (), places=True))
+    with pytest.raises(BootFailure, match="did not tell where the events are"):
+        boot(tmp_path, counted)
+    assert f",where={tmp_path}/boot/places.jsonl" in " ".join(fake.arguments())
 
 
 def test_an_arm64_guest_gets_a_machine_of_its_own(

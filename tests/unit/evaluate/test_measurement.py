@@ -6,7 +6,16 @@ import pytest
 from pydantic import ValidationError
 
 from mepof.errors import InputError
-from mepof.evaluate.measurement import METRICS, Boot, Evaluation, Measurement, read_evaluation
+from mepof.evaluate.core import PAID_AS
+from mepof.evaluate.measurement import (
+    METRICS,
+    Boot,
+    Evaluation,
+    Measurement,
+    Modelled,
+    ModelledSide,
+    read_evaluation,
+)
 
 from .samples import ICOUNT, KVM, OPERATIONS, measurement
 
@@ -59,7 +68,8 @@ def test_a_case_is_measured_once_in_a_boot() -> None:
 def test_costs_are_per_operation() -> None:
     case = measurement(costs={"syscall": 300.0}).boots[0].cases[0]
     assert case.operations == OPERATIONS
-    assert {m.name: m.cost(case) for m in METRICS} == {
+    costs = {m.name: m.cost(case) for m in METRICS}
+    assert {name: cost for name, cost in costs.items() if cost is not None} == {
         "kernel_instructions": 300.0,
         "kernel_taken_branches": 37.5,
         "user_instructions": 40.0,
@@ -69,5 +79,20 @@ def test_costs_are_per_operation() -> None:
 
 def test_time_is_modelled_under_icount_and_counts_never_are() -> None:
     kinds = {m.name: (m.kind(ICOUNT), m.kind(KVM)) for m in METRICS}
-    assert kinds.pop("guest_time") == ("modelled", "timed")
-    assert set(kinds.values()) == {("counted", "counted")}
+    assert kinds["guest_time"] == ("modelled", "timed")
+    assert kinds["kernel_instructions"] == kinds["user_instructions"] == ("counted", "counted")
+    assert kinds["kernel_cycles"] == kinds["kernel_l1i_misses"] == ("modelled", "modelled")
+
+
+def test_modelled_costs_are_sums_per_operation() -> None:
+    events = dict.fromkeys(PAID_AS, 0) | {"l2_code_misses": OPERATIONS, "dtlb_walks": 5}
+    events["l2_data_misses"] = 2 * OPERATIONS
+    side = ModelledSide(events=events, cycles={"instructions": 3.0 * OPERATIONS, "l2": 0.5})
+    case = measurement().boots[0].cases[0]
+    assert all(metric.cost(case) is None for metric in METRICS if metric.may_be_none)
+    with_core = case.model_copy(update={"modelled": Modelled(core="x", kernel=side, user=side)})
+    costs = {m.name: m.cost(with_core) for m in METRICS}
+    assert costs["kernel_l2_misses"] == 3.0
+    assert costs["kernel_cycles"] == pytest.approx(3.0 + 0.5 / OPERATIONS)
+    assert costs["kernel_tlb_walks"] == 5 / OPERATIONS
+    assert costs["kernel_btb_misses"] == 0

@@ -9,7 +9,14 @@ import jsonschema
 import pytest
 
 from mepof.errors import InputError, StoreFull, WorkError
-from mepof.evaluate.measurement import Evaluation, Unsupported
+from mepof.evaluate.core import PAID_AS
+from mepof.evaluate.measurement import (
+    Evaluation,
+    Measurement,
+    Modelled,
+    ModelledSide,
+    Unsupported,
+)
 from mepof.evaluate.report import Report, build_report, read_report, write_report
 from mepof.evaluate.report.html import render
 from mepof.evaluate.report.schema import schema_text
@@ -338,3 +345,34 @@ def test_an_output_that_is_a_file_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(WorkError, match="cannot write the report"):
         write_report(report(PLAIN), tmp_path / "out")
+
+
+def with_core(measured: Measurement, cycles: float) -> Measurement:
+    """As if a core had been modelled, on which nothing ever misses."""
+    side = ModelledSide(events=dict.fromkeys(PAID_AS, 0), cycles={"instructions": cycles})
+    modelled = Modelled(core="zen4", kernel=side, user=side)
+    boots = tuple(
+        boot.model_copy(
+            update={"cases": tuple(c.model_copy(update={"modelled": modelled}) for c in boot.cases)}
+        )
+        for boot in measured.boots
+    )
+    return measured.model_copy(update={"boots": boots})
+
+
+def test_modelled_cycles_are_compared_and_events_that_never_happen_are_no_lack() -> None:
+    made = report(with_core(PLAIN, 1100.0), with_core(measurement("again"), 1000.0))
+    (row,) = [s for s in made.summary if s.metric == "kernel_cycles"]
+    assert row.kind == "modelled"
+    assert row.geomean_improvement_percent == pytest.approx(10)
+    assert all(s.metric != "kernel_btb_misses" for s in made.summary)
+    missed = [c for c in made.cases if c.metric == "kernel_btb_misses"]
+    assert {(c.value, c.improvement_percent) for c in missed} == {(0, None)}
+    assert made.warnings == ()
+    assert any("of the core zen4" in text for text in made.method)
+
+
+def test_without_a_core_nothing_speaks_of_one() -> None:
+    made = report(PLAIN, measurement("again"))
+    assert not any("core" in text for text in made.method)
+    assert all(not c.metric.startswith("kernel_l") for c in made.cases)

@@ -64,6 +64,11 @@ def test_a_boot_checks_itself_and_runs_all_cases() -> None:
     assert (case.kernel_instructions, case.guest_nanoseconds) == (1, 5000)
 
 
+def test_a_device_that_models_nothing_is_told_when_a_core_is_asked_for() -> None:
+    with pytest.raises(WorkError, match="modelled no events of the core zen4"):
+        measure_boot(CASES, 3, lambda seed, requests: outcome(), core="zen4")
+
+
 def test_an_image_that_does_not_boot_is_a_result() -> None:
     def boot(seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
         raise KernelPanic("the kernel went down: BUG")

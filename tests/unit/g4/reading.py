@@ -16,6 +16,7 @@ VOCABULARY = Vocabulary(
     devices=("adb", "fastboot", "qemu"),
     configs=("android", "server", "slim"),
     untrained=("mepof", "syscall", "pipe", "pipe128", "proc"),
+    cores=("cortex-a76", "zen4"),
 )
 
 

@@ -242,6 +242,19 @@ def test_only_the_build_with_the_profile_boots_before_it_is_done() -> None:
             )
 
 
+def test_a_core_is_for_what_is_measured_after_it_is_set() -> None:
+    text = "opt /src pgo rand kbench.\neval plain;opt pipe.\n"
+    without = plan(text)
+    assert all(step.kind != "pmu" for step in without.steps)
+    assert "core" not in without.step("measure").params
+    made = plan(f"{text}set core zen4.\neval plain;opt pipe.\n")
+    old, new = made.step("measure"), made.step("measure-2")
+    assert old == without.step("measure")
+    assert new.params == {**old.params, "core": "zen4"}
+    assert new.inputs == {**old.inputs, "pmu": StepInput("pmu")}
+    assert [step.id for step in made.steps if step.kind == "pmu"] == ["pmu"]
+
+
 def test_branches_are_recorded_with_the_period_and_the_depth_that_are_set() -> None:
     text = "profile /src autofdo rand kbench.\nprofile /src pgo rand kbench."
     made = plan(text)

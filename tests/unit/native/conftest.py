@@ -19,3 +19,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("native")
     subprocess.run(["make", "-s", "-C", NATIVE, f"OUT={out}"], check=True, timeout=120)
     return out
+
+
+@pytest.fixture(scope="session")
+def pmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The plugin ``pmu.so``."""
+    out = tmp_path_factory.mktemp("pmu")
+    subprocess.run(["make", "-s", "-C", NATIVE / "pmu", f"OUT={out}"], check=True, timeout=120)
+    return out / "pmu.so"

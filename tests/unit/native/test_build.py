@@ -11,7 +11,9 @@ import pytest
 NATIVE = Path(__file__).parents[3] / "native"
 
 SOURCES = sorted(
-    path for part in ("kbench", "guest", "tcg-plugin") for path in (NATIVE / part).glob("*.c")
+    path
+    for part in ("kbench", "guest", "tcg-plugin", "pmu")
+    for path in (NATIVE / part).glob("*.c")
 )
 # The encodings of marks.h as they lie in memory.
 MARKS = {"start": bytes.fromhex("0f1f84000100504d"), "stop": bytes.fromhex("0f1f84000200504d")}
@@ -69,6 +71,11 @@ def test_build_is_the_same_in_another_directory(built: Path, tmp_path: Path) -> 
     subprocess.run(["make", "-s", "-C", NATIVE, f"OUT={tmp_path}"], check=True, timeout=120)
     for name in ("kbench", "agent", "count.so", "record.so"):
         assert (tmp_path / name).read_bytes() == (built / name).read_bytes()
+
+
+def test_the_model_is_the_same_in_another_directory(pmu: Path, tmp_path: Path) -> None:
+    subprocess.run(["make", "-s", "-C", NATIVE / "pmu", f"OUT={tmp_path}"], check=True, timeout=120)
+    assert (tmp_path / pmu.name).read_bytes() == pmu.read_bytes()
 
 
 @pytest.mark.parametrize("mark", MARKS)

@@ -59,6 +59,7 @@ class FakeDevice:
         self.error: Exception | None = None
         self.recording: bytes | None = None
         self.mode = ""
+        self.places: str | None = None
 
     def identity(self, arch: str) -> Mapping[str, str]:
         return {"qemu": "fake"}
@@ -83,7 +84,12 @@ class FakeDevice:
             directory.mkdir(exist_ok=True)
             recording = directory / "branches.trace"
             recording.write_bytes(self.recording)
-        return Outcome("6.12.7", replies, self.intervals, "", recording)
+        places = None
+        if self.places is not None and session.pmu is not None and session.pmu.places:
+            directory.mkdir(exist_ok=True)
+            places = directory / "places.jsonl"
+            places.write_text(self.places)
+        return Outcome("6.12.7", replies, self.intervals, "", recording, places)
 
 
 def well(request: agent.Request) -> agent.Reply:

@@ -13,13 +13,15 @@ import pytest
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Interval, Recording
 from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.evaluate.core import PAID_AS, core_digest, load_core
 from mepof.evaluate.measurement import Evaluation, read_evaluation
+from mepof.evaluate.places import read_places_json
 from mepof.evaluate.suite import cases_of
 from mepof.events import StepProgress
 from mepof.plan.body import StepContext
 from mepof.plan.journal import JournalledRun, JournalledStep
 from mepof.plan.model import HostInput, Json, Step
-from mepof.steps import BODIES, kernel_source, measure, profile_collect, report
+from mepof.steps import BODIES, guest, kernel_source, measure, pmu, profile_collect, report
 
 from .room import FakeDevice, Room, register, well
 
@@ -191,15 +193,18 @@ MEASURE: dict[str, Json] = {
 }
 
 
-def measured(room: Room, device: FakeDevice, **kernels: Path) -> Evaluation:
+def measured(
+    room: Room, device: FakeDevice, core: str | None = None, /, **inputs: Path
+) -> Evaluation:
     (case,) = cases_of(["proc"])
     line = f"case={case.name} operations=10 elapsed_ns=5 check=ok".encode()
     device.answer = lambda request: agent.ExecResult(0, 1, line, False)
-    device.intervals = (Interval(1, 2, 3, 4),)
+    device.intervals = device.intervals or (Interval(1, 2, 3, 4),)
     guest = room.root / "guest"
     if not guest.exists():
         guest = room.directory("guest", initramfs_cpio="guest", count_so="plugin")
-    context = room.context("measure", MEASURE, guest=guest, **kernels)
+    params: Mapping[str, Json] = MEASURE if core is None else {**MEASURE, "core": core}
+    context = room.context("measure", params, guest=guest, **inputs)
     measure.BODY.run(context)
     return read_evaluation(context.output / "evaluation.json")
 
@@ -280,6 +285,65 @@ def test_a_device_whose_boots_depend_on_time_serves_one_step_alone(device: FakeD
 def test_a_directory_without_a_kernel_is_no_image(room: Room, device: FakeDevice) -> None:
     with pytest.raises(InputError, match="empty holds no kernel image"):
         measured(room, device, kernel0=room.directory("empty"))
+
+
+def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
+    room: Room, device: FakeDevice
+) -> None:
+    events = dict.fromkeys(PAID_AS, 1)
+    device.intervals = (Interval(1000, 2, 30, 4, events, events),)
+    head = {"version": 1, "events": ["taken_branches", *PAID_AS]}
+    site = [4096, 4100, 2, 50, 3, *([0] * len(PAID_AS))]
+    told = {"sites": [site], "slices": [[[1, 100]]]}
+    device.places = json.dumps(head) + "\n" + json.dumps(told) + "\n"
+    device.mode = "icount"
+    made = room.directory("pmu", pmu_so="plugin")
+    given: dict[str, Path] = {"pmu": made, "kernel0": image(room, "a"), "kernel1": image(room, "b")}
+    found = measured(room, device, "zen4", **given)
+    core = load_core("zen4")
+    plugin = made / "pmu.so"
+    first = {(s.kernel.name, s.seed) for s in device.sessions if s.pmu and s.pmu.places}
+    assert first == {("a", 4), ("b", 4)}
+    assert {s.pmu and s.pmu.arguments for s in device.sessions} == {core.arguments()}
+    assert {s.pmu and s.pmu.plugin for s in device.sessions} == {plugin}
+    for boot in found.images[1].boots:
+        (case_measured,) = boot.cases
+        assert case_measured.modelled is not None
+        assert case_measured.modelled.core == "zen4"
+        assert case_measured.modelled.kernel.cycles == core.cycles(1000, 30, events)
+    device.sessions.clear()
+    for name in ("places0", "places1"):
+        path = room.root / "measure-output" / f"{name}.json"
+        (function,) = read_places_json(path).cases[0].functions
+        assert (function.instructions, function.events) == (100, {"taken_branches": 3})
+        path.unlink()
+    # What boots told is kept with them.
+    measured(room, device, "zen4", **given)
+    assert device.sessions == []
+    assert path.is_file()
+
+
+def test_only_a_core_adds_to_what_a_measurement_is_made_from(device: FakeDevice) -> None:
+    without = measure.BODY.identity(Step("m", "measure", MEASURE))
+    assert set(without) == {"qemu", "cases", "memory"}
+    modelled = measure.BODY.identity(Step("m", "measure", {**MEASURE, "core": "zen4"}))
+    assert modelled == {**without, "core": core_digest("zen4")}
+
+
+def test_a_core_of_another_architecture_is_told_before_anything_runs(device: FakeDevice) -> None:
+    step = Step("m", "measure", {**MEASURE, "core": "cortex-a53"})
+    with pytest.raises(InputError, match="cortex-a53 executes arm64, not x86-64"):
+        measure.BODY.identity(step)
+
+
+# --- pmu
+
+
+def test_the_model_is_no_part_of_the_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pmu, "_sources_digest", lambda: "another")
+    assert pmu.BODY.identity(Step("pmu", "pmu"))["native"] == "another"
+    sources = {path.split("/")[0] for path in guest._SOURCES}
+    assert "pmu" not in sources
 
 
 # --- report

@@ -32,6 +32,16 @@ def method_of(evaluation: Evaluation) -> tuple[str, ...]:
             "Modelled: guest time. The emulator's clock advances by one nanosecond with every "
             "instruction, so it says nothing about caches, pipelines or real time."
         )
+    cores = sorted(
+        {c.modelled.core for m in measurements for b in m.boots for c in b.cases if c.modelled}
+    )
+    if cores:
+        text.append(
+            f"Modelled: cycles, misses and mispredictions of the core {', '.join(cores)}. The "
+            "emulator drives a model of its caches, TLBs and branch predictors with what the "
+            "guest executes; cycles are instructions and events times fixed prices. "
+            "Dependences between instructions and the units that execute them are left out."
+        )
     if any(m.device.accel in ("tcg", "kvm") for m in measurements):
         text.append(
             "The measurement was made in a virtual machine: a lower instruction count is not "

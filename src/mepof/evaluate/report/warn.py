@@ -10,6 +10,8 @@ from mepof.evaluate.report.model import CaseRow, Control, SummaryRow
 CONTROL_LIMIT_PERCENT = 1.0
 """A control metric that moves by more means that the images did not do the same work."""
 
+_MAY_BE_NONE = {metric.name for metric in METRICS if metric.may_be_none}
+
 
 def warnings_of(
     measurements: Sequence[Measurement],
@@ -34,7 +36,13 @@ def warnings_of(
         if m.device != first.device:
             found.append(f"{m.image} was not measured on the same device as {first.image}")
         rows = [c for c in cases if c.image == m.image]
-        missing = sorted({f"{c.suite}/{c.case}" for c in rows if c.improvement_percent is None})
+        missing = sorted(
+            {
+                f"{c.suite}/{c.case}"
+                for c in rows
+                if c.improvement_percent is None and c.metric not in _MAY_BE_NONE
+            }
+        )
         if missing:
             found.append(
                 f"{m.image} could not be compared in every metric of {', '.join(missing)}; "

@@ -1,0 +1,43 @@
+#include "cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool cache_make(struct cache *cache, uint64_t sets, uint32_t ways)
+{
+	*cache = (struct cache){0};
+	if (sets == 0 || ways == 0)
+		return true;
+	cache->keys = calloc(sets * ways, sizeof(*cache->keys));
+	cache->set_mask = sets - 1;
+	cache->ways = ways;
+	return cache->keys != NULL;
+}
+
+void cache_clear(struct cache *cache)
+{
+	if (cache->keys != NULL)
+		memset(cache->keys, 0, (cache->set_mask + 1) * cache->ways * sizeof(*cache->keys));
+}
+
+void cache_free(struct cache *cache)
+{
+	free(cache->keys);
+	*cache = (struct cache){0};
+}
+
+bool cache_touch_older(struct cache *cache, uint64_t *set, uint64_t key)
+{
+	const uint64_t wanted = key + 1;
+	uint32_t way = 1;
+
+	if (cache->ways == 0)
+		return false;
+	while (way < cache->ways && set[way] != wanted)
+		way++;
+	const bool found = way < cache->ways;
+	/* All that were used after it, or all but the oldest, become one older. */
+	memmove(set + 1, set, (found ? way : cache->ways - 1) * sizeof(*set));
+	set[0] = wanted;
+	return found;
+}

@@ -1,0 +1,59 @@
+/*
+ * A predictor of the direction of conditional branches: TAGE without its statistical corrector,
+ * after Seznec and Michaud, "A case for (partially) TAgged GEometric history length branch
+ * prediction", Journal of Instruction-Level Parallelism 8, 2006. A base table of two-bit counters
+ * by address, and tagged tables by address and a length of history each; the longest history
+ * that has an entry predicts. Without tagged tables it is the bimodal predictor.
+ *
+ * Unlike the paper's, allocation is not randomised, so that runs repeat: the first longer table
+ * whose entry is not useful takes the branch.
+ */
+#ifndef MEPOF_PMU_DIRECTION_H
+#define MEPOF_PMU_DIRECTION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { MOST_TABLES = 8, LONGEST_HISTORY = 256, TAG_BITS = 11 };
+
+/* Sizes are logarithms of two of numbers of entries. */
+struct direction_size {
+	uint32_t base_bits;
+	uint32_t table_bits;
+	uint32_t tables;
+	/* Branches of each table's history, rising. */
+	uint32_t history[MOST_TABLES];
+};
+
+/* A history of some length, folded by exclusive or into some bits. */
+struct folded {
+	uint32_t value;
+	uint32_t length;
+	uint32_t bits;
+};
+
+struct tagged {
+	uint16_t tag;
+	int8_t counter; /* -4 to 3; taken from 0 on */
+	int8_t useful;  /* 0 to 3 */
+};
+
+struct direction {
+	struct direction_size size;
+	int8_t *base; /* 0 to 3; taken from 2 on */
+	struct tagged *tables[MOST_TABLES];
+	struct folded index[MOST_TABLES], tag[MOST_TABLES], tag_again[MOST_TABLES];
+	uint8_t history[LONGEST_HISTORY]; /* a ring */
+	uint32_t newest;
+	uint32_t branches;
+};
+
+/* False when memory is short. The size is sound: the settings saw to it. */
+bool direction_make(struct direction *direction, const struct direction_size *size);
+void direction_clear(struct direction *direction);
+void direction_free(struct direction *direction);
+
+/* Predicts the branch at `address`, learns what it did, and tells whether it was right. */
+bool direction_resolve(struct direction *direction, uint64_t address, bool taken);
+
+#endif

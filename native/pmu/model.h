@@ -1,0 +1,121 @@
+/*
+ * The model of a core that one vCPU drives: what it executes goes in, events come out. Nothing in
+ * here knows QEMU, so that tests can drive it too. docs/pmu.md describes what is modelled.
+ */
+#ifndef MEPOF_PMU_MODEL_H
+#define MEPOF_PMU_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "cache.h"
+#include "direction.h"
+#include "events.h"
+#include "targets.h"
+
+enum { STREAMS = 16 };
+
+struct table_size {
+	uint32_t sets; /* a power of two */
+	uint32_t ways;
+};
+
+/* The sizes of a core. */
+struct core_size {
+	uint32_t line_bits;
+	struct table_size l1i, l1d, l2;
+	struct table_size itlb, dtlb;
+	/* The second level; `l2_dtlb` without ways says that `l2_itlb` is for both. */
+	struct table_size l2_itlb, l2_dtlb;
+	struct targets_size targets;
+	struct direction_size direction;
+	/* Lines that a miss brings in beside its own: those that follow in the code; those that
+	 * follow a second miss of a stream of data. */
+	uint32_t code_prefetch, data_prefetch;
+};
+
+/* How a block of code ends, as far as a processor predicts it. */
+enum transfer {
+	TRANSFER_NONE,
+	TRANSFER_CONDITIONAL,
+	TRANSFER_JUMP,
+	TRANSFER_CALL,
+	TRANSFER_INDIRECT_JUMP,
+	TRANSFER_INDIRECT_CALL,
+	TRANSFER_RETURN,
+};
+
+/* The branch that ends a block. */
+struct branch {
+	enum transfer transfer;
+	uint64_t address;
+	uint64_t next;   /* what follows it */
+	uint64_t target; /* of a direct one */
+};
+
+struct stream {
+	uint64_t next; /* the line that goes on with it */
+	int64_t step;  /* 1 or -1; 0: one miss is known, the line before or after `next` */
+};
+
+/* All zeros but the size is a model without room: model_make() comes first. */
+struct model {
+	struct core_size size;
+	struct cache l1i, l1d, l2, itlb, dtlb, l2_itlb, l2_dtlb;
+	struct targets targets;
+	struct direction direction;
+	struct stream streams[STREAMS];
+	uint32_t next_stream;
+	/* What was asked for last is there still. */
+	uint64_t last_code_line, last_code_page;
+};
+
+/* Where events are counted: totals, and those of the code that they happen in. */
+struct tally {
+	uint64_t *total;
+	uint64_t *site;
+};
+
+bool model_make(struct model *model, const struct core_size *size);
+void model_clear(struct model *model);
+void model_free(struct model *model);
+
+/*
+ * A block ended with that branch, and execution went on at `to`. Whether it was one that is
+ * taken, as a processor counts it: also when an interrupt came in between.
+ */
+bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
+		  struct tally tally);
+
+/* Code is fetched: a line by its physical number, and the page that it is in by its key. */
+void model_code_page(struct model *model, uint64_t page, struct tally tally);
+void model_code_miss(struct model *model, uint64_t line, struct tally tally);
+
+static inline void model_code_line(struct model *model, uint64_t line, struct tally tally)
+{
+	if (line == model->last_code_line)
+		return;
+	model->last_code_line = line;
+	tally.total[EVENT_l1i_accesses]++;
+	if (!cache_touch(&model->l1i, line))
+		model_code_miss(model, line, tally);
+}
+
+/* The rest of an access to data whose page is not the last, or whose line is not in L1. */
+void model_data_page(struct model *model, uint64_t page, struct tally tally);
+
+/*
+ * A miss of L1, with the physical number of the line, or UINT64_MAX for what no cache holds.
+ */
+void model_data_miss(struct model *model, uint64_t line, uint64_t physical_line,
+		     struct tally tally);
+
+static inline void count(struct tally tally, enum event event)
+{
+	tally.total[event]++;
+	if (tally.site != NULL)
+		tally.site[event]++;
+}
+
+#endif

@@ -1,0 +1,500 @@
+/*
+ * QEMU TCG plugin: a model of a core's caches, TLBs and branch predictors, fed with what the
+ * guest executes between its start and stop marks, or from the beginning to the end.
+ *
+ *   -plugin pmu.so,out=FILE[,where=FILE],… (docs/pmu.md has the arguments)
+ *
+ * It counts what count.so counts, by the same definitions: instructions when they start (inline),
+ * and a branch as taken unless the next block is where it falls through to.
+ *
+ * Each block has a callback at its start, and notes itself when its last instruction starts. So
+ * the callback knows how control came here: the block that is noted got to its end; none did if
+ * an exception led here. Each access to data has a callback; it is short where the page is the
+ * last one and the line the last one of its set.
+ *
+ * A vCPU has a model of its own and shares nothing while it runs but the list of blocks, which
+ * grows at translation.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "blocks.h"
+#include "interval.h"
+#include "qemu_memory_api.h"
+#include "settings.h"
+#include "transfer.h"
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
+
+enum { MOST_VCPUS = 1024, SMALL_PAGE = 12, LONGEST_BLOCK = 512, GENERAL_REGISTERS = 32 };
+
+/* What inline code reaches, one per vCPU. QEMU may move it. */
+struct noted {
+	uint64_t instructions[SIDES];
+	/* The block whose last instruction started, a const struct pmu_block *, or 0. */
+	uint64_t block;
+	/* The REP under way, or 0. */
+	uint64_t repeat;
+};
+
+static qemu_plugin_id_t plugin;
+static const struct instruction_set *instructions;
+static bool is_system;
+static struct qemu_plugin_scoreboard *notes;
+static struct pmu_settings settings;
+static struct vcpu *vcpus[MOST_VCPUS];
+static bool counting;
+/* What a mark asked for: it takes effect when no vCPU runs. One that follows another closely
+ * finds that under way, and changes what it leads to. */
+static atomic_bool wanted;
+/* The interval has been written, and what is counted until it takes effect is of none. */
+static bool written;
+
+static struct {
+	const char *name;
+	struct qemu_plugin_register *handle;
+} registers[GENERAL_REGISTERS];
+static GByteArray *register_value;
+
+static qemu_plugin_u64 member(size_t offset)
+{
+	return (qemu_plugin_u64){notes, offset};
+}
+#define MEMBER(name) member(offsetof(struct noted, name))
+
+static bool is_kernel(uint64_t address)
+{
+	return address >> 63;
+}
+
+static void die(const char *what)
+{
+	fprintf(stderr, "pmu: %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+/* Pages */
+
+/*
+ * Linux maps its image and its linear map by large pages, modules and what vmalloc gives by
+ * small ones: Documentation/arch/x86/x86_64/mm.rst and Documentation/arch/arm64/memory.rst.
+ */
+static bool has_small_pages(uint64_t address, bool is_text)
+{
+	if (instructions == &aarch64)
+		return is_text && address < 0xffff800080000000;
+	return (address >= 0xffffc90000000000 && address < 0xffffe90000000000) ||
+	       (address >= 0xfffffe0000000000 && address < 0xffffffff80000000) ||
+	       address >= 0xffffffffa0000000;
+}
+
+/* Of an address, as a key of TLBs: the page's number, marked with its size. */
+static uint64_t page_of(uint64_t address, bool is_text)
+{
+	uint32_t bits = SMALL_PAGE;
+
+	if (is_kernel(address) && !has_small_pages(address, is_text))
+		bits = is_text ? settings.kernel_text_page : settings.kernel_data_page;
+	return address >> bits ^ (uint64_t)bits << 56;
+}
+
+/* Of user addresses, the keys differ by address space; the kernel's are in all. */
+static uint64_t space_of(const struct vcpu *vcpu, uint64_t address)
+{
+	return is_kernel(address) ? 0 : vcpu->space;
+}
+
+/* What is executed */
+
+static struct tally tally_in(struct vcpu *vcpu, const struct pmu_block *block)
+{
+	struct site *site = settings.where != NULL ? site_of(&vcpu->sites, block->id) : NULL;
+
+	return (struct tally){vcpu->totals[block->is_kernel], site != NULL ? site->events : NULL};
+}
+
+static void left(struct vcpu *vcpu, struct noted *noted, const struct pmu_block *block,
+		 uint64_t to)
+{
+	const struct tally tally = tally_in(vcpu, block);
+
+	if (block->ends_with_repeat) {
+		if (to == block->branch.next)
+			noted->repeat = 0;
+		return;
+	}
+	if (model_branch(&vcpu->model, &block->branch, to, tally))
+		count(tally, EVENT_taken_branches);
+}
+
+static void slice_ends(struct vcpu *vcpu)
+{
+	fprintf(vcpu->slices, "%s", vcpu->has_slices ? "," : "");
+	sites_slice(vcpu->slices, &vcpu->sites);
+	vcpu->has_slices = true;
+	vcpu->slice_left = (int64_t)settings.slice;
+}
+
+static void fetch(struct vcpu *vcpu, const struct pmu_block *block, struct tally tally)
+{
+	const uint64_t space = block->is_kernel ? 0 : vcpu->space;
+
+	for (uint32_t i = 0; i < block->page_count; i++)
+		model_code_page(&vcpu->model, block->pages[i] ^ space, tally);
+	for (uint32_t i = 0; i < block->line_count; i++)
+		model_code_line(&vcpu->model, block->lines[i], tally);
+}
+
+static void enter(unsigned int index, void *userdata)
+{
+	const struct pmu_block *block = userdata;
+	struct vcpu *vcpu = vcpus[index];
+	struct noted *noted = qemu_plugin_scoreboard_find(notes, index);
+	const struct pmu_block *last = (const struct pmu_block *)(uintptr_t)noted->block;
+	bool begins = true;
+
+	noted->block = 0;
+	if (last != NULL && last->branch.transfer != TRANSFER_NONE)
+		left(vcpu, noted, last, block->start);
+	else if (last != NULL && last->ends_with_repeat)
+		left(vcpu, noted, last, block->start);
+	if (block->begins_with_repeat) {
+		begins = noted->repeat != block->start;
+		noted->instructions[block->is_kernel] += begins;
+	}
+	struct tally tally = {vcpu->totals[block->is_kernel], NULL};
+	if (settings.where != NULL) {
+		struct site *site = site_of(&vcpu->sites, block->id);
+		if (site != NULL) {
+			site->executions += begins;
+			tally.site = site->events;
+		}
+		vcpu->slice_left -= begins ? block->size : 0;
+		if (vcpu->slice_left < 0)
+			slice_ends(vcpu);
+	}
+	fetch(vcpu, block, tally);
+}
+
+static uint64_t physical_line(qemu_plugin_meminfo_t info, uint64_t address, uint64_t line)
+{
+	if (!is_system)
+		return line;
+	const struct qemu_plugin_hwaddr *where = qemu_plugin_get_hwaddr(info, address);
+	if (where == NULL || qemu_plugin_hwaddr_is_io(where))
+		return UINT64_MAX;
+	return qemu_plugin_hwaddr_phys_addr(where) >> settings.core.line_bits;
+}
+
+static inline void touch(struct vcpu *vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+			 const struct pmu_block *block)
+{
+	const uint64_t space = space_of(vcpu, address);
+	const uint64_t small_page = address >> SMALL_PAGE ^ space;
+	const uint64_t line = address >> settings.core.line_bits ^ space;
+
+	if (small_page != vcpu->last_page) {
+		vcpu->last_page = small_page;
+		model_data_page(&vcpu->model, page_of(address, false) ^ space, tally_in(vcpu, block));
+	}
+	if (!cache_touch(&vcpu->model.l1d, line))
+		model_data_miss(&vcpu->model, line, physical_line(info, address, line),
+				tally_in(vcpu, block));
+}
+
+static void load(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address, void *block)
+{
+	struct vcpu *vcpu = vcpus[index];
+
+	vcpu->totals[((const struct pmu_block *)block)->is_kernel][EVENT_loads]++;
+	touch(vcpu, info, address, block);
+}
+
+static void store(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address, void *block)
+{
+	struct vcpu *vcpu = vcpus[index];
+
+	vcpu->totals[((const struct pmu_block *)block)->is_kernel][EVENT_stores]++;
+	touch(vcpu, info, address, block);
+}
+
+/* Processors move whole lines for a REP: each line is one access, however small its units. */
+static void repeat_access(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
+			  const struct pmu_block *block, enum event event)
+{
+	struct vcpu *vcpu = vcpus[index];
+	uint64_t *last = &vcpu->last_repeat_line[event == EVENT_stores];
+
+	if (*last == address >> settings.core.line_bits)
+		return;
+	*last = address >> settings.core.line_bits;
+	vcpu->totals[block->is_kernel][event]++;
+	touch(vcpu, info, address, block);
+}
+
+static void repeat_load(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
+			void *block)
+{
+	repeat_access(index, info, address, block, EVENT_loads);
+}
+
+static void repeat_store(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
+			 void *block)
+{
+	repeat_access(index, info, address, block, EVENT_stores);
+}
+
+static void space_is_set(unsigned int index, void *handle)
+{
+	uint64_t value = 0;
+
+	g_byte_array_set_size(register_value, 0);
+	if (qemu_plugin_read_register(handle, register_value) < 0)
+		return;
+	memcpy(&value, register_value->data,
+	       register_value->len < sizeof(value) ? register_value->len : sizeof(value));
+	/*
+	 * The page of the top-level table; without bit 12 on x86-64, where page-table isolation
+	 * has one table for the kernel and one for the process beside it. Page and line numbers
+	 * of user code have fewer than 44 bits.
+	 */
+	vcpus[index]->space = value >> (instructions == &x86_64 ? 13 : 12) << 44;
+}
+
+/* Intervals */
+
+static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+static void at_exit(qemu_plugin_id_t id, void *userdata);
+static void vcpu_begins(qemu_plugin_id_t id, unsigned int index);
+
+static void register_callbacks(qemu_plugin_id_t id)
+{
+	qemu_plugin_register_vcpu_init_cb(id, vcpu_begins);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
+}
+
+static void find_registers(void)
+{
+	GArray *found = qemu_plugin_get_registers();
+	const qemu_plugin_reg_descriptor *descriptors = (const void *)found->data;
+	size_t count = 0;
+
+	for (unsigned i = 0; i < found->len && count < GENERAL_REGISTERS; i++) {
+		const char *name = descriptors[i].name;
+		if (name[0] == 'r' || name[0] == 'x') {
+			registers[count].name = name;
+			registers[count++].handle = descriptors[i].handle;
+		}
+	}
+	g_array_free(found, 1);
+	register_value = g_byte_array_new();
+}
+
+static void vcpu_begins(qemu_plugin_id_t id, unsigned int index)
+{
+	(void)id;
+	if (index >= MOST_VCPUS)
+		die("too many vCPUs");
+	if (vcpus[index] != NULL)
+		return;
+	vcpus[index] = vcpu_new(&settings);
+	if (vcpus[index] == NULL)
+		die("no memory for the model");
+	if (index == 0)
+		find_registers();
+}
+
+/* Runs with all vCPUs stopped and no translation left, because of a mark. */
+static void turn(qemu_plugin_id_t id)
+{
+	for (unsigned i = 0; wanted && i < MOST_VCPUS; i++) {
+		if (vcpus[i] == NULL)
+			continue;
+		memset(qemu_plugin_scoreboard_find(notes, i), 0, sizeof(struct noted));
+		vcpu_clear(vcpus[i], &settings);
+	}
+	counting = wanted;
+	written = false;
+	register_callbacks(id);
+}
+
+/* A second start mark starts anew; the interval before it had no end. */
+static void start_mark(unsigned int index, void *unused)
+{
+	(void)index;
+	(void)unused;
+	wanted = true;
+	qemu_plugin_reset(plugin, turn);
+}
+
+static void interval_ends(void)
+{
+	const uint64_t executed[SIDES] = {qemu_plugin_u64_sum(MEMBER(instructions[USER])),
+					  qemu_plugin_u64_sum(MEMBER(instructions[KERNEL]))};
+
+	if (!interval_write(&settings, executed, vcpus, MOST_VCPUS))
+		die(settings.out);
+}
+
+static void stop_mark(unsigned int index, void *unused)
+{
+	(void)index;
+	(void)unused;
+	wanted = false;
+	if (!counting || written)
+		return;
+	interval_ends();
+	written = true;
+	qemu_plugin_reset(plugin, turn);
+}
+
+static void at_exit(qemu_plugin_id_t id, void *userdata)
+{
+	(void)id;
+	(void)userdata;
+	if (settings.all)
+		interval_ends();
+}
+
+/* Translation */
+
+static void watch_marks(struct qemu_plugin_insn *insn, enum insn_kind kind)
+{
+	if (settings.all)
+		return;
+	if (kind == INSN_START_MARK)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, start_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
+	else if (kind == INSN_STOP_MARK)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, stop_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
+}
+
+/* Also between intervals: what runs in one has often been switched to before. */
+static void watch_space(struct qemu_plugin_insn *insn, const uint8_t *bytes, size_t size)
+{
+	const char *name = is_system ? space_register(instructions, bytes, size) : NULL;
+
+	for (size_t i = 0; name != NULL && i < GENERAL_REGISTERS; i++)
+		if (registers[i].name != NULL && strcmp(registers[i].name, name) == 0)
+			qemu_plugin_register_vcpu_insn_exec_cb(insn, space_is_set,
+							       QEMU_PLUGIN_CB_R_REGS,
+							       registers[i].handle);
+}
+
+static void note(struct qemu_plugin_insn *insn, qemu_plugin_u64 where, uint64_t what)
+{
+	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_STORE_U64, where,
+							    what);
+}
+
+static void watch_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool first,
+		       const struct pmu_block *block)
+{
+	const bool repeats = kind == INSN_REPEAT;
+
+	if (!(repeats && first))
+		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
+			insn, QEMU_PLUGIN_INLINE_ADD_U64,
+			block->is_kernel ? MEMBER(instructions[KERNEL]) : MEMBER(instructions[USER]), 1);
+	if (repeats)
+		note(insn, MEMBER(repeat), qemu_plugin_insn_vaddr(insn));
+	qemu_plugin_register_vcpu_mem_cb(insn, repeats ? repeat_load : load, QEMU_PLUGIN_CB_NO_REGS,
+					 QEMU_PLUGIN_MEM_R, (void *)block);
+	qemu_plugin_register_vcpu_mem_cb(insn, repeats ? repeat_store : store, QEMU_PLUGIN_CB_NO_REGS,
+					 QEMU_PLUGIN_MEM_W, (void *)block);
+}
+
+static void add_code(struct pmu_block *block, const struct qemu_plugin_insn *insn)
+{
+	const uint64_t address = qemu_plugin_insn_vaddr(insn);
+	const uint64_t last_byte = qemu_plugin_insn_size(insn) - 1;
+	const void *host = is_system ? qemu_plugin_insn_haddr(insn) : NULL;
+	const uint64_t code = host != NULL ? (uintptr_t)host : address;
+
+	for (int i = 0; i < 2; i++) {
+		const uint64_t page = page_of(address + i * last_byte, true);
+		const uint64_t line = (code + i * last_byte) >> settings.core.line_bits;
+		const uint32_t pages = block->page_count, lines = block->line_count;
+		if (pages == 0 || (block->pages[pages - 1] != page && pages < MOST_PAGES))
+			block->pages[block->page_count++] = page;
+		if (lines == 0 || block->lines[lines - 1] != line)
+			block->lines[block->line_count++] = line;
+	}
+}
+
+static const struct pmu_block *block_of(struct qemu_plugin_tb *tb, const enum insn_kind *kinds,
+					const uint8_t *last_bytes)
+{
+	/* An instruction begins one line more, and ends in another, at most. */
+	static _Thread_local union {
+		struct pmu_block block;
+		uint64_t words[sizeof(struct pmu_block) / sizeof(uint64_t) + 2 * LONGEST_BLOCK];
+	} room;
+	struct pmu_block *block = &room.block;
+	const size_t count = qemu_plugin_tb_n_insns(tb);
+
+	memset(block, 0, sizeof(*block));
+	block->start = qemu_plugin_tb_vaddr(tb);
+	block->size = (uint32_t)count;
+	block->is_kernel = is_kernel(block->start);
+	block->begins_with_repeat = kinds[0] == INSN_REPEAT;
+	block->ends_with_repeat = kinds[count - 1] == INSN_REPEAT;
+	for (size_t i = 0; i < count; i++)
+		add_code(block, qemu_plugin_tb_get_insn(tb, i));
+	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, count - 1);
+	const size_t size = qemu_plugin_insn_size(last);
+	block->branch = branch_of(instructions, kinds[count - 1], last_bytes, size,
+				  qemu_plugin_insn_vaddr(last) + size);
+	return block_known(block);
+}
+
+static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	const size_t count = qemu_plugin_tb_n_insns(tb);
+	enum insn_kind kinds[LONGEST_BLOCK];
+	uint8_t bytes[LONGEST_INSN] = {0};
+
+	(void)id;
+	for (size_t i = 0; i < count; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
+		kinds[i] = instructions->kind(bytes, size);
+		watch_space(insn, bytes, size);
+	}
+	if (counting) {
+		const struct pmu_block *block = block_of(tb, kinds, bytes);
+		if (block == NULL)
+			die("no memory for a block");
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, enter, QEMU_PLUGIN_CB_NO_REGS, (void *)block);
+		for (size_t i = 0; i < count; i++)
+			watch_insn(qemu_plugin_tb_get_insn(tb, i), kinds[i], i == 0, block);
+		note(qemu_plugin_tb_get_insn(tb, count - 1), MEMBER(block), (uintptr_t)block);
+	}
+	for (size_t i = 0; i < count; i++)
+		watch_marks(qemu_plugin_tb_get_insn(tb, i), kinds[i]);
+}
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
+					   char **argv)
+{
+	instructions = instruction_set(info->target_name);
+	if (instructions == NULL)
+		return !pmu_refuse("this guest processor is not supported", info->target_name);
+	if (!pmu_settings_read(&settings, argc, argv))
+		return 1;
+	/* Now rather than after minutes of running. */
+	if (!interval_begin_files(&settings)) {
+		fprintf(stderr, "pmu: cannot write %s: %s\n", settings.out, strerror(errno));
+		return 1;
+	}
+	is_system = info->system_emulation;
+	plugin = id;
+	notes = qemu_plugin_scoreboard_new(sizeof(struct noted));
+	counting = wanted = settings.all;
+	register_callbacks(id);
+	return 0;
+}

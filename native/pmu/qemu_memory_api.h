@@ -1,0 +1,63 @@
+/*
+ * What pmu.so uses of QEMU's plugin interface beside tcg-plugin/qemu_plugin_api.h: data accesses,
+ * physical addresses, registers. Names and types are QEMU's ("QEMU TCG Plugins" in its developer
+ * manual) and, of the arrays, GLib's; QEMU brings GLib.
+ */
+#ifndef MEPOF_QEMU_MEMORY_API_H
+#define MEPOF_QEMU_MEMORY_API_H
+
+#include "../tcg-plugin/qemu_plugin_api.h"
+
+enum qemu_plugin_mem_rw {
+	QEMU_PLUGIN_MEM_R = 1,
+	QEMU_PLUGIN_MEM_W,
+	QEMU_PLUGIN_MEM_RW,
+};
+
+typedef uint32_t qemu_plugin_meminfo_t;
+struct qemu_plugin_hwaddr;
+struct qemu_plugin_register;
+
+typedef void (*qemu_plugin_vcpu_simple_cb_t)(qemu_plugin_id_t id, unsigned int vcpu_index);
+typedef void (*qemu_plugin_vcpu_mem_cb_t)(unsigned int vcpu_index, qemu_plugin_meminfo_t info,
+					  uint64_t vaddr, void *userdata);
+
+void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_simple_cb_t cb);
+void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
+					  qemu_plugin_vcpu_udata_cb_t cb,
+					  enum qemu_plugin_cb_flags flags, void *userdata);
+
+/* The address that the instruction lies at in the host's memory, or NULL. */
+void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn);
+
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_mem_cb_t cb,
+				      enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw,
+				      void *userdata);
+/* NULL without a system; valid within the callback only. */
+struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t vaddr);
+bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *haddr);
+uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *haddr);
+
+typedef struct {
+	struct qemu_plugin_register *handle;
+	const char *name;
+	const char *feature;
+} qemu_plugin_reg_descriptor;
+
+typedef struct {
+	char *data;
+	unsigned int len;
+} GArray;
+
+typedef struct {
+	uint8_t *data;
+	unsigned int len;
+} GByteArray;
+
+GArray *qemu_plugin_get_registers(void);
+int qemu_plugin_read_register(struct qemu_plugin_register *handle, GByteArray *buf);
+char *g_array_free(GArray *array, int free_segment);
+GByteArray *g_byte_array_new(void);
+GByteArray *g_byte_array_set_size(GByteArray *array, unsigned int length);
+
+#endif

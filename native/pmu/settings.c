@@ -1,0 +1,182 @@
+#include "settings.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_WAYS = 128, MOST_SETS = 1 << 20, MOST_NUMBERS = MOST_TABLES + 3 };
+
+bool pmu_refuse(const char *complaint, const char *word)
+{
+	fprintf(stderr,
+		"pmu: %s%s%s (usage: -plugin pmu.so,out=FILE[,where=FILE[,slice=N]][,span=marks|all]"
+		"[,kernel-text-page=BITS][,kernel-data-page=BITS],line=BYTES,l1i=SETS:WAYS,l1d=…,l2=…,"
+		"itlb=…,dtlb=…,l2-itlb=…,l2-dtlb=…,btb=…,indirect=BITS,returns=DEPTH,"
+		"direction=BASE_BITS:TABLE_BITS:HISTORY…,code-prefetch=LINES,data-prefetch=LINES)\n",
+		complaint, word ? ": " : "", word ? word : "");
+	return false;
+}
+
+/* Whole numbers with colons between them; how many, or 0. */
+static size_t read_numbers(const char *text, uint64_t *numbers)
+{
+	size_t count = 0;
+
+	for (;;) {
+		char *rest;
+		if (count == MOST_NUMBERS || *text < '0' || *text > '9')
+			return 0;
+		errno = 0;
+		numbers[count++] = strtoull(text, &rest, 10);
+		if (errno != 0)
+			return 0;
+		if (*rest == '\0')
+			return count;
+		if (*rest != ':')
+			return 0;
+		text = rest + 1;
+	}
+}
+
+static bool is_power_of_two(uint64_t number)
+{
+	return number > 0 && (number & (number - 1)) == 0;
+}
+
+static bool read_table(const char *text, struct table_size *size)
+{
+	uint64_t numbers[MOST_NUMBERS];
+
+	if (read_numbers(text, numbers) != 2 || !is_power_of_two(numbers[0]) ||
+	    numbers[0] > MOST_SETS || numbers[1] > MOST_WAYS)
+		return false;
+	*size = (struct table_size){(uint32_t)numbers[0], (uint32_t)numbers[1]};
+	return true;
+}
+
+static bool read_number(const char *text, uint64_t least, uint64_t most, uint32_t *number)
+{
+	uint64_t numbers[MOST_NUMBERS];
+
+	if (read_numbers(text, numbers) != 1 || numbers[0] < least || numbers[0] > most)
+		return false;
+	*number = (uint32_t)numbers[0];
+	return true;
+}
+
+static bool read_direction(const char *text, struct direction_size *size)
+{
+	uint64_t numbers[MOST_NUMBERS];
+	const size_t count = read_numbers(text, numbers);
+
+	if (count < 2 || count - 2 > MOST_TABLES || numbers[0] < 1 || numbers[0] > 24 ||
+	    numbers[1] < MOST_TABLES || numbers[1] > 24)
+		return false;
+	*size = (struct direction_size){.base_bits = (uint32_t)numbers[0],
+					.table_bits = (uint32_t)numbers[1],
+					.tables = (uint32_t)(count - 2)};
+	for (uint32_t i = 0; i < size->tables; i++) {
+		size->history[i] = (uint32_t)numbers[i + 2];
+		if (numbers[i + 2] >= LONGEST_HISTORY ||
+		    numbers[i + 2] <= (i > 0 ? size->history[i - 1] : 0))
+			return false;
+	}
+	return true;
+}
+
+static bool read_btb(const char *text, struct targets_size *size)
+{
+	struct table_size table;
+
+	if (!read_table(text, &table))
+		return false;
+	size->btb_sets = table.sets;
+	size->btb_ways = table.ways;
+	return true;
+}
+
+static bool read_line(const char *text, uint32_t *bits)
+{
+	uint32_t bytes;
+
+	if (!read_number(text, 16, 4096, &bytes) || !is_power_of_two(bytes))
+		return false;
+	*bits = (uint32_t)__builtin_ctz(bytes);
+	return true;
+}
+
+static bool read_argument(struct pmu_settings *settings, const char *name, const char *value)
+{
+	struct core_size *core = &settings->core;
+	const struct {
+		const char *name;
+		struct table_size *size;
+	} tables[] = {
+		{"l1i", &core->l1i},   {"l1d", &core->l1d},	    {"l2", &core->l2},
+		{"itlb", &core->itlb}, {"dtlb", &core->dtlb},	    {"l2-itlb", &core->l2_itlb},
+		{"l2-dtlb", &core->l2_dtlb},
+	};
+	const struct {
+		const char *name;
+		uint32_t least, most;
+		uint32_t *number;
+	} numbers[] = {
+		{"indirect", 0, 24, &core->targets.indirect_bits},
+		{"returns", 0, 1024, &core->targets.return_depth},
+		{"code-prefetch", 0, 16, &core->code_prefetch},
+		{"data-prefetch", 0, 32, &core->data_prefetch},
+		{"slice", 1000, UINT32_MAX, &settings->slice},
+		{"kernel-text-page", 12, 30, &settings->kernel_text_page},
+		{"kernel-data-page", 12, 30, &settings->kernel_data_page},
+	};
+
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
+		if (strcmp(name, tables[i].name) == 0)
+			return read_table(value, tables[i].size);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
+		if (strcmp(name, numbers[i].name) == 0)
+			return read_number(value, numbers[i].least, numbers[i].most,
+					   numbers[i].number);
+	if (strcmp(name, "line") == 0)
+		return read_line(value, &core->line_bits);
+	if (strcmp(name, "btb") == 0)
+		return read_btb(value, &core->targets);
+	if (strcmp(name, "direction") == 0)
+		return read_direction(value, &core->direction);
+	if (strcmp(name, "span") == 0) {
+		settings->all = strcmp(value, "all") == 0;
+		return settings->all || strcmp(value, "marks") == 0;
+	}
+	if (strcmp(name, "out") == 0)
+		settings->out = value;
+	else if (strcmp(name, "where") == 0)
+		settings->where = value;
+	else
+		return false;
+	return *value != '\0';
+}
+
+bool pmu_settings_read(struct pmu_settings *settings, int argc, char **argv)
+{
+	*settings = (struct pmu_settings){
+		.kernel_text_page = 12,
+		.kernel_data_page = 12,
+		.slice = 1 << 20,
+		.core = {.line_bits = 6, .direction = {.base_bits = 1, .table_bits = MOST_TABLES}},
+	};
+	for (int i = 0; i < argc; i++) {
+		char name[24];
+		const char *sign = strchr(argv[i], '=');
+		const size_t length = sign != NULL ? (size_t)(sign - argv[i]) : 0;
+		if (sign == NULL || length >= sizeof(name))
+			return pmu_refuse("wrong argument", argv[i]);
+		memcpy(name, argv[i], length);
+		name[length] = '\0';
+		if (!read_argument(settings, name, sign + 1))
+			return pmu_refuse("wrong argument", argv[i]);
+	}
+	if (settings->out == NULL)
+		return pmu_refuse("where to write to is missing", NULL);
+	return true;
+}

@@ -1,0 +1,290 @@
+"""Cores: descriptions of processors as data files under ``cores/``, found by their stem.
+
+A description says what the emulated PMU models of a core (docs/pmu.md), what its events cost,
+and where each number is from.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from mepof.errors import InputError
+
+_DIRECTORY = Path(__file__).with_name("cores")
+# What the plugin takes (native/pmu/settings.c).
+_MOST_WAYS = 128
+_MOST_TABLES = 8
+_LONGEST_HISTORY = 255
+
+#: Logarithms of two of the pages that Linux maps its text and its data with.
+_KERNEL_PAGES = {"x86-64": (21, 21), "arm64": (21, 12)}
+
+Source = Annotated[str, Field(min_length=8)]
+
+
+class _Described(BaseModel):
+    """Immutable, without unknown keys, and with the source of its numbers."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    source: Source
+
+
+class Table(_Described):
+    """A cache (of lines), a TLB (of pages) or a branch target buffer (of branches).
+
+    Attributes:
+        entries: a multiple of ``ways``, by a power of two.
+        ways: as many as entries where it is fully associative.
+    """
+
+    entries: int = Field(gt=0)
+    ways: int = Field(gt=0, le=_MOST_WAYS)
+
+    @model_validator(mode="after")
+    def _sets_are_a_power_of_two(self) -> Table:
+        sets, rest = divmod(self.entries, self.ways)
+        if rest or sets & (sets - 1) or sets == 0:
+            raise ValueError(
+                f"{self.entries} entries in {self.ways} ways make no power of two of sets"
+            )
+        return self
+
+    @property
+    def sets(self) -> int:
+        """How many sets there are."""
+        return self.entries // self.ways
+
+
+class Entries(_Described):
+    """A table of that many entries, or none."""
+
+    entries: int = Field(ge=0, le=1 << 24)
+
+
+class Returns(_Described):
+    """The return stack."""
+
+    depth: int = Field(ge=0, le=1024)
+
+
+class Direction(_Described):
+    """The predictor of directions: a table of counters, and tagged ones by history.
+
+    Attributes:
+        base: entries of the table by address, a power of two.
+        table: entries of each tagged table, a power of two from 256 on.
+        history: branches of history of each tagged table, rising.
+    """
+
+    base: int = Field(ge=2, le=1 << 24)
+    table: int = Field(ge=256, le=1 << 24)
+    history: tuple[int, ...] = Field(max_length=_MOST_TABLES)
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Direction:
+        for size in (self.base, self.table):
+            if size & (size - 1):
+                raise ValueError(f"{size} entries are no power of two")
+        rising = [0, *self.history, _LONGEST_HISTORY + 1]
+        if any(one >= other for one, other in pairwise(rising)):
+            raise ValueError(f"histories rise, from 1 to {_LONGEST_HISTORY}")
+        return self
+
+
+class Prefetch(_Described):
+    """Lines that a miss brings in beside its own.
+
+    Attributes:
+        code: those that follow in the code.
+        data: those that follow the second miss in a row of lines.
+    """
+
+    code: int = Field(ge=0, le=16)
+    data: int = Field(ge=0, le=32)
+
+
+class Price(_Described):
+    """What one event costs.
+
+    Attributes:
+        cycles: latency or penalty.
+        hidden: the share of it that other work covers.
+    """
+
+    cycles: float = Field(ge=0)
+    hidden: float = Field(default=0, ge=0, le=1)
+
+    @property
+    def cost(self) -> float:
+        """Cycles that remain."""
+        return self.cycles * (1 - self.hidden)
+
+
+class Prices(BaseModel):
+    """What instructions and events cost; each event of the plugin belongs to one price."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    instruction: Price
+    taken_branch: Price
+    l1i_miss: Price
+    l1d_miss: Price
+    l2_code_miss: Price
+    l2_data_miss: Price
+    itlb_miss: Price
+    dtlb_miss: Price
+    itlb_walk: Price
+    dtlb_walk: Price
+    misprediction: Price
+    btb_miss: Price
+
+
+class Core(BaseModel):
+    """A processor core.
+
+    Attributes:
+        title: its name in running text.
+        line: bytes of a cache line.
+        l2_dtlb: absent where ``l2_itlb`` is for code and data.
+        indirect: entries that tell the targets of an indirect branch apart by the path to it;
+            rounded down to a power of two.
+        arch: G4's name of the architecture that it executes.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    title: str
+    arch: str
+    line: int = Field(ge=16, le=4096)
+    l1i: Table
+    l1d: Table
+    l2: Table
+    itlb: Table
+    dtlb: Table
+    l2_itlb: Table
+    l2_dtlb: Table | None = None
+    btb: Table
+    indirect: Entries
+    returns: Returns
+    direction: Direction
+    prefetch: Prefetch
+    price: Prices
+
+    def arguments(self) -> tuple[str, ...]:
+        """What tells the plugin ``pmu.so`` its sizes."""
+        tables = {
+            "l1i": self.l1i,
+            "l1d": self.l1d,
+            "l2": self.l2,
+            "itlb": self.itlb,
+            "dtlb": self.dtlb,
+            "l2-itlb": self.l2_itlb,
+            "l2-dtlb": self.l2_dtlb,
+            "btb": self.btb,
+        }
+        text, data = _KERNEL_PAGES[self.arch]
+        direction = (
+            self.direction.base.bit_length() - 1,
+            self.direction.table.bit_length() - 1,
+            *self.direction.history,
+        )
+        return (
+            f"line={self.line}",
+            *(f"{name}={t.sets}:{t.ways}" for name, t in tables.items() if t is not None),
+            f"indirect={max(0, self.indirect.entries.bit_length() - 1)}",
+            f"returns={self.returns.depth}",
+            "direction=" + ":".join(map(str, direction)),
+            f"code-prefetch={self.prefetch.code}",
+            f"data-prefetch={self.prefetch.data}",
+            f"kernel-text-page={text}",
+            f"kernel-data-page={data}",
+        )
+
+    def cycles(
+        self, instructions: int, taken_branches: int, events: Mapping[str, int]
+    ) -> dict[str, float]:
+        """The modelled cycles, by what they go to; their sum is the whole (docs/pmu.md).
+
+        Args:
+            events: the plugin's, by name.
+        """
+        price = self.price
+        counts = {
+            "instructions": (instructions, price.instruction),
+            "taken_branches": (taken_branches, price.taken_branch),
+            **{name: (events[name], getattr(price, paid)) for name, paid in PAID_AS.items()},
+        }
+        return {name: count * paid.cost for name, (count, paid) in counts.items()}
+
+
+#: Which price each event of the plugin has. The others are there to be looked at.
+PAID_AS: Mapping[str, str] = {
+    "l1i_misses": "l1i_miss",
+    "l1d_misses": "l1d_miss",
+    "l2_code_misses": "l2_code_miss",
+    "l2_data_misses": "l2_data_miss",
+    "itlb_misses": "itlb_miss",
+    "dtlb_misses": "dtlb_miss",
+    "itlb_walks": "itlb_walk",
+    "dtlb_walks": "dtlb_walk",
+    "return_mispredictions": "misprediction",
+    "indirect_mispredictions": "misprediction",
+    "direction_mispredictions": "misprediction",
+    "btb_misses": "btb_miss",
+}
+
+
+def core_names() -> tuple[str, ...]:
+    """Every core, sorted."""
+    return tuple(sorted(path.stem for path in _DIRECTORY.glob("*.toml")))
+
+
+def load_core(name: str) -> Core:
+    """The core of that name.
+
+    Raises:
+        InputError: there is none, or its description is wrong.
+    """
+    path = _DIRECTORY / f"{name}.toml"
+    if not path.is_file():
+        raise InputError(f"unknown core `{name}`", "known: " + ", ".join(core_names()))
+    return read_core(path)
+
+
+def read_core(path: Path) -> Core:
+    """The core that a file describes.
+
+    Raises:
+        InputError: it cannot be read, or describes no core.
+    """
+    try:
+        core = Core.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is no TOML file: {error}") from error
+    except ValidationError as error:
+        detail = error.errors(include_url=False)[0]
+        where = ".".join(map(str, detail["loc"]))
+        raise InputError(f"{path} describes no core: {where}: {detail['msg']}") from error
+    if core.arch not in _KERNEL_PAGES:
+        raise InputError(
+            f"{path} describes no core: unknown architecture `{core.arch}`",
+            "known: " + ", ".join(_KERNEL_PAGES),
+        )
+    return core
+
+
+@cache
+def core_digest(name: str) -> str:
+    """SHA-256 over everything of a core that decides what is modelled."""
+    return sha256(load_core(name).model_dump_json(exclude={"title"}).encode()).hexdigest()

@@ -1,0 +1,83 @@
+"""The emulated PMU on a real kernel."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mepof.device import agent
+from mepof.device.protocol import DEVICES, Interval, Outcome, Pmu, Session
+from mepof.evaluate.core import load_core
+from mepof.evaluate.places import functions_of, places_of, read_places
+from mepof.evaluate.suite import cases_of
+from mepof.executor.local import Finished
+from mepof.kernel.overlay import native_directory
+from mepof.process import run
+
+from .conftest import session_of
+
+pytestmark = pytest.mark.boot
+
+CASES = cases_of(["proc", "pipe"])
+
+
+@pytest.fixture(scope="module")
+def pmu(tmp_path_factory: pytest.TempPathFactory) -> Pmu:
+    out = tmp_path_factory.mktemp("pmu")
+    subprocess.run(
+        ["make", "-s", "-C", native_directory() / "pmu", f"OUT={out}"], check=True, timeout=120
+    )
+    return Pmu(out / "pmu.so", load_core("zen4").arguments())
+
+
+@pytest.fixture(scope="module")
+def session(finished: Finished) -> Session:
+    work = tuple(agent.Exec(case.argv, 120) for case in CASES)
+    return replace(session_of(finished, "opt/build"), requests=work, count=True)
+
+
+def boot(session: Session, directory: Path) -> Outcome:
+    return DEVICES.get("qemu").boot(session, directory, run, lambda count: None)
+
+
+def counts(interval: Interval) -> tuple[int, ...]:
+    return (
+        interval.kernel_instructions,
+        interval.user_instructions,
+        interval.kernel_taken_branches,
+        interval.user_taken_branches,
+    )
+
+
+def test_it_counts_what_the_counting_plugin_counts_and_repeats(
+    session: Session, pmu: Pmu, tmp_path: Path
+) -> None:
+    counted = boot(session, tmp_path / "counted").intervals
+    modelled = boot(replace(session, pmu=pmu), tmp_path / "modelled").intervals
+    told = boot(replace(session, pmu=replace(pmu, places=True)), tmp_path / "told").intervals
+    assert [counts(one) for one in modelled] == [counts(one) for one in counted]
+    assert modelled == told
+
+
+def test_places_are_functions_of_the_kernel(
+    finished: Finished, session: Session, pmu: Pmu, tmp_path: Path
+) -> None:
+    outcome = boot(replace(session, pmu=replace(pmu, places=True)), tmp_path / "told")
+    assert outcome.places is not None
+    build = finished.run.steps["opt/build"].path
+    ran = [(case.suite, case.name) for case in CASES]
+    places = places_of("zen4", ran, read_places(outcome.places), functions_of(build))
+    for case, interval in zip(places.cases, outcome.intervals, strict=True):
+        assert interval.kernel_events is not None
+        for event in ("l1i_misses", "l1d_misses", "dtlb_walks", "direction_mispredictions"):
+            happened = sum(f.events.get(event, 0) for f in case.functions)
+            assert happened == interval.kernel_events[event]
+        executed = sum(f.instructions for f in case.functions)
+        assert executed == pytest.approx(interval.kernel_instructions, rel=1e-4)
+        unknown = sum(f.instructions for f in case.functions if f.name == "[unknown]")
+        assert unknown < 0.01 * executed
+    of_pipes = {f.name for case in places.cases if case.case == "pipe128" for f in case.functions}
+    assert {"do_syscall_64", "pipe_write"} <= of_pipes

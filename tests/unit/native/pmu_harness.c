@@ -1,0 +1,98 @@
+/* What the tests drive of the model, with arrays for arguments. */
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "model.h"
+
+void run_cache(uint64_t sets, uint32_t ways, const uint64_t *keys, size_t count, bool *hits)
+{
+	struct cache cache;
+
+	if (!cache_make(&cache, sets, ways))
+		return;
+	for (size_t i = 0; i < count; i++)
+		hits[i] = cache_touch(&cache, keys[i]);
+	cache_free(&cache);
+}
+
+void run_direction(const struct direction_size *size, const uint64_t *addresses, const bool *taken,
+		   size_t count, bool *right)
+{
+	struct direction direction;
+
+	if (!direction_make(&direction, size))
+		return;
+	for (size_t i = 0; i < count; i++)
+		right[i] = direction_resolve(&direction, addresses[i], taken[i]);
+	direction_free(&direction);
+}
+
+/* An address calls, zero is no call; a target returns, zero is no return. */
+void run_returns(uint32_t depth, const uint64_t *calls, const uint64_t *returns, size_t count,
+		 bool *right)
+{
+	const struct targets_size size = {.return_depth = depth};
+	struct targets targets;
+
+	if (!targets_make(&targets, &size))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		if (calls[i] != 0)
+			targets_call(&targets, calls[i]);
+		right[i] = returns[i] != 0 && targets_return(&targets, returns[i]);
+	}
+	targets_free(&targets);
+}
+
+void run_indirect(uint32_t bits, const uint64_t *branches, const uint64_t *leads, size_t count,
+		  bool *right)
+{
+	const struct targets_size size = {.indirect_bits = bits};
+	struct targets targets;
+
+	if (!targets_make(&targets, &size))
+		return;
+	for (size_t i = 0; i < count; i++)
+		right[i] = targets_indirect(&targets, branches[i], leads[i]);
+	targets_free(&targets);
+}
+
+/* Branches one after another; what they are counted as comes out beside the events. */
+void run_branches(const struct core_size *size, const struct branch *branches, const uint64_t *to,
+		  size_t count, bool *taken, uint64_t *events)
+{
+	struct model model;
+
+	if (!model_make(&model, size))
+		return;
+	for (size_t i = 0; i < count; i++)
+		taken[i] = model_branch(&model, &branches[i], to[i], (struct tally){events, NULL});
+	model_free(&model);
+}
+
+void run_code(const struct core_size *size, const uint64_t *lines, size_t count, uint64_t *events)
+{
+	struct model model;
+
+	if (!model_make(&model, size))
+		return;
+	for (size_t i = 0; i < count; i++)
+		model_code_line(&model, lines[i], (struct tally){events, NULL});
+	model_free(&model);
+}
+
+/* As the plugin does with each access. */
+void run_data(const struct core_size *size, const uint64_t *lines, size_t count, uint64_t *events)
+{
+	struct model model;
+
+	if (!model_make(&model, size))
+		return;
+	for (size_t i = 0; i < count; i++) {
+		const struct tally tally = {events, NULL};
+		model_data_page(&model, lines[i] >> 6, tally);
+		if (!cache_touch(&model.l1d, lines[i]))
+			model_data_miss(&model, lines[i], lines[i], tally);
+	}
+	model_free(&model);
+}

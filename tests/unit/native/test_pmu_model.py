@@ -1,0 +1,392 @@
+"""The model of a core against plain models of the same things in Python, and traces by hand."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import re
+import subprocess
+from collections import deque
+from collections.abc import Sequence
+from ctypes import POINTER, c_bool, c_int, c_size_t, c_uint32, c_uint64
+
+import pytest
+
+from .conftest import NATIVE
+
+PMU = NATIVE / "pmu"
+HARNESS = NATIVE.parent / "tests/unit/native/pmu_harness.c"
+EVENTS = re.findall(r"^\tEVENT\((\w+)\)", (PMU / "events.h").read_text(), re.M)
+NONE, CONDITIONAL, JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = range(7)
+
+
+class DirectionSize(ctypes.Structure):
+    _fields_ = (
+        ("base_bits", c_uint32),
+        ("table_bits", c_uint32),
+        ("tables", c_uint32),
+        ("history", c_uint32 * 8),
+    )
+
+
+class TableSize(ctypes.Structure):
+    _fields_ = (("sets", c_uint32), ("ways", c_uint32))
+
+
+class TargetsSize(ctypes.Structure):
+    _fields_ = (
+        ("btb_sets", c_uint32),
+        ("btb_ways", c_uint32),
+        ("indirect_bits", c_uint32),
+        ("return_depth", c_uint32),
+    )
+
+
+class CoreSize(ctypes.Structure):
+    _fields_ = (
+        ("line_bits", c_uint32),
+        *((name, TableSize) for name in ("l1i", "l1d", "l2", "itlb", "dtlb", "l2_itlb", "l2_dtlb")),
+        ("targets", TargetsSize),
+        ("direction", DirectionSize),
+        ("code_prefetch", c_uint32),
+        ("data_prefetch", c_uint32),
+    )
+
+
+class Branch(ctypes.Structure):
+    _fields_ = (
+        ("transfer", c_int),
+        ("address", c_uint64),
+        ("next", c_uint64),
+        ("target", c_uint64),
+    )
+
+
+def core(**changed: object) -> CoreSize:
+    """A small core."""
+    size = CoreSize(
+        line_bits=6,
+        l1i=(4, 2),
+        l1d=(4, 2),
+        l2=(64, 4),
+        itlb=(1, 4),
+        dtlb=(1, 4),
+        l2_itlb=(4, 4),
+        targets=(16, 2, 6, 4),
+        direction=(6, 8, 2, (4, 12)),
+    )
+    for name, value in changed.items():
+        setattr(size, name, value)
+    return size
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    library = tmp_path_factory.mktemp("pmu") / "model.so"
+    sources = [PMU / f"{name}.c" for name in ("cache", "direction", "targets", "model")]
+    flags = ("-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=undefined")
+    trap = "-fsanitize-undefined-trap-on-error"
+    words = ("gcc", *flags, trap, "-shared", "-fPIC", f"-I{PMU}", "-o", str(library))
+    subprocess.run([*words, HARNESS, *sources], check=True, timeout=60)
+    return ctypes.CDLL(str(library))
+
+
+def numbers(values: Sequence[int]) -> ctypes.Array[c_uint64]:
+    return (c_uint64 * len(values))(*values)
+
+
+def truths(count: int) -> ctypes.Array[c_bool]:
+    return (c_bool * count)()
+
+
+class Lru:
+    """A set-associative table, as lists."""
+
+    def __init__(self, sets: int, ways: int) -> None:
+        self.sets: list[list[int]] = [[] for _ in range(sets)]
+        self.ways = ways
+
+    def touch(self, key: int) -> bool:
+        entries = self.sets[key % len(self.sets)]
+        hit = key in entries
+        if hit:
+            entries.remove(key)
+        entries.insert(0, key)
+        del entries[self.ways :]
+        return hit
+
+
+@pytest.mark.parametrize(("sets", "ways"), [(1, 1), (1, 5), (16, 1), (8, 4), (2, 24)])
+def test_a_cache_replaces_what_was_not_used_for_longest(
+    model: ctypes.CDLL, sets: int, ways: int
+) -> None:
+    drawn = random.Random(sets * ways)
+    keys = [drawn.randrange(3 * sets * ways) << drawn.choice((0, 0, 3)) for _ in range(5000)]
+    keys += [0, (1 << 64) - 2]
+    hits = truths(len(keys))
+    model.run_cache(c_uint64(sets), c_uint32(ways), numbers(keys), c_size_t(len(keys)), hits)
+    reference = Lru(sets, ways)
+    assert list(hits) == [reference.touch(key) for key in keys]
+
+
+def test_a_cache_without_ways_misses_always(model: ctypes.CDLL) -> None:
+    hits = (c_bool * 2)(True, True)
+    model.run_cache(c_uint64(0), c_uint32(0), numbers([5, 5]), c_size_t(2), hits)
+    assert list(hits) == [False, False]
+
+
+class Tage:
+    """The predictor as its description says it, with histories as lists of bits."""
+
+    def __init__(self, base_bits: int, table_bits: int, lengths: Sequence[int]) -> None:
+        self.base_bits, self.table_bits, self.lengths = base_bits, table_bits, lengths
+        self.base = [1] * (1 << base_bits)
+        self.tables: list[dict[int, list[int]]] = [{} for _ in lengths]
+        self.history: list[int] = []  # the newest first
+
+    def folded(self, length: int, bits: int) -> int:
+        value = 0
+        for age, bit in enumerate(self.history[:length]):
+            value ^= bit << age % bits
+        return value
+
+    def resolve(self, address: int, taken: bool) -> bool:
+        hashed = address ^ address >> 2
+        places, tags = [], []
+        for number, length in enumerate(self.lengths):
+            at = hashed ^ hashed >> (self.table_bits - number)
+            at ^= self.folded(length, self.table_bits)
+            places.append(at & (1 << self.table_bits) - 1)
+            tag = hashed ^ self.folded(length, 11) ^ self.folded(length, 10) << 1
+            tags.append(tag & 0x7FF)
+        entries = [
+            entry if (entry := table.get(at)) is not None and entry[0] == tag else None
+            for table, at, tag in zip(self.tables, places, tags, strict=True)
+        ]
+        found = [number for number, entry in enumerate(entries) if entry is not None]
+        at_base = hashed & (1 << self.base_bits) - 1
+        others = self.base[at_base] >= 2
+        if len(found) > 1:
+            second = entries[found[-2]]
+            assert second is not None
+            others = second[1] >= 0
+        predicted, first = others, others
+        if found:
+            entry = entries[found[-1]]
+            assert entry is not None
+            first = entry[1] >= 0
+            predicted = others if entry[2] == 0 and entry[1] in (0, -1) else first
+            if first != others:
+                entry[2] = min(3, entry[2] + 1) if first == taken else max(0, entry[2] - 1)
+            entry[1] = min(3, entry[1] + 1) if taken else max(-4, entry[1] - 1)
+        else:
+            step = self.base[at_base] + (1 if taken else -1)
+            self.base[at_base] = min(3, max(0, step))
+        if first != taken:
+            self.allocate(found[-1] if found else -1, places, tags, taken)
+        self.history.insert(0, int(taken))
+        return predicted == taken
+
+    def allocate(self, above: int, places: list[int], tags: list[int], taken: bool) -> None:
+        longer = range(above + 1, len(self.lengths))
+        for number in longer:
+            if self.tables[number].get(places[number], [0, 0, 0])[2] == 0:
+                self.tables[number][places[number]] = [tags[number], 0 if taken else -1, 0]
+                return
+        for number in longer:
+            self.tables[number][places[number]][2] -= 1
+
+
+def branches_of(seed: int, count: int) -> tuple[list[int], list[bool]]:
+    """Loops, branches that follow others, biased ones and coins, at some addresses."""
+    drawn = random.Random(seed)
+    addresses, taken = [], []
+    before = [False] * 8
+    for number in range(count):
+        kind = drawn.randrange(4)
+        address = 0xFFFFFFFF81000000 + kind * 0x40 + drawn.randrange(40) * 0x1234
+        does = (number % 7 > 0, before[3] ^ before[1], drawn.random() < 0.95, drawn.random() < 0.5)
+        addresses.append(address)
+        taken.append(does[kind])
+        before = [does[kind], *before[:-1]]
+    return addresses, taken
+
+
+@pytest.mark.parametrize("lengths", [(), (6,), (3, 9), (4, 9, 21, 50, 130, 255)])
+def test_directions_are_predicted_as_described(
+    model: ctypes.CDLL, lengths: tuple[int, ...]
+) -> None:
+    addresses, taken = branches_of(len(lengths), 6000)
+    right = truths(len(taken))
+    size = DirectionSize(7, 8, len(lengths), (c_uint32 * 8)(*lengths))
+    model.run_direction(
+        ctypes.byref(size),
+        numbers(addresses),
+        (c_bool * len(taken))(*taken),
+        c_size_t(len(taken)),
+        right,
+    )
+    reference = Tage(7, 8, lengths)
+    assert list(right) == [
+        reference.resolve(address, does) for address, does in zip(addresses, taken, strict=True)
+    ]
+
+
+def test_a_longer_history_learns_a_loop_that_a_counter_cannot(model: ctypes.CDLL) -> None:
+    taken = [number % 6 > 0 for number in range(3000)]
+    wrong = {}
+    for lengths in ((), (8,)):
+        right = truths(len(taken))
+        size = DirectionSize(7, 8, len(lengths), (c_uint32 * 8)(*lengths))
+        given = (numbers([0x1000] * len(taken)), (c_bool * len(taken))(*taken))
+        model.run_direction(ctypes.byref(size), *given, c_size_t(len(taken)), right)
+        wrong[lengths] = list(right)[1000:].count(False)
+    assert wrong[()] > 300
+    assert wrong[(8,)] == 0
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3, 16])
+def test_returns_come_from_a_stack_that_forgets_the_oldest(model: ctypes.CDLL, depth: int) -> None:
+    drawn = random.Random(depth)
+    calls, returns, expected = [], [], []
+    stack: deque[int] = deque(maxlen=depth)
+    for _ in range(2000):
+        if drawn.random() < 0.5:
+            calls.append(drawn.randrange(1, 1000))
+            returns.append(0)
+            stack.append(calls[-1])
+            expected.append(False)
+            continue
+        calls.append(0)
+        top = stack.pop() if stack else None
+        # Sometimes elsewhere than it was called from.
+        leads = top if top is not None and drawn.random() < 0.8 else drawn.randrange(1000, 2000)
+        returns.append(leads)
+        expected.append(leads == top)
+    right = truths(len(calls))
+    model.run_returns(
+        c_uint32(depth), numbers(calls), numbers(returns), c_size_t(len(calls)), right
+    )
+    assert list(right) == expected
+
+
+def test_a_path_tells_the_targets_of_an_indirect_branch_apart(model: ctypes.CDLL) -> None:
+    leads = [0x1000, 0x2000, 0x3000, 0x2000] * 100
+    wrong = {}
+    for bits in (0, 10):
+        right = truths(len(leads))
+        model.run_indirect(
+            c_uint32(bits),
+            numbers([0x500] * len(leads)),
+            numbers(leads),
+            c_size_t(len(leads)),
+            right,
+        )
+        wrong[bits] = list(right)[100:].count(False)
+    assert wrong == {0: 300, 10: 0}
+
+
+def branches(
+    model: ctypes.CDLL, trace: Sequence[tuple[int, int, int, int, int]], **changed: object
+) -> tuple[list[bool], dict[str, int]]:
+    """Taken or not, and the events, of (transfer, address, next, target, where it led)."""
+    given = (Branch * len(trace))(*(Branch(*one[:4]) for one in trace))
+    to, taken = numbers([one[4] for one in trace]), truths(len(trace))
+    events = (c_uint64 * len(EVENTS))()
+    size = core(**changed)
+    model.run_branches(ctypes.byref(size), given, to, c_size_t(len(trace)), taken, events)
+    return list(taken), {n: e for n, e in zip(EVENTS, events, strict=True) if e}
+
+
+def test_a_branch_is_missed_once_and_then_known(model: ctypes.CDLL) -> None:
+    jump = (JUMP, 0x100, 0x105, 0x900, 0x900)
+    assert branches(model, [jump] * 5) == ([True] * 5, {"btb_misses": 1})
+
+
+def test_a_return_that_leads_back_is_predicted_and_another_is_not(model: ctypes.CDLL) -> None:
+    call = (CALL, 0x100, 0x105, 0x900, 0x900)
+    back, elsewhere = ((RETURN, 0x950, 0x951, 0, to) for to in (0x105, 0x777))
+    taken, events = branches(model, [call, back, call, elsewhere])
+    assert taken == [True] * 4
+    assert events == {"btb_misses": 1, "return_mispredictions": 1}
+
+
+def test_an_indirect_call_is_returned_from(model: ctypes.CDLL) -> None:
+    call = (INDIRECT_CALL, 0x100, 0x102, 0, 0x900)
+    back = (RETURN, 0x950, 0x951, 0, 0x102)
+    _, events = branches(model, [call, back] * 3)
+    assert "return_mispredictions" not in events
+    # The path to it is another at first.
+    assert events["indirect_mispredictions"] <= 2
+
+
+def test_a_conditional_branch_is_taken_unless_it_falls_through(model: ctypes.CDLL) -> None:
+    over, through = ((CONDITIONAL, 0x100, 0x102, 0x180, to) for to in (0x180, 0x102))
+    taken, events = branches(model, [through, through, over, through])
+    assert taken == [False, False, True, False]
+    assert events["conditional_branches"] == 4
+    assert events["direction_mispredictions"] == 1
+
+
+def test_what_an_interrupt_hides_is_counted_as_taken_and_predicts_nothing(
+    model: ctypes.CDLL,
+) -> None:
+    trace = [(kind, 0x100, 0x102, 0x180, 0xFFFF) for kind in (CONDITIONAL, JUMP, CALL)]
+    assert branches(model, trace) == ([True] * 3, {})
+    assert branches(model, [(NONE, 0x100, 0x102, 0, 0xFFFF)]) == ([False], {})
+
+
+def lines(model: ctypes.CDLL, what: str, trace: Sequence[int], **changed: object) -> dict[str, int]:
+    events = (c_uint64 * len(EVENTS))()
+    size = core(**changed)
+    run = getattr(model, f"run_{what}")
+    run.argtypes = (POINTER(CoreSize), POINTER(c_uint64), c_size_t, POINTER(c_uint64))
+    run(ctypes.byref(size), numbers(trace), len(trace), events)
+    return {name: count for name, count in zip(EVENTS, events, strict=True) if count}
+
+
+def test_code_of_one_line_is_asked_for_once(model: ctypes.CDLL) -> None:
+    assert lines(model, "code", [7, 7, 7, 8, 7]) == {
+        "l1i_accesses": 3,
+        "l1i_misses": 2,
+        "l2_code_misses": 2,
+    }
+
+
+def test_a_line_that_leaves_l1_is_in_l2_still(model: ctypes.CDLL) -> None:
+    # Three lines of one set of two ways.
+    assert lines(model, "code", [0, 4, 8] * 10) == {
+        "l1i_accesses": 30,
+        "l1i_misses": 30,
+        "l2_code_misses": 3,
+    }
+
+
+def test_the_next_line_of_code_comes_along_but_not_of_the_next_page(model: ctypes.CDLL) -> None:
+    assert lines(model, "code", [0, 1], code_prefetch=1)["l1i_misses"] == 1
+    assert lines(model, "code", [63, 64], code_prefetch=1)["l1i_misses"] == 2
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_a_stream_of_data_is_fetched_ahead(model: ctypes.CDLL, step: int) -> None:
+    trace = [1000 * 64 + (at if step > 0 else 63 - at) for at in range(64)]
+    plain = lines(model, "data", trace)
+    assert (plain["l1d_misses"], plain["l2_data_misses"]) == (64, 64)
+    # Two to find it, then one of five.
+    ahead = lines(model, "data", trace, data_prefetch=4)
+    assert ahead["l1d_misses"] == 2 + 62 // 5
+    assert (plain["dtlb_misses"], ahead["dtlb_misses"]) == (1, 1)
+
+
+def test_lines_here_and_there_are_no_stream(model: ctypes.CDLL) -> None:
+    trace = random.Random(1).sample(range(0, 100_000, 2), 500)
+    assert lines(model, "data", trace, data_prefetch=4)["l1d_misses"] == 500
+
+
+def test_pages_beyond_the_first_level_are_in_the_second(model: ctypes.CDLL) -> None:
+    # Five pages in four entries, one after another: each misses, and is walked once.
+    trace = [page * 64 for page in range(5)] * 10
+    events = lines(model, "data", trace)
+    assert (events["dtlb_misses"], events["dtlb_walks"]) == (50, 5)
+    apart = lines(model, "data", trace, l2_dtlb=TableSize(1, 2))
+    assert (apart["dtlb_misses"], apart["dtlb_walks"]) == (50, 50)

@@ -1,0 +1,178 @@
+"""The plugin of the emulated PMU, on guests whose every instruction is known."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mepof.evaluate.core import core_names, load_core
+
+from . import test_aarch64 as arm64
+from . import test_count_plugin as count_plugin
+from .test_count_plugin import ICOUNT, KNOWN, QEMU, boot, guest
+
+HIGH = 0xFFFF800000000000
+
+pytestmark = pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")
+
+
+def arguments(core: str = "zen4") -> str:
+    return ",".join(load_core(core).arguments())
+
+
+def run(
+    pmu: Path, directory: Path, image: Path, *options: str, given: str = ""
+) -> list[dict[str, Any]]:
+    out = directory / "counts.json"
+    done = boot(image, f"{pmu},out={out},{arguments()}{given}", *options)
+    assert done.returncode == 0, done.stderr
+    counted = json.loads(out.read_text(encoding="utf-8"))
+    assert counted["version"] == 1
+    assert list(directory.glob("*.draft")) == []
+    intervals: list[dict[str, Any]] = counted["intervals"]
+    return intervals
+
+
+def counts(interval: dict[str, Any]) -> dict[str, int]:
+    return {name: interval[name] for name in KNOWN}
+
+
+@pytest.mark.parametrize("repeats", [0, 1, 100, 70_000])
+@pytest.mark.parametrize("options", [ICOUNT, ()], ids=["icount", "plain"])
+def test_it_counts_what_the_counting_plugin_counts(
+    pmu: Path, tmp_path: Path, repeats: int, options: tuple[str, ...]
+) -> None:
+    (interval,) = run(pmu, tmp_path, guest(tmp_path, repeats=repeats), *options)
+    assert counts(interval) == KNOWN
+
+
+def test_every_interval_starts_with_an_empty_core(pmu: Path, tmp_path: Path) -> None:
+    intervals = run(pmu, tmp_path, guest(tmp_path, rounds=3), *ICOUNT)
+    assert len(intervals) == 3
+    assert intervals[0] == intervals[1] == intervals[2]
+
+
+@pytest.mark.parametrize(
+    ("behind", "intervals"),
+    [
+        ("mark 0x4d500001\n jmp 1f\n nop\n1: nop\n mark 0x4d500002", 2),
+        # Nothing is between the second two.
+        ("mark 0x4d500001\n mark 0x4d500002", 1),
+    ],
+)
+def test_a_mark_close_behind_another_counts(
+    pmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: str, intervals: int
+) -> None:
+    source = tmp_path / "close.S"
+    stop = "mark\t0x4d500002 + SESSION + ENDLESS"
+    assert stop in count_plugin.SOURCE.read_text()
+    source.write_text(count_plugin.SOURCE.read_text().replace(stop, f"{stop}\n {behind}\n#"))
+    monkeypatch.setattr(count_plugin, "SOURCE", source)
+    first, *others = run(pmu, tmp_path, guest(tmp_path), *ICOUNT)
+    assert counts(first) == KNOWN
+    assert len(others) == intervals - 1
+    assert all(0 < other["kernel_instructions"] < 5 for other in others)
+
+
+def test_the_agents_marks_are_none_of_its_own(pmu: Path, tmp_path: Path) -> None:
+    assert run(pmu, tmp_path, guest(tmp_path, session=True)) == []
+
+
+def test_events_of_a_known_guest(pmu: Path, tmp_path: Path) -> None:
+    """See ``marked.S``: its loop of 1000, a call and its return, and three loops above."""
+    (interval,) = run(pmu, tmp_path, guest(tmp_path, repeats=100), *ICOUNT)
+    user, kernel = interval["user_events"], interval["kernel_events"]
+    # The return's address is stored and loaded; nothing else of memory.
+    assert (user["loads"], user["stores"]) == (1, 1)
+    assert user["conditional_branches"] == 1000
+    # The counter learns at the first, and the end of a loop of 1000 cannot be known.
+    assert user["direction_mispredictions"] == 2
+    assert (user["return_mispredictions"], user["btb_misses"]) == (0, 1)
+    # 100 bytes are two lines; thrice stored, but what REP touched last is not asked for again.
+    assert (kernel["loads"], kernel["stores"]) == (2, 2 + 3 * 2)
+    assert kernel["conditional_branches"] == 10 + 1 + 3
+    # Text of both halves has a page each, of 4 KiB below and of 2 MiB above.
+    assert (user["itlb_misses"], kernel["itlb_misses"]) == (1, 1)
+
+
+def test_the_whole_run_counts_without_marks(pmu: Path, tmp_path: Path) -> None:
+    (interval,) = run(pmu, tmp_path, guest(tmp_path), *ICOUNT, given=",span=all")
+    assert interval["user_instructions"] > KNOWN["user_instructions"]
+    assert interval["kernel_instructions"] > KNOWN["kernel_instructions"]
+
+
+def test_places_are_those_of_the_counts(pmu: Path, tmp_path: Path) -> None:
+    where = tmp_path / "places"
+    intervals = run(
+        pmu, tmp_path, guest(tmp_path, rounds=2), *ICOUNT, given=f",where={where},slice=1000"
+    )
+    head, *lines = (json.loads(line) for line in where.read_text().splitlines())
+    assert len(lines) == 2
+    assert head["events"][0] == "taken_branches"
+    for interval, line in zip(intervals, lines, strict=True):
+        totals = [sum(column) for column in zip(*(s[4:] for s in line["sites"]), strict=True)]
+        events = dict(zip(head["events"], totals, strict=True))
+        assert events["taken_branches"] == interval["kernel_taken_branches"]
+        for name in ("l1d_misses", "direction_mispredictions", "btb_misses", "itlb_misses"):
+            assert events[name] == interval["kernel_events"][name]
+        assert all(HIGH <= start < end for start, end, *_ in line["sites"])
+        executed = sum(size * times for _, _, size, times, *_ in line["sites"])
+        # The block of the stop mark has two more that are not executed.
+        assert executed == interval["kernel_instructions"] + 2
+        assert sum(n for row in line["slices"] for _, n in row) == executed
+        pages = {page for row in line["slices"] for page, _ in row}
+        assert pages == {start >> 12 for start, *_ in line["sites"]}
+
+
+@pytest.mark.parametrize("core", core_names())
+def test_every_core_can_be_modelled(pmu: Path, tmp_path: Path, core: str) -> None:
+    out = tmp_path / "counts.json"
+    done = boot(guest(tmp_path), f"{pmu},out={out},{arguments(core)}", *ICOUNT)
+    assert done.returncode == 0, done.stderr
+    (interval,) = json.loads(out.read_text(encoding="utf-8"))["intervals"]
+    assert counts(interval) == KNOWN
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("", "where to write to is missing"),
+        (",out=/no/such/directory/x", "cannot write /no/such/directory/x: No such file"),
+        (",out=/dev/null,core=zen4", "wrong argument: core=zen4"),
+        (",out=/dev/null,l1i=63:8", "wrong argument: l1i=63:8"),
+        (",out=/dev/null,l1i=64:4096", "wrong argument: l1i=64:4096"),
+        (",out=/dev/null,l1i=64", "wrong argument: l1i=64"),
+        (",out=/dev/null,line=60", "wrong argument: line=60"),
+        (",out=/dev/null,returns=-1", "wrong argument: returns=-1"),
+        (",out=/dev/null,direction=10:10:9:9", "wrong argument: direction=10:10:9:9"),
+        (",out=/dev/null,direction=10:10:256", "wrong argument: direction=10:10:256"),
+        (",out=/dev/null,span=session", "wrong argument: span=session"),
+        (",out=/dev/null,slice=99999999999999999999", "wrong argument: slice=9999"),
+    ],
+)
+def test_wrong_arguments_refuse_to_load(
+    pmu: Path, tmp_path: Path, given: str, complaint: str
+) -> None:
+    done = boot(guest(tmp_path), f"{pmu}{given}")
+    assert done.returncode != 0
+    assert f"pmu: {complaint}" in done.stderr
+
+
+@pytest.mark.skipif(
+    shutil.which(arm64.QEMU) is None or shutil.which(arm64.GCC) is None,
+    reason="nothing for arm64 is installed",
+)
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_counts_of_arm64_are_exact(pmu: Path, tmp_path: Path, cpus: int) -> None:
+    out = tmp_path / "counts.json"
+    plugin = f"{pmu},out={out},{arguments('cortex-a76')}"
+    arm64.boot(arm64.guest(tmp_path, cpus=cpus), plugin, cpus=cpus)
+    (counted,) = json.loads(out.read_text(encoding="utf-8"))["intervals"]
+    assert counted["kernel_instructions"] == 45 * cpus
+    assert counted["kernel_taken_branches"] == 19 * cpus
+    if cpus == 1:
+        assert (counted["user_instructions"], counted["user_taken_branches"]) == (2009, 1002)
