@@ -7,4 +7,5 @@ set seed 1.
 set name autofdo.
 opt debian:linux-source-6.12 autofdo rand kbench O2.
 
+set core cortex-a76.
 eval plain.img;autofdo.img syscall;overhead;proc;pipe;file.

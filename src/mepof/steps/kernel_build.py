@@ -44,7 +44,10 @@ class KernelBuild:
         toolchain = clang.select(str(step.params["toolchain"]))
         # What the profile is of is not known yet: all flags that its use may bring.
         spec = _spec(step, Path("profile"), {}, Use(toolchain, None, exact=True))
-        selected = [each.cflags for each in spec.selected]
+        # Files that a profile names are known with the profile.
+        selected = [
+            each.cflags if isinstance(each.objects, Path) else each for each in spec.selected
+        ]
         flags = (spec.cflags, spec.ldflags, spec.variables, spec.config_lines, selected)
         booted = {}
         if "device" in step.params:
@@ -219,7 +222,7 @@ def _spec(
         ldflags=(*addition.ldflags, *_layout(step)),
         variables=addition.variables,
         overlays=addition.overlays,
-        selected=addition.selected,
+        selected=(*(each for option in chosen for each in option.files), *addition.selected),
         profiles=addition.profiles,
     )
 

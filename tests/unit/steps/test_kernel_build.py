@@ -79,6 +79,8 @@ def test_options_and_the_algorithm_that_profiles_add_to_a_build(
     assert "CONFIG_LTO_CLANG_THIN=y" in spec.config_lines
     assert spec.overlays == ("pgo",)
     assert spec.fragments[-1] == config
+    (dispatcher,) = (each for each in spec.selected if "-fno-lto" in each.cflags)
+    assert dispatcher.objects == ("arch/x86/entry/syscall_64.o",)
 
 
 def test_a_users_profile_may_have_blanks_in_its_path(
