@@ -167,8 +167,8 @@ _SECTION = """## {name}: {kernel}
 
 {clang}
 
-Percent fewer than in the plain kernel. Cycles and misses are modelled, of the core `{core}`; the text
-grows by so many percent.
+Percent fewer than in the plain kernel. Cycles and misses are modelled, of the core `{core}`;
+the text grows by so many percent.
 
 | image | kernel instructions | taken branches | cycles | L1I misses | iTLB misses | text |
 |---|---|---|---|---|---|---|
