@@ -26,5 +26,6 @@ set period 10007.
 set name autofdo-sampled.
 opt debian:linux-source-6.12 autofdo rand kbench O2.
 
+set repetitions 5.
 set core skylake.
 eval plain.img;pgo.img;autofdo.img;autofdo-sampled.img;autofdo-probe.img;autofdo-ThinLTO.img;autofdo-propeller.img;pgo-propeller.img syscall;overhead;proc;pipe;file.

@@ -9,5 +9,6 @@ opt debian:linux-source-7.2 autofdo rand kbench O2.
 set name autofdo-propeller.
 opt debian:linux-source-7.2 autofdo+propeller rand kbench O2.
 
+set repetitions 5.
 set core skylake.
 eval plain.img;autofdo.img;autofdo-propeller.img syscall;overhead;proc;pipe;file.
