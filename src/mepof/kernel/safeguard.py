@@ -88,16 +88,22 @@ def smallest_opt_out(
             failure.remedy,
         )
     if not files:
-        raise WorkError(f"{failure.message} (but not when it was tried again)", failure.remedy)
+        raise _only_now_and_then(failure)
     note(f"to blame: {', '.join(files)}")
     found = OptOut(files=files)
     for file in files:
         found = _narrowed(found, file, objects[file], suspects.get(file, ()), trial)
+    if found == OptOut():
+        raise _only_now_and_then(failure)
     if trial(found) is not None:  # functions that fail only together
         found = OptOut(files=files)
         if (again := trial(found)) is not None:
             raise again
     return found
+
+
+def _only_now_and_then(failure: WorkError) -> WorkError:
+    return WorkError(f"{failure.message} (but not when it was tried again)", failure.remedy)
 
 
 def _suspects(

@@ -153,10 +153,11 @@ def test_of_two_that_fail_together_one_is_enough() -> None:
     assert found.functions in ({"fs/fs1.o": ("fs1_open",)}, {"mm/mm2.o": ("mm2_read",)})
 
 
-def test_a_kernel_that_fails_only_now_and_then_is_not_handed_out() -> None:
+@pytest.mark.parametrize("failure", ["it hung", PANIC.format("mm3_write")])
+def test_a_kernel_that_fails_only_now_and_then_is_not_handed_out(failure: str) -> None:
     with pytest.raises(WorkError, match="but not when it was tried again"):
         smallest_opt_out(
-            WorkError("it hung"), lambda opt_out: None, lambda: OBJECTS, lambda text: None
+            WorkError(failure), lambda opt_out: None, lambda: OBJECTS, lambda text: None
         )
 
 
