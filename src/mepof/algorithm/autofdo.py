@@ -35,7 +35,10 @@ class AutoFdo(Branches):
         self._file = file
         self._lines = lines
         self._build = BuildAddition(
-            overlays=("text-sections", "objtool-cold", "autofdo", "line-discriminators"),
+            overlays=(
+                *("text-sections", "objtool-cold"),
+                *("autofdo", "landing-pads", "line-discriminators"),
+            ),
             config_lines=("CONFIG_AUTOFDO_CLANG=y",),
             cflags=(*_INLINABLE, *cflags),
         )

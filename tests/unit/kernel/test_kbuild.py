@@ -313,11 +313,14 @@ def test_kernels_with_the_options_get_them_from_their_own_makefiles(bench: Bench
     stack = ALGORITHMS.get("autofdo").instrument(toolchain)
     stack += ALGORITHMS.get("propeller").instrument(toolchain)
     ours = json.loads((bench.build(spec=spec_of(stack)) / "build.json").read_text())
-    assert ours["overlays"] == ["text-sections", "objtool-cold", "autofdo", "propeller", "flags"]
+    assert ours["overlays"] == [
+        *("text-sections", "objtool-cold", "autofdo", "landing-pads"),
+        *("propeller", "flags"),
+    ]
     upstream(bench)
     output = bench.build(spec=spec_of(stack), name="two")
     theirs = json.loads((output / "build.json").read_text())
-    assert theirs["overlays"] == ["objtool-cold", "line-discriminators", "flags"]
+    assert theirs["overlays"] == ["objtool-cold", "landing-pads", "line-discriminators", "flags"]
     assert "CONFIG_PROPELLER_CLANG=y" in (output / "config").read_text()
     assert "-fdebug-info-for-profiling" not in command_of(bench, "init/a.o", "two")
 

@@ -124,6 +124,7 @@ def test_a_stack_uses_all_its_profiles_and_fits_the_build_that_was_profiled_alon
         "text-sections",
         "objtool-cold",
         "autofdo",
+        "landing-pads",
         "line-discriminators",
         "propeller",
     )
