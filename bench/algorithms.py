@@ -72,7 +72,7 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
         "kernel": report["provenance"]["kernel"],
         "tools": report["provenance"]["tools"],
         "program": report["provenance"]["program"],
-        "core": _CORE.findall(report["provenance"]["program"])[-1],
+        "core": next(iter(_CORE.findall(report["provenance"]["program"])), None),
         "text_bytes": {i["name"]: i["size_bytes"]["text"] for i in report["images"]},
         "left_percent": left,
     }
@@ -92,9 +92,10 @@ def _section(name: str, result: dict[str, Any]) -> str:
     left = result["left_percent"]
     text = result["text_bytes"]
     plain = text["plain"]
+    metrics = METRICS if result.get("core") else COUNTED
     rows = [
         f"| {image} | "
-        + " | ".join(_fewer(by.get(metric)) for metric in METRICS)
+        + " | ".join(_fewer(by.get(metric)) for metric in metrics)
         + f" | {100 * (text[image] / plain - 1):+.1f} |"
         for image, by in left.items()
     ]
@@ -102,7 +103,9 @@ def _section(name: str, result: dict[str, Any]) -> str:
         name=name,
         kernel=result["kernel"],
         clang=result["tools"]["clang"],
-        core=result["core"],
+        modelled=_MODELLED.format(core=result["core"]) if result.get("core") else "",
+        titles=" | ".join(metrics.values()),
+        lines="|---" * (len(metrics) + 2) + "|",
         rows="\n".join(rows),
         claims="\n".join(_claims(left)),
         cases="\n\n".join(_by_case(metric, left) for metric in COUNTED),
@@ -163,15 +166,16 @@ any), and how the text grows.
 
 """
 
+_MODELLED = "cycles and misses are modelled, of the core `{core}`; "
+
 _SECTION = """## {name}: {kernel}
 
 {clang}
 
-Percent fewer than in the plain kernel. Cycles and misses are modelled, of the core `{core}`;
-the text grows by so many percent.
+Percent fewer than in the plain kernel; {modelled}the text grows by so many percent.
 
-| image | kernel instructions | taken branches | cycles | L1I misses | iTLB misses | text |
-|---|---|---|---|---|---|---|
+| image | {titles} | text |
+{lines}
 {rows}
 
 {claims}
