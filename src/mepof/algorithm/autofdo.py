@@ -27,13 +27,22 @@ class AutoFdo(Branches):
     Args:
         file: name of the profile.
         cflags: what the build has beside the kernel's own flags for AutoFDO.
+        use_cflags: what a build that uses a profile has beside these.
         lines: the profile is one of debug lines.
     """
 
-    def __init__(self, file: str, cflags: tuple[str, ...] = (), *, lines: bool) -> None:
+    def __init__(
+        self,
+        file: str,
+        cflags: tuple[str, ...] = (),
+        use_cflags: tuple[str, ...] = (),
+        *,
+        lines: bool,
+    ) -> None:
         self.profile_names: tuple[str, ...] = (file,)
         self._file = file
         self._lines = lines
+        self._use_cflags = use_cflags
         self._build = BuildAddition(
             overlays=(
                 *("text-sections", "objtool-cold"),
@@ -61,7 +70,11 @@ class AutoFdo(Branches):
 
     def use(self, profile: Path, build: Use) -> BuildAddition:
         return self._build + BuildAddition(
-            cflags=(*(() if build.same_source else _SALVAGE), *(_ACCURATE if build.exact else ())),
+            cflags=(
+                *self._use_cflags,
+                *(() if build.same_source else _SALVAGE),
+                *(_ACCURATE if build.exact else ()),
+            ),
             variables={"CLANG_AUTOFDO_PROFILE": f"{PROFILES}/{self._file}"},
             profiles={self._file: profile / self._file},
             opt_out=("-fno-profile-sample-use", "-fno-split-machine-functions"),

@@ -399,17 +399,18 @@ def _make(
     runner: Runner,
     listener: Callable[[str], None] | None = None,
 ) -> None:
-    """Run make; its error is what a tool complained of first, or else make itself."""
+    """Run make; its error is what a tool complained of first, and at which object, or else what
+    make itself did."""
     result = runner(argv, env=environment, on_line=listener, check=False)
     if result.status != 0:
         lines = [line.strip() for line in result.output.splitlines()]
-        complaints = (
-            line
+        tool, make = (
+            next((line for line in lines if wanted.search(line)), None)
             for wanted in (_COMPLAINT, _MAKE_COMPLAINT)
-            for line in lines
-            if wanted.search(line)
         )
-        what = next(complaints, f"make ended with status {result.status}")
+        what = tool or make or f"make ended with status {result.status}"
+        if tool and make and make.partition("]")[0].endswith(".o"):
+            what += f"; {make}"
         raise WorkError(f"the kernel did not build: {what}", f"see {log}")
 
 

@@ -462,9 +462,12 @@ def test_a_file_that_does_not_compile_is_one_line_with_the_compilers_error(bench
     (bench.tree / "kernel/b.c").write_text("BROKEN\n")
     with pytest.raises(WorkError) as caught:
         bench.build()
-    assert caught.value.message == (
+    complaint, _, object_built = caught.value.message.partition("; make: *** ")
+    assert complaint == (
         "the kernel did not build: kernel/b.c:3:5: error: use of undeclared identifier 'x'"
     )
+    # By which the search for what does not stand a profile knows where to begin.
+    assert "kernel/b.o] Error 1" in object_built
     assert caught.value.remedy == f"see {bench.places().log}"
     assert "In file included from" in bench.places().log.read_text()
 
