@@ -1,4 +1,5 @@
 /* main() of the programs that have a table of cases. */
+#define _GNU_SOURCE
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
