@@ -168,6 +168,31 @@ def test_latencies_are_in_order(
     assert int(line["operations"]) == operations
 
 
+def test_percentiles_are_by_nearest_rank(tmp_path: Path) -> None:
+    source = tmp_path / "latencies.c"
+    source.write_text(
+        f"""#include "{NATIVE}/suites/case.h"
+        const char suite_name[] = "latencies";
+        int main(void)
+        {{
+            case_begin("known", 200);
+            bool sound = latencies_expect(200);
+            latency_note(7); /* before the interval, and so forgotten */
+            measure_begin();
+            for (unsigned long i = 0; i < 200; i++)
+                latency_note(i * 37 % 200 + 1); /* each of 1 to 200 once */
+            measure_end();
+            return case_end(sound);
+        }}"""
+    )
+    program = tmp_path / "latencies"
+    compiled = ("gcc", "-D_GNU_SOURCE", "-pthread", "-o", program, source)
+    subprocess.run([*compiled, NATIVE / "suites/case.c"], check=True, timeout=60)
+    said = fields(subprocess.run([program], capture_output=True, text=True, timeout=60).stdout)
+    found = {name: int(said[f"{name}_ns"]) for name in ("p1", "p50", "p90", "p99", "mean")}
+    assert found == {"p1": 2, "p50": 100, "p90": 180, "p99": 198, "mean": 100}
+
+
 def test_a_case_whose_partner_ends_says_so_and_does_not_wait(
     programs: Path, tmp_path: Path
 ) -> None:
