@@ -16,6 +16,8 @@
 #include "case.h"
 
 #define NOT_SUPPORTED 77
+/* Far more than the workers need, which wait for some grace periods one after the other. */
+#define SETTLE_MS 500
 
 static const char *running = "";
 static atomic_bool faulted;
@@ -285,6 +287,11 @@ static void print_latencies(void)
 	printf(" p1_ns=%" PRIu64 " p50_ns=%" PRIu64 " p90_ns=%" PRIu64 " p99_ns=%" PRIu64
 	       " mean_ns=%" PRIu64,
 	       percentile(1), percentile(50), percentile(90), percentile(99), sum / latency_count);
+}
+
+void settle(void)
+{
+	usleep(SETTLE_MS * 1000);
 }
 
 void case_begin(const char *name, unsigned long operations)

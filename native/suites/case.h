@@ -29,6 +29,13 @@ extern const char suite_name[];
 extern const struct suite_case suite_cases[];
 extern const size_t suite_case_count;
 
+/*
+ * Let the kernel do what the program before has left it: a network namespace or a process is
+ * gone for good only when workers of the kernel's and RCU have seen to it. A guest that is
+ * idle has that time for nothing.
+ */
+void settle(void);
+
 /* Begin a case; end it with its result line, and give the program's exit status. */
 void case_begin(const char *name, unsigned long operations);
 int case_end(bool sound);

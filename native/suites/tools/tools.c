@@ -140,6 +140,7 @@ int main(int argc, char **argv)
 	if (at + 1 >= argc || strcmp(argv[at], "--") != 0)
 		return usage();
 	argv[at] = NULL; /* ends the server's command */
+	settle();
 	case_begin(argv[1], operations);
 	bool sound = !scratch || scratch_mount();
 	sound = sound && run(argv + at + 1, server, (unsigned)port);
