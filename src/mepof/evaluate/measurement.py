@@ -208,6 +208,11 @@ class Metric(Record):
     control: bool = False
 
     @property
+    def of_kernel(self) -> bool:
+        """Whether it is about kernel mode alone."""
+        return self.name.startswith("kernel_")
+
+    @property
     def may_be_none(self) -> bool:
         """Whether a sound interval can have none of it, and then no ratio."""
         return False
