@@ -85,7 +85,7 @@ class Due:
     """A setting of a machine, and what becomes of it.
 
     Attributes:
-        only: the values that may be changed; any if it is empty.
+        only: the values that are changed; any if it is empty.
     """
 
     setting: Setting
@@ -106,7 +106,7 @@ class Wanted(_Described):
         path: of a file, or a pattern of files.
         value: to set.
         beside: instead of a value, the name of a file beside the one to set, which holds it.
-        only: the values that may be changed; any if it is empty.
+        only: the values that are changed; any if it is empty.
         cuts_network: not where the network is how the machine is reached.
     """
 
@@ -232,7 +232,7 @@ def cores_of(shell: Shell, kind: Literal["fastest", "slowest"]) -> Cores:
     Raises:
         Refused: the machine does not say which CPUs it has.
     """
-    online = _numbers(shell.read("/sys/devices/system/cpu/online") or "")
+    online = cpu_numbers(shell.read("/sys/devices/system/cpu/online") or "")
     if not online:
         raise Refused(f"{shell.name} does not say which CPUs are online")
     for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq"):
@@ -244,7 +244,7 @@ def cores_of(shell: Shell, kind: Literal["fastest", "slowest"]) -> Cores:
     return Cores(online)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def cpu_numbers(text: str) -> tuple[int, ...]:
     """The CPUs of a list such as ``0-3,6``."""
     found: list[int] = []
     for part in text.strip().split(","):

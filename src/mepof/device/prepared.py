@@ -125,6 +125,21 @@ def prepared(
                 set_back(shell, journal, tell)
 
 
+def pending(shell: Shell, preparation: Preparation) -> list[str]:
+    """What preparing the machine would set, as it is now; sets nothing.
+
+    Raises:
+        LostConnection: the machine cannot be reached.
+    """
+    found: list[str] = []
+    for due in (due for wanted in preparation.setting for due in wanted.due(shell)):
+        former = _changeable(shell, due)
+        if former is not None:
+            objection = _objection(shell, due, former)
+            found.append(objection or f"{due.setting.what}: {due.value}, is {former}")
+    return found
+
+
 def restore(shell: Shell, directory: Path, tell: Tell) -> None:
     """Set back whatever was changed and not set back; if that is nothing, do nothing.
 
@@ -157,13 +172,12 @@ def apply(shell: Shell, preparation: Preparation, journal: FormerValues, tell: T
 def _make(shell: Shell, due: Due, journal: FormerValues, known: set[str]) -> str | None:
     """Make one setting; tells what came of it, or nothing if there was nothing to do."""
     setting, value = due.setting, due.value
-    former = _persistent(shell, setting.get, shell)
-    if former is None or former == value:
+    former = _changeable(shell, due)
+    if former is None:
         return None
-    if due.cuts_network and shell.by_network:
-        return f"{setting.what} stays {former}: the network is how {shell.name} is reached"
-    if not setting.takes(former) or (due.only and former not in due.only):
-        return f"{setting.what} stays {former}: that could not be set back"
+    objection = _objection(shell, due, former)
+    if objection is not None:
+        return objection
     if setting.place not in known:
         journal.add(Change(setting, former))
         known.add(setting.place)
@@ -175,6 +189,24 @@ def _make(shell: Shell, due: Due, journal: FormerValues, known: set[str]) -> str
     if now != value:
         return f"{setting.what} was to be {value}, but it is {now}"
     return f"{setting.what}: {value}, was {former}"
+
+
+def _changeable(shell: Shell, due: Due) -> str | None:
+    """The value that a setting has, if there is anything to change."""
+    former = _persistent(shell, due.setting.get, shell)
+    if former == due.value or (due.only and former not in due.only):
+        return None
+    return former
+
+
+def _objection(shell: Shell, due: Due, former: str) -> str | None:
+    """Why a setting must stay as it is."""
+    stays = f"{due.setting.what} stays {former}"
+    if due.cuts_network and shell.by_network:
+        return f"{stays}: the network is how {shell.name} is reached"
+    if not due.setting.takes(former):
+        return f"{stays}: that could not be set back"
+    return None
 
 
 def set_back(shell: Shell, journal: FormerValues, tell: Tell) -> list[Change]:
