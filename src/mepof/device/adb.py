@@ -93,7 +93,7 @@ class AdbShell:
             f'for file in {words}; do [ -e "$file" ] && printf \'%s\\n\' "$file"; done; true',
             _ANSWER,
         )
-        return tuple(sorted(got.output.split("\n"))) if got.output else ()
+        return tuple(sorted(line for line in got.output.split("\n") if line))
 
     def reconnect(self) -> None:
         if self.by_network:
