@@ -96,9 +96,9 @@ class AdbShell:
         return tuple(sorted(line for line in got.output.split("\n") if line))
 
     def reconnect(self) -> None:
-        if self.by_network:
-            self._adb(("connect", self.serial), _RETURN)
         try:
+            if self.by_network:
+                self._adb(("connect", self.serial), _RETURN)
             done = self._adb(("-s", self.serial, "wait-for-device"), _RETURN)
         except WorkError as error:
             raise self._lost(f"it did not come within {_RETURN:g} s") from error
