@@ -168,5 +168,5 @@ def test_kind_may_be_a_file(tmp_path: Path) -> None:
         load_preparation(str(path))
     with pytest.raises(InputError, match="cannot read"):
         load_preparation(str(tmp_path / "absent.toml"))
-    with pytest.raises(InputError, match="unknown kind of machine `phone`.*known: android"):
+    with pytest.raises(InputError, match=r"unknown kind of machine `phone`.*known: android"):
         load_preparation("phone")
