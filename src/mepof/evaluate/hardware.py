@@ -106,7 +106,7 @@ def count(
         None if a run of half of the case does as many operations.
 
     Raises:
-        EnvironmentLack: perf is not there, may not count, or finds no PMU.
+        EnvironmentLack: perf is not there, may not count, or counts nothing.
         WorkError: a run of it was not sound.
     """
     half = result.operations // 2
@@ -129,11 +129,17 @@ def count(
             found = {n: max(0, value - fewer[n]) for n, value in found.items() if n in fewer}
         for name, value in found.items():
             figures[name] = figures.get(name, 0) + value
+    figures = {name: value for name, value in figures.items() if name not in lacking}
+    if not figures:
+        raise EnvironmentLack(
+            f"nothing is counted: {next(iter(lacking.values()))}",
+            "a virtual machine must be given its host's PMU; without, evaluate on the device qemu",
+        )
     return Counted(
         counters=counters,
         operations=operations,
         whole_program=not shorter,
-        figures={name: value for name, value in figures.items() if name not in lacking},
+        figures=figures,
         lacking=lacking,
     )
 

@@ -46,7 +46,9 @@ class Hardware(LocalShell):
             return Ran(self.status, "case=proc check=unsupported needs=CONFIG_X\n")
         if "instructions:k" in words:
             said += f"{self.start + operations * self.each};;instructions:k;9;100.00;;\n"
-        if WALKS.text in words:
+        if WALKS.text in words and not self.walks:
+            said += "<not supported>;;kernel_tlb_walks;0;100.00;;\n"
+        elif WALKS.text in words:
             value = self.walks[0] if operations == 200 else self.walks[1]
             said += f"{value};;kernel_tlb_walks;9;100.00;;\n"
         return Ran(0, said)
@@ -88,6 +90,18 @@ def test_programs_run_on_the_cores_where_they_are() -> None:
 def test_rare_events_are_never_fewer_than_none() -> None:
     counted = measured(Hardware(walks=(30, 31))).counted
     assert counted is not None and counted.figures["kernel_tlb_walks"] == 0
+
+
+def test_metric_that_the_pmu_lacks_is_no_reason_to_stop() -> None:
+    counted = measured(Hardware(walks=())).counted
+    assert counted is not None
+    assert counted.figures == {"kernel_instructions": 10_000}
+    assert counted.lacking == {"kernel_tlb_walks": f"{WALKS.text} is not supported"}
+
+
+def test_machine_without_a_pmu_is_one_clear_error() -> None:
+    with pytest.raises(EnvironmentLack, match=r"nothing is counted: .* is not supported"):
+        measured(Hardware(walks=()), countable=Countable(((WALKS,),), {}))
 
 
 def test_whole_program_is_counted_where_its_work_is_fixed() -> None:
