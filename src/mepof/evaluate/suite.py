@@ -70,6 +70,8 @@ class Suite:
         programs: what is added to the guest; None where the guest has all.
         baselines: operations per second of cases that count as 10 in the suite's index; empty
             where it has none.
+        shorter: what is added to a case's command for half of its work, with ``{operations}``
+            for the operations of that; empty where its work cannot be chosen.
     """
 
     name: str
@@ -81,6 +83,7 @@ class Suite:
     programs: Programs | None
     cases: tuple[Case, ...]
     baselines: tuple[tuple[str, float], ...] = ()
+    shorter: tuple[str, ...] = ()
 
 
 @cache
@@ -126,6 +129,7 @@ def load_suite(name: str) -> Suite:
             for entry in described["case"]
             if "baseline" in entry
         ),
+        shorter=tuple(described.get("shorter", ())),
     )
 
 
