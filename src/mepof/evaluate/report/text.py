@@ -78,3 +78,33 @@ def size(count: int) -> str:
     if count < 1 << 20:
         return f"{count / (1 << 10):,.1f} KiB"
     return f"{count / (1 << 20):,.2f} MiB"
+
+
+def plain_percent(value: float | None) -> str:
+    """A share without a sign, with one decimal; a dash for none."""
+    return _NONE if value is None else f"{value:,.1f} %"
+
+
+def figure(value: float | None, unit: str) -> str:
+    """What a case told of itself, with three digits and a fitting unit; a dash for none."""
+    if value is None:
+        return _NONE
+    if unit == "ns":
+        return _scaled(value, 1000, ("ns", "µs", "ms", "s"))
+    if unit == "bytes/s":
+        return _scaled(value, 1000, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"))
+    return f"{amount(value)} {unit}".rstrip()
+
+
+def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:
+    rank = 0
+    while value >= step and rank < len(units) - 1:
+        value /= step
+        rank += 1
+    decimals = 0 if rank == 0 or value >= 100 else 1 if value >= 10 else 2
+    return f"{value:,.{decimals}f} {units[rank]}"
+
+
+def points(value: float) -> str:
+    """A difference of two shares in percentage points."""
+    return _signed(value)
