@@ -12,7 +12,8 @@ import sys
 from pathlib import Path
 
 from mepof.errors import InputError, MepofError
-from tests.browser.chromium import Page, browser, page_url
+
+from .chromium import Page, browser, page_url
 
 # A page as wide as a small laptop's window, a phone's, and the narrowest that people use.
 LOOKS = [(w, s) for w in (1280, 390, 320) for s in ("light", "dark")]
@@ -61,7 +62,8 @@ def _problems(page: Page, width: int, axe: str) -> list[str]:
     print(f"  {width}: {found['rules']} rules of axe-core pass", file=sys.stderr)
     for violation in found["violations"]:
         where = "\n    ".join(violation["where"])
-        wrong.append(f"{violation['rule']} ({violation['impact']}): {violation['help']}\n    {where}")
+        rule = f"{violation['rule']} ({violation['impact']}): {violation['help']}"
+        wrong.append(f"{rule}\n    {where}")
     return wrong
 
 

@@ -107,9 +107,7 @@ def build_report(
     )
 
 
-def _functions(
-    baseline: str | None, places: Mapping[str, Places]
-) -> tuple[FunctionShare, ...]:
+def _functions(baseline: str | None, places: Mapping[str, Places]) -> tuple[FunctionShare, ...]:
     if baseline is None or baseline not in places:
         return ()
     return tuple(

@@ -65,7 +65,9 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda v: text.printable(v, keep="\n\t\N{NO-BREAK SPACE}") if type(v) is str else v,
+        finalize=lambda v: (
+            text.printable(v, keep="\n\t\N{NO-BREAK SPACE}") if type(v) is str else v
+        ),
     )
     for function in _FILTERS:
         environment.filters[function.__name__] = function

@@ -23,7 +23,7 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
     """A short table for each image: improvement per case, geometric mean, sizes, warnings.
 
     Args:
-        directory: where ``report.html`` and ``report.json`` are, to be told at the end.
+        directory: where the files of the report are, to be told at the end.
     """
     parts: list[RenderableType] = []
     for image in report.images:
@@ -51,7 +51,7 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
         parts.append(Text(f"control, {printable(control.image)} {what}: {result}"))
     parts += [Text(f"warning: {printable(w)}", style="yellow") for w in report.warnings]
     if directory is not None:
-        for name in ("report.html", "report.json"):
+        for name in ("report.html", "report.json", "cases.csv"):
             parts.append(Text(printable(str(directory / name)), no_wrap=True, overflow="ignore"))
     return Group(*parts)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import ceil
 
 from mepof.evaluate.places import CasePlaces, Places
@@ -95,16 +96,15 @@ def footprints_of(image: str, places: Places) -> Iterator[Footprint]:
     """How much text each case executed."""
     for case in places.cases:
         pages = sorted(_pages(case).values(), reverse=True)
-        wanted, held, fewest = _MOST * sum(pages), 0, 0
-        while held < wanted:
-            held += pages[fewest]
-            fewest += 1
+        wanted = _MOST * sum(pages)
+        # Of the sums from the hottest page on, those that are still too small, and the next one.
+        fewest = sum(held < wanted for held in accumulate(pages)) + 1
         yield Footprint(
             image=image,
             suite=case.suite,
             case=case.case,
             pages=len(pages),
-            pages_of_90_percent=fewest,
+            pages_of_90_percent=min(fewest, len(pages)),
         )
 
 
@@ -126,9 +126,9 @@ def heatmaps_of(images: ImagePlaces) -> Heatmaps | None:
     if not total:
         return None
     page_bytes = next(c.heatmap.page_bytes for p in images.values() for c in p.cases)
-    hottest = max(total, key=lambda page: (total[page], page))
+    middle = _median(total)
     reach = _REACH_BYTES // page_bytes
-    near = [page for page in total if abs(page - hottest) <= reach]
+    near = [page for page in total if abs(page - middle) <= reach]
     pages_a_row = 1
     first = min(near)
     while (max(near) - first) // pages_a_row >= _ROWS:
@@ -164,6 +164,16 @@ def heatmaps_of(images: ImagePlaces) -> Heatmaps | None:
         ),
         left_out_percent=100 * (1 - sum(total[page] for page in near) / sum(total.values())),
     )
+
+
+def _median(counts: Mapping[int, int]) -> int:
+    """The key below which half of all counts are."""
+    half, reached = sum(counts.values()) / 2, 0
+    for key in sorted(counts):
+        reached += counts[key]
+        if reached >= half:
+            return key
+    raise ValueError("there are no counts")
 
 
 def _cells(

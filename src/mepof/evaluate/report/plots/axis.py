@@ -32,12 +32,12 @@ class Axis:
         return round(self.left + share * (self.right - self.left), 2)
 
     def ticks(self, text: Callable[[float, int], str]) -> tuple[Tick, ...]:
-        """Round values, about four, zero among them if it is on the axis.
+        """Round values, about five, zero among them if it is on the axis.
 
         Args:
             text: writes a value with so many decimals.
         """
-        rough = (self.high - self.low) / 4
+        rough = (self.high - self.low) / 5
         power = 10.0 ** floor(log10(rough))
         step = next(power * f for f in (1, 2, 5, 10) if power * f >= rough)
         decimals = max(0, -floor(log10(step)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mepof.evaluate.report.plots.axis import Axis, Tick, plain_percent
 
-_LEFT, _RIGHT = 0.0, 64.0
+_LEFT, _RIGHT, _STACK_RIGHT = 0.0, 64.0, 79.0
 _LABEL_HEIGHT, _BAR_HEIGHT, _GAP, _AXIS_HEIGHT = 18, 18, 4, 26
 
 
@@ -139,7 +139,7 @@ Parts = tuple[int, Sequence[float]]
 def stacks(tracks: Sequence[tuple[str, bool, Sequence[Parts]]]) -> Stacks:
     """Lay out stacked bars of parts in percent; labels, whether it is a mean, and the parts."""
     wholes = [sum(parts) for _, _, images in tracks for _, parts in images]
-    axis = Axis.over(wholes, _LEFT, 84.0)
+    axis = Axis.over(wholes, _LEFT, _STACK_RIGHT)
     drawn: list[StackTrack] = []
     y = 0
     for label, mean, images in tracks:

@@ -53,6 +53,12 @@ class MetricView:
     plots: tuple[tuple[str, Forest], ...]
     tables: tuple[Table, ...]
 
+    @property
+    def title(self) -> str:
+        """The metric's title, with how its figures came about."""
+        title = self.metric.title
+        return title if self.kind in title else f"{title}, {self.kind}"
+
 
 def metrics_of(report: Report, cast: Cast) -> tuple[MetricView, ...]:
     """Every metric that something was measured in."""
@@ -63,13 +69,14 @@ def metrics_of(report: Report, cast: Cast) -> tuple[MetricView, ...]:
 def _view(report: Report, cast: Cast, metric: Metric) -> MetricView:
     rows = [c for c in report.cases if c.metric == metric.name]
     totals = [s for s in report.summary if s.metric == metric.name]
+    apart = [r for r in report.by_training if r.metric == metric.name]
     # What an unsound image measured is in report.json, but no table makes it look like a result.
     tables = tuple(
         Table(
             image.name,
             tuple(c for c in rows if c.image == image.name),
             next((s for s in totals if s.image == image.name), None),
-            tuple(r for r in report.by_training if (r.image, r.metric) == (image.name, metric.name)),
+            tuple(r for r in apart if r.image == image.name),
         )
         for image in cast.sound
         if any(c.image == image.name for c in rows)
@@ -117,7 +124,9 @@ def _plots(
 def _training_note(rows: Sequence[CaseRow]) -> str:
     """Whether the training ran a case, where that is the same for all images."""
     known = {row.trained for row in rows if row.trained is not None}
-    return {(True,): "trained", (False,): "not trained"}.get(tuple(known), "")
+    if len(known) != 1:
+        return ""
+    return "trained" if known == {True} else "not trained"
 
 
 def _estimate(row: CaseRow, cast: Cast) -> Estimate:

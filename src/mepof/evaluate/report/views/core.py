@@ -85,9 +85,7 @@ def core_view(report: Report, cast: Cast) -> CoreView | None:
         for n in range(len(images))
     ]
     tracks = [("Mean of the cases", True, list(zip(numbers, means, strict=True)))]
-    tracks += [
-        (case[1], False, list(zip(numbers, shares[case], strict=True))) for case in cases
-    ]
+    tracks += [(case[1], False, list(zip(numbers, shares[case], strict=True))) for case in cases]
     composition = [
         Comparison(title, tuple(mean[n] for mean in means)) for n, title in enumerate(PARTS)
     ]
@@ -110,7 +108,7 @@ def _shares(row: CoreCase, baseline: CoreCase) -> list[float]:
 
 
 def _events(rows: Sequence[Rows], cases: Sequence[tuple[str, str]]) -> list[Comparison]:
-    names = [name for name in rows[0][cases[0]].events] if cases else []
+    names = list(rows[0][cases[0]].events) if cases else []
     return [
         Comparison(
             event_title(name),
@@ -123,18 +121,21 @@ def _events(rows: Sequence[Rows], cases: Sequence[tuple[str, str]]) -> list[Comp
     ]
 
 
-def _per_operation(
-    by_image: Mapping[str, Rows], case: tuple[str, str]
-) -> tuple[Comparison, ...]:
+def _per_operation(by_image: Mapping[str, Rows], case: tuple[str, str]) -> tuple[Comparison, ...]:
     rows = [found.get(case) for found in by_image.values()]
     known = next(row for row in rows if row is not None)
-    instructions = Comparison("instructions", tuple(r and r.instructions for r in rows))
-    cycles = Comparison("cycles", tuple(r and sum(r.cycles.values()) for r in rows))
-    events = [
-        Comparison(event_title(name), tuple(r and r.events[name] for r in rows))
-        for name in known.events
-    ]
-    return (instructions, cycles, *events)
+    instructions = [None if r is None else r.instructions for r in rows]
+    cycles = [None if r is None else sum(r.cycles.values()) for r in rows]
+    return (
+        Comparison("instructions", tuple(instructions)),
+        Comparison("cycles", tuple(cycles)),
+        *(
+            Comparison(
+                event_title(name), tuple(None if r is None else r.events[name] for r in rows)
+            )
+            for name in known.events
+        ),
+    )
 
 
 def event_title(name: str) -> str:

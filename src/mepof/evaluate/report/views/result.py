@@ -40,7 +40,7 @@ class Result:
     """The head.
 
     Attributes:
-        sentence: the whole result; in parts of text and whether they are to be stressed.
+        sentence: the whole result.
         plot: geometric means by metric and image.
         rows: what is plotted, by metric.
     """
@@ -114,8 +114,7 @@ def _sentence(report: Report, cast: Cast, cards: Sequence[Card]) -> str:
     if not judged:
         return "Nothing was compared: " + " ".join(_state(image) for image in cast.subjects)
     best = max(judged, key=_improvement)
-    others = len(cast.subjects) - 1
-    which = f", the best of {others + 1} images," if others else ""
+    which = f", the best of {len(judged)} images," if len(judged) > 1 else ""
     return f"{best.image.name}{which} {_found(best, cast.baseline.name, report.precision_percent)}"
 
 

@@ -41,10 +41,11 @@ class SuiteView:
 
 
 def suites_of(report: Report, cast: Cast) -> tuple[SuiteView, ...]:
-    """Every suite that a case was measured of, or could not be."""
+    """The suites that there is something to show of."""
     measured = [row.suite for row in report.cases]
     lacking = [case.partition("/")[0] for image in report.images for case in image.unsupported]
-    return tuple(_suite(report, cast, suite) for suite in dict.fromkeys([*measured, *lacking]))
+    views = [_suite(report, cast, suite) for suite in dict.fromkeys([*measured, *lacking])]
+    return tuple(view for view in views if view.panels or view.figures or view.unsupported)
 
 
 def _suite(report: Report, cast: Cast, suite: str) -> SuiteView:
@@ -58,6 +59,8 @@ def _suite(report: Report, cast: Cast, suite: str) -> SuiteView:
     panels = []
     for case in cases:
         told = [*_told(cast, [f for f in ours if f.case == case])]
+        if not (costs[case] or told):
+            continue
         panels.append(
             CasePanels(
                 case=case,
@@ -125,7 +128,11 @@ def _told(cast: Cast, figures: Sequence[Figure]) -> Iterator[Group]:
     if latencies:
         yield Group("Latency: p50, p90, p99", latencies)
     moved = [
-        Bar(cast.numbers[image], told["throughput"].value, figure(told["throughput"].value, "bytes/s"))
+        Bar(
+            cast.numbers[image],
+            told["throughput"].value,
+            figure(told["throughput"].value, "bytes/s"),
+        )
         for image, told in by_image.items()
         if "throughput" in told
     ]
