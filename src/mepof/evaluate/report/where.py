@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -62,8 +62,8 @@ def _shares(places: Places, baseline: Places) -> dict[str, _Share]:
     """The shares of functions, over the cases of both, each weighing the same."""
     wholes = {_id(case): case for case in baseline.cases}
     cases = [(case, wholes[_id(case)]) for case in places.cases if _id(case) in wholes]
-    cycles: Counter[str] = Counter()
-    instructions: Counter[str] = Counter()
+    cycles: defaultdict[str, float] = defaultdict(float)
+    instructions: defaultdict[str, float] = defaultdict(float)
     for case, whole in cases:
         all_cycles = sum(f.cycles for f in whole.functions)
         all_instructions = sum(f.instructions for f in whole.functions)

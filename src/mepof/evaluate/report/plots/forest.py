@@ -73,11 +73,20 @@ class Forest:
     tracks: tuple[DrawnTrack, ...]
 
 
-def forest(tracks: Sequence[Track]) -> Forest:
-    """Lay out the tracks from the top."""
+def forest_axis(tracks: Sequence[Track]) -> Axis:
+    """An axis that has room for some tracks, to be shared by several drawings."""
     every = [e for track in tracks for e in track.estimates]
     values = [v for e in every for v in (*e.interval_percent, e.improvement_percent, *e.outliers)]
-    axis = Axis.over(values, _LEFT, _RIGHT)
+    return Axis.over(values, _LEFT, _RIGHT)
+
+
+def forest(tracks: Sequence[Track], shared: Axis | None = None) -> Forest:
+    """Lay out the tracks from the top.
+
+    Args:
+        shared: the axis; one of its own where it is None.
+    """
+    axis = shared or forest_axis(tracks)
     zero = axis.at(0.0)
     drawn: list[DrawnTrack] = []
     y = 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mepof.evaluate.measurement import METRICS, Metric
 from mepof.evaluate.report.model import CaseRow, Outlier, Report, SummaryRow, TrainingRow
-from mepof.evaluate.report.plots.forest import Estimate, Forest, Track, forest
+from mepof.evaluate.report.plots.forest import Estimate, Forest, Track, forest, forest_axis
 from mepof.evaluate.report.views.cast import Cast
 from mepof.evaluate.report.views.result import MAIN
 
@@ -27,6 +27,11 @@ class Table:
         means = [("Geometric mean", self.overall)] if self.overall else []
         apart = [("of trained cases" if row.trained else "of others", row) for row in self.apart]
         return [*means, *apart]
+
+    @property
+    def has_suites(self) -> bool:
+        """Whether the cases are of several suites."""
+        return len({row.suite for row in self.rows}) > 1
 
     @property
     def knows_training(self) -> bool:
@@ -110,15 +115,17 @@ def _plots(
         ],
         mean=True,
     )
-    last = list(by_suite)[-1:]
-    plots: list[tuple[str, Forest]] = []
-    for suite, cases in by_suite.items():
-        tracks = [
+    tracks = {
+        suite: [
             Track(case, [_estimate(c, cast) for c in found], note=_training_note(found))
             for case, found in cases.items()
         ]
-        plots.append((suite, forest([*tracks, mean] if [suite] == last else tracks)))
-    return tuple(plots)
+        for suite, cases in by_suite.items()
+    }
+    if tracks:
+        tracks[list(tracks)[-1]].append(mean)
+    axis = forest_axis([track for some in tracks.values() for track in some])
+    return tuple((suite, forest(some, axis)) for suite, some in tracks.items())
 
 
 def _training_note(rows: Sequence[CaseRow]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mepof.evaluate.measurement import METRICS, Metric
-from mepof.evaluate.report.model import Image, Report, SummaryRow
+from mepof.evaluate.report.model import Image, Report, SummaryRow, TrainingRow
 from mepof.evaluate.report.plots.forest import Estimate, Forest, Track, forest
 from mepof.evaluate.report.views.cast import Cast
 
@@ -24,6 +24,7 @@ class Card:
         row: in the metric that counts most; None if nothing was compared.
         cost_percent: how much the cost of one operation changes.
         further: titles and rows of the other main metrics.
+        apart: the first metric over trained cases and over others.
     """
 
     image: Image
@@ -31,6 +32,7 @@ class Card:
     title: str
     cost_percent: float | None
     further: tuple[tuple[str, SummaryRow], ...]
+    apart: tuple[TrainingRow, ...]
     faster: int
     slower: int
 
@@ -90,7 +92,7 @@ def _card(report: Report, image: Image) -> Card:
     ours = {row.metric: row for row in report.summary if row.image == image.name}
     known = [(metric.title, ours[metric.name]) for metric in MAIN if metric.name in ours]
     if not known:
-        return Card(image, None, MAIN[0].title, None, (), 0, 0)
+        return Card(image, None, MAIN[0].title, None, (), (), 0, 0)
     title, row = known[0]
     cases = [c for c in report.cases if (c.image, c.metric) == (image.name, row.metric)]
     return Card(
@@ -99,6 +101,9 @@ def _card(report: Report, image: Image) -> Card:
         title=title,
         cost_percent=100 * (1 / (1 + row.geomean_improvement_percent / 100) - 1),
         further=tuple(known[1:]),
+        apart=tuple(
+            r for r in report.by_training if (r.image, r.metric) == (image.name, row.metric)
+        ),
         faster=sum(case.verdict == "faster" for case in cases),
         slower=sum(case.verdict == "slower" for case in cases),
     )
