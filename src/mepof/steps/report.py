@@ -75,6 +75,7 @@ class ReportStep:
                 seed=cast(int, params["seed"]),
                 digests={s.step: s.digest for s in steps if s.digest is not None},
                 flags={name: _flags(build) for name, build in builds.items()},
+                command=command(str(params["program"])),
             ),
             engine_share_percent=engine_share(run),
             trained=_trained(inputs, trained),
@@ -89,6 +90,14 @@ class ReportStep:
             ],
         )
         write_report(report, context.output)
+
+
+def command(program: str) -> str:
+    """One command for a shell that runs a program again."""
+    end = "END"
+    while end in program.splitlines():
+        end += "D"
+    return f"mepof run /dev/stdin --out again <<'{end}'\n{program.rstrip()}\n{end}"
 
 
 def _trained(

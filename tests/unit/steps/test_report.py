@@ -86,3 +86,10 @@ def test_a_report_is_not_made_without_a_journal(room: Room) -> None:
     (measured / "evaluation.json").write_text(Evaluation(images=images).model_dump_json())
     with pytest.raises(WorkError, match="there is none"):
         report.BODY.run(room.context("report", PARAMS, evaluation=measured))
+
+
+def test_the_command_holds_the_whole_program() -> None:
+    assert report.command("eval a;b.\n") == (
+        "mepof run /dev/stdin --out again <<'END'\neval a;b.\nEND"
+    )
+    assert report.command("# of\nEND\n.").endswith("<<'ENDD'\n# of\nEND\n.\nENDD")
