@@ -24,6 +24,7 @@ from mepof.evaluate.report.text import (
     printable,
     size,
 )
+from mepof.evaluate.report.views import cases, core
 
 from .samples import GOLDEN, PROVENANCE, golden_report, measurement, report
 
@@ -348,3 +349,17 @@ def test_cases_that_cannot_run_are_told() -> None:
     text = Page(render(golden_report())).text
     assert "Cases of the suite kbench that could not run" in text
     assert "CONFIG_ANDROID_BINDERFS" in text
+
+
+def test_events_of_too_many_cases_are_left_to_the_other_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    full = Page(render(golden_report())).text
+    assert "too many for a page" not in full
+    assert "Kernel L1I misses, modelled" in full
+    monkeypatch.setattr(cases, "_MOST_ROWS", 1)
+    monkeypatch.setattr(core, "_MOST_VALUES", 1)
+    text = Page(render(golden_report())).text
+    assert text.count("too many for a page") == 2
+    assert "Kernel L1I misses, modelled" not in text
+    assert "Kernel cycles, modelled" in text

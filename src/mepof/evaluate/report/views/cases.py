@@ -65,10 +65,16 @@ class MetricView:
         return title if self.kind in title else f"{title}, {self.kind}"
 
 
+# Beyond this many rows a page would be slow to load; all are in cases.csv.
+_MOST_ROWS = 1000
+
+
 def metrics_of(report: Report, cast: Cast) -> tuple[MetricView, ...]:
-    """Every metric that something was measured in."""
-    views = (_view(report, cast, metric) for metric in METRICS)
-    return tuple(view for view in views if view.tables)
+    """Every metric that something was measured in, but for events of too many cases."""
+    views = [view for m in METRICS if (view := _view(report, cast, m)).tables]
+    if sum(len(table.rows) for view in views for table in view.tables) > _MOST_ROWS:
+        views = [view for view in views if not view.metric.may_be_none]
+    return tuple(views)
 
 
 def _view(report: Report, cast: Cast, metric: Metric) -> MetricView:

@@ -27,6 +27,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
 }
 
 
+# Beyond this many values a page would be slow to load; all are in report.json.
+_MOST_VALUES = 2000
+
+
 @dataclass(frozen=True)
 class Comparison:
     """A quantity of all images; None where one has none. Changes are against the first."""
@@ -49,7 +53,7 @@ class CoreView:
         parts: titles of what cycles go to.
         composition: cycles in percent of the baseline's, each case weighing the same.
         events: per 1,000 instructions that the baseline takes for the same work, likewise.
-        cases: by case, events per operation.
+        cases: by case, events per operation; empty where these are too many for a page.
     """
 
     core: Core
@@ -90,6 +94,8 @@ def core_view(report: Report, cast: Cast) -> CoreView | None:
         Comparison(title, tuple(mean[n] for mean in means)) for n, title in enumerate(PARTS)
     ]
     composition.append(Comparison("all", tuple(map(sum, means))))
+    by_case = [(f"{case[0]}/{case[1]}", _per_operation(by_image, case)) for case in first]
+    values = sum(len(images) * len(rows) for _, rows in by_case)
     return CoreView(
         core=report.core,
         images=tuple(images),
@@ -97,7 +103,7 @@ def core_view(report: Report, cast: Cast) -> CoreView | None:
         plot=stacks(tracks),
         composition=tuple(composition),
         events=tuple(_events([by_image[name] for name in images], cases)),
-        cases=tuple((f"{case[0]}/{case[1]}", _per_operation(by_image, case)) for case in first),
+        cases=tuple(by_case) if values <= _MOST_VALUES else (),
     )
 
 
