@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -16,14 +16,6 @@ from mepof.evaluate.report.views.costs import costs_of
 from mepof.evaluate.report.views.kernel import kernel_view
 from mepof.evaluate.report.views.result import result_of
 from mepof.evaluate.report.views.suites import suites_of
-
-#: How verdicts are told without words or colours; every plot and table has the same signs.
-SIGNS: Mapping[str, str] = {
-    "faster": "▲",
-    "slower": "▼",
-    "no difference": "=",
-    "not enough data": "?",
-}
 
 _FILTERS: tuple[Callable[..., str], ...] = (
     text.percent,
@@ -71,5 +63,5 @@ def _environment() -> Environment:
     )
     for function in _FILTERS:
         environment.filters[function.__name__] = function
-    environment.globals["SIGNS"] = SIGNS
+    environment.globals["SIGNS"] = text.SIGNS
     return environment

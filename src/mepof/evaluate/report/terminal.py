@@ -9,14 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from mepof.evaluate.measurement import METRICS
-from mepof.evaluate.report.model import Image, Report
-from mepof.evaluate.report.text import amount, interval, percent, printable, size
+from mepof.evaluate.report.model import CaseRow, Image, Report, SummaryRow
+from mepof.evaluate.report.text import SIGNS, amount, interval, percent, printable, size
 
 _STYLE = {"faster": "green", "slower": "red", "no difference": "", "not enough data": "dim"}
-
-
-# The verdict must not be told by colour alone.
-_SIGN = {"faster": "▲ ", "slower": "▼ ", "no difference": "= ", "not enough data": "? "}
 
 
 def summary(report: Report, directory: Path | None = None) -> RenderableType:
@@ -82,7 +78,7 @@ def _table(report: Report, image: Image) -> Table:
                 continue
             style = _STYLE[row.verdict] if row else ""
             shown_percent = percent(row.improvement_percent if row else None)
-            cells.append(Text(f"{_SIGN[row.verdict] if row else ''}{shown_percent}", style=style))
+            cells.append(Text(f"{_sign(row)}{shown_percent}", style=style))
             if metric is shown[0]:
                 cells.append(
                     _interval(
@@ -97,7 +93,7 @@ def _table(report: Report, image: Image) -> Table:
             value = total.geomean_improvement_percent if total else None
             cells.append(
                 Text(
-                    f"{_SIGN[total.verdict] if total else ''}{percent(value)}",
+                    f"{_sign(total)}{percent(value)}",
                     style=f"bold {_STYLE[total.verdict]}" if total else "",
                 )
             )
@@ -117,6 +113,10 @@ def _table(report: Report, image: Image) -> Table:
         )
         table.caption_justify = "left"
     return table
+
+
+def _sign(row: CaseRow | SummaryRow | None) -> str:
+    return f"{SIGNS[row.verdict]} " if row else ""
 
 
 def _interval(bounds: tuple[float, float] | None) -> Text:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import floor, log10
 
 from mepof.evaluate.report.model import Outlier
 
+#: How verdicts are told beside words and colours, on the page and on the terminal.
+SIGNS: Mapping[str, str] = {
+    "faster": "▲",
+    "slower": "▼",
+    "no difference": "=",
+    "not enough data": "?",
+}
 _MINUS = "\N{MINUS SIGN}"
 _NONE = "\N{EN DASH}"
 
