@@ -314,6 +314,7 @@ def test_a_report_survives_its_files(tmp_path: Path) -> None:
     write_report(golden_report(), tmp_path / "new" / "out")
     assert read_report(tmp_path / "new" / "out") == golden_report()
     assert sorted(p.name for p in (tmp_path / "new" / "out").iterdir()) == [
+        "cases.csv",
         "report.html",
         "report.json",
     ]
@@ -338,7 +339,7 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(StoreFull, match="No space left"):
         write_report(golden_report(), tmp_path)
     assert read_report(tmp_path) == report(PLAIN)
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_an_output_that_is_a_file_is_one_line(tmp_path: Path) -> None:
