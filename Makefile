@@ -15,7 +15,7 @@ help:
 	@echo '             and compile the profile engine if it changed'
 	@echo 'make demo    optimise, boot and measure a kernel by examples/quickstart.g4'
 	@echo 'make test    lint, unit tests and boots of real kernels'
-	@echo '             (make test-all: arm64 kernels as well)'
+	@echo '             (make test-all: arm64 kernels and a real adbd as well)'
 	@echo 'make lint    style and types'
 	@echo 'make bench   every benchmark under bench/'
 	@echo 'make bench-algorithms'
@@ -38,7 +38,7 @@ setup:
 demo: setup
 	$(BIN)/mepof run examples/quickstart.g4 --out out/demo
 
-PYTEST_SELECTION := -m 'not arm64'
+PYTEST_SELECTION := -m 'not arm64 and not adbd'
 
 test: export MEPOF_SETUP_TESTS := 1
 test: lint
