@@ -6,14 +6,14 @@ A file says what to set, not how it is undone: that follows from what was there 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from mepof.described import read_described
 from mepof.device.shell import NOT_FOUND, Refused, Shell
 from mepof.errors import InputError
 
@@ -202,16 +202,7 @@ def load_preparation(kind: str) -> Preparation:
     if not kind.endswith(".toml") and not path.is_file():
         known = ", ".join(preparation_names())
         raise InputError(f"unknown kind of machine `{kind}`", f"known: {known}; or a file .toml")
-    try:
-        return Preparation.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no TOML file: {error}") from error
-    except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        where = ".".join(map(str, detail["loc"]))
-        raise InputError(f"{path} describes no preparation: {where}: {detail['msg']}") from error
+    return read_described(path, Preparation, "preparation")
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
+from mepof.described import read_described
 from mepof.device.preparation import cpu_numbers
 from mepof.device.shell import Shell
 from mepof.errors import EnvironmentLack, InputError
@@ -99,16 +99,7 @@ def load_counters(name: str) -> Counters:
     if not name.endswith(".toml") and not path.is_file():
         known = ", ".join(counters_names())
         raise InputError(f"unknown counters `{name}`", f"known: {known}; or a file .toml")
-    try:
-        return Counters.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no TOML file: {error}") from error
-    except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        where = ".".join(map(str, detail["loc"]))
-        raise InputError(f"{path} describes no counters: {where}: {detail['msg']}") from error
+    return read_described(path, Counters, "counters")
 
 
 def countable(shell: Shell, counters: Counters, cores: Sequence[int]) -> Countable:

@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from mepof.described import first_error
 from mepof.errors import InputError
 
 PASSED = "passed"
@@ -365,10 +366,3 @@ def read_evaluation(path: Path) -> Evaluation:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except ValidationError as error:
         raise InputError(f"{path} is not an evaluation: {first_error(error)}") from error
-
-
-def first_error(error: ValidationError) -> str:
-    """The first complaint of a validation in one line: where, and what."""
-    detail = error.errors(include_url=False)[0]
-    where = ".".join(map(str, detail["loc"]))
-    return f"{where}: {detail['msg']}" if where else str(detail["msg"])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from mepof.described import first_error
 from mepof.errors import InputError, StoreFull, WorkError
-from mepof.evaluate.measurement import first_error
 from mepof.evaluate.report.html import render
 from mepof.evaluate.report.model import Report
 from mepof.evaluate.report.tidy import cases_csv
