@@ -18,6 +18,9 @@ opt debian:linux-source-6.12 pgo+propeller rand kbench O2.
 set name autofdo-ThinLTO.
 recomp debian:linux-source-6.12 autofdo O2;ThinLTO.
 
+set name autofdo-probe.
+opt debian:linux-source-6.12 autofdo-probe rand kbench O2.
+
 # One branch stack of 32 for every 10,007 taken branches, as hardware would sample them.
 set period 10007.
 set name autofdo-sampled.
@@ -25,4 +28,4 @@ opt debian:linux-source-6.12 autofdo rand kbench O2.
 
 set repetitions 5.
 set core skylake.
-eval plain.img;pgo.img;autofdo.img;autofdo-sampled.img;autofdo-ThinLTO.img;autofdo-propeller.img;pgo-propeller.img syscall;overhead;proc;pipe;file.
+eval plain.img;pgo.img;autofdo.img;autofdo-sampled.img;autofdo-probe.img;autofdo-ThinLTO.img;autofdo-propeller.img;pgo-propeller.img syscall;overhead;proc;pipe;file.
