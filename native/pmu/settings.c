@@ -13,7 +13,8 @@ bool pmu_refuse(const char *complaint, const char *word)
 		"pmu: %s%s%s (usage: -plugin pmu.so,out=FILE[,where=FILE[,slice=N]][,span=marks|all]"
 		"[,kernel-text-page=BITS][,kernel-data-page=BITS],line=BYTES,l1i=SETS:WAYS,l1d=…,l2=…,"
 		"itlb=…,dtlb=…,l2-itlb=…,l2-dtlb=…,btb=…,indirect=BITS,returns=DEPTH,"
-		"direction=BASE_BITS:TABLE_BITS:HISTORY…,code-prefetch=LINES,data-prefetch=LINES)\n",
+		"direction=BASE_BITS:TABLE_BITS:HISTORY…,code-prefetch=LINES,data-prefetch=LINES,cpu=NAME,"
+		"fetch-bytes=BYTES,fetch-instructions=N,fetch-ahead=CYCLES,misprediction=CYCLES,…)\n",
 		complaint, word ? ": " : "", word ? word : "");
 	return false;
 }
@@ -109,6 +110,7 @@ static bool read_line(const char *text, uint32_t *bits)
 static bool read_argument(struct pmu_settings *settings, const char *name, const char *value)
 {
 	struct core_size *core = &settings->core;
+	struct window_size *window = &settings->window;
 	const struct {
 		const char *name;
 		struct table_size *size;
@@ -129,6 +131,23 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		{"slice", 1000, UINT32_MAX, &settings->slice},
 		{"kernel-text-page", 12, 30, &settings->kernel_text_page},
 		{"kernel-data-page", 12, 30, &settings->kernel_data_page},
+		{"width", 0, 16, &settings->width},
+		{"window", 0, MOST_WINDOW, &settings->room},
+		{"fetch-instructions", 1, 64, &window->fetch_operations},
+		{"fetch-ahead", 0, 1000, &window->fetch_ahead},
+		{"forwarding", 0, 1000, &window->forwarding},
+		{"other-forwarding", 0, 1000, &window->other_forwarding},
+		{"repeat-line", 0, 1000, &window->repeat_line},
+		{"misprediction", 0, 1000, &window->misprediction},
+		{"btb-miss", 0, 1000, &core->latency.btb_miss},
+		{"l1i-miss", 0, 1000, &core->latency.l1i_miss},
+		{"l1d-miss", 0, 1000, &core->latency.l1d_miss},
+		{"l2-code-miss", 0, 1000, &core->latency.l2_code_miss},
+		{"l2-data-miss", 0, 1000, &core->latency.l2_data_miss},
+		{"itlb-miss", 0, 1000, &core->latency.itlb_miss},
+		{"dtlb-miss", 0, 1000, &core->latency.dtlb_miss},
+		{"itlb-walk", 0, 1000, &core->latency.itlb_walk},
+		{"dtlb-walk", 0, 1000, &core->latency.dtlb_walk},
 	};
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
@@ -140,6 +159,8 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 					   numbers[i].number);
 	if (strcmp(name, "line") == 0)
 		return read_line(value, &core->line_bits);
+	if (strcmp(name, "fetch-bytes") == 0)
+		return read_line(value, &window->fetch_bits);
 	if (strcmp(name, "btb") == 0)
 		return read_btb(value, &core->targets);
 	if (strcmp(name, "direction") == 0)
@@ -152,6 +173,8 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		settings->out = value;
 	else if (strcmp(name, "where") == 0)
 		settings->where = value;
+	else if (strcmp(name, "cpu") == 0)
+		settings->cpu = value;
 	else
 		return false;
 	return *value != '\0';
@@ -163,6 +186,7 @@ bool pmu_settings_read(struct pmu_settings *settings, int argc, char **argv)
 		.kernel_text_page = 12,
 		.kernel_data_page = 12,
 		.slice = 1 << 20,
+		.window = {.fetch_bits = 6, .fetch_operations = 8},
 		.core = {.line_bits = 6, .direction = {.base_bits = 1, .table_bits = MOST_TABLES}},
 	};
 	for (int i = 0; i < argc; i++) {
@@ -178,5 +202,7 @@ bool pmu_settings_read(struct pmu_settings *settings, int argc, char **argv)
 	}
 	if (settings->out == NULL)
 		return pmu_refuse("where to write to is missing", NULL);
+	if (settings->cpu == NULL)
+		return pmu_refuse("the core's name in LLVM is missing", NULL);
 	return true;
 }

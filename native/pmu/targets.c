@@ -33,7 +33,8 @@ void targets_clear(struct targets *targets)
 	memset(targets->last_target, 0, sizeof(uint64_t) << LAST_BITS);
 	memset(targets->path_target, 0, path_entries(targets) * sizeof(uint64_t));
 	targets->path = 0;
-	targets->top = targets->filled = 0;
+	memset(targets->returns, 0, targets->size.return_depth * sizeof(uint64_t));
+	targets->top = 0;
 }
 
 void targets_free(struct targets *targets)
@@ -82,17 +83,15 @@ void targets_call(struct targets *targets, uint64_t return_address)
 		return;
 	targets->top = targets->top + 1 < depth ? targets->top + 1 : 0;
 	targets->returns[targets->top] = return_address;
-	targets->filled += targets->filled < depth;
 }
 
 bool targets_return(struct targets *targets, uint64_t target)
 {
 	const uint32_t depth = targets->size.return_depth;
 
-	if (targets->filled == 0)
+	if (depth == 0)
 		return false;
 	const bool right = targets->returns[targets->top] == target;
 	targets->top = targets->top > 0 ? targets->top - 1 : depth - 1;
-	targets->filled--;
 	return right;
 }

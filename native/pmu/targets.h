@@ -23,9 +23,9 @@ struct targets {
 	uint64_t *last_target;	/* of indirect branches, by a hash of their address */
 	uint64_t *path_target;	/* by a hash of address and path */
 	uint64_t path;
-	uint64_t *returns; /* a ring; what overflows overwrites the oldest */
+	/* A ring: what overflows overwrites the oldest, and what underflows finds what was there. */
+	uint64_t *returns;
 	uint32_t top;
-	uint32_t filled;
 };
 
 /* False when memory is short. */

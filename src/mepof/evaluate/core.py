@@ -112,30 +112,62 @@ class Prefetch(_Described):
     data: int = Field(ge=0, le=32)
 
 
+class Pipeline(_Described):
+    """What executes instructions, and what feeds it.
+
+    Attributes:
+        cpu: LLVM's name of the core, whose scheduling model tells its width, its reorder buffer,
+            its execution units, and the latency of each instruction.
+        width: instructions dispatched in a cycle, where LLVM's model is of another core; 0 is LLVM's.
+        window: of the reorder buffer, likewise.
+        fetch_bytes: of the aligned blocks of code of which one is fetched in a cycle.
+        fetch_instructions: of such a block, in a cycle.
+        fetch_ahead: cycles that fetching is ahead of dispatching, at most.
+        forwarding: from a store's value to a load of the same bytes, four or eight.
+        other_forwarding: likewise, of other bytes of these.
+        repeat_line: cycles for each line that a REP string instruction reads or writes.
+    """
+
+    cpu: str = Field(pattern=r"^[a-z0-9.-]+$")
+    width: int = Field(default=0, ge=0, le=16)
+    window: int = Field(default=0, ge=0, le=1024)
+    fetch_bytes: int = Field(ge=16, le=4096)
+    fetch_instructions: int = Field(ge=1, le=64)
+    fetch_ahead: int = Field(ge=0, le=1000)
+    forwarding: int = Field(ge=0, le=1000)
+    other_forwarding: int = Field(ge=0, le=1000)
+    repeat_line: int = Field(ge=0, le=1000)
+
+    @model_validator(mode="after")
+    def _fetches_a_power_of_two(self) -> Pipeline:
+        if self.fetch_bytes & (self.fetch_bytes - 1):
+            raise ValueError(f"{self.fetch_bytes} bytes are no power of two")
+        return self
+
+
 class Price(_Described):
     """What one event costs.
 
     Attributes:
         cycles: latency or penalty.
-        hidden: the share of it that other work covers.
+        hidden: of events of code, the share of it that predicting and fetching ahead covers.
+            What data and branches cost overlaps with other work in the window itself.
     """
 
-    cycles: float = Field(ge=0)
+    cycles: float = Field(ge=0, le=1000)
     hidden: float = Field(default=0, ge=0, le=1)
 
     @property
-    def cost(self) -> float:
-        """Cycles that remain."""
-        return self.cycles * (1 - self.hidden)
+    def cost(self) -> int:
+        """Cycles that remain, rounded."""
+        return round(self.cycles * (1 - self.hidden))
 
 
 class Prices(BaseModel):
-    """What instructions and events cost; each event of the plugin belongs to one price."""
+    """What events cost."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    instruction: Price
-    taken_branch: Price
     l1i_miss: Price
     l1d_miss: Price
     l2_code_miss: Price
@@ -177,6 +209,7 @@ class Core(BaseModel):
     returns: Returns
     direction: Direction
     prefetch: Prefetch
+    pipeline: Pipeline
     price: Prices
 
     def arguments(self) -> tuple[str, ...]:
@@ -197,6 +230,7 @@ class Core(BaseModel):
             self.direction.table.bit_length() - 1,
             *self.direction.history,
         )
+        pipeline = self.pipeline.model_dump(exclude={"source"})
         return (
             f"line={self.line}",
             *(f"{name}={t.sets}:{t.ways}" for name, t in tables.items() if t is not None),
@@ -207,40 +241,30 @@ class Core(BaseModel):
             f"data-prefetch={self.prefetch.data}",
             f"kernel-text-page={text}",
             f"kernel-data-page={data}",
+            *(f"{name.replace('_', '-')}={value}" for name, value in pipeline.items()),
+            *(
+                f"{name.replace('_', '-')}={getattr(self.price, name).cost}"
+                for name in Prices.model_fields
+            ),
         )
 
-    def cycles(
-        self, instructions: int, taken_branches: int, events: Mapping[str, int]
-    ) -> dict[str, float]:
-        """The modelled cycles, by what they go to; their sum is the whole (docs/pmu.md).
 
-        Args:
-            events: the plugin's, by name.
-        """
-        price = self.price
-        counts = {
-            "instructions": (instructions, price.instruction),
-            "taken_branches": (taken_branches, price.taken_branch),
-            **{name: (events[name], getattr(price, paid)) for name, paid in PAID_AS.items()},
-        }
-        return {name: count * paid.cost for name, (count, paid) in counts.items()}
-
-
-#: Which price each event of the plugin has. The others are there to be looked at.
-PAID_AS: Mapping[str, str] = {
-    "l1i_misses": "l1i_miss",
-    "l1d_misses": "l1d_miss",
-    "l2_code_misses": "l2_code_miss",
-    "l2_data_misses": "l2_data_miss",
-    "itlb_misses": "itlb_miss",
-    "dtlb_misses": "dtlb_miss",
-    "itlb_walks": "itlb_walk",
-    "dtlb_walks": "dtlb_walk",
-    "return_mispredictions": "misprediction",
-    "indirect_mispredictions": "misprediction",
-    "direction_mispredictions": "misprediction",
-    "btb_misses": "btb_miss",
+#: Events of the plugin that are cycles, by what the pipeline waited for.
+_CYCLES: Mapping[str, str] = {
+    "execution_cycles": "execution",
+    "fetch_cycles": "fetching",
+    "misprediction_cycles": "mispredictions",
+    "data_cycles": "data",
 }
+
+
+def cycles_of(events: Mapping[str, int]) -> dict[str, float]:
+    """The modelled cycles, by what they go to; their sum is the whole (docs/pmu.md).
+
+    Args:
+        events: the plugin's, by name.
+    """
+    return {told: float(events[name]) for name, told in _CYCLES.items()}
 
 
 def core_names() -> tuple[str, ...]:
