@@ -250,12 +250,33 @@ class Core(BaseModel):
 
 
 #: Events of the plugin that are cycles, by what the pipeline waited for.
-_CYCLES: Mapping[str, str] = {
+CYCLES: Mapping[str, str] = {
     "execution_cycles": "execution",
     "fetch_cycles": "fetching",
     "misprediction_cycles": "mispredictions",
     "data_cycles": "data",
 }
+
+#: What the plugin counts for kernel and user apart, beside instructions and taken branches.
+EVENTS: tuple[str, ...] = (
+    "conditional_branches",
+    "loads",
+    "stores",
+    "l1i_accesses",
+    "l1i_misses",
+    "l1d_misses",
+    "l2_code_misses",
+    "l2_data_misses",
+    "itlb_misses",
+    "dtlb_misses",
+    "itlb_walks",
+    "dtlb_walks",
+    "return_mispredictions",
+    "btb_misses",
+    "indirect_mispredictions",
+    "direction_mispredictions",
+    *CYCLES,
+)
 
 
 def cycles_of(events: Mapping[str, int]) -> dict[str, float]:
@@ -264,7 +285,7 @@ def cycles_of(events: Mapping[str, int]) -> dict[str, float]:
     Args:
         events: the plugin's, by name.
     """
-    return {told: float(events[name]) for name, told in _CYCLES.items()}
+    return {told: float(events[name]) for name, told in CYCLES.items()}
 
 
 def core_names() -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from mepof.errors import InputError, StoreFull, WorkError
-from mepof.evaluate.core import PAID_AS
+from mepof.evaluate.core import EVENTS
 from mepof.evaluate.measurement import (
     Evaluation,
     Measurement,
@@ -349,7 +349,7 @@ def test_an_output_that_is_a_file_is_one_line(tmp_path: Path) -> None:
 
 def with_core(measured: Measurement, cycles: float) -> Measurement:
     """As if a core had been modelled, on which nothing ever misses."""
-    side = ModelledSide(events=dict.fromkeys(PAID_AS, 0), cycles={"instructions": cycles})
+    side = ModelledSide(events=dict.fromkeys(EVENTS, 0), cycles={"instructions": cycles})
     modelled = Modelled(core="zen4", kernel=side, user=side)
     boots = tuple(
         boot.model_copy(

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "model.h"
+#include "window.h"
 
 void run_cache(uint64_t sets, uint32_t ways, const uint64_t *keys, size_t count, bool *hits)
 {
@@ -95,4 +96,44 @@ void run_data(const struct core_size *size, const uint64_t *lines, size_t count,
 			model_data_miss(&model, lines[i], lines[i], tally);
 	}
 	model_free(&model);
+}
+
+/* An instruction in few words: a register of 0 is none, and so is a kind of units. */
+struct told {
+	uint16_t reads, late, writes, latency, load_latency, kind, kind_cycles, slots, stores;
+};
+
+/*
+ * Blocks of the same instructions, some times over, with the same accesses. A block that ends with
+ * a branch predicted wrong is what `mispredicted` says. What is fetched never is too little.
+ */
+void run_window(const struct window_size *size, const struct told *told, uint32_t count,
+		const struct access *accesses, uint32_t access_count, uint32_t times,
+		bool mispredicted, uint64_t *cycles)
+{
+	static struct window window;
+	struct operation operations[64] = {0};
+
+	window.size = *size;
+	window_clear(&window);
+	for (uint32_t i = 0; i < count; i++) {
+		struct operation *operation = &operations[i];
+		operation->latency = told[i].latency;
+		operation->load_latency = told[i].load_latency;
+		operation->slots = (uint8_t)told[i].slots;
+		operation->stores = told[i].stores;
+		operation->read_count = told[i].reads > 0;
+		operation->reads[0] = (struct operand){told[i].reads, told[i].late};
+		operation->write_count = told[i].writes > 0;
+		operation->writes[0] = (struct operand){told[i].writes, told[i].latency};
+		operation->use_count = told[i].kind > 0;
+		operation->uses[0] =
+			(struct use){(uint8_t)told[i].kind, (uint8_t)told[i].kind_cycles};
+	}
+	for (uint32_t i = 0; i < times; i++) {
+		const uint64_t executed = window_execute(&window, operations, count, accesses,
+							 access_count, cycles, NULL);
+		if (mispredicted)
+			window_mispredicted(&window, executed);
+	}
 }

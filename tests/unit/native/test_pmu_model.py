@@ -6,7 +6,6 @@ import ctypes
 import random
 import re
 import subprocess
-from collections import deque
 from collections.abc import Sequence
 from ctypes import POINTER, c_bool, c_int, c_size_t, c_uint32, c_uint64
 
@@ -50,6 +49,7 @@ class CoreSize(ctypes.Structure):
         ("direction", DirectionSize),
         ("code_prefetch", c_uint32),
         ("data_prefetch", c_uint32),
+        ("latency", c_uint32 * 9),
     )
 
 
@@ -83,7 +83,7 @@ def core(**changed: object) -> CoreSize:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     library = tmp_path_factory.mktemp("pmu") / "model.so"
-    sources = [PMU / f"{name}.c" for name in ("cache", "direction", "targets", "model")]
+    sources = [PMU / f"{name}.c" for name in ("cache", "direction", "targets", "model", "window")]
     flags = ("-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=undefined")
     trap = "-fsanitize-undefined-trap-on-error"
     words = ("gcc", *flags, trap, "-shared", "-fPIC", f"-I{PMU}", "-o", str(library))
@@ -246,23 +246,24 @@ def test_a_longer_history_learns_a_loop_that_a_counter_cannot(model: ctypes.CDLL
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 16])
-def test_returns_come_from_a_stack_that_forgets_the_oldest(model: ctypes.CDLL, depth: int) -> None:
+def test_returns_come_from_a_ring_that_wraps_around(model: ctypes.CDLL, depth: int) -> None:
     drawn = random.Random(depth)
     calls, returns, expected = [], [], []
-    stack: deque[int] = deque(maxlen=depth)
+    ring, top = [0] * max(depth, 1), 0
     for _ in range(2000):
         if drawn.random() < 0.5:
             calls.append(drawn.randrange(1, 1000))
             returns.append(0)
-            stack.append(calls[-1])
+            top = (top + 1) % len(ring)
+            ring[top] = calls[-1]
             expected.append(False)
             continue
         calls.append(0)
-        top = stack.pop() if stack else None
-        # Sometimes elsewhere than it was called from.
-        leads = top if top is not None and drawn.random() < 0.8 else drawn.randrange(1000, 2000)
+        # Sometimes elsewhere than it was called from; after an underflow, to what was there.
+        leads = ring[top] if ring[top] and drawn.random() < 0.8 else drawn.randrange(1000, 2000)
         returns.append(leads)
-        expected.append(leads == top)
+        expected.append(depth > 0 and leads == ring[top])
+        top = (top - 1) % len(ring)
     right = truths(len(calls))
     model.run_returns(
         c_uint32(depth), numbers(calls), numbers(returns), c_size_t(len(calls)), right
