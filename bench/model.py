@@ -206,9 +206,7 @@ def speed_ups(nanoseconds: Nanoseconds, program: str, variant: str) -> list[floa
     return [100 * (plain / one - 1) for plain, one in zip(of[PLAIN], of[variant], strict=True)]
 
 
-def points(
-    runs: Sequence[Mapping[str, Any]], model: dict[str, dict[str, Interval]]
-) -> list[Point]:
+def points(runs: Sequence[Mapping[str, Any]], model: dict[str, dict[str, Interval]]) -> list[Point]:
     """Every variant of every program against its plain build."""
     found = []
     for program, variants in model.items():
@@ -318,7 +316,7 @@ core `{result["core"]}` ([the model](../pmu.md)). `≈ 0`: the machine itself do
 builds apart (the middle half of the rounds, or the runs, are on both sides of nothing). At the
 beginning of the runs the machine's load was {loads} on {machine["cores"]} cores.
 
-| | points | rank correlation | median error, percentage points | native, repeated: rank correlation | native, repeated: median difference |
+| | points | rank correlation | median error, points | native again: correlation | error |
 | --- | --- | --- | --- | --- | --- |
 {by_kind}
 

@@ -2,12 +2,12 @@
 #include "operation.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <string>
 
 #include <llvm/ADT/APInt.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringRef.h>
 #include <llvm/MC/MCAsmInfo.h>
 #include <llvm/MC/MCContext.h>
 #include <llvm/MC/MCDisassembler/MCDisassembler.h>
@@ -34,7 +34,7 @@ struct Tables {
 	std::unique_ptr<MCContext> context;
 	std::unique_ptr<MCDisassembler> disassembler;
 	std::unique_ptr<MCInstrAnalysis> analysis;
-	MCRegister stack;
+	MCRegister stack, flags; /* of x86-64 */
 };
 Tables *tables;
 
@@ -178,12 +178,23 @@ void describeLoad(const MCInstrDesc &described, struct operation *operation)
 		load > 0 ? load : cyclesOf(static_cast<int>(usual)), std::max<uint16_t>(1, operation->latency));
 }
 
+bool isVector(MCRegister reg)
+{
+	return reg && StringRef(tables->registers->getName(reg)).contains("MM");
+}
+
 void describe(const MCInst &instruction, struct operation *operation)
 {
 	const MCInstrDesc &described = tables->instructions->get(instruction.getOpcode());
 	const MCSchedClassDesc *scheduled = classOf(instruction, described);
 
 	operation->stores = described.mayStore();
+	operation->branches = described.isConditionalBranch();
+	operation->compares = described.getNumDefs() == 0 && !described.mayStore() &&
+			      described.implicit_defs().size() == 1 &&
+			      described.implicit_defs()[0] == tables->flags;
+	for (const MCOperand &operand : instruction)
+		operation->is_vector |= operand.isReg() && isVector(operand.getReg());
 	if (scheduled == nullptr)
 		return;
 	operation->slots = static_cast<uint8_t>(
@@ -230,9 +241,13 @@ extern "C" const char *operations_open(const char *target, const char *cpu,
 						      tables->registers.get(), tables->core.get());
 	tables->disassembler.reset(found->createMCDisassembler(*tables->core, *tables->context));
 	tables->analysis.reset(found->createMCInstrAnalysis(tables->instructions.get()));
-	for (unsigned reg = 1; reg < tables->registers->getNumRegs(); reg++)
-		if (std::strcmp(tables->registers->getName(reg), "RSP") == 0)
+	for (unsigned reg = 1; reg < tables->registers->getNumRegs(); reg++) {
+		const StringRef name = tables->registers->getName(reg);
+		if (name == "RSP")
 			tables->stack = reg;
+		else if (name == "EFLAGS")
+			tables->flags = reg;
+	}
 
 	const MCSchedModel &model = tables->core->getSchedModel();
 	*pipeline = {};

@@ -14,7 +14,7 @@ extern "C" {
 #endif
 
 /* Of what is beyond, the rest is left out. */
-enum { MOST_READS = 10, MOST_WRITES = 6, MOST_USES = 3, MOST_UNIT_KINDS = 60, MOST_REGISTERS = 1024 };
+enum { MOST_READS = 10, MOST_WRITES = 6, MOST_USES = 5, MOST_UNIT_KINDS = 60, MOST_REGISTERS = 1024 };
 
 /* A register, or a part of one that can be written by itself. */
 struct operand {
@@ -32,9 +32,12 @@ struct operation {
 	uint64_t address;
 	uint16_t latency;
 	uint16_t load_latency; /* of it, until the value is loaded from L1; 0: loads nothing */
-	uint8_t slots;	       /* of dispatch, and entries of the reorder buffer */
+	uint8_t slots;	       /* of dispatch, and entries of the reorder buffer; 0: fused with the last */
 	uint8_t read_count, write_count, use_count;
 	bool stores;
+	bool is_vector; /* what it loads is for registers that are not renamed to what was stored */
+	bool compares;	/* sets flags and nothing else */
+	bool branches;	/* by flags */
 	/* Those of which there is least, first. */
 	struct use uses[MOST_USES];
 	struct operand reads[MOST_READS], writes[MOST_WRITES];

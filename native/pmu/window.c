@@ -57,7 +57,9 @@ void window_turn(struct window *window)
 
 void window_mispredicted(struct window *window, uint64_t executed)
 {
-	window->fetched = later(window->fetched, executed + window->size.misprediction);
+	/* Fetching is a cycle of these. */
+	window->fetched =
+		later(window->fetched, executed + earlier_by(window->size.misprediction, 1));
 	window->fetch_cause = EVENT_misprediction_cycles;
 	window->fetch_left = 0;
 }
@@ -80,8 +82,8 @@ static bool dispatch(struct window *window, const struct operation *operation)
 		window->slots = 0;
 		by_fetch = true;
 	}
-	if (pipeline->window > 0) {
-		uint32_t last = window->next_freed + operation->slots - 1;
+	if (pipeline->window > 0 && operation->slots > 0) {
+		uint32_t last = window->next_freed + operation->slots - 1u;
 		last -= last < pipeline->window ? 0 : pipeline->window;
 		if (window->freed[last] > window->dispatched) {
 			window->dispatched = window->freed[last];
@@ -135,31 +137,39 @@ static uint64_t start(struct window *window, const struct operation *operation, 
 
 /* Memory */
 
-static void store(struct window *window, const struct access *access, uint64_t ready)
+static void store(struct window *window, const struct operation *operation,
+		  const struct access *access, uint64_t ready)
 {
-	for (uint64_t at = access->address >> 3; at <= (access->address + access->bytes - 1) >> 3; at++) {
+	const uint64_t first = access->address >> 3;
+
+	for (uint64_t at = first; at <= (access->address + access->bytes - 1) >> 3; at++) {
 		window->stored[at % STORED].address = at;
 		window->stored[at % STORED].ready = ready;
-		window->stored[at % STORED].bytes = access->address >> 3 == at ? access->bytes : 0;
+		window->stored[at % STORED].store = operation->address;
+		window->stored[at % STORED].bytes = at == first ? access->bytes : 0;
 	}
 }
 
 /* When a value that is asked for at that time is there. */
-static uint64_t load(const struct window *window, const struct access *access, uint64_t asked,
-		     uint32_t latency)
+static uint64_t load(struct window *window, const struct operation *operation,
+		     const struct access *access, uint64_t asked)
 {
 	const uint64_t at = access->address >> 3;
-	const uint64_t loaded = asked + latency + access->missing;
+	const uint64_t loaded = asked + operation->load_latency + access->missing;
+	uint64_t *pair = &window->pairs[operation->address % PAIRS];
 
 	if (window->stored[at % STORED].address != at)
 		return loaded;
 	const uint64_t ready = window->stored[at % STORED].ready;
 	/* Long in the cache. */
-	if (ready + 2 * latency + window->size.other_forwarding < asked)
+	if (ready + 2 * operation->load_latency + window->size.other_forwarding < asked)
 		return loaded;
-	if (window->stored[at % STORED].bytes == access->bytes && access->bytes >= 4)
-		return later(ready + window->size.forwarding,
-			     window->size.forwarding < latency ? asked : loaded);
+	const uint64_t store = window->stored[at % STORED].store;
+	const bool is_expected = *pair == store;
+	*pair = store;
+	if (is_expected && !operation->is_vector && access->bytes >= 4 &&
+	    window->stored[at % STORED].bytes == access->bytes)
+		return later(asked, ready + window->size.forwarding);
 	return later(loaded, ready + window->size.other_forwarding);
 }
 
@@ -188,7 +198,7 @@ static uint64_t load_all(struct window *window, const struct operation *operatio
 	for (; *access < end && (*access)->operation == number; ++*access) {
 		if ((*access)->is_store)
 			continue;
-		loaded = later(loaded, load(window, *access, begin, operation->load_latency));
+		loaded = later(loaded, load(window, operation, *access, begin));
 		*missing = *missing > (*access)->missing ? *missing : (*access)->missing;
 	}
 	return loaded > 0 ? loaded : begin + operation->load_latency;
@@ -221,7 +231,7 @@ static uint64_t execute(struct window *window, const struct operation *operation
 	for (; operation->stores && first < *access; first++)
 		if (first->is_store)
 			/* The last cycle of its latency is that of the store. */
-			store(window, first, earlier_by(executed, 1));
+			store(window, operation, first, earlier_by(executed, 1));
 	return executed;
 }
 

@@ -14,7 +14,7 @@
 #include "events.h"
 #include "operation.h"
 
-enum { CALENDAR = 512, STORED = 1024, MOST_WINDOW = 1024 };
+enum { CALENDAR = 512, STORED = 1024, PAIRS = 512, MOST_WINDOW = 1024 };
 
 /* Latencies in cycles, and what the front end delivers. */
 struct window_size {
@@ -23,7 +23,10 @@ struct window_size {
 	uint32_t fetch_operations; /* instructions of these, in a cycle */
 	uint32_t fetch_ahead;	   /* cycles that fetching is ahead of dispatching, at most */
 	uint32_t misprediction;	   /* from a branch's execution until what follows is dispatched */
-	/* From a store's value to a load of the same bytes, and of other bytes of these. */
+	/*
+	 * From a store's value to a load of the same four or eight bytes into a general register,
+	 * if it was that store that the load had its value from the last time; and to any other.
+	 */
 	uint32_t forwarding, other_forwarding;
 	uint32_t repeat_line; /* of a REP, a line */
 };
@@ -59,8 +62,11 @@ struct window {
 	struct {
 		uint64_t address;
 		uint64_t ready;
+		uint64_t store; /* the instruction's address */
 		uint8_t bytes;
 	} stored[STORED];
+	/* The store that a load had its value from, by the address of the load. */
+	uint64_t pairs[PAIRS];
 };
 
 void window_clear(struct window *window);

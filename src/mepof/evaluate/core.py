@@ -118,13 +118,14 @@ class Pipeline(_Described):
     Attributes:
         cpu: LLVM's name of the core, whose scheduling model tells its width, its reorder buffer,
             its execution units, and the latency of each instruction.
-        width: instructions dispatched in a cycle, where LLVM's model is of another core; 0 is LLVM's.
+        width: instructions dispatched in a cycle, where LLVM models another core; 0 is its width.
         window: of the reorder buffer, likewise.
         fetch_bytes: of the aligned blocks of code of which one is fetched in a cycle.
         fetch_instructions: of such a block, in a cycle.
         fetch_ahead: cycles that fetching is ahead of dispatching, at most.
-        forwarding: from a store's value to a load of the same bytes, four or eight.
-        other_forwarding: likewise, of other bytes of these.
+        forwarding: from a store's value to a load of the same four or eight bytes into a general
+            register, if the load had its value from that store the last time.
+        other_forwarding: likewise, to any other load.
         repeat_line: cycles for each line that a REP string instruction reads or writes.
     """
 
@@ -146,21 +147,12 @@ class Pipeline(_Described):
 
 
 class Price(_Described):
-    """What one event costs.
+    """What one event costs: a latency or a penalty, in cycles.
 
-    Attributes:
-        cycles: latency or penalty.
-        hidden: of events of code, the share of it that predicting and fetching ahead covers.
-            What data and branches cost overlaps with other work in the window itself.
+    How much of it other work covers is for the window of instructions to find out.
     """
 
-    cycles: float = Field(ge=0, le=1000)
-    hidden: float = Field(default=0, ge=0, le=1)
-
-    @property
-    def cost(self) -> int:
-        """Cycles that remain, rounded."""
-        return round(self.cycles * (1 - self.hidden))
+    cycles: int = Field(ge=0, le=1000)
 
 
 class Prices(BaseModel):
@@ -243,7 +235,7 @@ class Core(BaseModel):
             f"kernel-data-page={data}",
             *(f"{name.replace('_', '-')}={value}" for name, value in pipeline.items()),
             *(
-                f"{name.replace('_', '-')}={getattr(self.price, name).cost}"
+                f"{name.replace('_', '-')}={getattr(self.price, name).cycles}"
                 for name in Prices.model_fields
             ),
         )

@@ -58,6 +58,13 @@ def findings(store: Path) -> list[Finding]:
             required=False,
         ),
         file_at(
+            Path(f"/usr/lib/llvm{suffix}/include/llvm/MC/MCSchedule.h"),
+            "LLVM's headers",
+            "the emulated PMU",
+            f"apt-get install llvm{suffix}-dev",
+            required=False,
+        ),
+        file_at(
             Path("/usr/aarch64-linux-gnu/lib/libc.a"),
             "arm64's libc.a",
             "the programs of arm64 guests",
