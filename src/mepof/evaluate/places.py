@@ -27,7 +27,6 @@ from mepof.evaluate.training import CaseId
 SCHEMA = "mepof-places/1"
 PAGE_BYTES = 4096
 _UNKNOWN = "[unknown]"
-_TAKEN = "taken_branches"
 # Elf64_Sym, little endian; entry code has no type (STT_NOTYPE, STT_FUNC).
 _SYMBOL = struct.Struct("<IBBHQQ")
 _CODE = (0, 2)
@@ -197,7 +196,7 @@ def places_of(
             CasePlaces(
                 suite=suite,
                 case=case,
-                functions=_by_function(core, raw.events, line, functions),
+                functions=_by_function(raw.events, line, functions),
                 heatmap=_heatmap(line),
             )
             for (suite, case), line in zip(cases, raw.intervals, strict=True)
@@ -220,7 +219,7 @@ def read_places_json(path: Path) -> Places:
 
 
 def _by_function(
-    core: str, names: Sequence[str], line: _Line, functions: Sequence[Function]
+    names: Sequence[str], line: _Line, functions: Sequence[Function]
 ) -> tuple[FunctionEvents, ...]:
     starts = [function.address for function in functions]
     sites = sorted(line.sites)
