@@ -138,6 +138,8 @@ void addUses(struct operation *operation, const MCSchedClassDesc *scheduled)
 	});
 	operation->use_count = static_cast<uint8_t>(std::min<size_t>(uses.size(), MOST_USES));
 	std::copy_n(uses.begin(), operation->use_count, operation->uses);
+	operation->takes_long = std::any_of(operation->uses, operation->uses + operation->use_count,
+					    [](struct use use) { return use.cycles > 1; });
 }
 
 /* XOR of a register with itself waits for nobody, and copies are made by renaming. */

@@ -38,6 +38,7 @@ struct operation {
 	bool is_vector; /* what it loads is for registers that are not renamed to what was stored */
 	bool compares;	/* sets flags and nothing else */
 	bool branches;	/* by flags */
+	bool takes_long; /* some unit, for more than a cycle */
 	/* Those of which there is least, first. */
 	struct use uses[MOST_USES];
 	struct operand reads[MOST_READS], writes[MOST_WRITES];

@@ -115,11 +115,27 @@ static uint8_t *row(struct window *window, uint64_t cycle)
 	return row->taken;
 }
 
+/* Whether all units that it needs are free in a cycle; if so, they are taken. */
+static bool take(uint8_t *taken, const uint8_t *units, const struct operation *operation)
+{
+	for (uint32_t i = 0; i < operation->use_count; i++)
+		if (taken[operation->uses[i].kind] >= units[operation->uses[i].kind])
+			return false;
+	for (uint32_t i = 0; i < operation->use_count; i++)
+		taken[operation->uses[i].kind]++;
+	return true;
+}
+
 /* The first cycle from that one on in which all units that it needs are free, now taken. */
 static uint64_t start(struct window *window, const struct operation *operation, uint64_t cycle)
 {
 	const uint8_t *units = window->size.pipeline.units;
 
+	if (!operation->takes_long) {
+		while (!take(row(window, cycle), units, operation))
+			cycle++;
+		return cycle;
+	}
 	for (uint32_t i = 0; i < operation->use_count;) {
 		const struct use use = operation->uses[i++];
 		for (uint32_t k = 0; k < use.cycles; k++)

@@ -129,6 +129,7 @@ void run_window(const struct window_size *size, const struct told *told, uint32_
 		operation->use_count = told[i].kind > 0;
 		operation->uses[0] =
 			(struct use){(uint8_t)told[i].kind, (uint8_t)told[i].kind_cycles};
+		operation->takes_long = told[i].kind_cycles > 1;
 	}
 	for (uint32_t i = 0; i < times; i++) {
 		const uint64_t executed = window_execute(&window, operations, count, accesses,
