@@ -148,7 +148,7 @@ def test_every_core_can_be_modelled(pmu: Path, tmp_path: Path, core: str) -> Non
     ("given", "complaint"),
     [
         ("", "where to write to is missing"),
-        (",out=/no/such/directory/x", "cannot write /no/such/directory/x: No such file"),
+        (",out=/no/such/directory/x,cpu=znver4", "cannot write /no/such/directory/x: No such file"),
         (",out=/dev/null", "the core's name in LLVM is missing"),
         (",out=/dev/null,cpu=zen5", "cannot model the core zen5: LLVM has no"),
         (",out=/dev/null,core=zen4", "wrong argument: core=zen4"),
