@@ -133,8 +133,9 @@ void addUses(struct operation *operation, const MCSchedClassDesc *scheduled)
 			uses.push_back({static_cast<uint8_t>(kind),
 					static_cast<uint8_t>(std::min(cycles, 255))});
 	}
-	std::stable_sort(uses.begin(), uses.end(), [&](struct use one, struct use other) {
-		return one.cycles * unitsOf(other) > other.cycles * unitsOf(one);
+	std::sort(uses.begin(), uses.end(), [&](struct use one, struct use other) {
+		const unsigned more = one.cycles * unitsOf(other), less = other.cycles * unitsOf(one);
+		return more > less || (more == less && one.kind < other.kind);
 	});
 	operation->use_count = static_cast<uint8_t>(std::min<size_t>(uses.size(), MOST_USES));
 	std::copy_n(uses.begin(), operation->use_count, operation->uses);
