@@ -15,7 +15,7 @@ help:
 	@echo '             and compile the profile engine if it changed'
 	@echo 'make demo    optimise, boot and measure a kernel by examples/quickstart.g4'
 	@echo 'make test    lint, unit tests and boots of real kernels'
-	@echo '             (make test-all: arm64 kernels as well)'
+	@echo '             (make test-all: arm64 kernels and a real adbd as well)'
 	@echo 'make lint    style and types'
 	@echo 'make bench   every benchmark under bench/'
 	@echo 'make bench-algorithms'
@@ -26,6 +26,8 @@ help:
 	@echo '             what a profile does for cases that it was not trained on: hours'
 	@echo 'make bench-model'
 	@echo '             the emulated PMU against this machine'
+	@echo 'make check-report'
+	@echo '             the golden report, or REPORT=DIR, in a browser: width, accessibility, screenshots'
 	@echo 'make fuzz    every parser on made-up input, FUZZ_SECONDS each (600)'
 	@echo 'make lock    write requirements.lock anew from pyproject.toml'
 	@echo 'make clean   remove what was built here'
@@ -36,7 +38,7 @@ setup:
 demo: setup
 	$(BIN)/mepof run examples/quickstart.g4 --out out/demo
 
-PYTEST_SELECTION := -m 'not arm64'
+PYTEST_SELECTION := -m 'not arm64 and not adbd'
 
 test: export MEPOF_SETUP_TESTS := 1
 test: lint
@@ -74,6 +76,20 @@ bench-leave-one-out: setup
 bench-model: setup
 	$(BIN)/python bench/model.py
 
+# Needs Chromium and npm; the accessibility checker is fetched into build/. PICTURE=FILE makes the
+# picture that the documentation shows.
+AXE := build/axe-core-4.14.1
+REPORT ?= tests/unit/evaluate/golden
+
+check-report: setup $(AXE)
+	PYTHONPATH=tests $(BIN)/python -m browser.check_report $(REPORT) \
+	    --axe $(AXE)/node_modules/axe-core/axe.min.js --out out/check-report \
+	    $(if $(PICTURE),--picture $(PICTURE))
+
+$(AXE):
+	npm install --silent --no-save --no-package-lock --prefix $@.part axe-core@4.14.1
+	mv $@.part $@
+
 # CI takes five seconds each.
 FUZZ_SECONDS ?= 600
 
@@ -97,4 +113,4 @@ clean:
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
 .PHONY: help setup demo test test-all lint bench bench-algorithms bench-leave-one-out bench-model \
-	bench-verdicts fuzz lock clean
+	bench-verdicts check-report fuzz lock clean

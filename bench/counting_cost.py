@@ -20,17 +20,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from measure import demo
+
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Guest, Pmu, Session
-from mepof.errors import InputError
 from mepof.evaluate.core import load_core
 from mepof.evaluate.suite import cases_of
-from mepof.executor.local import LocalExecutor, default_store, plan_of
-from mepof.g4 import Source
 from mepof.process import run
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = ROOT / "examples" / "quickstart.g4"
 RESULT = ROOT / "docs" / "benchmarks" / "counting-cost.md"
 PLAIN = "plain TCG"
 
@@ -49,17 +47,7 @@ def cost(session: Session, directory: Path) -> float:
 
 def booted(arguments: argparse.Namespace, scratch: Path) -> Session:
     """A boot without work."""
-    if (arguments.kernel is None) != (arguments.guest is None):
-        raise InputError("a kernel goes with a guest", "give both --kernel and --guest, or neither")
-    kernel, guest = arguments.kernel, arguments.guest
-    if kernel is None:
-        executor = LocalExecutor(default_store(), os.cpu_count() or 1)
-        plan = plan_of(Source.read(PROGRAM))
-        wanted = ("guest", "opt/build")
-        if any(e.state != "cached" for e in executor.explain(plan) if e.step in wanted):
-            raise InputError("the images of the demo are not in the store", "run `make demo` first")
-        steps = executor.run(plan, scratch / "run", lambda event: None).run.steps
-        kernel, guest = steps["opt/build"].path / "kernel", steps["guest"].path
+    kernel, guest = demo.images(arguments.kernel, arguments.guest, scratch)
     return Session(arch="x86-64", kernel=kernel, guest=Guest.of(guest), requests=(), seed=1)
 
 

@@ -27,18 +27,17 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from measure import demo
+
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Guest, Interval, Pmu, Session
 from mepof.errors import InputError, WorkError
 from mepof.evaluate.core import Core, cycles_of, load_core
-from mepof.executor.local import LocalExecutor, default_store, plan_of
-from mepof.g4 import Source
 from mepof.process import find_tool, run
 from mepof.toolchain import clang
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "bench" / "model"
-PROGRAM = ROOT / "examples" / "quickstart.g4"
 RESULT = ROOT / "docs" / "benchmarks" / "model"
 PLAIN = "plain"
 # Of which a program's own clock takes the least, so that what others do to it counts little.
@@ -337,29 +336,12 @@ columns compare the first native run with the second, where there are two: no mo
 
 
 def _session(arguments: argparse.Namespace, core: Core, scratch: Path) -> Session:
-    if (arguments.kernel is None) != (arguments.guest is None):
-        raise InputError("a kernel goes with a guest", "give both --kernel and --guest, or neither")
-    kernel, guest = arguments.kernel, arguments.guest
-    if kernel is None:
-        executor = LocalExecutor(default_store(), os.cpu_count() or 1)
-        plan = plan_of(Source.read(PROGRAM))
-        wanted = ("guest", "opt/build")
-        if any(e.state != "cached" for e in executor.explain(plan) if e.step in wanted):
-            raise InputError("the images of the demo are not in the store", "run `make demo` first")
-        steps = executor.run(plan, scratch / "run", lambda event: None).run.steps
-        kernel, guest = steps["opt/build"].path / "kernel", steps["guest"].path
+    kernel, guest = demo.images(arguments.kernel, arguments.guest, scratch)
     run(["make", "-s", "-C", ROOT / "native" / "pmu", f"OUT={scratch}"])
     pmu = Pmu(scratch / "pmu.so", core.arguments())
     return Session(
         arch=core.arch, kernel=kernel, guest=Guest.of(guest), requests=(), seed=1, pmu=pmu
     )
-
-
-def _cpu() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return "an unknown CPU"
 
 
 def main() -> None:
@@ -406,7 +388,7 @@ def main() -> None:
         if arguments.only_time:
             return
         model = modelled(built, session, scratch)
-    machine = {"cpu": _cpu(), "cores": os.cpu_count()}
+    machine = {"cpu": demo.processor(), "cores": os.cpu_count()}
     result = compared(arguments.core, runs, model, machine)
     data.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     RESULT.with_suffix(".md").write_text(page(result), encoding="utf-8")

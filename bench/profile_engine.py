@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -24,6 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from measure.child import Usage, measured
+from measure.demo import processor
 from measure.page import page
 from measure.profile import difference, totals
 
@@ -143,13 +143,6 @@ def compared(runs: Mapping[str, list[Usage]]) -> dict[str, object]:
             "runs": [asdict(usage) for usage in ours],
         }
     return rows
-
-
-def processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 def options() -> argparse.Namespace:

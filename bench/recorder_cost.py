@@ -25,16 +25,15 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from measure import demo
+
 from mepof.device import agent
 from mepof.device.protocol import Guest, Recording, Session, branch_source
 from mepof.errors import InputError
 from mepof.evaluate.suite import cases_of
-from mepof.executor.local import LocalExecutor, default_store, plan_of
-from mepof.g4 import Source
 from mepof.process import Completed, run
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = ROOT / "examples" / "quickstart.g4"
 RESULT = ROOT / "docs" / "benchmarks" / "recorder-cost"
 PERIOD, DEPTH = 10007, 32
 REPETITIONS = 2
@@ -97,17 +96,7 @@ def _run_with(plugin: str, argv: Sequence[str], **how: Any) -> Completed:
 
 def booted(arguments: argparse.Namespace, scratch: Path) -> Session:
     """A boot without work."""
-    if (arguments.kernel is None) != (arguments.guest is None):
-        raise InputError("a kernel goes with a guest", "give both --kernel and --guest, or neither")
-    kernel, guest = arguments.kernel, arguments.guest
-    if kernel is None:
-        executor = LocalExecutor(default_store(), os.cpu_count() or 1)
-        plan = plan_of(Source.read(PROGRAM))
-        wanted = ("guest", "opt/build")
-        if any(e.state != "cached" for e in executor.explain(plan) if e.step in wanted):
-            raise InputError("the images of the demo are not in the store", "run `make demo` first")
-        steps = executor.run(plan, scratch / "run", lambda event: None).run.steps
-        kernel, guest = steps["opt/build"].path / "kernel", steps["guest"].path
+    kernel, guest = demo.images(arguments.kernel, arguments.guest, scratch)
     return Session(arch="x86-64", kernel=kernel, guest=Guest.of(guest), requests=(), seed=1)
 
 

@@ -156,7 +156,8 @@ bool binder_serve(int device, binder_service service)
 {
 	struct commands commands = {.size = 0};
 	struct binder_transaction_data request;
-	unsigned char reply[BINDER_LINK_MOST];
+	/* Services read and write numbers in it. */
+	_Alignas(uint64_t) unsigned char reply[BINDER_LINK_MOST];
 	size_t reply_size;
 
 	add(&commands, BC_ENTER_LOOPER, "", 0);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,9 +16,11 @@
 #include "case.h"
 
 #define NOT_SUPPORTED 77
+/* Far more than the workers need, which wait for some grace periods one after the other. */
+#define SETTLE_MS 500
 
 static const char *running = "";
-static bool faulted;
+static atomic_bool faulted;
 static unsigned measured;
 static uint64_t began;
 static uint64_t elapsed;
@@ -49,11 +52,55 @@ void measure_end(void)
 	measured++;
 }
 
+void gate_init(struct gate *gate, unsigned workers, bool across)
+{
+	pthread_barrierattr_t attributes;
+
+	pthread_barrierattr_init(&attributes);
+	pthread_barrierattr_setpshared(&attributes, across ? PTHREAD_PROCESS_SHARED
+							   : PTHREAD_PROCESS_PRIVATE);
+	pthread_barrier_init(&gate->barrier, &attributes, workers + 1);
+}
+
+/*
+ * Four meetings of all: everyone is ready; the interval has begun; everyone is done; the
+ * interval has ended. Without the fourth, whoever is done last would go on to clean up while
+ * the one that ends the interval has still to be scheduled.
+ */
+static void meet(struct gate *gate)
+{
+	pthread_barrier_wait(&gate->barrier);
+}
+
+void gate_begin(struct gate *gate)
+{
+	meet(gate);
+	meet(gate);
+}
+
+void gate_end(struct gate *gate)
+{
+	meet(gate);
+	meet(gate);
+}
+
+void measure_gate(struct gate *gate)
+{
+	meet(gate);
+	measure_begin();
+	meet(gate);
+	meet(gate);
+	measure_end();
+	meet(gate);
+}
+
 bool fault(const char *what)
 {
-	if (!faulted)
-		fprintf(stderr, "%s: wrong: %s (%s)\n", suite_name, what, strerror(errno));
-	faulted = true;
+	const int error = errno;
+
+	/* Whatever follows from it, and what other threads find, says less. */
+	if (!atomic_exchange(&faulted, true))
+		fprintf(stderr, "%s: wrong: %s (%s)\n", suite_name, what, strerror(error));
 	return false;
 }
 
@@ -67,6 +114,36 @@ void unsupported(const char *needs)
 void leave(bool sound)
 {
 	_exit(sound ? 0 : 1);
+}
+
+pid_t fork_child(void)
+{
+	const pid_t parent = getpid();
+	const pid_t child = fork();
+
+	if (child < 0)
+		fault("fork");
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* It may have gone before that was said. */
+		if (getppid() != parent)
+			_exit(1);
+	}
+	return child;
+}
+
+bool await_child(pid_t pid, const _Atomic unsigned *word, unsigned count)
+{
+	while (atomic_load(word) < count) {
+		siginfo_t ended = {0};
+		if (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+		    ended.si_pid == pid) {
+			errno = 0;
+			return fault("a child ended before it was ready");
+		}
+		usleep(1000);
+	}
+	return true;
 }
 
 bool reap(pid_t pid)
@@ -210,6 +287,11 @@ static void print_latencies(void)
 	printf(" p1_ns=%" PRIu64 " p50_ns=%" PRIu64 " p90_ns=%" PRIu64 " p99_ns=%" PRIu64
 	       " mean_ns=%" PRIu64,
 	       percentile(1), percentile(50), percentile(90), percentile(99), sum / latency_count);
+}
+
+void settle(void)
+{
+	usleep(SETTLE_MS * 1000);
 }
 
 void case_begin(const char *name, unsigned long operations)

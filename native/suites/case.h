@@ -2,6 +2,8 @@
 #ifndef MEPOF_SUITES_CASE_H
 #define MEPOF_SUITES_CASE_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +29,13 @@ extern const char suite_name[];
 extern const struct suite_case suite_cases[];
 extern const size_t suite_case_count;
 
+/*
+ * Let the kernel do what the program before has left it: a network namespace or a process is
+ * gone for good only when workers of the kernel's and RCU have seen to it. A guest that is
+ * idle has that time for nothing.
+ */
+void settle(void);
+
 /* Begin a case; end it with its result line, and give the program's exit status. */
 void case_begin(const char *name, unsigned long operations);
 int case_end(bool sound);
@@ -34,6 +43,21 @@ int case_end(bool sound);
 /* Exactly one pair of these in every case that runs. */
 void measure_begin(void);
 void measure_end(void);
+
+/*
+ * The interval of a case whose work is done by others, threads or processes: each of them
+ * prepares, calls gate_begin, works, calls gate_end, and cleans up. measure_gate is the pair
+ * above, with nothing between but what lies between those two.
+ */
+struct gate {
+	pthread_barrier_t barrier;
+};
+
+/* For so many workers; `across` where they are processes, and the gate in shared memory. */
+void gate_init(struct gate *gate, unsigned workers, bool across);
+void gate_begin(struct gate *gate);
+void gate_end(struct gate *gate);
+void measure_gate(struct gate *gate);
 
 uint64_t now_ns(void);
 
@@ -61,6 +85,12 @@ _Noreturn void unsupported(const char *needs);
 
 /* End a child process: with status 0 if all was right there. */
 _Noreturn void leave(bool sound);
+
+/* Like fork, but the child ends with this process, whichever way that does. */
+pid_t fork_child(void);
+
+/* Wait until a child has counted that far; false after fault() if it ends before. */
+bool await_child(pid_t pid, const _Atomic unsigned *word, unsigned count);
 
 /* Wait for a child that must end with status 0; ends it first where that is asked for. */
 bool reap(pid_t pid);

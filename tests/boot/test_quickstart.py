@@ -67,7 +67,7 @@ def test_the_report_follows_its_schema(finished: Finished, out: Path) -> None:
 
 def test_the_results_lie_in_the_output_directory(finished: Finished, out: Path) -> None:
     names = {path.name for path in out.iterdir()}
-    wanted = {"opt.img", "opt.profdata", "plain.img", "report.json", "report.html"}
+    wanted = {"opt.img", "opt.profdata", "plain.img", "report.json", "report.html", "cases.csv"}
     assert wanted | {"journal.jsonl", "plan.json"} <= names
 
 

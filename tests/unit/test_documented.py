@@ -12,8 +12,10 @@ from mepof import _engine
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.cli import profile
 from mepof.cli.main import app
+from mepof.device.preparation import preparation_names
 from mepof.device.protocol import DEVICES
 from mepof.evaluate.core import core_names
+from mepof.evaluate.counter import counters_names
 from mepof.evaluate.suite import load_suite, suite_names
 from mepof.g4.settings import SETTINGS
 from mepof.kernel import arch, kconfig
@@ -50,6 +52,14 @@ def test_every_config_and_option_is_described() -> None:
 
 def test_every_core_is_described() -> None:
     assert set(core_names()) <= rows("pmu.md")
+
+
+def test_every_kind_of_machine_is_described() -> None:
+    assert set(preparation_names()) <= rows("preparation.md")
+
+
+def test_every_kind_of_counters_is_described() -> None:
+    assert set(counters_names()) <= rows("hardware.md")
 
 
 def test_every_event_of_the_emulated_pmu_is_described() -> None:

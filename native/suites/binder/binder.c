@@ -20,10 +20,9 @@ const char suite_name[] = "binder";
 
 enum call { ECHO = 1, ADD_INTS, PING, REPEAT, LENGTH };
 
-/* What lies in shared memory: how far the server is, and how many calls it has answered. */
+/* What lies in shared memory: how many threads serve, and how many calls they have answered. */
 struct server {
 	_Atomic unsigned ready;
-	_Atomic unsigned failed;
 	_Atomic unsigned long answered;
 };
 
@@ -66,12 +65,12 @@ static bool service(uint32_t code, const void *request, size_t size, void *reply
 	return true;
 }
 
+/* A thread that fails ends the process, which the driver tells all that wait for it. */
 static void *serve(void *nothing)
 {
+	(void)nothing;
 	atomic_fetch_add(&server->ready, 1);
-	binder_serve(device, service);
-	atomic_store(&server->failed, 1);
-	return nothing;
+	leave(binder_serve(device, service));
 }
 
 /* In the child: as many threads as there will be clients. */
@@ -80,12 +79,12 @@ static _Noreturn void be_server(unsigned threads)
 	pthread_t thread;
 
 	device = binder_open();
-	bool sound = binder_map(device) && binder_become_manager(device);
-	for (unsigned i = 1; sound && i < threads; i++)
-		sound = pthread_create(&thread, NULL, serve, NULL) == 0;
-	if (sound)
-		serve(NULL);
-	atomic_store(&server->failed, 1);
+	if (!binder_map(device) || !binder_become_manager(device))
+		leave(false);
+	for (unsigned i = 1; i < threads; i++)
+		if (pthread_create(&thread, NULL, serve, NULL) != 0)
+			leave(fault("create a thread"));
+	serve(NULL);
 	leave(false);
 }
 
@@ -147,7 +146,7 @@ static bool rpc(const struct client *me, unsigned long i)
 	return memcmp(request, reply, size) == 0 || fault("a repeated string");
 }
 
-static pthread_barrier_t gate;
+static struct gate gate;
 
 static void *call_all(void *argument)
 {
@@ -157,12 +156,10 @@ static void *call_all(void *argument)
 	me->sound = true;
 	for (unsigned long i = 0; me->sound && i < me->calls / 10 + 1; i++)
 		me->sound = me->one(me, i);
-	pthread_barrier_wait(&gate);
-	/* The interval begins here. */
-	pthread_barrier_wait(&gate);
+	gate_begin(&gate);
 	for (unsigned long i = 0; me->sound && i < me->calls; i++)
 		me->sound = me->one(me, i);
-	pthread_barrier_wait(&gate);
+	gate_end(&gate);
 	return NULL;
 }
 
@@ -175,30 +172,25 @@ static bool measure(const struct suite_case *is, unsigned long operations,
 
 	server = shared_memory(sizeof(*server));
 	close(binder_open());
-	const pid_t child = fork();
+	const pid_t child = fork_child();
 	if (child < 0)
-		return fault("fork");
+		return false;
 	if (child == 0)
 		be_server(threads);
-	while (atomic_load(&server->ready) < threads && atomic_load(&server->failed) == 0)
-		usleep(1000);
+	if (!await_child(child, &server->ready, threads))
+		return false;
 	device = binder_open();
-	bool sound = atomic_load(&server->failed) == 0 && binder_map(device);
-	if (!sound)
-		return end_child(child) && false;
-
-	pthread_barrier_init(&gate, NULL, threads + 1);
+	if (!binder_map(device))
+		return false;
+	bool sound = true;
+	gate_init(&gate, threads, false);
 	operations_done(share * threads);
 	for (unsigned i = 0; i < threads; i++) {
 		clients[i] = (struct client){.is = is, .calls = share, .number = i, .one = one};
 		if (pthread_create(&clients[i].thread, NULL, call_all, &clients[i]) != 0)
 			return fault("create a thread");
 	}
-	pthread_barrier_wait(&gate);
-	measure_begin();
-	pthread_barrier_wait(&gate);
-	pthread_barrier_wait(&gate);
-	measure_end();
+	measure_gate(&gate);
 	for (unsigned i = 0; i < threads; i++) {
 		pthread_join(clients[i].thread, NULL);
 		sound = sound && clients[i].sound;

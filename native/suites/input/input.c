@@ -146,7 +146,6 @@ static bool open_device(struct driver *driver)
 	if (ioctl(driver->device, UI_SET_EVBIT, EV_KEY) != 0 ||
 	    ioctl(driver->device, UI_SET_KEYBIT, BTN_TOUCH) != 0 ||
 	    ioctl(driver->device, UI_SET_EVBIT, EV_ABS) != 0 ||
-	    ioctl(driver->device, UI_SET_EVBIT, EV_ABS) != 0 ||
 	    ioctl(driver->device, UI_ABS_SETUP, &x) != 0 ||
 	    ioctl(driver->device, UI_ABS_SETUP, &y) != 0 ||
 	    ioctl(driver->device, UI_DEV_SETUP, &setup) != 0 ||
@@ -190,7 +189,7 @@ static bool obtain(struct driver *driver, struct touch *touch)
 	}
 	for (;;) {
 		if (epoll_wait(driver->loop, &ready, 1, -1) != 1)
-			continue;
+			return fault("wait for an input device");
 		const ssize_t got = read(driver->reader, events, sizeof(events));
 		if (got < 0)
 			return fault("read an input device");
@@ -328,7 +327,7 @@ static bool dispatch(struct channel *channel, const struct touch *touch)
 
 static pid_t start_application(struct channel *channel, unsigned long count)
 {
-	const pid_t child = fork();
+	const pid_t child = fork_child();
 
 	if (child != 0)
 		return child;
@@ -411,7 +410,8 @@ static bool measure(enum stages stages, bool rings, unsigned long operations)
 	pid_t application = 0;
 	const uint32_t warm = (uint32_t)operations / 10 + 2;
 
-	total = warm + operations;
+	/* The last touch comes after the interval, so that the ends of the stages do as well. */
+	total = warm + operations + 1;
 	progress = shared_memory(sizeof(*progress));
 	if (!latencies_expect(operations))
 		return false;
@@ -426,7 +426,7 @@ static bool measure(enum stages stages, bool rings, unsigned long operations)
 			return false;
 		application = start_application(&channel, total);
 		if (application < 0)
-			return fault("fork");
+			return false;
 	}
 	const bool reads = stages == OBTAIN || stages == PATH;
 	const bool dispatches = stages == PROCESS || stages == PATH;
@@ -434,20 +434,19 @@ static bool measure(enum stages stages, bool rings, unsigned long operations)
 	    (dispatches &&
 	     pthread_create(&dispatcher, NULL, dispatch_touches, stages == PATH ? &yes : NULL) != 0))
 		return fault("create a thread");
-	bool sound = drive(stages, 0, warm, false);
-	if (sound) {
-		measure_begin();
-		sound = drive(stages, warm, (uint32_t)operations, true);
-		measure_end();
-	}
+	if (!drive(stages, 0, warm, false))
+		return false;
+	measure_begin();
+	const bool sound = drive(stages, warm, (uint32_t)operations, true);
+	measure_end();
 	/* Threads of a failed case may wait for ever, and end with the program. */
-	if (sound && reads)
+	if (!sound || !drive(stages, warm + (uint32_t)operations, 1, false))
+		return false;
+	if (reads)
 		pthread_join(reader, NULL);
-	if (sound && dispatches)
+	if (dispatches)
 		pthread_join(dispatcher, NULL);
-	if (application > 0)
-		sound = (sound ? reap(application) : end_child(application)) && sound;
-	return sound && !atomic_load(&progress->failed);
+	return application == 0 || reap(application);
 }
 
 #define RUN(name, stages, rings)                                              \

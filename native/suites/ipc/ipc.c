@@ -75,29 +75,25 @@ static bool ping(const struct transport *over, size_t size, unsigned long trips)
 static bool measure(const struct transport *over, size_t size, unsigned long operations)
 {
 	const unsigned long warm = operations / 10 + 1;
-	const pid_t child = fork();
+	const pid_t child = fork_child();
 
 	if (child < 0)
-		return fault("fork");
+		return false;
 	if (child == 0) {
 		close(to_child[1]);
 		close(to_parent[0]);
-		leave(echo(over, size, warm + operations));
+		leave(echo(over, size, warm + operations + 1));
 	}
 	/* Else the end of a child that failed would never be seen. */
 	close(to_child[0]);
 	close(to_parent[1]);
-	bool sound = ping(over, size, warm);
-	if (sound) {
-		measure_begin();
-		sound = ping(over, size, operations);
-		measure_end();
-	}
-	if (!sound) {
-		end_child(child);
+	if (!ping(over, size, warm))
 		return false;
-	}
-	return reap(child);
+	measure_begin();
+	const bool sound = ping(over, size, operations);
+	measure_end();
+	/* Until this one the child is there, so that its end is not measured. */
+	return sound && ping(over, size, 1) && reap(child);
 }
 
 /* pipe and unix: bytes through descriptors, one for each direction. */
@@ -252,29 +248,27 @@ static const struct transport binder_transport = {call, take};
 
 static bool run_binder(const struct suite_case *is, unsigned long operations)
 {
-	_Atomic int *ready = shared_memory(sizeof(*ready));
-	const int probe = binder_open();
+	_Atomic unsigned *ready = shared_memory(sizeof(*ready));
 
-	close(probe);
-	const pid_t server = fork();
+	close(binder_open());
+	const pid_t server = fork_child();
 	if (server < 0)
-		return fault("fork");
+		return false;
 	if (server == 0) {
 		const int device = binder_open();
-		const bool sound = binder_map(device) && binder_become_manager(device);
-		atomic_store(ready, sound ? 1 : 2);
-		leave(sound && binder_serve(device, service));
+		if (!binder_map(device) || !binder_become_manager(device))
+			leave(false);
+		atomic_store(ready, 1);
+		leave(binder_serve(device, service));
 	}
-	while (atomic_load(ready) == 0)
-		usleep(1000);
+	if (!await_child(server, ready, 1))
+		return false;
 	client = binder_open();
-	bool sound = atomic_load(ready) == 1 && binder_map(client) &&
-		     ping(&binder_transport, is->size, operations / 10 + 1);
-	if (sound) {
-		measure_begin();
-		sound = ping(&binder_transport, is->size, operations);
-		measure_end();
-	}
+	if (!binder_map(client) || !ping(&binder_transport, is->size, operations / 10 + 1))
+		return false;
+	measure_begin();
+	const bool sound = ping(&binder_transport, is->size, operations);
+	measure_end();
 	return end_child(server) && sound;
 }
 

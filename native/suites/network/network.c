@@ -6,11 +6,9 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,17 +19,20 @@
 #define PORT 12865
 #define MOST_FLOWS 8
 #define BLOCK 16384
+/* What a block's contents are made from. */
+#define PATTERN 9
 
 const char suite_name[] = "network";
 
-struct shared {
-	_Atomic int listening;
-	_Atomic uint64_t received;
-	_Atomic uint64_t sum;
-};
-
-static struct shared *shared;
+/* In shared memory: 1 when the server listens. */
+static _Atomic unsigned *listening;
 static struct place place;
+
+/* How many operations go before those that are measured. */
+static unsigned long warming(unsigned long operations)
+{
+	return operations / 10 + 1;
+}
 
 static bool at_once(int connection)
 {
@@ -58,11 +59,9 @@ static bool accept_all(int *connections, unsigned count)
 
 	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
 	    bind(listener, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-	    listen(listener, MOST_FLOWS) != 0) {
-		atomic_store(&shared->listening, -1);
+	    listen(listener, MOST_FLOWS) != 0)
 		return fault("listen");
-	}
-	atomic_store(&shared->listening, 1);
+	atomic_store(listening, 1);
 	for (unsigned i = 0; i < count; i++) {
 		connections[i] = accept(listener, NULL, NULL);
 		if (connections[i] < 0 || !at_once(connections[i]))
@@ -76,8 +75,6 @@ static bool connect_all(int *connections, unsigned count)
 {
 	const struct sockaddr_in address = server_address();
 
-	while (atomic_load(&shared->listening) == 0)
-		usleep(1000);
 	for (unsigned i = 0; i < count; i++) {
 		connections[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (connections[i] < 0 ||
@@ -114,6 +111,8 @@ static bool respond(unsigned flows)
 	const int loop = watch(connections, flows);
 	while (loop >= 0 && open_flows > 0) {
 		const int ready = epoll_wait(loop, events, MOST_FLOWS, -1);
+		if (ready <= 0)
+			return fault("wait for requests");
 		for (int i = 0; i < ready; i++) {
 			unsigned char byte;
 			const int connection = connections[events[i].data.u32];
@@ -150,6 +149,8 @@ static bool transact(int loop, const int *connections, unsigned flows, unsigned 
 	}
 	while (ended < count) {
 		const int ready = epoll_wait(loop, events, MOST_FLOWS, -1);
+		if (ready <= 0)
+			return fault("wait for responses");
 		for (int i = 0; i < ready; i++) {
 			const unsigned flow = events[i].data.u32;
 			unsigned char byte;
@@ -179,7 +180,7 @@ static bool request_all(unsigned flows, unsigned long operations)
 	const int loop = watch(connections, flows);
 	if (loop < 0)
 		return fault("watch the connections");
-	bool sound = transact(loop, connections, flows, operations / 10 + 1);
+	bool sound = transact(loop, connections, flows, warming(operations));
 	if (sound) {
 		measure_begin();
 		sound = transact(loop, connections, flows, operations);
@@ -190,63 +191,63 @@ static bool request_all(unsigned flows, unsigned long operations)
 	return sound;
 }
 
-/* The receiver of a stream: counts and sums up what comes, until the stream ends. */
-static bool receive_stream(void)
+/* Take so many bytes of a stream of blocks, and say that they are there. */
+static bool receive_bytes(int connection, const unsigned char *block, uint64_t bytes)
 {
-	static uint64_t block[BLOCK / sizeof(uint64_t)];
-	int connection;
-	uint64_t received = 0;
-	uint64_t sum = 0;
+	static unsigned char data[BLOCK];
 
-	if (!accept_all(&connection, 1))
-		return false;
-	for (;;) {
-		const ssize_t got = read(connection, block, sizeof(block));
-		if (got < 0)
+	for (uint64_t received = 0; received < bytes;) {
+		const uint64_t left = bytes - received;
+		const ssize_t got =
+			read(connection, data, left < sizeof(data) ? (size_t)left : sizeof(data));
+		if (got <= 0)
 			return fault("read a stream");
-		if (got == 0)
-			break;
-		/* A look at the ends of what came: a sum over all would outweigh the kernel. */
-		sum += ((unsigned char *)block)[0] + ((unsigned char *)block)[got - 1];
-		received += (uint64_t)got;
-		atomic_store_explicit(&shared->received, received, memory_order_relaxed);
+		/* A look at the ends of what came: a look at all would outweigh the kernel. */
+		const uint64_t last = received + (uint64_t)got - 1;
+		if (data[0] != block[received % BLOCK] + damaged() ||
+		    data[got - 1] != block[last % BLOCK])
+			return fault("contents of a stream");
+		received = last + 1;
 	}
-	atomic_store(&shared->sum, sum);
-	return true;
+	return write(connection, "", 1) == 1 || fault("say that a stream has come");
 }
 
-static bool send_blocks(int connection, const unsigned char *block, unsigned long count)
+/* The receiver of a stream, which must end when all has come. */
+static bool receive_stream(unsigned long operations)
 {
-	for (unsigned long i = 0; i < count; i++)
-		if (!write_all(connection, block, BLOCK))
-			return fault("write a stream");
-	return true;
+	static unsigned char block[BLOCK];
+	int connection;
+	char more;
+
+	pattern(block, sizeof(block), PATTERN);
+	return accept_all(&connection, 1) &&
+	       receive_bytes(connection, block, (uint64_t)warming(operations) * BLOCK) &&
+	       receive_bytes(connection, block, (uint64_t)operations * BLOCK) &&
+	       (read(connection, &more, 1) == 0 || fault("the end of a stream"));
 }
 
 /* Until the other side has all: a stream that is only buffered has not been transferred. */
-static bool wait_for(uint64_t bytes)
+static bool send_blocks(int connection, const unsigned char *block, unsigned long count)
 {
-	while (atomic_load_explicit(&shared->received, memory_order_relaxed) < bytes)
-		usleep(100);
-	return true;
+	char all;
+
+	for (unsigned long i = 0; i < count; i++)
+		if (!write_all(connection, block, BLOCK))
+			return fault("write a stream");
+	return read_all(connection, &all, 1) || fault("wait for a stream's receiver");
 }
 
 static bool send_stream(unsigned long operations)
 {
 	static unsigned char block[BLOCK];
 	int connection;
-	const unsigned long warm = operations / 10 + 1;
-	const uint64_t all = (uint64_t)(warm + operations) * BLOCK;
 
-	pattern(block, sizeof(block), 9);
-	if (!connect_all(&connection, 1))
+	pattern(block, sizeof(block), PATTERN);
+	if (!connect_all(&connection, 1) || !send_blocks(connection, block, warming(operations)))
 		return false;
-	bool sound = send_blocks(connection, block, warm) && wait_for((uint64_t)warm * BLOCK);
-	if (sound) {
-		measure_begin();
-		sound = send_blocks(connection, block, operations) && wait_for(all);
-		measure_end();
-	}
+	measure_begin();
+	const bool sound = send_blocks(connection, block, operations);
+	measure_end();
 	close(connection);
 	moved_bytes((uint64_t)operations * BLOCK);
 	return sound;
@@ -255,24 +256,17 @@ static bool send_stream(unsigned long operations)
 /* The server is a process of its own, in its own place. */
 static bool measure(const struct suite_case *is, unsigned long operations, bool streams)
 {
-	shared = shared_memory(sizeof(*shared));
-	const pid_t child = fork();
+	listening = shared_memory(sizeof(*listening));
+	const pid_t child = fork_child();
 
 	if (child < 0)
-		return fault("fork");
+		return false;
 	if (child == 0)
 		leave(enter(place.server_namespace) &&
-		      (streams ? receive_stream() : respond(is->concurrency)));
-	const bool sound = streams ? send_stream(operations) : request_all(is->concurrency, operations);
-	if (!sound)
-		return end_child(child) && false;
-	if (!reap(child))
-		return false;
-	const uint64_t all = (uint64_t)(operations / 10 + 1 + operations) * BLOCK;
-	errno = 0;
-	return !streams || (atomic_load(&shared->received) == all + damaged() &&
-			    atomic_load(&shared->sum) != 0) ||
-	       fault("what came of a stream");
+		      (streams ? receive_stream(operations) : respond(is->concurrency)));
+	return await_child(child, listening, 1) &&
+	       (streams ? send_stream(operations) : request_all(is->concurrency, operations)) &&
+	       reap(child);
 }
 
 static bool rr_loopback(const struct suite_case *is, unsigned long operations)

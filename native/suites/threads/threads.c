@@ -22,13 +22,15 @@ const char suite_name[] = "threads";
 
 struct worker {
 	pthread_t thread;
+	bool (*call)(unsigned long step);
+	unsigned long warm;
 	unsigned long share;
 	unsigned long done;
 	bool sound;
 };
 
 static struct worker workers[MOST];
-static pthread_barrier_t gate;
+static struct gate gate;
 
 static long raw_priority(void)
 {
@@ -49,9 +51,11 @@ static bool set_policy(int policy)
 }
 
 /* One step of the way into the background and back. */
+#define WAY 5
+
 static bool change(unsigned long step)
 {
-	switch (step % 5) {
+	switch (step % WAY) {
 	case 0:
 		return set_nice(damaged() ? 0 : BACKGROUND) &&
 		       (raw_priority() == BACKGROUND || fault("nice value"));
@@ -132,53 +136,51 @@ static bool run_life(const struct suite_case *is, unsigned long operations)
 	return measure_lives(is, operations, background_life);
 }
 
-static void *change_priorities(void *argument)
+static bool yield(unsigned long step)
 {
-	struct worker *me = argument;
-
-	pthread_barrier_wait(&gate);
-	me->sound = true;
-	for (unsigned long i = 0; me->sound && i < me->share; i++, me->done++)
-		me->sound = change(i);
-	pthread_barrier_wait(&gate);
-	return NULL;
+	(void)step;
+	return (sched_yield() == 0 && !damaged()) || fault("sched_yield");
 }
 
-static void *yield(void *argument)
+static bool call_all(struct worker *me, unsigned long calls)
+{
+	for (unsigned long i = 0; i < calls; i++, me->done++)
+		if (!me->call(i))
+			return false;
+	return true;
+}
+
+static void *calling_life(void *argument)
 {
 	struct worker *me = argument;
 
-	pthread_barrier_wait(&gate);
-	me->sound = true;
-	for (unsigned long i = 0; me->sound && i < me->share; i++, me->done++)
-		me->sound = (sched_yield() == 0 && !damaged()) || fault("sched_yield");
-	pthread_barrier_wait(&gate);
+	me->sound = call_all(me, me->warm);
+	gate_begin(&gate);
+	me->sound = me->sound && call_all(me, me->share);
+	gate_end(&gate);
 	return NULL;
 }
 
 /* An operation is one call, by any of the threads. */
 static bool measure_calls(const struct suite_case *is, unsigned long operations,
-			  void *(*work)(void *))
+			  bool (*call)(unsigned long step))
 {
 	bool sound = true;
 
-	pthread_barrier_init(&gate, NULL, is->concurrency + 1);
+	gate_init(&gate, is->concurrency, false);
 	/* Whole ways into the background and back, for every thread. */
-	const unsigned long share = (operations / is->concurrency / 5 + 1) * 5;
+	const unsigned long share = (operations / is->concurrency / WAY + 1) * WAY;
+	const unsigned long warm = (share / 10 / WAY + 1) * WAY;
 	operations_done(share * is->concurrency);
 	for (unsigned i = 0; i < is->concurrency; i++) {
-		workers[i].share = share;
-		workers[i].done = 0;
-		if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0)
+		workers[i] = (struct worker){.call = call, .warm = warm, .share = share};
+		if (pthread_create(&workers[i].thread, NULL, calling_life, &workers[i]) != 0)
 			return fault("create a thread");
 	}
-	measure_begin();
-	pthread_barrier_wait(&gate);
-	pthread_barrier_wait(&gate);
-	measure_end();
+	measure_gate(&gate);
 	for (unsigned i = 0; i < is->concurrency; i++) {
 		pthread_join(workers[i].thread, NULL);
-		sound = sound && workers[i].sound && workers[i].done == share;
+		sound = sound && workers[i].sound && workers[i].done == warm + share;
 	}
 	return sound || fault("what the threads did");
 }
@@ -190,7 +192,7 @@ static bool run_priority(const struct suite_case *is, unsigned long operations)
 		return false;
 	if (syscall(SYS_setpriority, PRIO_PROCESS, 0, 0) != 0)
 		unsupported("CAP_SYS_NICE");
-	return measure_calls(is, operations, change_priorities);
+	return measure_calls(is, operations, change);
 }
 
 static bool run_yield(const struct suite_case *is, unsigned long operations)

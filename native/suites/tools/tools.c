@@ -21,18 +21,19 @@
 #include "../case.h"
 #include "../scratch.h"
 
-#define SAID "/tmp/tools-output"
 #define TAIL 400
 
 const char suite_name[] = "tools";
 
+/* A file without a name, in which lies what the tools say. */
+static int said;
+
 static pid_t start(char **command)
 {
-	const pid_t child = fork();
+	const pid_t child = fork_child();
 
 	if (child != 0)
 		return child;
-	const int said = open(SAID, O_WRONLY | O_CREAT | O_APPEND, 0600);
 	dup2(said, STDOUT_FILENO);
 	dup2(said, STDERR_FILENO);
 	signal(SIGPIPE, SIG_DFL);
@@ -44,16 +45,12 @@ static pid_t start(char **command)
 /* The end of what the tools said: why one failed. */
 static void show_output(void)
 {
-	char text[TAIL + 1];
-	const int said = open(SAID, O_RDONLY);
+	char text[TAIL];
 
-	if (said < 0)
-		return;
 	if (lseek(said, -TAIL, SEEK_END) < 0)
 		lseek(said, 0, SEEK_SET);
 	const ssize_t got = read(said, text, TAIL);
 	fprintf(stderr, "%.*s\n", got > 0 ? (int)got : 0, text);
-	close(said);
 }
 
 /* Whether someone listens on a port; connecting would be taken for the client. */
@@ -90,8 +87,12 @@ static bool wait_for(pid_t server, unsigned port)
 static bool run(char **command, char **server_command, unsigned port)
 {
 	pid_t server = 0;
+	FILE *output = tmpfile();
 
-	unlink(SAID);
+	if (output == NULL)
+		return fault("make a file");
+	said = fileno(output);
+	fcntl(said, F_SETFD, FD_CLOEXEC);
 	if (server_command != NULL) {
 		server = start(server_command);
 		if (server < 0 || !wait_for(server, port))
@@ -105,7 +106,7 @@ static bool run(char **command, char **server_command, unsigned port)
 		sound = (sound ? reap(server) : end_child(server)) && sound;
 	if (!sound)
 		show_output();
-	unlink(SAID);
+	fclose(output);
 	return sound;
 }
 
@@ -139,6 +140,7 @@ int main(int argc, char **argv)
 	if (at + 1 >= argc || strcmp(argv[at], "--") != 0)
 		return usage();
 	argv[at] = NULL; /* ends the server's command */
+	settle();
 	case_begin(argv[1], operations);
 	bool sound = !scratch || scratch_mount();
 	sound = sound && run(argv + at + 1, server, (unsigned)port);

@@ -96,9 +96,9 @@ static bool prepare_context(const struct suite_case *is)
 	(void)is;
 	if (pipe(to_other) != 0 || pipe(from_other) != 0)
 		return fault("pipe");
-	other = fork();
+	other = fork_child();
 	if (other < 0)
-		return fault("fork");
+		return false;
 	if (other == 0) {
 		close(to_other[1]);
 		while (read_all(to_other[0], &number, sizeof(number))) {

@@ -6,7 +6,6 @@
 #include "unixbench.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -14,26 +13,17 @@
 
 const char suite_name[] = "unixbench";
 
-struct shared {
-	pthread_barrier_t gate;
-};
-
-/* All copies stand at the gate until all are there, so that preparing is not measured. */
-static void wait_at(struct shared *shared)
-{
-	pthread_barrier_wait(&shared->gate);
-}
-
 static _Noreturn void be_copy(const struct suite_case *is, const struct load *load,
-			      unsigned long operations, struct shared *shared)
+			      const char *place, unsigned long operations, struct gate *gate)
 {
 	const unsigned long warm = operations / 10 + 1;
-	bool sound = load->prepare(is) && load->work(is, warm);
+	/* A copy that is wrong meets the others all the same: they would wait for it. */
+	bool sound = (chdir(place) == 0 || fault("enter a directory")) && load->prepare(is) &&
+		     load->work(is, warm);
 
-	wait_at(shared);
-	wait_at(shared);
+	gate_begin(gate);
 	sound = sound && load->work(is, operations);
-	wait_at(shared);
+	gate_end(gate);
 	leave(sound && load->finish(is, warm + operations));
 }
 
@@ -41,17 +31,14 @@ static bool measure(const struct suite_case *is, unsigned long operations, const
 {
 	const long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	const unsigned copies = is->concurrency == 1 || processors < 1 ? 1 : (unsigned)processors;
-	struct shared *shared = shared_memory(sizeof(*shared));
-	pthread_barrierattr_t across;
+	struct gate *gate = shared_memory(sizeof(*gate));
 	char directory[] = "unixbench-XXXXXX";
 	char place[sizeof(directory) + 12];
 	bool sound = true;
 
 	if (mkdtemp(directory) == NULL)
 		return fault("make a directory");
-	pthread_barrierattr_init(&across);
-	pthread_barrierattr_setpshared(&across, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(&shared->gate, &across, copies + 1);
+	gate_init(gate, copies, true);
 	pid_t *children = calloc(copies, sizeof(*children));
 	if (children == NULL)
 		return fault("memory for copies");
@@ -59,21 +46,14 @@ static bool measure(const struct suite_case *is, unsigned long operations, const
 		snprintf(place, sizeof(place), "%s/%u", directory, i);
 		if (mkdir(place, 0755) != 0)
 			return fault("make a directory");
-		children[i] = fork();
+		children[i] = fork_child();
 		if (children[i] < 0)
-			return fault("fork");
-		if (children[i] == 0) {
-			if (chdir(place) != 0)
-				fault("enter a directory");
-			be_copy(is, load, operations, shared);
-		}
+			return false;
+		if (children[i] == 0)
+			be_copy(is, load, place, operations, gate);
 	}
 	operations_done(operations * copies);
-	wait_at(shared);
-	measure_begin();
-	wait_at(shared);
-	wait_at(shared);
-	measure_end();
+	measure_gate(gate);
 	for (unsigned i = 0; i < copies; i++) {
 		sound = reap(children[i]) && sound;
 		snprintf(place, sizeof(place), "%s/%u", directory, i);

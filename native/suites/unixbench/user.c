@@ -2,6 +2,7 @@
  * Loads of the processor, in the manner of Dhrystone (records, strings, calls) and Whetstone
  * (arrays and functions in floating point); their numbers compare with nobody else's.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>

@@ -23,6 +23,7 @@ VERBS = {
     "profile": ("mepof.cli.profile", "app"),
     "eval": ("mepof.cli.evaluate", "evaluate"),
     "report": ("mepof.cli.report", "report"),
+    "device": ("mepof.cli.device", "app"),
     "doctor": ("mepof.cli.doctor", "doctor"),
     "step": ("mepof.cli.step", "step"),
 }

@@ -124,10 +124,11 @@ def _print_finished(finished: Finished) -> None:
     from mepof.evaluate.report import read_report, summary  # loads scipy
 
     console = Console(highlight=False, emoji=False)
-    for path in _reports(finished):
+    reports = _reports(finished)
+    for path in reports:
         console.print(summary(read_report(path), path))
     for name, file in finished.files.items():
-        if file.stem != "report":
+        if file.parent not in reports or file.suffix not in (".json", ".html", ".csv"):
             console.print(f"  {name:20} {file}", markup=False)
 
 

@@ -14,8 +14,17 @@ _BLOCK = 4096
 _REMEDY = "apt-get install e2fsprogs"
 # Whatever a file system draws at random or takes from the clock is given; and all tables are
 # written here, since else a thread of the guest's kernel would do it while cases run.
+#
+# What makes a file system an ext4 one are features that mke2fs takes from its configuration, and
+# that may be another on every machine: these are Debian's.
+_FEATURES = (
+    *("none", "has_journal", "extent", "huge_file", "flex_bg", "metadata_csum", "64bit"),
+    *("dir_nlink", "extra_isize", "sparse_super", "large_file", "filetype", "resize_inode"),
+    *("dir_index", "ext_attr"),
+)
 _OPTIONS = (
-    *("-q", "-F", "-t", "ext4", "-b", str(_BLOCK)),
+    *("-q", "-F", "-t", "ext4", "-b", str(_BLOCK), "-I", "256", "-J", "size=4"),
+    *("-O", ",".join(_FEATURES)),
     *("-U", "6d65706f-6600-4000-8000-000000000001"),
     *(
         "-E",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mepof.evaluate.measurement import METRICS, Kind, Measurement, Metric
 from mepof.evaluate.statistics import Comparison, Unit, compare, log_costs, mean_over_cases
+from mepof.evaluate.suite import is_control
 
 Costs = dict[Unit, float]
 
@@ -18,6 +19,11 @@ class CaseName:
     suite: str
     case: str
     group: str
+
+    @property
+    def control(self) -> bool:
+        """Whether no kernel makes it faster: it says something of the evaluation alone."""
+        return is_control(self.suite, self.case)
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,8 @@ class Total:
 def rows_of(baseline: Sequence[Build], image: Sequence[Build]) -> list[Row]:
     """Every case of an image against the baseline, in every metric.
 
+    The kernel's share of a control is a few timer interrupts, which are no work of the case.
+
     Args:
         baseline: its builds; empty if there is nothing to compare with.
     """
@@ -70,7 +78,7 @@ def rows_of(baseline: Sequence[Build], image: Sequence[Build]) -> list[Row]:
     rows: list[Row] = []
     for metric in METRICS:
         theirs, ours = _costs(metric, baseline), _costs(metric, image)
-        for name in {**theirs, **ours}:
+        for name in (n for n in {**theirs, **ours} if not (n.control and metric.of_kernel)):
             base, value = theirs.get(name, {}), ours.get(name, {})
             found = compare(log_costs(base), log_costs(value)) if comparable else None
             rows.append(Row(metric, metric.kind(device), name, base, value, found))
@@ -80,14 +88,22 @@ def rows_of(baseline: Sequence[Build], image: Sequence[Build]) -> list[Row]:
 def totals_of(
     rows: Sequence[Row], chosen: Callable[[CaseName], bool] = lambda name: True
 ) -> list[Total]:
-    """The geometric mean over the cases that could be compared, in every metric.
+    """The geometric mean over the cases that could be compared, in every metric. Controls would
+    only draw it towards nothing, but for the metric that is one itself.
 
     Args:
         chosen: of which cases.
     """
     totals: list[Total] = []
     for metric in METRICS:
-        used = [r for r in rows if r.metric is metric and r.comparison and chosen(r.case)]
+        used = [
+            row
+            for row in rows
+            if row.metric is metric
+            and row.comparison
+            and (metric.control or not row.case.control)
+            and chosen(row.case)
+        ]
         found = compare(
             mean_over_cases([log_costs(r.baseline) for r in used]),
             mean_over_cases([log_costs(r.value) for r in used]),

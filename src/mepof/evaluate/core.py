@@ -6,7 +6,6 @@ and where each number is from.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
@@ -14,8 +13,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from mepof.described import read_described
 from mepof.errors import InputError
 
 _DIRECTORY = Path(__file__).with_name("cores")
@@ -303,16 +303,7 @@ def read_core(path: Path) -> Core:
     Raises:
         InputError: it cannot be read, or describes no core.
     """
-    try:
-        core = Core.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no TOML file: {error}") from error
-    except ValidationError as error:
-        detail = error.errors(include_url=False)[0]
-        where = ".".join(map(str, detail["loc"]))
-        raise InputError(f"{path} describes no core: {where}: {detail['msg']}") from error
+    core = read_described(path, Core, "core")
     if core.arch not in _KERNEL_PAGES:
         raise InputError(
             f"{path} describes no core: unknown architecture `{core.arch}`",

@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from mepof.described import first_error
 from mepof.errors import InputError
 
 PASSED = "passed"
@@ -76,6 +77,25 @@ class Modelled(Record):
     user: ModelledSide
 
 
+class Counted(Record):
+    """What the PMU of a core counted by ``perf stat`` (docs/hardware.md).
+
+    Attributes:
+        counters: the name of what was counted on that kind of core.
+        operations: of which the figures are the totals: the case's, less those of a shorter run
+            of it, whose figures were taken off.
+        whole_program: there was no shorter run, so what surrounds the work is in the figures.
+        figures: by the name of the metric.
+        lacking: why a metric has no figure.
+    """
+
+    counters: str
+    operations: int = Field(gt=0)
+    whole_program: bool
+    figures: dict[str, NonNegativeInt]
+    lacking: dict[str, str] = Field(default_factory=dict)
+
+
 class CaseMeasurement(Record):
     """One case in one boot; totals over the measured interval.
 
@@ -92,6 +112,7 @@ class CaseMeasurement(Record):
         figures: what else the case printed of itself, such as ``p99_ns`` of its operations'
             latencies on the guest's clock, or ``bytes`` that they moved.
         modelled: None where no core was modelled.
+        counted: None where no PMU counted; where one did, the four counts above are None.
     """
 
     suite: str
@@ -106,6 +127,7 @@ class CaseMeasurement(Record):
     guest_nanoseconds: NonNegativeInt
     figures: dict[str, NonNegativeInt] = Field(default_factory=dict)
     modelled: Modelled | None = None
+    counted: Counted | None = None
 
 
 class Unsupported(Record):
@@ -208,12 +230,24 @@ class Metric(Record):
     control: bool = False
 
     @property
+    def of_kernel(self) -> bool:
+        """Whether it is about kernel mode alone."""
+        return self.name.startswith("kernel_")
+
+    @property
     def may_be_none(self) -> bool:
         """Whether a sound interval can have none of it, and then no ratio."""
         return False
 
     def cost(self, case: CaseMeasurement) -> float | None:
-        """Cost of one operation, or None where the device could not count it."""
+        """Cost of one operation, or None where the device could not tell it."""
+        if case.counted is None or self.name == GUEST_TIME:
+            return self.emulated_cost(case)
+        total = case.counted.figures.get(self.name)
+        return None if total is None else total / case.counted.operations
+
+    def emulated_cost(self, case: CaseMeasurement) -> float | None:
+        """Cost of one operation where no PMU counted."""
         total: int | None = getattr(case, self.field)
         return None if total is None else total / case.operations
 
@@ -228,25 +262,29 @@ class Metric(Record):
         return "modelled" if device.mode.startswith("icount") else "timed"
 
 
-class ModelledCycles(Metric):
-    """The kernel's cycles on the core that was modelled."""
+class CoreMetric(Metric):
+    """What a core makes of the kernel's work: modelled under emulation, counted by its PMU."""
 
-    def cost(self, case: CaseMeasurement) -> float | None:
+    def kind(self, device: Device) -> Kind:
+        """Modelled where an emulator executes."""
+        return "modelled" if device.accel == EMULATED else "counted"
+
+
+class CoreCycles(CoreMetric):
+    """The kernel's cycles."""
+
+    def emulated_cost(self, case: CaseMeasurement) -> float | None:
         """Modelled cycles of one operation, or None without a model."""
         if case.modelled is None:
             return None
         return sum(case.modelled.kernel.cycles.values()) / case.operations
 
-    def kind(self, device: Device) -> Kind:
-        """Always modelled."""
-        return "modelled"
 
-
-class ModelledEvents(Metric):
-    """Events of the kernel on the core that was modelled.
+class CoreEvents(CoreMetric):
+    """Events of the kernel in the core's caches, TLBs and predictors.
 
     Attributes:
-        events: the plugin's names of those that are summed.
+        events: the emulated PMU's names of those that are summed.
     """
 
     events: tuple[str, ...]
@@ -256,18 +294,15 @@ class ModelledEvents(Metric):
         """Some events do not happen in short work."""
         return True
 
-    def cost(self, case: CaseMeasurement) -> float | None:
+    def emulated_cost(self, case: CaseMeasurement) -> float | None:
         """Events of one operation, or None without a model."""
         if case.modelled is None:
             return None
         return sum(case.modelled.kernel.events[name] for name in self.events) / case.operations
 
-    def kind(self, device: Device) -> Kind:
-        """Always modelled."""
-        return "modelled"
-
 
 GUEST_TIME = "guest_time"
+EMULATED = "tcg"
 METRICS: tuple[Metric, ...] = (
     Metric(
         name="kernel_instructions",
@@ -288,11 +323,11 @@ METRICS: tuple[Metric, ...] = (
         field="user_instructions",
         control=True,
     ),
-    ModelledCycles(name="kernel_cycles", title="Kernel cycles, modelled", unit="cycles/operation"),
+    CoreCycles(name="kernel_cycles", title="Kernel cycles", unit="cycles/operation"),
     *(
-        ModelledEvents(
+        CoreEvents(
             name=f"kernel_{name}",
-            title=f"Kernel {title}, modelled",
+            title=f"Kernel {title}",
             unit="events/operation",
             events=events,
         )
@@ -331,10 +366,3 @@ def read_evaluation(path: Path) -> Evaluation:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except ValidationError as error:
         raise InputError(f"{path} is not an evaluation: {first_error(error)}") from error
-
-
-def first_error(error: ValidationError) -> str:
-    """The first complaint of a validation in one line: where, and what."""
-    detail = error.errors(include_url=False)[0]
-    where = ".".join(map(str, detail["loc"]))
-    return f"{where}: {detail['msg']}" if where else str(detail["msg"])

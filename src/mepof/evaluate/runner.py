@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,19 +15,15 @@ from mepof.evaluate.measurement import (
     CaseMeasurement,
     Modelled,
     ModelledSide,
-    Unsupported,
 )
+from mepof.evaluate.result_line import SKIPPED, result_of, unsupported_of
 from mepof.evaluate.suite import Case, load_suite
 
 # Generous: under emulation a case takes some seconds of the host's time, and the guest's
 # limit counts guest time.
 _CASE_SECONDS = 120.0
 _FEWEST_BOOTS = 2
-_SELF_CHECK_SUITE = "mepof"
-_FIELD = re.compile(r"(\w+)=(\S+)")
-_READ = ("operations", "elapsed_ns", "round")
-# What automake's test programs say when they cannot run here.
-_SKIPPED = 77
+SELF_CHECK_SUITE = "mepof"
 
 CONTROL_SEEDS = 1000
 """How far the seeds of the A/A control are from those of the images. It is as many as an image
@@ -79,7 +74,7 @@ Images = tuple[ImageBoots, ...]
 
 def requests_of(cases: Sequence[Case]) -> tuple[agent.Exec, ...]:
     """What a guest is asked to do in a boot: check itself, then every case."""
-    check = agent.Exec(load_suite(_SELF_CHECK_SUITE).selfcheck, _CASE_SECONDS)
+    check = agent.Exec(load_suite(SELF_CHECK_SUITE).selfcheck, _CASE_SECONDS)
     return (check, *(agent.Exec(case.argv, _CASE_SECONDS) for case in cases))
 
 
@@ -154,45 +149,35 @@ def measure_images(
 
 
 def _skipped(reply: agent.Reply) -> bool:
-    return isinstance(reply, agent.ExecResult) and reply.status == _SKIPPED
+    return isinstance(reply, agent.ExecResult) and reply.status == SKIPPED
 
 
 def _boot(seed: int, cases: Sequence[Case], outcome: Outcome, core: str | None) -> Boot:
     ran, unsupported = [], []
     for case, reply in zip(cases, outcome.replies[1:], strict=True):
         assert isinstance(reply, agent.ExecResult)
-        fields = dict(_FIELD.findall(reply.text))
-        if not _skipped(reply):
-            ran.append((case, reply, fields))
-        elif fields.get("case") == case.name and "needs" in fields:
-            unsupported.append(Unsupported(suite=case.suite, case=case.name, needs=fields["needs"]))
+        if _skipped(reply):
+            unsupported.append(unsupported_of(case, reply.text))
         else:
-            raise _no_result_line(case, reply)
+            ran.append((case, reply))
     if len(outcome.intervals) != len(ran):
         raise WorkError(f"{len(ran)} cases ran but {len(outcome.intervals)} intervals were counted")
     measured = []
-    for (case, reply, fields), interval in zip(ran, outcome.intervals, strict=True):
-        counted = (fields.get("operations", ""), fields.get("elapsed_ns", ""))
-        sound = fields.get("case") == case.name and fields.get("check") == "ok"
-        if not sound or not all(_is_number(text) for text in counted):
-            raise _no_result_line(case, reply)
+    for (case, reply), interval in zip(ran, outcome.intervals, strict=True):
+        result = result_of(case, reply.text)
         measured.append(
             CaseMeasurement(
                 suite=case.suite,
                 case=case.name,
                 metric_group=case.metric,
-                operations=int(fields["operations"]),
-                check=fields["check"],
+                operations=result.operations,
+                check=result.check,
                 kernel_instructions=interval.kernel_instructions,
                 user_instructions=interval.user_instructions,
                 kernel_taken_branches=interval.kernel_taken_branches,
                 user_taken_branches=interval.user_taken_branches,
-                guest_nanoseconds=int(fields["elapsed_ns"]),
-                figures={
-                    name: int(text)
-                    for name, text in fields.items()
-                    if name not in _READ and _is_number(text)
-                },
+                guest_nanoseconds=result.nanoseconds,
+                figures=dict(result.figures),
                 modelled=modelled(interval, core) if core is not None else None,
             )
         )
@@ -216,11 +201,3 @@ def modelled(interval: Interval, name: str) -> Modelled:
 
 def _side(events: Mapping[str, int]) -> ModelledSide:
     return ModelledSide(events=dict(events), cycles=cycles_of(events))
-
-
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal()
-
-
-def _no_result_line(case: Case, reply: agent.ExecResult) -> WorkError:
-    return WorkError(f"the case {case.name} gave no result line: {reply.output[:80]!r}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -18,12 +18,18 @@ _DEFAULT = "mepof"
 
 @dataclass(frozen=True)
 class Case:
-    """One benchmark: it prints one result line and sets one pair of marks."""
+    """One benchmark: it prints one result line and sets one pair of marks.
+
+    Attributes:
+        control: its work is user space's alone, so that it must not move.
+    """
 
     suite: str
     name: str
     metric: str
     argv: tuple[str, ...]
+    # What a case runs is told by how it is shown (cases_digest), and this is no part of it.
+    control: bool = field(default=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -64,6 +70,8 @@ class Suite:
         programs: what is added to the guest; None where the guest has all.
         baselines: operations per second of cases that count as 10 in the suite's index; empty
             where it has none.
+        shorter: what is added to a case's command for half of its work, with ``{operations}``
+            for the operations of that; empty where its work cannot be chosen.
     """
 
     name: str
@@ -75,6 +83,7 @@ class Suite:
     programs: Programs | None
     cases: tuple[Case, ...]
     baselines: tuple[tuple[str, float], ...] = ()
+    shorter: tuple[str, ...] = ()
 
 
 @cache
@@ -90,7 +99,13 @@ def load_suite(name: str) -> Suite:
     with path.open("rb") as file:
         described = tomllib.load(file)
     cases = tuple(
-        Case(name, entry["name"], entry["metric"], tuple(entry["argv"]))
+        Case(
+            name,
+            entry["name"],
+            entry["metric"],
+            tuple(entry["argv"]),
+            entry.get("control", False),
+        )
         for entry in described["case"]
     )
     added = described.get("programs")
@@ -114,6 +129,7 @@ def load_suite(name: str) -> Suite:
             for entry in described["case"]
             if "baseline" in entry
         ),
+        shorter=tuple(described.get("shorter", ())),
     )
 
 
@@ -126,6 +142,14 @@ def metric_names() -> tuple[str, ...]:
     """The metrics that G4 programs can ask for, in the suites' order."""
     cases = [case for name in suite_names() for case in load_suite(name).cases]
     return tuple(dict.fromkeys(case.metric for case in cases))
+
+
+@cache
+def is_control(suite: str, case: str) -> bool:
+    """Whether a case, known here or not, is a control."""
+    return suite in suite_names() and any(
+        known.name == case and known.control for known in load_suite(suite).cases
+    )
 
 
 def cases_of(metrics: Sequence[str]) -> tuple[Case, ...]:

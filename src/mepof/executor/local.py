@@ -132,7 +132,8 @@ def _files(result: Result, artifact: Path) -> dict[str, Path]:
         case "report":
             # The first lies where everybody looks, further ones in directories of their own.
             place = "" if result.name == "report" else f"{result.name}/"
-            return {f"{place}report{s}": artifact / f"report{s}" for s in (".json", ".html")}
+            names = ("report.json", "report.html", "cases.csv")
+            return {f"{place}{name}": artifact / name for name in names}
         case _:
             return {}
 

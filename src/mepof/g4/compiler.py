@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from mepof.g4.ast import Adap, Eval, Merge, Opt, Profile, Program, Recomp, Set, Word
 from mepof.g4.diagnostics import Diagnostic
+from mepof.g4.formatter import format_word
 from mepof.g4.names import PLAIN, Bindings, HostPath, Made, Plain, Reference, Role, bind
 from mepof.g4.settings import SETTINGS, weight
 from mepof.plan.model import HostInput, Input, Json, Plan, Result, Step, StepInput
@@ -79,6 +80,9 @@ def compile_program(
         guest_additions: for a metric the suites whose programs the guest needs beside its own.
     """
     settings = Settings(perf_data=perf_data)
+    if perf_data:
+        # The record alone is to do it again.
+        text = f"set perf-data {format_word(','.join(perf_data))}.\n{text}"
     additions = guest_additions or {}
     return _Compiler(bind(program), text, algorithms, additions, settings).compile()
 

@@ -416,11 +416,8 @@ def _make(
 
 def overlay_digest(names: tuple[str, ...]) -> str:
     """SHA-256 over the overlays and the exclusions: part of what a build is made from."""
-    digest = sha256()
     root = overlay.native_directory() / "overlays"
     files = [root / "exclude.toml"]
     for name in ("flags", *names):
         files += sorted(p for p in (root / name).rglob("*") if p.is_file())
-    for path in files:
-        digest.update(os.fsencode(path.relative_to(root)) + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    return overlay.files_digest(root, files)

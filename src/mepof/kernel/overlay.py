@@ -15,7 +15,9 @@ import os
 import re
 import shutil
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 
@@ -99,6 +101,14 @@ def native_directory() -> Path:
     """Where our native sources are: beside ``src`` in a checkout, inside an installed package."""
     checkout = Path(__file__).resolve().parents[3] / "native"
     return checkout if checkout.is_dir() else Path(str(files("mepof"))) / "native"
+
+
+def files_digest(root: Path, files: Iterable[Path]) -> str:
+    """SHA-256 over the paths below a directory and the contents of files, in the given order."""
+    digest = sha256()
+    for path in files:
+        digest.update(os.fsencode(path.relative_to(root)) + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
 
 
 def load(name: str) -> Overlay:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
 from mepof.device.initramfs import Entry, archive
 from mepof.errors import EnvironmentLack
-from mepof.kernel.overlay import native_directory
+from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
@@ -63,14 +62,9 @@ class GuestImage:
 @cache
 def _sources_digest() -> str:
     root = native_directory()
-    digest = sha256()
-    for name in _SOURCES:
-        given = root / name
-        for path in [given] if given.is_file() else sorted(given.rglob("*")):
-            if path.is_file():
-                digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-                digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    given = (root / name for name in _SOURCES)
+    files = (path for g in given for path in ([g] if g.is_file() else sorted(g.rglob("*"))))
+    return files_digest(root, (path for path in files if path.is_file()))
 
 
 @cache

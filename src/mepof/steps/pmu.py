@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
 from mepof.errors import EnvironmentLack
-from mepof.kernel.overlay import native_directory
+from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.process import find_tool, run
@@ -63,12 +62,8 @@ def _llvm_config() -> str:
 @cache
 def _sources_digest() -> str:
     root = native_directory()
-    digest = sha256()
-    for path in sorted(path for pattern in _SOURCES for path in root.glob(pattern)):
-        if path.is_file():
-            digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-            digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    files = sorted(path for pattern in _SOURCES for path in root.glob(pattern))
+    return files_digest(root, (path for path in files if path.is_file()))
 
 
 BODY = PmuPlugin()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -10,10 +11,13 @@ from typing import Any, cast
 
 from mepof.errors import WorkError
 from mepof.evaluate.measurement import read_evaluation
+from mepof.evaluate.places import Places, read_places_json
 from mepof.evaluate.report import (
     Phase,
+    ProfileQuality,
     ProfileSummary,
     Provenance,
+    Training,
     build_report,
     write_report,
 )
@@ -30,7 +34,7 @@ _WORK_PHASES = ("build", "boot", "run", "convert")
 class ReportStep:
     """Params: ``images``, ``profiles`` (names), ``program``, ``seed``; ``trained``, the numbers of
     the collections that the profile of an image is made of, by image. Inputs: ``evaluation``,
-    ``build0``…, ``profile0``…, ``collection0``…"""
+    ``build0``…, ``profile0``…, ``collection0``…. Places of events are beside the evaluation."""
 
     kind = "report"
     phase: body.Phase = "other"
@@ -59,12 +63,10 @@ class ReportStep:
             for n, name in enumerate(names)
             if f"build{n}" in inputs
         }
+        trained = cast(dict[str, list[int]], params["trained"])
         report = build_report(
             evaluation,
-            [
-                Phase(step=s.step, kind=s.phase, seconds=s.seconds, cached=s.state == "cached")
-                for s in steps
-            ],
+            [_phase(s, run) for s in steps],
             _profile(inputs, cast(list[str], params["profiles"])),
             Provenance(
                 tools={**run.tools, **run.versions},
@@ -73,9 +75,13 @@ class ReportStep:
                 seed=cast(int, params["seed"]),
                 digests={s.step: s.digest for s in steps if s.digest is not None},
                 flags={name: _flags(build) for name, build in builds.items()},
+                command=command(str(params["program"])),
             ),
             engine_share_percent=engine_share(run),
-            trained=_trained(inputs, cast(dict[str, list[int]], params["trained"])),
+            trained=_trained(inputs, trained),
+            trainings=[*_trainings(inputs, trained)],
+            profiles=[*_profiles(inputs, cast(list[str], params["profiles"]))],
+            places=_places(inputs["evaluation"], names),
             notes=[
                 note
                 for number, name in enumerate(names)
@@ -84,6 +90,14 @@ class ReportStep:
             ],
         )
         write_report(report, context.output)
+
+
+def command(program: str) -> str:
+    """One command for a shell that runs a program again."""
+    end = "END"
+    while end in program.splitlines():
+        end += "D"
+    return f"mepof run /dev/stdin --out again <<'{end}'\n{program.rstrip()}\n{end}"
 
 
 def _trained(
@@ -96,6 +110,27 @@ def _trained(
         if not any(c is None or SCENARIOS.get(c["scenario"]).interactive for c in known):
             found[image] = exercised(a for c in known if c is not None for a in _collected(c))
     return found
+
+
+def _trainings(
+    inputs: Mapping[str, Path], collections: Mapping[str, Sequence[int]]
+) -> Iterator[Training]:
+    """The runs in which the profiles of images were collected."""
+    for image, numbers in collections.items():
+        for number in numbers:
+            if (c := collection(inputs[f"collection{number}"])) is None:
+                continue
+            ran = exercised(_collected(c))
+            yield Training(
+                image=image,
+                scenario=c["scenario"],
+                apps=c["apps"],
+                actions=dict(Counter(c["actions"])),
+                never=c["coverage"]["never"],
+                cases=tuple(sorted(f"{suite}/{case}" for suite, case in ran)),
+                seed=c["seed"],
+                kernel=c["release"],
+            )
 
 
 def _collected(known: Mapping[str, Any]) -> Iterator[Action]:
@@ -117,6 +152,29 @@ def _notes(image: str, build: Path) -> Iterator[str]:
             f"{image} is built with the profile of another kernel: "
             f"{drift['matched_percent']:.1f} % of its samples match"
         )
+
+
+def _places(measured: Path, names: Sequence[str]) -> dict[str, Places]:
+    """Where the events of each image are, if a core was modelled."""
+    files = {name: measured / f"places{number}.json" for number, name in enumerate(names)}
+    return {name: read_places_json(path) for name, path in files.items() if path.is_file()}
+
+
+def _phase(step: JournalledStep, run: JournalledRun) -> Phase:
+    made = step.state == "done" and step.started is not None
+    return Phase(
+        step=step.step,
+        kind=step.phase,
+        seconds=step.seconds,
+        cached=step.state == "cached",
+        started_seconds=_after(run.started, str(step.started)) if made else None,
+    )
+
+
+def _after(began: str, time: str) -> float:
+    """Seconds from one time to another."""
+    seconds = (datetime.fromisoformat(time) - datetime.fromisoformat(began)).total_seconds()
+    return round(max(0.0, seconds), 3)
 
 
 def _known(path: Path) -> Any:
@@ -154,6 +212,21 @@ def _covered(steps: Sequence[JournalledStep]) -> float:
 def _flags(build: Mapping[str, Any]) -> str:
     parts = [*build["cflags"], *build["config_lines"]]
     return " ".join(parts) or "the configuration's own"
+
+
+def _profiles(inputs: Mapping[str, Path], names: Sequence[str]) -> Iterator[ProfileQuality]:
+    for number, name in enumerate(names):
+        algorithm, quality = description(inputs[f"profile{number}"])
+        yield ProfileQuality(
+            name=name,
+            algorithm=algorithm,
+            functions=quality.functions,
+            executed=quality.executed,
+            coverage_percent=quality.coverage_percent,
+            verdict=quality.verdict,
+            reasons=quality.reasons,
+            exact=quality.exact,
+        )
 
 
 def _profile(inputs: Mapping[str, Path], names: Sequence[str]) -> ProfileSummary | None:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from hashlib import sha256
 from pathlib import PurePosixPath
 
 from mepof.device import ext4
 from mepof.device.initramfs import Entry, archive
 from mepof.errors import InputError
 from mepof.evaluate.suite import Programs, load_suite
-from mepof.kernel.overlay import native_directory
+from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
@@ -106,11 +105,7 @@ def _sources_digest(suite: str) -> str:
     root = native_directory()
     own = (root / "suites" / suite).iterdir()
     shared = (root / "suites").glob("*.[ch]")
-    digest = sha256()
-    for path in sorted({*own, *shared, *(root / name for name in _SHARED)}):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
-        digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    return files_digest(root, sorted({*own, *shared, *(root / name for name in _SHARED)}))
 
 
 BODY = SuitePrograms()

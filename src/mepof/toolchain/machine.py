@@ -65,6 +65,21 @@ def findings(store: Path) -> list[Finding]:
             required=False,
         ),
         file_at(
+            Path("/usr/include/sqlite3.h"),
+            "SQLite's header",
+            "the suite sqlite",
+            "apt-get install libsqlite3-dev",
+            required=False,
+        ),
+        # A user's PATH has no directories of the administrator's.
+        file_at(
+            Path("/sbin/mke2fs"),
+            "mke2fs",
+            "the suites sqlite and tools",
+            "apt-get install e2fsprogs",
+            required=False,
+        ),
+        file_at(
             Path("/usr/aarch64-linux-gnu/lib/libc.a"),
             "arm64's libc.a",
             "the programs of arm64 guests",

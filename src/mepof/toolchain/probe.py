@@ -84,6 +84,16 @@ TOOLS = (
         package="gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
         required=False,
     ),
+    *(
+        Tool(command, "the suite tools", package=package, required=False)
+        for command, package in (
+            ("fio", "fio"),
+            ("hackbench", "rt-tests"),
+            ("iperf3", "iperf3"),
+            ("stress-ng", "stress-ng"),
+            ("sysbench", "sysbench"),
+        )
+    ),
     Tool("ccache", "fast second builds", required=False),
     Tool("zstd", "kernels compressed so", required=False),
     Tool("cpio", "kernels with headers", required=False),

@@ -38,6 +38,15 @@ def test_it_is_a_sound_file_system_and_little_of_it_is_kept(tmp_path: Path) -> N
     assert run(["/sbin/e2fsck", "-n", "-f", image], check=False).status == 0
 
 
+def test_it_has_what_makes_it_an_ext4(tmp_path: Path) -> None:
+    laid_out(ext4.make(16, tmp_path, run), tmp_path / "image")
+    # The superblock lies at 1024; its words of features at 0x5c from there.
+    features = struct.unpack_from("<II", (tmp_path / "image").read_bytes(), 1024 + 0x5C)
+    journal, extents = 0x4, 0x40
+    assert features[0] & journal
+    assert features[1] & extents
+
+
 def test_it_is_the_same_every_time(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,18 @@ from rich.console import Console
 
 from mepof.evaluate.report import Report, summary
 from mepof.evaluate.report.html import render
-from mepof.evaluate.report.plot import Point, improvement_plot
-from mepof.evaluate.report.text import amount, duration, interval, percent, printable, size
+from mepof.evaluate.report.text import (
+    amount,
+    duration,
+    figure,
+    interval,
+    percent,
+    plain_percent,
+    points,
+    printable,
+    size,
+)
+from mepof.evaluate.report.views import cases, core
 
 from .samples import GOLDEN, PROVENANCE, golden_report, measurement, report
 
@@ -30,10 +41,13 @@ class Page(HTMLParser):
         self.misnested: list[str] = []
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
+        self.styles = ""
+        self.outlines: list[tuple[str, list[str], dict[str, str | None]]] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
+        self.outlines.append((tag, [*self.open], dict(attrs)))
         if tag != "meta":
             self.open.append(tag)
 
@@ -45,7 +59,9 @@ class Page(HTMLParser):
             self.misnested.append(tag)
 
     def handle_data(self, data: str) -> None:
-        if "style" not in self.open:
+        if "style" in self.open:
+            self.styles += data
+        else:
             self.text += data
 
 
@@ -94,7 +110,11 @@ def test_the_page_needs_nothing_outside_it(made: Report) -> None:
     page = Page(text)
     assert not re.search(r"https?:|@import|url\(", text)
     loading = {"src", "href", "srcset", "data", "action", "xlink:href", "poster"}
-    assert all(not loading & set(attributes) for _, attributes in page.tags)
+    ids = {a["id"] for _, a in page.tags if "id" in a}
+    for tag, attributes in page.tags:
+        if tag == "a":
+            assert str(attributes.pop("href")).removeprefix("#") in ids
+        assert not loading & set(attributes)
     assert not {"script", "link", "iframe", "img"} & {tag for tag, _ in page.tags}
 
 
@@ -108,6 +128,62 @@ def test_tables_and_drawings_speak_to_screen_readers(made: Report) -> None:
         if tag == "svg" and attributes.get("role") == "img":
             assert attributes["aria-labelledby"]
     assert sum(a.get("role") == "img" for _, a in page.tags) == tags.count("desc")
+    for tag, around, attributes in page.outlines:
+        if tag == "svg" and "svg" not in around:
+            assert (attributes.get("role") == "img") != (attributes.get("aria-hidden") == "true")
+
+
+@every_report
+def test_headings_and_landmarks_lead_through_the_page(made: Report) -> None:
+    page = Page(render(made))
+    tags = [tag for tag, _ in page.tags]
+    levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert [tags.count(name) for name in ("header", "nav", "main")] == [1, 1, 1]
+    for tag, attributes in page.tags:
+        if tag == "section":
+            assert attributes["aria-labelledby"]
+
+
+def test_everything_that_scrolls_can_be_reached_by_the_keyboard() -> None:
+    page = Page(render(golden_report()))
+    scrolling = [a for _, a in page.tags if a.get("class") == "scroll"]
+    assert scrolling
+    assert all(a["tabindex"] == "0" and a["aria-label"] for a in scrolling)
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2.2's relative luminance."""
+    digits = colour if len(colour) == 6 else "".join(2 * digit for digit in colour)
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2's contrast ratio."""
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_every_colour_stands_out_from_what_it_is_on(scheme: int) -> None:
+    """4.5 is what level AA of WCAG asks of text; letters in bars are of the paper's colour."""
+    styles = Page(render(golden_report())).styles
+    roots = re.findall(r":root \{(.*?)\}", styles, re.DOTALL)
+    assert len(roots) == 2
+    colours = dict(re.findall(r"--([\w-]+): #([0-9a-f]+)", roots[scheme]))
+    assert colours.keys() == dict(re.findall(r"--([\w-]+): #([0-9a-f]+)", roots[0])).keys()
+    series = [name for name in colours if re.fullmatch(r"s\d|base", name)]
+    on_paper = [(name, "paper") for name in ("ink", "soft", "good", "bad", "link", *series)]
+    on_panel = [(name, "panel") for name in ("ink", "soft", "good", "bad")]
+    on_notice = [("ink", "warn-paper"), ("ink", "bad-paper"), ("bad", "bad-paper")]
+    for text, ground in (*on_paper, *on_panel, *on_notice):
+        assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+    levels = [luminance(colours[f"h{level}"]) for level in range(1, 7)]
+    assert levels == sorted(levels, reverse=scheme == 0)
 
 
 def test_hostile_names_stay_text() -> None:
@@ -135,10 +211,31 @@ def test_a_failed_image_is_shown_first_and_has_no_figure() -> None:
     assert "dead: DID NOT BOOT: panic: no root" in text
 
 
+def test_the_result_is_one_sentence() -> None:
+    sentences = {
+        "full": "opt, the best of 2 images, does the same work with 10.1 % fewer kernel "
+        "instructions than plain, on average over 4 cases.",
+        "failed": "Nothing was compared: dead did not boot.",
+        "single": "plain booted and passed its self-check. There was nothing to compare it with.",
+        "equal": "opt does the same work with as many kernel instructions as plain, to within "
+        "1 %, on average over 4 cases.",
+        "one boot": "opt cannot be told from plain yet: there is not enough data on its kernel "
+        "instructions, on average over 4 cases.",
+    }
+    for name, sentence in sentences.items():
+        assert sentence in Page(render(REPORTS[name])).text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_every_verdict_has_a_word_and_a_sign() -> None:
+    page = Page(render(golden_report()))
+    for words in ("▲ faster", "▼ slower", "= no difference", "? not enough data"):
+        assert words in page.text
+
+
 def test_a_broken_image_has_no_place_beside_the_good_ones() -> None:
     page = Page(render(golden_report()))
     assert "broken failed its self-check" in page.text
-    captions = re.findall(r"<caption>(.*?)</caption>", render(golden_report()))
+    captions = re.findall(r"<caption>.*?</caption>", render(golden_report()))
     assert any("opt against plain" in c for c in captions)
     assert not any("broken against" in c for c in captions)
     assert "broken against" not in terminal(golden_report())
@@ -173,25 +270,6 @@ def test_a_single_image_shows_its_costs() -> None:
     assert "geometric mean" not in text
 
 
-def test_a_plot_keeps_everything_inside_and_zero_on_the_axis() -> None:
-    points = [Point(0, 11.0, (10.0, 12.0), "faster"), Point(1, -3.0, (-4.0, -2.0), "slower")]
-    plot = improvement_plot([("pipe", points)], points[:1])
-    assert [t.label for t in plot.tracks] == ["pipe", "Geometric mean"]
-    better, worse = plot.tracks[0].marks
-    assert 0 < worse.low < worse.x < worse.high < plot.zero < better.low < better.x < better.high
-    assert better.high < 100
-    assert (better.bar, worse.bar) == (plot.zero, worse.x)
-    assert dict(plot.ticks)[plot.zero] == "0"
-    assert all(m.y < plot.bottom for t in plot.tracks for m in t.marks)
-
-
-@pytest.mark.parametrize("value", [0.0, 1e-9, 0.003, 7.0, -250.0, 1e6])
-def test_a_plot_of_any_scale_has_few_round_ticks(value: float) -> None:
-    plot = improvement_plot([("a", [Point(0, value, (value, value), "faster")])], [])
-    assert 1 <= len(plot.ticks) <= 6
-    assert all(0 <= x <= 100 for x, _ in plot.ticks)
-
-
 def test_numbers_read_as_people_write_them() -> None:
     assert [percent(v) for v in (9.526, -0.004, -3.0, None)] == [
         "+9.53 %",
@@ -214,6 +292,19 @@ def test_numbers_read_as_people_write_them() -> None:
     ]
     assert [size(v) for v in (12, 2048, 9_000_000)] == ["12 B", "2.0 KiB", "8.58 MiB"]
     assert printable("a\nb\x1b\u202e") == "a\\nb\\x1b\\u202e"
+    assert [plain_percent(v) for v in (12.34, None)] == ["12.3 %", "\N{EN DASH}"]
+    assert [points(v) for v in (1.234, -0.5)] == ["+1.23", "\N{MINUS SIGN}0.50"]
+    assert [figure(v, "ns") for v in (950.0, 24_995.0, 3.2e6, 1.5e10)] == [
+        "950 ns",
+        "25.0 µs",
+        "3.20 ms",
+        "15.0 s",
+    ]
+    assert [figure(1.29e9, "bytes/s"), figure(7.0, ""), figure(None, "ns")] == [
+        "1.29 GB/s",
+        "7.0000",
+        "\N{EN DASH}",
+    ]
 
 
 def test_controls_training_and_outliers_are_shown() -> None:
@@ -223,7 +314,52 @@ def test_controls_training_and_outliers_are_shown() -> None:
     assert "of trained cases" in page.text
     assert "of others" in page.text
     assert "plain with seed 5: +2.95 %" in page.text
+    assert any(a.get("class") == "cross" for _, a in page.tags)
     text = terminal(golden_report())
     assert "control, plain relinked: nothing was found to differ" in text
     assert "▲ +11.26 %" in text
     assert "▼ " in text
+
+
+def test_what_there_is_no_data_for_has_no_section() -> None:
+    sections = {"core", "kernel", "training", "controls", "suites"}
+    full = {a["id"] for _, a in Page(render(golden_report())).tags if "id" in a}
+    assert sections <= full
+    bare = report(measurement("plain")).model_copy(update={"profile": None, "phases": ()})
+    page = Page(render(bare))
+    assert not (sections | {"time"}) & {a["id"] for _, a in page.tags if "id" in a}
+
+
+def test_the_modelled_core_is_said_to_be_modelled() -> None:
+    text = Page(render(golden_report())).text
+    assert "What happens in the core modelled" in text
+    assert "a model of Intel Skylake" in text
+    assert "Where the gain comes from modelled" in text
+    assert "What happens in the core" not in Page(render(REPORTS["equal"])).text
+
+
+def test_training_and_profiles_are_told() -> None:
+    text = Page(render(golden_report())).text
+    assert "Trained by the scenario rand on kbench, on Linux 6.12.48, with the seed 7" in text
+    assert "Never run: pipe-128, file-8k." in text
+    assert "✖ poor: 310 functions ran, fewer than 1,000" in text
+
+
+def test_cases_that_cannot_run_are_told() -> None:
+    text = Page(render(golden_report())).text
+    assert "Cases of the suite kbench that could not run" in text
+    assert "CONFIG_ANDROID_BINDERFS" in text
+
+
+def test_events_of_too_many_cases_are_left_to_the_other_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    full = Page(render(golden_report())).text
+    assert "too many for a page" not in full
+    assert "Kernel L1I misses, modelled" in full
+    monkeypatch.setattr(cases, "_MOST_ROWS", 1)
+    monkeypatch.setattr(core, "_MOST_VALUES", 1)
+    text = Page(render(golden_report())).text
+    assert text.count("too many for a page") == 2
+    assert "Kernel L1I misses, modelled" not in text
+    assert "Kernel cycles, modelled" in text

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import json
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -314,6 +315,7 @@ def test_a_report_survives_its_files(tmp_path: Path) -> None:
     write_report(golden_report(), tmp_path / "new" / "out")
     assert read_report(tmp_path / "new" / "out") == golden_report()
     assert sorted(p.name for p in (tmp_path / "new" / "out").iterdir()) == [
+        "cases.csv",
         "report.html",
         "report.json",
     ]
@@ -338,7 +340,7 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(StoreFull, match="No space left"):
         write_report(golden_report(), tmp_path)
     assert read_report(tmp_path) == report(PLAIN)
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_an_output_that_is_a_file_is_one_line(tmp_path: Path) -> None:
@@ -347,15 +349,24 @@ def test_an_output_that_is_a_file_is_one_line(tmp_path: Path) -> None:
         write_report(report(PLAIN), tmp_path / "out")
 
 
-def with_core(measured: Measurement, cycles: float) -> Measurement:
-    """As if a core had been modelled, on which nothing ever misses."""
-    side = ModelledSide(events=dict.fromkeys(EVENTS, 0), cycles={"instructions": cycles})
-    modelled = Modelled(core="zen4", kernel=side, user=side)
+def with_core(measured: Measurement, cycles: float, misses: int = 0) -> Measurement:
+    """As if a core had been modelled, on which nothing ever misses but in the first boot."""
+
+    def modelled(missed: int) -> Modelled:
+        events = {**dict.fromkeys(EVENTS, 0), "btb_misses": missed}
+        side = ModelledSide(events=events, cycles={"instructions": cycles})
+        return Modelled(core="zen4", kernel=side, user=side)
+
     boots = tuple(
         boot.model_copy(
-            update={"cases": tuple(c.model_copy(update={"modelled": modelled}) for c in boot.cases)}
+            update={
+                "cases": tuple(
+                    c.model_copy(update={"modelled": modelled(misses if first else misses // 2)})
+                    for c in boot.cases
+                )
+            }
         )
-        for boot in measured.boots
+        for boot, first in zip(measured.boots, chain((True,), repeat(False)), strict=False)
     )
     return measured.model_copy(update={"boots": boots})
 
@@ -370,6 +381,13 @@ def test_modelled_cycles_are_compared_and_events_that_never_happen_are_no_lack()
     assert {(c.value, c.improvement_percent) for c in missed} == {(0, None)}
     assert made.warnings == ()
     assert any("of the core zen4" in text for text in made.method)
+
+
+def test_events_of_a_core_that_vary_ask_for_no_boots() -> None:
+    made = report(with_core(PLAIN, 1100.0, 10**6), with_core(measurement("again"), 1000.0, 10**6))
+    (row,) = [s for s in made.summary if s.metric == "kernel_btb_misses"]
+    assert row.verdict == "not enough data"
+    assert made.warnings == ()
 
 
 def test_without_a_core_nothing_speaks_of_one() -> None:

@@ -61,6 +61,7 @@ def test_every_result_gets_the_files_that_a_user_wants(tmp_path: Path) -> None:
         "report": {
             "x/report.json": tmp_path / "report.json",
             "x/report.html": tmp_path / "report.html",
+            "x/cases.csv": tmp_path / "cases.csv",
         },
         "measurement": {},
     }
@@ -70,5 +71,5 @@ def test_every_result_gets_the_files_that_a_user_wants(tmp_path: Path) -> None:
 
 def test_the_first_report_lies_where_everybody_looks(tmp_path: Path) -> None:
     assert sorted(_files(Result("report", "report", "step"), tmp_path)) == [
-        *("report.html", "report.json"),
+        *("cases.csv", "report.html", "report.json"),
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -24,6 +25,18 @@ UNSUPPORTED = 77
 ELSEWHERE = re.compile(r"pages/.*-64k")
 
 
+ARM64_CC = "aarch64-linux-gnu-gcc"
+ARM64 = "qemu-aarch64"
+# What asks an emulator of user space for nothing but system calls that it knows.
+ON_ARM64 = [
+    (suite, case)
+    for suite, case in CASES
+    if suite in ("compute", "threads", "network")
+    or (suite, case.partition("-")[0]) in {("unixbench", "dhry"), ("unixbench", "whet")}
+    or (suite == "ipc" and not case.startswith("binder"))
+]
+
+
 @pytest.fixture(scope="session")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directory with the program of every suite."""
@@ -38,6 +51,27 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         how = ["GUEST_CC=gcc", f"LIBRARIES={' '.join(added.libraries)}"] if added.libraries else []
         command = ["make", "-s", "-C", f"{NATIVE}/suites", f"OUT={out}", f"SUITE={name}", *how]
         subprocess.run(command, check=True, timeout=120, capture_output=True)
+    return out
+
+
+@pytest.fixture(scope="session")
+def arm64_programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Directory with the programs for arm64."""
+    if shutil.which(ARM64_CC) is None or shutil.which(ARM64) is None:
+        pytest.skip("gcc-aarch64-linux-gnu and qemu-user are not both installed")
+    out = tmp_path_factory.mktemp("arm64")
+    for name in TABLES:
+        added = load_suite(name).programs
+        assert added is not None
+        if added.libraries:
+            continue  # from a package for that architecture
+        where = (f"OUT={out}", f"SUITE={name}", f"GUEST_CC={ARM64_CC}")
+        subprocess.run(
+            ["make", "-s", "-C", f"{NATIVE}/suites", *where],
+            check=True,
+            timeout=120,
+            capture_output=True,
+        )
     return out
 
 
@@ -104,6 +138,22 @@ def test_a_case_notices_a_wrong_result(
     assert done.stderr.startswith(f"{suite}: wrong: ")
 
 
+@pytest.mark.parametrize(("suite", "case"), ON_ARM64)
+def test_a_case_comes_out_the_same_on_arm64(
+    arm64_programs: Path, tmp_path: Path, suite: str, case: str
+) -> None:
+    done = subprocess.run(
+        [ARM64, arm64_programs / suite, case, "--scale", "100"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    if done.returncode == UNSUPPORTED:
+        pytest.skip(f"this kernel has no {fields(done.stdout)['needs']}")
+    assert (done.returncode, fields(done.stdout)["check"], done.stderr) == (0, "ok", "")
+
+
 @pytest.mark.parametrize(
     ("suite", "case", "operations"),
     [("network", "rr-loopback-1", 20), ("input", "path-ring", 8), ("sqlite", "commit-wal", 3)],
@@ -116,6 +166,71 @@ def test_latencies_are_in_order(
     assert shares == sorted(shares)
     assert shares[0] <= int(line["mean_ns"])
     assert int(line["operations"]) == operations
+
+
+def test_percentiles_are_by_nearest_rank(tmp_path: Path) -> None:
+    source = tmp_path / "latencies.c"
+    source.write_text(
+        f"""#include "{NATIVE}/suites/case.h"
+        const char suite_name[] = "latencies";
+        int main(void)
+        {{
+            case_begin("known", 200);
+            bool sound = latencies_expect(200);
+            latency_note(7); /* before the interval, and so forgotten */
+            measure_begin();
+            for (unsigned long i = 0; i < 200; i++)
+                latency_note(i * 37 % 200 + 1); /* each of 1 to 200 once */
+            measure_end();
+            return case_end(sound);
+        }}"""
+    )
+    program = tmp_path / "latencies"
+    compiled = ("gcc", "-D_GNU_SOURCE", "-pthread", "-o", program, source)
+    subprocess.run([*compiled, NATIVE / "suites/case.c"], check=True, timeout=60)
+    said = fields(subprocess.run([program], capture_output=True, text=True, timeout=60).stdout)
+    found = {name: int(said[f"{name}_ns"]) for name in ("p1", "p50", "p90", "p99", "mean")}
+    assert found == {"p1": 2, "p50": 100, "p90": 180, "p99": 198, "mean": 100}
+
+
+def test_a_case_whose_partner_ends_says_so_and_does_not_wait(
+    programs: Path, tmp_path: Path
+) -> None:
+    # The server cannot have the port: the client must not wait for it.
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", 12865))
+        taken.listen()
+        # Whoever may would have a network of its own.
+        lesser = ("setpriv", "--bounding-set", "-sys_admin") if os.geteuid() == 0 else ()
+        done = subprocess.run(
+            [*lesser, programs / "network", "rr-loopback-1", "--scale", "100"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert "wrong: listen" in done.stderr
+    assert "a child ended before it was ready" in done.stderr
+
+
+def test_the_children_of_a_case_end_with_it(programs: Path, tmp_path: Path) -> None:
+    ours, theirs = os.pipe()
+    script = f"echo begun >/proc/self/fd/{theirs}; exec cat"
+    with (
+        os.fdopen(ours, "rb") as heard,
+        subprocess.Popen(
+            [programs / "tools", "x", "1", "--", "/bin/sh", "-c", script],
+            stdin=subprocess.PIPE,
+            pass_fds=[theirs],
+        ) as case,
+    ):
+        os.close(theirs)
+        assert heard.readline() == b"begun\n"
+        case.kill()
+        # Its end comes when nobody has the other end of the pipe.
+        assert heard.read() == b""
 
 
 def test_bytes_are_what_a_stream_moved(programs: Path, tmp_path: Path) -> None:

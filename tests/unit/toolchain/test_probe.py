@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from mepof.evaluate.suite import load_suite, suite_names
 from mepof.toolchain.clang import TOOLS as LLVM
-from mepof.toolchain.probe import Tool, look_for, parse_version, toolchain_suffix, version_in
+from mepof.toolchain.probe import TOOLS, Tool, look_for, parse_version, toolchain_suffix, version_in
 
 MAKE = Tool("make", "kernel builds", (4, 0))
 QEMU = Tool("qemu", "boots kernels", (10, 0), "qemu-system-x86", "-t bookworm-backports")
@@ -109,3 +110,13 @@ def test_unversioned_tools_count_when_there_are_no_others(path: Path) -> None:
 def test_without_any_compiler_setup_is_the_remedy(path: Path) -> None:
     assert toolchain_suffix() is None
     assert look_for(LINKER, None).remedy == "make setup"
+
+
+def test_the_programs_that_suites_take_from_packages_are_looked_for() -> None:
+    taken = {
+        (Path(tool.path).name, tool.package)
+        for name in suite_names()
+        if (programs := load_suite(name).programs) is not None
+        for tool in programs.tools
+    }
+    assert taken <= {(tool.command, tool.package) for tool in TOOLS if not tool.required}

@@ -15,8 +15,9 @@ CLANG = ("clang-22", "lld-22", "llvm-22", "libclang-rt-22-dev")
 OTHERS = (
     *("gcc", "make", "libc6-dev", "flex", "bison", "bc", "libelf-dev", "libssl-dev", "cpio"),
     *("xz-utils", "zstd", "rsync", "ccache", "musl-tools", "busybox-static"),
-    "linux-source-6.12",
+    *("libsqlite3-dev", "e2fsprogs", "linux-source-6.12"),
 )
+TOOLS = ("fio", "iperf3", "rt-tests", "stress-ng", "sysbench")
 ARM64 = ("gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross")
 RUST = ("rustc-web", "cargo-web", "rust-web-clippy", "rustfmt-web")
 # An incomplete 30: it has no linker.
@@ -164,6 +165,15 @@ def test_what_arm64_needs_is_installed_on_demand(machine: Machine) -> None:
         "update --quiet",
         "install --yes --quiet --no-install-recommends " + " ".join(ARM64),
         "install --yes --quiet --no-install-recommends -t bookworm-backports qemu-system-arm",
+    ]
+
+
+def test_public_tools_are_installed_on_demand(machine: Machine) -> None:
+    done = machine.setup(MEPOF_SETUP_TOOLS="1")
+    assert done.returncode == 0, done.stderr
+    assert machine.calls() == [
+        "update --quiet",
+        "install --yes --quiet --no-install-recommends " + " ".join(TOOLS),
     ]
 
 

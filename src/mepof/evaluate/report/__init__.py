@@ -1,15 +1,18 @@
 """The report: one model, shown as JSON, as a page and on the terminal."""
 
 from mepof.evaluate.report.build import build_report
+from mepof.evaluate.report.detail import ProfileQuality, Training
 from mepof.evaluate.report.files import read_report, write_report
 from mepof.evaluate.report.model import Phase, ProfileSummary, Provenance, Report
 from mepof.evaluate.report.terminal import summary
 
 __all__ = [
     "Phase",
+    "ProfileQuality",
     "ProfileSummary",
     "Provenance",
     "Report",
+    "Training",
     "build_report",
     "read_report",
     "summary",

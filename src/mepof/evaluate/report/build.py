@@ -9,6 +9,9 @@ from mepof.errors import InputError
 from mepof.evaluate.comparison import Build, CaseName, Row, Total, rows_of, totals_of
 from mepof.evaluate.index import indices
 from mepof.evaluate.measurement import Evaluation, Measurement
+from mepof.evaluate.places import Places
+from mepof.evaluate.report.detail import FunctionShare, ProfileQuality, Training
+from mepof.evaluate.report.figures import core_cases_of, core_of, figures_of
 from mepof.evaluate.report.method import method_of
 from mepof.evaluate.report.model import (
     CaseRow,
@@ -23,6 +26,7 @@ from mepof.evaluate.report.model import (
     TrainingRow,
 )
 from mepof.evaluate.report.warn import unsupported_by, warnings_of
+from mepof.evaluate.report.where import footprints_of, functions_of, heatmaps_of
 from mepof.evaluate.statistics import Judged, judge, log_costs, mean_cost, outliers
 
 Trained = Mapping[str, frozenset[tuple[str, str]]]
@@ -37,6 +41,9 @@ def build_report(
     engine_share_percent: float | None = None,
     notes: Sequence[str] = (),
     trained: Trained | None = None,
+    trainings: Sequence[Training] = (),
+    profiles: Sequence[ProfileQuality] = (),
+    places: Mapping[str, Places] | None = None,
 ) -> Report:
     """Compare every image with the first and put all that is known together.
 
@@ -48,6 +55,9 @@ def build_report(
         notes: what is to be known of the builds, told with the warnings.
         trained: suite and case of what the training ran, by image; without the images of whose
             training nothing is known.
+        trainings: the runs in which profiles of the images were collected.
+        profiles: of the program, in its order.
+        places: where events are, by image; without images of which it is not known.
 
     Raises:
         InputError: there is no image, or two have one name.
@@ -69,6 +79,9 @@ def build_report(
     summary = [row for table in tables for row in table.summary()]
     cases = [row for table in tables for row in table.cases()]
     controls = _controls(evaluation) if baseline else ()
+    # What an unsound image did is no work to compare with.
+    sound = [m.image for m in measurements if m.sound]
+    known = {name: places[name] for name in sound if places and name in places}
     return Report(
         baseline=baseline.image if baseline else None,
         images=tuple(_image(m, m is baseline) for m in measurements),
@@ -83,6 +96,25 @@ def build_report(
         by_training=tuple(row for table in tables for row in table.by_training()),
         controls=controls,
         precision_percent=evaluation.precision_percent,
+        figures=figures_of(measurements),
+        core=core_of(measurements),
+        core_cases=core_cases_of(measurements),
+        functions=_functions(baseline.image if baseline else None, known),
+        footprints=tuple(row for name, p in known.items() for row in footprints_of(name, p)),
+        heatmaps=heatmaps_of(known),
+        trainings=tuple(trainings),
+        profiles=tuple(profiles),
+    )
+
+
+def _functions(baseline: str | None, places: Mapping[str, Places]) -> tuple[FunctionShare, ...]:
+    if baseline is None or baseline not in places:
+        return ()
+    return tuple(
+        row
+        for name, theirs in places.items()
+        if name != baseline
+        for row in functions_of(places[baseline], name, theirs)
     )
 
 

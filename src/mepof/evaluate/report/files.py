@@ -9,17 +9,21 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from mepof.described import first_error
 from mepof.errors import InputError, StoreFull, WorkError
-from mepof.evaluate.measurement import first_error
 from mepof.evaluate.report.html import render
 from mepof.evaluate.report.model import Report
+from mepof.evaluate.report.tidy import cases_csv
 
 JSON_NAME = "report.json"
 HTML_NAME = "report.html"
+CSV_NAME = "cases.csv"
 
 
 def write_report(report: Report, directory: Path) -> None:
-    """Write ``report.json`` and ``report.html``, each atomically; the directory is made.
+    """Write ``report.json``, ``report.html`` and ``cases.csv``, each atomically.
+
+    The directory is made.
 
     Raises:
         StoreFull: no space is left.
@@ -28,6 +32,7 @@ def write_report(report: Report, directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         _replace(directory / HTML_NAME, render(report))
+        _replace(directory / CSV_NAME, cases_csv(report))
         _replace(directory / JSON_NAME, report.to_json())
     except OSError as error:
         kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else WorkError

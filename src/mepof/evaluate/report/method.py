@@ -42,6 +42,20 @@ def method_of(evaluation: Evaluation) -> tuple[str, ...]:
             "the guest executes; latencies and execution units are those of LLVM's scheduling "
             "model. Schedulers, load and store queues and bandwidth are left out."
         )
+    counted = [c.counted for m in measurements for b in m.boots for c in b.cases if c.counted]
+    if counted:
+        kinds = ", ".join(sorted({c.counters for c in counted}))
+        text.append(
+            f"Counted by `perf stat`: events of the processor ({kinds}). Every case ran with its "
+            "work and with half of it, and what the longer run counted more is divided by the "
+            "operations that it did more, so that the program's start is left out; where it warms "
+            "up by a share of its work, that share is in the figures of all images alike."
+            + (
+                " Cases that have no shorter run are counted with their program's start and end."
+                if any(c.whole_program for c in counted)
+                else ""
+            )
+        )
     if any(m.device.accel in ("tcg", "kvm") for m in measurements):
         text.append(
             "The measurement was made in a virtual machine: a lower instruction count is not "

@@ -18,6 +18,16 @@ from mepof.evaluate.measurement import (
     Record,
     SizeBytes,
 )
+from mepof.evaluate.report.detail import (
+    Core,
+    CoreCase,
+    Figure,
+    Footprint,
+    FunctionShare,
+    Heatmaps,
+    ProfileQuality,
+    Training,
+)
 from mepof.evaluate.statistics import Verdict
 from mepof.evaluate.statistics.interval import Method
 
@@ -159,12 +169,17 @@ class Control(Record):
 
 
 class Phase(Record):
-    """How long a step took when it ran; ``cached`` if that was in an earlier run."""
+    """How long a step took when it ran; ``cached`` if that was in an earlier run.
+
+    Attributes:
+        started_seconds: when it began, from the beginning of the run; null if it was cached.
+    """
 
     step: str
     kind: Literal["build", "boot", "run", "convert", "other"]
     seconds: NonNegativeFloat
     cached: bool
+    started_seconds: NonNegativeFloat | None = None
 
 
 class ProfileSummary(Record):
@@ -216,6 +231,14 @@ class Report(Record):
             whose training something is known.
         controls: the baseline against itself.
         precision_percent: images whose interval lies within this much do not differ.
+        figures: what the cases told of themselves, of every image.
+        core: null where none was modelled, and then there is nothing in ``core_cases``.
+        core_cases: of every image and case.
+        functions: of every image but the baseline, the largest differences in cycles first;
+            empty, as ``heatmaps`` is null, where it is not known where events are.
+        footprints: of every image and case.
+        trainings: of every image with a profile of the program's own.
+        profiles: of the program, in its order.
     """
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
@@ -234,6 +257,14 @@ class Report(Record):
     by_training: tuple[TrainingRow, ...] = ()
     controls: tuple[Control, ...] = ()
     precision_percent: float = DEFAULT_PRECISION_PERCENT
+    figures: tuple[Figure, ...] = ()
+    core: Core | None = None
+    core_cases: tuple[CoreCase, ...] = ()
+    functions: tuple[FunctionShare, ...] = ()
+    footprints: tuple[Footprint, ...] = ()
+    heatmaps: Heatmaps | None = None
+    trainings: tuple[Training, ...] = ()
+    profiles: tuple[ProfileQuality, ...] = ()
 
     def to_json(self) -> str:
         """The text of ``report.json``."""

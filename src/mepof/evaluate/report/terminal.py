@@ -9,21 +9,17 @@ from rich.table import Table
 from rich.text import Text
 
 from mepof.evaluate.measurement import METRICS
-from mepof.evaluate.report.model import Image, Report
-from mepof.evaluate.report.text import amount, interval, percent, printable, size
+from mepof.evaluate.report.model import CaseRow, Image, Report, SummaryRow
+from mepof.evaluate.report.text import SIGNS, amount, interval, percent, printable, size
 
 _STYLE = {"faster": "green", "slower": "red", "no difference": "", "not enough data": "dim"}
-
-
-# The verdict must not be told by colour alone.
-_SIGN = {"faster": "▲ ", "slower": "▼ ", "no difference": "= ", "not enough data": "? "}
 
 
 def summary(report: Report, directory: Path | None = None) -> RenderableType:
     """A short table for each image: improvement per case, geometric mean, sizes, warnings.
 
     Args:
-        directory: where ``report.html`` and ``report.json`` are, to be told at the end.
+        directory: where the files of the report are, to be told at the end.
     """
     parts: list[RenderableType] = []
     for image in report.images:
@@ -51,7 +47,7 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
         parts.append(Text(f"control, {printable(control.image)} {what}: {result}"))
     parts += [Text(f"warning: {printable(w)}", style="yellow") for w in report.warnings]
     if directory is not None:
-        for name in ("report.html", "report.json"):
+        for name in ("report.html", "report.json", "cases.csv"):
             parts.append(Text(printable(str(directory / name)), no_wrap=True, overflow="ignore"))
     return Group(*parts)
 
@@ -82,7 +78,7 @@ def _table(report: Report, image: Image) -> Table:
                 continue
             style = _STYLE[row.verdict] if row else ""
             shown_percent = percent(row.improvement_percent if row else None)
-            cells.append(Text(f"{_SIGN[row.verdict] if row else ''}{shown_percent}", style=style))
+            cells.append(Text(f"{_sign(row)}{shown_percent}", style=style))
             if metric is shown[0]:
                 cells.append(
                     _interval(
@@ -97,7 +93,7 @@ def _table(report: Report, image: Image) -> Table:
             value = total.geomean_improvement_percent if total else None
             cells.append(
                 Text(
-                    f"{_SIGN[total.verdict] if total else ''}{percent(value)}",
+                    f"{_sign(total)}{percent(value)}",
                     style=f"bold {_STYLE[total.verdict]}" if total else "",
                 )
             )
@@ -117,6 +113,10 @@ def _table(report: Report, image: Image) -> Table:
         )
         table.caption_justify = "left"
     return table
+
+
+def _sign(row: CaseRow | SummaryRow | None) -> str:
+    return f"{SIGNS[row.verdict]} " if row else ""
 
 
 def _interval(bounds: tuple[float, float] | None) -> Text:

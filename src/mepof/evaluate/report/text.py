@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import floor, log10
 
 from mepof.evaluate.report.model import Outlier
 
+#: How verdicts are told beside words and colours, on the page and on the terminal.
+SIGNS: Mapping[str, str] = {
+    "faster": "▲",
+    "slower": "▼",
+    "no difference": "=",
+    "not enough data": "?",
+}
 _MINUS = "\N{MINUS SIGN}"
 _NONE = "\N{EN DASH}"
 
@@ -78,3 +85,33 @@ def size(count: int) -> str:
     if count < 1 << 20:
         return f"{count / (1 << 10):,.1f} KiB"
     return f"{count / (1 << 20):,.2f} MiB"
+
+
+def plain_percent(value: float | None) -> str:
+    """A share without a sign, with one decimal; a dash for none."""
+    return _NONE if value is None else f"{value:,.1f} %"
+
+
+def figure(value: float | None, unit: str) -> str:
+    """What a case told of itself, with three digits and a fitting unit; a dash for none."""
+    if value is None:
+        return _NONE
+    if unit == "ns":
+        return _scaled(value, 1000, ("ns", "µs", "ms", "s"))
+    if unit == "bytes/s":
+        return _scaled(value, 1000, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"))
+    return f"{amount(value)} {unit}".rstrip()
+
+
+def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:
+    rank = 0
+    while value >= step and rank < len(units) - 1:
+        value /= step
+        rank += 1
+    decimals = 0 if rank == 0 or value >= 100 else 1 if value >= 10 else 2
+    return f"{value:,.{decimals}f} {units[rank]}"
+
+
+def points(value: float) -> str:
+    """A difference of two shares in percentage points."""
+    return _signed(value)

@@ -1,0 +1,40 @@
+"""The kernel and the guest that benchmarks of the emulator boot, and the machine they run on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+from mepof.errors import InputError
+from mepof.executor.local import LocalExecutor, default_store, plan_of
+from mepof.g4 import Source
+
+_PROGRAM = Path(__file__).parents[2] / "examples" / "quickstart.g4"
+
+
+def images(kernel: Path | None, guest: Path | None, scratch: Path) -> tuple[Path, Path]:
+    """A kernel and the artifact of a ``guest`` step: those that are given, or the demo's.
+
+    Raises:
+        InputError: only one of them is given, or the demo's are not in the store.
+    """
+    if (kernel is None) != (guest is None):
+        raise InputError("a kernel goes with a guest", "give both --kernel and --guest, or neither")
+    if kernel is not None and guest is not None:
+        return kernel, guest
+    executor = LocalExecutor(default_store(), os.cpu_count() or 1)
+    plan = plan_of(Source.read(_PROGRAM))
+    wanted = ("guest", "opt/build")
+    if any(e.state != "cached" for e in executor.explain(plan) if e.step in wanted):
+        raise InputError("the images of the demo are not in the store", "run `make demo` first")
+    steps = executor.run(plan, scratch / "run", lambda event: None).run.steps
+    return steps["opt/build"].path / "kernel", steps["guest"].path
+
+
+def processor() -> str:
+    """The processor's name as the kernel tells it."""
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()

@@ -1,0 +1,132 @@
+"""A phone's shell over ``adb``, the Android debug bridge."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mepof.device.shell import LostConnection, Ran, Refused
+from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.process import find_tool, run
+
+_INSTALL = "apt-get install -t bookworm-backports adb"
+# Seconds for what a phone answers at once, and for it to come back.
+_ANSWER = 30.0
+_RETURN = 60.0
+# Before Android 7 adb told no exit status; and a connection that broke has no last line.
+_STATUS = re.compile(r"\r?\n?mepof-status=(\d+)\s*\Z")
+# How root is asked for: adbd is root, AOSP's su, that of Magisk and its like.
+_PREFIXES: tuple[tuple[str, ...], ...] = ((), ("su", "0", "sh", "-c"), ("su", "-c"))
+_ADDRESS = re.compile(r"[^:]+:\d+|adb-.*\._adb-tls-connect\._tcp\.?")
+
+
+@dataclass(frozen=True)
+class AdbShell:
+    """A phone's shell as root; make one by :meth:`connect`.
+
+    Attributes:
+        serial: of the phone as ``adb devices`` lists it, or the address of its adbd.
+        name: of the phone, whichever way it is reached.
+        prefix: what runs a script as root there, nothing where adbd is root; None if root is
+            not known yet.
+    """
+
+    serial: str
+    name: str
+    prefix: tuple[str, ...] | None = None
+
+    @classmethod
+    def connect(cls, serial: str) -> AdbShell:
+        """Reach a phone.
+
+        Raises:
+            EnvironmentLack: adb is missing here, or root there.
+            LostConnection: the phone cannot be reached.
+            InputError: no phone has such a serial number.
+        """
+        find_tool("adb", _INSTALL)
+        if not serial or serial.startswith("-"):
+            raise InputError(f"no phone has the serial number `{serial}`", "see `adb devices`")
+        phone = cls(serial, f"adb-{serial}")
+        phone.reconnect()
+        for prefix in _PREFIXES:
+            root = cls(serial, phone.name, prefix)
+            if root.run(("id", "-u"), _ANSWER).output.strip() == "0":
+                number = root.run(("getprop", "ro.serialno"), _ANSWER)
+                known = number.output.strip() if number.status == 0 else ""
+                return cls(serial, f"adb-{known or serial}", prefix)
+        raise EnvironmentLack(
+            f"there is no root on {serial}", "try `adb root`, or install a su on it"
+        )
+
+    @property
+    def option(self) -> str:
+        return f"--adb {self.serial}"
+
+    @property
+    def by_network(self) -> bool:
+        return _ADDRESS.fullmatch(self.serial) is not None
+
+    def run(self, argv: Sequence[str], timeout: float) -> Ran:
+        return self._script(shlex.join(argv), timeout)
+
+    def read(self, path: str) -> str | None:
+        got = self._script(f"cat {shlex.quote(path)}", _ANSWER)
+        return got.output if got.status == 0 else None
+
+    def write(self, path: str, text: str) -> None:
+        file = shlex.quote(path)
+        # The shell would make a file that is not there.
+        done = self._script(
+            f"[ -e {file} ] && printf '%s\\n' {shlex.quote(text)} > {file}", _ANSWER
+        )
+        if done.status != 0:
+            why = done.output.strip().rpartition(": ")[2] or "there is no such file"
+            raise Refused(f"{path} does not take `{text}`: {why}")
+
+    def paths(self, pattern: str) -> tuple[str, ...]:
+        # All of it quoted but for what is the pattern.
+        words = re.sub(r"[^*?\[\]]+", lambda found: shlex.quote(found[0]), pattern)
+        got = self._script(
+            f'for file in {words}; do [ -e "$file" ] && printf \'%s\\n\' "$file"; done; true',
+            _ANSWER,
+        )
+        return tuple(sorted(line for line in got.output.split("\n") if line))
+
+    def reconnect(self) -> None:
+        try:
+            if self.by_network:
+                self._adb(("connect", self.serial), _RETURN)
+            done = self._adb(("-s", self.serial, "wait-for-device"), _RETURN)
+        except WorkError as error:
+            raise self._lost(f"it did not come within {_RETURN:g} s") from error
+        if done.status != 0:
+            raise self._lost(done.output)
+        if self.prefix == ():
+            # A reboot takes that from it.
+            self._adb(("-s", self.serial, "root"), _ANSWER)
+            self._adb(("-s", self.serial, "wait-for-device"), _RETURN)
+
+    def _script(self, script: str, timeout: float) -> Ran:
+        asked = shlex.join((*self.prefix, script)) if self.prefix else f"( {script} )"
+        # Files of one line may lack its end.
+        told = f"{asked}; printf '\\nmepof-status=%s\\n' $?"
+        try:
+            done = self._adb(("-s", self.serial, "shell", told), timeout)
+        except WorkError as error:
+            raise LostConnection(f"{self.name} did not answer within {timeout:g} s") from error
+        status = _STATUS.search(done.output)
+        if status is None:
+            raise self._lost(done.output)
+        output = done.output[: status.start()].replace("\r\n", "\n")
+        return Ran(int(status[1]), output)
+
+    def _adb(self, words: Sequence[str], timeout: float) -> Ran:
+        done = run((find_tool("adb", _INSTALL), *words), timeout=timeout, check=False)
+        return Ran(done.status, done.output)
+
+    def _lost(self, said: str) -> LostConnection:
+        last = said.strip().rpartition("\n")[2] or "the connection broke"
+        return LostConnection(f"{self.name} cannot be reached by adb: {last}", "see `adb devices`")

@@ -1,0 +1,127 @@
+"""The journal of a prepared machine: what every setting was before it was changed.
+
+A line is written, and is on the disk, before its setting is changed; so whatever ends the
+program, the journal tells all that has to be set back. It is one JSON document a line.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mepof.device.preparation import Setting
+from mepof.errors import InputError, WorkError
+
+
+@dataclass(frozen=True)
+class Change:
+    """A setting, and the value that it had."""
+
+    setting: Setting
+    former: str
+
+
+def default_directory() -> Path:
+    """Where journals are kept: ``mepof/prepared`` in the user's directory for state. A cache
+    may be emptied at any time; this may not.
+
+    Raises:
+        InputError: there is no such directory.
+    """
+    try:
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    except RuntimeError as error:  # a user without an account, as containers have them
+        raise InputError("there is no home directory for journals", "set XDG_STATE_HOME") from error
+    return Path(state) / "mepof" / "prepared"
+
+
+class FormerValues:
+    """The journal of one machine; make one by :meth:`of`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    @classmethod
+    @contextmanager
+    def of(cls, directory: Path, machine: str) -> Iterator[FormerValues]:
+        """The journal of the machine of that name, which nobody else has meanwhile.
+
+        Raises:
+            WorkError: another process prepares or restores the machine.
+        """
+        directory.mkdir(parents=True, exist_ok=True)
+        name = re.sub(r"[^\w.-]", "_", machine)
+        with (directory / f"{name}.lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise WorkError(
+                    f"another process has prepared {machine}", "wait until it has ended"
+                ) from error
+            yield cls(directory / f"{name}.jsonl")
+
+    def changes(self) -> list[Change]:
+        """What was changed and not set back, in the order in which it was changed.
+
+        Raises:
+            WorkError: the journal is not one.
+        """
+        try:
+            text = self._path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return []
+        # What follows the last newline was not whole when the machine changed nothing yet.
+        whole = text.rpartition("\n")[0]
+        return [self._change(line) for line in whole.splitlines()]
+
+    def add(self, change: Change) -> None:
+        """Note a change that is about to be made; on return it is on the disk."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(change)) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self._sync_directory()
+
+    def keep(self, changes: Sequence[Change]) -> None:
+        """Forget all changes but these."""
+        if changes:
+            fresh = self._path.with_suffix(".new")
+            with fresh.open("w", encoding="utf-8") as file:
+                file.writelines(json.dumps(asdict(change)) + "\n" for change in changes)
+                file.flush()
+                os.fsync(file.fileno())
+            fresh.replace(self._path)
+        else:
+            with suppress(FileNotFoundError):
+                self._path.unlink()
+        self._sync_directory()
+
+    def _change(self, line: str) -> Change:
+        try:
+            told = json.loads(line)
+            described = told["setting"]
+            setting = Setting(
+                str(described["what"]),
+                str(described["path"]),
+                tuple(described["read"]),
+                {value: tuple(command) for value, command in described["write"].items()},
+            )
+            return Change(setting, str(told["former"]))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise WorkError(
+                f"{self._path} is no journal of former values: {line[:60]}",
+                "set back by hand what it tells, and remove it",
+            ) from error
+
+    def _sync_directory(self) -> None:
+        handle = os.open(self._path.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

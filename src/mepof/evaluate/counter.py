@@ -1,0 +1,149 @@
+"""Counters of processors: which event of a core counts what a metric names. Data files under
+``counters/``, found by their stem."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mepof.described import read_described
+from mepof.device.preparation import cpu_numbers
+from mepof.device.shell import Shell
+from mepof.errors import EnvironmentLack, InputError
+
+_DIRECTORY = Path(__file__).with_name("counters")
+_PMUS = "/sys/bus/event_source/devices"
+_USER = "user_"
+
+GENERIC = "generic"
+"""The counters that any processor may have."""
+
+
+class _Described(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Counter(_Described):
+    """One event that a metric counts; several for one metric add up.
+
+    Attributes:
+        metric: its name in ``report.json``; those of user space begin with ``user_``, all
+            others are the kernel's.
+        event: a generic event of perf's, or the PMU's own: a name that it lists, or terms such
+            as ``event=0xc0,umask=0x01``.
+    """
+
+    metric: str = Field(pattern=r"^(kernel|user)_[a-z0-9_]+$")
+    event: str = Field(pattern=r"^[\w=,-]+$")
+
+
+class Counters(_Described):
+    """The counters of a kind of core.
+
+    Attributes:
+        title: the kind, in running text.
+        source: where the events are from.
+        pmu: pattern of the PMU's name in sysfs; empty for perf's generic events.
+        at_once: how many a core counts at the same time without taking turns.
+    """
+
+    title: str
+    source: str = Field(min_length=8)
+    pmu: str = ""
+    at_once: int = Field(gt=0, le=32)
+    counter: tuple[Counter, ...]
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event as perf is asked for it.
+
+    Attributes:
+        text: after ``-e``.
+        name: as perf names it in its output, without modifiers.
+    """
+
+    metric: str
+    text: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Countable:
+    """What a machine can count.
+
+    Attributes:
+        runs: events that are counted at the same time, run by run.
+        lacking: why a metric is not counted.
+    """
+
+    runs: tuple[tuple[Event, ...], ...]
+    lacking: dict[str, str]
+
+
+def counters_names() -> tuple[str, ...]:
+    """Every kind, sorted."""
+    return tuple(sorted(path.stem for path in _DIRECTORY.glob("*.toml")))
+
+
+def load_counters(name: str) -> Counters:
+    """The counters of that name, or of a file ``….toml``.
+
+    Raises:
+        InputError: there are none, or their description is wrong.
+    """
+    path = Path(name) if name.endswith(".toml") else _DIRECTORY / f"{name}.toml"
+    if not name.endswith(".toml") and not path.is_file():
+        known = ", ".join(counters_names())
+        raise InputError(f"unknown counters `{name}`", f"known: {known}; or a file .toml")
+    return read_described(path, Counters, "counters")
+
+
+def countable(shell: Shell, counters: Counters, cores: Sequence[int]) -> Countable:
+    """Which events to ask a machine for.
+
+    Args:
+        cores: on which the work runs; where cores of several kinds have a PMU each, it decides.
+
+    Raises:
+        EnvironmentLack: there is no such PMU.
+    """
+    pmu = _pmu(shell, counters, cores) if counters.pmu else ""
+    events: dict[str, list[Event]] = {}
+    lacking: dict[str, str] = {}
+    for counter in counters.counter:
+        side = "u" if counter.metric.startswith(_USER) else "k"
+        if not pmu:
+            event = Event(counter.metric, f"{counter.event}:{side}", counter.event)
+        elif "=" in counter.event or shell.read(f"{_PMUS}/{pmu}/events/{counter.event}"):
+            # A name of our own: perf's spelling of an event differs from release to release.
+            text = f"{pmu}/{counter.event},name={counter.metric}/{side}"
+            event = Event(counter.metric, text, counter.metric)
+        else:
+            lacking[counter.metric] = f"the PMU {pmu} has no event {counter.event}"
+            continue
+        events.setdefault(counter.metric, []).append(event)
+    whole = [e for metric, found in events.items() if metric not in lacking for e in found]
+    runs = [whole[i : i + counters.at_once] for i in range(0, len(whole), counters.at_once)]
+    return Countable(tuple(tuple(run) for run in runs), lacking)
+
+
+def _pmu(shell: Shell, counters: Counters, cores: Sequence[int]) -> str:
+    paths = shell.paths(f"{_PMUS}/{counters.pmu}")
+    for path in paths:
+        of = shell.read(f"{path}/cpus")
+        # A PMU of all cores does not say so.
+        if of is None or set(cores) <= set(cpu_numbers(of)):
+            return Path(path).name
+    if paths:
+        raise EnvironmentLack(
+            f"no PMU {counters.pmu} of {shell.name} is that of all the cores {list(cores)}",
+            "choose cores of one kind",
+        )
+    raise EnvironmentLack(
+        f"{shell.name} has no PMU {counters.pmu}, whose events {counters.title} would count",
+        "a virtual machine must be given its host's; without one, evaluate on the device qemu",
+    )

@@ -1,0 +1,1 @@
+"""What each section of the page shows, as values; the templates say it in HTML."""

@@ -1,0 +1,1 @@
+"""What only a browser can tell of the report; `make check-report` runs it."""

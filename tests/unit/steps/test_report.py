@@ -1,0 +1,95 @@
+"""The step that makes a report of a run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from evaluate.samples import PLACES, measurement
+
+from mepof.algorithm.protocol import Quality
+from mepof.errors import WorkError
+from mepof.evaluate.measurement import Evaluation
+from mepof.evaluate.report import read_report
+from mepof.plan.journal import Journal
+from mepof.plan.model import Json
+from mepof.profile.artifact import describe
+from mepof.steps import report
+
+from .room import Room
+
+COLLECTION = {
+    "scenario": "trav",
+    "apps": ["kbench"],
+    "actions": ["syscall", "syscall"],
+    "coverage": {"actions": 2, "ran": 1, "never": ["proc"]},
+    "seed": 9,
+    "release": "6.12.1",
+}
+PARAMS: dict[str, Json] = {
+    "images": ["a", "b"],
+    "profiles": ["b"],
+    "program": "eval a;b.",
+    "seed": 1,
+    "trained": {"b": [0]},
+}
+
+
+def test_a_report_is_made_of_places_trainings_and_the_journal(room: Room) -> None:
+    plain, opt = measurement("plain", core="skylake"), measurement("opt", core="skylake")
+    measured = room.directory("measured")
+    text = Evaluation(images=(plain, opt)).model_dump_json()
+    (measured / "evaluation.json").write_text(text)
+    for number, name in enumerate(("plain", "opt")):
+        (measured / f"places{number}.json").write_text(PLACES[name].to_json())
+    profile, collected = room.directory("profile"), room.directory("collected")
+    describe(profile, "pgo", Quality(20, 5, 25.0, "poor", ("too few",), exact=True))
+    (collected / "collection.json").write_text(json.dumps(COLLECTION))
+    journal = Journal(room.root)
+    journal.write(
+        "run", program="p", seed=1, tools={"clang": "22"}, versions={}, store="s", cores=2
+    )
+    for event, step, phase, seconds in (
+        ("start", "b/build", "build", 0.0),
+        ("finish", "b/build", "build", 3.0),
+        ("cached", "measure", "run", 2.0),
+    ):
+        journal.write(event, step=step, kind="x", fingerprint="f", phase=phase, seconds=seconds)
+    journal.close()
+    context = room.context(
+        "report", PARAMS, evaluation=measured, profile0=profile, collection0=collected
+    )
+    report.BODY.run(replace(context, journal=journal.path))
+    made = read_report(context.output)
+    assert [image.name for image in made.images] == ["a", "b"]
+    assert made.core is not None
+    assert made.core.name == "skylake"
+    assert {row.image for row in made.functions} == {"b"}
+    assert made.heatmaps is not None
+    assert [heat.image for heat in made.heatmaps.images] == ["a", "b"]
+    (training,) = made.trainings
+    assert (training.image, training.scenario, training.seed) == ("b", "trav", 9)
+    assert training.actions == {"syscall": 2}
+    assert training.cases == ("mepof/syscall",)
+    (quality,) = made.profiles
+    assert (quality.name, quality.executed, quality.reasons) == ("b", 5, ("too few",))
+    built, cached = made.phases
+    assert (built.seconds, cached.cached, cached.started_seconds) == (3.0, True, None)
+    assert built.started_seconds is not None
+    assert (context.output / "cases.csv").is_file()
+
+
+def test_a_report_is_not_made_without_a_journal(room: Room) -> None:
+    measured = room.directory("measured")
+    images = (measurement("plain"), measurement("opt"))
+    (measured / "evaluation.json").write_text(Evaluation(images=images).model_dump_json())
+    with pytest.raises(WorkError, match="there is none"):
+        report.BODY.run(room.context("report", PARAMS, evaluation=measured))
+
+
+def test_the_command_holds_the_whole_program() -> None:
+    assert report.command("eval a;b.\n") == (
+        "mepof run /dev/stdin --out again <<'END'\neval a;b.\nEND"
+    )
+    assert report.command("# of\nEND\n.").endswith("<<'ENDD'\n# of\nEND\n.\nENDD")
