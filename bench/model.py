@@ -56,12 +56,19 @@ class Variant:
     told: str
     flags: tuple[str, ...] = ()
     trained: bool = False
+    bolt: tuple[str, ...] = ()
 
 
 VARIANTS = (
     Variant(PLAIN, "as they are"),
     Variant("pgo", "with PGO, trained by the same work on other data", trained=True),
     Variant("unplaced", "without placement of blocks", ("-mllvm", "-disable-block-placement")),
+    Variant(
+        "reversed",
+        "with the blocks of each function in reverse order, by BOLT",
+        ("-Wl,--emit-relocs",),
+        bolt=("--reorder-blocks=reverse", "--keep-nops"),
+    ),
     Variant(
         "aligned",
         "with blocks that nothing falls through to aligned to 32 bytes",
@@ -128,7 +135,13 @@ def build(program: str, variant: Variant, directory: Path) -> Path:
         run([trainee, "train", "3"], env={"LLVM_PROFILE_FILE": str(raw)})
         run([tools.tool("llvm-profdata"), "merge", "-o", profile, raw])
         flags += [f"-fprofile-use={profile}"]
-    run([*command, "-s", *flags, "-o", made, *files])
+    if variant.bolt:
+        linked = made.with_suffix(".linked")
+        run([*command, *flags, "-o", linked, *files])
+        run([tools.tool("llvm-bolt"), *variant.bolt, "-o", made, linked])
+        made.chmod(0o755)
+    else:
+        run([*command, "-s", *flags, "-o", made, *files])
     return made
 
 
@@ -354,7 +367,7 @@ def main() -> None:
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--programs", type=Path)
     parser.add_argument("--only", default=",".join(programs()))
-    parser.add_argument("--variants", default="pgo,unplaced")
+    parser.add_argument("--variants", default="pgo,unplaced,reversed")
     arguments = parser.parse_args()
     core = load_core(arguments.core)
     data = RESULT.with_suffix(".json")

@@ -67,6 +67,7 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 	const bool is_direct = branch->transfer <= TRANSFER_CALL;
 
 	model->surprise = EVENTS;
+	model->by_path = false;
 	if (branch->transfer == TRANSFER_NONE)
 		return false;
 	/* A direct one that leads elsewhere: an interrupt came just after it. */
@@ -92,11 +93,19 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 		break;
 	case TRANSFER_INDIRECT_JUMP:
 	case TRANSFER_INDIRECT_CALL:
-		if (!targets_indirect(targets, branch->address, to))
+		switch (targets_indirect(targets, branch->address, to)) {
+		case TARGET_WRONG:
 			surprise(model, tally, EVENT_indirect_mispredictions);
+			break;
+		case TARGET_BY_PATH:
+			model->by_path = true;
+			break;
+		case TARGET_BY_ADDRESS:
+			break;
+		}
 		break;
 	case TRANSFER_RETURN:
-		if (!targets_return(targets, to))
+		if (!targets_return(targets, branch->address, to))
 			surprise(model, tally, EVENT_return_mispredictions);
 		break;
 	default:

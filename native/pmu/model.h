@@ -37,7 +37,7 @@ struct core_size {
 	struct latencies {
 		uint32_t l1i_miss, l1d_miss, l2_code_miss, l2_data_miss;
 		uint32_t itlb_miss, dtlb_miss, itlb_walk, dtlb_walk;
-		uint32_t btb_miss;
+		uint32_t btb_miss, path_target;
 	} latency;
 };
 
@@ -77,6 +77,8 @@ struct model {
 	uint64_t last_code_line, last_code_page;
 	/* How the last branch was predicted wrong: an event, or EVENTS. */
 	enum event surprise;
+	/* Whether it was an indirect one that the path told. */
+	bool by_path;
 };
 
 /* Where events are counted: totals, and those of the code that they happen in. */

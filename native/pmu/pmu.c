@@ -151,6 +151,8 @@ static void left(struct vcpu *vcpu, struct noted *noted, const struct pmu_block 
 		window_fetch_stalls(&vcpu->window, settings.core.latency.btb_miss);
 	else if (vcpu->model.surprise != EVENTS)
 		window_mispredicted(&vcpu->window, executed);
+	else if (vcpu->model.by_path)
+		window_fetch_stalls(&vcpu->window, settings.core.latency.path_target);
 }
 
 static void slice_ends(struct vcpu *vcpu)

@@ -12,7 +12,7 @@ bool pmu_refuse(const char *complaint, const char *word)
 	fprintf(stderr,
 		"pmu: %s%s%s (usage: -plugin pmu.so,out=FILE[,where=FILE[,slice=N]][,span=marks|all]"
 		"[,kernel-text-page=BITS][,kernel-data-page=BITS],line=BYTES,l1i=SETS:WAYS,l1d=…,l2=…,"
-		"itlb=…,dtlb=…,l2-itlb=…,l2-dtlb=…,btb=…,indirect=BITS,returns=DEPTH,"
+		"itlb=…,dtlb=…,l2-itlb=…,l2-dtlb=…,btb=…,indirect=ENTRIES,returns=DEPTH,"
 		"direction=BASE_BITS:TABLE_BITS:HISTORY…,code-prefetch=LINES,data-prefetch=LINES,cpu=NAME,"
 		"fetch-bytes=BYTES,fetch-instructions=N,fetch-ahead=CYCLES,misprediction=CYCLES,…)\n",
 		complaint, word ? ": " : "", word ? word : "");
@@ -124,7 +124,7 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		uint32_t least, most;
 		uint32_t *number;
 	} numbers[] = {
-		{"indirect", 0, 24, &core->targets.indirect_bits},
+		{"indirect", 0, 1 << 24, &core->targets.indirect_entries},
 		{"returns", 0, 1024, &core->targets.return_depth},
 		{"code-prefetch", 0, 16, &core->code_prefetch},
 		{"data-prefetch", 0, 32, &core->data_prefetch},
@@ -140,6 +140,7 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		{"repeat-line", 0, 1000, &window->repeat_line},
 		{"misprediction", 0, 1000, &window->misprediction},
 		{"btb-miss", 0, 1000, &core->latency.btb_miss},
+		{"path-target", 0, 1000, &core->latency.path_target},
 		{"l1i-miss", 0, 1000, &core->latency.l1i_miss},
 		{"l1d-miss", 0, 1000, &core->latency.l1d_miss},
 		{"l2-code-miss", 0, 1000, &core->latency.l2_code_miss},

@@ -170,6 +170,7 @@ class Prices(BaseModel):
     dtlb_walk: Price
     misprediction: Price
     btb_miss: Price
+    path_target: Price
 
 
 class Core(BaseModel):
@@ -179,8 +180,7 @@ class Core(BaseModel):
         title: its name in running text.
         line: bytes of a cache line.
         l2_dtlb: absent where ``l2_itlb`` is for code and data.
-        indirect: entries that tell the targets of an indirect branch apart by the path to it;
-            rounded down to a power of two.
+        indirect: entries that tell the targets of an indirect branch apart by the path to it.
         arch: G4's name of the architecture that it executes.
     """
 
@@ -226,7 +226,7 @@ class Core(BaseModel):
         return (
             f"line={self.line}",
             *(f"{name}={t.sets}:{t.ways}" for name, t in tables.items() if t is not None),
-            f"indirect={max(0, self.indirect.entries.bit_length() - 1)}",
+            f"indirect={self.indirect.entries}",
             f"returns={self.returns.depth}",
             "direction=" + ":".join(map(str, direction)),
             f"code-prefetch={self.prefetch.code}",

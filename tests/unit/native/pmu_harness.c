@@ -40,21 +40,21 @@ void run_returns(uint32_t depth, const uint64_t *calls, const uint64_t *returns,
 	for (size_t i = 0; i < count; i++) {
 		if (calls[i] != 0)
 			targets_call(&targets, calls[i]);
-		right[i] = returns[i] != 0 && targets_return(&targets, returns[i]);
+		right[i] = returns[i] != 0 && targets_return(&targets, 0, returns[i]);
 	}
 	targets_free(&targets);
 }
 
-void run_indirect(uint32_t bits, const uint64_t *branches, const uint64_t *leads, size_t count,
+void run_indirect(uint32_t entries, const uint64_t *branches, const uint64_t *leads, size_t count,
 		  bool *right)
 {
-	const struct targets_size size = {.indirect_bits = bits};
+	const struct targets_size size = {.indirect_entries = entries};
 	struct targets targets;
 
 	if (!targets_make(&targets, &size))
 		return;
 	for (size_t i = 0; i < count; i++)
-		right[i] = targets_indirect(&targets, branches[i], leads[i]);
+		right[i] = targets_indirect(&targets, branches[i], leads[i]) != TARGET_WRONG;
 	targets_free(&targets);
 }
 

@@ -36,7 +36,7 @@ class TargetsSize(ctypes.Structure):
     _fields_ = (
         ("btb_sets", c_uint32),
         ("btb_ways", c_uint32),
-        ("indirect_bits", c_uint32),
+        ("indirect_entries", c_uint32),
         ("return_depth", c_uint32),
     )
 
@@ -49,7 +49,7 @@ class CoreSize(ctypes.Structure):
         ("direction", DirectionSize),
         ("code_prefetch", c_uint32),
         ("data_prefetch", c_uint32),
-        ("latency", c_uint32 * 9),
+        ("latency", c_uint32 * 10),
     )
 
 
@@ -274,17 +274,17 @@ def test_returns_come_from_a_ring_that_wraps_around(model: ctypes.CDLL, depth: i
 def test_a_path_tells_the_targets_of_an_indirect_branch_apart(model: ctypes.CDLL) -> None:
     leads = [0x1000, 0x2000, 0x3000, 0x2000] * 100
     wrong = {}
-    for bits in (0, 10):
+    for entries in (0, 1024):
         right = truths(len(leads))
         model.run_indirect(
-            c_uint32(bits),
+            c_uint32(entries),
             numbers([0x500] * len(leads)),
             numbers(leads),
             c_size_t(len(leads)),
             right,
         )
-        wrong[bits] = list(right)[100:].count(False)
-    assert wrong == {0: 300, 10: 0}
+        wrong[entries] = list(right)[100:].count(False)
+    assert wrong == {0: 300, 1024: 0}
 
 
 def branches(
