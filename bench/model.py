@@ -67,7 +67,7 @@ VARIANTS = (
         "reversed",
         "with the blocks of each function in reverse order, by BOLT",
         ("-Wl,--emit-relocs",),
-        bolt=("--reorder-blocks=reverse", "--keep-nops"),
+        bolt=("--reorder-blocks=reverse", "--skip-funcs=main"),
     ),
     Variant(
         "aligned",
