@@ -148,11 +148,11 @@ static void left(struct vcpu *vcpu, struct noted *noted, const struct pmu_block 
 		window_turn(&vcpu->window);
 	}
 	if (vcpu->model.surprise == EVENT_btb_misses)
-		window_fetch_stalls(&vcpu->window, settings.core.latency.btb_miss);
+		window_redirected(&vcpu->window, settings.core.latency.btb_miss);
 	else if (vcpu->model.surprise != EVENTS)
 		window_mispredicted(&vcpu->window, executed);
 	else if (vcpu->model.by_path)
-		window_fetch_stalls(&vcpu->window, settings.core.latency.path_target);
+		window_predicts_late(&vcpu->window, settings.core.latency.path_target);
 }
 
 static void slice_ends(struct vcpu *vcpu)
@@ -167,14 +167,16 @@ static void fetch(struct vcpu *vcpu, const struct pmu_block *block, struct tally
 {
 	const uint64_t space = block->is_kernel ? 0 : vcpu->space;
 
-	uint32_t cycles = 0;
+	uint32_t translating = 0;
 
 	for (uint32_t i = 0; i < block->page_count; i++)
-		cycles += model_code_page(&vcpu->model, block->pages[i] ^ space, tally);
-	for (uint32_t i = 0; i < block->line_count; i++)
-		cycles += model_code_line(&vcpu->model, block->lines[i], tally);
-	if (cycles > 0)
-		window_fetch_stalls(&vcpu->window, cycles);
+		translating += model_code_page(&vcpu->model, block->pages[i] ^ space, tally);
+	for (uint32_t i = 0; i < block->line_count; i++) {
+		const uint32_t cycles =
+			translating + model_code_line(&vcpu->model, block->lines[i], tally);
+		if (cycles > 0)
+			window_code_misses(&vcpu->window, cycles);
+	}
 }
 
 static void enter(unsigned int index, void *userdata)

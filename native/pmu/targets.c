@@ -5,9 +5,8 @@
 
 /* Last targets are kept for this many indirect branches, as bits. */
 enum { LAST_BITS = 12 };
-
-/* Taken branches of each table's path, rising. */
-static const uint32_t path_lengths[PATH_TABLES] = {2, 6, 14, 28};
+/* A taken branch moves the path by this many bits. */
+enum { PATH_BITS = 3 };
 
 static uint64_t *array(uint64_t elements)
 {
@@ -17,24 +16,26 @@ static uint64_t *array(uint64_t elements)
 /* Entries of one. */
 static size_t table_size(const struct targets *targets)
 {
-	return targets->size.indirect_entries / PATH_TABLES;
+	return targets->size.paths > 0 ? targets->size.indirect_entries / targets->size.paths : 0;
 }
 
 bool targets_make(struct targets *targets, const struct targets_size *size)
 {
 	*targets = (struct targets){.size = *size};
 	targets->last_target = array((uint64_t)1 << LAST_BITS);
-	targets->tables = calloc(PATH_TABLES * table_size(targets) + 1, sizeof(struct target));
+	targets->tables = calloc(size->indirect_entries + 1, sizeof(struct target));
 	targets->returns = array((uint64_t)size->return_depth + 1);
+	targets->paths = array((uint64_t)size->return_depth + 1);
 	return cache_make(&targets->btb, size->btb_sets, size->btb_ways) &&
-	       targets->last_target != NULL && targets->tables != NULL && targets->returns != NULL;
+	       targets->last_target != NULL && targets->tables != NULL && targets->returns != NULL &&
+	       targets->paths != NULL;
 }
 
 void targets_clear(struct targets *targets)
 {
 	cache_clear(&targets->btb);
 	memset(targets->last_target, 0, sizeof(uint64_t) << LAST_BITS);
-	memset(targets->tables, 0, PATH_TABLES * table_size(targets) * sizeof(struct target));
+	memset(targets->tables, 0, targets->size.indirect_entries * sizeof(struct target));
 	targets->path = 0;
 	memset(targets->returns, 0, targets->size.return_depth * sizeof(uint64_t));
 	targets->top = 0;
@@ -46,6 +47,7 @@ void targets_free(struct targets *targets)
 	free(targets->last_target);
 	free(targets->tables);
 	free(targets->returns);
+	free(targets->paths);
 	*targets = (struct targets){0};
 }
 
@@ -58,7 +60,8 @@ static uint64_t mixed(uint64_t value)
 
 static void follow(struct targets *targets, uint64_t branch, uint64_t target)
 {
-	targets->path = targets->path << 2 ^ mixed(branch ^ target << 1) >> 48;
+	targets->path_before = targets->path;
+	targets->path = targets->path << PATH_BITS ^ mixed(branch ^ target << 1) >> 52;
 }
 
 bool targets_direct(struct targets *targets, uint64_t branch)
@@ -75,8 +78,9 @@ static void look_up(struct targets *targets, uint64_t branch, struct target **en
 {
 	const size_t size = table_size(targets);
 
-	for (uint32_t i = 0; i < PATH_TABLES; i++) {
-		const uint64_t path = targets->path & (((uint64_t)1 << 2 * path_lengths[i]) - 1);
+	for (uint32_t i = 0; i < targets->size.paths; i++) {
+		const uint32_t bits = PATH_BITS * targets->size.path_lengths[i];
+		const uint64_t path = targets->path & (((uint64_t)1 << bits) - 1);
 		const uint64_t hash = mixed(mixed(path) + branch);
 		/* Never zero, which is an empty entry's. */
 		tags[i] = (uint16_t)(hash & 0xfff) | 0x1000;
@@ -85,28 +89,29 @@ static void look_up(struct targets *targets, uint64_t branch, struct target **en
 }
 
 /* A table with a longer path than the provider's takes the branch. */
-static void allocate(struct target *const *entries, const uint16_t *tags, int provider,
+static void allocate(struct target *const *entries, const uint16_t *tags, int paths, int provider,
 		     uint64_t target)
 {
-	for (int i = provider + 1; i < PATH_TABLES; i++) {
+	for (int i = provider + 1; i < paths; i++) {
 		if (entries[i]->useful == 0) {
 			*entries[i] = (struct target){target, tags[i], 0, 0};
 			return;
 		}
 	}
-	for (int i = provider + 1; i < PATH_TABLES; i++)
+	for (int i = provider + 1; i < paths; i++)
 		entries[i]->useful = 0;
 }
 
 static enum foresight by_path(struct targets *targets, uint64_t branch, uint64_t target,
 			      bool by_last)
 {
-	struct target *entries[PATH_TABLES];
-	uint16_t tags[PATH_TABLES];
+	const int paths = (int)targets->size.paths;
+	struct target *entries[MOST_PATHS];
+	uint16_t tags[MOST_PATHS];
 	int provider = -1, alternative = -1;
 
 	look_up(targets, branch, entries, tags);
-	for (int i = 0; i < PATH_TABLES; i++) {
+	for (int i = 0; i < paths; i++) {
 		if (entries[i]->tag == tags[i]) {
 			alternative = provider;
 			provider = i;
@@ -114,7 +119,7 @@ static enum foresight by_path(struct targets *targets, uint64_t branch, uint64_t
 	}
 	if (provider < 0) {
 		if (!by_last)
-			allocate(entries, tags, provider, target);
+			allocate(entries, tags, paths, provider, target);
 		return by_last ? TARGET_BY_ADDRESS : TARGET_WRONG;
 	}
 	struct target *entry = entries[provider];
@@ -132,7 +137,7 @@ static enum foresight by_path(struct targets *targets, uint64_t branch, uint64_t
 	else
 		entry->address = target;
 	if (!by_provider)
-		allocate(entries, tags, provider, target);
+		allocate(entries, tags, paths, provider, target);
 	return right ? TARGET_BY_PATH : TARGET_WRONG;
 }
 
@@ -157,6 +162,7 @@ void targets_call(struct targets *targets, uint64_t return_address)
 		return;
 	targets->top = targets->top + 1 < depth ? targets->top + 1 : 0;
 	targets->returns[targets->top] = return_address;
+	targets->paths[targets->top] = targets->path_before;
 }
 
 bool targets_return(struct targets *targets, uint64_t branch, uint64_t target)
@@ -166,6 +172,8 @@ bool targets_return(struct targets *targets, uint64_t branch, uint64_t target)
 	follow(targets, branch, target);
 	if (depth == 0)
 		return false;
+	if (targets->size.path_returns)
+		targets->path = targets->paths[targets->top];
 	const bool right = targets->returns[targets->top] == target;
 	targets->top = targets->top > 0 ? targets->top - 1 : depth - 1;
 	return right;

@@ -4,8 +4,7 @@
  *
  * That of indirect branches is ITTAGE, after Seznec, "A 64-Kbytes ITTAGE indirect branch
  * predictor", JWAC-2, 2011: the last target by address, and tagged tables by address and a length
- * of path each; the longest path that has an entry predicts. The path is that of all taken
- * branches, two bits further with each.
+ * of path each; the longest path that has an entry predicts.
  */
 #ifndef MEPOF_PMU_TARGETS_H
 #define MEPOF_PMU_TARGETS_H
@@ -15,16 +14,21 @@
 
 #include "cache.h"
 
+enum { MOST_PATHS = 4, LONGEST_PATH = 21 };
+
 struct targets_size {
 	uint32_t btb_sets; /* a power of two */
 	uint32_t btb_ways;
 	/* Entries of all tagged tables together, which tell an indirect branch's targets apart by
-	 * the path to it; 0 leaves it to its last target. */
+	 * the path to it. */
 	uint32_t indirect_entries;
+	uint32_t paths; /* tagged tables; without any it is the last target that predicts */
+	/* Taken branches of each table's path, rising. */
+	uint32_t path_lengths[MOST_PATHS];
+	/* Whether a return's path is again what it was before the call. */
+	bool path_returns;
 	uint32_t return_depth;
 };
-
-enum { PATH_TABLES = 4 };
 
 struct target {
 	uint64_t address;
@@ -38,9 +42,10 @@ struct targets {
 	struct cache btb;
 	uint64_t *last_target; /* of indirect branches, by a hash of their address */
 	struct target *tables; /* one after the other */
-	uint64_t path;
+	uint64_t path, path_before; /* the last branch */
 	/* A ring: what overflows overwrites the oldest, and what underflows finds what was there. */
 	uint64_t *returns;
+	uint64_t *paths; /* before the calls that these are of */
 	uint32_t top;
 };
 

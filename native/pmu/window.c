@@ -46,8 +46,14 @@ static void fetch(struct window *window, const struct operation *operation)
 	/* Behind a queue, so that a narrow place costs only what dispatching catches up with. */
 	window->fetched =
 		later(window->fetched + 1, earlier_by(window->dispatched, window->size.fetch_ahead));
+	window->fetched = later(window->fetched, later(window->predicted, window->arrived));
 	window->fetch_line = line;
 	window->fetch_left = window->size.fetch_operations - 1;
+	/* The predictor goes on, as far as its queue has room. */
+	window->queue[window->next_queued] = window->fetched;
+	window->next_queued =
+		window->next_queued + 1 < window->size.predict_ahead ? window->next_queued + 1 : 0;
+	window->predicted = later(window->predicted + 1, window->queue[window->next_queued]);
 }
 
 void window_turn(struct window *window)
@@ -60,14 +66,30 @@ void window_mispredicted(struct window *window, uint64_t executed)
 	/* Fetching is a cycle of these. */
 	window->fetched =
 		later(window->fetched, executed + earlier_by(window->size.misprediction, 1));
+	window->predicted = window->fetched;
 	window->fetch_cause = EVENT_misprediction_cycles;
 	window->fetch_left = 0;
 }
 
-void window_fetch_stalls(struct window *window, uint32_t cycles)
+void window_redirected(struct window *window, uint32_t cycles)
 {
 	window->fetched =
 		later(window->fetched, earlier_by(window->dispatched, window->size.fetch_ahead)) + cycles;
+	window->predicted = window->fetched;
+	window->fetch_left = 0;
+}
+
+void window_predicts_late(struct window *window, uint32_t cycles)
+{
+	window->predicted += cycles;
+}
+
+void window_code_misses(struct window *window, uint32_t cycles)
+{
+	const uint64_t asked = later(window->predicted, window->port);
+
+	window->port = asked + window->size.line_cycles;
+	window->arrived = later(window->arrived, asked + cycles);
 	window->fetch_left = 0;
 }
 

@@ -14,7 +14,7 @@
 #include "events.h"
 #include "operation.h"
 
-enum { CALENDAR = 512, STORED = 1024, PAIRS = 512, MOST_WINDOW = 1024 };
+enum { CALENDAR = 512, STORED = 1024, PAIRS = 512, MOST_WINDOW = 1024, MOST_PREDICTED = 256 };
 
 /* Latencies in cycles, and what the front end delivers. */
 struct window_size {
@@ -22,6 +22,8 @@ struct window_size {
 	uint32_t fetch_bits;	   /* logarithm of two of the bytes that are fetched at once */
 	uint32_t fetch_operations; /* instructions of these, in a cycle */
 	uint32_t fetch_ahead;	   /* cycles that fetching is ahead of dispatching, at most */
+	uint32_t predict_ahead;	   /* fetches that predicting is ahead of fetching, at most */
+	uint32_t line_cycles;	   /* between lines that come to L1I */
 	uint32_t misprediction;	   /* from a branch's execution until what follows is dispatched */
 	/*
 	 * From a store's value to a load of the same four or eight bytes into a general register,
@@ -45,6 +47,12 @@ struct window {
 	uint64_t dispatched; /* the cycle in which slots are being filled */
 	uint32_t slots;	     /* that are filled of it */
 	uint64_t fetched;    /* the cycle from which on the next can be dispatched */
+	uint64_t predicted;  /* the cycle in which the next fetch was predicted */
+	uint64_t arrived;    /* the cycle in which what it misses is there */
+	uint64_t port;	     /* the cycle in which the next line can be asked for */
+	/* When the last ones were fetched, a ring: predicting waits for its oldest. */
+	uint64_t queue[MOST_PREDICTED];
+	uint32_t next_queued;
 	uint64_t fetch_line;
 	uint32_t fetch_left; /* instructions that the cycle's fetching still delivers */
 	enum event fetch_cause;
@@ -85,8 +93,14 @@ void window_turn(struct window *window);
 /* What comes next waits for a branch that was executed at that time. */
 void window_mispredicted(struct window *window, uint64_t executed);
 
-/* What comes next is fetched that many cycles later. */
-void window_fetch_stalls(struct window *window, uint32_t cycles);
+/* What comes next was fetched wrong, which is seen that many cycles later, at decoding. */
+void window_redirected(struct window *window, uint32_t cycles);
+
+/* What comes next is predicted that many cycles later, which the queue may cover. */
+void window_predicts_late(struct window *window, uint32_t cycles);
+
+/* What comes next is not in L1I: it is asked for when it is predicted. */
+void window_code_misses(struct window *window, uint32_t cycles);
 
 /* A line of a REP; with what is beyond a hit in L1. */
 void window_repeats(struct window *window, uint32_t missing, uint64_t *cycles, uint64_t *site);

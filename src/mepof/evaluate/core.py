@@ -11,7 +11,7 @@ from functools import cache
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -23,6 +23,8 @@ _DIRECTORY = Path(__file__).with_name("cores")
 _MOST_WAYS = 128
 _MOST_TABLES = 8
 _LONGEST_HISTORY = 255
+_MOST_PATHS = 4
+_LONGEST_PATH = 21
 
 #: Logarithms of two of the pages that Linux maps its text and its data with.
 _KERNEL_PAGES = {"x86-64": (21, 21), "arm64": (21, 12)}
@@ -64,10 +66,27 @@ class Table(_Described):
         return self.entries // self.ways
 
 
-class Entries(_Described):
-    """A table of that many entries, or none."""
+class Indirect(_Described):
+    """The predictor of indirect branches: tables by the path to them, before the last target.
+
+    Attributes:
+        entries: of all tables together.
+        history: taken branches of the path, for each table.
+        path: of all taken branches, or after a return of those before the call.
+    """
 
     entries: int = Field(ge=0, le=1 << 24)
+    history: tuple[int, ...] = Field(max_length=_MOST_PATHS)
+    path: Literal["all", "caller"]
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Indirect:
+        rising = [0, *self.history, _LONGEST_PATH + 1]
+        if any(one >= other for one, other in pairwise(rising)):
+            raise ValueError(f"histories rise, from 1 to {_LONGEST_PATH}")
+        if self.entries < len(self.history):
+            raise ValueError(f"{self.entries} entries are too few for {len(self.history)} tables")
+        return self
 
 
 class Returns(_Described):
@@ -123,6 +142,9 @@ class Pipeline(_Described):
         fetch_bytes: of the aligned blocks of code of which one is fetched in a cycle.
         fetch_instructions: of such a block, in a cycle.
         fetch_ahead: cycles that fetching is ahead of dispatching, at most.
+        predict_ahead: fetches that the predictor is ahead of fetching, at most; what these miss
+            is on its way.
+        line_cycles: between lines that come to L1I.
         forwarding: from a store's value to a load of the same four or eight bytes into a general
             register, if the load had its value from that store the last time.
         other_forwarding: likewise, to any other load.
@@ -135,6 +157,8 @@ class Pipeline(_Described):
     fetch_bytes: int = Field(ge=16, le=4096)
     fetch_instructions: int = Field(ge=1, le=64)
     fetch_ahead: int = Field(ge=0, le=1000)
+    predict_ahead: int = Field(ge=1, le=256)
+    line_cycles: int = Field(ge=0, le=1000)
     forwarding: int = Field(ge=0, le=1000)
     other_forwarding: int = Field(ge=0, le=1000)
     repeat_line: int = Field(ge=0, le=1000)
@@ -180,7 +204,6 @@ class Core(BaseModel):
         title: its name in running text.
         line: bytes of a cache line.
         l2_dtlb: absent where ``l2_itlb`` is for code and data.
-        indirect: entries that tell the targets of an indirect branch apart by the path to it.
         arch: G4's name of the architecture that it executes.
     """
 
@@ -197,7 +220,7 @@ class Core(BaseModel):
     l2_itlb: Table
     l2_dtlb: Table | None = None
     btb: Table
-    indirect: Entries
+    indirect: Indirect
     returns: Returns
     direction: Direction
     prefetch: Prefetch
@@ -226,7 +249,8 @@ class Core(BaseModel):
         return (
             f"line={self.line}",
             *(f"{name}={t.sets}:{t.ways}" for name, t in tables.items() if t is not None),
-            f"indirect={self.indirect.entries}",
+            "indirect=" + ":".join(map(str, (self.indirect.entries, *self.indirect.history))),
+            f"path={self.indirect.path}",
             f"returns={self.returns.depth}",
             "direction=" + ":".join(map(str, direction)),
             f"code-prefetch={self.prefetch.code}",

@@ -48,7 +48,9 @@ void run_returns(uint32_t depth, const uint64_t *calls, const uint64_t *returns,
 void run_indirect(uint32_t entries, const uint64_t *branches, const uint64_t *leads, size_t count,
 		  bool *right)
 {
-	const struct targets_size size = {.indirect_entries = entries};
+	const struct targets_size size = {.indirect_entries = entries,
+					  .paths = entries > 0 ? 2 : 0,
+					  .path_lengths = {2, 8}};
 	struct targets targets;
 
 	if (!targets_make(&targets, &size))
@@ -105,11 +107,13 @@ struct told {
 
 /*
  * Blocks of the same instructions, some times over, with the same accesses. A block that ends with
- * a branch predicted wrong is what `mispredicted` says. What is fetched never is too little.
+ * a branch predicted wrong is what `mispredicted` says; `code_missing` is the cycles that the code
+ * of each is away, `late` those by which each is predicted late. What is fetched else never is too
+ * little.
  */
 void run_window(const struct window_size *size, const struct told *told, uint32_t count,
 		const struct access *accesses, uint32_t access_count, uint32_t times,
-		bool mispredicted, uint64_t *cycles)
+		bool mispredicted, uint32_t code_missing, uint32_t late, uint64_t *cycles)
 {
 	static struct window window;
 	struct operation operations[64] = {0};
@@ -132,6 +136,9 @@ void run_window(const struct window_size *size, const struct told *told, uint32_
 		operation->takes_long = told[i].kind_cycles > 1;
 	}
 	for (uint32_t i = 0; i < times; i++) {
+		window_predicts_late(&window, late);
+		if (code_missing > 0)
+			window_code_misses(&window, code_missing);
 		const uint64_t executed = window_execute(&window, operations, count, accesses,
 							 access_count, cycles, NULL);
 		if (mispredicted)

@@ -37,6 +37,9 @@ class TargetsSize(ctypes.Structure):
         ("btb_sets", c_uint32),
         ("btb_ways", c_uint32),
         ("indirect_entries", c_uint32),
+        ("paths", c_uint32),
+        ("path_lengths", c_uint32 * 4),
+        ("path_returns", c_bool),
         ("return_depth", c_uint32),
     )
 
@@ -72,7 +75,7 @@ def core(**changed: object) -> CoreSize:
         itlb=(1, 4),
         dtlb=(1, 4),
         l2_itlb=(4, 4),
-        targets=(16, 2, 6, 4),
+        targets=TargetsSize(16, 2, 64, 2, (2, 8), return_depth=4),
         direction=(6, 8, 2, (4, 12)),
     )
     for name, value in changed.items():
@@ -319,6 +322,25 @@ def test_an_indirect_call_is_returned_from(model: ctypes.CDLL) -> None:
     assert "return_mispredictions" not in events
     # The path to it is another at first.
     assert events["indirect_mispredictions"] <= 2
+
+
+@pytest.mark.parametrize("path_returns", [False, True])
+def test_what_was_called_is_of_the_path_unless_a_return_takes_it_back(
+    model: ctypes.CDLL, path_returns: bool
+) -> None:
+    # A call in a loop leads here and there by turns.
+    turn = [
+        [
+            (INDIRECT_CALL, 0x100, 0x102, 0, to),
+            (RETURN, to + 4, to + 5, 0, 0x102),
+            (JUMP, 0x102, 0x104, 0x100, 0x100),
+        ]
+        for to in (0x900, 0xA00)
+    ]
+    targets = TargetsSize(16, 2, 64, 2, (2, 8), path_returns, 4)
+    _, events = branches(model, [b for t in turn * 50 for b in t], targets=targets)
+    wrong = events["indirect_mispredictions"]
+    assert wrong > 50 if path_returns else wrong < 10
 
 
 def test_a_conditional_branch_is_taken_unless_it_falls_through(model: ctypes.CDLL) -> None:

@@ -35,6 +35,8 @@ class WindowSize(ctypes.Structure):
         ("fetch_bits", c_uint32),
         ("fetch_operations", c_uint32),
         ("fetch_ahead", c_uint32),
+        ("predict_ahead", c_uint32),
+        ("line_cycles", c_uint32),
         ("misprediction", c_uint32),
         ("forwarding", c_uint32),
         ("other_forwarding", c_uint32),
@@ -98,6 +100,9 @@ def cycles(
     *,
     window: int = 64,
     mispredicted: bool = False,
+    code_missing: int = 0,
+    late: int = 0,
+    predict_ahead: int = 8,
 ) -> dict[str, float]:
     """Cycles of a block, by what they went to, over many executions of it."""
     units = (c_uint8 * UNIT_KINDS)(*([4] * UNIT_KINDS))
@@ -107,6 +112,8 @@ def cycles(
         fetch_bits=6,
         fetch_operations=64,
         fetch_ahead=10,
+        predict_ahead=predict_ahead,
+        line_cycles=2,
         misprediction=13,
         forwarding=1,
         other_forwarding=9,
@@ -120,6 +127,8 @@ def cycles(
         c_uint32(len(accesses)),
         c_uint32(TIMES),
         c_bool(mispredicted),
+        c_uint32(code_missing),
+        c_uint32(late),
         counted,
     )
     return {n: count / TIMES for n, count in zip(EVENTS, counted, strict=True) if count}
@@ -192,6 +201,28 @@ def test_what_follows_a_misprediction_waits_for_the_branch(library: ctypes.CDLL)
     found = cycles(library, block, mispredicted=True)
     assert sum(found.values()) == pytest.approx(13 + 1 + 6 + 1, rel=0.01)
     assert found["misprediction_cycles"] > 13
+
+
+def test_lines_of_code_are_on_their_way_as_far_as_the_predictor_is_ahead(
+    library: ctypes.CDLL,
+) -> None:
+    def through(predict_ahead: int, away: int) -> float:
+        more = {"code_missing": away, "predict_ahead": predict_ahead}
+        found = cycles(library, [instruction()], **more)
+        assert found == {"fetch_cycles": pytest.approx(sum(found.values()))}
+        return sum(found.values())
+
+    assert through(1, 24) == pytest.approx(24, rel=0.05)
+    assert through(8, 24) == pytest.approx(24 / 8, rel=0.05)
+    assert through(128, 24) == pytest.approx(2, rel=0.05)  # a line every two cycles
+
+
+def test_what_is_predicted_late_costs_only_what_fetching_catches_up_with(
+    library: ctypes.CDLL,
+) -> None:
+    slow = [instruction(1, 1, 5)]
+    assert whole(library, slow, late=3, code_missing=1) == pytest.approx(5, rel=0.01)
+    assert whole(library, [instruction()], late=3, code_missing=1) == pytest.approx(4, rel=0.05)
 
 
 def test_a_core_in_order_waits_with_all_that_follows(library: ctypes.CDLL) -> None:
