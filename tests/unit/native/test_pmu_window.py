@@ -207,8 +207,7 @@ def test_lines_of_code_are_on_their_way_as_far_as_the_predictor_is_ahead(
     library: ctypes.CDLL,
 ) -> None:
     def through(predict_ahead: int, away: int) -> float:
-        more = {"code_missing": away, "predict_ahead": predict_ahead}
-        found = cycles(library, [instruction()], **more)
+        found = cycles(library, [instruction()], code_missing=away, predict_ahead=predict_ahead)
         assert found == {"fetch_cycles": pytest.approx(sum(found.values()))}
         return sum(found.values())
 
