@@ -1,13 +1,16 @@
 """The emulated PMU against this machine: programs of bench/model/, each built plain, with PGO and
 with other layouts, timed natively and modelled, and how well the modelled speed-ups agree.
 
-    bench/model.py [--kernel FILE --guest DIR] [--core NAME] [--rounds N] [--again]
-                   [--programs DIR] [--variants NAME,…]
+    bench/model.py [--kernel FILE --guest DIR] [--core NAME] [--rounds N] [--only-time] [--again]
+                   [--programs DIR] [--only NAME,…] [--variants NAME,…]
 
 The model runs in QEMU's system emulation, because Debian's qemu-user is built without plugins.
 Without ``--kernel`` and ``--guest`` (the artifact of a ``guest`` step) it takes those of
-`make demo` from the store. ``--again`` models anew and keeps the native times of the last run;
-``--programs`` names where the built programs are kept, and taken from if they are there.
+`make demo` from the store. Programs are timed in two runs, whose agreement with each other is the
+most that a model can reach. ``--only-time`` adds one such run to those of the last call, for when
+the machine is quiet, and models nothing; ``--again`` models anew and keeps the times there are;
+``--programs`` names where the built programs are kept, and taken from if they are there;
+``--only`` leaves out all programs but those.
 Writes docs/benchmarks/model.json and .md.
 """
 
@@ -29,7 +32,7 @@ from measure import demo
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Guest, Interval, Pmu, Session
 from mepof.errors import InputError, WorkError
-from mepof.evaluate.core import Core, load_core
+from mepof.evaluate.core import Core, cycles_of, load_core
 from mepof.process import find_tool, run
 from mepof.toolchain import clang
 
@@ -38,11 +41,11 @@ SOURCES = ROOT / "bench" / "model"
 RESULT = ROOT / "docs" / "benchmarks" / "model"
 PLAIN = "plain"
 # Of which a program's own clock takes the least, so that what others do to it counts little.
-NATIVE_REPETITIONS = 20
-# Rounds of work in the longer of two intervals beyond those in the shorter (main.c).
-MODELLED_ROUNDS = 2
+NATIVE_TURNS = 5
+RUNS = 2
 
-Seconds = Mapping[str, Mapping[str, Sequence[float]]]
+# By program and variant, of each round.
+Nanoseconds = dict[str, dict[str, list[float]]]
 
 
 @dataclass(frozen=True)
@@ -53,12 +56,19 @@ class Variant:
     told: str
     flags: tuple[str, ...] = ()
     trained: bool = False
+    bolt: tuple[str, ...] = ()
 
 
 VARIANTS = (
     Variant(PLAIN, "as they are"),
-    Variant("pgo", "with PGO, trained by the same work", trained=True),
+    Variant("pgo", "with PGO, trained by the same work on other data", trained=True),
     Variant("unplaced", "without placement of blocks", ("-mllvm", "-disable-block-placement")),
+    Variant(
+        "reversed",
+        "with the blocks of each function in reverse order, by BOLT",
+        ("-Wl,--emit-relocs",),
+        bolt=("--reorder-blocks=reverse", "--skip-funcs=main"),
+    ),
     Variant(
         "aligned",
         "with blocks that nothing falls through to aligned to 32 bytes",
@@ -74,19 +84,34 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Point:
-    """A speed-up over the plain build, in percent, both ways."""
+    """A speed-up over the plain build, in percent.
+
+    Attributes:
+        native: of all rounds of all runs, the median.
+        native_low: where their middle half begins.
+        runs: of each run, the median.
+        modelled: predicted.
+    """
 
     program: str
     variant: str
     native: float
     native_low: float
     native_high: float
+    runs: tuple[float, ...]
     modelled: float
 
     @property
     def error(self) -> float:
         """Percentage points by which the model is wrong."""
         return abs(self.modelled - self.native)
+
+    @property
+    def is_beyond_noise(self) -> bool:
+        """Whether this machine tells the builds apart: the middle half of the rounds, and every
+        run, are on the same side of nothing."""
+        ends = (self.native_low, self.native_high, *self.runs)
+        return all(end > 0 for end in ends) or all(end < 0 for end in ends)
 
 
 def programs() -> tuple[str, ...]:
@@ -107,25 +132,31 @@ def build(program: str, variant: Variant, directory: Path) -> Path:
     if variant.trained:
         trainee, raw, profile = (made.with_suffix(s) for s in (".train", ".profraw", ".profdata"))
         run([*command, "-fprofile-generate", "-o", trainee, *files])
-        run([trainee, "time", "2"], env={"LLVM_PROFILE_FILE": str(raw)})
+        run([trainee, "train", "3"], env={"LLVM_PROFILE_FILE": str(raw)})
         run([tools.tool("llvm-profdata"), "merge", "-o", profile, raw])
         flags += [f"-fprofile-use={profile}"]
-    run([*command, "-s", *flags, "-o", made, *files])
+    if variant.bolt:
+        linked = made.with_suffix(".linked")
+        run([*command, *flags, "-o", linked, *files])
+        run([tools.tool("llvm-bolt"), *variant.bolt, "-o", made, linked])
+        made.chmod(0o755)
+    else:
+        run([*command, "-s", *flags, "-o", made, *files])
     return made
 
 
-def timed(built: Mapping[tuple[str, str], Path], rounds: int) -> dict[str, dict[str, list[float]]]:
-    """Nanoseconds of CPU time of a round of work, by program and variant; one a round, the
-    variants of a program alternating, on one CPU."""
-    taken: dict[str, dict[str, list[float]]] = {}
+def timed(built: Mapping[tuple[str, str], Path], rounds: int) -> dict[str, Any]:
+    """A run of timing: CPU time of the same work, one a round, the variants of a program
+    alternating, on one CPU; and the machine's load before it."""
+    load = f"{os.getloadavg()[0]:.1f}"
+    taken: Nanoseconds = {}
     pinned = [find_tool("taskset"), "-c", str(max(os.sched_getaffinity(0)))]
     for number in range(rounds):
         for (program, variant), path in built.items():
-            output = run([*pinned, path, "time", str(NATIVE_REPETITIONS)]).output
-            nanoseconds = float(output.split()[0])
-            taken.setdefault(program, {}).setdefault(variant, []).append(nanoseconds)
+            *least, _ = run([*pinned, path, "time", str(NATIVE_TURNS)]).output.split()
+            taken.setdefault(program, {}).setdefault(variant, []).append(sum(map(float, least)))
         print(f"round {number + 1} of {rounds} timed", file=sys.stderr, flush=True)
-    return taken
+    return {"load": load, "rounds": rounds, "nanoseconds": taken}
 
 
 def modelled(
@@ -176,27 +207,29 @@ def difference(long: Interval, short: Interval) -> Interval:
     return Interval(**found)
 
 
-def cycles(core: Core, interval: Interval) -> float:
+def cycles(interval: Interval) -> float:
     """Modelled cycles of the program."""
     assert interval.user_events is not None
-    priced = core.cycles(
-        interval.user_instructions, interval.user_taken_branches, interval.user_events
-    )
-    return sum(priced.values())
+    return sum(cycles_of(interval.user_events).values())
 
 
-def points(core: Core, native: Seconds, model: dict[str, dict[str, Interval]]) -> list[Point]:
+def speed_ups(nanoseconds: Nanoseconds, program: str, variant: str) -> list[float]:
+    """Of each round over the plain build, in percent."""
+    of = nanoseconds[program]
+    return [100 * (plain / one - 1) for plain, one in zip(of[PLAIN], of[variant], strict=True)]
+
+
+def points(runs: Sequence[Mapping[str, Any]], model: dict[str, dict[str, Interval]]) -> list[Point]:
     """Every variant of every program against its plain build."""
     found = []
-    for program, variants in native.items():
-        for variant, seconds in variants.items():
-            if variant == PLAIN or variant not in model[program]:
+    for program, variants in model.items():
+        for variant in variants:
+            if variant == PLAIN:
                 continue
-            ratios = sorted(
-                100 * (plain / one - 1) for plain, one in zip(variants[PLAIN], seconds, strict=True)
-            )
+            each = [speed_ups(run["nanoseconds"], program, variant) for run in runs]
+            ratios = sorted(ratio for one in each for ratio in one)
             quarter = len(ratios) // 4
-            predicted = cycles(core, model[program][PLAIN]) / cycles(core, model[program][variant])
+            predicted = cycles(model[program][PLAIN]) / cycles(model[program][variant])
             found.append(
                 Point(
                     program,
@@ -204,6 +237,7 @@ def points(core: Core, native: Seconds, model: dict[str, dict[str, Interval]]) -
                     statistics.median(ratios),
                     ratios[quarter],
                     ratios[-1 - quarter],
+                    tuple(map(statistics.median, each)),
                     100 * (predicted - 1),
                 )
             )
@@ -211,42 +245,51 @@ def points(core: Core, native: Seconds, model: dict[str, dict[str, Interval]]) -
 
 
 def agreement(found: Sequence[Point]) -> dict[str, float]:
-    """Spearman's rank correlation, and the median error in percentage points."""
+    """Spearman's rank correlation and the median error in percentage points, of the model with
+    the machine and, if there are two runs, of the machine's first with its last."""
     from scipy.stats import spearmanr
 
-    correlation = spearmanr([p.native for p in found], [p.modelled for p in found]).statistic
-    return {
+    def of(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
+        errors = [abs(a - b) for a, b in zip(one, other, strict=True)]
+        return float(spearmanr(one, other).statistic), statistics.median(errors)
+
+    correlation, error = of([p.native for p in found], [p.modelled for p in found])
+    agreed = {
         "points": len(found),
-        "rank_correlation": float(correlation),
-        "median_error": statistics.median(p.error for p in found),
+        "rank_correlation": correlation,
+        "median_error": error,
     }
+    if all(len(p.runs) > 1 for p in found):
+        repeated, noise = of([p.runs[0] for p in found], [p.runs[-1] for p in found])
+        agreed |= {"repeated_rank_correlation": repeated, "repeated_median_error": noise}
+    return agreed
 
 
 def compared(
-    core: Core,
     name: str,
-    native: Seconds,
+    runs: Sequence[Mapping[str, Any]],
     model: dict[str, dict[str, Interval]],
     machine: Mapping[str, Any],
-    rounds: int,
 ) -> dict[str, Any]:
     """Everything that is written down."""
-    found = points(core, native, model)
-    kinds = {"all": found} | {
+    found = points(runs, model)
+    kinds = {"all": found, "beyond noise": [p for p in found if p.is_beyond_noise]} | {
         v.name: some for v in VARIANTS if (some := [p for p in found if p.variant == v.name])
     }
-    variants = [kind for kind in kinds if kind != "all"]
+    variants = [v.name for v in VARIANTS if v.name in kinds]
     return {
-        "command": f"bench/model.py --core {name} --rounds {rounds} "
-        f"--variants {','.join(variants)}",
+        "command": f"bench/model.py --core {name} --rounds {runs[0]['rounds']} "
+        + ("" if len(model) == len(programs()) else f"--only {','.join(model)} ")
+        + f"--variants {','.join(variants)}",
         "core": name,
         "machine": dict(machine),
-        "rounds": rounds,
-        "programs": list(programs()),
+        "programs": list(model),
         "variants": [PLAIN, *variants],
-        "agreement": {kind: agreement(some) for kind, some in kinds.items()},
-        "points": [{**vars(p), "error": p.error} for p in found],
-        "native": native,
+        "agreement": {kind: agreement(some) for kind, some in kinds.items() if len(some) > 1},
+        "points": [
+            {**vars(p), "error": p.error, "is_beyond_noise": p.is_beyond_noise} for p in found
+        ],
+        "runs": list(runs),
         "modelled": {
             program: {variant: vars(interval) for variant, interval in intervals.items()}
             for program, intervals in model.items()
@@ -258,15 +301,23 @@ def page(result: dict[str, Any]) -> str:
     """The results as Markdown."""
     rows = "\n".join(
         f"| {p['program']} | {p['variant']} | {p['native']:+.1f} | {p['native_low']:+.1f} to "
-        f"{p['native_high']:+.1f} | {p['modelled']:+.1f} | {p['error']:.1f} |"
+        f"{p['native_high']:+.1f} | {'' if p['is_beyond_noise'] else '≈ 0'} "
+        f"| {p['modelled']:+.1f} | {p['error']:.1f} |"
         for p in result["points"]
     )
-    by_variant = "\n".join(
-        f"| {name} | {a['points']:.0f} | {a['rank_correlation']:.2f} | {a['median_error']:.1f} |"
+    by_kind = "\n".join(
+        f"| {name} | {a['points']:.0f} | {a['rank_correlation']:.2f} | {a['median_error']:.1f} "
+        + (
+            f"| {a['repeated_rank_correlation']:.2f} | {a['repeated_median_error']:.1f} |"
+            if "repeated_median_error" in a
+            else "| not repeated | |"
+        )
         for name, a in result["agreement"].items()
     )
     machine = result["machine"]
     builds = "\n".join(f"- {v.name}: {v.told}" for v in VARIANTS if v.name in result["variants"])
+    loads = " and ".join(run["load"] for run in result["runs"])
+    rounds = " and ".join(str(run["rounds"]) for run in result["runs"])
     return f"""# The model against reality
 
 Command: `make bench-model` (`{result["command"]}`).
@@ -274,20 +325,25 @@ Command: `make bench-model` (`{result["command"]}`).
 {len(result["programs"])} programs of bench/model/, compiled by clang -O2:
 {builds}
 
-The speed-up over the plain build, in percent: *native*, CPU time on {machine["cpu"]}, the median
-over {result["rounds"]} rounds in which the builds alternate, each the least of {NATIVE_REPETITIONS}
-repetitions, with the middle half of the rounds; and *modelled*, cycles of the core
-`{result["core"]}` ([the model](../pmu.md)).
-While the programs were timed, the machine's load was {machine["load"]} on {machine["cores"]} cores.
+Each round of a program's work is over other data, so that no predictor knows them by heart; the
+native and the modelled programs do the same work over the same data.
 
-| | points | rank correlation | median error, percentage points |
-| --- | --- | --- | --- |
-{by_variant}
+The speed-up over the plain build, in percent: *native*, CPU time on {machine["cpu"]}, in
+{len(result["runs"])} runs of {rounds} rounds in which the builds alternate, each round the least of
+{NATIVE_TURNS} turns: the median, and the middle half of the rounds; and *modelled*, cycles of the
+core `{result["core"]}` ([the model](../pmu.md)). `≈ 0`: the machine itself does not tell the
+builds apart (the middle half of the rounds, or the runs, are on both sides of nothing). At the
+beginning of the runs the machine's load was {loads} on {machine["cores"]} cores.
 
-The targets are a rank correlation of 0.9 at least and a median error below 3 points.
-
-| program | build | native | middle half | modelled | error |
+| | points | rank correlation | median error, points | native again: correlation | error |
 | --- | --- | --- | --- | --- | --- |
+{by_kind}
+
+The targets are a rank correlation of 0.9 at least and a median error below 3 points. The last two
+columns compare the first native run with the second, where there are two: no model can do better.
+
+| program | build | native | middle half | | modelled | error |
+| --- | --- | --- | --- | --- | --- | --- |
 {rows}
 """
 
@@ -306,10 +362,12 @@ def main() -> None:
     parser.add_argument("--kernel", type=Path)
     parser.add_argument("--guest", type=Path)
     parser.add_argument("--core", default="zen4")
-    parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--only-time", action="store_true")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--programs", type=Path)
-    parser.add_argument("--variants", default=",".join(v.name for v in VARIANTS[1:]))
+    parser.add_argument("--only", default=",".join(programs()))
+    parser.add_argument("--variants", default="pgo,unplaced,reversed")
     arguments = parser.parse_args()
     core = load_core(arguments.core)
     data = RESULT.with_suffix(".json")
@@ -318,6 +376,9 @@ def main() -> None:
     if len(chosen) < 2 or len(chosen) < len(wanted):
         known = ", ".join(v.name for v in VARIANTS[1:])
         raise InputError(f"unknown variants: {arguments.variants}", f"known: {known}")
+    only = sorted(arguments.only.split(","))
+    if unknown := [name for name in only if name not in programs()]:
+        raise InputError(f"unknown programs: {', '.join(unknown)}", "they are in bench/model/")
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
         session = _session(arguments, core, scratch)
@@ -325,21 +386,23 @@ def main() -> None:
         kept.mkdir(parents=True, exist_ok=True)
         built = {
             (program, variant.name): build(program, variant, kept)
-            for program in programs()
+            for program in only
             for variant in chosen
         }
-        if arguments.again:
-            last = json.loads(data.read_text(encoding="utf-8"))
-            native, load, rounds = last["native"], last["machine"]["load"], last["rounds"]
-        else:
-            native, rounds = timed(built, arguments.rounds), arguments.rounds
-            load = f"{os.getloadavg()[1]:.1f}"
-            # For --again, should modelling fail.
-            kept_times = {"native": native, "machine": {"load": load}, "rounds": rounds}
-            data.write_text(json.dumps(kept_times) + "\n", encoding="utf-8")
+        runs: list[dict[str, Any]] = []
+        if arguments.again or arguments.only_time:
+            runs = json.loads(data.read_text(encoding="utf-8"))["runs"] if data.exists() else []
+        if arguments.only_time:
+            runs = [*runs, timed(built, arguments.rounds)][-RUNS:]
+        elif not arguments.again:
+            runs = [timed(built, arguments.rounds) for _ in range(RUNS)]
+        # For --again, should modelling fail.
+        data.write_text(json.dumps({"runs": runs}) + "\n", encoding="utf-8")
+        if arguments.only_time:
+            return
         model = modelled(built, session, scratch)
-    machine = {"cpu": demo.processor(), "cores": os.cpu_count(), "load": load}
-    result = compared(core, arguments.core, native, model, machine, rounds)
+    machine = {"cpu": demo.processor(), "cores": os.cpu_count()}
+    result = compared(arguments.core, runs, model, machine)
     data.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     RESULT.with_suffix(".md").write_text(page(result), encoding="utf-8")
     print(page(result))

@@ -44,17 +44,17 @@ ALL(FUNCTION)
 static uint64_t (*const functions[])(uint64_t, uint64_t) = {ALL(ENTRY)};
 static uint16_t order[FUNCTIONS / 2];
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 18;
-
 	/* Half of them are called, which lie among those that are not. */
 	for (size_t i = 0; i < FUNCTIONS / 2; i++)
 		order[i] = (uint16_t)(draw(&state) % FUNCTIONS);
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	uint64_t sum = 1;
 
 	for (int round = 0; round < 300; round++)

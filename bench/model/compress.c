@@ -4,10 +4,8 @@
 enum { LENGTH = 60000, HASHES = 4096, WINDOW = 8192, LONGEST = 64 };
 static unsigned char given[LENGTH], packed[2 * LENGTH], unpacked[LENGTH];
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 10;
-
 	for (size_t i = 0; i < LENGTH;) {
 		const uint32_t drawn = draw(&state);
 		if (i > 1000 && drawn % 3) {
@@ -74,8 +72,10 @@ static void unpack(size_t size)
 	}
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	uint64_t sum = 0;
 
 	for (int i = 0; i < 3; i++) {

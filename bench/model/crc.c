@@ -6,10 +6,8 @@ static unsigned char buffer[LENGTH];
 static char encoded[LENGTH * 4 / 3 + 8];
 static uint32_t table[256];
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 19;
-
 	for (uint32_t i = 0; i < 256; i++) {
 		uint32_t value = i;
 		for (int bit = 0; bit < 8; bit++)
@@ -20,8 +18,10 @@ void prepare(void)
 		buffer[i] = (unsigned char)(draw(&state) % 3 ? (i > 0 ? buffer[i - 1] : 0) : draw(&state));
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	uint32_t crc = 0xffffffffu;
 	uint64_t runs = 0, sum = 0;

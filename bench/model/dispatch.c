@@ -4,10 +4,8 @@
 enum { LENGTH = 60000 };
 static unsigned char sequence[LENGTH];
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 16;
-
 	for (size_t i = 0; i < LENGTH; i++) {
 		const uint32_t drawn = draw(&state);
 		sequence[i] = (unsigned char)(drawn % 4 ? drawn / 4 % 6 : drawn / 4 % 48);
@@ -22,8 +20,10 @@ void prepare(void)
 		break;
 #define CASES(n) CASE(n) CASE((n + 1)) CASE((n + 2)) CASE((n + 3)) CASE((n + 4)) CASE((n + 5)) CASE((n + 6)) CASE((n + 7))
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	uint64_t sum = 1;
 
 	for (int round = 0; round < 4; round++)

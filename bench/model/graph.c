@@ -4,10 +4,12 @@
 enum { NODES = 8000, EDGES = 24000 };
 static uint32_t starts[NODES + 1], targets[2 * EDGES], distances[NODES], queue[NODES], parents[NODES];
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
 	static uint32_t ends[EDGES][2], filled[NODES];
-	uint64_t state = 15;
+
+	memset(starts, 0, sizeof(starts));
+	memset(filled, 0, sizeof(filled));
 
 	for (int i = 0; i < EDGES; i++)
 		for (int k = 0; k < 2; k++) {
@@ -52,8 +54,10 @@ static uint32_t root(uint32_t node)
 	return node;
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	uint64_t sum = 0, parts = NODES;
 
 	for (uint32_t i = 0; i < 4; i++)

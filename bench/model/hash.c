@@ -24,20 +24,21 @@ static size_t find(const char *word)
 	return at;
 }
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 3;
-
 	for (size_t i = 0; i < WORDS; i++) {
 		const size_t length = 3 + draw(&state) % (LONGEST - 4);
 		for (size_t at = 0; at < length; at++)
 			words[i][at] = (char)('a' + draw(&state) % 26);
+		words[i][length] = '\0';
 	}
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
-	uint64_t state = 4, sum = 0;
+	prepare(seed);
+
+	uint64_t state = seed, sum = 0;
 
 	memset(slots, 0, sizeof(slots));
 	memset(counts, 0, sizeof(counts));

@@ -32,11 +32,9 @@ static uint64_t pop(void)
 	return least;
 }
 
-void prepare(void) {}
-
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
-	uint64_t state = 2, sum = 0;
+	uint64_t state = seed, sum = 0;
 
 	filled = 0;
 	for (int i = 0; i < 2000; i++)

@@ -9,10 +9,8 @@ struct node {
 	int16_t children[2], parent;
 };
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 22;
-
 	for (size_t i = 0; i < LENGTH; i++) {
 		const uint32_t drawn = draw(&state);
 		given[i] = (unsigned char)((drawn & 7) * (drawn >> 3 & 7) + (drawn >> 6 & 3));
@@ -48,8 +46,10 @@ static int build(struct node *nodes)
 	return count - 1;
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	struct node nodes[2 * SYMBOLS];
 	const int root = build(nodes);
 	size_t out = 0;

@@ -39,18 +39,16 @@ static const struct methods *const kinds[] = {&kind_0, &kind_0, &kind_0, &kind_0
 					      &kind_7, &kind_0, &kind_0, &kind_1};
 static struct object objects[OBJECTS];
 
-void prepare(void) {}
-
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
-	uint64_t state = 17, sum = 0;
+	uint64_t state = seed, sum = 0;
 
 	for (size_t i = 0; i < OBJECTS; i++)
 		objects[i] = (struct object){kinds[draw(&state) % 16], i, 0};
-	for (int round = 0; round < 30; round++)
-		for (size_t i = 0; i < OBJECTS; i++) {
-			objects[i].methods->grow(&objects[i], sum & 0xff);
-			sum += objects[i].methods->weigh(&objects[i]);
-		}
+	for (int i = 0; i < 60000; i++) {
+		struct object *object = &objects[draw(&state) % OBJECTS];
+		object->methods->grow(object, sum & 0xff);
+		sum += object->methods->weigh(object);
+	}
 	return sum;
 }

@@ -8,9 +8,9 @@ struct instruction {
 	int64_t operand;
 };
 
-/* Collatz sequences of the numbers below a limit, and a sum of their lengths. */
+/* Collatz sequences of the numbers from register 0 to register 3, and a sum of their lengths. */
 static const struct instruction program[] = {
-	{PUSH, 1},  {STORE, 0},			     /* 0: n = 1 */
+	{LOAD, 0},  {STORE, 0},			     /* 0: n */
 	{LOAD, 0},  {STORE, 1},			     /* 2: x = n */
 	{LOAD, 1},  {PUSH, 2},	{LESS, 0}, {BRANCH, 24}, /* 4: x < 2: next */
 	{LOAD, 2},  {PUSH, 1},	{ADD, 0},  {STORE, 2},	 /* 8: steps++ */
@@ -23,18 +23,19 @@ static const struct instruction program[] = {
 	{LOAD, 1},  {SHIFT, 1}, {JUMP, 34},		 /* 29: x / 2 */
 	{PUSH, 1},  {ADD, 0},				 /* 32: + 1 */
 	{STORE, 1}, {JUMP, 4},				 /* 34: x = */
-	{LOAD, 0},  {PUSH, 1200}, {LESS, 0}, {BRANCH, 2}, /* 36: n < limit */
+	{LOAD, 0},  {LOAD, 3}, {LESS, 0}, {BRANCH, 2}, /* 36: n < limit */
 	{STOP, 0},
 };
 
-void prepare(void) {}
-
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
 	int64_t stack[32] = {0}, registers[4] = {0};
+	uint64_t state = seed;
 	const struct instruction *at = program;
 	int top = 0;
 
+	registers[0] = 2 + draw(&state) % 100000;
+	registers[3] = registers[0] + 700;
 	for (;; at++) {
 		switch (at->op) {
 		case PUSH:

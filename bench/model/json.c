@@ -48,15 +48,15 @@ static size_t put(char *to, uint64_t *state, int depth)
 	return end;
 }
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 21;
 	size_t end = 0;
 
 	while (end + 6000 < LENGTH) {
 		end += put(text + end, &state, 5);
 		text[end++] = '\n';
 	}
+	text[end] = '\0';
 }
 
 static void skip_space(void)
@@ -133,8 +133,10 @@ static int64_t sum_of(const struct value *value)
 	return sum;
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	uint64_t sum = 0;
 
 	for (int i = 0; i < 5; i++) {

@@ -8,9 +8,8 @@ static const char *const pieces[] = {"if (count > 0x1f) ", "return value; ", "/*
 				     "name_2 = 12.5e3;\n", "\"a \\\"string\\\"\" ", "// to the end\n",
 				     "x++; ", "for (;;) { } ", "while (a && b || !c) ", "'c' "};
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 7;
 	size_t at = 0;
 
 	for (;;) {
@@ -21,6 +20,7 @@ void prepare(void)
 		memcpy(text + at, piece, length);
 		at += length;
 	}
+	text[at] = '\0';
 }
 
 static int is_letter(char c)
@@ -33,8 +33,10 @@ static int is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	enum { BETWEEN, NAME, NUMBER, STRING, CHARACTER, SLASH, LINE, BLOCK, STAR } state = BETWEEN;
 	uint64_t tokens[9] = {0}, sum = 0;
 

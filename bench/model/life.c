@@ -4,10 +4,8 @@
 enum { SIZE = 96, GENERATIONS = 24 };
 static unsigned char given[SIZE][SIZE];
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 20;
-
 	for (int y = 0; y < SIZE; y++)
 		for (int x = 0; x < SIZE; x++)
 			given[y][x] = draw(&state) % 3 == 0;
@@ -24,8 +22,10 @@ static int neighbours(unsigned char cells[SIZE][SIZE], int x, int y)
 	return count;
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	static unsigned char cells[2][SIZE][SIZE];
 	uint64_t sum = 0;
 

@@ -10,10 +10,11 @@ struct node {
 static struct node nodes[NODES];
 static struct node *first;
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
 	static uint32_t order[NODES];
-	uint64_t state = 8;
+
+	first = NULL;
 
 	for (uint32_t i = 0; i < NODES; i++)
 		order[i] = i;
@@ -42,8 +43,10 @@ static void turn(void)
 	first = done;
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	uint64_t sum = 0;
 
 	for (int i = 0; i < 8; i++) {

@@ -4,10 +4,8 @@
 enum { SIZE = 120 };
 static double left[SIZE][SIZE], right[SIZE][SIZE], product[SIZE][SIZE];
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 5;
-
 	for (int i = 0; i < SIZE; i++)
 		for (int j = 0; j < SIZE; j++) {
 			left[i][j] = draw(&state) % 1000 / 1000.0;
@@ -15,8 +13,10 @@ void prepare(void)
 		}
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	double trace = 0;
 
 	for (int i = 0; i < SIZE; i++)

@@ -4,17 +4,17 @@
 enum { BODIES = 24, STEPS = 220 };
 static double start[BODIES][7];
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 13;
-
 	for (int i = 0; i < BODIES; i++)
 		for (int k = 0; k < 7; k++)
 			start[i][k] = draw(&state) % 2000 / 1000.0 - (k < 6 ? 1 : 0);
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	double body[BODIES][7], energy = 0;
 
 	memcpy(body, start, sizeof(body));

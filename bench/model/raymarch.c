@@ -7,7 +7,9 @@ struct vector {
 	float x, y, z;
 };
 
-static const struct vector spheres[] = {{0, 0, 4}, {1.2f, 0.4f, 3}, {-1, -0.3f, 5}, {0.3f, 1, 6}};
+static const struct vector usual[] = {{0, 0, 4}, {1.2f, 0.4f, 3}, {-1, -0.3f, 5}, {0.3f, 1, 6}};
+enum { SPHERES = sizeof(usual) / sizeof(*usual) };
+static struct vector spheres[SPHERES];
 
 static float root(float square)
 {
@@ -22,7 +24,7 @@ static float distance(struct vector at)
 {
 	float least = at.y + 1.5f;
 
-	for (size_t i = 0; i < sizeof(spheres) / sizeof(*spheres); i++) {
+	for (size_t i = 0; i < SPHERES; i++) {
 		const float x = at.x - spheres[i].x, y = at.y - spheres[i].y, z = at.z - spheres[i].z;
 		const float here = root(x * x + y * y + z * z) - 0.7f;
 		if (here < least)
@@ -31,12 +33,15 @@ static float distance(struct vector at)
 	return least;
 }
 
-void prepare(void) {}
-
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
-	uint64_t sum = 0;
+	uint64_t state = seed, sum = 0;
 
+	for (size_t i = 0; i < SPHERES; i++) {
+		spheres[i] = usual[i];
+		spheres[i].x += draw(&state) % 1000 / 1000.0f;
+		spheres[i].z += draw(&state) % 1000 / 1000.0f;
+	}
 	for (int row = 0; row < SIZE; row++)
 		for (int column = 0; column < SIZE; column++) {
 			const struct vector ray = {(float)(column - SIZE / 2) / SIZE,

@@ -67,17 +67,17 @@ static int matches_here(const char *pattern, const char *text)
 	return 1;
 }
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 12;
-
 	for (int i = 0; i < LINES; i++)
 		for (int at = 0; at < LENGTH - 1; at++)
 			lines[i][at] = "abcdefgh0123 ._-"[draw(&state) % 16];
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	static const char *const patterns[] = {"[a-d]+[0-9]+ ", "a.*b.*c.*0", "[a-h]*_[0-3]+-", "e?f?g?h"};
 	uint64_t sum = 0;
 

@@ -10,10 +10,8 @@ static uint32_t rotate(uint32_t word, int bits)
 	return word >> bits | word << (32 - bits);
 }
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 14;
-
 	for (int i = 0; i < 64; i++)
 		constants[i] = draw(&state);
 	for (size_t i = 0; i < LENGTH; i++)
@@ -45,8 +43,10 @@ static void compress(uint32_t *hash, const unsigned char *block)
 		hash[i] += s[i];
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	uint32_t hash[8] = {1, 2, 3, 4, 5, 6, 7, 8};
 
 	for (size_t at = 0; at < LENGTH; at += 64)

@@ -44,16 +44,16 @@ static void sort(uint32_t *from, size_t count)
 	insert(from, count);
 }
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 1;
-
 	for (size_t i = 0; i < COUNT; i++)
 		given[i] = draw(&state);
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	uint64_t sum = 0;
 
 	memcpy(sorted, given, sizeof(given));

@@ -4,10 +4,8 @@
 enum { LENGTH = 60000 };
 static char text[LENGTH + 1], copy[LENGTH + 1];
 
-void prepare(void)
+static void prepare(uint64_t state)
 {
-	uint64_t state = 6;
-
 	for (size_t i = 0; i < LENGTH; i++) {
 		const uint32_t drawn = draw(&state) % 40;
 		text[i] = drawn < 26 ? (char)('a' + drawn) : drawn < 34 ? ' ' : drawn < 36 ? '\n' : 'e';
@@ -65,8 +63,10 @@ static size_t find_all(const char *at, const char *wanted)
 	return found;
 }
 
-uint64_t work(void)
+uint64_t work(uint64_t seed)
 {
+	prepare(seed);
+
 	uint64_t sum = 0;
 
 	memcpy(copy, text, sizeof(text));

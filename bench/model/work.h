@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Once, before anything is timed. */
-void prepare(void);
-
-/* The same work each time: some million instructions. Gives a sum that depends on all of it. */
-uint64_t work(void);
+/*
+ * Some million instructions over data drawn from the seed, so that another seed is another input
+ * of the same kind. Gives a sum that depends on all of it.
+ */
+uint64_t work(uint64_t seed);
 
 /* Knuth's MMIX generator: the high bits are the good ones. */
 static inline uint32_t draw(uint64_t *state)

@@ -17,15 +17,33 @@ static bool is_like(const struct pmu_block *one, const struct pmu_block *other)
 	return one->start == other->start && one->size == other->size &&
 	       one->branch.transfer == other->branch.transfer &&
 	       one->branch.next == other->branch.next && one->branch.target == other->branch.target &&
+	       one->code == other->code &&
 	       one->begins_with_repeat == other->begins_with_repeat &&
 	       one->ends_with_repeat == other->ends_with_repeat &&
 	       one->line_count == other->line_count &&
 	       memcmp(one->lines, other->lines, one->line_count * sizeof(*one->lines)) == 0;
 }
 
-const struct pmu_block *block_known(const struct pmu_block *like)
+static struct pmu_block *copy(const struct pmu_block *like)
 {
 	const size_t room = sizeof(*like) + like->line_count * sizeof(*like->lines);
+	struct pmu_block *block = malloc(room);
+
+	if (block == NULL)
+		return NULL;
+	memcpy(block, like, room);
+	block->operations = calloc(like->size, sizeof(*block->operations));
+	block->places = calloc(like->size, sizeof(*block->places));
+	if (block->operations == NULL || block->places == NULL)
+		return NULL;
+	for (uint32_t i = 0; i < like->size; i++)
+		block->places[i] = (struct place){block, (uint16_t)i};
+	return block;
+}
+
+const struct pmu_block *block_known(const struct pmu_block *like,
+				    void (*describe)(struct pmu_block *block, void *given), void *given)
+{
 	/* The golden ratio; the high bits are the good ones. */
 	const uint64_t hash = (like->start * 0x9e3779b97f4a7c15u ^ like->size) >> 40 & (HASHES - 1);
 
@@ -33,8 +51,8 @@ const struct pmu_block *block_known(const struct pmu_block *like)
 	struct pmu_block *block = by_hash[hash];
 	while (block != NULL && !is_like(block, like))
 		block = block->next_of_hash;
-	if (block == NULL && (block = malloc(room)) != NULL) {
-		memcpy(block, like, room);
+	if (block == NULL && (block = copy(like)) != NULL) {
+		describe(block, given);
 		block->next_of_hash = by_hash[hash];
 		block->id = known;
 		if (known < MOST_BLOCKS)

@@ -7,9 +7,18 @@
 #include <stdio.h>
 
 #include "model.h"
+#include "operation.h"
 
 /* Of code, as keys of the instruction TLB and of L1I; a block of QEMU's is in two pages at most. */
 enum { MOST_PAGES = 2 };
+
+struct pmu_block;
+
+/* An instruction of a block, as accesses to data tell it. */
+struct place {
+	const struct pmu_block *block;
+	uint16_t operation;
+};
 
 struct pmu_block {
 	struct pmu_block *next_of_hash;
@@ -20,6 +29,9 @@ struct pmu_block {
 	/* Begins with a REP: one that is under way counts no more. */
 	bool begins_with_repeat, ends_with_repeat;
 	struct branch branch;
+	uint64_t code; /* a hash of its bytes: other programs have others at its address */
+	struct operation *operations;
+	struct place *places;
 	uint32_t page_count;
 	uint64_t pages[MOST_PAGES];
 	uint32_t line_count;
@@ -41,8 +53,12 @@ struct sites {
 	struct site *chunks[MOST_BLOCKS / CHUNK_BLOCKS];
 };
 
-/* The block like that one, which lasts; NULL when memory is short. Any vCPU may call it. */
-const struct pmu_block *block_known(const struct pmu_block *like);
+/*
+ * The block like that one, which lasts; NULL when memory is short. Any vCPU may call it. A new one
+ * has its operations described by `describe`, one caller at a time.
+ */
+const struct pmu_block *block_known(const struct pmu_block *like,
+				    void (*describe)(struct pmu_block *block, void *given), void *given);
 
 struct site *site_of_new_chunk(struct sites *sites, uint32_t id);
 

@@ -19,7 +19,11 @@
 	EVENT(return_mispredictions)       \
 	EVENT(btb_misses)                  \
 	EVENT(indirect_mispredictions)     \
-	EVENT(direction_mispredictions)
+	EVENT(direction_mispredictions)    \
+	EVENT(execution_cycles)            \
+	EVENT(fetch_cycles)                \
+	EVENT(misprediction_cycles)        \
+	EVENT(data_cycles)
 
 #define PMU_EVENT_NUMBER(name) EVENT_##name,
 enum event { PMU_EVENTS(PMU_EVENT_NUMBER) EVENTS };

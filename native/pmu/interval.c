@@ -35,6 +35,10 @@ struct vcpu *vcpu_new(const struct pmu_settings *settings)
 void vcpu_clear(struct vcpu *vcpu, const struct pmu_settings *settings)
 {
 	model_clear(&vcpu->model);
+	vcpu->window.size = settings->window;
+	window_clear(&vcpu->window);
+	vcpu->running = NULL;
+	vcpu->access_count = 0;
 	memset(vcpu->totals, 0, sizeof(vcpu->totals));
 	vcpu->last_page = vcpu->last_repeat_line[0] = vcpu->last_repeat_line[1] = UINT64_MAX;
 	sites_clear(&vcpu->sites);

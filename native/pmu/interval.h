@@ -9,11 +9,17 @@
 #include "blocks.h"
 #include "model.h"
 #include "settings.h"
+#include "window.h"
 
-enum { USER, KERNEL, SIDES };
+enum { USER, KERNEL, SIDES, MOST_ACCESSES = 2048 };
 
 struct vcpu {
 	struct model model;
+	struct window window;
+	/* The block that is being executed, and its accesses until now. */
+	const struct pmu_block *running;
+	struct access accesses[MOST_ACCESSES];
+	uint32_t access_count;
 	uint64_t totals[SIDES][EVENTS];
 	/* The address space of user code, as the high bits of keys. */
 	uint64_t space;

@@ -53,6 +53,12 @@ void model_free(struct model *model)
 
 /* Branches */
 
+static void surprise(struct model *model, struct tally tally, enum event event)
+{
+	count(tally, event);
+	model->surprise = event;
+}
+
 bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 		  struct tally tally)
 {
@@ -60,6 +66,8 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 	const bool falls_through = branch->transfer == TRANSFER_CONDITIONAL && to == branch->next;
 	const bool is_direct = branch->transfer <= TRANSFER_CALL;
 
+	model->surprise = EVENTS;
+	model->by_path = false;
 	if (branch->transfer == TRANSFER_NONE)
 		return false;
 	/* A direct one that leads elsewhere: an interrupt came just after it. */
@@ -69,7 +77,7 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 	case TRANSFER_CONDITIONAL:
 		tally.total[EVENT_conditional_branches]++;
 		if (!direction_resolve(&model->direction, branch->address, !falls_through)) {
-			count(tally, EVENT_direction_mispredictions);
+			surprise(model, tally, EVENT_direction_mispredictions);
 			/* The front end is told where to go, target or not. */
 			if (!falls_through)
 				targets_direct(targets, branch->address);
@@ -81,16 +89,24 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 	case TRANSFER_JUMP:
 	case TRANSFER_CALL:
 		if (!targets_direct(targets, branch->address))
-			count(tally, EVENT_btb_misses);
+			surprise(model, tally, EVENT_btb_misses);
 		break;
 	case TRANSFER_INDIRECT_JUMP:
 	case TRANSFER_INDIRECT_CALL:
-		if (!targets_indirect(targets, branch->address, to))
-			count(tally, EVENT_indirect_mispredictions);
+		switch (targets_indirect(targets, branch->address, to)) {
+		case TARGET_WRONG:
+			surprise(model, tally, EVENT_indirect_mispredictions);
+			break;
+		case TARGET_BY_PATH:
+			model->by_path = true;
+			break;
+		case TARGET_BY_ADDRESS:
+			break;
+		}
 		break;
 	case TRANSFER_RETURN:
-		if (!targets_return(targets, to))
-			count(tally, EVENT_return_mispredictions);
+		if (!targets_return(targets, branch->address, to))
+			surprise(model, tally, EVENT_return_mispredictions);
 		break;
 	default:
 		break;
@@ -102,16 +118,20 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 
 /* Code */
 
-void model_code_page(struct model *model, uint64_t page, struct tally tally)
+uint32_t model_code_page(struct model *model, uint64_t page, struct tally tally)
 {
+	const struct latencies *latency = &model->size.latency;
+
 	if (page == model->last_code_page)
-		return;
+		return 0;
 	model->last_code_page = page;
 	if (cache_touch(&model->itlb, page))
-		return;
+		return 0;
 	count(tally, EVENT_itlb_misses);
-	if (!cache_touch(&model->l2_itlb, page))
-		count(tally, EVENT_itlb_walks);
+	if (cache_touch(&model->l2_itlb, page))
+		return latency->itlb_miss;
+	count(tally, EVENT_itlb_walks);
+	return latency->itlb_miss + latency->itlb_walk;
 }
 
 static bool is_in_page_of(const struct model *model, uint64_t line, uint64_t other)
@@ -121,30 +141,38 @@ static bool is_in_page_of(const struct model *model, uint64_t line, uint64_t oth
 	return line >> bits == other >> bits;
 }
 
-void model_code_miss(struct model *model, uint64_t line, struct tally tally)
+uint32_t model_code_miss(struct model *model, uint64_t line, struct tally tally)
 {
+	uint32_t cycles = model->size.latency.l1i_miss;
+
 	count(tally, EVENT_l1i_misses);
-	if (!cache_touch(&model->l2, line))
+	if (!cache_touch(&model->l2, line)) {
 		count(tally, EVENT_l2_code_misses);
+		cycles += model->size.latency.l2_code_miss;
+	}
 	for (uint64_t i = 1; i <= model->size.code_prefetch; i++) {
 		if (!is_in_page_of(model, line, line + i))
 			break;
 		cache_touch(&model->l1i, line + i);
 		cache_touch(&model->l2, line + i);
 	}
+	return cycles;
 }
 
 /* Data */
 
-void model_data_page(struct model *model, uint64_t page, struct tally tally)
+uint32_t model_data_page(struct model *model, uint64_t page, struct tally tally)
 {
+	const struct latencies *latency = &model->size.latency;
 	struct cache *second = model->size.l2_dtlb.ways > 0 ? &model->l2_dtlb : &model->l2_itlb;
 
 	if (cache_touch(&model->dtlb, page))
-		return;
+		return 0;
 	count(tally, EVENT_dtlb_misses);
-	if (!cache_touch(second, page))
-		count(tally, EVENT_dtlb_walks);
+	if (cache_touch(second, page))
+		return latency->dtlb_miss;
+	count(tally, EVENT_dtlb_walks);
+	return latency->dtlb_miss + latency->dtlb_walk;
 }
 
 /* The lines that follow in a stream, if the line goes on with one. */
@@ -172,12 +200,17 @@ static void prefetch(struct model *model, uint64_t line, uint64_t physical_line)
 	model->next_stream = (model->next_stream + 1) % STREAMS;
 }
 
-void model_data_miss(struct model *model, uint64_t line, uint64_t physical_line,
-		     struct tally tally)
+uint32_t model_data_miss(struct model *model, uint64_t line, uint64_t physical_line,
+			 struct tally tally)
 {
+	uint32_t cycles = model->size.latency.l1d_miss;
+
 	count(tally, EVENT_l1d_misses);
-	if (physical_line != NONE && !cache_touch(&model->l2, physical_line))
+	if (physical_line != NONE && !cache_touch(&model->l2, physical_line)) {
 		count(tally, EVENT_l2_data_misses);
+		cycles += model->size.latency.l2_data_miss;
+	}
 	if (model->size.data_prefetch > 0)
 		prefetch(model, line, physical_line);
+	return cycles;
 }

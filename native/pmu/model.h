@@ -33,6 +33,12 @@ struct core_size {
 	/* Lines that a miss brings in beside its own: those that follow in the code; those that
 	 * follow a second miss of a stream of data. */
 	uint32_t code_prefetch, data_prefetch;
+	/* Cycles that each costs, beyond those of what it is a part of. */
+	struct latencies {
+		uint32_t l1i_miss, l1d_miss, l2_code_miss, l2_data_miss;
+		uint32_t itlb_miss, dtlb_miss, itlb_walk, dtlb_walk;
+		uint32_t btb_miss, path_target;
+	} latency;
 };
 
 /* How a block of code ends, as far as a processor predicts it. */
@@ -69,6 +75,10 @@ struct model {
 	uint32_t next_stream;
 	/* What was asked for last is there still. */
 	uint64_t last_code_line, last_code_page;
+	/* How the last branch was predicted wrong: an event, or EVENTS. */
+	enum event surprise;
+	/* Whether it was an indirect one that the path told. */
+	bool by_path;
 };
 
 /* Where events are counted: totals, and those of the code that they happen in. */
@@ -88,28 +98,30 @@ void model_free(struct model *model);
 bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 		  struct tally tally);
 
-/* Code is fetched: a line by its physical number, and the page that it is in by its key. */
-void model_code_page(struct model *model, uint64_t page, struct tally tally);
-void model_code_miss(struct model *model, uint64_t line, struct tally tally);
+/*
+ * Code is fetched: a line by its physical number, and the page that it is in by its key. These and
+ * those of data give the cycles that what missed costs.
+ */
+uint32_t model_code_page(struct model *model, uint64_t page, struct tally tally);
+uint32_t model_code_miss(struct model *model, uint64_t line, struct tally tally);
 
-static inline void model_code_line(struct model *model, uint64_t line, struct tally tally)
+static inline uint32_t model_code_line(struct model *model, uint64_t line, struct tally tally)
 {
 	if (line == model->last_code_line)
-		return;
+		return 0;
 	model->last_code_line = line;
 	tally.total[EVENT_l1i_accesses]++;
-	if (!cache_touch(&model->l1i, line))
-		model_code_miss(model, line, tally);
+	return cache_touch(&model->l1i, line) ? 0 : model_code_miss(model, line, tally);
 }
 
 /* The rest of an access to data whose page is not the last, or whose line is not in L1. */
-void model_data_page(struct model *model, uint64_t page, struct tally tally);
+uint32_t model_data_page(struct model *model, uint64_t page, struct tally tally);
 
 /*
  * A miss of L1, with the physical number of the line, or UINT64_MAX for what no cache holds.
  */
-void model_data_miss(struct model *model, uint64_t line, uint64_t physical_line,
-		     struct tally tally);
+uint32_t model_data_miss(struct model *model, uint64_t line, uint64_t physical_line,
+			 struct tally tally);
 
 static inline void count(struct tally tally, enum event event)
 {

@@ -117,8 +117,24 @@ static struct tally tally_in(struct vcpu *vcpu, const struct pmu_block *block)
 	return (struct tally){vcpu->totals[block->is_kernel], site != NULL ? site->events : NULL};
 }
 
+/* The last block's instructions take their time, now that what they missed is known. */
+static uint64_t ran(struct vcpu *vcpu)
+{
+	const struct pmu_block *block = vcpu->running;
+
+	if (block == NULL)
+		return 0;
+	const struct tally tally = tally_in(vcpu, block);
+	const uint64_t executed =
+		window_execute(&vcpu->window, block->operations, block->size, vcpu->accesses,
+			       vcpu->access_count, tally.total, tally.site);
+	vcpu->running = NULL;
+	vcpu->access_count = 0;
+	return executed;
+}
+
 static void left(struct vcpu *vcpu, struct noted *noted, const struct pmu_block *block,
-		 uint64_t to)
+		 uint64_t to, uint64_t executed)
 {
 	const struct tally tally = tally_in(vcpu, block);
 
@@ -127,8 +143,16 @@ static void left(struct vcpu *vcpu, struct noted *noted, const struct pmu_block 
 			noted->repeat = 0;
 		return;
 	}
-	if (model_branch(&vcpu->model, &block->branch, to, tally))
+	if (model_branch(&vcpu->model, &block->branch, to, tally)) {
 		count(tally, EVENT_taken_branches);
+		window_turn(&vcpu->window);
+	}
+	if (vcpu->model.surprise == EVENT_btb_misses)
+		window_redirected(&vcpu->window, settings.core.latency.btb_miss);
+	else if (vcpu->model.surprise != EVENTS)
+		window_mispredicted(&vcpu->window, executed);
+	else if (vcpu->model.by_path)
+		window_predicts_late(&vcpu->window, settings.core.latency.path_target);
 }
 
 static void slice_ends(struct vcpu *vcpu)
@@ -143,10 +167,16 @@ static void fetch(struct vcpu *vcpu, const struct pmu_block *block, struct tally
 {
 	const uint64_t space = block->is_kernel ? 0 : vcpu->space;
 
+	uint32_t translating = 0;
+
 	for (uint32_t i = 0; i < block->page_count; i++)
-		model_code_page(&vcpu->model, block->pages[i] ^ space, tally);
-	for (uint32_t i = 0; i < block->line_count; i++)
-		model_code_line(&vcpu->model, block->lines[i], tally);
+		translating += model_code_page(&vcpu->model, block->pages[i] ^ space, tally);
+	for (uint32_t i = 0; i < block->line_count; i++) {
+		const uint32_t cycles =
+			translating + model_code_line(&vcpu->model, block->lines[i], tally);
+		if (cycles > 0)
+			window_code_misses(&vcpu->window, cycles);
+	}
 }
 
 static void enter(unsigned int index, void *userdata)
@@ -158,10 +188,9 @@ static void enter(unsigned int index, void *userdata)
 	bool begins = true;
 
 	noted->block = 0;
-	if (last != NULL && last->branch.transfer != TRANSFER_NONE)
-		left(vcpu, noted, last, block->start);
-	else if (last != NULL && last->ends_with_repeat)
-		left(vcpu, noted, last, block->start);
+	const uint64_t executed = ran(vcpu);
+	if (last != NULL && (last->branch.transfer != TRANSFER_NONE || last->ends_with_repeat))
+		left(vcpu, noted, last, block->start, executed);
 	if (block->begins_with_repeat) {
 		begins = noted->repeat != block->start;
 		noted->instructions[block->is_kernel] += begins;
@@ -178,6 +207,7 @@ static void enter(unsigned int index, void *userdata)
 			slice_ends(vcpu);
 	}
 	fetch(vcpu, block, tally);
+	vcpu->running = begins ? block : NULL;
 }
 
 static uint64_t physical_line(qemu_plugin_meminfo_t info, uint64_t address, uint64_t line)
@@ -190,36 +220,51 @@ static uint64_t physical_line(qemu_plugin_meminfo_t info, uint64_t address, uint
 	return qemu_plugin_hwaddr_phys_addr(where) >> settings.core.line_bits;
 }
 
-static inline void touch(struct vcpu *vcpu, qemu_plugin_meminfo_t info, uint64_t address,
-			 const struct pmu_block *block)
+/* Cycles beyond those of a hit. */
+static inline uint32_t touch(struct vcpu *vcpu, qemu_plugin_meminfo_t info, uint64_t address,
+			     const struct pmu_block *block)
 {
 	const uint64_t space = space_of(vcpu, address);
 	const uint64_t small_page = address >> SMALL_PAGE ^ space;
 	const uint64_t line = address >> settings.core.line_bits ^ space;
+	uint32_t cycles = 0;
 
 	if (small_page != vcpu->last_page) {
 		vcpu->last_page = small_page;
-		model_data_page(&vcpu->model, page_of(address, false) ^ space, tally_in(vcpu, block));
+		cycles = model_data_page(&vcpu->model, page_of(address, false) ^ space,
+					 tally_in(vcpu, block));
 	}
 	if (!cache_touch(&vcpu->model.l1d, line))
-		model_data_miss(&vcpu->model, line, physical_line(info, address, line),
-				tally_in(vcpu, block));
+		cycles += model_data_miss(&vcpu->model, line, physical_line(info, address, line),
+					  tally_in(vcpu, block));
+	return cycles;
 }
 
-static void load(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address, void *block)
+static inline void data_access(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
+			       const struct place *place, enum event event)
 {
 	struct vcpu *vcpu = vcpus[index];
 
-	vcpu->totals[((const struct pmu_block *)block)->is_kernel][EVENT_loads]++;
-	touch(vcpu, info, address, block);
+	vcpu->totals[place->block->is_kernel][event]++;
+	const uint32_t cycles = touch(vcpu, info, address, place->block);
+	if (vcpu->access_count < MOST_ACCESSES)
+		vcpu->accesses[vcpu->access_count++] = (struct access){
+			.address = address,
+			.missing = cycles,
+			.operation = place->operation,
+			.bytes = (uint8_t)(1u << qemu_plugin_mem_size_shift(info)),
+			.is_store = event == EVENT_stores,
+		};
 }
 
-static void store(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address, void *block)
+static void load(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address, void *place)
 {
-	struct vcpu *vcpu = vcpus[index];
+	data_access(index, info, address, place, EVENT_loads);
+}
 
-	vcpu->totals[((const struct pmu_block *)block)->is_kernel][EVENT_stores]++;
-	touch(vcpu, info, address, block);
+static void store(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address, void *place)
+{
+	data_access(index, info, address, place, EVENT_stores);
 }
 
 /* Processors move whole lines for a REP: each line is one access, however small its units. */
@@ -232,20 +277,21 @@ static void repeat_access(unsigned int index, qemu_plugin_meminfo_t info, uint64
 	if (*last == address >> settings.core.line_bits)
 		return;
 	*last = address >> settings.core.line_bits;
-	vcpu->totals[block->is_kernel][event]++;
-	touch(vcpu, info, address, block);
+	const struct tally tally = tally_in(vcpu, block);
+	tally.total[event]++;
+	window_repeats(&vcpu->window, touch(vcpu, info, address, block), tally.total, tally.site);
 }
 
 static void repeat_load(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
-			void *block)
+			void *place)
 {
-	repeat_access(index, info, address, block, EVENT_loads);
+	repeat_access(index, info, address, ((const struct place *)place)->block, EVENT_loads);
 }
 
 static void repeat_store(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
-			 void *block)
+			 void *place)
 {
-	repeat_access(index, info, address, block, EVENT_stores);
+	repeat_access(index, info, address, ((const struct place *)place)->block, EVENT_stores);
 }
 
 static void space_is_set(unsigned int index, void *handle)
@@ -392,8 +438,9 @@ static void note(struct qemu_plugin_insn *insn, qemu_plugin_u64 where, uint64_t 
 }
 
 static void watch_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool first,
-		       const struct pmu_block *block)
+		       const struct place *place)
 {
+	const struct pmu_block *block = place->block;
 	const bool repeats = kind == INSN_REPEAT;
 
 	if (!(repeats && first))
@@ -403,9 +450,9 @@ static void watch_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool 
 	if (repeats)
 		note(insn, MEMBER(repeat), qemu_plugin_insn_vaddr(insn));
 	qemu_plugin_register_vcpu_mem_cb(insn, repeats ? repeat_load : load, QEMU_PLUGIN_CB_NO_REGS,
-					 QEMU_PLUGIN_MEM_R, (void *)block);
+					 QEMU_PLUGIN_MEM_R, (void *)place);
 	qemu_plugin_register_vcpu_mem_cb(insn, repeats ? repeat_store : store, QEMU_PLUGIN_CB_NO_REGS,
-					 QEMU_PLUGIN_MEM_W, (void *)block);
+					 QEMU_PLUGIN_MEM_W, (void *)place);
 }
 
 static void add_code(struct pmu_block *block, const struct qemu_plugin_insn *insn)
@@ -426,8 +473,29 @@ static void add_code(struct pmu_block *block, const struct qemu_plugin_insn *ins
 	}
 }
 
+static void describe(struct pmu_block *block, void *tb)
+{
+	for (uint32_t i = 0; i < block->size; i++) {
+		const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		uint8_t bytes[LONGEST_INSN];
+		const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
+		operation_of(bytes, size, qemu_plugin_insn_vaddr(insn), &block->operations[i]);
+		/* A comparison and the branch by it are one. */
+		if (i > 0 && block->operations[i - 1].compares && block->operations[i].branches)
+			block->operations[i].slots = 0;
+	}
+}
+
+/* FNV-1a, from what came before on. */
+static uint64_t hash_on(uint64_t hash, const uint8_t *bytes, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		hash = (hash ^ bytes[i]) * 0x100000001b3u;
+	return hash;
+}
+
 static const struct pmu_block *block_of(struct qemu_plugin_tb *tb, const enum insn_kind *kinds,
-					const uint8_t *last_bytes)
+					const uint8_t *last_bytes, uint64_t code)
 {
 	/* An instruction begins one line more, and ends in another, at most. */
 	static _Thread_local union {
@@ -440,6 +508,7 @@ static const struct pmu_block *block_of(struct qemu_plugin_tb *tb, const enum in
 	memset(block, 0, sizeof(*block));
 	block->start = qemu_plugin_tb_vaddr(tb);
 	block->size = (uint32_t)count;
+	block->code = code;
 	block->is_kernel = is_kernel(block->start);
 	block->begins_with_repeat = kinds[0] == INSN_REPEAT;
 	block->ends_with_repeat = kinds[count - 1] == INSN_REPEAT;
@@ -449,7 +518,7 @@ static const struct pmu_block *block_of(struct qemu_plugin_tb *tb, const enum in
 	const size_t size = qemu_plugin_insn_size(last);
 	block->branch = branch_of(instructions, kinds[count - 1], last_bytes, size,
 				  qemu_plugin_insn_vaddr(last) + size);
-	return block_known(block);
+	return block_known(block, describe, tb);
 }
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
@@ -457,25 +526,45 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	const size_t count = qemu_plugin_tb_n_insns(tb);
 	enum insn_kind kinds[LONGEST_BLOCK];
 	uint8_t bytes[LONGEST_INSN] = {0};
+	uint64_t code = 0xcbf29ce484222325u;
 
 	(void)id;
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
 		kinds[i] = instructions->kind(bytes, size);
+		code = hash_on(code, bytes, size);
 		watch_space(insn, bytes, size);
 	}
 	if (counting) {
-		const struct pmu_block *block = block_of(tb, kinds, bytes);
+		const struct pmu_block *block = block_of(tb, kinds, bytes, code);
 		if (block == NULL)
 			die("no memory for a block");
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, enter, QEMU_PLUGIN_CB_NO_REGS, (void *)block);
 		for (size_t i = 0; i < count; i++)
-			watch_insn(qemu_plugin_tb_get_insn(tb, i), kinds[i], i == 0, block);
+			watch_insn(qemu_plugin_tb_get_insn(tb, i), kinds[i], i == 0, &block->places[i]);
 		note(qemu_plugin_tb_get_insn(tb, count - 1), MEMBER(block), (uintptr_t)block);
 	}
 	for (size_t i = 0; i < count; i++)
 		watch_marks(qemu_plugin_tb_get_insn(tb, i), kinds[i]);
+}
+
+static bool open_pipeline(const char *target)
+{
+	struct pipeline *pipeline = &settings.window.pipeline;
+	const char *complaint = operations_open(target, settings.cpu, pipeline);
+
+	if (complaint != NULL) {
+		fprintf(stderr, "pmu: cannot model the core %s: %s\n", settings.cpu, complaint);
+		return false;
+	}
+	if (settings.width > 0)
+		pipeline->width = settings.width;
+	if (settings.room > 0)
+		pipeline->window = settings.room;
+	if (pipeline->window > MOST_WINDOW)
+		pipeline->window = MOST_WINDOW;
+	return true;
 }
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
@@ -485,6 +574,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	if (instructions == NULL)
 		return !pmu_refuse("this guest processor is not supported", info->target_name);
 	if (!pmu_settings_read(&settings, argc, argv))
+		return 1;
+	if (!open_pipeline(info->target_name))
 		return 1;
 	/* Now rather than after minutes of running. */
 	if (!interval_begin_files(&settings)) {

@@ -12,8 +12,9 @@ bool pmu_refuse(const char *complaint, const char *word)
 	fprintf(stderr,
 		"pmu: %s%s%s (usage: -plugin pmu.so,out=FILE[,where=FILE[,slice=N]][,span=marks|all]"
 		"[,kernel-text-page=BITS][,kernel-data-page=BITS],line=BYTES,l1i=SETS:WAYS,l1d=…,l2=…,"
-		"itlb=…,dtlb=…,l2-itlb=…,l2-dtlb=…,btb=…,indirect=BITS,returns=DEPTH,"
-		"direction=BASE_BITS:TABLE_BITS:HISTORY…,code-prefetch=LINES,data-prefetch=LINES)\n",
+		"itlb=…,dtlb=…,l2-itlb=…,l2-dtlb=…,btb=…,indirect=ENTRIES:HISTORY…,path=all|caller,returns=DEPTH,"
+		"direction=BASE_BITS:TABLE_BITS:HISTORY…,code-prefetch=LINES,data-prefetch=LINES,cpu=NAME,"
+		"fetch-bytes=BYTES,fetch-instructions=N,fetch-ahead=CYCLES,misprediction=CYCLES,…)\n",
 		complaint, word ? ": " : "", word ? word : "");
 	return false;
 }
@@ -85,6 +86,24 @@ static bool read_direction(const char *text, struct direction_size *size)
 	return true;
 }
 
+static bool read_indirect(const char *text, struct targets_size *size)
+{
+	uint64_t numbers[MOST_NUMBERS];
+	const size_t count = read_numbers(text, numbers);
+
+	if (count < 1 || count - 1 > MOST_PATHS || numbers[0] > 1 << 24 || numbers[0] < count - 1)
+		return false;
+	size->indirect_entries = (uint32_t)numbers[0];
+	size->paths = (uint32_t)(count - 1);
+	for (uint32_t i = 0; i < size->paths; i++) {
+		size->path_lengths[i] = (uint32_t)numbers[i + 1];
+		if (numbers[i + 1] > LONGEST_PATH ||
+		    numbers[i + 1] <= (i > 0 ? size->path_lengths[i - 1] : 0))
+			return false;
+	}
+	return true;
+}
+
 static bool read_btb(const char *text, struct targets_size *size)
 {
 	struct table_size table;
@@ -109,6 +128,7 @@ static bool read_line(const char *text, uint32_t *bits)
 static bool read_argument(struct pmu_settings *settings, const char *name, const char *value)
 {
 	struct core_size *core = &settings->core;
+	struct window_size *window = &settings->window;
 	const struct {
 		const char *name;
 		struct table_size *size;
@@ -122,13 +142,32 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		uint32_t least, most;
 		uint32_t *number;
 	} numbers[] = {
-		{"indirect", 0, 24, &core->targets.indirect_bits},
 		{"returns", 0, 1024, &core->targets.return_depth},
 		{"code-prefetch", 0, 16, &core->code_prefetch},
 		{"data-prefetch", 0, 32, &core->data_prefetch},
 		{"slice", 1000, UINT32_MAX, &settings->slice},
 		{"kernel-text-page", 12, 30, &settings->kernel_text_page},
 		{"kernel-data-page", 12, 30, &settings->kernel_data_page},
+		{"width", 0, 16, &settings->width},
+		{"window", 0, MOST_WINDOW, &settings->room},
+		{"fetch-instructions", 1, 64, &window->fetch_operations},
+		{"fetch-ahead", 0, 1000, &window->fetch_ahead},
+		{"predict-ahead", 1, MOST_PREDICTED, &window->predict_ahead},
+		{"line-cycles", 0, 1000, &window->line_cycles},
+		{"forwarding", 0, 1000, &window->forwarding},
+		{"other-forwarding", 0, 1000, &window->other_forwarding},
+		{"repeat-line", 0, 1000, &window->repeat_line},
+		{"misprediction", 0, 1000, &window->misprediction},
+		{"btb-miss", 0, 1000, &core->latency.btb_miss},
+		{"path-target", 0, 1000, &core->latency.path_target},
+		{"l1i-miss", 0, 1000, &core->latency.l1i_miss},
+		{"l1d-miss", 0, 1000, &core->latency.l1d_miss},
+		{"l2-code-miss", 0, 1000, &core->latency.l2_code_miss},
+		{"l2-data-miss", 0, 1000, &core->latency.l2_data_miss},
+		{"itlb-miss", 0, 1000, &core->latency.itlb_miss},
+		{"dtlb-miss", 0, 1000, &core->latency.dtlb_miss},
+		{"itlb-walk", 0, 1000, &core->latency.itlb_walk},
+		{"dtlb-walk", 0, 1000, &core->latency.dtlb_walk},
 	};
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
@@ -140,8 +179,16 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 					   numbers[i].number);
 	if (strcmp(name, "line") == 0)
 		return read_line(value, &core->line_bits);
+	if (strcmp(name, "fetch-bytes") == 0)
+		return read_line(value, &window->fetch_bits);
 	if (strcmp(name, "btb") == 0)
 		return read_btb(value, &core->targets);
+	if (strcmp(name, "indirect") == 0)
+		return read_indirect(value, &core->targets);
+	if (strcmp(name, "path") == 0) {
+		core->targets.path_returns = strcmp(value, "caller") == 0;
+		return core->targets.path_returns || strcmp(value, "all") == 0;
+	}
 	if (strcmp(name, "direction") == 0)
 		return read_direction(value, &core->direction);
 	if (strcmp(name, "span") == 0) {
@@ -152,6 +199,8 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		settings->out = value;
 	else if (strcmp(name, "where") == 0)
 		settings->where = value;
+	else if (strcmp(name, "cpu") == 0)
+		settings->cpu = value;
 	else
 		return false;
 	return *value != '\0';
@@ -163,6 +212,7 @@ bool pmu_settings_read(struct pmu_settings *settings, int argc, char **argv)
 		.kernel_text_page = 12,
 		.kernel_data_page = 12,
 		.slice = 1 << 20,
+		.window = {.fetch_bits = 6, .fetch_operations = 8, .predict_ahead = 1},
 		.core = {.line_bits = 6, .direction = {.base_bits = 1, .table_bits = MOST_TABLES}},
 	};
 	for (int i = 0; i < argc; i++) {
@@ -178,5 +228,7 @@ bool pmu_settings_read(struct pmu_settings *settings, int argc, char **argv)
 	}
 	if (settings->out == NULL)
 		return pmu_refuse("where to write to is missing", NULL);
+	if (settings->cpu == NULL)
+		return pmu_refuse("the core's name in LLVM is missing", NULL);
 	return true;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "model.h"
+#include "window.h"
 
 struct pmu_settings {
 	const char *out;
@@ -15,7 +16,10 @@ struct pmu_settings {
 	 * by small pages. User code and data have pages of 4 KiB. */
 	uint32_t kernel_text_page, kernel_data_page;
 	uint32_t slice; /* instructions, about, from one row of the heatmap to the next */
+	const char *cpu; /* LLVM's name of the core */
+	uint32_t width, room; /* of the window, where they are not LLVM's; or 0 */
 	struct core_size core;
+	struct window_size window;
 };
 
 /* False after a complaint on standard error. */

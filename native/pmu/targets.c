@@ -5,73 +5,153 @@
 
 /* Last targets are kept for this many indirect branches, as bits. */
 enum { LAST_BITS = 12 };
+/* A taken branch moves the path by this many bits. */
+enum { PATH_BITS = 3 };
 
 static uint64_t *array(uint64_t elements)
 {
 	return calloc(elements, sizeof(uint64_t));
 }
 
-static size_t path_entries(const struct targets *targets)
+/* Entries of one. */
+static size_t table_size(const struct targets *targets)
 {
-	return targets->size.indirect_bits > 0 ? (size_t)1 << targets->size.indirect_bits : 0;
+	return targets->size.paths > 0 ? targets->size.indirect_entries / targets->size.paths : 0;
 }
 
 bool targets_make(struct targets *targets, const struct targets_size *size)
 {
 	*targets = (struct targets){.size = *size};
 	targets->last_target = array((uint64_t)1 << LAST_BITS);
-	targets->path_target = array(path_entries(targets) + 1);
+	targets->tables = calloc(size->indirect_entries + 1, sizeof(struct target));
 	targets->returns = array((uint64_t)size->return_depth + 1);
+	targets->paths = array((uint64_t)size->return_depth + 1);
 	return cache_make(&targets->btb, size->btb_sets, size->btb_ways) &&
-	       targets->last_target != NULL && targets->path_target != NULL &&
-	       targets->returns != NULL;
+	       targets->last_target != NULL && targets->tables != NULL && targets->returns != NULL &&
+	       targets->paths != NULL;
 }
 
 void targets_clear(struct targets *targets)
 {
 	cache_clear(&targets->btb);
 	memset(targets->last_target, 0, sizeof(uint64_t) << LAST_BITS);
-	memset(targets->path_target, 0, path_entries(targets) * sizeof(uint64_t));
+	memset(targets->tables, 0, targets->size.indirect_entries * sizeof(struct target));
 	targets->path = 0;
-	targets->top = targets->filled = 0;
+	memset(targets->returns, 0, targets->size.return_depth * sizeof(uint64_t));
+	targets->top = 0;
 }
 
 void targets_free(struct targets *targets)
 {
 	cache_free(&targets->btb);
 	free(targets->last_target);
-	free(targets->path_target);
+	free(targets->tables);
 	free(targets->returns);
+	free(targets->paths);
 	*targets = (struct targets){0};
-}
-
-bool targets_direct(struct targets *targets, uint64_t branch)
-{
-	/* Sets are chosen by the low bits; those of instructions of four bytes say nothing. */
-	return cache_touch(&targets->btb, branch ^ branch >> 2);
 }
 
 static uint64_t mixed(uint64_t value)
 {
-	/* The golden ratio; the high bits are the good ones. */
-	return value * 0x9e3779b97f4a7c15u;
+	/* The golden ratio; every bit of the value has a part in every bit of the result. */
+	value = (value ^ value >> 32) * 0x9e3779b97f4a7c15u;
+	return value ^ value >> 32;
 }
 
-bool targets_indirect(struct targets *targets, uint64_t branch, uint64_t target)
+static void follow(struct targets *targets, uint64_t branch, uint64_t target)
+{
+	targets->path_before = targets->path;
+	targets->path = targets->path << PATH_BITS ^ mixed(branch ^ target << 1) >> 52;
+}
+
+bool targets_direct(struct targets *targets, uint64_t branch)
+{
+	/* Where it leads, its address says. */
+	follow(targets, branch, 0);
+	/* Sets are chosen by the low bits; those of instructions of four bytes say nothing. */
+	return cache_touch(&targets->btb, branch ^ branch >> 2);
+}
+
+/* The entry of each table for a branch, and the tag it would have there. */
+static void look_up(struct targets *targets, uint64_t branch, struct target **entries,
+		    uint16_t *tags)
+{
+	const size_t size = table_size(targets);
+
+	for (uint32_t i = 0; i < targets->size.paths; i++) {
+		const uint32_t bits = PATH_BITS * targets->size.path_lengths[i];
+		const uint64_t path = targets->path & (((uint64_t)1 << bits) - 1);
+		const uint64_t hash = mixed(mixed(path) + branch);
+		/* Never zero, which is an empty entry's. */
+		tags[i] = (uint16_t)(hash & 0xfff) | 0x1000;
+		entries[i] = &targets->tables[i * size + (hash >> 32) % size];
+	}
+}
+
+/* A table with a longer path than the provider's takes the branch. */
+static void allocate(struct target *const *entries, const uint16_t *tags, int paths, int provider,
+		     uint64_t target)
+{
+	for (int i = provider + 1; i < paths; i++) {
+		if (entries[i]->useful == 0) {
+			*entries[i] = (struct target){target, tags[i], 0, 0};
+			return;
+		}
+	}
+	for (int i = provider + 1; i < paths; i++)
+		entries[i]->useful = 0;
+}
+
+static enum foresight by_path(struct targets *targets, uint64_t branch, uint64_t target,
+			      bool by_last)
+{
+	const int paths = (int)targets->size.paths;
+	struct target *entries[MOST_PATHS];
+	uint16_t tags[MOST_PATHS];
+	int provider = -1, alternative = -1;
+
+	look_up(targets, branch, entries, tags);
+	for (int i = 0; i < paths; i++) {
+		if (entries[i]->tag == tags[i]) {
+			alternative = provider;
+			provider = i;
+		}
+	}
+	if (provider < 0) {
+		if (!by_last)
+			allocate(entries, tags, paths, provider, target);
+		return by_last ? TARGET_BY_ADDRESS : TARGET_WRONG;
+	}
+	struct target *entry = entries[provider];
+	const bool by_alternative =
+		alternative < 0 ? by_last : entries[alternative]->address == target;
+	const bool by_provider = entry->address == target;
+	/* A new entry is not trusted yet. */
+	const bool right = entry->confidence == 0 ? by_alternative : by_provider;
+	if (by_provider != by_alternative)
+		entry->useful = by_provider;
+	if (by_provider)
+		entry->confidence += entry->confidence < 3;
+	else if (entry->confidence > 0)
+		entry->confidence--;
+	else
+		entry->address = target;
+	if (!by_provider)
+		allocate(entries, tags, paths, provider, target);
+	return right ? TARGET_BY_PATH : TARGET_WRONG;
+}
+
+enum foresight targets_indirect(struct targets *targets, uint64_t branch, uint64_t target)
 {
 	uint64_t *last = &targets->last_target[mixed(branch) >> (64 - LAST_BITS)];
-	bool right = *last == target;
+	const bool by_last = *last == target;
+	enum foresight foresight = by_last ? TARGET_BY_ADDRESS : TARGET_WRONG;
 
-	if (targets->size.indirect_bits > 0) {
-		uint64_t *entry = &targets->path_target[mixed(branch ^ targets->path) >>
-							(64 - targets->size.indirect_bits)];
-		right = *entry != 0 ? *entry == target : right;
-		*entry = target;
-	}
+	if (table_size(targets) > 0)
+		foresight = by_path(targets, branch, target, by_last);
 	*last = target;
-	/* The last eight targets of indirect branches. */
-	targets->path = targets->path << 8 ^ (mixed(target) >> 48 & 0xffff);
-	return right;
+	follow(targets, branch, target);
+	return foresight;
 }
 
 void targets_call(struct targets *targets, uint64_t return_address)
@@ -82,17 +162,19 @@ void targets_call(struct targets *targets, uint64_t return_address)
 		return;
 	targets->top = targets->top + 1 < depth ? targets->top + 1 : 0;
 	targets->returns[targets->top] = return_address;
-	targets->filled += targets->filled < depth;
+	targets->paths[targets->top] = targets->path_before;
 }
 
-bool targets_return(struct targets *targets, uint64_t target)
+bool targets_return(struct targets *targets, uint64_t branch, uint64_t target)
 {
 	const uint32_t depth = targets->size.return_depth;
 
-	if (targets->filled == 0)
+	follow(targets, branch, target);
+	if (depth == 0)
 		return false;
+	if (targets->size.path_returns)
+		targets->path = targets->paths[targets->top];
 	const bool right = targets->returns[targets->top] == target;
 	targets->top = targets->top > 0 ? targets->top - 1 : depth - 1;
-	targets->filled--;
 	return right;
 }

@@ -1,5 +1,11 @@
-/* Predictors of where branches lead: the branch target buffer, that of indirect branches, and
- * the return stack. */
+/*
+ * Predictors of where branches lead: the branch target buffer, that of indirect branches, and
+ * the return stack.
+ *
+ * That of indirect branches is ITTAGE, after Seznec, "A 64-Kbytes ITTAGE indirect branch
+ * predictor", JWAC-2, 2011: the last target by address, and tagged tables by address and a length
+ * of path each; the longest path that has an entry predicts.
+ */
 #ifndef MEPOF_PMU_TARGETS_H
 #define MEPOF_PMU_TARGETS_H
 
@@ -8,24 +14,39 @@
 
 #include "cache.h"
 
+enum { MOST_PATHS = 4, LONGEST_PATH = 21 };
+
 struct targets_size {
 	uint32_t btb_sets; /* a power of two */
 	uint32_t btb_ways;
-	/* Logarithm of two of the entries that tell an indirect branch's targets apart by the
-	 * path to it; 0 leaves it to its last target. */
-	uint32_t indirect_bits;
+	/* Entries of all tagged tables together, which tell an indirect branch's targets apart by
+	 * the path to it. */
+	uint32_t indirect_entries;
+	uint32_t paths; /* tagged tables; without any it is the last target that predicts */
+	/* Taken branches of each table's path, rising. */
+	uint32_t path_lengths[MOST_PATHS];
+	/* Whether a return's path is again what it was before the call. */
+	bool path_returns;
 	uint32_t return_depth;
+};
+
+struct target {
+	uint64_t address;
+	uint16_t tag;
+	uint8_t confidence; /* 0 to 3 */
+	uint8_t useful;	    /* 0 or 1 */
 };
 
 struct targets {
 	struct targets_size size;
 	struct cache btb;
-	uint64_t *last_target;	/* of indirect branches, by a hash of their address */
-	uint64_t *path_target;	/* by a hash of address and path */
-	uint64_t path;
-	uint64_t *returns; /* a ring; what overflows overwrites the oldest */
+	uint64_t *last_target; /* of indirect branches, by a hash of their address */
+	struct target *tables; /* one after the other */
+	uint64_t path, path_before; /* the last branch */
+	/* A ring: what overflows overwrites the oldest, and what underflows finds what was there. */
+	uint64_t *returns;
+	uint64_t *paths; /* before the calls that these are of */
 	uint32_t top;
-	uint32_t filled;
 };
 
 /* False when memory is short. */
@@ -33,10 +54,12 @@ bool targets_make(struct targets *targets, const struct targets_size *size);
 void targets_clear(struct targets *targets);
 void targets_free(struct targets *targets);
 
-/* Each learns what it is told, and gives whether it would have predicted it. */
+/* Each learns what it is told of a taken branch, and gives whether it would have predicted it. */
 bool targets_direct(struct targets *targets, uint64_t branch);
-bool targets_indirect(struct targets *targets, uint64_t branch, uint64_t target);
-bool targets_return(struct targets *targets, uint64_t target);
+bool targets_return(struct targets *targets, uint64_t branch, uint64_t target);
+
+enum foresight { TARGET_WRONG, TARGET_BY_ADDRESS, TARGET_BY_PATH };
+enum foresight targets_indirect(struct targets *targets, uint64_t branch, uint64_t target);
 
 void targets_call(struct targets *targets, uint64_t return_address);
 

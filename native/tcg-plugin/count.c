@@ -26,6 +26,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +59,11 @@ static struct qemu_plugin_scoreboard *vcpus;
 static const char *out_path;
 static char *draft_path;
 static bool counting;
+/* What a mark asked for: it takes effect when no vCPU runs. One that follows another closely
+ * finds that under way, and changes what it leads to. */
+static atomic_bool wanted;
+/* The interval has been written, and what is counted until it takes effect is of none. */
+static bool written;
 static struct counts *intervals;
 static size_t interval_count;
 
@@ -144,19 +150,13 @@ static void register_callbacks(qemu_plugin_id_t id)
 	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
 }
 
-/* The next two run with all vCPUs stopped and no translation left. */
-
-static void begin(qemu_plugin_id_t id)
+/* Runs with all vCPUs stopped and no translation left, because of a mark. */
+static void turn(qemu_plugin_id_t id)
 {
-	for (int i = 0; i < qemu_plugin_num_vcpus(); i++)
+	for (int i = 0; wanted && i < qemu_plugin_num_vcpus(); i++)
 		memset(vcpu_at((unsigned)i), 0, sizeof(struct vcpu));
-	counting = true;
-	register_callbacks(id);
-}
-
-static void end(qemu_plugin_id_t id)
-{
-	counting = false;
+	counting = wanted;
+	written = false;
 	register_callbacks(id);
 }
 
@@ -165,14 +165,16 @@ static void start_mark(unsigned int index, void *unused)
 {
 	(void)index;
 	(void)unused;
-	qemu_plugin_reset(plugin, begin);
+	wanted = true;
+	qemu_plugin_reset(plugin, turn);
 }
 
 static void stop_mark(unsigned int index, void *unused)
 {
 	(void)index;
 	(void)unused;
-	if (!counting)
+	wanted = false;
+	if (!counting || written)
 		return;
 	struct counts *grown = realloc(intervals, (interval_count + 1) * sizeof(*intervals));
 	if (grown == NULL) {
@@ -186,7 +188,8 @@ static void stop_mark(unsigned int index, void *unused)
 		c->taken[side] = qemu_plugin_u64_sum(MEMBER(counts.taken[side]));
 	}
 	write_out_or_die();
-	qemu_plugin_reset(plugin, end);
+	written = true;
+	qemu_plugin_reset(plugin, turn);
 }
 
 static enum insn_kind kind_of(const struct qemu_plugin_insn *insn)

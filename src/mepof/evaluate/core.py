@@ -11,7 +11,7 @@ from functools import cache
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -23,6 +23,8 @@ _DIRECTORY = Path(__file__).with_name("cores")
 _MOST_WAYS = 128
 _MOST_TABLES = 8
 _LONGEST_HISTORY = 255
+_MOST_PATHS = 4
+_LONGEST_PATH = 21
 
 #: Logarithms of two of the pages that Linux maps its text and its data with.
 _KERNEL_PAGES = {"x86-64": (21, 21), "arm64": (21, 12)}
@@ -64,10 +66,27 @@ class Table(_Described):
         return self.entries // self.ways
 
 
-class Entries(_Described):
-    """A table of that many entries, or none."""
+class Indirect(_Described):
+    """The predictor of indirect branches: tables by the path to them, before the last target.
+
+    Attributes:
+        entries: of all tables together.
+        history: taken branches of the path, for each table.
+        path: of all taken branches, or after a return of those before the call.
+    """
 
     entries: int = Field(ge=0, le=1 << 24)
+    history: tuple[int, ...] = Field(max_length=_MOST_PATHS)
+    path: Literal["all", "caller"]
+
+    @model_validator(mode="after")
+    def _is_sound(self) -> Indirect:
+        rising = [0, *self.history, _LONGEST_PATH + 1]
+        if any(one >= other for one, other in pairwise(rising)):
+            raise ValueError(f"histories rise, from 1 to {_LONGEST_PATH}")
+        if self.entries < len(self.history):
+            raise ValueError(f"{self.entries} entries are too few for {len(self.history)} tables")
+        return self
 
 
 class Returns(_Described):
@@ -112,30 +131,59 @@ class Prefetch(_Described):
     data: int = Field(ge=0, le=32)
 
 
-class Price(_Described):
-    """What one event costs.
+class Pipeline(_Described):
+    """What executes instructions, and what feeds it.
 
     Attributes:
-        cycles: latency or penalty.
-        hidden: the share of it that other work covers.
+        cpu: LLVM's name of the core, whose scheduling model tells its width, its reorder buffer,
+            its execution units, and the latency of each instruction.
+        width: instructions dispatched in a cycle, where LLVM models another core; 0 is its width.
+        window: of the reorder buffer, likewise.
+        fetch_bytes: of the aligned blocks of code of which one is fetched in a cycle.
+        fetch_instructions: of such a block, in a cycle.
+        fetch_ahead: cycles that fetching is ahead of dispatching, at most.
+        predict_ahead: fetches that the predictor is ahead of fetching, at most; what these miss
+            is on its way.
+        line_cycles: between lines that come to L1I.
+        forwarding: from a store's value to a load of the same four or eight bytes into a general
+            register, if the load had its value from that store the last time.
+        other_forwarding: likewise, to any other load.
+        repeat_line: cycles for each line that a REP string instruction reads or writes.
     """
 
-    cycles: float = Field(ge=0)
-    hidden: float = Field(default=0, ge=0, le=1)
+    cpu: str = Field(pattern=r"^[a-z0-9.-]+$")
+    width: int = Field(default=0, ge=0, le=16)
+    window: int = Field(default=0, ge=0, le=1024)
+    fetch_bytes: int = Field(ge=16, le=4096)
+    fetch_instructions: int = Field(ge=1, le=64)
+    fetch_ahead: int = Field(ge=0, le=1000)
+    predict_ahead: int = Field(ge=1, le=256)
+    line_cycles: int = Field(ge=0, le=1000)
+    forwarding: int = Field(ge=0, le=1000)
+    other_forwarding: int = Field(ge=0, le=1000)
+    repeat_line: int = Field(ge=0, le=1000)
 
-    @property
-    def cost(self) -> float:
-        """Cycles that remain."""
-        return self.cycles * (1 - self.hidden)
+    @model_validator(mode="after")
+    def _fetches_a_power_of_two(self) -> Pipeline:
+        if self.fetch_bytes & (self.fetch_bytes - 1):
+            raise ValueError(f"{self.fetch_bytes} bytes are no power of two")
+        return self
+
+
+class Price(_Described):
+    """What one event costs: a latency or a penalty, in cycles.
+
+    How much of it other work covers is for the window of instructions to find out.
+    """
+
+    cycles: int = Field(ge=0, le=1000)
 
 
 class Prices(BaseModel):
-    """What instructions and events cost; each event of the plugin belongs to one price."""
+    """What events cost."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    instruction: Price
-    taken_branch: Price
     l1i_miss: Price
     l1d_miss: Price
     l2_code_miss: Price
@@ -146,6 +194,7 @@ class Prices(BaseModel):
     dtlb_walk: Price
     misprediction: Price
     btb_miss: Price
+    path_target: Price
 
 
 class Core(BaseModel):
@@ -155,8 +204,6 @@ class Core(BaseModel):
         title: its name in running text.
         line: bytes of a cache line.
         l2_dtlb: absent where ``l2_itlb`` is for code and data.
-        indirect: entries that tell the targets of an indirect branch apart by the path to it;
-            rounded down to a power of two.
         arch: G4's name of the architecture that it executes.
     """
 
@@ -173,10 +220,11 @@ class Core(BaseModel):
     l2_itlb: Table
     l2_dtlb: Table | None = None
     btb: Table
-    indirect: Entries
+    indirect: Indirect
     returns: Returns
     direction: Direction
     prefetch: Prefetch
+    pipeline: Pipeline
     price: Prices
 
     def arguments(self) -> tuple[str, ...]:
@@ -197,50 +245,63 @@ class Core(BaseModel):
             self.direction.table.bit_length() - 1,
             *self.direction.history,
         )
+        pipeline = self.pipeline.model_dump(exclude={"source"})
         return (
             f"line={self.line}",
             *(f"{name}={t.sets}:{t.ways}" for name, t in tables.items() if t is not None),
-            f"indirect={max(0, self.indirect.entries.bit_length() - 1)}",
+            "indirect=" + ":".join(map(str, (self.indirect.entries, *self.indirect.history))),
+            f"path={self.indirect.path}",
             f"returns={self.returns.depth}",
             "direction=" + ":".join(map(str, direction)),
             f"code-prefetch={self.prefetch.code}",
             f"data-prefetch={self.prefetch.data}",
             f"kernel-text-page={text}",
             f"kernel-data-page={data}",
+            *(f"{name.replace('_', '-')}={value}" for name, value in pipeline.items()),
+            *(
+                f"{name.replace('_', '-')}={getattr(self.price, name).cycles}"
+                for name in Prices.model_fields
+            ),
         )
 
-    def cycles(
-        self, instructions: int, taken_branches: int, events: Mapping[str, int]
-    ) -> dict[str, float]:
-        """The modelled cycles, by what they go to; their sum is the whole (docs/pmu.md).
 
-        Args:
-            events: the plugin's, by name.
-        """
-        price = self.price
-        counts = {
-            "instructions": (instructions, price.instruction),
-            "taken_branches": (taken_branches, price.taken_branch),
-            **{name: (events[name], getattr(price, paid)) for name, paid in PAID_AS.items()},
-        }
-        return {name: count * paid.cost for name, (count, paid) in counts.items()}
-
-
-#: Which price each event of the plugin has. The others are there to be looked at.
-PAID_AS: Mapping[str, str] = {
-    "l1i_misses": "l1i_miss",
-    "l1d_misses": "l1d_miss",
-    "l2_code_misses": "l2_code_miss",
-    "l2_data_misses": "l2_data_miss",
-    "itlb_misses": "itlb_miss",
-    "dtlb_misses": "dtlb_miss",
-    "itlb_walks": "itlb_walk",
-    "dtlb_walks": "dtlb_walk",
-    "return_mispredictions": "misprediction",
-    "indirect_mispredictions": "misprediction",
-    "direction_mispredictions": "misprediction",
-    "btb_misses": "btb_miss",
+#: Events of the plugin that are cycles, by what the pipeline waited for.
+CYCLES: Mapping[str, str] = {
+    "execution_cycles": "execution",
+    "fetch_cycles": "fetching",
+    "misprediction_cycles": "mispredictions",
+    "data_cycles": "data",
 }
+
+#: What the plugin counts for kernel and user apart, beside instructions and taken branches.
+EVENTS: tuple[str, ...] = (
+    "conditional_branches",
+    "loads",
+    "stores",
+    "l1i_accesses",
+    "l1i_misses",
+    "l1d_misses",
+    "l2_code_misses",
+    "l2_data_misses",
+    "itlb_misses",
+    "dtlb_misses",
+    "itlb_walks",
+    "dtlb_walks",
+    "return_mispredictions",
+    "btb_misses",
+    "indirect_mispredictions",
+    "direction_mispredictions",
+    *CYCLES,
+)
+
+
+def cycles_of(events: Mapping[str, int]) -> dict[str, float]:
+    """The modelled cycles, by what they go to; their sum is the whole (docs/pmu.md).
+
+    Args:
+        events: the plugin's, by name.
+    """
+    return {told: float(events[name]) for name, told in CYCLES.items()}
 
 
 def core_names() -> tuple[str, ...]:

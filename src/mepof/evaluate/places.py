@@ -21,13 +21,12 @@ from elftools.elf.sections import SymbolTableSection
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, ValidationError
 
 from mepof.errors import InputError, WorkError
-from mepof.evaluate.core import load_core
+from mepof.evaluate.core import cycles_of
 from mepof.evaluate.training import CaseId
 
 SCHEMA = "mepof-places/1"
 PAGE_BYTES = 4096
 _UNKNOWN = "[unknown]"
-_TAKEN = "taken_branches"
 # Elf64_Sym, little endian; entry code has no type (STT_NOTYPE, STT_FUNC).
 _SYMBOL = struct.Struct("<IBBHQQ")
 _CODE = (0, 2)
@@ -197,7 +196,7 @@ def places_of(
             CasePlaces(
                 suite=suite,
                 case=case,
-                functions=_by_function(core, raw.events, line, functions),
+                functions=_by_function(raw.events, line, functions),
                 heatmap=_heatmap(line),
             )
             for (suite, case), line in zip(cases, raw.intervals, strict=True)
@@ -220,9 +219,8 @@ def read_places_json(path: Path) -> Places:
 
 
 def _by_function(
-    core: str, names: Sequence[str], line: _Line, functions: Sequence[Function]
+    names: Sequence[str], line: _Line, functions: Sequence[Function]
 ) -> tuple[FunctionEvents, ...]:
-    described = load_core(core)
     starts = [function.address for function in functions]
     sites = sorted(line.sites)
     found = []
@@ -231,13 +229,12 @@ def _by_function(
         instructions = sum(size * executions for _, _, size, executions, *_ in blocks)
         totals = [sum(column) for column in zip(*(block[4:] for block in blocks), strict=True)]
         events: Mapping[str, int] = dict(zip(names, totals, strict=True))
-        cycles = described.cycles(instructions, events[_TAKEN], events)
         found.append(
             FunctionEvents(
                 name=functions[index].name if index is not None else _UNKNOWN,
                 address=functions[index].address if index is not None else blocks[0][0],
                 instructions=instructions,
-                cycles=sum(cycles.values()),
+                cycles=sum(cycles_of(events).values()),
                 events={name: count for name, count in events.items() if count},
             )
         )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mepof.device import agent
 from mepof.device.protocol import GuestReset, Interval, KernelPanic, Outcome
 from mepof.errors import WorkError
-from mepof.evaluate.core import load_core
+from mepof.evaluate.core import cycles_of
 from mepof.evaluate.measurement import (
     PASSED,
     Boot,
@@ -185,22 +185,19 @@ def _boot(seed: int, cases: Sequence[Case], outcome: Outcome, core: str | None) 
 
 
 def modelled(interval: Interval, name: str) -> Modelled:
-    """What an interval's events cost on the core of that name.
+    """What an interval was on the core of that name.
 
     Raises:
         WorkError: the interval has no events.
     """
     if interval.kernel_events is None or interval.user_events is None:
         raise WorkError(f"the device modelled no events of the core {name}")
-    core = load_core(name)
-    kernel = core.cycles(
-        interval.kernel_instructions, interval.kernel_taken_branches, interval.kernel_events
-    )
-    user = core.cycles(
-        interval.user_instructions, interval.user_taken_branches, interval.user_events
-    )
     return Modelled(
         core=name,
-        kernel=ModelledSide(events=dict(interval.kernel_events), cycles=kernel),
-        user=ModelledSide(events=dict(interval.user_events), cycles=user),
+        kernel=_side(interval.kernel_events),
+        user=_side(interval.user_events),
     )
+
+
+def _side(events: Mapping[str, int]) -> ModelledSide:
+    return ModelledSide(events=dict(events), cycles=cycles_of(events))

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
+from mepof.errors import EnvironmentLack
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.process import find_tool, run
+from mepof.toolchain import clang
 
 PLUGIN = "pmu.so"
 _SOURCES = ("pmu/*", "tcg-plugin/decode*", "tcg-plugin/qemu_plugin_api.h")
@@ -29,14 +32,31 @@ class PmuPlugin:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         gcc = find_tool("gcc", "apt-get install gcc")
+        find_tool("g++", "apt-get install g++")
         return {
             "native": _sources_digest(),
             "gcc": run([gcc, "--version"]).output.splitlines()[0],
+            # Whose scheduling models are read when it runs.
+            "llvm": run([_llvm_config(), "--version"]).output.strip(),
         }
 
     def run(self, context: StepContext) -> None:
-        context.run(["make", "-C", native_directory() / "pmu", f"OUT={context.work}"])
+        directory = native_directory() / "pmu"
+        context.run(
+            ["make", "-C", directory, f"OUT={context.work}", f"LLVM_CONFIG={_llvm_config()}"]
+        )
         (context.output / PLUGIN).write_bytes((context.work / PLUGIN).read_bytes())
+
+
+@cache
+def _llvm_config() -> str:
+    tools = clang.select("clang")
+    remedy = f"apt-get install llvm{tools.suffix}-dev"
+    program = find_tool(tools.tool("llvm-config"), remedy)
+    headers = Path(run([program, "--includedir"]).output.strip())
+    if not (headers / "llvm/MC/MCSchedule.h").is_file():
+        raise EnvironmentLack(f"the headers of LLVM {tools.version} are not installed", remedy)
+    return program
 
 
 @cache

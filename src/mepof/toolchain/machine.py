@@ -58,6 +58,13 @@ def findings(store: Path) -> list[Finding]:
             required=False,
         ),
         file_at(
+            Path(f"/usr/lib/llvm{suffix}/include/llvm/MC/MCSchedule.h"),
+            "LLVM's headers",
+            "the emulated PMU",
+            f"apt-get install llvm{suffix}-dev",
+            required=False,
+        ),
+        file_at(
             Path("/usr/include/sqlite3.h"),
             "SQLite's header",
             "the suite sqlite",

@@ -94,6 +94,8 @@ TOOLS = (
             ("sysbench", "sysbench"),
         )
     ),
+    Tool("perf", "counts and samples of this machine", package="linux-perf", required=False),
+    Tool("adb", "phones", package="adb", options="-t bookworm-backports", required=False),
     Tool("ccache", "fast second builds", required=False),
     Tool("zstd", "kernels compressed so", required=False),
     Tool("cpio", "kernels with headers", required=False),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mepof.evaluate.core import PAID_AS, load_core
+from mepof.evaluate.core import EVENTS, cycles_of
 from mepof.evaluate.measurement import (
     Boot,
     CaseMeasurement,
@@ -104,14 +104,12 @@ def told(case: str, cost: float) -> dict[str, int]:
 
 
 def modelled(core: str, cost: float) -> Modelled:
-    """What a model makes of work at this cost: one miss of each kind in a thousand instructions."""
-    events = {
-        name: round(cost * OPERATIONS / 1000)
-        for name in ("conditional_branches", "loads", "stores", "l1i_accesses", *PAID_AS)
-    }
-    instructions, branches = round(cost * OPERATIONS), round(cost * OPERATIONS / 8)
-    cycles = load_core(core).cycles(instructions, branches, events)
-    side = ModelledSide(events={"taken_branches": branches, **events}, cycles=cycles)
+    """What a model makes of work at this cost: an instruction a cycle, and one miss of each kind
+    in a thousand."""
+    instructions = round(cost * OPERATIONS)
+    events = {name: round(instructions / 1000) for name in EVENTS}
+    events |= {"taken_branches": round(instructions / 8), "execution_cycles": instructions}
+    side = ModelledSide(events=events, cycles=cycles_of(events))
     return Modelled(core=core, kernel=side, user=side)
 
 

@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from mepof.errors import InputError
-from mepof.evaluate.core import PAID_AS
+from mepof.evaluate.core import EVENTS
 from mepof.evaluate.measurement import (
     METRICS,
     Boot,
@@ -86,7 +86,7 @@ def test_time_is_modelled_under_icount_and_counts_never_are() -> None:
 
 
 def test_modelled_costs_are_sums_per_operation() -> None:
-    events = dict.fromkeys(PAID_AS, 0) | {"l2_code_misses": OPERATIONS, "dtlb_walks": 5}
+    events = dict.fromkeys(EVENTS, 0) | {"l2_code_misses": OPERATIONS, "dtlb_walks": 5}
     events["l2_data_misses"] = 2 * OPERATIONS
     side = ModelledSide(events=events, cycles={"instructions": 3.0 * OPERATIONS, "l2": 0.5})
     case = measurement().boots[0].cases[0]

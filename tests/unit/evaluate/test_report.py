@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from mepof.errors import InputError, StoreFull, WorkError
-from mepof.evaluate.core import PAID_AS
+from mepof.evaluate.core import EVENTS
 from mepof.evaluate.measurement import (
     Evaluation,
     Measurement,
@@ -353,7 +353,7 @@ def with_core(measured: Measurement, cycles: float, misses: int = 0) -> Measurem
     """As if a core had been modelled, on which nothing ever misses but in the first boot."""
 
     def modelled(missed: int) -> Modelled:
-        events = {**dict.fromkeys(PAID_AS, 0), "btb_misses": missed}
+        events = {**dict.fromkeys(EVENTS, 0), "btb_misses": missed}
         side = ModelledSide(events=events, cycles={"instructions": cycles})
         return Modelled(core="zen4", kernel=side, user=side)
 

@@ -5,7 +5,10 @@
  * gcc -nostdlib -static -Wl,-Ttext=0x100000 -Wl,--build-id=none -o marked.elf marked.S
  * objcopy -O binary -j .text marked.elf marked.bin
  */
-	/* SESSION: 0 for the benchmark's marks, 2 for the agent's. ENDLESS: 0, or 16 for none to stop. */
+	/*
+	 * SESSION: 0 for the benchmark's marks, 2 for the agent's. ENDLESS: 0, or 16 for none to
+	 * stop. CLOSE: 0, or 1 for a start right after each stop.
+	 */
 	.set	HIGH, 0xffff800000000000	/* mapped to physical 0, like the low half */
 	.set	TABLES, 0x200000
 	.set	SOURCE, 0x300000
@@ -61,7 +64,8 @@ low:	movw	$16, %ax
 round:	mark	0x4d500001 + SESSION
 	jmp	1f
 	/* Low half: 2005 instructions, 1002 taken branches. */
-1:	movl	$1000, %ecx
+1:
+work:	movl	$1000, %ecx
 2:	decl	%ecx
 	jnz	2b				/* taken 999 times */
 	call	3f				/* taken, and so is the return */
@@ -90,9 +94,16 @@ high:	movl	$10, %ecx
 	jnz	7b				/* taken twice */
 	call	9f				/* to the next instruction: not taken */
 9:	mark	0x4d500002 + SESSION + ENDLESS	/* counts itself */
+	.if	CLOSE
+	mark	0x4d500001 + SESSION
+	.endif
 	decl	%ebp
 	jz	done
+	.if	CLOSE
+	movabs	$work, %rax			/* 2 instructions, 1 taken branch more */
+	.else
 	movabs	$round, %rax
+	.endif
 	jmp	*%rax
 
 done:	lidt	none

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "model.h"
+#include "window.h"
 
 void run_cache(uint64_t sets, uint32_t ways, const uint64_t *keys, size_t count, bool *hits)
 {
@@ -39,21 +40,23 @@ void run_returns(uint32_t depth, const uint64_t *calls, const uint64_t *returns,
 	for (size_t i = 0; i < count; i++) {
 		if (calls[i] != 0)
 			targets_call(&targets, calls[i]);
-		right[i] = returns[i] != 0 && targets_return(&targets, returns[i]);
+		right[i] = returns[i] != 0 && targets_return(&targets, 0, returns[i]);
 	}
 	targets_free(&targets);
 }
 
-void run_indirect(uint32_t bits, const uint64_t *branches, const uint64_t *leads, size_t count,
+void run_indirect(uint32_t entries, const uint64_t *branches, const uint64_t *leads, size_t count,
 		  bool *right)
 {
-	const struct targets_size size = {.indirect_bits = bits};
+	const struct targets_size size = {.indirect_entries = entries,
+					  .paths = entries > 0 ? 2 : 0,
+					  .path_lengths = {2, 8}};
 	struct targets targets;
 
 	if (!targets_make(&targets, &size))
 		return;
 	for (size_t i = 0; i < count; i++)
-		right[i] = targets_indirect(&targets, branches[i], leads[i]);
+		right[i] = targets_indirect(&targets, branches[i], leads[i]) != TARGET_WRONG;
 	targets_free(&targets);
 }
 
@@ -95,4 +98,50 @@ void run_data(const struct core_size *size, const uint64_t *lines, size_t count,
 			model_data_miss(&model, lines[i], lines[i], tally);
 	}
 	model_free(&model);
+}
+
+/* An instruction in few words: a register of 0 is none, and so is a kind of units. */
+struct told {
+	uint16_t reads, late, writes, latency, load_latency, kind, kind_cycles, slots, stores;
+};
+
+/*
+ * Blocks of the same instructions, some times over, with the same accesses. A block that ends with
+ * a branch predicted wrong is what `mispredicted` says; `code_missing` is the cycles that the code
+ * of each is away, `late` those by which each is predicted late. What is fetched else never is too
+ * little.
+ */
+void run_window(const struct window_size *size, const struct told *told, uint32_t count,
+		const struct access *accesses, uint32_t access_count, uint32_t times,
+		bool mispredicted, uint32_t code_missing, uint32_t late, uint64_t *cycles)
+{
+	static struct window window;
+	struct operation operations[64] = {0};
+
+	window.size = *size;
+	window_clear(&window);
+	for (uint32_t i = 0; i < count; i++) {
+		struct operation *operation = &operations[i];
+		operation->latency = told[i].latency;
+		operation->load_latency = told[i].load_latency;
+		operation->slots = (uint8_t)told[i].slots;
+		operation->stores = told[i].stores;
+		operation->read_count = told[i].reads > 0;
+		operation->reads[0] = (struct operand){told[i].reads, told[i].late};
+		operation->write_count = told[i].writes > 0;
+		operation->writes[0] = (struct operand){told[i].writes, told[i].latency};
+		operation->use_count = told[i].kind > 0;
+		operation->uses[0] =
+			(struct use){(uint8_t)told[i].kind, (uint8_t)told[i].kind_cycles};
+		operation->takes_long = told[i].kind_cycles > 1;
+	}
+	for (uint32_t i = 0; i < times; i++) {
+		window_predicts_late(&window, late);
+		if (code_missing > 0)
+			window_code_misses(&window, code_missing);
+		const uint64_t executed = window_execute(&window, operations, count, accesses,
+							 access_count, cycles, NULL);
+		if (mispredicted)
+			window_mispredicted(&window, executed);
+	}
 }

@@ -24,13 +24,15 @@ def guest(
     rounds: int = 1,
     session: bool = False,
     endless: bool = False,
+    close: bool = False,
 ) -> Path:
     """The guest of ``marked.S``: length of its REP instructions, number of intervals, whether
-    they are between the agent's marks rather than the benchmark's, or have no end."""
+    they are between the agent's marks rather than the benchmark's, have no end, or follow one
+    another at once."""
     elf, image = directory / "marked.elf", directory / "marked.bin"
     link = ("-nostdlib", "-static", "-Wl,-Ttext=0x100000", "-Wl,--build-id=none")
     values = {"REPEATS": repeats, "ROUNDS": rounds, "SESSION": 2 * session}
-    values["ENDLESS"] = 16 * endless
+    values |= {"ENDLESS": 16 * endless, "CLOSE": int(close)}
     defined = [f"-Wa,--defsym,{name}={value}" for name, value in values.items()]
     subprocess.run(["gcc", *link, *defined, "-o", elf, SOURCE], check=True, timeout=30)
     subprocess.run(["objcopy", "-O", "binary", "-j", ".text", elf, image], check=True, timeout=30)
@@ -79,6 +81,12 @@ def test_counts_are_exact_however_long_a_repeat_is(
 def test_every_interval_starts_from_nothing(built: Path, tmp_path: Path) -> None:
     image = guest(tmp_path, rounds=3)
     assert count(built, tmp_path, image, *ICOUNT) == [KNOWN] * 3
+
+
+def test_an_interval_starts_in_the_block_in_which_another_ends(built: Path, tmp_path: Path) -> None:
+    image = guest(tmp_path, rounds=3, close=True)
+    later = {**KNOWN, "kernel_instructions": 48, "kernel_taken_branches": 16}
+    assert count(built, tmp_path, image, *ICOUNT) == [KNOWN, later, later]
 
 
 def test_the_agents_marks_are_none_of_its_own(built: Path, tmp_path: Path) -> None:

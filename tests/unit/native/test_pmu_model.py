@@ -6,7 +6,6 @@ import ctypes
 import random
 import re
 import subprocess
-from collections import deque
 from collections.abc import Sequence
 from ctypes import POINTER, c_bool, c_int, c_size_t, c_uint32, c_uint64
 
@@ -37,7 +36,10 @@ class TargetsSize(ctypes.Structure):
     _fields_ = (
         ("btb_sets", c_uint32),
         ("btb_ways", c_uint32),
-        ("indirect_bits", c_uint32),
+        ("indirect_entries", c_uint32),
+        ("paths", c_uint32),
+        ("path_lengths", c_uint32 * 4),
+        ("path_returns", c_bool),
         ("return_depth", c_uint32),
     )
 
@@ -50,6 +52,7 @@ class CoreSize(ctypes.Structure):
         ("direction", DirectionSize),
         ("code_prefetch", c_uint32),
         ("data_prefetch", c_uint32),
+        ("latency", c_uint32 * 10),
     )
 
 
@@ -72,7 +75,7 @@ def core(**changed: object) -> CoreSize:
         itlb=(1, 4),
         dtlb=(1, 4),
         l2_itlb=(4, 4),
-        targets=(16, 2, 6, 4),
+        targets=TargetsSize(16, 2, 64, 2, (2, 8), return_depth=4),
         direction=(6, 8, 2, (4, 12)),
     )
     for name, value in changed.items():
@@ -83,7 +86,7 @@ def core(**changed: object) -> CoreSize:
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     library = tmp_path_factory.mktemp("pmu") / "model.so"
-    sources = [PMU / f"{name}.c" for name in ("cache", "direction", "targets", "model")]
+    sources = [PMU / f"{name}.c" for name in ("cache", "direction", "targets", "model", "window")]
     flags = ("-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=undefined")
     trap = "-fsanitize-undefined-trap-on-error"
     words = ("gcc", *flags, trap, "-shared", "-fPIC", f"-I{PMU}", "-o", str(library))
@@ -246,23 +249,24 @@ def test_a_longer_history_learns_a_loop_that_a_counter_cannot(model: ctypes.CDLL
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3, 16])
-def test_returns_come_from_a_stack_that_forgets_the_oldest(model: ctypes.CDLL, depth: int) -> None:
+def test_returns_come_from_a_ring_that_wraps_around(model: ctypes.CDLL, depth: int) -> None:
     drawn = random.Random(depth)
     calls, returns, expected = [], [], []
-    stack: deque[int] = deque(maxlen=depth)
+    ring, top = [0] * max(depth, 1), 0
     for _ in range(2000):
         if drawn.random() < 0.5:
             calls.append(drawn.randrange(1, 1000))
             returns.append(0)
-            stack.append(calls[-1])
+            top = (top + 1) % len(ring)
+            ring[top] = calls[-1]
             expected.append(False)
             continue
         calls.append(0)
-        top = stack.pop() if stack else None
-        # Sometimes elsewhere than it was called from.
-        leads = top if top is not None and drawn.random() < 0.8 else drawn.randrange(1000, 2000)
+        # Sometimes elsewhere than it was called from; after an underflow, to what was there.
+        leads = ring[top] if ring[top] and drawn.random() < 0.8 else drawn.randrange(1000, 2000)
         returns.append(leads)
-        expected.append(leads == top)
+        expected.append(depth > 0 and leads == ring[top])
+        top = (top - 1) % len(ring)
     right = truths(len(calls))
     model.run_returns(
         c_uint32(depth), numbers(calls), numbers(returns), c_size_t(len(calls)), right
@@ -273,17 +277,17 @@ def test_returns_come_from_a_stack_that_forgets_the_oldest(model: ctypes.CDLL, d
 def test_a_path_tells_the_targets_of_an_indirect_branch_apart(model: ctypes.CDLL) -> None:
     leads = [0x1000, 0x2000, 0x3000, 0x2000] * 100
     wrong = {}
-    for bits in (0, 10):
+    for entries in (0, 1024):
         right = truths(len(leads))
         model.run_indirect(
-            c_uint32(bits),
+            c_uint32(entries),
             numbers([0x500] * len(leads)),
             numbers(leads),
             c_size_t(len(leads)),
             right,
         )
-        wrong[bits] = list(right)[100:].count(False)
-    assert wrong == {0: 300, 10: 0}
+        wrong[entries] = list(right)[100:].count(False)
+    assert wrong == {0: 300, 1024: 0}
 
 
 def branches(
@@ -318,6 +322,25 @@ def test_an_indirect_call_is_returned_from(model: ctypes.CDLL) -> None:
     assert "return_mispredictions" not in events
     # The path to it is another at first.
     assert events["indirect_mispredictions"] <= 2
+
+
+@pytest.mark.parametrize("path_returns", [False, True])
+def test_what_was_called_is_of_the_path_unless_a_return_takes_it_back(
+    model: ctypes.CDLL, path_returns: bool
+) -> None:
+    # A call in a loop leads here and there by turns.
+    turn = [
+        [
+            (INDIRECT_CALL, 0x100, 0x102, 0, to),
+            (RETURN, to + 4, to + 5, 0, 0x102),
+            (JUMP, 0x102, 0x104, 0x100, 0x100),
+        ]
+        for to in (0x900, 0xA00)
+    ]
+    targets = TargetsSize(16, 2, 64, 2, (2, 8), path_returns, 4)
+    _, events = branches(model, [b for t in turn * 50 for b in t], targets=targets)
+    wrong = events["indirect_mispredictions"]
+    assert wrong > 50 if path_returns else wrong < 10
 
 
 def test_a_conditional_branch_is_taken_unless_it_falls_through(model: ctypes.CDLL) -> None:

@@ -13,7 +13,7 @@ import pytest
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Interval, Recording
 from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.evaluate.core import PAID_AS, core_digest, load_core
+from mepof.evaluate.core import EVENTS, core_digest, cycles_of, load_core
 from mepof.evaluate.measurement import Evaluation, read_evaluation
 from mepof.evaluate.places import read_places_json
 from mepof.evaluate.suite import cases_of
@@ -290,10 +290,10 @@ def test_a_directory_without_a_kernel_is_no_image(room: Room, device: FakeDevice
 def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
     room: Room, device: FakeDevice
 ) -> None:
-    events = dict.fromkeys(PAID_AS, 1)
+    events = dict.fromkeys(EVENTS, 1)
     device.intervals = (Interval(1000, 2, 30, 4, events, events),)
-    head = {"version": 1, "events": ["taken_branches", *PAID_AS]}
-    site = [4096, 4100, 2, 50, 3, *([0] * len(PAID_AS))]
+    head = {"version": 1, "events": ["taken_branches", *EVENTS]}
+    site = [4096, 4100, 2, 50, 3, *([0] * len(EVENTS))]
     told = {"sites": [site], "slices": [[[1, 100]]]}
     device.places = json.dumps(head) + "\n" + json.dumps(told) + "\n"
     device.mode = "icount"
@@ -310,7 +310,7 @@ def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
         (case_measured,) = boot.cases
         assert case_measured.modelled is not None
         assert case_measured.modelled.core == "zen4"
-        assert case_measured.modelled.kernel.cycles == core.cycles(1000, 30, events)
+        assert case_measured.modelled.kernel.cycles == cycles_of(events)
     device.sessions.clear()
     for name in ("places0", "places1"):
         path = room.root / "measure-output" / f"{name}.json"

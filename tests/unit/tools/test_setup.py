@@ -13,7 +13,19 @@ import pytest
 SETUP = Path(__file__).parents[3] / "tools" / "setup"
 CLANG = ("clang-22", "lld-22", "llvm-22", "libclang-rt-22-dev")
 OTHERS = (
-    *("gcc", "make", "libc6-dev", "flex", "bison", "bc", "libelf-dev", "libssl-dev", "cpio"),
+    *(
+        "gcc",
+        "g++",
+        "llvm-22-dev",
+        "make",
+        "libc6-dev",
+        "flex",
+        "bison",
+        "bc",
+        "libelf-dev",
+        "libssl-dev",
+        "cpio",
+    ),
     *("xz-utils", "zstd", "rsync", "ccache", "musl-tools", "busybox-static"),
     *("libsqlite3-dev", "e2fsprogs", "linux-source-6.12"),
 )

@@ -38,9 +38,9 @@ def method_of(evaluation: Evaluation) -> tuple[str, ...]:
     if cores:
         text.append(
             f"Modelled: cycles, misses and mispredictions of the core {', '.join(cores)}. The "
-            "emulator drives a model of its caches, TLBs and branch predictors with what the "
-            "guest executes; cycles are instructions and events times fixed prices. "
-            "Dependences between instructions and the units that execute them are left out."
+            "emulator drives a model of its caches, TLBs, branch predictors and pipeline with what "
+            "the guest executes; latencies and execution units are those of LLVM's scheduling "
+            "model. Schedulers, load and store queues and bandwidth are left out."
         )
     counted = [c.counted for m in measurements for b in m.boots for c in b.cases if c.counted]
     if counted:

@@ -1,0 +1,68 @@
+/*
+ * What an instruction asks of a core's pipeline, by LLVM's scheduling model of that core: the
+ * tables that its compiler backend and llvm-mca use.
+ */
+#ifndef MEPOF_PMU_OPERATION_H
+#define MEPOF_PMU_OPERATION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Of what is beyond, the rest is left out. */
+enum { MOST_READS = 10, MOST_WRITES = 6, MOST_USES = 5, MOST_UNIT_KINDS = 60, MOST_REGISTERS = 1024 };
+
+/* A register, or a part of one that can be written by itself. */
+struct operand {
+	uint16_t reg;
+	/* Read: cycles after the start until it is needed; written: until it is there. */
+	uint16_t cycles;
+};
+
+struct use {
+	uint8_t kind;	/* of execution units */
+	uint8_t cycles; /* that one of them is taken */
+};
+
+struct operation {
+	uint64_t address;
+	uint16_t latency;
+	uint16_t load_latency; /* of it, until the value is loaded from L1; 0: loads nothing */
+	uint8_t slots;	       /* of dispatch, and entries of the reorder buffer; 0: fused with the last */
+	uint8_t read_count, write_count, use_count;
+	bool stores;
+	bool is_vector; /* what it loads is for registers that are not renamed to what was stored */
+	bool compares;	/* sets flags and nothing else */
+	bool branches;	/* by flags */
+	bool takes_long; /* some unit, for more than a cycle */
+	/* Those of which there is least, first. */
+	struct use uses[MOST_USES];
+	struct operand reads[MOST_READS], writes[MOST_WRITES];
+};
+
+/* What the core has. */
+struct pipeline {
+	uint32_t width;	 /* slots that are dispatched in a cycle */
+	uint32_t window; /* slots of the reorder buffer; 0: everything starts in order */
+	uint32_t unit_kinds;
+	uint8_t units[MOST_UNIT_KINDS];
+};
+
+/*
+ * Opens LLVM's model of a core (`cpu` as -mcpu names it) of a QEMU target. NULL, or why not, in
+ * words that last.
+ */
+const char *operations_open(const char *target, const char *cpu, struct pipeline *pipeline);
+
+/* Of one instruction; one that LLVM does not know takes a slot and a cycle. One caller at a time. */
+void operation_of(const uint8_t *bytes, size_t size, uint64_t address, struct operation *operation);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

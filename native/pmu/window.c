@@ -1,0 +1,308 @@
+#include "window.h"
+
+#include <string.h>
+
+void window_clear(struct window *window)
+{
+	const struct window_size size = window->size;
+
+	memset(window, 0, sizeof(*window));
+	window->size = size;
+	window->fetch_cause = EVENT_fetch_cycles;
+	window->fetch_line = UINT64_MAX;
+}
+
+static uint64_t later(uint64_t one, uint64_t other)
+{
+	return one > other ? one : other;
+}
+
+static uint64_t earlier_by(uint64_t cycle, uint64_t cycles)
+{
+	return cycle > cycles ? cycle - cycles : 0;
+}
+
+static void pay(struct window *window, uint64_t retired, enum event cause, uint64_t *cycles,
+		uint64_t *site)
+{
+	if (retired <= window->retired)
+		return;
+	cycles[cause] += retired - window->retired;
+	if (site != NULL)
+		site[cause] += retired - window->retired;
+	window->retired = retired;
+}
+
+/* Fetching */
+
+static void fetch(struct window *window, const struct operation *operation)
+{
+	const uint64_t line = operation->address >> window->size.fetch_bits;
+
+	if (line == window->fetch_line && window->fetch_left > 0) {
+		window->fetch_left--;
+		return;
+	}
+	/* Behind a queue, so that a narrow place costs only what dispatching catches up with. */
+	window->fetched =
+		later(window->fetched + 1, earlier_by(window->dispatched, window->size.fetch_ahead));
+	window->fetched = later(window->fetched, later(window->predicted, window->arrived));
+	window->fetch_line = line;
+	window->fetch_left = window->size.fetch_operations - 1;
+	/* The predictor goes on, as far as its queue has room. */
+	window->queue[window->next_queued] = window->fetched;
+	window->next_queued =
+		window->next_queued + 1 < window->size.predict_ahead ? window->next_queued + 1 : 0;
+	window->predicted = later(window->predicted + 1, window->queue[window->next_queued]);
+}
+
+void window_turn(struct window *window)
+{
+	window->fetch_left = 0;
+}
+
+void window_mispredicted(struct window *window, uint64_t executed)
+{
+	/* Fetching is a cycle of these. */
+	window->fetched =
+		later(window->fetched, executed + earlier_by(window->size.misprediction, 1));
+	window->predicted = window->fetched;
+	window->fetch_cause = EVENT_misprediction_cycles;
+	window->fetch_left = 0;
+}
+
+void window_redirected(struct window *window, uint32_t cycles)
+{
+	window->fetched =
+		later(window->fetched, earlier_by(window->dispatched, window->size.fetch_ahead)) + cycles;
+	window->predicted = window->fetched;
+	window->fetch_left = 0;
+}
+
+void window_predicts_late(struct window *window, uint32_t cycles)
+{
+	window->predicted += cycles;
+}
+
+void window_code_misses(struct window *window, uint32_t cycles)
+{
+	const uint64_t asked = later(window->predicted, window->port);
+
+	window->port = asked + window->size.line_cycles;
+	window->arrived = later(window->arrived, asked + cycles);
+	window->fetch_left = 0;
+}
+
+/* Dispatching: whether what was fetched, rather than room, decided when. */
+static bool dispatch(struct window *window, const struct operation *operation)
+{
+	const struct pipeline *pipeline = &window->size.pipeline;
+	bool by_fetch = false;
+
+	if (window->fetched > window->dispatched) {
+		window->dispatched = window->fetched;
+		window->slots = 0;
+		by_fetch = true;
+	}
+	if (pipeline->window > 0 && operation->slots > 0) {
+		uint32_t last = window->next_freed + operation->slots - 1u;
+		last -= last < pipeline->window ? 0 : pipeline->window;
+		if (window->freed[last] > window->dispatched) {
+			window->dispatched = window->freed[last];
+			window->slots = 0;
+			by_fetch = false;
+		}
+	}
+	if (window->slots > 0 && window->slots + operation->slots > pipeline->width) {
+		window->dispatched++;
+		window->slots = 0;
+	}
+	/* Some have more than a cycle has. */
+	for (window->slots += operation->slots; window->slots > pipeline->width;
+	     window->slots -= pipeline->width)
+		window->dispatched++;
+	return by_fetch;
+}
+
+/* Execution units */
+
+static uint8_t *row(struct window *window, uint64_t cycle)
+{
+	struct row *row = &window->rows[cycle % CALENDAR];
+
+	if (row->cycle != (uint32_t)cycle) {
+		memset(row, 0, sizeof(*row));
+		row->cycle = (uint32_t)cycle;
+	}
+	return row->taken;
+}
+
+/* Whether all units that it needs are free in a cycle; if so, they are taken. */
+static bool take(uint8_t *taken, const uint8_t *units, const struct operation *operation)
+{
+	for (uint32_t i = 0; i < operation->use_count; i++)
+		if (taken[operation->uses[i].kind] >= units[operation->uses[i].kind])
+			return false;
+	for (uint32_t i = 0; i < operation->use_count; i++)
+		taken[operation->uses[i].kind]++;
+	return true;
+}
+
+/* The first cycle from that one on in which all units that it needs are free, now taken. */
+static uint64_t start(struct window *window, const struct operation *operation, uint64_t cycle)
+{
+	const uint8_t *units = window->size.pipeline.units;
+
+	if (!operation->takes_long) {
+		while (!take(row(window, cycle), units, operation))
+			cycle++;
+		return cycle;
+	}
+	for (uint32_t i = 0; i < operation->use_count;) {
+		const struct use use = operation->uses[i++];
+		for (uint32_t k = 0; k < use.cycles; k++)
+			if (row(window, cycle + k)[use.kind] >= units[use.kind]) {
+				cycle += k + 1;
+				i = 0;
+				break;
+			}
+	}
+	for (uint32_t i = 0; i < operation->use_count; i++)
+		for (uint32_t k = 0; k < operation->uses[i].cycles; k++)
+			row(window, cycle + k)[operation->uses[i].kind]++;
+	return cycle;
+}
+
+/* Memory */
+
+static void store(struct window *window, const struct operation *operation,
+		  const struct access *access, uint64_t ready)
+{
+	const uint64_t first = access->address >> 3;
+
+	for (uint64_t at = first; at <= (access->address + access->bytes - 1) >> 3; at++) {
+		window->stored[at % STORED].address = at;
+		window->stored[at % STORED].ready = ready;
+		window->stored[at % STORED].store = operation->address;
+		window->stored[at % STORED].bytes = at == first ? access->bytes : 0;
+	}
+}
+
+/* When a value that is asked for at that time is there. */
+static uint64_t load(struct window *window, const struct operation *operation,
+		     const struct access *access, uint64_t asked)
+{
+	const uint64_t at = access->address >> 3;
+	const uint64_t loaded = asked + operation->load_latency + access->missing;
+	uint64_t *pair = &window->pairs[operation->address % PAIRS];
+
+	if (window->stored[at % STORED].address != at)
+		return loaded;
+	const uint64_t ready = window->stored[at % STORED].ready;
+	/* Long in the cache. */
+	if (ready + 2 * operation->load_latency + window->size.other_forwarding < asked)
+		return loaded;
+	const uint64_t store = window->stored[at % STORED].store;
+	const bool is_expected = *pair == store;
+	*pair = store;
+	if (is_expected && !operation->is_vector && access->bytes >= 4 &&
+	    window->stored[at % STORED].bytes == access->bytes)
+		return later(asked, ready + window->size.forwarding);
+	return later(loaded, ready + window->size.other_forwarding);
+}
+
+/* Execution */
+
+/* When those that it begins with are there, and all others. */
+static void operands_ready(const struct window *window, const struct operation *operation,
+			   uint64_t *early, uint64_t *late)
+{
+	for (uint32_t i = 0; i < operation->read_count; i++) {
+		const uint64_t ready = window->ready[operation->reads[i].reg];
+		if (operation->reads[i].cycles == 0)
+			*early = later(*early, ready);
+		else
+			*late = later(*late, ready);
+	}
+}
+
+/* When its values from memory are there; the accesses are consumed. */
+static uint64_t load_all(struct window *window, const struct operation *operation, uint64_t begin,
+			 const struct access **access, const struct access *end, uint32_t number,
+			 uint32_t *missing)
+{
+	uint64_t loaded = 0;
+
+	for (; *access < end && (*access)->operation == number; ++*access) {
+		if ((*access)->is_store)
+			continue;
+		loaded = later(loaded, load(window, operation, *access, begin));
+		*missing = *missing > (*access)->missing ? *missing : (*access)->missing;
+	}
+	return loaded > 0 ? loaded : begin + operation->load_latency;
+}
+
+static uint64_t execute(struct window *window, const struct operation *operation,
+			const struct access **access, const struct access *end, uint32_t number,
+			uint32_t *missing)
+{
+	const struct access *first = *access;
+	const bool in_order = window->size.pipeline.window == 0;
+	uint64_t begin = window->dispatched + 1, late = 0;
+
+	operands_ready(window, operation, &begin, &late);
+	if (in_order)
+		begin = later(begin, later(window->started, late));
+	begin = start(window, operation, begin);
+	window->started = begin;
+	const uint64_t inputs =
+		later(load_all(window, operation, begin, access, end, number, missing), late);
+	const uint16_t load = operation->load_latency;
+	const uint64_t executed = inputs + earlier_by(operation->latency, load);
+	for (uint8_t i = 0; i < operation->write_count; i++) {
+		const struct operand *written = &operation->writes[i];
+		/* What is there before the load, as an address that goes on, waits for none. */
+		window->ready[written->reg] = written->cycles >= load
+						      ? inputs + (uint64_t)(written->cycles - load)
+						      : begin + written->cycles;
+	}
+	for (; operation->stores && first < *access; first++)
+		if (first->is_store)
+			/* The last cycle of its latency is that of the store. */
+			store(window, operation, first, earlier_by(executed, 1));
+	return executed;
+}
+
+uint64_t window_execute(struct window *window, const struct operation *operations, uint32_t count,
+			const struct access *accesses, uint32_t access_count, uint64_t *cycles,
+			uint64_t *site)
+{
+	const uint32_t room = window->size.pipeline.window;
+	const struct access *const end = accesses + access_count;
+	uint64_t executed = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		enum event cause = EVENT_execution_cycles;
+		uint32_t missing = 0;
+		fetch(window, &operations[i]);
+		if (dispatch(window, &operations[i])) {
+			cause = window->fetch_cause;
+			window->fetch_cause = EVENT_fetch_cycles;
+		}
+		executed = execute(window, &operations[i], &accesses, end, i, &missing);
+		pay(window, executed, missing > 0 ? EVENT_data_cycles : cause, cycles, site);
+		for (uint8_t k = 0; room > 0 && k < operations[i].slots; k++) {
+			window->freed[window->next_freed] = window->retired;
+			window->next_freed = window->next_freed + 1 < room ? window->next_freed + 1 : 0;
+		}
+	}
+	return executed;
+}
+
+void window_repeats(struct window *window, uint32_t missing, uint64_t *cycles, uint64_t *site)
+{
+	pay(window, window->retired + window->size.repeat_line + missing / 4,
+	    missing > 0 ? EVENT_data_cycles : EVENT_execution_cycles, cycles, site);
+	window->dispatched = later(window->dispatched, window->retired);
+	window->slots = 0;
+}

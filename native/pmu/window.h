@@ -1,0 +1,108 @@
+/*
+ * The time that a core's pipeline takes, by a window of instructions that wait for their operands,
+ * for execution units and for what misses; after T. E. Carlson and others, "An evaluation of
+ * high-level mechanistic core models", ACM TACO 11 (3), 2014 (its instruction-window-centric
+ * model). Each instruction is given its times once, in the order of the program, when its block
+ * has been executed and what it missed is known. docs/pmu.md says what is left out.
+ */
+#ifndef MEPOF_PMU_WINDOW_H
+#define MEPOF_PMU_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "events.h"
+#include "operation.h"
+
+enum { CALENDAR = 512, STORED = 1024, PAIRS = 512, MOST_WINDOW = 1024, MOST_PREDICTED = 256 };
+
+/* Latencies in cycles, and what the front end delivers. */
+struct window_size {
+	struct pipeline pipeline;
+	uint32_t fetch_bits;	   /* logarithm of two of the bytes that are fetched at once */
+	uint32_t fetch_operations; /* instructions of these, in a cycle */
+	uint32_t fetch_ahead;	   /* cycles that fetching is ahead of dispatching, at most */
+	uint32_t predict_ahead;	   /* fetches that predicting is ahead of fetching, at most */
+	uint32_t line_cycles;	   /* between lines that come to L1I */
+	uint32_t misprediction;	   /* from a branch's execution until what follows is dispatched */
+	/*
+	 * From a store's value to a load of the same four or eight bytes into a general register,
+	 * if it was that store that the load had its value from the last time; and to any other.
+	 */
+	uint32_t forwarding, other_forwarding;
+	uint32_t repeat_line; /* of a REP, a line */
+};
+
+/* A load or store, of an operation of the block by its number. */
+struct access {
+	uint64_t address;
+	uint32_t missing; /* cycles beyond those of a hit in L1 */
+	uint16_t operation;
+	uint8_t bytes;
+	bool is_store;
+};
+
+struct window {
+	struct window_size size;
+	uint64_t dispatched; /* the cycle in which slots are being filled */
+	uint32_t slots;	     /* that are filled of it */
+	uint64_t fetched;    /* the cycle from which on the next can be dispatched */
+	uint64_t predicted;  /* the cycle in which the next fetch was predicted */
+	uint64_t arrived;    /* the cycle in which what it misses is there */
+	uint64_t port;	     /* the cycle in which the next line can be asked for */
+	/* When the last ones were fetched, a ring: predicting waits for its oldest. */
+	uint64_t queue[MOST_PREDICTED];
+	uint32_t next_queued;
+	uint64_t fetch_line;
+	uint32_t fetch_left; /* instructions that the cycle's fetching still delivers */
+	enum event fetch_cause;
+	uint64_t started; /* of a core that starts in order */
+	uint64_t retired;
+	uint64_t ready[MOST_REGISTERS];
+	/* When the slots of the window become free, a ring. */
+	uint64_t freed[MOST_WINDOW];
+	uint32_t next_freed;
+	/* Units that are taken, by cycle and kind; a row is of one cycle at a time, by its low bits. */
+	struct row {
+		uint32_t cycle;
+		uint8_t taken[MOST_UNIT_KINDS];
+	} rows[CALENDAR];
+	struct {
+		uint64_t address;
+		uint64_t ready;
+		uint64_t store; /* the instruction's address */
+		uint8_t bytes;
+	} stored[STORED];
+	/* The store that a load had its value from, by the address of the load. */
+	uint64_t pairs[PAIRS];
+};
+
+void window_clear(struct window *window);
+
+/*
+ * A block's operations were executed, with their accesses in order. Counts the cycles by what they
+ * went to. Gives when the last one was executed.
+ */
+uint64_t window_execute(struct window *window, const struct operation *operations, uint32_t count,
+			const struct access *accesses, uint32_t access_count, uint64_t *cycles,
+			uint64_t *site);
+
+/* What comes next is fetched from elsewhere: after a branch that was predicted as taken. */
+void window_turn(struct window *window);
+
+/* What comes next waits for a branch that was executed at that time. */
+void window_mispredicted(struct window *window, uint64_t executed);
+
+/* What comes next was fetched wrong, which is seen that many cycles later, at decoding. */
+void window_redirected(struct window *window, uint32_t cycles);
+
+/* What comes next is predicted that many cycles later, which the queue may cover. */
+void window_predicts_late(struct window *window, uint32_t cycles);
+
+/* What comes next is not in L1I: it is asked for when it is predicted. */
+void window_code_misses(struct window *window, uint32_t cycles);
+
+/* A line of a REP; with what is beyond a hit in L1. */
+void window_repeats(struct window *window, uint32_t missing, uint64_t *cycles, uint64_t *site);
+
+#endif

@@ -1,0 +1,232 @@
+"""The times that a pipeline's window gives to instructions whose needs are known."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from collections.abc import Sequence
+from ctypes import c_bool, c_uint8, c_uint16, c_uint32, c_uint64
+
+import pytest
+
+from .conftest import NATIVE
+
+PMU = NATIVE / "pmu"
+HARNESS = NATIVE.parent / "tests/unit/native/pmu_harness.c"
+EVENTS = re.findall(r"^\tEVENT\((\w+)\)", (PMU / "events.h").read_text(), re.M)
+UNIT_KINDS = 60
+TIMES = 1000
+ADD, LOAD, STORE = 1, 2, 3
+
+
+class Pipeline(ctypes.Structure):
+    _fields_ = (
+        ("width", c_uint32),
+        ("window", c_uint32),
+        ("unit_kinds", c_uint32),
+        ("units", c_uint8 * UNIT_KINDS),
+    )
+
+
+class WindowSize(ctypes.Structure):
+    _fields_ = (
+        ("pipeline", Pipeline),
+        ("fetch_bits", c_uint32),
+        ("fetch_operations", c_uint32),
+        ("fetch_ahead", c_uint32),
+        ("predict_ahead", c_uint32),
+        ("line_cycles", c_uint32),
+        ("misprediction", c_uint32),
+        ("forwarding", c_uint32),
+        ("other_forwarding", c_uint32),
+        ("repeat_line", c_uint32),
+    )
+
+
+class Told(ctypes.Structure):
+    _fields_ = tuple(
+        (name, c_uint16)
+        for name in (
+            "reads",
+            "late",
+            "writes",
+            "latency",
+            "load_latency",
+            "kind",
+            "kind_cycles",
+            "slots",
+            "stores",
+        )
+    )
+
+
+class Access(ctypes.Structure):
+    _fields_ = (
+        ("address", c_uint64),
+        ("missing", c_uint32),
+        ("operation", c_uint16),
+        ("bytes", c_uint8),
+        ("is_store", c_bool),
+    )
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    path = tmp_path_factory.mktemp("pmu") / "window.so"
+    sources = [PMU / f"{n}.c" for n in ("cache", "direction", "targets", "model", "window")]
+    flags = ("-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=undefined")
+    trap = "-fsanitize-undefined-trap-on-error"
+    words = ("gcc", *flags, trap, "-shared", "-fPIC", f"-I{PMU}", "-o", str(path))
+    subprocess.run([*words, HARNESS, *sources], check=True, timeout=60)
+    return ctypes.CDLL(str(path))
+
+
+def instruction(
+    reads: int = 0, writes: int = 0, latency: int = 1, kind: int = 0, **more: int
+) -> Told:
+    fields = {"slots": 1, "kind_cycles": 1, **more}
+    return Told(reads=reads, writes=writes, latency=latency, kind=kind, **fields)
+
+
+def load(reads: int = 0, writes: int = 0, **more: int) -> Told:
+    return instruction(reads, writes, 4, load_latency=4, **more)
+
+
+def cycles(
+    library: ctypes.CDLL,
+    block: Sequence[Told],
+    accesses: Sequence[Access] = (),
+    *,
+    window: int = 64,
+    mispredicted: bool = False,
+    code_missing: int = 0,
+    late: int = 0,
+    predict_ahead: int = 8,
+) -> dict[str, float]:
+    """Cycles of a block, by what they went to, over many executions of it."""
+    units = (c_uint8 * UNIT_KINDS)(*([4] * UNIT_KINDS))
+    units[2] = 1
+    size = WindowSize(
+        Pipeline(4, window, UNIT_KINDS, units),
+        fetch_bits=6,
+        fetch_operations=64,
+        fetch_ahead=10,
+        predict_ahead=predict_ahead,
+        line_cycles=2,
+        misprediction=13,
+        forwarding=1,
+        other_forwarding=9,
+    )
+    counted = (c_uint64 * len(EVENTS))()
+    library.run_window(
+        ctypes.byref(size),
+        (Told * len(block))(*block),
+        c_uint32(len(block)),
+        (Access * max(1, len(accesses)))(*accesses),
+        c_uint32(len(accesses)),
+        c_uint32(TIMES),
+        c_bool(mispredicted),
+        c_uint32(code_missing),
+        c_uint32(late),
+        counted,
+    )
+    return {n: count / TIMES for n, count in zip(EVENTS, counted, strict=True) if count}
+
+
+def whole(*given: object, **more: object) -> float:
+    return sum(cycles(*given, **more).values())  # type: ignore[arg-type]
+
+
+def test_independent_instructions_are_as_many_as_are_dispatched(library: ctypes.CDLL) -> None:
+    assert whole(library, [instruction(writes=n) for n in range(1, 9)]) == pytest.approx(2, rel=0.1)
+
+
+def test_a_chain_takes_the_sum_of_its_latencies(library: ctypes.CDLL) -> None:
+    chain = [instruction(1, 1, 3), instruction(1, 1, 5)]
+    assert whole(library, chain) == pytest.approx(8, rel=0.01)
+    beside = [*chain, *(instruction(writes=n) for n in range(2, 10))]
+    assert whole(library, beside) == pytest.approx(8, rel=0.01)
+
+
+def test_an_execution_unit_does_one_thing_at_a_time(library: ctypes.CDLL) -> None:
+    assert whole(library, [instruction(kind=2)] * 4) == pytest.approx(4, rel=0.01)
+    assert whole(library, [instruction(kind=2, kind_cycles=7)]) == pytest.approx(7, rel=0.01)
+    assert whole(library, [instruction(kind=1)] * 4) == pytest.approx(1, rel=0.1)
+
+
+def test_an_instruction_that_waits_holds_up_no_other(library: ctypes.CDLL) -> None:
+    # The one unit is free while the chain is under way.
+    block = [instruction(1, 1, 20), instruction(1, 0, 1, 2), *[instruction(kind=2)] * 8]
+    assert whole(library, block, window=256) == pytest.approx(20, rel=0.05)
+
+
+def test_misses_overlap_unless_one_needs_the_other(library: ctypes.CDLL) -> None:
+    missing = [Access(0x1000, 40, 0, 8, False)]
+    apart = cycles(library, [load(0, 1)], missing, window=8)
+    assert apart == {"data_cycles": pytest.approx(45 / 8, rel=0.05)}
+    chased = cycles(library, [load(1, 1)], missing, window=8)
+    assert chased == {"data_cycles": pytest.approx(44, rel=0.01)}
+
+
+def test_a_full_window_waits_for_its_oldest(library: ctypes.CDLL) -> None:
+    missing = [Access(0x1000, 100, 0, 8, False)]
+    block = [load(0, 1), *[instruction()] * 31]
+    alone = whole(library, block, missing, window=32)
+    ahead = whole(library, block, missing, window=320)
+    assert alone == pytest.approx(105, rel=0.05)
+    assert ahead < 20
+
+
+def test_what_an_operand_is_needed_late_for_is_loaded_meanwhile(library: ctypes.CDLL) -> None:
+    # A load and an addition in one: the sum waits for the sum before, the load does not.
+    accesses = [Access(0x1000, 0, 0, 8, False)]
+    added = Told(1, 4, 1, 5, 4, 0, 0, 1, 0)
+    assert whole(library, [added], accesses) == pytest.approx(1, rel=0.05)
+
+
+def test_a_load_waits_for_the_store_before_it(library: ctypes.CDLL) -> None:
+    def through(bytes_loaded: int, address: int) -> float:
+        block = [instruction(1, 0, stores=1), load(0, 1), instruction(1, 1, 2)]
+        accesses = [Access(0x1000, 0, 0, 8, True), Access(address, 0, 1, bytes_loaded, False)]
+        return whole(library, block, accesses)
+
+    assert through(8, 0x1000) == pytest.approx(2 + 1, rel=0.01)
+    assert through(2, 0x1004) == pytest.approx(2 + 9, rel=0.01)
+    assert through(8, 0x2000) < 1
+
+
+def test_what_follows_a_misprediction_waits_for_the_branch(library: ctypes.CDLL) -> None:
+    block = [instruction(0, 1, 6), instruction(1)]
+    found = cycles(library, block, mispredicted=True)
+    assert sum(found.values()) == pytest.approx(13 + 1 + 6 + 1, rel=0.01)
+    assert found["misprediction_cycles"] > 13
+
+
+def test_lines_of_code_are_on_their_way_as_far_as_the_predictor_is_ahead(
+    library: ctypes.CDLL,
+) -> None:
+    def through(predict_ahead: int, away: int) -> float:
+        found = cycles(library, [instruction()], code_missing=away, predict_ahead=predict_ahead)
+        assert found == {"fetch_cycles": pytest.approx(sum(found.values()))}
+        return sum(found.values())
+
+    assert through(1, 24) == pytest.approx(24, rel=0.05)
+    assert through(8, 24) == pytest.approx(24 / 8, rel=0.05)
+    assert through(128, 24) == pytest.approx(2, rel=0.05)  # a line every two cycles
+
+
+def test_what_is_predicted_late_costs_only_what_fetching_catches_up_with(
+    library: ctypes.CDLL,
+) -> None:
+    slow = [instruction(1, 1, 5)]
+    assert whole(library, slow, late=3, code_missing=1) == pytest.approx(5, rel=0.01)
+    assert whole(library, [instruction()], late=3, code_missing=1) == pytest.approx(4, rel=0.05)
+
+
+def test_a_core_in_order_waits_with_all_that_follows(library: ctypes.CDLL) -> None:
+    # The second needs the first; the third, nothing.
+    block = [load(0, 1), instruction(1, 2), instruction(0, 3)]
+    hit = [Access(0x1000, 0, 0, 8, False)]
+    assert whole(library, block, hit, window=0) == pytest.approx(4, rel=0.05)
+    assert whole(library, block, hit) < 1
