@@ -15,6 +15,12 @@ opt debian:linux-source-6.12 autofdo+propeller rand kbench O2.
 set name pgo-propeller.
 opt debian:linux-source-6.12 pgo+propeller rand kbench O2.
 
+set name propeller.
+opt debian:linux-source-6.12 propeller rand kbench O2.
+
+set name autofdo-propeller-ThinLTO.
+opt debian:linux-source-6.12 autofdo+propeller rand kbench O2;ThinLTO.
+
 set name autofdo-ThinLTO.
 recomp debian:linux-source-6.12 autofdo O2;ThinLTO.
 
@@ -28,4 +34,6 @@ opt debian:linux-source-6.12 autofdo rand kbench O2.
 
 set repetitions 5.
 set core skylake.
-eval plain.img;pgo.img;autofdo.img;autofdo-sampled.img;autofdo-probe.img;autofdo-ThinLTO.img;autofdo-propeller.img;pgo-propeller.img syscall;overhead;proc;pipe;file.
+eval plain.img;pgo.img;propeller.img;autofdo.img;autofdo-sampled.img;autofdo-probe.img;
+     autofdo-ThinLTO.img;autofdo-propeller.img;pgo-propeller.img;autofdo-propeller-ThinLTO.img
+     syscall;overhead;proc;pipe;file.

@@ -36,8 +36,9 @@ void targets_clear(struct targets *targets)
 	cache_clear(&targets->btb);
 	memset(targets->last_target, 0, sizeof(uint64_t) << LAST_BITS);
 	memset(targets->tables, 0, targets->size.indirect_entries * sizeof(struct target));
-	targets->path = 0;
+	targets->path = targets->path_before = 0;
 	memset(targets->returns, 0, targets->size.return_depth * sizeof(uint64_t));
+	memset(targets->paths, 0, targets->size.return_depth * sizeof(uint64_t));
 	targets->top = 0;
 }
 
