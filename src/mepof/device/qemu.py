@@ -37,6 +37,8 @@ from mepof.process import Completed, run
 _OLDEST = (10, 0)
 _TAIL_LINES = 12
 _WHERE = re.compile(r"\bRIP: [0-9a-f]+:\S+|\bpc : \S+")
+# Who called panic(); frames with a question mark are left over from other calls.
+_CALLER = re.compile(r"\bpanic\+0x\S+\s*\n(?:.* \? .*\n)*(?:\[[ .\d]+\])?\s*([\w.]+\+0x\S+)")
 _PANIC = re.compile(
     r"\bKernel panic - not syncing: .*|\bBUG: .*|\bOops: .*|\bUnable to handle kernel .*"
 )
@@ -346,7 +348,9 @@ def _raise_if_panicked(files: _Files) -> None:
     if panic is not None:
         # The last lines that are shown may begin below it.
         where = _WHERE.search(text, panic.start())
-        what = panic.group(0).strip() + (f", {where.group(0)}" if where else "")
+        caller = _CALLER.search(text, panic.start())
+        at = where.group(0) if where else f"in {caller.group(1)}" if caller else ""
+        what = ", ".join(filter(None, (panic.group(0).strip(), at)))
         raise _failure(KernelPanic, f"the kernel went down: {what}", files)
 
 

@@ -21,7 +21,7 @@ _MOST_FUNCTIONS = 4
 # Those that failures name need no search.
 _MOST_SUSPECTS = 32
 _FAILED_OBJECT = re.compile(r"\*\*\* \[[^\]]*?([^\s:\]]+\.o)\]")
-_FAILED_FUNCTION = re.compile(r"(?:RIP: \w+:|\bpc : )([\w.]+)\+0x")
+_FAILED_FUNCTION = re.compile(r"(?:RIP: \w+:|\bpc : |, in )([\w.]+)\+0x")
 
 
 @dataclass(frozen=True)

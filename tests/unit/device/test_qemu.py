@@ -197,6 +197,23 @@ def test_a_panic_is_told_with_where_it_happened(
         boot(tmp_path, session)
 
 
+@pytest.mark.parametrize("time", ["", "[    1.0] "])
+def test_a_panic_that_was_asked_for_is_told_with_who_asked(
+    fake: FakeQemu, session: Session, tmp_path: Path, time: str
+) -> None:
+    frames = (
+        "panic+0x103/0x2a0",
+        "? left_over+0x1/0x2",
+        "checks_place+0x2f/0x30",
+        "caller+0x1/0x2",
+    )
+    lines = ["Kernel panic - not syncing: no", "Call Trace:", " <TASK>", *(f" {f}" for f in frames)]
+    console = "".join(f"{time}{line}\n" for line in [*lines, *("below" for _ in range(30))])
+    fake.will(console=console.encode(), replies=HELLO)
+    with pytest.raises(KernelPanic, match=re.escape("syncing: no, in checks_place+0x2f/0x30\n")):
+        boot(tmp_path, session)
+
+
 def silent(fake: FakeQemu) -> None:
     os.mkfifo(fake.directory / "silent.fifo")
     fake.will(silent=b"")

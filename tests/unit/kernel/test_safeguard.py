@@ -111,6 +111,7 @@ def test_a_file_with_many_bad_functions_does_without_the_profile() -> None:
         "the kernel did not build: make[3]: *** [/x/scripts/Makefile.build:244: mm/mm3.o] Error 1",
         PANIC.format("mm3_write"),
         PANIC.format("mm3_write.cold"),
+        "the kernel went down: Kernel panic - not syncing: no, in mm3_write+0x2f/0x30\n  | x",
         "the kernel went down: Oops\n  | pc : mm3_write+0x1f/0x80\n  | lr : fs1_open+0x4/0x10",
     ],
 )
