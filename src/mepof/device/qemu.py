@@ -36,7 +36,8 @@ from mepof.process import Completed, run
 
 _OLDEST = (10, 0)
 _TAIL_LINES = 12
-_WHERE = re.compile(r"\bRIP: [0-9a-f]+:\S+|\bpc : \S+")
+# Of the kernel: a user's is a bare number.
+_WHERE = re.compile(r"\bRIP: [0-9a-f]+:[\w.]+\+0x\S+|\bpc : \S+")
 # Who called panic(); frames with a question mark are left over from other calls.
 _CALLER = re.compile(r"\bpanic\+0x\S+\s*\n(?:.* \? .*\n)*(?:\[[ .\d]+\])?\s*([\w.]+\+0x\S+)")
 _PANIC = re.compile(

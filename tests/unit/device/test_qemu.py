@@ -207,7 +207,8 @@ def test_a_panic_that_was_asked_for_is_told_with_who_asked(
         "checks_place+0x2f/0x30",
         "caller+0x1/0x2",
     )
-    lines = ["Kernel panic - not syncing: no", "Call Trace:", " <TASK>", *(f" {f}" for f in frames)]
+    trace = ["Call Trace:", " <TASK>", *(f" {f}" for f in frames), "RIP: 0033:0x7f12a0"]
+    lines = ["Kernel panic - not syncing: no", *trace]
     console = "".join(f"{time}{line}\n" for line in [*lines, *("below" for _ in range(30))])
     fake.will(console=console.encode(), replies=HELLO)
     with pytest.raises(KernelPanic, match=re.escape("syncing: no, in checks_place+0x2f/0x30\n")):
