@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shutil
 import subprocess
 from pathlib import Path
@@ -27,3 +28,16 @@ def pmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("pmu")
     subprocess.run(["make", "-s", "-C", NATIVE / "pmu", f"OUT={out}"], check=True, timeout=120)
     return out / "pmu.so"
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    """What ``pmu.so`` models a core by, without the emulator, and the harness that calls it."""
+    path = tmp_path_factory.mktemp("pmu") / "model.so"
+    names = ("cache", "direction", "targets", "model", "window")
+    sources = [Path(__file__).with_name("pmu_harness.c"), *(NATIVE / f"pmu/{n}.c" for n in names)]
+    flags = ("-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=undefined")
+    trap = "-fsanitize-undefined-trap-on-error"
+    words = ("gcc", *flags, trap, "-shared", "-fPIC", f"-I{NATIVE / 'pmu'}", "-o", str(path))
+    subprocess.run([*words, *sources], check=True, timeout=60)
+    return ctypes.CDLL(str(path))

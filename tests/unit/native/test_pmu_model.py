@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import random
 import re
-import subprocess
 from collections.abc import Sequence
 from ctypes import POINTER, c_bool, c_int, c_size_t, c_uint32, c_uint64
 
@@ -14,7 +13,6 @@ import pytest
 from .conftest import NATIVE
 
 PMU = NATIVE / "pmu"
-HARNESS = NATIVE.parent / "tests/unit/native/pmu_harness.c"
 EVENTS = re.findall(r"^\tEVENT\((\w+)\)", (PMU / "events.h").read_text(), re.M)
 NONE, CONDITIONAL, JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = range(7)
 
@@ -81,17 +79,6 @@ def core(**changed: object) -> CoreSize:
     for name, value in changed.items():
         setattr(size, name, value)
     return size
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    library = tmp_path_factory.mktemp("pmu") / "model.so"
-    sources = [PMU / f"{name}.c" for name in ("cache", "direction", "targets", "model", "window")]
-    flags = ("-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=undefined")
-    trap = "-fsanitize-undefined-trap-on-error"
-    words = ("gcc", *flags, trap, "-shared", "-fPIC", f"-I{PMU}", "-o", str(library))
-    subprocess.run([*words, HARNESS, *sources], check=True, timeout=60)
-    return ctypes.CDLL(str(library))
 
 
 def numbers(values: Sequence[int]) -> ctypes.Array[c_uint64]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import re
-import subprocess
 from collections.abc import Sequence
 from ctypes import c_bool, c_uint8, c_uint16, c_uint32, c_uint64
 
@@ -13,7 +12,6 @@ import pytest
 from .conftest import NATIVE
 
 PMU = NATIVE / "pmu"
-HARNESS = NATIVE.parent / "tests/unit/native/pmu_harness.c"
 EVENTS = re.findall(r"^\tEVENT\((\w+)\)", (PMU / "events.h").read_text(), re.M)
 UNIT_KINDS = 60
 TIMES = 1000
@@ -71,17 +69,6 @@ class Access(ctypes.Structure):
     )
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    path = tmp_path_factory.mktemp("pmu") / "window.so"
-    sources = [PMU / f"{n}.c" for n in ("cache", "direction", "targets", "model", "window")]
-    flags = ("-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=undefined")
-    trap = "-fsanitize-undefined-trap-on-error"
-    words = ("gcc", *flags, trap, "-shared", "-fPIC", f"-I{PMU}", "-o", str(path))
-    subprocess.run([*words, HARNESS, *sources], check=True, timeout=60)
-    return ctypes.CDLL(str(path))
-
-
 def instruction(
     reads: int = 0, writes: int = 0, latency: int = 1, kind: int = 0, **more: int
 ) -> Told:
@@ -94,7 +81,7 @@ def load(reads: int = 0, writes: int = 0, **more: int) -> Told:
 
 
 def cycles(
-    library: ctypes.CDLL,
+    model: ctypes.CDLL,
     block: Sequence[Told],
     accesses: Sequence[Access] = (),
     *,
@@ -119,7 +106,7 @@ def cycles(
         other_forwarding=9,
     )
     counted = (c_uint64 * len(EVENTS))()
-    library.run_window(
+    model.run_window(
         ctypes.byref(size),
         (Told * len(block))(*block),
         c_uint32(len(block)),
@@ -138,76 +125,76 @@ def whole(*given: object, **more: object) -> float:
     return sum(cycles(*given, **more).values())  # type: ignore[arg-type]
 
 
-def test_independent_instructions_are_as_many_as_are_dispatched(library: ctypes.CDLL) -> None:
-    assert whole(library, [instruction(writes=n) for n in range(1, 9)]) == pytest.approx(2, rel=0.1)
+def test_independent_instructions_are_as_many_as_are_dispatched(model: ctypes.CDLL) -> None:
+    assert whole(model, [instruction(writes=n) for n in range(1, 9)]) == pytest.approx(2, rel=0.1)
 
 
-def test_a_chain_takes_the_sum_of_its_latencies(library: ctypes.CDLL) -> None:
+def test_a_chain_takes_the_sum_of_its_latencies(model: ctypes.CDLL) -> None:
     chain = [instruction(1, 1, 3), instruction(1, 1, 5)]
-    assert whole(library, chain) == pytest.approx(8, rel=0.01)
+    assert whole(model, chain) == pytest.approx(8, rel=0.01)
     beside = [*chain, *(instruction(writes=n) for n in range(2, 10))]
-    assert whole(library, beside) == pytest.approx(8, rel=0.01)
+    assert whole(model, beside) == pytest.approx(8, rel=0.01)
 
 
-def test_an_execution_unit_does_one_thing_at_a_time(library: ctypes.CDLL) -> None:
-    assert whole(library, [instruction(kind=2)] * 4) == pytest.approx(4, rel=0.01)
-    assert whole(library, [instruction(kind=2, kind_cycles=7)]) == pytest.approx(7, rel=0.01)
-    assert whole(library, [instruction(kind=1)] * 4) == pytest.approx(1, rel=0.1)
+def test_an_execution_unit_does_one_thing_at_a_time(model: ctypes.CDLL) -> None:
+    assert whole(model, [instruction(kind=2)] * 4) == pytest.approx(4, rel=0.01)
+    assert whole(model, [instruction(kind=2, kind_cycles=7)]) == pytest.approx(7, rel=0.01)
+    assert whole(model, [instruction(kind=1)] * 4) == pytest.approx(1, rel=0.1)
 
 
-def test_an_instruction_that_waits_holds_up_no_other(library: ctypes.CDLL) -> None:
+def test_an_instruction_that_waits_holds_up_no_other(model: ctypes.CDLL) -> None:
     # The one unit is free while the chain is under way.
     block = [instruction(1, 1, 20), instruction(1, 0, 1, 2), *[instruction(kind=2)] * 8]
-    assert whole(library, block, window=256) == pytest.approx(20, rel=0.05)
+    assert whole(model, block, window=256) == pytest.approx(20, rel=0.05)
 
 
-def test_misses_overlap_unless_one_needs_the_other(library: ctypes.CDLL) -> None:
+def test_misses_overlap_unless_one_needs_the_other(model: ctypes.CDLL) -> None:
     missing = [Access(0x1000, 40, 0, 8, False)]
-    apart = cycles(library, [load(0, 1)], missing, window=8)
+    apart = cycles(model, [load(0, 1)], missing, window=8)
     assert apart == {"data_cycles": pytest.approx(45 / 8, rel=0.05)}
-    chased = cycles(library, [load(1, 1)], missing, window=8)
+    chased = cycles(model, [load(1, 1)], missing, window=8)
     assert chased == {"data_cycles": pytest.approx(44, rel=0.01)}
 
 
-def test_a_full_window_waits_for_its_oldest(library: ctypes.CDLL) -> None:
+def test_a_full_window_waits_for_its_oldest(model: ctypes.CDLL) -> None:
     missing = [Access(0x1000, 100, 0, 8, False)]
     block = [load(0, 1), *[instruction()] * 31]
-    alone = whole(library, block, missing, window=32)
-    ahead = whole(library, block, missing, window=320)
+    alone = whole(model, block, missing, window=32)
+    ahead = whole(model, block, missing, window=320)
     assert alone == pytest.approx(105, rel=0.05)
     assert ahead < 20
 
 
-def test_what_an_operand_is_needed_late_for_is_loaded_meanwhile(library: ctypes.CDLL) -> None:
+def test_what_an_operand_is_needed_late_for_is_loaded_meanwhile(model: ctypes.CDLL) -> None:
     # A load and an addition in one: the sum waits for the sum before, the load does not.
     accesses = [Access(0x1000, 0, 0, 8, False)]
     added = Told(1, 4, 1, 5, 4, 0, 0, 1, 0)
-    assert whole(library, [added], accesses) == pytest.approx(1, rel=0.05)
+    assert whole(model, [added], accesses) == pytest.approx(1, rel=0.05)
 
 
-def test_a_load_waits_for_the_store_before_it(library: ctypes.CDLL) -> None:
+def test_a_load_waits_for_the_store_before_it(model: ctypes.CDLL) -> None:
     def through(bytes_loaded: int, address: int) -> float:
         block = [instruction(1, 0, stores=1), load(0, 1), instruction(1, 1, 2)]
         accesses = [Access(0x1000, 0, 0, 8, True), Access(address, 0, 1, bytes_loaded, False)]
-        return whole(library, block, accesses)
+        return whole(model, block, accesses)
 
     assert through(8, 0x1000) == pytest.approx(2 + 1, rel=0.01)
     assert through(2, 0x1004) == pytest.approx(2 + 9, rel=0.01)
     assert through(8, 0x2000) < 1
 
 
-def test_what_follows_a_misprediction_waits_for_the_branch(library: ctypes.CDLL) -> None:
+def test_what_follows_a_misprediction_waits_for_the_branch(model: ctypes.CDLL) -> None:
     block = [instruction(0, 1, 6), instruction(1)]
-    found = cycles(library, block, mispredicted=True)
+    found = cycles(model, block, mispredicted=True)
     assert sum(found.values()) == pytest.approx(13 + 1 + 6 + 1, rel=0.01)
     assert found["misprediction_cycles"] > 13
 
 
 def test_lines_of_code_are_on_their_way_as_far_as_the_predictor_is_ahead(
-    library: ctypes.CDLL,
+    model: ctypes.CDLL,
 ) -> None:
     def through(predict_ahead: int, away: int) -> float:
-        found = cycles(library, [instruction()], code_missing=away, predict_ahead=predict_ahead)
+        found = cycles(model, [instruction()], code_missing=away, predict_ahead=predict_ahead)
         assert found == {"fetch_cycles": pytest.approx(sum(found.values()))}
         return sum(found.values())
 
@@ -217,16 +204,16 @@ def test_lines_of_code_are_on_their_way_as_far_as_the_predictor_is_ahead(
 
 
 def test_what_is_predicted_late_costs_only_what_fetching_catches_up_with(
-    library: ctypes.CDLL,
+    model: ctypes.CDLL,
 ) -> None:
     slow = [instruction(1, 1, 5)]
-    assert whole(library, slow, late=3, code_missing=1) == pytest.approx(5, rel=0.01)
-    assert whole(library, [instruction()], late=3, code_missing=1) == pytest.approx(4, rel=0.05)
+    assert whole(model, slow, late=3, code_missing=1) == pytest.approx(5, rel=0.01)
+    assert whole(model, [instruction()], late=3, code_missing=1) == pytest.approx(4, rel=0.05)
 
 
-def test_a_core_in_order_waits_with_all_that_follows(library: ctypes.CDLL) -> None:
+def test_a_core_in_order_waits_with_all_that_follows(model: ctypes.CDLL) -> None:
     # The second needs the first; the third, nothing.
     block = [load(0, 1), instruction(1, 2), instruction(0, 3)]
     hit = [Access(0x1000, 0, 0, 8, False)]
-    assert whole(library, block, hit, window=0) == pytest.approx(4, rel=0.05)
-    assert whole(library, block, hit) < 1
+    assert whole(model, block, hit, window=0) == pytest.approx(4, rel=0.05)
+    assert whole(model, block, hit) < 1
