@@ -166,7 +166,6 @@ static void slice_ends(struct vcpu *vcpu)
 static void fetch(struct vcpu *vcpu, const struct pmu_block *block, struct tally tally)
 {
 	const uint64_t space = block->is_kernel ? 0 : vcpu->space;
-
 	uint32_t translating = 0;
 
 	for (uint32_t i = 0; i < block->page_count; i++)

@@ -66,6 +66,17 @@ static bool read_number(const char *text, uint64_t least, uint64_t most, uint32_
 	return true;
 }
 
+/* Lengths of histories: they rise, from 1 on. */
+static bool take_rising(const uint64_t *numbers, size_t count, uint64_t most, uint32_t *lengths)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (numbers[i] > most || numbers[i] <= (i > 0 ? numbers[i - 1] : 0))
+			return false;
+		lengths[i] = (uint32_t)numbers[i];
+	}
+	return true;
+}
+
 static bool read_direction(const char *text, struct direction_size *size)
 {
 	uint64_t numbers[MOST_NUMBERS];
@@ -77,13 +88,7 @@ static bool read_direction(const char *text, struct direction_size *size)
 	*size = (struct direction_size){.base_bits = (uint32_t)numbers[0],
 					.table_bits = (uint32_t)numbers[1],
 					.tables = (uint32_t)(count - 2)};
-	for (uint32_t i = 0; i < size->tables; i++) {
-		size->history[i] = (uint32_t)numbers[i + 2];
-		if (numbers[i + 2] >= LONGEST_HISTORY ||
-		    numbers[i + 2] <= (i > 0 ? size->history[i - 1] : 0))
-			return false;
-	}
-	return true;
+	return take_rising(numbers + 2, size->tables, LONGEST_HISTORY - 1, size->history);
 }
 
 static bool read_indirect(const char *text, struct targets_size *size)
@@ -95,13 +100,7 @@ static bool read_indirect(const char *text, struct targets_size *size)
 		return false;
 	size->indirect_entries = (uint32_t)numbers[0];
 	size->paths = (uint32_t)(count - 1);
-	for (uint32_t i = 0; i < size->paths; i++) {
-		size->path_lengths[i] = (uint32_t)numbers[i + 1];
-		if (numbers[i + 1] > LONGEST_PATH ||
-		    numbers[i + 1] <= (i > 0 ? size->path_lengths[i - 1] : 0))
-			return false;
-	}
-	return true;
+	return take_rising(numbers + 1, size->paths, LONGEST_PATH, size->path_lengths);
 }
 
 static bool read_btb(const char *text, struct targets_size *size)

@@ -6,7 +6,7 @@ and where each number is from.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from hashlib import sha256
 from itertools import pairwise
@@ -66,6 +66,11 @@ class Table(_Described):
         return self.entries // self.ways
 
 
+def _check_rising(histories: Sequence[int], most: int) -> None:
+    if any(one >= other for one, other in pairwise([0, *histories, most + 1])):
+        raise ValueError(f"histories rise, from 1 to {most}")
+
+
 class Indirect(_Described):
     """The predictor of indirect branches: tables by the path to them, before the last target.
 
@@ -81,9 +86,7 @@ class Indirect(_Described):
 
     @model_validator(mode="after")
     def _is_sound(self) -> Indirect:
-        rising = [0, *self.history, _LONGEST_PATH + 1]
-        if any(one >= other for one, other in pairwise(rising)):
-            raise ValueError(f"histories rise, from 1 to {_LONGEST_PATH}")
+        _check_rising(self.history, _LONGEST_PATH)
         if self.entries < len(self.history):
             raise ValueError(f"{self.entries} entries are too few for {len(self.history)} tables")
         return self
@@ -113,9 +116,7 @@ class Direction(_Described):
         for size in (self.base, self.table):
             if size & (size - 1):
                 raise ValueError(f"{size} entries are no power of two")
-        rising = [0, *self.history, _LONGEST_HISTORY + 1]
-        if any(one >= other for one, other in pairwise(rising)):
-            raise ValueError(f"histories rise, from 1 to {_LONGEST_HISTORY}")
+        _check_rising(self.history, _LONGEST_HISTORY)
         return self
 
 

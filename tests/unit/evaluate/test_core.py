@@ -77,6 +77,7 @@ def test_cycles_are_told_by_what_they_went_to() -> None:
         ("base = 16384", "base = 16000", "direction: .*16000 entries are no power of two"),
         ("[5, 13, 34, 89, 200]", "[5, 13, 13]", "direction: .*histories rise"),
         ("[5, 13, 34, 89, 200]", "[5, 256]", "direction: .*histories rise"),
+        ("[2, 5, 10, 18]", "[2, 5, 22]", "indirect: .*histories rise"),
         ("depth = 32", "depth = -1", "returns.depth: "),
         ("cycles = 36", "cycles = 3600", "price.l2_code_miss.cycles: "),
         ("fetch_bytes = 64", "fetch_bytes = 48", "pipeline: .*48 bytes are no power of two"),
