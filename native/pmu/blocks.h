@@ -34,6 +34,7 @@ struct pmu_block {
 	struct place *places;
 	uint32_t page_count;
 	uint64_t pages[MOST_PAGES];
+	uint32_t first_lines[MOST_PAGES]; /* of each page, an index into `lines` */
 	uint32_t line_count;
 	uint64_t lines[];
 };

@@ -65,9 +65,10 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 	struct targets *targets = &model->targets;
 	const bool falls_through = branch->transfer == TRANSFER_CONDITIONAL && to == branch->next;
 	const bool is_direct = branch->transfer <= TRANSFER_CALL;
+	enum foresight foresight = TARGET_BY_ADDRESS;
 
 	model->surprise = EVENTS;
-	model->by_path = false;
+	model->late = 0;
 	if (branch->transfer == TRANSFER_NONE)
 		return false;
 	/* A direct one that leads elsewhere: an interrupt came just after it. */
@@ -88,21 +89,15 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 		/* Fall through. */
 	case TRANSFER_JUMP:
 	case TRANSFER_CALL:
-		if (!targets_direct(targets, branch->address))
+		foresight = targets_direct(targets, branch->address);
+		if (foresight == TARGET_WRONG)
 			surprise(model, tally, EVENT_btb_misses);
 		break;
 	case TRANSFER_INDIRECT_JUMP:
 	case TRANSFER_INDIRECT_CALL:
-		switch (targets_indirect(targets, branch->address, to)) {
-		case TARGET_WRONG:
+		foresight = targets_indirect(targets, branch->address, to);
+		if (foresight == TARGET_WRONG)
 			surprise(model, tally, EVENT_indirect_mispredictions);
-			break;
-		case TARGET_BY_PATH:
-			model->by_path = true;
-			break;
-		case TARGET_BY_ADDRESS:
-			break;
-		}
 		break;
 	case TRANSFER_RETURN:
 		if (!targets_return(targets, branch->address, to))
@@ -111,6 +106,10 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 	default:
 		break;
 	}
+	if (foresight == TARGET_BY_PATH)
+		model->late = model->size.latency.path_target;
+	else if (foresight == TARGET_BY_L2_BTB)
+		model->late = model->size.latency.l1_btb_miss;
 	if (branch->transfer == TRANSFER_CALL || branch->transfer == TRANSFER_INDIRECT_CALL)
 		targets_call(targets, branch->next);
 	return !falls_through;

@@ -37,7 +37,7 @@ struct core_size {
 	struct latencies {
 		uint32_t l1i_miss, l1d_miss, l2_code_miss, l2_data_miss;
 		uint32_t itlb_miss, dtlb_miss, itlb_walk, dtlb_walk;
-		uint32_t btb_miss, path_target;
+		uint32_t btb_miss, l1_btb_miss, path_target;
 	} latency;
 };
 
@@ -77,8 +77,8 @@ struct model {
 	uint64_t last_code_line, last_code_page;
 	/* How the last branch was predicted wrong: an event, or EVENTS. */
 	enum event surprise;
-	/* Whether it was an indirect one that the path told. */
-	bool by_path;
+	/* Cycles by which it was predicted later than others. */
+	uint32_t late;
 };
 
 /* Where events are counted: totals, and those of the code that they happen in. */

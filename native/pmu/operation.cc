@@ -2,8 +2,10 @@
 #include "operation.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <llvm/ADT/APInt.h>
 #include <llvm/ADT/SmallVector.h>
@@ -21,9 +23,16 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/TargetParser/Triple.h>
 
+#if LLVM_VERSION_MAJOR < 22
+#error "LLVM 22 is needed"
+#endif
+
 using namespace llvm;
 
 namespace {
+
+/* Latencies from here on stand for what nobody has measured. */
+constexpr int PLACEHOLDER = 100;
 
 struct Tables {
 	MCTargetOptions options;
@@ -34,6 +43,8 @@ struct Tables {
 	std::unique_ptr<MCContext> context;
 	std::unique_ptr<MCDisassembler> disassembler;
 	std::unique_ptr<MCInstrAnalysis> analysis;
+	/* Those of LLVM, by where these begin; each is the same for many instructions. */
+	std::map<const MCReadAdvanceEntry *, std::vector<struct bypass>> bypasses;
 	MCRegister stack, flags; /* of x86-64 */
 };
 Tables *tables;
@@ -51,20 +62,22 @@ const MCSchedClassDesc *classOf(const MCInst &instruction, const MCInstrDesc &de
 	return number != 0 && found->isValid() ? found : nullptr;
 }
 
-uint16_t cyclesOf(int cycles)
+int16_t cyclesOf(int cycles)
 {
-	return static_cast<uint16_t>(std::clamp(cycles, 0, 1000));
+	return static_cast<int16_t>(std::clamp(cycles, -100, 1000));
 }
 
 /* Parts of registers that no instruction names are read and written with their others. */
-void add(struct operand *operands, uint8_t &count, unsigned most, MCRegister reg, int cycles)
+void add(struct operand *operands, uint8_t &count, unsigned most, MCRegister reg, int cycles,
+	 unsigned of)
 {
 	for (MCRegUnit unit : tables->registers->regunits(reg)) {
 		const unsigned number = static_cast<unsigned>(unit);
 		MCRegUnitRootIterator root(unit, tables->registers.get());
 		if (number >= MOST_REGISTERS || count >= most || tables->registers->isArtificial(*root))
 			continue;
-		operands[count++] = {static_cast<uint16_t>(number), cyclesOf(cycles)};
+		operands[count++] = {static_cast<uint16_t>(number), cyclesOf(cycles),
+				     static_cast<uint16_t>(of)};
 	}
 }
 
@@ -76,24 +89,38 @@ bool isStackEngines(const MCInstrDesc &described, MCRegister reg)
 }
 
 void addReads(struct operation *operation, const MCInst &instruction, const MCInstrDesc &described,
-	      const MCSchedClassDesc *scheduled)
+	      const MCSchedClassDesc *scheduled, bool only_implicit)
 {
-	unsigned use = 0;
+	unsigned number = 0;
 	const auto read = [&](MCRegister reg) {
-		const int late = tables->core->getReadAdvanceCycles(scheduled, use++, 0);
+		const unsigned use = number++;
 		if (reg && !tables->registers->isConstant(reg) && !isStackEngines(described, reg))
-			add(operation->reads, operation->read_count, MOST_READS, reg, late);
+			add(operation->reads, operation->read_count, MOST_READS, reg,
+			    tables->core->getReadAdvanceCycles(scheduled, use, 0), use);
 	};
 
 	for (unsigned i = described.getNumDefs(); i < instruction.getNumOperands(); i++) {
 		const MCOperand &operand = instruction.getOperand(i);
-		if (operand.isReg())
-			read(operand.getReg());
-		else
-			use++;
+		read(operand.isReg() && !only_implicit ? operand.getReg() : MCRegister());
 	}
 	for (MCPhysReg reg : described.implicit_uses())
 		read(reg);
+}
+
+/* Those that name a writer; the others are what the reads have. */
+void addBypasses(struct operation *operation, const MCSchedClassDesc *scheduled)
+{
+	const ArrayRef<MCReadAdvanceEntry> entries = tables->core->getReadAdvanceEntries(*scheduled);
+	const auto [found, is_new] = tables->bypasses.try_emplace(entries.data());
+
+	if (is_new)
+		for (const MCReadAdvanceEntry &entry : entries)
+			if (entry.WriteResourceID != 0)
+				found->second.push_back({static_cast<uint16_t>(entry.UseIdx),
+							 static_cast<uint16_t>(entry.WriteResourceID),
+							 cyclesOf(entry.Cycles)});
+	operation->bypasses = found->second.data();
+	operation->bypass_count = static_cast<uint32_t>(found->second.size());
 }
 
 void addWrites(struct operation *operation, const MCInst &instruction, const MCInstrDesc &described,
@@ -101,13 +128,15 @@ void addWrites(struct operation *operation, const MCInst &instruction, const MCI
 {
 	unsigned number = 0;
 	const auto write = [&](MCRegister reg) {
-		const int latency =
+		const MCWriteLatencyEntry *entry =
 			number < scheduled->NumWriteLatencyEntries
-				? tables->core->getWriteLatencyEntry(scheduled, number)->Cycles
-				: operation->latency;
+				? tables->core->getWriteLatencyEntry(scheduled, number)
+				: nullptr;
+		const int latency = entry != nullptr ? std::max<int>(entry->Cycles, 0) : operation->latency;
 		number++;
 		if (reg && !tables->registers->isConstant(reg) && !isStackEngines(described, reg))
-			add(operation->writes, operation->write_count, MOST_WRITES, reg, latency);
+			add(operation->writes, operation->write_count, MOST_WRITES, reg, latency,
+			    entry != nullptr ? entry->WriteResourceID : 0);
 	};
 
 	for (unsigned i = 0; i < described.getNumDefs() && i < instruction.getNumOperands(); i++)
@@ -143,42 +172,59 @@ void addUses(struct operation *operation, const MCSchedClassDesc *scheduled)
 					    [](struct use use) { return use.cycles > 1; });
 }
 
-/* XOR of a register with itself waits for nobody, and copies are made by renaming. */
-bool isForgetful(const MCInst &instruction)
+unsigned processor()
 {
-	const unsigned core = tables->core->getSchedModel().getProcessorID();
+	return tables->core->getSchedModel().getProcessorID();
+}
+
+/* XOR of a register with itself is made by renaming, and so are copies. */
+bool isZeroIdiom(const MCInst &instruction)
+{
 	APInt which;
 
 	return tables->analysis != nullptr &&
-	       (tables->analysis->isZeroIdiom(instruction, which, core) ||
-		tables->analysis->isDependencyBreaking(instruction, which, core));
+	       tables->analysis->isZeroIdiom(instruction, which, processor());
 }
 
 bool isRenamed(const MCInst &instruction)
 {
 	return tables->analysis != nullptr &&
-	       tables->analysis->isOptimizableRegisterMove(
-		       instruction, tables->core->getSchedModel().getProcessorID());
+	       tables->analysis->isOptimizableRegisterMove(instruction, processor());
+}
+
+/* SBB of a register with itself waits for the flags alone. */
+bool isDependencyBreaking(const MCInst &instruction)
+{
+	APInt which;
+
+	return tables->analysis != nullptr &&
+	       tables->analysis->isDependencyBreaking(instruction, which, processor());
+}
+
+/* Nothing that it writes is there later than that. */
+void writeBy(struct operation *operation, int16_t cycles)
+{
+	for (uint8_t i = 0; i < operation->write_count; i++)
+		operation->writes[i].cycles = std::min(operation->writes[i].cycles, cycles);
 }
 
 /* What is read late is read when the value is loaded. */
 void describeLoad(const MCInstrDesc &described, struct operation *operation)
 {
-	const unsigned usual = tables->core->getSchedModel().LoadLatency;
-	uint16_t load = 0;
+	const int16_t usual = static_cast<int16_t>(tables->core->getSchedModel().LoadLatency);
+	int16_t load = 0;
 
 	for (uint8_t i = 0; i < operation->read_count; i++)
-		load = std::max(load, operation->reads[i].cycles);
-	/* That of Zen has a cycle more for one that loads and no more, which processors have not. */
-	if (load == 0 && operation->latency == usual + 1 && described.getNumDefs() == 1 &&
+		if (operation->reads[i].cycles >= usual)
+			load = std::max(load, operation->reads[i].cycles);
+	/* A cycle more for one that loads and no more, which processors have not. */
+	if (tables->core->getCPU().starts_with("znver") && load == 0 && operation->latency == usual + 1 && described.getNumDefs() == 1 &&
 	    described.implicit_defs().empty()) {
 		operation->latency = static_cast<uint16_t>(usual);
-		for (uint8_t i = 0; i < operation->write_count; i++)
-			operation->writes[i].cycles =
-				std::min(operation->writes[i].cycles, operation->latency);
+		writeBy(operation, usual);
 	}
-	operation->load_latency = std::min<uint16_t>(
-		load > 0 ? load : cyclesOf(static_cast<int>(usual)), std::max<uint16_t>(1, operation->latency));
+	operation->load_latency = static_cast<uint16_t>(
+		std::min<int>(load > 0 ? load : usual, std::max<int>(1, operation->latency)));
 }
 
 bool isVector(MCRegister reg)
@@ -193,27 +239,31 @@ void describe(const MCInst &instruction, struct operation *operation)
 
 	operation->stores = described.mayStore();
 	operation->branches = described.isConditionalBranch();
-	operation->compares = described.getNumDefs() == 0 && !described.mayStore() &&
+	const StringRef name = tables->instructions->getName(instruction.getOpcode());
+	operation->compares = (name.starts_with("CMP") || name.starts_with("TEST")) &&
 			      described.implicit_defs().size() == 1 &&
 			      described.implicit_defs()[0] == tables->flags;
 	for (const MCOperand &operand : instruction)
 		operation->is_vector |= operand.isReg() && isVector(operand.getReg());
 	if (scheduled == nullptr)
 		return;
-	operation->slots = static_cast<uint8_t>(
-		std::clamp<unsigned>(scheduled->NumMicroOps, 1, UINT8_MAX));
-	const bool renamed = isRenamed(instruction);
-	const bool forgetful = isForgetful(instruction);
-	operation->latency = renamed || forgetful
-				     ? 0
-				     : cyclesOf(MCSchedModel::computeInstrLatency(*tables->core, *scheduled));
-	if (!forgetful)
-		addReads(operation, instruction, described, scheduled);
+	const int latency = MCSchedModel::computeInstrLatency(*tables->core, *scheduled);
+	const bool is_placeholder = latency >= PLACEHOLDER && described.hasUnmodeledSideEffects();
+	const bool is_zero = isZeroIdiom(instruction), renamed = is_zero || isRenamed(instruction);
+	if (!is_placeholder) {
+		operation->slots = static_cast<uint8_t>(
+			std::clamp<unsigned>(scheduled->NumMicroOps, 1, UINT8_MAX));
+		operation->latency = renamed ? 0 : static_cast<uint16_t>(std::clamp(latency, 0, 1000));
+		if (!renamed)
+			addUses(operation, scheduled);
+	}
+	if (!is_zero)
+		addReads(operation, instruction, described, scheduled,
+			 isDependencyBreaking(instruction));
 	addWrites(operation, instruction, described, scheduled);
-	for (uint8_t i = 0; i < operation->write_count && (renamed || forgetful); i++)
-		operation->writes[i].cycles = 0;
-	if (!renamed && !forgetful)
-		addUses(operation, scheduled);
+	addBypasses(operation, scheduled);
+	if (renamed || is_placeholder)
+		writeBy(operation, static_cast<int16_t>(operation->latency));
 	if (described.mayLoad())
 		describeLoad(described, operation);
 }
@@ -266,14 +316,22 @@ extern "C" const char *operations_open(const char *target, const char *cpu,
 extern "C" void operation_of(const uint8_t *bytes, size_t size, uint64_t address,
 			     struct operation *operation)
 {
+	ArrayRef<uint8_t> left(bytes, size);
 	MCInst instruction;
 	uint64_t length;
+	bool is_known = false;
 
 	*operation = {};
 	operation->address = address;
 	operation->latency = 1;
 	operation->slots = 1;
-	if (tables->disassembler->getInstruction(instruction, length, ArrayRef<uint8_t>(bytes, size),
-						 address, nulls()) == MCDisassembler::Success)
+	/* LLVM takes some prefixes, as LOCK, for instructions of their own. */
+	do {
+		instruction.clear();
+		is_known = tables->disassembler->getInstruction(instruction, length, left, address,
+								nulls()) == MCDisassembler::Success;
+		left = left.drop_front(std::min<uint64_t>(length, left.size()));
+	} while (is_known && !left.empty());
+	if (is_known)
 		describe(instruction, operation);
 }

@@ -20,7 +20,15 @@ enum { MOST_READS = 10, MOST_WRITES = 6, MOST_USES = 5, MOST_UNIT_KINDS = 60, MO
 struct operand {
 	uint16_t reg;
 	/* Read: cycles after the start until it is needed; written: until it is there. */
-	uint16_t cycles;
+	int16_t cycles;
+	/* Read: which of the instruction's; written: by which kind of writer. For bypasses. */
+	uint16_t number;
+};
+
+/* What that kind of writer gives is needed that many cycles after the start by that read. */
+struct bypass {
+	uint16_t read, writer;
+	int16_t cycles;
 };
 
 struct use {
@@ -36,12 +44,14 @@ struct operation {
 	uint8_t read_count, write_count, use_count;
 	bool stores;
 	bool is_vector; /* what it loads is for registers that are not renamed to what was stored */
-	bool compares;	/* sets flags and nothing else */
+	bool compares;
 	bool branches;	/* by flags */
 	bool takes_long; /* some unit, for more than a cycle */
 	/* Those of which there is least, first. */
 	struct use uses[MOST_USES];
 	struct operand reads[MOST_READS], writes[MOST_WRITES];
+	const struct bypass *bypasses;
+	uint32_t bypass_count;
 };
 
 /* What the core has. */

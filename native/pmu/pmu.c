@@ -52,7 +52,7 @@ static bool counting;
  * finds that under way, and changes what it leads to. */
 static atomic_bool wanted;
 /* The interval has been written, and what is counted until it takes effect is of none. */
-static bool written;
+static atomic_bool written;
 
 static struct {
 	const char *name;
@@ -151,8 +151,8 @@ static void left(struct vcpu *vcpu, struct noted *noted, const struct pmu_block 
 		window_redirected(&vcpu->window, settings.core.latency.btb_miss);
 	else if (vcpu->model.surprise != EVENTS)
 		window_mispredicted(&vcpu->window, executed);
-	else if (vcpu->model.by_path)
-		window_predicts_late(&vcpu->window, settings.core.latency.path_target);
+	else
+		window_predicts_late(&vcpu->window, vcpu->model.late);
 }
 
 static void slice_ends(struct vcpu *vcpu)
@@ -166,15 +166,18 @@ static void slice_ends(struct vcpu *vcpu)
 static void fetch(struct vcpu *vcpu, const struct pmu_block *block, struct tally tally)
 {
 	const uint64_t space = block->is_kernel ? 0 : vcpu->space;
-	uint32_t translating = 0;
+	/* Those of a block follow one another. */
+	const uint64_t first = block->start >> settings.core.line_bits;
+	uint32_t pages = 0;
 
-	for (uint32_t i = 0; i < block->page_count; i++)
-		translating += model_code_page(&vcpu->model, block->pages[i] ^ space, tally);
 	for (uint32_t i = 0; i < block->line_count; i++) {
-		const uint32_t cycles =
-			translating + model_code_line(&vcpu->model, block->lines[i], tally);
-		if (cycles > 0)
-			window_code_misses(&vcpu->window, cycles);
+		uint32_t translating = 0;
+		if (pages < block->page_count && i >= block->first_lines[pages])
+			translating =
+				model_code_page(&vcpu->model, block->pages[pages++] ^ space, tally);
+		const uint32_t missing = model_code_line(&vcpu->model, block->lines[i], tally);
+		if (translating + missing > 0)
+			window_code_misses(&vcpu->window, first + i, translating, missing);
 	}
 }
 
@@ -465,10 +468,12 @@ static void add_code(struct pmu_block *block, const struct qemu_plugin_insn *ins
 		const uint64_t page = page_of(address + i * last_byte, true);
 		const uint64_t line = (code + i * last_byte) >> settings.core.line_bits;
 		const uint32_t pages = block->page_count, lines = block->line_count;
-		if (pages == 0 || (block->pages[pages - 1] != page && pages < MOST_PAGES))
-			block->pages[block->page_count++] = page;
 		if (lines == 0 || block->lines[lines - 1] != line)
 			block->lines[block->line_count++] = line;
+		if (pages == 0 || (block->pages[pages - 1] != page && pages < MOST_PAGES)) {
+			block->first_lines[pages] = block->line_count - 1;
+			block->pages[block->page_count++] = page;
+		}
 	}
 }
 

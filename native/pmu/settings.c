@@ -12,7 +12,7 @@ bool pmu_refuse(const char *complaint, const char *word)
 	fprintf(stderr,
 		"pmu: %s%s%s (usage: -plugin pmu.so,out=FILE[,where=FILE[,slice=N]][,span=marks|all]"
 		"[,kernel-text-page=BITS][,kernel-data-page=BITS],line=BYTES,l1i=SETS:WAYS,l1d=…,l2=…,"
-		"itlb=…,dtlb=…,l2-itlb=…,l2-dtlb=…,btb=…,indirect=ENTRIES:HISTORY…,path=all|caller,returns=DEPTH,"
+		"itlb=…,dtlb=…,l2-itlb=…,l2-dtlb=…,btb=…,l1-btb=…,indirect=ENTRIES:HISTORY…,path=all|caller,returns=DEPTH,"
 		"direction=BASE_BITS:TABLE_BITS:HISTORY…,code-prefetch=LINES,data-prefetch=LINES,cpu=NAME,"
 		"fetch-bytes=BYTES,fetch-instructions=N,fetch-ahead=CYCLES,misprediction=CYCLES,…)\n",
 		complaint, word ? ": " : "", word ? word : "");
@@ -103,14 +103,14 @@ static bool read_indirect(const char *text, struct targets_size *size)
 	return take_rising(numbers + 1, size->paths, LONGEST_PATH, size->path_lengths);
 }
 
-static bool read_btb(const char *text, struct targets_size *size)
+static bool read_btb(const char *text, uint32_t *sets, uint32_t *ways)
 {
 	struct table_size table;
 
 	if (!read_table(text, &table))
 		return false;
-	size->btb_sets = table.sets;
-	size->btb_ways = table.ways;
+	*sets = table.sets;
+	*ways = table.ways;
 	return true;
 }
 
@@ -158,6 +158,7 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		{"repeat-line", 0, 1000, &window->repeat_line},
 		{"misprediction", 0, 1000, &window->misprediction},
 		{"btb-miss", 0, 1000, &core->latency.btb_miss},
+		{"l1-btb-miss", 0, 1000, &core->latency.l1_btb_miss},
 		{"path-target", 0, 1000, &core->latency.path_target},
 		{"l1i-miss", 0, 1000, &core->latency.l1i_miss},
 		{"l1d-miss", 0, 1000, &core->latency.l1d_miss},
@@ -181,7 +182,9 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 	if (strcmp(name, "fetch-bytes") == 0)
 		return read_line(value, &window->fetch_bits);
 	if (strcmp(name, "btb") == 0)
-		return read_btb(value, &core->targets);
+		return read_btb(value, &core->targets.btb_sets, &core->targets.btb_ways);
+	if (strcmp(name, "l1-btb") == 0)
+		return read_btb(value, &core->targets.l1_btb_sets, &core->targets.l1_btb_ways);
 	if (strcmp(name, "indirect") == 0)
 		return read_indirect(value, &core->targets);
 	if (strcmp(name, "path") == 0) {
@@ -225,6 +228,7 @@ bool pmu_settings_read(struct pmu_settings *settings, int argc, char **argv)
 		if (!read_argument(settings, name, sign + 1))
 			return pmu_refuse("wrong argument", argv[i]);
 	}
+	settings->window.line_bits = settings->core.line_bits;
 	if (settings->out == NULL)
 		return pmu_refuse("where to write to is missing", NULL);
 	if (settings->cpu == NULL)

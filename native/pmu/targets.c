@@ -27,6 +27,7 @@ bool targets_make(struct targets *targets, const struct targets_size *size)
 	targets->returns = array((uint64_t)size->return_depth + 1);
 	targets->paths = array((uint64_t)size->return_depth + 1);
 	return cache_make(&targets->btb, size->btb_sets, size->btb_ways) &&
+	       cache_make(&targets->l1_btb, size->l1_btb_sets, size->l1_btb_ways) &&
 	       targets->last_target != NULL && targets->tables != NULL && targets->returns != NULL &&
 	       targets->paths != NULL;
 }
@@ -34,6 +35,7 @@ bool targets_make(struct targets *targets, const struct targets_size *size)
 void targets_clear(struct targets *targets)
 {
 	cache_clear(&targets->btb);
+	cache_clear(&targets->l1_btb);
 	memset(targets->last_target, 0, sizeof(uint64_t) << LAST_BITS);
 	memset(targets->tables, 0, targets->size.indirect_entries * sizeof(struct target));
 	targets->path = targets->path_before = 0;
@@ -45,6 +47,7 @@ void targets_clear(struct targets *targets)
 void targets_free(struct targets *targets)
 {
 	cache_free(&targets->btb);
+	cache_free(&targets->l1_btb);
 	free(targets->last_target);
 	free(targets->tables);
 	free(targets->returns);
@@ -65,12 +68,17 @@ static void follow(struct targets *targets, uint64_t branch, uint64_t target)
 	targets->path = targets->path << PATH_BITS ^ mixed(branch ^ target << 1) >> 52;
 }
 
-bool targets_direct(struct targets *targets, uint64_t branch)
+enum foresight targets_direct(struct targets *targets, uint64_t branch)
 {
+	/* Sets are chosen by the low bits; those of instructions of four bytes say nothing. */
+	const uint64_t key = branch ^ branch >> 2;
+	const bool at_once = targets->size.l1_btb_ways == 0 || cache_touch(&targets->l1_btb, key);
+
 	/* Where it leads, its address says. */
 	follow(targets, branch, 0);
-	/* Sets are chosen by the low bits; those of instructions of four bytes say nothing. */
-	return cache_touch(&targets->btb, branch ^ branch >> 2);
+	if (!cache_touch(&targets->btb, key))
+		return TARGET_WRONG;
+	return at_once ? TARGET_BY_ADDRESS : TARGET_BY_L2_BTB;
 }
 
 /* The entry of each table for a branch, and the tag it would have there. */
@@ -128,7 +136,8 @@ static enum foresight by_path(struct targets *targets, uint64_t branch, uint64_t
 		alternative < 0 ? by_last : entries[alternative]->address == target;
 	const bool by_provider = entry->address == target;
 	/* A new entry is not trusted yet. */
-	const bool right = entry->confidence == 0 ? by_alternative : by_provider;
+	const bool is_trusted = entry->confidence > 0;
+	const bool right = is_trusted ? by_provider : by_alternative;
 	if (by_provider != by_alternative)
 		entry->useful = by_provider;
 	if (by_provider)
@@ -139,7 +148,9 @@ static enum foresight by_path(struct targets *targets, uint64_t branch, uint64_t
 		entry->address = target;
 	if (!by_provider)
 		allocate(entries, tags, paths, provider, target);
-	return right ? TARGET_BY_PATH : TARGET_WRONG;
+	if (!right)
+		return TARGET_WRONG;
+	return is_trusted || alternative >= 0 ? TARGET_BY_PATH : TARGET_BY_ADDRESS;
 }
 
 enum foresight targets_indirect(struct targets *targets, uint64_t branch, uint64_t target)

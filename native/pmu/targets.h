@@ -19,6 +19,8 @@ enum { MOST_PATHS = 4, LONGEST_PATH = 21 };
 struct targets_size {
 	uint32_t btb_sets; /* a power of two */
 	uint32_t btb_ways;
+	uint32_t l1_btb_sets; /* of a smaller one before it */
+	uint32_t l1_btb_ways; /* 0: there is none */
 	/* Entries of all tagged tables together, which tell an indirect branch's targets apart by
 	 * the path to it. */
 	uint32_t indirect_entries;
@@ -39,7 +41,7 @@ struct target {
 
 struct targets {
 	struct targets_size size;
-	struct cache btb;
+	struct cache btb, l1_btb;
 	uint64_t *last_target; /* of indirect branches, by a hash of their address */
 	struct target *tables; /* one after the other */
 	uint64_t path, path_before; /* the last branch */
@@ -54,11 +56,12 @@ bool targets_make(struct targets *targets, const struct targets_size *size);
 void targets_clear(struct targets *targets);
 void targets_free(struct targets *targets);
 
-/* Each learns what it is told of a taken branch, and gives whether it would have predicted it. */
-bool targets_direct(struct targets *targets, uint64_t branch);
-bool targets_return(struct targets *targets, uint64_t branch, uint64_t target);
+/* How a branch was predicted. */
+enum foresight { TARGET_WRONG, TARGET_BY_ADDRESS, TARGET_BY_L2_BTB, TARGET_BY_PATH };
 
-enum foresight { TARGET_WRONG, TARGET_BY_ADDRESS, TARGET_BY_PATH };
+/* Each learns what it is told of a taken branch, and gives how it would have predicted it. */
+enum foresight targets_direct(struct targets *targets, uint64_t branch);
+bool targets_return(struct targets *targets, uint64_t branch, uint64_t target);
 enum foresight targets_indirect(struct targets *targets, uint64_t branch, uint64_t target);
 
 void targets_call(struct targets *targets, uint64_t return_address);

@@ -2,6 +2,9 @@
 
 #include <string.h>
 
+/* Bytes that a store is found by. */
+enum { WORD = 4 };
+
 void window_clear(struct window *window)
 {
 	const struct window_size size = window->size;
@@ -9,7 +12,7 @@ void window_clear(struct window *window)
 	memset(window, 0, sizeof(*window));
 	window->size = size;
 	window->fetch_cause = EVENT_fetch_cycles;
-	window->fetch_line = UINT64_MAX;
+	window->fetch_block = UINT64_MAX;
 }
 
 static uint64_t later(uint64_t one, uint64_t other)
@@ -35,11 +38,29 @@ static void pay(struct window *window, uint64_t retired, enum event cause, uint6
 
 /* Fetching */
 
+/* Lines of the block up to that one are asked for. */
+static void ask(struct window *window, uint64_t last)
+{
+	for (; window->next_awaited < window->awaited_count; window->next_awaited++) {
+		const struct awaited *awaited = &window->awaited[window->next_awaited];
+		if (awaited->line > last)
+			break;
+		uint64_t there = window->predicted + awaited->translating;
+		if (awaited->missing > 0) {
+			there = later(there, window->port);
+			window->port = there + window->size.line_cycles;
+		}
+		window->arrived = later(window->arrived, there + awaited->missing);
+		window->fetch_left = 0;
+	}
+}
+
 static void fetch(struct window *window, const struct operation *operation)
 {
-	const uint64_t line = operation->address >> window->size.fetch_bits;
+	const uint64_t block = operation->address >> window->size.fetch_bits;
 
-	if (line == window->fetch_line && window->fetch_left > 0) {
+	ask(window, operation->address >> window->size.line_bits);
+	if (block == window->fetch_block && window->fetch_left > 0) {
 		window->fetch_left--;
 		return;
 	}
@@ -47,7 +68,7 @@ static void fetch(struct window *window, const struct operation *operation)
 	window->fetched =
 		later(window->fetched + 1, earlier_by(window->dispatched, window->size.fetch_ahead));
 	window->fetched = later(window->fetched, later(window->predicted, window->arrived));
-	window->fetch_line = line;
+	window->fetch_block = block;
 	window->fetch_left = window->size.fetch_operations - 1;
 	/* The predictor goes on, as far as its queue has room. */
 	window->queue[window->next_queued] = window->fetched;
@@ -84,19 +105,20 @@ void window_predicts_late(struct window *window, uint32_t cycles)
 	window->predicted += cycles;
 }
 
-void window_code_misses(struct window *window, uint32_t cycles)
+void window_code_misses(struct window *window, uint64_t line, uint32_t translating,
+			uint32_t missing)
 {
-	const uint64_t asked = later(window->predicted, window->port);
-
-	window->port = asked + window->size.line_cycles;
-	window->arrived = later(window->arrived, asked + cycles);
-	window->fetch_left = 0;
+	if (window->awaited_count < MOST_AWAITED)
+		window->awaited[window->awaited_count++] =
+			(struct awaited){line, translating, missing};
 }
 
 /* Dispatching: whether what was fetched, rather than room, decided when. */
 static bool dispatch(struct window *window, const struct operation *operation)
 {
 	const struct pipeline *pipeline = &window->size.pipeline;
+	const uint32_t slots =
+		operation->slots < pipeline->window ? operation->slots : pipeline->window;
 	bool by_fetch = false;
 
 	if (window->fetched > window->dispatched) {
@@ -104,8 +126,8 @@ static bool dispatch(struct window *window, const struct operation *operation)
 		window->slots = 0;
 		by_fetch = true;
 	}
-	if (pipeline->window > 0 && operation->slots > 0) {
-		uint32_t last = window->next_freed + operation->slots - 1u;
+	if (slots > 0) {
+		uint32_t last = window->next_freed + slots - 1u;
 		last -= last < pipeline->window ? 0 : pipeline->window;
 		if (window->freed[last] > window->dispatched) {
 			window->dispatched = window->freed[last];
@@ -175,54 +197,85 @@ static uint64_t start(struct window *window, const struct operation *operation, 
 
 /* Memory */
 
+static uint64_t end_of(uint64_t address, uint8_t bytes)
+{
+	return address + bytes;
+}
+
 static void store(struct window *window, const struct operation *operation,
 		  const struct access *access, uint64_t ready)
 {
-	const uint64_t first = access->address >> 3;
+	const uint64_t last = (end_of(access->address, access->bytes) - 1) / WORD;
 
-	for (uint64_t at = first; at <= (access->address + access->bytes - 1) >> 3; at++) {
-		window->stored[at % STORED].address = at;
-		window->stored[at % STORED].ready = ready;
-		window->stored[at % STORED].store = operation->address;
-		window->stored[at % STORED].bytes = at == first ? access->bytes : 0;
+	for (uint64_t word = access->address / WORD; word <= last; word++)
+		window->stored[word % STORED] = (struct stored){
+			access->address, ready, operation->address, access->bytes};
+}
+
+/* The store that a load has its value or the latest part of it from, or NULL. */
+static const struct stored *store_of(const struct window *window, const struct access *access)
+{
+	const uint64_t end = end_of(access->address, access->bytes);
+	const struct stored *found = NULL;
+
+	for (uint64_t word = access->address / WORD; word <= (end - 1) / WORD; word++) {
+		const struct stored *stored = &window->stored[word % STORED];
+		if (stored->address < end &&
+		    end_of(stored->address, stored->bytes) > access->address &&
+		    (found == NULL || stored->ready > found->ready))
+			found = stored;
 	}
+	return found;
 }
 
 /* When a value that is asked for at that time is there. */
 static uint64_t load(struct window *window, const struct operation *operation,
 		     const struct access *access, uint64_t asked)
 {
-	const uint64_t at = access->address >> 3;
 	const uint64_t loaded = asked + operation->load_latency + access->missing;
+	const struct stored *stored = store_of(window, access);
 	uint64_t *pair = &window->pairs[operation->address % PAIRS];
 
-	if (window->stored[at % STORED].address != at)
+	/* Or long in the cache. */
+	if (stored == NULL ||
+	    stored->ready + 2 * operation->load_latency + window->size.other_forwarding < asked)
 		return loaded;
-	const uint64_t ready = window->stored[at % STORED].ready;
-	/* Long in the cache. */
-	if (ready + 2 * operation->load_latency + window->size.other_forwarding < asked)
-		return loaded;
-	const uint64_t store = window->stored[at % STORED].store;
-	const bool is_expected = *pair == store;
-	*pair = store;
+	const bool is_expected = *pair == stored->store;
+	*pair = stored->store;
 	if (is_expected && !operation->is_vector && access->bytes >= 4 &&
-	    window->stored[at % STORED].bytes == access->bytes)
-		return later(asked, ready + window->size.forwarding);
-	return later(loaded, ready + window->size.other_forwarding);
+	    stored->address == access->address && stored->bytes == access->bytes)
+		return later(asked, stored->ready + window->size.forwarding);
+	return later(loaded, stored->ready + window->size.other_forwarding);
 }
 
 /* Execution */
 
-/* When those that it begins with are there, and all others. */
+/* Cycles after the start until a register is needed. */
+static int32_t needed_after(const struct window *window, const struct operation *operation,
+			    const struct operand *read)
+{
+	const uint16_t writer = window->writers[read->reg];
+
+	for (uint32_t i = 0; i < operation->bypass_count && writer != 0; i++)
+		if (operation->bypasses[i].read == read->number &&
+		    operation->bypasses[i].writer == writer)
+			return operation->bypasses[i].cycles;
+	return read->cycles;
+}
+
+/* When it can begin; and when all is there that it needs beside what it loads. */
 static void operands_ready(const struct window *window, const struct operation *operation,
-			   uint64_t *early, uint64_t *late)
+			   uint64_t *begin, uint64_t *late)
 {
 	for (uint32_t i = 0; i < operation->read_count; i++) {
 		const uint64_t ready = window->ready[operation->reads[i].reg];
-		if (operation->reads[i].cycles == 0)
-			*early = later(*early, ready);
-		else
+		const int32_t after = needed_after(window, operation, &operation->reads[i]);
+		if (operation->load_latency > 0 && after >= operation->load_latency)
 			*late = later(*late, ready);
+		else if (after > 0)
+			*begin = later(*begin, earlier_by(ready, (uint64_t)after));
+		else
+			*begin = later(*begin, ready + (uint64_t)-after);
 	}
 }
 
@@ -255,6 +308,11 @@ static uint64_t execute(struct window *window, const struct operation *operation
 		begin = later(begin, later(window->started, late));
 	begin = start(window, operation, begin);
 	window->started = begin;
+	/* What cannot start holds up what is fetched. */
+	if (in_order && begin - 1 > window->dispatched) {
+		window->dispatched = begin - 1;
+		window->slots = operation->slots;
+	}
 	const uint64_t inputs =
 		later(load_all(window, operation, begin, access, end, number, missing), late);
 	const uint16_t load = operation->load_latency;
@@ -264,7 +322,8 @@ static uint64_t execute(struct window *window, const struct operation *operation
 		/* What is there before the load, as an address that goes on, waits for none. */
 		window->ready[written->reg] = written->cycles >= load
 						      ? inputs + (uint64_t)(written->cycles - load)
-						      : begin + written->cycles;
+						      : begin + (uint64_t)written->cycles;
+		window->writers[written->reg] = written->number;
 	}
 	for (; operation->stores && first < *access; first++)
 		if (first->is_store)
@@ -285,10 +344,9 @@ uint64_t window_execute(struct window *window, const struct operation *operation
 		enum event cause = EVENT_execution_cycles;
 		uint32_t missing = 0;
 		fetch(window, &operations[i]);
-		if (dispatch(window, &operations[i])) {
+		if (dispatch(window, &operations[i]))
 			cause = window->fetch_cause;
-			window->fetch_cause = EVENT_fetch_cycles;
-		}
+		window->fetch_cause = EVENT_fetch_cycles;
 		executed = execute(window, &operations[i], &accesses, end, i, &missing);
 		pay(window, executed, missing > 0 ? EVENT_data_cycles : cause, cycles, site);
 		for (uint8_t k = 0; room > 0 && k < operations[i].slots; k++) {
@@ -296,6 +354,8 @@ uint64_t window_execute(struct window *window, const struct operation *operation
 			window->next_freed = window->next_freed + 1 < room ? window->next_freed + 1 : 0;
 		}
 	}
+	ask(window, UINT64_MAX);
+	window->awaited_count = window->next_awaited = 0;
 	return executed;
 }
 

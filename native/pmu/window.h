@@ -14,12 +14,20 @@
 #include "events.h"
 #include "operation.h"
 
-enum { CALENDAR = 512, STORED = 1024, PAIRS = 512, MOST_WINDOW = 1024, MOST_PREDICTED = 256 };
+enum {
+	CALENDAR = 512,
+	STORED = 2048,
+	PAIRS = 512,
+	MOST_WINDOW = 1024,
+	MOST_PREDICTED = 256,
+	MOST_AWAITED = 128
+};
 
 /* Latencies in cycles, and what the front end delivers. */
 struct window_size {
 	struct pipeline pipeline;
-	uint32_t fetch_bits;	   /* logarithm of two of the bytes that are fetched at once */
+	uint32_t line_bits;	   /* logarithm of two of the bytes of a cache line */
+	uint32_t fetch_bits;	   /* of those that are fetched at once */
 	uint32_t fetch_operations; /* instructions of these, in a cycle */
 	uint32_t fetch_ahead;	   /* cycles that fetching is ahead of dispatching, at most */
 	uint32_t predict_ahead;	   /* fetches that predicting is ahead of fetching, at most */
@@ -48,17 +56,24 @@ struct window {
 	uint32_t slots;	     /* that are filled of it */
 	uint64_t fetched;    /* the cycle from which on the next can be dispatched */
 	uint64_t predicted;  /* the cycle in which the next fetch was predicted */
+	/* Lines of the block that are not in L1I or whose page is not in its TLB, in order. */
+	struct awaited {
+		uint64_t line;
+		uint32_t translating, missing;
+	} awaited[MOST_AWAITED];
+	uint32_t awaited_count, next_awaited;
 	uint64_t arrived;    /* the cycle in which what it misses is there */
 	uint64_t port;	     /* the cycle in which the next line can be asked for */
 	/* When the last ones were fetched, a ring: predicting waits for its oldest. */
 	uint64_t queue[MOST_PREDICTED];
 	uint32_t next_queued;
-	uint64_t fetch_line;
+	uint64_t fetch_block;
 	uint32_t fetch_left; /* instructions that the cycle's fetching still delivers */
 	enum event fetch_cause;
 	uint64_t started; /* of a core that starts in order */
 	uint64_t retired;
 	uint64_t ready[MOST_REGISTERS];
+	uint16_t writers[MOST_REGISTERS]; /* by which kind of writer */
 	/* When the slots of the window become free, a ring. */
 	uint64_t freed[MOST_WINDOW];
 	uint32_t next_freed;
@@ -67,7 +82,8 @@ struct window {
 		uint32_t cycle;
 		uint8_t taken[MOST_UNIT_KINDS];
 	} rows[CALENDAR];
-	struct {
+	/* What was stored last, by words of four bytes. */
+	struct stored {
 		uint64_t address;
 		uint64_t ready;
 		uint64_t store; /* the instruction's address */
@@ -99,8 +115,12 @@ void window_redirected(struct window *window, uint32_t cycles);
 /* What comes next is predicted that many cycles later, which the queue may cover. */
 void window_predicts_late(struct window *window, uint32_t cycles);
 
-/* What comes next is not in L1I: it is asked for when it is predicted. */
-void window_code_misses(struct window *window, uint32_t cycles);
+/*
+ * A line of the next block, by the number of its virtual address, comes that many cycles after it
+ * is asked for, which is when it has been predicted and then been translated.
+ */
+void window_code_misses(struct window *window, uint64_t line, uint32_t translating,
+			uint32_t missing);
 
 /* A line of a REP; with what is beyond a hit in L1. */
 void window_repeats(struct window *window, uint32_t missing, uint64_t *cycles, uint64_t *site);

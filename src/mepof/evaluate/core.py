@@ -195,6 +195,7 @@ class Prices(BaseModel):
     dtlb_walk: Price
     misprediction: Price
     btb_miss: Price
+    l1_btb_miss: Price | None = None
     path_target: Price
 
 
@@ -205,6 +206,8 @@ class Core(BaseModel):
         title: its name in running text.
         line: bytes of a cache line.
         l2_dtlb: absent where ``l2_itlb`` is for code and data.
+        l1_btb: a smaller branch target buffer, from which predicting takes no longer than the
+            fetch; absent where this is so of ``btb``.
         arch: G4's name of the architecture that it executes.
     """
 
@@ -221,12 +224,19 @@ class Core(BaseModel):
     l2_itlb: Table
     l2_dtlb: Table | None = None
     btb: Table
+    l1_btb: Table | None = None
     indirect: Indirect
     returns: Returns
     direction: Direction
     prefetch: Prefetch
     pipeline: Pipeline
     price: Prices
+
+    @model_validator(mode="after")
+    def _prices_what_it_has(self) -> Core:
+        if (self.l1_btb is None) != (self.price.l1_btb_miss is None):
+            raise ValueError("`l1_btb` and its price go together")
+        return self
 
     def arguments(self) -> tuple[str, ...]:
         """What tells the plugin ``pmu.so`` its sizes."""
@@ -239,6 +249,7 @@ class Core(BaseModel):
             "l2-itlb": self.l2_itlb,
             "l2-dtlb": self.l2_dtlb,
             "btb": self.btb,
+            "l1-btb": self.l1_btb,
         }
         text, data = _KERNEL_PAGES[self.arch]
         direction = (
@@ -260,8 +271,9 @@ class Core(BaseModel):
             f"kernel-data-page={data}",
             *(f"{name.replace('_', '-')}={value}" for name, value in pipeline.items()),
             *(
-                f"{name.replace('_', '-')}={getattr(self.price, name).cycles}"
-                for name in Prices.model_fields
+                f"{name.replace('_', '-')}={price.cycles}"
+                for name, price in self.price
+                if price is not None
             ),
         )
 

@@ -18,6 +18,7 @@ from mepof.process import find_tool, run
 from mepof.toolchain import clang
 
 PLUGIN = "pmu.so"
+OLDEST_LLVM = 22
 _SOURCES = ("pmu/*", "tcg-plugin/decode*", "tcg-plugin/qemu_plugin_api.h")
 
 
@@ -32,25 +33,36 @@ class PmuPlugin:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         gcc = find_tool("gcc", "apt-get install gcc")
-        find_tool("g++", "apt-get install g++")
+        gxx = find_tool("g++", "apt-get install g++")
         return {
             "native": _sources_digest(),
             "gcc": run([gcc, "--version"]).output.splitlines()[0],
+            "g++": run([gxx, "--version"]).output.splitlines()[0],
             # Whose scheduling models are read when it runs.
-            "llvm": run([_llvm_config(), "--version"]).output.strip(),
+            "llvm": run([llvm_config(), "--version"]).output.strip(),
         }
 
     def run(self, context: StepContext) -> None:
         directory = native_directory() / "pmu"
         context.run(
-            ["make", "-C", directory, f"OUT={context.work}", f"LLVM_CONFIG={_llvm_config()}"]
+            ["make", "-C", directory, f"OUT={context.work}", f"LLVM_CONFIG={llvm_config()}"]
         )
         (context.output / PLUGIN).write_bytes((context.work / PLUGIN).read_bytes())
 
 
 @cache
-def _llvm_config() -> str:
+def llvm_config() -> str:
+    """The program that tells where the LLVM is whose scheduling models are read.
+
+    Raises:
+        EnvironmentLack: LLVM is too old, or its headers are missing.
+    """
     tools = clang.select("clang")
+    if tools.major < OLDEST_LLVM:
+        raise EnvironmentLack(
+            f"the emulated PMU needs LLVM {OLDEST_LLVM} or later, and this is {tools.major}",
+            f"apt-get install clang-{OLDEST_LLVM} lld-{OLDEST_LLVM} llvm-{OLDEST_LLVM}-dev",
+        )
     remedy = f"apt-get install llvm{tools.suffix}-dev"
     program = find_tool(tools.tool("llvm-config"), remedy)
     headers = Path(run([program, "--includedir"]).output.strip())

@@ -60,16 +60,21 @@ void run_indirect(uint32_t entries, const uint64_t *branches, const uint64_t *le
 	targets_free(&targets);
 }
 
-/* Branches one after another; what they are counted as comes out beside the events. */
+/*
+ * Branches one after another; what they are counted as, and the cycles by
+ * which each is predicted late, come out beside the events.
+ */
 void run_branches(const struct core_size *size, const struct branch *branches, const uint64_t *to,
-		  size_t count, bool *taken, uint64_t *events)
+		  size_t count, bool *taken, uint64_t *late, uint64_t *events)
 {
 	struct model model;
 
 	if (!model_make(&model, size))
 		return;
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		taken[i] = model_branch(&model, &branches[i], to[i], (struct tally){events, NULL});
+		late[i] = model.late;
+	}
 	model_free(&model);
 }
 
@@ -100,48 +105,69 @@ void run_data(const struct core_size *size, const uint64_t *lines, size_t count,
 	model_free(&model);
 }
 
-/* An instruction in few words: a register of 0 is none, and so is a kind of units. */
+/*
+ * An instruction of 16 bytes in few words: a register of 0 is none, and so is a kind of units.
+ * What it reads from writers of kind `bypassed` is needed that many cycles after the start.
+ */
 struct told {
 	uint16_t reads, late, writes, latency, load_latency, kind, kind_cycles, slots, stores;
+	uint16_t writer, bypassed, bypass_cycles;
+};
+
+/* What happens around each block; a line of code that misses is the block's with that number. */
+struct around {
+	bool turned, mispredicted;
+	uint32_t redirected, late, code_line, code_translating, code_missing, repeat_missing, repeats;
 };
 
 /*
- * Blocks of the same instructions, some times over, with the same accesses. A block that ends with
- * a branch predicted wrong is what `mispredicted` says; `code_missing` is the cycles that the code
- * of each is away, `late` those by which each is predicted late. What is fetched else never is too
- * little.
+ * Blocks of the same instructions, some times over, with the same accesses. What is fetched else
+ * never is too little.
  */
 void run_window(const struct window_size *size, const struct told *told, uint32_t count,
 		const struct access *accesses, uint32_t access_count, uint32_t times,
-		bool mispredicted, uint32_t code_missing, uint32_t late, uint64_t *cycles)
+		const struct around *around, uint64_t *cycles)
 {
 	static struct window window;
 	struct operation operations[64] = {0};
+	struct bypass bypasses[64];
 
 	window.size = *size;
 	window_clear(&window);
 	for (uint32_t i = 0; i < count; i++) {
 		struct operation *operation = &operations[i];
+		operation->address = 16 * i;
 		operation->latency = told[i].latency;
 		operation->load_latency = told[i].load_latency;
 		operation->slots = (uint8_t)told[i].slots;
 		operation->stores = told[i].stores;
 		operation->read_count = told[i].reads > 0;
-		operation->reads[0] = (struct operand){told[i].reads, told[i].late};
+		operation->reads[0] = (struct operand){told[i].reads, (int16_t)told[i].late, 0};
 		operation->write_count = told[i].writes > 0;
-		operation->writes[0] = (struct operand){told[i].writes, told[i].latency};
+		operation->writes[0] =
+			(struct operand){told[i].writes, (int16_t)told[i].latency, told[i].writer};
+		bypasses[i] = (struct bypass){0, told[i].bypassed, (int16_t)told[i].bypass_cycles};
+		operation->bypasses = &bypasses[i];
+		operation->bypass_count = told[i].bypassed > 0;
 		operation->use_count = told[i].kind > 0;
 		operation->uses[0] =
 			(struct use){(uint8_t)told[i].kind, (uint8_t)told[i].kind_cycles};
 		operation->takes_long = told[i].kind_cycles > 1;
 	}
 	for (uint32_t i = 0; i < times; i++) {
-		window_predicts_late(&window, late);
-		if (code_missing > 0)
-			window_code_misses(&window, code_missing);
+		window_predicts_late(&window, around->late);
+		if (around->code_translating + around->code_missing > 0)
+			window_code_misses(&window, around->code_line, around->code_translating,
+					   around->code_missing);
 		const uint64_t executed = window_execute(&window, operations, count, accesses,
 							 access_count, cycles, NULL);
-		if (mispredicted)
+		for (uint32_t line = 0; line < around->repeats; line++)
+			window_repeats(&window, around->repeat_missing, cycles, NULL);
+		if (around->turned)
+			window_turn(&window);
+		if (around->redirected > 0)
+			window_redirected(&window, around->redirected);
+		if (around->mispredicted)
 			window_mispredicted(&window, executed);
 	}
 }

@@ -34,6 +34,8 @@ class TargetsSize(ctypes.Structure):
     _fields_ = (
         ("btb_sets", c_uint32),
         ("btb_ways", c_uint32),
+        ("l1_btb_sets", c_uint32),
+        ("l1_btb_ways", c_uint32),
         ("indirect_entries", c_uint32),
         ("paths", c_uint32),
         ("path_lengths", c_uint32 * 4),
@@ -50,7 +52,7 @@ class CoreSize(ctypes.Structure):
         ("direction", DirectionSize),
         ("code_prefetch", c_uint32),
         ("data_prefetch", c_uint32),
-        ("latency", c_uint32 * 10),
+        ("latency", c_uint32 * 11),
     )
 
 
@@ -73,7 +75,7 @@ def core(**changed: object) -> CoreSize:
         itlb=(1, 4),
         dtlb=(1, 4),
         l2_itlb=(4, 4),
-        targets=TargetsSize(16, 2, 64, 2, (2, 8), return_depth=4),
+        targets=TargetsSize(16, 2, 1, 4, 64, 2, (2, 8), return_depth=4),
         direction=(6, 8, 2, (4, 12)),
     )
     for name, value in changed.items():
@@ -277,21 +279,57 @@ def test_a_path_tells_the_targets_of_an_indirect_branch_apart(model: ctypes.CDLL
     assert wrong == {0: 300, 1024: 0}
 
 
-def branches(
-    model: ctypes.CDLL, trace: Sequence[tuple[int, int, int, int, int]], **changed: object
-) -> tuple[list[bool], dict[str, int]]:
-    """Taken or not, and the events, of (transfer, address, next, target, where it led)."""
+Trace = Sequence[tuple[int, int, int, int, int]]
+
+
+def predicted(
+    model: ctypes.CDLL, trace: Trace, **changed: object
+) -> tuple[list[bool], list[int], dict[str, int]]:
+    """Taken or not, cycles late, and the events, of (transfer, address, next, target, where it
+    led)."""
     given = (Branch * len(trace))(*(Branch(*one[:4]) for one in trace))
     to, taken = numbers([one[4] for one in trace]), truths(len(trace))
+    late = numbers([0] * len(trace))
     events = (c_uint64 * len(EVENTS))()
     size = core(**changed)
-    model.run_branches(ctypes.byref(size), given, to, c_size_t(len(trace)), taken, events)
-    return list(taken), {n: e for n, e in zip(EVENTS, events, strict=True) if e}
+    model.run_branches(ctypes.byref(size), given, to, c_size_t(len(trace)), taken, late, events)
+    return list(taken), list(late), {n: e for n, e in zip(EVENTS, events, strict=True) if e}
+
+
+def branches(
+    model: ctypes.CDLL, trace: Trace, **changed: object
+) -> tuple[list[bool], dict[str, int]]:
+    """Taken or not, and the events."""
+    taken, _, events = predicted(model, trace, **changed)
+    return taken, events
 
 
 def test_a_branch_is_missed_once_and_then_known(model: ctypes.CDLL) -> None:
     jump = (JUMP, 0x100, 0x105, 0x900, 0x900)
     assert branches(model, [jump] * 5) == ([True] * 5, {"btb_misses": 1})
+
+
+def test_what_the_small_buffer_has_not_is_predicted_late(model: ctypes.CDLL) -> None:
+    jumps = [(JUMP, 0x100 + n, 0x105 + n, 0x900, 0x900) for n in range(0, 0x60, 0x20)]
+    latency = (c_uint32 * 11)(*[0] * 9, 2, 5)
+    # The small buffer holds the last four: what was there a while ago is told by the large one.
+    _, late, _ = predicted(model, [*jumps, *jumps], latency=latency)
+    assert late == [0] * 6
+    crowd = [(JUMP, 0x100 + n, 0x105 + n, 0x900, 0x900) for n in range(16)]
+    _, late, events = predicted(model, [*crowd, *crowd], latency=latency)
+    assert late == [0] * 16 + [2] * 16
+    assert events == {"btb_misses": 16}
+
+
+def test_what_the_path_tells_is_predicted_late(model: ctypes.CDLL) -> None:
+    latency = (c_uint32 * 11)(*[0] * 9, 2, 5)
+
+    def late(leads: Sequence[int]) -> list[int]:
+        trace = [(INDIRECT_JUMP, 0x100, 0x102, 0, to) for to in leads]
+        return predicted(model, trace * 40, latency=latency)[1][-4:]
+
+    assert late([0x900] * 4) == [0] * 4
+    assert late([0x900, 0xA00, 0xB00, 0xC00]) == [5] * 4
 
 
 def test_a_return_that_leads_back_is_predicted_and_another_is_not(model: ctypes.CDLL) -> None:
@@ -324,7 +362,7 @@ def test_what_was_called_is_of_the_path_unless_a_return_takes_it_back(
         ]
         for to in (0x900, 0xA00)
     ]
-    targets = TargetsSize(16, 2, 64, 2, (2, 8), path_returns, 4)
+    targets = TargetsSize(16, 2, 1, 4, 64, 2, (2, 8), path_returns, 4)
     _, events = branches(model, [b for t in turn * 50 for b in t], targets=targets)
     wrong = events["indirect_mispredictions"]
     assert wrong > 50 if path_returns else wrong < 10

@@ -30,6 +30,7 @@ class Pipeline(ctypes.Structure):
 class WindowSize(ctypes.Structure):
     _fields_ = (
         ("pipeline", Pipeline),
+        ("line_bits", c_uint32),
         ("fetch_bits", c_uint32),
         ("fetch_operations", c_uint32),
         ("fetch_ahead", c_uint32),
@@ -55,7 +56,29 @@ class Told(ctypes.Structure):
             "kind_cycles",
             "slots",
             "stores",
+            "writer",
+            "bypassed",
+            "bypass_cycles",
         )
+    )
+
+
+class Around(ctypes.Structure):
+    _fields_ = (
+        ("turned", c_bool),
+        ("mispredicted", c_bool),
+        *(
+            (name, c_uint32)
+            for name in (
+                "redirected",
+                "late",
+                "code_line",
+                "code_translating",
+                "code_missing",
+                "repeat_missing",
+                "repeats",
+            )
+        ),
     )
 
 
@@ -86,24 +109,24 @@ def cycles(
     accesses: Sequence[Access] = (),
     *,
     window: int = 64,
-    mispredicted: bool = False,
-    code_missing: int = 0,
-    late: int = 0,
     predict_ahead: int = 8,
+    **around: int,
 ) -> dict[str, float]:
     """Cycles of a block, by what they went to, over many executions of it."""
     units = (c_uint8 * UNIT_KINDS)(*([4] * UNIT_KINDS))
     units[2] = 1
     size = WindowSize(
         Pipeline(4, window, UNIT_KINDS, units),
+        line_bits=6,
         fetch_bits=6,
-        fetch_operations=64,
+        fetch_operations=4096,
         fetch_ahead=10,
         predict_ahead=predict_ahead,
         line_cycles=2,
         misprediction=13,
         forwarding=1,
         other_forwarding=9,
+        repeat_line=3,
     )
     counted = (c_uint64 * len(EVENTS))()
     model.run_window(
@@ -113,9 +136,7 @@ def cycles(
         (Access * max(1, len(accesses)))(*accesses),
         c_uint32(len(accesses)),
         c_uint32(TIMES),
-        c_bool(mispredicted),
-        c_uint32(code_missing),
-        c_uint32(late),
+        ctypes.byref(Around(**around)),
         counted,
     )
     return {n: count / TIMES for n, count in zip(EVENTS, counted, strict=True) if count}
@@ -168,19 +189,23 @@ def test_a_full_window_waits_for_its_oldest(model: ctypes.CDLL) -> None:
 def test_what_an_operand_is_needed_late_for_is_loaded_meanwhile(model: ctypes.CDLL) -> None:
     # A load and an addition in one: the sum waits for the sum before, the load does not.
     accesses = [Access(0x1000, 0, 0, 8, False)]
-    added = Told(1, 4, 1, 5, 4, 0, 0, 1, 0)
+    added = Told(1, 4, 1, 5, 4, 0, 0, 1)
     assert whole(model, [added], accesses) == pytest.approx(1, rel=0.05)
 
 
 def test_a_load_waits_for_the_store_before_it(model: ctypes.CDLL) -> None:
-    def through(bytes_loaded: int, address: int) -> float:
+    def through(bytes_stored: int, bytes_loaded: int, address: int) -> float:
         block = [instruction(1, 0, stores=1), load(0, 1), instruction(1, 1, 2)]
-        accesses = [Access(0x1000, 0, 0, 8, True), Access(address, 0, 1, bytes_loaded, False)]
-        return whole(model, block, accesses)
+        stored = Access(0x1000, 0, 0, bytes_stored, True)
+        return whole(model, block, [stored, Access(address, 0, 1, bytes_loaded, False)])
 
-    assert through(8, 0x1000) == pytest.approx(2 + 1, rel=0.01)
-    assert through(2, 0x1004) == pytest.approx(2 + 9, rel=0.01)
-    assert through(8, 0x2000) < 1
+    assert through(8, 8, 0x1000) == pytest.approx(2 + 1, rel=0.01)
+    assert through(8, 2, 0x1004) == pytest.approx(2 + 9, rel=0.01)
+    assert through(8, 8, 0x0FFC) == pytest.approx(2 + 9, rel=0.01)
+    assert through(8, 8, 0x2000) < 1
+    # Neighbours of a word are not it.
+    assert through(4, 4, 0x1004) < 1
+    assert through(1, 1, 0x1001) < 1
 
 
 def test_what_follows_a_misprediction_waits_for_the_branch(model: ctypes.CDLL) -> None:
@@ -217,3 +242,58 @@ def test_a_core_in_order_waits_with_all_that_follows(model: ctypes.CDLL) -> None
     hit = [Access(0x1000, 0, 0, 8, False)]
     assert whole(model, block, hit, window=0) == pytest.approx(4, rel=0.05)
     assert whole(model, block, hit) < 1
+
+
+def test_what_cannot_start_in_order_holds_up_what_is_fetched(model: ctypes.CDLL) -> None:
+    # Four instructions a line, ten cycles each: the last line cannot be fetched long before.
+    block = [instruction(1, 1, 10) for _ in range(16)]
+    found = {
+        window: whole(model, block, window=window, predict_ahead=1, code_line=3, code_missing=100)
+        for window in (0, 1024)
+    }
+    assert found[1024] == pytest.approx(160, rel=0.01)
+    assert found[0] > 180
+
+
+def test_an_instruction_waits_for_its_own_line_alone(model: ctypes.CDLL) -> None:
+    slow, branch = instruction(0, 1, 20), instruction(1)
+    block = [slow, *[instruction()] * 3, branch]
+
+    def line(number: int) -> float:
+        return whole(model, block, code_line=number, code_missing=24, mispredicted=True)
+
+    # Beside the slow one, and before it.
+    assert line(1) == pytest.approx(24 + 13 + 2, abs=2)
+    assert line(0) == pytest.approx(24 + 20 + 13 + 2, abs=2)
+
+
+def test_translating_takes_no_place_in_the_queue_of_lines(model: ctypes.CDLL) -> None:
+    def through(**around: int) -> float:
+        return whole(model, [instruction()], predict_ahead=128, turned=True, **around)
+
+    assert through(code_missing=24) == pytest.approx(2, rel=0.05)
+    assert through(code_translating=24) == pytest.approx(1, rel=0.05)
+
+
+def test_a_taken_branch_ends_what_a_cycle_fetches(model: ctypes.CDLL) -> None:
+    assert whole(model, [instruction()]) == pytest.approx(1 / 4, rel=0.05)
+    assert whole(model, [instruction()], turned=True) == pytest.approx(1, rel=0.05)
+
+
+def test_what_was_fetched_wrong_is_fetched_anew(model: ctypes.CDLL) -> None:
+    found = cycles(model, [instruction()], redirected=8)
+    assert found == {"fetch_cycles": pytest.approx(9, rel=0.02)}
+
+
+def test_a_repeated_line_takes_its_time_and_a_part_of_what_it_misses(model: ctypes.CDLL) -> None:
+    hit = cycles(model, [instruction()], repeats=2)
+    assert sum(hit.values()) == pytest.approx(2 * 3 + 2, rel=0.01)
+    missed = cycles(model, [instruction()], repeats=2, repeat_missing=40)
+    assert missed["data_cycles"] == pytest.approx(2 * (3 + 10), rel=0.01)
+
+
+def test_an_operand_that_is_needed_late_is_waited_for_less(model: ctypes.CDLL) -> None:
+    assert whole(model, [instruction(1, 1, 4, late=3)]) == pytest.approx(1, rel=0.01)
+    bypassed = {"bypassed": 7, "bypass_cycles": 3}
+    assert whole(model, [instruction(1, 1, 4, writer=7, **bypassed)]) == pytest.approx(1, rel=0.01)
+    assert whole(model, [instruction(1, 1, 4, writer=6, **bypassed)]) == pytest.approx(4, rel=0.01)
