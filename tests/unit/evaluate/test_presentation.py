@@ -201,6 +201,11 @@ def test_the_terminal_is_not_driven_by_names() -> None:
     assert "[red]" in text
 
 
+def test_lines_of_a_warning_are_set_in() -> None:
+    made = replace(golden_report(), warnings=("it panicked:\nRIP: 0010:pipe_write\n",))
+    assert "warning: it panicked:\n    RIP: 0010:pipe_write\n" in terminal(made)
+
+
 def test_a_failed_image_is_shown_first_and_has_no_figure() -> None:
     page = Page(render(REPORTS["failed"]))
     assert "✖ dead did not boot" in page.text

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from mepof.evaluate.measurement import METRICS
 from mepof.evaluate.report.model import CaseRow, Image, Report, SummaryRow
-from mepof.evaluate.report.text import SIGNS, amount, interval, percent, printable, size
+from mepof.evaluate.report.text import SIGNS, amount, indented, interval, percent, printable, size
 
 _STYLE = {"faster": "green", "slower": "red", "no difference": "", "not enough data": "dim"}
 
@@ -32,7 +32,7 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
             line.append("booted, self-check passed", style="green")
         else:
             state = "FAILED ITS SELF-CHECK" if image.booted else "DID NOT BOOT"
-            line.append(f"{state}: {printable(image.self_check)}", style="bold red")
+            line.append(f"{state}: {indented(image.self_check)}", style="bold red")
         line.append(f", text {size(image.size_bytes.text)}")
         if reference and image is not reference and reference.size_bytes.text:
             change = 100 * (image.size_bytes.text / reference.size_bytes.text - 1)
@@ -45,7 +45,7 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
         what = "booted with other seeds" if control.kind == "same build" else "relinked"
         result = "nothing was found to differ" if control.passed else "FAILED, see the warnings"
         parts.append(Text(f"control, {printable(control.image)} {what}: {result}"))
-    parts += [Text(f"warning: {printable(w)}", style="yellow") for w in report.warnings]
+    parts += [Text(f"warning: {indented(w)}", style="yellow") for w in report.warnings]
     if directory is not None:
         for name in ("report.html", "report.json", "cases.csv"):
             parts.append(Text(printable(str(directory / name)), no_wrap=True, overflow="ignore"))

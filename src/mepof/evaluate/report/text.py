@@ -31,6 +31,11 @@ def printable(text: str, keep: str = "") -> str:
     )
 
 
+def indented(text: str) -> str:
+    """The printable text, its lines after the first one set in, so that none looks like ours."""
+    return printable(text.rstrip("\n"), keep="\n").replace("\n", "\n    ")
+
+
 def percent(value: float | None) -> str:
     """A signed percentage with two decimals; a dash for none."""
     return _NONE if value is None else f"{_signed(value)} %"
