@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -203,7 +202,9 @@ def test_the_terminal_is_not_driven_by_names() -> None:
 
 
 def test_lines_of_a_warning_are_set_in() -> None:
-    made = replace(golden_report(), warnings=("it panicked:\nRIP: 0010:pipe_write\n",))
+    made = golden_report().model_copy(
+        update={"warnings": ("it panicked:\nRIP: 0010:pipe_write\n",)}
+    )
     assert "warning: it panicked:\n    RIP: 0010:pipe_write\n" in terminal(made)
 
 
