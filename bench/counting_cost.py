@@ -23,7 +23,7 @@ from pathlib import Path
 from measure import demo
 
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Guest, Pmu, Session
+from mepof.device.protocol import COUNTER, DEVICES, INITRAMFS, PMU, Counting, Session
 from mepof.evaluate.core import load_core
 from mepof.evaluate.suite import cases_of
 from mepof.process import run
@@ -48,19 +48,19 @@ def cost(session: Session, directory: Path) -> float:
 def booted(arguments: argparse.Namespace, scratch: Path) -> Session:
     """A boot without work."""
     kernel, guest = demo.images(arguments.kernel, arguments.guest, scratch)
-    return Session(arch="x86-64", kernel=kernel, guest=Guest.of(guest), requests=(), seed=1)
+    return Session(arch="x86-64", kernel=kernel, initramfs=guest / INITRAMFS, requests=(), seed=1)
 
 
 def contestants(session: Session, core: str, scratch: Path) -> dict[str, Session]:
     """The same work, watched in different ways."""
     run(["make", "-s", "-C", ROOT / "native" / "pmu", f"OUT={scratch}"])
-    pmu = Pmu(scratch / "pmu.so", load_core(core).arguments())
-    counted = replace(session, count=True)
+    run(["make", "-s", "-C", ROOT / "native" / "tcg-plugin", f"OUT={scratch}"])
+    model = Counting(scratch / PMU, load_core(core).arguments())
     return {
         PLAIN: session,
-        "counting only": counted,
-        f"full model, {core}": replace(counted, pmu=pmu),
-        f"full model, {core}, with places": replace(counted, pmu=replace(pmu, places=True)),
+        "counting only": replace(session, count=Counting(scratch / COUNTER)),
+        f"full model, {core}": replace(session, count=model),
+        f"full model, {core}, with places": replace(session, count=replace(model, places=True)),
     }
 
 

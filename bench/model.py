@@ -30,7 +30,7 @@ from typing import Any
 from measure import demo
 
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Guest, Interval, Pmu, Session
+from mepof.device.protocol import DEVICES, INITRAMFS, PMU, Counting, Interval, Session
 from mepof.errors import InputError, WorkError
 from mepof.evaluate.core import Core, cycles_of, load_core
 from mepof.process import find_tool, run
@@ -174,11 +174,10 @@ def modelled(
         booted = Session(
             arch=session.arch,
             kernel=session.kernel,
-            guest=session.guest,
+            initramfs=session.initramfs,
             requests=tuple(requests),
             seed=session.seed,
-            count=True,
-            pmu=session.pmu,
+            count=session.count,
         )
         outcome = DEVICES.get("qemu").boot(booted, scratch / "boot", run, lambda count: None)
         for request, reply in zip(requests, outcome.replies, strict=True):
@@ -351,9 +350,9 @@ columns compare the first native run with the second, where there are two: no mo
 def _session(arguments: argparse.Namespace, core: Core, scratch: Path) -> Session:
     kernel, guest = demo.images(arguments.kernel, arguments.guest, scratch)
     run(["make", "-s", "-C", ROOT / "native" / "pmu", f"OUT={scratch}"])
-    pmu = Pmu(scratch / "pmu.so", core.arguments())
+    pmu = Counting(scratch / PMU, core.arguments())
     return Session(
-        arch=core.arch, kernel=kernel, guest=Guest.of(guest), requests=(), seed=1, pmu=pmu
+        arch=core.arch, kernel=kernel, initramfs=guest / INITRAMFS, requests=(), seed=1, count=pmu
     )
 
 

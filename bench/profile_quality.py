@@ -21,7 +21,7 @@ from measure.counters import Executed, increments, overlap, values
 from mepof import _engine
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Guest, Recording, Session
+from mepof.device.protocol import DEVICES, INITRAMFS, RECORDER, Recording, Session
 from mepof.executor.local import LocalExecutor, default_store, plan_of
 from mepof.g4.source import Source
 from mepof.process import run
@@ -33,7 +33,6 @@ SCRATCH = ROOT / "build" / "bench" / "quality"
 RESULT = ROOT / "docs" / "benchmarks" / "profile-quality"
 ACTIONS, SEED = 24, 1
 PROGRAM = ROOT / "examples" / "quickstart.g4"
-EXACT = Recording(None, 32)
 
 
 def main() -> None:
@@ -44,9 +43,11 @@ def main() -> None:
     build, guest = _kernel()
     SCRATCH.mkdir(parents=True, exist_ok=True)
     blocks = increments(build / "vmlinux", clang.select("clang").tool("llvm-objdump"))
-    recordings = [EXACT]
+    run(["make", "-s", "-C", ROOT / "native" / "tcg-plugin", f"OUT={SCRATCH}"])
+    recorder = SCRATCH / RECORDER
+    recordings = [Recording(recorder)]
     for depth in map(int, arguments.depths.split(",")):
-        recordings += [Recording(int(p), depth) for p in arguments.periods.split(",")]
+        recordings += [Recording(recorder, int(p), depth) for p in arguments.periods.split(",")]
     rows = []
     for recording in recordings:
         row = _compared(recording, build, guest, blocks)
@@ -76,7 +77,7 @@ def _compared(
     session = Session(
         arch="x86-64",
         kernel=build / "kernel",
-        guest=Guest.of(guest),
+        initramfs=guest / INITRAMFS,
         requests=(
             *algorithm.reset(),
             agent.Record(True),

@@ -28,7 +28,15 @@ from typing import Any
 from measure import demo
 
 from mepof.device import agent
-from mepof.device.protocol import Guest, Recording, Session, branch_source
+from mepof.device.protocol import (
+    COUNTER,
+    INITRAMFS,
+    RECORDER,
+    Counting,
+    Recording,
+    Session,
+    branch_source,
+)
 from mepof.errors import InputError
 from mepof.evaluate.suite import cases_of
 from mepof.process import Completed, run
@@ -49,7 +57,7 @@ class Contestant:
     """
 
     name: str
-    count: bool = False
+    count: Counting | None = None
     record: Recording | None = None
     plugin: str | None = None
 
@@ -57,14 +65,17 @@ class Contestant:
         return replace(session, count=self.count, record=self.record)
 
 
-OURS = (
-    Contestant(PLAIN),
-    Contestant("count.so", count=True),
-    Contestant("record.so, exact", record=Recording()),
-    Contestant(
-        f"record.so, every {PERIOD:,} branches, depth {DEPTH}", record=Recording(PERIOD, DEPTH)
-    ),
-)
+def ours(scratch: Path) -> tuple[Contestant, ...]:
+    """Plain TCG, and the plugins as they are here."""
+    run(["make", "-s", "-C", ROOT / "native" / "tcg-plugin", f"OUT={scratch}"])
+    recorder = scratch / RECORDER
+    sampled = Recording(recorder, PERIOD, DEPTH)
+    return (
+        Contestant(PLAIN),
+        Contestant(COUNTER, count=Counting(scratch / COUNTER)),
+        Contestant(f"{RECORDER}, exact", record=Recording(recorder)),
+        Contestant(f"{RECORDER}, every {PERIOD:,} branches, depth {DEPTH}", record=sampled),
+    )
 
 
 @dataclass(frozen=True)
@@ -97,7 +108,7 @@ def _run_with(plugin: str, argv: Sequence[str], **how: Any) -> Completed:
 def booted(arguments: argparse.Namespace, scratch: Path) -> Session:
     """A boot without work."""
     kernel, guest = demo.images(arguments.kernel, arguments.guest, scratch)
-    return Session(arch="x86-64", kernel=kernel, guest=Guest.of(guest), requests=(), seed=1)
+    return Session(arch="x86-64", kernel=kernel, initramfs=guest / INITRAMFS, requests=(), seed=1)
 
 
 def peer(text: str) -> Contestant:
@@ -192,7 +203,7 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         session = booted(arguments, Path(scratch))
-        contestants = (*OURS, *arguments.peer)
+        contestants = (*ours(Path(scratch)), *arguments.peer)
         taken = rounds(session, contestants, arguments.rounds, Path(scratch))
     given = " --kernel … --guest …" if arguments.kernel else ""
     given += "".join(f" --peer {one.name}=…" for one in arguments.peer)

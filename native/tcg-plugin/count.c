@@ -63,7 +63,7 @@ static bool counting;
  * finds that under way, and changes what it leads to. */
 static atomic_bool wanted;
 /* The interval has been written, and what is counted until it takes effect is of none. */
-static bool written;
+static atomic_bool written;
 static struct counts *intervals;
 static size_t interval_count;
 

@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from mepof.cli.progress import LogDisplay
-from mepof.device.protocol import Guest, Session
+from mepof.device.protocol import COUNTER, INITRAMFS, Counting, Session
 from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
 from mepof.g4 import Source
 from mepof.plan.model import Plan
@@ -46,13 +46,19 @@ def finished(
         return executor.run(plan, out, LogDisplay(Console(stderr=True)))
 
 
+@pytest.fixture(scope="session")
+def counting(finished: Finished) -> Counting:
+    """What counts without modelling a core."""
+    return Counting(finished.run.steps["plugins"].path / COUNTER)
+
+
 def session_of(finished: Finished, build: str) -> Session:
     """A boot of one of the quickstart's kernels that is asked nothing yet."""
     steps = finished.run.steps
     return Session(
         arch="x86-64",
         kernel=steps[build].path / "kernel",
-        guest=Guest.of(steps["guest"].path),
+        initramfs=steps["guest"].path / INITRAMFS,
         requests=(),
         seed=1,
     )

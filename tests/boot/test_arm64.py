@@ -17,7 +17,15 @@ from rich.console import Console
 
 from mepof.cli.progress import LogDisplay
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Guest, KernelPanic, Outcome, Session
+from mepof.device.protocol import (
+    COUNTER,
+    DEVICES,
+    INITRAMFS,
+    Counting,
+    KernelPanic,
+    Outcome,
+    Session,
+)
 from mepof.executor.local import Finished, LocalExecutor, plan_of
 from mepof.g4 import Source
 from mepof.process import run
@@ -54,7 +62,7 @@ def session(arm64: Finished) -> Session:
     return Session(
         arch="arm64",
         kernel=steps["opt/build"].path / "kernel",
-        guest=Guest.of(steps["guest"].path),
+        initramfs=steps["guest"].path / INITRAMFS,
         requests=(),
         seed=1,
     )
@@ -84,12 +92,15 @@ def test_the_profile_makes_the_kernel_faster(arm64: Finished, out: Path) -> None
     assert row["geomean_improvement_percent"] >= 5.0
 
 
-def test_a_boot_repeats_to_the_last_instruction(session: Session, tmp_path: Path) -> None:
+def test_a_boot_repeats_to_the_last_instruction(
+    arm64: Finished, session: Session, tmp_path: Path
+) -> None:
     work = (
         agent.Exec(("/bin/kbench", "run", "proc"), 60),
         agent.Exec(("/bin/kbench", "run", "pipe128"), 60),
     )
-    counted = replace(session, requests=work, count=True)
+    count = Counting(arm64.run.steps["plugins"].path / COUNTER)
+    counted = replace(session, requests=work, count=count)
     first, second = (boot(counted, tmp_path / name) for name in ("first", "second"))
     assert first.intervals == second.intervals
     # Guest time is the count of all instructions since power-on, and stands in both.
@@ -101,6 +112,6 @@ def test_a_boot_repeats_to_the_last_instruction(session: Session, tmp_path: Path
 def test_a_panic_is_reported(session: Session, tmp_path: Path) -> None:
     empty = tmp_path / "initramfs"
     empty.write_bytes(b"")
-    broken = replace(session, guest=replace(session.guest, initramfs=empty))
+    broken = replace(session, initramfs=empty)
     with pytest.raises(KernelPanic, match="not syncing"):
         boot(broken, tmp_path / "boot")

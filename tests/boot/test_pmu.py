@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Interval, Outcome, Pmu, Session
+from mepof.device.protocol import DEVICES, PMU, Counting, Interval, Outcome, Session
 from mepof.evaluate.core import load_core
 from mepof.evaluate.places import functions_of, places_of, read_places
 from mepof.evaluate.suite import cases_of
@@ -25,18 +25,18 @@ CASES = cases_of(["proc", "pipe"])
 
 
 @pytest.fixture(scope="module")
-def pmu(tmp_path_factory: pytest.TempPathFactory) -> Pmu:
+def pmu(tmp_path_factory: pytest.TempPathFactory) -> Counting:
     out = tmp_path_factory.mktemp("pmu")
     subprocess.run(
         ["make", "-s", "-C", native_directory() / "pmu", f"OUT={out}"], check=True, timeout=120
     )
-    return Pmu(out / "pmu.so", load_core("zen4").arguments())
+    return Counting(out / PMU, load_core("zen4").arguments())
 
 
 @pytest.fixture(scope="module")
 def session(finished: Finished) -> Session:
     work = tuple(agent.Exec(case.argv, 120) for case in CASES)
-    return replace(session_of(finished, "opt/build"), requests=work, count=True)
+    return replace(session_of(finished, "opt/build"), requests=work)
 
 
 def boot(session: Session, directory: Path) -> Outcome:
@@ -53,19 +53,19 @@ def counts(interval: Interval) -> tuple[int, ...]:
 
 
 def test_it_counts_what_the_counting_plugin_counts_and_repeats(
-    session: Session, pmu: Pmu, tmp_path: Path
+    session: Session, counting: Counting, pmu: Counting, tmp_path: Path
 ) -> None:
-    counted = boot(session, tmp_path / "counted").intervals
-    modelled = boot(replace(session, pmu=pmu), tmp_path / "modelled").intervals
-    told = boot(replace(session, pmu=replace(pmu, places=True)), tmp_path / "told").intervals
+    counted = boot(replace(session, count=counting), tmp_path / "counted").intervals
+    modelled = boot(replace(session, count=pmu), tmp_path / "modelled").intervals
+    told = boot(replace(session, count=replace(pmu, places=True)), tmp_path / "told").intervals
     assert [counts(one) for one in modelled] == [counts(one) for one in counted]
     assert modelled == told
 
 
 def test_places_are_functions_of_the_kernel(
-    finished: Finished, session: Session, pmu: Pmu, tmp_path: Path
+    finished: Finished, session: Session, pmu: Counting, tmp_path: Path
 ) -> None:
-    outcome = boot(replace(session, pmu=replace(pmu, places=True)), tmp_path / "told")
+    outcome = boot(replace(session, count=replace(pmu, places=True)), tmp_path / "told")
     assert outcome.places is not None
     build = finished.run.steps["opt/build"].path
     ran = [(case.suite, case.name) for case in CASES]

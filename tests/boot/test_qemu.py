@@ -12,6 +12,7 @@ from mepof.device import agent
 from mepof.device.initramfs import Entry, archive
 from mepof.device.protocol import (
     DEVICES,
+    Counting,
     GuestReset,
     KernelHang,
     KernelPanic,
@@ -47,7 +48,7 @@ def with_init(session: Session, init: bytes | None, directory: Path) -> Session:
         entries.append(Entry("init", 0o755, init))
     path = directory / "initramfs"
     path.write_bytes(archive(entries))
-    return replace(session, guest=replace(session.guest, initramfs=path))
+    return replace(session, initramfs=path)
 
 
 def test_files_go_both_ways_and_commands_have_limits(session: Session, tmp_path: Path) -> None:
@@ -68,12 +69,14 @@ def test_files_go_both_ways_and_commands_have_limits(session: Session, tmp_path:
     assert isinstance(absent, agent.GetResult) and absent.errno == 2
 
 
-def test_a_boot_repeats_to_the_last_instruction(session: Session, tmp_path: Path) -> None:
+def test_a_boot_repeats_to_the_last_instruction(
+    session: Session, counting: Counting, tmp_path: Path
+) -> None:
     work = (
         agent.Exec(("/bin/kbench", "run", "proc"), 60),
         agent.Exec(("/bin/kbench", "run", "pipe128"), 60),
     )
-    counted = replace(session, requests=work, count=True)
+    counted = replace(session, requests=work, count=counting)
     first, second = (boot(counted, tmp_path / name) for name in ("first", "second"))
     assert first.intervals == second.intervals
     assert first.replies == second.replies

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mepof.device import agent
-from mepof.device.protocol import Outcome, Recording, Session, branch_source
+from mepof.device.protocol import RECORDER, Counting, Outcome, Recording, Session, branch_source
 from mepof.executor.local import Finished
 from mepof.process import run
 
@@ -31,6 +31,11 @@ BRANCHES, SAMPLE, COUNTERS, TAKEN = 1, 3, 4, 6
 @pytest.fixture
 def session(finished: Finished) -> Session:
     return replace(session_of(finished, "opt/build"), requests=WORK)
+
+
+@pytest.fixture(scope="module")
+def recorder(finished: Finished) -> Path:
+    return finished.run.steps["plugins"].path / RECORDER
 
 
 def boot(session: Session, directory: Path) -> Outcome:
@@ -75,24 +80,28 @@ def taken(outcome: Outcome) -> int:
     )
 
 
-def test_a_recording_spans_processes_and_repeats(session: Session, tmp_path: Path) -> None:
-    recorded = replace(session, record=Recording())
+def test_a_recording_spans_processes_and_repeats(
+    session: Session, counting: Counting, recorder: Path, tmp_path: Path
+) -> None:
+    recorded = replace(session, record=Recording(recorder))
     first, second = (boot(recorded, tmp_path / name) for name in ("first", "second"))
     assert first.recording is not None and second.recording is not None
     assert first.recording.read_bytes() == second.recording.read_bytes()
     assert sum(branches(first).values()) == taken(first)
     # What the cases do between kbench's own marks is counted alone; the recording holds
     # their starts and ends as well, and nothing of the third.
-    counted = boot(replace(session, count=True), tmp_path / "counted").intervals
+    counted = boot(replace(session, count=counting), tmp_path / "counted").intervals
     inside, after = (
         sum(i.kernel_taken_branches for i in part) for part in (counted[:2], counted[2:])
     )
     assert inside < taken(first) < inside + after
 
 
-def test_samples_are_of_the_branches_that_were_taken(session: Session, tmp_path: Path) -> None:
-    exact = boot(replace(session, record=Recording()), tmp_path / "exact")
-    sampled = boot(replace(session, record=Recording(10007, 16)), tmp_path / "sampled")
+def test_samples_are_of_the_branches_that_were_taken(
+    session: Session, recorder: Path, tmp_path: Path
+) -> None:
+    exact = boot(replace(session, record=Recording(recorder)), tmp_path / "exact")
+    sampled = boot(replace(session, record=Recording(recorder, 10007, 16)), tmp_path / "sampled")
     samples = bodies(sampled, SAMPLE)
     assert taken(sampled) == taken(exact)
     assert len(samples) == taken(sampled) // 10007

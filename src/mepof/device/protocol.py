@@ -15,6 +15,12 @@ from mepof.registry import Registry
 # What the recorder's trace allows (docs/recorder-trace.md).
 DEEPEST_STACK = 1024
 
+# What a session needs, as the steps that make it name it.
+INITRAMFS = "initramfs.cpio"
+COUNTER = "count.so"
+PMU = "pmu.so"
+RECORDER = "record.so"
+
 
 class BootFailure(WorkError):
     """The kernel did not come up, or went down while it worked; the console's end is told."""
@@ -54,25 +60,6 @@ class Description:
 
 
 @dataclass(frozen=True)
-class Guest:
-    """What runs in user space: an initramfs with the agent as its first process.
-
-    Attributes:
-        plugin: of the emulator; it counts.
-        recorder: of the emulator; it records branches.
-    """
-
-    initramfs: Path
-    plugin: Path
-    recorder: Path
-
-    @classmethod
-    def of(cls, artifact: Path) -> Guest:
-        """The guest of a ``guest`` step's artifact."""
-        return cls(artifact / "initramfs.cpio", artifact / "count.so", artifact / "record.so")
-
-
-@dataclass(frozen=True)
 class Interval:
     """What happened between a start and a stop mark, counted, not sampled.
 
@@ -90,16 +77,17 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Pmu:
-    """The emulated PMU of a session: a plugin that counts, and models a core beside.
+class Counting:
+    """How an emulator counts instructions and branches between kbench's marks.
 
     Attributes:
-        arguments: the sizes of the core, for the plugin (docs/pmu.md).
-        places: whether to tell in which code the events are, too.
+        plugin: of the emulator: ``count.so``, or ``pmu.so``, which models a core beside.
+        arguments: of ``pmu.so``: the sizes of the core (docs/pmu.md).
+        places: of ``pmu.so``: whether to tell in which code the events are, too.
     """
 
     plugin: Path
-    arguments: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
     places: bool = False
 
 
@@ -108,6 +96,7 @@ class Recording:
     """How a device records the kernel's branches between the requests ``Record``.
 
     Attributes:
+        plugin: of the emulator: ``record.so``.
         period: taken branches from one sample of the branch stack to the next; None records
             every taken branch and fall-through range.
         depth: entries of the branch stack; without a period it means nothing.
@@ -116,6 +105,7 @@ class Recording:
         InputError: no branch stack is like that.
     """
 
+    plugin: Path
     period: int | None = None
     depth: int = 32
 
@@ -138,10 +128,10 @@ class Session:
 
     Attributes:
         kernel: bootable image.
+        initramfs: what runs in user space, with the agent as its first process.
         requests: what the agent does, in order.
         seed: of everything random in the machine.
-        count: count instructions and branches between kbench's marks.
-        pmu: model a core where it counts; a device that executes on hardware does not.
+        count: what counts between kbench's marks; a device that executes on hardware has its own.
         record: record the kernel's branches between the requests ``Record``; not every
             device can (see :class:`BranchSource`), and none counts in the same session.
         interactive: the user's terminal is the console.
@@ -153,11 +143,10 @@ class Session:
 
     arch: str
     kernel: Path
-    guest: Guest
+    initramfs: Path
     requests: tuple[Request, ...]
     seed: int
-    count: bool = False
-    pmu: Pmu | None = None
+    count: Counting | None = None
     record: Recording | None = None
     interactive: bool = False
     archives: tuple[Path, ...] = ()

@@ -21,8 +21,8 @@ from pathlib import Path
 from mepof.device import agent, initramfs
 from mepof.device.protocol import (
     BootFailure,
+    Counting,
     Description,
-    Guest,
     GuestReset,
     Interval,
     KernelHang,
@@ -96,7 +96,8 @@ _COMMON_PARAMETERS = "panic=-1 oops=panic nokaslr norandmaps"
 
 
 # Whose commands decide what a session gives, beside a counting one's.
-_RECORDINGS = (Recording(), Recording(period=1))
+_PLUGIN = Path("plugin")
+_RECORDINGS = (Recording(_PLUGIN), Recording(_PLUGIN, period=1))
 
 
 class Qemu:
@@ -104,9 +105,11 @@ class Qemu:
 
     def identity(self, arch: str) -> Mapping[str, str]:
         machine = _machine(arch)
-        any_guest = Guest(Path("initramfs"), Path("plugin"), Path("recorder"))
-        plain = Session(arch, Path("kernel"), any_guest, (), seed=0)
-        kinds = (replace(plain, count=True), *(replace(plain, record=one) for one in _RECORDINGS))
+        plain = Session(arch, Path("kernel"), Path("initramfs"), (), seed=0)
+        kinds = (
+            replace(plain, count=Counting(_PLUGIN)),
+            *(replace(plain, record=one) for one in _RECORDINGS),
+        )
         commands = [
             word for kind in kinds for word in _command(machine, kind, _Files(Path("boot")))
         ]
@@ -132,7 +135,7 @@ class Qemu:
         replied: Callable[[int], None],
     ) -> Outcome:
         machine = _machine(session.arch)
-        if session.count and session.record is not None:
+        if session.count is not None and session.record is not None:
             raise InputError(
                 "one boot cannot count and record branches", "count in another boot of the kernel"
             )
@@ -145,7 +148,7 @@ class Qemu:
             agent.encode(request) for request in (*session.requests, agent.PowerOff())
         )
         run_files.initramfs.write_bytes(
-            session.guest.initramfs.read_bytes()
+            session.initramfs.read_bytes()
             + b"".join(path.read_bytes() for path in session.archives)
             + initramfs.archive(
                 (
@@ -315,22 +318,19 @@ def _command(machine: Machine, session: Session, files: _Files) -> list[str]:
         *("-chardev", f"file,id=agent,path={_value(files.port)}"),
         *("-device", "virtserialport,chardev=agent,name=mepof"),
     ]
-    if session.count:
-        command += ["-plugin", _counting(session, files)]
+    if session.count is not None:
+        command += ["-plugin", _counting(session.count, files)]
     if session.record is not None:
-        plugin, trace = _value(session.guest.recorder), _value(files.recording)
+        plugin, trace = _value(session.record.plugin), _value(files.recording)
         how = f"span=session{_sampling(session.record)}"
         command += ["-plugin", f"{plugin},out={trace},{how}"]
     return command
 
 
-def _counting(session: Session, files: _Files) -> str:
-    """The plugin that counts; one that models a core counts too, by the same definitions."""
-    counts = _value(files.counts)
-    if session.pmu is None:
-        return f"{_value(session.guest.plugin)},out={counts}"
-    places = (f"where={_value(files.places)}",) if session.pmu.places else ()
-    return ",".join((_value(session.pmu.plugin), f"out={counts}", *places, *session.pmu.arguments))
+def _counting(count: Counting, files: _Files) -> str:
+    places = (f"where={_value(files.places)}",) if count.places else ()
+    counts = f"out={_value(files.counts)}"
+    return ",".join((_value(count.plugin), counts, *places, *count.arguments))
 
 
 def _sampling(recording: Recording) -> str:
@@ -378,7 +378,7 @@ def _outcome(session: Session, files: _Files) -> Outcome:
 
 
 def _intervals(session: Session, files: _Files) -> tuple[Interval, ...]:
-    if not session.count:
+    if session.count is None:
         return ()
     try:
         counted = json.loads(files.counts.read_text(encoding="utf-8"))["intervals"]
@@ -388,7 +388,7 @@ def _intervals(session: Session, files: _Files) -> tuple[Interval, ...]:
 
 
 def _places(session: Session, files: _Files) -> Path | None:
-    if not session.count or session.pmu is None or not session.pmu.places:
+    if session.count is None or not session.count.places:
         return None
     if not files.places.is_file():
         raise BootFailure("the plugin of the emulated PMU did not tell where the events are")

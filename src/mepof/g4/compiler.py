@@ -227,9 +227,10 @@ class _Compiler:
         if settings.budget is not None:
             params["budget"] = settings.budget
         inputs: dict[str, Input] = {"guest": StepInput(self._guest(settings))}
+        counting = "plugins" if settings.core is None else "pmu"
+        inputs[counting] = StepInput(self._add(counting, counting, {}, {}))
         if settings.core is not None:
             params["core"] = settings.core
-            inputs["pmu"] = StepInput(self._add("pmu", "pmu", {}, {}))
         inputs |= self._suites(settings, statement)
         inputs |= {f"kernel{n}": kernel for n, kernel in enumerate(kernels)}
         if isinstance(kernels[0], StepInput) and len(kernels) > 1:
@@ -356,6 +357,8 @@ class _Compiler:
             "guest": StepInput(self._guest(settings)),
             **scripts,
         }
+        if self.known[algorithm].records_branches:
+            inputs["plugins"] = StepInput(self._add("plugins", "plugins", {}, {}))
         return StepInput(self._add(identifier, "profile-collect", params, inputs))
 
     @staticmethod

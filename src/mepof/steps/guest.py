@@ -1,4 +1,4 @@
-"""``guest``: the user space of our guests, and the emulator's plugins, from our own sources."""
+"""``guest``: the user space of our guests, from our own sources."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from functools import cache
 from pathlib import Path
 
 from mepof.device.initramfs import Entry, archive
+from mepof.device.protocol import INITRAMFS
 from mepof.errors import EnvironmentLack
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
-from mepof.process import find_tool, run
 from mepof.toolchain import guest
 from mepof.toolchain.machine import is_static
 
 _BUSYBOX = Path("/bin/busybox")
-_SOURCES = ("Makefile", "kbench", "guest", "tcg-plugin")
+_SOURCES = ("Makefile", "kbench", "guest")
 _DIRECTORIES = ("bin", "dev", "etc", "mepof", "proc", "root", "sys", "tmp")
 
 
 class GuestImage:
-    """Params: ``arch``. Makes ``initramfs.cpio``, ``count.so``, ``record.so``."""
+    """Params: ``arch``. Makes ``initramfs.cpio``."""
 
     kind = "guest"
     phase: Phase = "build"
@@ -35,7 +35,6 @@ class GuestImage:
         busybox = {"busybox": _busybox_digest()} if target.shell else {}
         return {
             "native": _sources_digest(),
-            "gcc": _plugin_compiler(),
             **busybox,
             **guest.identity(target),
         }
@@ -54,9 +53,7 @@ class GuestImage:
         ]
         if target.shell:
             entries.append(Entry("bin/busybox", 0o755, _BUSYBOX.read_bytes()))
-        (context.output / "initramfs.cpio").write_bytes(archive(entries))
-        for plugin in ("count.so", "record.so"):
-            (context.output / plugin).write_bytes((context.work / plugin).read_bytes())
+        (context.output / INITRAMFS).write_bytes(archive(entries))
 
 
 @cache
@@ -75,12 +72,6 @@ def _busybox_digest() -> str:
     if not is_static(_BUSYBOX):
         raise EnvironmentLack(f"{_BUSYBOX} is not statically linked", remedy)
     return file_digest(_BUSYBOX)
-
-
-@cache
-def _plugin_compiler() -> str:
-    gcc = find_tool("gcc", "apt-get install gcc")
-    return run([gcc, "--version"]).output.splitlines()[0]
 
 
 BODY = GuestImage()

@@ -11,7 +11,7 @@ from typing import cast
 
 from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Use
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Guest, Session
+from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import InputError, WorkError
 from mepof.evaluate.suite import load_suite
 from mepof.kernel import arch, kbuild, kconfig, objtool
@@ -195,7 +195,7 @@ def _boot(context: StepContext) -> str:
     session = Session(
         arch=str(params["arch"]),
         kernel=context.output / "kernel",
-        guest=Guest.of(context.inputs["guest"]),
+        initramfs=context.inputs["guest"] / INITRAMFS,
         requests=(check,),
         seed=cast(int, params["seed"]),
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Guest, Outcome, Pmu, Session
+from mepof.device.protocol import COUNTER, DEVICES, INITRAMFS, PMU, Counting, Outcome, Session
 from mepof.errors import InputError
 from mepof.evaluate.boots import KeptBoots
 from mepof.evaluate.comparison import Build, rows_of, totals_of
@@ -34,7 +34,6 @@ from mepof.evaluate.suite import Case, cases_digest, cases_of, memory_of
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Json, Step
-from mepof.steps.pmu import PLUGIN
 
 
 class Measure:
@@ -135,11 +134,12 @@ class _Laboratory:
         self._cases: Sequence[Case] = cases_of(cast(list[str], params["metrics"]))
         self._memory = memory_of(self._cases)
         self._core = _core(params)
-        self._pmu: Pmu | None = None
-        if self._core is not None:
-            plugin = context.inputs["pmu"] / PLUGIN
-            self._pmu = Pmu(plugin, load_core(self._core).arguments())
-        self._guest = Guest.of(context.inputs["guest"])
+        if self._core is None:
+            self._count = Counting(context.inputs["plugins"] / COUNTER)
+        else:
+            arguments = load_core(self._core).arguments()
+            self._count = Counting(context.inputs["pmu"] / PMU, arguments)
+        self._initramfs = context.inputs["guest"] / INITRAMFS
         self._archives = tuple(
             path / "archive.cpio"
             for name, path in sorted(context.inputs.items())
@@ -151,12 +151,12 @@ class _Laboratory:
         decided = (
             self._arch,
             sorted(self._device.identity(self._arch).items()),
-            file_digest(self._guest.initramfs),
-            file_digest(self._guest.plugin),
+            file_digest(self._initramfs),
+            file_digest(self._count.plugin),
+            self._count.arguments,
             *(file_digest(archive) for archive in self._archives),
             cases_digest(self._cases),
             self._memory,
-            *((file_digest(self._pmu.plugin), self._pmu.arguments) if self._pmu else ()),
         )
         self._kept = [
             # Where boots do not repeat, those of a control are others than the image's.
@@ -200,7 +200,7 @@ class _Laboratory:
     def _tells_places(self, turn: Turn) -> bool:
         number, seed = turn
         first = self._targets[number].role == "kernel" and seed == self._seed
-        return self._pmu is not None and first
+        return self._core is not None and first
 
     def _boot(self, turn: Turn) -> OneBoot:
         number, seed = turn
@@ -223,13 +223,12 @@ class _Laboratory:
         session = Session(
             arch=self._arch,
             kernel=self._targets[number].kernel,
-            guest=self._guest,
+            initramfs=self._initramfs,
             requests=requests,
             seed=seed,
-            count=True,
+            count=replace(self._count, places=self._tells_places((number, seed))),
             archives=self._archives,
             memory=self._memory,
-            pmu=self._pmu and replace(self._pmu, places=self._tells_places((number, seed))),
         )
 
         def replied(count: int) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from mepof.device.protocol import PMU
 from mepof.errors import EnvironmentLack
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
@@ -17,7 +18,6 @@ from mepof.plan.model import Step
 from mepof.process import find_tool, run
 from mepof.toolchain import clang
 
-PLUGIN = "pmu.so"
 OLDEST_LLVM = 22
 _SOURCES = ("pmu/*", "tcg-plugin/decode*", "tcg-plugin/qemu_plugin_api.h")
 
@@ -47,7 +47,7 @@ class PmuPlugin:
         context.run(
             ["make", "-C", directory, f"OUT={context.work}", f"LLVM_CONFIG={llvm_config()}"]
         )
-        (context.output / PLUGIN).write_bytes((context.work / PLUGIN).read_bytes())
+        (context.output / PMU).write_bytes((context.work / PMU).read_bytes())
 
 
 @cache

@@ -14,7 +14,15 @@ from typing import cast
 
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Guest, Outcome, Recording, Session, branch_source
+from mepof.device.protocol import (
+    DEVICES,
+    INITRAMFS,
+    RECORDER,
+    Outcome,
+    Recording,
+    Session,
+    branch_source,
+)
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.evaluate.training import without
 from mepof.events import ConsoleReturned, ConsoleTaken
@@ -76,13 +84,15 @@ class ProfileCollect:
         recording = None
         if algorithm.records_branches:
             recording = Recording(
-                cast(int | None, params.get("period")), cast(int, params["depth"])
+                context.inputs["plugins"] / RECORDER,
+                cast(int | None, params.get("period")),
+                cast(int, params["depth"]),
             )
             before, after = (*before, agent.Record(True)), (agent.Record(False), *after)
         session = Session(
             arch=str(params["arch"]),
             kernel=context.inputs["kernel"] / "kernel",
-            guest=Guest.of(context.inputs["guest"]),
+            initramfs=context.inputs["guest"] / INITRAMFS,
             requests=(*before, *work, *after),
             seed=seed,
             interactive=scenario.interactive,

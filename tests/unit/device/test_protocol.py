@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,10 +41,10 @@ def test_a_device_that_records_none_says_what_else_there_is(
 @pytest.mark.parametrize("depth", [0, 1025])
 def test_a_branch_stack_has_bounds(depth: int) -> None:
     with pytest.raises(InputError, match=f"no branch stack has {depth} entries"):
-        Recording(period=5, depth=depth)
+        Recording(Path("record.so"), period=5, depth=depth)
 
 
 @pytest.mark.parametrize("period", [0, -1, 1 << 64])
 def test_a_period_is_a_number_of_branches(period: int) -> None:
     with pytest.raises(InputError, match="no branch stack is sampled every"):
-        Recording(period=period)
+        Recording(Path("record.so"), period=period)

@@ -14,14 +14,17 @@ import pytest
 
 from mepof.device import agent, qemu
 from mepof.device.protocol import (
+    COUNTER,
+    INITRAMFS,
+    PMU,
+    RECORDER,
     BootFailure,
-    Guest,
+    Counting,
     GuestReset,
     Interval,
     KernelHang,
     KernelPanic,
     Outcome,
-    Pmu,
     Recording,
     Session,
 )
@@ -29,6 +32,8 @@ from mepof.errors import EnvironmentLack, InputError
 from mepof.process import run
 
 from .fake_qemu import HELLO, POWERED_OFF, PROGRAM, FakeQemu, frame, result
+
+RECORDS = Path("/made") / RECORDER
 
 WORK = (agent.Exec(("/bin/true",), 5), agent.Exec(("/bin/kbench", "run"), 5))
 GOOD = HELLO + result(b"one") + result(b"two") + POWERED_OFF
@@ -56,7 +61,7 @@ def session(tmp_path: Path) -> Session:
     return Session(
         arch="x86-64",
         kernel=tmp_path / "kernel",
-        guest=Guest.of(tmp_path),
+        initramfs=tmp_path / INITRAMFS,
         requests=WORK,
         seed=7,
     )
@@ -112,7 +117,7 @@ def test_the_machine_is_seeded_and_counts_time_in_instructions(
     assert "shift=0" in words[words.index("-icount") + 1]
     assert words[words.index("-kernel") + 1] == str(session.kernel)
     assert "-plugin" not in words
-    counted = replace(session, count=True)
+    counted = replace(session, count=Counting(tmp_path / COUNTER))
     assert boot(tmp_path, counted).intervals == (Interval(10, 20, 3, 4),)
     assert f"{tmp_path}/count.so,out={tmp_path}/boot/counts.json" in fake.arguments()
 
@@ -122,8 +127,8 @@ def test_a_core_is_modelled_by_a_plugin_that_counts_too(
 ) -> None:
     events = {"kernel_events": {"l1i_misses": 5}, "user_events": {"l1i_misses": 6}}
     fake.will(replies=GOOD, counts=json.dumps({"intervals": [COUNTS | events]}).encode())
-    pmu = Pmu(tmp_path / "a,b" / "pmu.so", ("line=64", "l1i=64:8"))
-    counted = replace(session, count=True, pmu=pmu)
+    pmu = Counting(tmp_path / "a,b" / PMU, ("line=64", "l1i=64:8"))
+    counted = replace(session, count=pmu)
     (interval,) = boot(tmp_path, counted).intervals
     assert interval == Interval(10, 20, 3, 4, {"l1i_misses": 5}, {"l1i_misses": 6})
     words = fake.arguments()
@@ -134,7 +139,7 @@ def test_a_core_is_modelled_by_a_plugin_that_counts_too(
 
 def test_places_are_asked_for_and_missed(fake: FakeQemu, session: Session, tmp_path: Path) -> None:
     fake.will(replies=GOOD, counts=json.dumps({"intervals": []}).encode())
-    counted = replace(session, count=True, pmu=Pmu(tmp_path / "pmu.so", (), places=True))
+    counted = replace(session, count=Counting(tmp_path / PMU, places=True))
     with pytest.raises(BootFailure, match="did not tell where the events are"):
         boot(tmp_path, counted)
     assert f",where={tmp_path}/boot/places.jsonl" in " ".join(fake.arguments())
@@ -294,16 +299,16 @@ def test_missing_counts_are_a_boot_failure(
 ) -> None:
     fake.will(replies=GOOD, counts=counts)
     with pytest.raises(BootFailure, match="the counting plugin left no counts"):
-        boot(tmp_path, replace(session, count=True))
+        boot(tmp_path, replace(session, count=Counting(tmp_path / COUNTER)))
 
 
 @pytest.mark.parametrize(
     ("recording", "how"),
     [
-        (Recording(), "span=session"),
-        (Recording(depth=16), "span=session"),
-        (Recording(period=10007), "span=session,sample=10007,depth=32"),
-        (Recording(period=1, depth=16), "span=session,sample=1,depth=16"),
+        (Recording(RECORDS), "span=session"),
+        (Recording(RECORDS, depth=16), "span=session"),
+        (Recording(RECORDS, period=10007), "span=session,sample=10007,depth=32"),
+        (Recording(RECORDS, period=1, depth=16), "span=session,sample=1,depth=16"),
     ],
 )
 def test_branches_are_recorded_between_the_agents_marks(
@@ -314,7 +319,7 @@ def test_branches_are_recorded_between_the_agents_marks(
     assert outcome.recording == tmp_path / "boot/branches.trace"
     assert outcome.recording.read_bytes() == b"MEPOFTRC"
     assert outcome.intervals == ()
-    assert f"{tmp_path}/record.so,out={outcome.recording},{how}" in fake.arguments()
+    assert f"{RECORDS},out={outcome.recording},{how}" in fake.arguments()
     assert boot(tmp_path, session).recording is None
 
 
@@ -323,12 +328,15 @@ def test_a_missing_trace_is_a_boot_failure(
 ) -> None:
     fake.will(replies=GOOD)
     with pytest.raises(BootFailure, match="the recording plugin left no trace"):
-        boot(tmp_path, replace(session, record=Recording()))
+        boot(tmp_path, replace(session, record=Recording(RECORDS)))
 
 
 def test_one_boot_cannot_count_and_record(fake: FakeQemu, session: Session, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot count and record"):
-        boot(tmp_path, replace(session, count=True, record=Recording()))
+        boot(
+            tmp_path,
+            replace(session, count=Counting(tmp_path / COUNTER), record=Recording(RECORDS)),
+        )
 
 
 @pytest.mark.parametrize("banner", ["QEMU emulator version 7.2.9", "QEMU emulator version 9.2", ""])

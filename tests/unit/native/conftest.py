@@ -17,8 +17,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directory with ``kbench``, ``agent``, ``count.so`` and ``record.so``."""
     if shutil.which("musl-gcc") is None:
         pytest.skip("musl-gcc is not installed: apt-get install musl-tools")
-    out = tmp_path_factory.mktemp("native")
-    subprocess.run(["make", "-s", "-C", NATIVE, f"OUT={out}"], check=True, timeout=120)
+    return build(tmp_path_factory.mktemp("native"))
+
+
+def build(out: Path) -> Path:
+    """Have the Makefiles of the guest's programs and of the plugins make them there."""
+    for directory in (NATIVE, NATIVE / "tcg-plugin"):
+        subprocess.run(["make", "-s", "-C", directory, f"OUT={out}"], check=True, timeout=120)
     return out
 
 

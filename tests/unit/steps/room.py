@@ -85,7 +85,7 @@ class FakeDevice:
             recording = directory / "branches.trace"
             recording.write_bytes(self.recording)
         places = None
-        if self.places is not None and session.pmu is not None and session.pmu.places:
+        if self.places is not None and session.count is not None and session.count.places:
             directory.mkdir(exist_ok=True)
             places = directory / "places.jsonl"
             places.write_text(self.places)

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Interval, Recording
+from mepof.device.protocol import DEVICES, PMU, RECORDER, Interval, Recording
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.evaluate.core import EVENTS, core_digest, cycles_of, load_core
 from mepof.evaluate.measurement import Evaluation, read_evaluation
@@ -21,7 +21,16 @@ from mepof.events import StepProgress
 from mepof.plan.body import StepContext
 from mepof.plan.journal import JournalledRun, JournalledStep
 from mepof.plan.model import HostInput, Json, Step
-from mepof.steps import BODIES, guest, kernel_source, measure, pmu, profile_collect, report
+from mepof.steps import (
+    BODIES,
+    guest,
+    kernel_source,
+    measure,
+    plugins,
+    pmu,
+    profile_collect,
+    report,
+)
 
 from .room import FakeDevice, Room, register, well
 
@@ -64,7 +73,8 @@ COLLECT: dict[str, Json] = {
 
 
 def collect(room: Room, device: FakeDevice, params: Mapping[str, Json] = COLLECT) -> StepContext:
-    context = room.context("profile-collect", params, kernel=room.root, guest=room.root)
+    made = dict.fromkeys(("kernel", "guest", "plugins"), room.root)
+    context = room.context("profile-collect", params, **made)
     profile_collect.BODY.run(context)
     return context
 
@@ -114,7 +124,7 @@ def test_branches_are_recorded_while_the_apps_work_and_only_then(
     first, *work, last = session.requests
     assert (first, last) == (agent.Record(True), agent.Record(False))
     assert all(isinstance(request, agent.Exec) for request in work)
-    assert session.record == Recording(period=None, depth=16)
+    assert session.record == Recording(room.root / RECORDER, period=None, depth=16)
     assert {path.name for path in context.output.iterdir()} == {"raw0", "collection.json"}
     assert (context.output / "raw0").read_bytes() == b"branches"
 
@@ -122,7 +132,7 @@ def test_branches_are_recorded_while_the_apps_work_and_only_then(
 def test_a_period_has_branches_sampled(room: Room, device: FakeDevice) -> None:
     device.recording = b"branches"
     collect(room, device, {**RECORD, "period": 10007})
-    assert device.sessions[0].record == Recording(period=10007, depth=16)
+    assert device.sessions[0].record == Recording(room.root / RECORDER, period=10007, depth=16)
 
 
 def test_a_kernel_that_counts_by_itself_is_not_recorded(room: Room, device: FakeDevice) -> None:
@@ -200,11 +210,11 @@ def measured(
     line = f"case={case.name} operations=10 elapsed_ns=5 check=ok".encode()
     device.answer = lambda request: agent.ExecResult(0, 1, line, False)
     device.intervals = device.intervals or (Interval(1, 2, 3, 4),)
-    guest = room.root / "guest"
-    if not guest.exists():
-        guest = room.directory("guest", initramfs_cpio="guest", count_so="plugin")
+    made = room.root / "programs"
+    if not made.exists():
+        room.directory("programs", initramfs_cpio="guest", count_so="plugin", pmu_so="model")
     params: Mapping[str, Json] = MEASURE if core is None else {**MEASURE, "core": core}
-    context = room.context("measure", params, guest=guest, **inputs)
+    context = room.context("measure", params, guest=made, plugins=made, pmu=made, **inputs)
     measure.BODY.run(context)
     return read_evaluation(context.output / "evaluation.json")
 
@@ -297,15 +307,13 @@ def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
     told = {"sites": [site], "slices": [[[1, 100]]]}
     device.places = json.dumps(head) + "\n" + json.dumps(told) + "\n"
     device.mode = "icount"
-    made = room.directory("pmu", pmu_so="plugin")
-    given: dict[str, Path] = {"pmu": made, "kernel0": image(room, "a"), "kernel1": image(room, "b")}
+    given = {"kernel0": image(room, "a"), "kernel1": image(room, "b")}
     found = measured(room, device, "zen4", **given)
     core = load_core("zen4")
-    plugin = made / "pmu.so"
-    first = {(s.kernel.name, s.seed) for s in device.sessions if s.pmu and s.pmu.places}
-    assert first == {("a", 4), ("b", 4)}
-    assert {s.pmu and s.pmu.arguments for s in device.sessions} == {core.arguments()}
-    assert {s.pmu and s.pmu.plugin for s in device.sessions} == {plugin}
+    counting = [(s.kernel.name, s.seed, s.count) for s in device.sessions if s.count]
+    assert {(name, seed) for name, seed, c in counting if c.places} == {("a", 4), ("b", 4)}
+    assert {c.arguments for *_, c in counting} == {core.arguments()}
+    assert {c.plugin.name for *_, c in counting} == {PMU}
     for boot in found.images[1].boots:
         (case_measured,) = boot.cases
         assert case_measured.modelled is not None
@@ -339,11 +347,12 @@ def test_a_core_of_another_architecture_is_told_before_anything_runs(device: Fak
 # --- pmu
 
 
-def test_the_model_is_no_part_of_the_guest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pmu, "_sources_digest", lambda: "another")
-    assert pmu.BODY.identity(Step("pmu", "pmu"))["native"] == "another"
+def test_plugins_are_no_part_of_the_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (plugins, pmu):
+        monkeypatch.setattr(module, "_sources_digest", lambda: "another")
+        assert module.BODY.identity(Step("made", "made"))["native"] == "another"
     sources = {path.split("/")[0] for path in guest._SOURCES}
-    assert "pmu" not in sources
+    assert sources.isdisjoint({"pmu", "tcg-plugin"})
 
 
 # --- report

@@ -1,0 +1,42 @@
+"""``plugins``: the emulator's plugins that count and record, from our own sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from mepof.device.protocol import COUNTER, RECORDER
+from mepof.kernel.overlay import files_digest, native_directory
+from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.model import Step
+from mepof.process import find_tool, run
+
+
+class Plugins:
+    """No params, no inputs. Makes ``count.so`` and ``record.so``."""
+
+    kind = "plugins"
+    phase: Phase = "build"
+
+    def resources(self, step: Step) -> Resources:
+        return Resources()
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        gcc = find_tool("gcc", "apt-get install gcc")
+        compiler = run([gcc, "--version"]).output.splitlines()[0]
+        return {"native": _sources_digest(), "gcc": compiler}
+
+    def run(self, context: StepContext) -> None:
+        directory = native_directory() / "tcg-plugin"
+        context.run(["make", "-C", directory, f"OUT={context.work}"])
+        for plugin in (COUNTER, RECORDER):
+            (context.output / plugin).write_bytes((context.work / plugin).read_bytes())
+
+
+@cache
+def _sources_digest() -> str:
+    root = native_directory() / "tcg-plugin"
+    return files_digest(root, sorted(path for path in root.iterdir() if path.is_file()))
+
+
+BODY = Plugins()
