@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-NATIVE = Path(__file__).parents[3] / "native"
+from .conftest import NATIVE, build
 
 SOURCES = sorted(
     path
