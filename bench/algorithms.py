@@ -113,7 +113,12 @@ def _section(name: str, result: dict[str, Any]) -> str:
 
 
 def _fewer(left: dict[str, float] | None) -> str:
-    return f"{100 - geometric(left):.2f}" if left else "none at all"
+    return _saved(geometric(left)) if left else "none at all"
+
+
+def _saved(left: float) -> str:
+    # Rounded first: what rounds to zero has no sign.
+    return f"{round(100 - left, 2) + 0.0:.2f}"
 
 
 def _claims(left: dict[str, Any]) -> Iterator[str]:
@@ -138,9 +143,7 @@ def _by_case(metric: str, left: dict[str, Any]) -> str:
     names = list(left)
     cases = list(left[names[0]][metric])
     rows = [
-        f"| {case} | "
-        + " | ".join(f"{100 - left[name][metric][case]:.2f}" for name in names)
-        + " |"
+        f"| {case} | " + " | ".join(_saved(left[name][metric][case]) for name in names) + " |"
         for case in cases
     ]
     return "\n".join(

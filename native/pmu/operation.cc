@@ -217,8 +217,9 @@ void describeLoad(const MCInstrDesc &described, struct operation *operation)
 	for (uint8_t i = 0; i < operation->read_count; i++)
 		if (operation->reads[i].cycles >= usual)
 			load = std::max(load, operation->reads[i].cycles);
-	/* A cycle more for one that loads and no more, which processors have not. */
-	if (tables->core->getCPU().starts_with("znver") && load == 0 && operation->latency == usual + 1 && described.getNumDefs() == 1 &&
+	/* Zen's have a cycle more for one that loads and no more, which processors have not. */
+	if (tables->core->getCPU().starts_with("znver") && load == 0 &&
+	    operation->latency == usual + 1 && described.getNumDefs() == 1 &&
 	    described.implicit_defs().empty()) {
 		operation->latency = static_cast<uint16_t>(usual);
 		writeBy(operation, usual);
