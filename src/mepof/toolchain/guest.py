@@ -25,6 +25,7 @@ class Target:
         library_compiler: makes static programs with a distribution's static libraries, which
             are made for glibc.
         library_remedy: what installs that with its C library.
+        library_install: what installs the library of that name.
     """
 
     compiler: str
@@ -33,6 +34,7 @@ class Target:
     shell: bool
     library_compiler: str
     library_remedy: str
+    library_install: str
 
 
 _TARGETS = {
@@ -43,8 +45,10 @@ _TARGETS = {
         shell=True,
         library_compiler="gcc",
         library_remedy="apt-get install gcc libc6-dev",
+        library_install="apt-get install lib{name}-dev",
     ),
-    # Debian's cross compiler brings glibc, so that apt need not learn of another architecture.
+    # Debian's cross compiler brings glibc, so that apt need not learn of another architecture but
+    # for further libraries.
     "arm64": Target(
         "aarch64-linux-gnu-gcc",
         "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
@@ -52,6 +56,8 @@ _TARGETS = {
         shell=False,
         library_compiler="aarch64-linux-gnu-gcc",
         library_remedy="apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
+        library_install="dpkg --add-architecture arm64 && apt-get update && "
+        "apt-get install lib{name}-dev:arm64",
     ),
 }
 
@@ -95,7 +101,8 @@ def library_identity(made: Target, names: tuple[str, ...]) -> dict[str, str]:
         file = f"lib{name}.a"
         path = _asked(made.library_compiler, file)
         if path is None:
-            remedy = made.library_remedy if name == "c" else f"apt-get install lib{name}-dev"
+            install = made.library_install.format(name=name)
+            remedy = made.library_remedy if name == "c" else install
             raise EnvironmentLack(f"{made.library_compiler} finds no {file}", remedy)
         found[file] = sha256(path.read_bytes()).hexdigest()
     return found

@@ -22,7 +22,7 @@ from mepof.evaluate.report import Report, build_report, read_report, write_repor
 from mepof.evaluate.report.html import render
 from mepof.evaluate.report.schema import schema_text
 
-from .samples import GOLDEN, KVM, PROVENANCE, golden_report, measurement, report
+from .samples import COSTS, GOLDEN, KVM, PROVENANCE, golden_report, measurement, report
 
 PLAIN = measurement("plain")
 
@@ -250,6 +250,22 @@ def test_one_boot_is_not_enough_and_is_told() -> None:
 def test_a_control_that_moved_is_told() -> None:
     made = report(PLAIN, measurement(user=41 * 100_000))
     assert any("did not do the same work" in w for w in made.warnings)
+
+
+def test_what_pays_for_a_better_mean_is_told() -> None:
+    def warned(costs: Mapping[str, float], ran: str | None = None) -> list[str]:
+        half = {case: cost / 2 for case, cost in COSTS.items()}
+        given = Evaluation(images=(PLAIN, measurement(costs={**half, **costs})))
+        trained = None if ran is None else {"opt": frozenset({("kbench", ran)})}
+        made = build_report(given, [], None, PROVENANCE, trained=trained)
+        return [w for w in made.warnings if "slower" in w]
+
+    assert warned({}) == []
+    told = "opt is slower than plain in kbench/proc (-20.00 %)"
+    assert warned({"proc": 225_000.0}) == warned({"proc": 225_000.0}, "proc") == [told]
+    assert warned({"proc": 225_000.0}, "syscall") == [f"{told}, none of which the training ran"]
+    # The title says so of the mean.
+    assert warned({case: cost * 2 for case, cost in COSTS.items()}) == []
 
 
 def test_a_case_that_an_image_lacks_stays_in_sight() -> None:

@@ -48,6 +48,7 @@ def warnings_of(
                 f"{m.image} could not be compared in every metric of {', '.join(missing)}; "
                 "the geometric mean is without what is missing"
             )
+        found += _of_slower_cases(m, first, summary, rows)
         found += _of_few_boots(m, summary)
         found += _of_other_work(m, first, rows)
     return found
@@ -88,6 +89,23 @@ def _of_controls(controls: Sequence[Control], first: Measurement) -> Iterator[st
             else "that is what layout alone does"
         )
         yield (f"{control.image} differs from itself, {what}, in {', '.join(differing)}: {meaning}")
+
+
+def _of_slower_cases(
+    m: Measurement, first: Measurement, summary: Sequence[SummaryRow], rows: Sequence[CaseRow]
+) -> Iterator[str]:
+    """What pays for a mean that is not slower, in the metric of the result."""
+    result = next((s for s in summary if s.image == m.image), None)
+    if result is None or result.verdict == "slower":
+        return
+    slower = [c for c in rows if c.metric == result.metric and c.verdict == "slower"]
+    slower.sort(key=lambda c: c.improvement_percent or 0.0)
+    if not slower:
+        return
+    told = ", ".join(f"{c.suite}/{c.case} ({c.improvement_percent:+.2f} %)" for c in slower)
+    ran = [c.trained for c in slower]
+    trained = ", none of which the training ran" if set(ran) == {False} else ""
+    yield f"{m.image} is slower than {first.image} in {told}{trained}"
 
 
 def _of_few_boots(m: Measurement, summary: Sequence[SummaryRow]) -> Iterator[str]:
