@@ -24,6 +24,8 @@ help:
 	@echo '             how often verdicts of evaluations are false, and what they find: 15 minutes'
 	@echo 'make bench-leave-one-out'
 	@echo '             what a profile does for cases that it was not trained on: hours'
+	@echo 'make bench-suites'
+	@echo '             every suite, for a kernel that is trained by kbench alone: an hour'
 	@echo 'make bench-model'
 	@echo '             the emulated PMU against this machine'
 	@echo 'make check-report'
@@ -57,7 +59,7 @@ lint: setup
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 
 # These build a dozen kernels each.
-HOURS := bench/algorithms.py bench/leave_one_out.py
+HOURS := bench/algorithms.py bench/leave_one_out.py bench/suites.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 bench: setup
@@ -72,6 +74,9 @@ bench-verdicts: setup
 
 bench-leave-one-out: setup
 	$(BIN)/python bench/leave_one_out.py
+
+bench-suites: setup
+	$(BIN)/python bench/suites.py
 
 bench-model: setup
 	$(BIN)/python bench/model.py
@@ -113,4 +118,4 @@ clean:
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
 .PHONY: help setup demo test test-all lint bench bench-algorithms bench-leave-one-out bench-model \
-	bench-verdicts check-report fuzz lock clean
+	bench-suites bench-verdicts check-report fuzz lock clean

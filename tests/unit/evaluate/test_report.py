@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Mapping
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
