@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <llvm/ADT/APInt.h>
@@ -43,8 +44,8 @@ struct Tables {
 	std::unique_ptr<MCContext> context;
 	std::unique_ptr<MCDisassembler> disassembler;
 	std::unique_ptr<MCInstrAnalysis> analysis;
-	/* Those of LLVM, by where these begin; each is the same for many instructions. */
-	std::map<const MCReadAdvanceEntry *, std::vector<struct bypass>> bypasses;
+	/* Those of LLVM, by where these begin and how many there are; many instructions share them. */
+	std::map<std::pair<const MCReadAdvanceEntry *, size_t>, std::vector<struct bypass>> bypasses;
 	MCRegister stack, flags; /* of x86-64 */
 };
 Tables *tables;
@@ -111,7 +112,7 @@ void addReads(struct operation *operation, const MCInst &instruction, const MCIn
 void addBypasses(struct operation *operation, const MCSchedClassDesc *scheduled)
 {
 	const ArrayRef<MCReadAdvanceEntry> entries = tables->core->getReadAdvanceEntries(*scheduled);
-	const auto [found, is_new] = tables->bypasses.try_emplace(entries.data());
+	const auto [found, is_new] = tables->bypasses.try_emplace({entries.data(), entries.size()});
 
 	if (is_new)
 		for (const MCReadAdvanceEntry &entry : entries)
@@ -324,6 +325,7 @@ extern "C" void operation_of(const uint8_t *bytes, size_t size, uint64_t address
 
 	*operation = {};
 	operation->address = address;
+	operation->size = static_cast<uint8_t>(size);
 	operation->latency = 1;
 	operation->slots = 1;
 	/* LLVM takes some prefixes, as LOCK, for instructions of their own. */

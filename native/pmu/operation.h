@@ -38,6 +38,7 @@ struct use {
 
 struct operation {
 	uint64_t address;
+	uint8_t size; /* in bytes */
 	uint16_t latency;
 	uint16_t load_latency; /* of it, until the value is loaded from L1; 0: loads nothing */
 	uint8_t slots;	       /* of dispatch, and entries of the reorder buffer; 0: fused with the last */

@@ -163,7 +163,8 @@ static void slice_ends(struct vcpu *vcpu)
 	vcpu->slice_left = (int64_t)settings.slice;
 }
 
-static void fetch(struct vcpu *vcpu, const struct pmu_block *block, struct tally tally)
+static void fetch(struct vcpu *vcpu, const struct pmu_block *block, bool begins,
+		  struct tally tally)
 {
 	const uint64_t space = block->is_kernel ? 0 : vcpu->space;
 	/* Those of a block follow one another. */
@@ -176,7 +177,8 @@ static void fetch(struct vcpu *vcpu, const struct pmu_block *block, struct tally
 			translating =
 				model_code_page(&vcpu->model, block->pages[pages++] ^ space, tally);
 		const uint32_t missing = model_code_line(&vcpu->model, block->lines[i], tally);
-		if (translating + missing > 0)
+		/* What a REP under way misses anew, an interrupt has put out. */
+		if (begins && translating + missing > 0)
 			window_code_misses(&vcpu->window, first + i, translating, missing);
 	}
 }
@@ -208,7 +210,7 @@ static void enter(unsigned int index, void *userdata)
 		if (vcpu->slice_left < 0)
 			slice_ends(vcpu);
 	}
-	fetch(vcpu, block, tally);
+	fetch(vcpu, block, begins, tally);
 	vcpu->running = begins ? block : NULL;
 }
 
@@ -394,10 +396,9 @@ static void stop_mark(unsigned int index, void *unused)
 	(void)index;
 	(void)unused;
 	wanted = false;
-	if (!counting || written)
+	if (!counting || atomic_exchange(&written, true))
 		return;
 	interval_ends();
-	written = true;
 	qemu_plugin_reset(plugin, turn);
 }
 

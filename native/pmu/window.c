@@ -59,7 +59,7 @@ static void fetch(struct window *window, const struct operation *operation)
 {
 	const uint64_t block = operation->address >> window->size.fetch_bits;
 
-	ask(window, operation->address >> window->size.line_bits);
+	ask(window, (operation->address + operation->size - 1) >> window->size.line_bits);
 	if (block == window->fetch_block && window->fetch_left > 0) {
 		window->fetch_left--;
 		return;
@@ -207,22 +207,30 @@ static void store(struct window *window, const struct operation *operation,
 {
 	const uint64_t last = (end_of(access->address, access->bytes) - 1) / WORD;
 
-	for (uint64_t word = access->address / WORD; word <= last; word++)
-		window->stored[word % STORED] = (struct stored){
-			access->address, ready, operation->address, access->bytes};
+	for (uint64_t word = access->address / WORD; word <= last; word++) {
+		struct stored *stored = window->stored[word % STORED];
+		if (stored->address != access->address || stored->bytes != access->bytes)
+			stored[1] = stored[0];
+		*stored = (struct stored){access->address, ready, operation->address, access->bytes};
+	}
+}
+
+static bool overlaps(const struct stored *stored, const struct access *access)
+{
+	return stored->address < end_of(access->address, access->bytes) &&
+	       end_of(stored->address, stored->bytes) > access->address;
 }
 
 /* The store that a load has its value or the latest part of it from, or NULL. */
 static const struct stored *store_of(const struct window *window, const struct access *access)
 {
-	const uint64_t end = end_of(access->address, access->bytes);
+	const uint64_t last = (end_of(access->address, access->bytes) - 1) / WORD;
 	const struct stored *found = NULL;
 
-	for (uint64_t word = access->address / WORD; word <= (end - 1) / WORD; word++) {
-		const struct stored *stored = &window->stored[word % STORED];
-		if (stored->address < end &&
-		    end_of(stored->address, stored->bytes) > access->address &&
-		    (found == NULL || stored->ready > found->ready))
+	for (uint64_t word = access->address / WORD; word <= last; word++) {
+		const struct stored *stored = window->stored[word % STORED];
+		stored += !overlaps(stored, access);
+		if (overlaps(stored, access) && (found == NULL || stored->ready > found->ready))
 			found = stored;
 	}
 	return found;

@@ -16,7 +16,7 @@
 
 enum {
 	CALENDAR = 512,
-	STORED = 2048,
+	STORED = 1024,
 	PAIRS = 512,
 	MOST_WINDOW = 1024,
 	MOST_PREDICTED = 256,
@@ -82,13 +82,13 @@ struct window {
 		uint32_t cycle;
 		uint8_t taken[MOST_UNIT_KINDS];
 	} rows[CALENDAR];
-	/* What was stored last, by words of four bytes. */
+	/* What was stored last, and what before that, by words of four bytes. */
 	struct stored {
 		uint64_t address;
 		uint64_t ready;
 		uint64_t store; /* the instruction's address */
 		uint8_t bytes;
-	} stored[STORED];
+	} stored[STORED][2];
 	/* The store that a load had its value from, by the address of the load. */
 	uint64_t pairs[PAIRS];
 };

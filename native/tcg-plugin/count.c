@@ -174,7 +174,7 @@ static void stop_mark(unsigned int index, void *unused)
 	(void)index;
 	(void)unused;
 	wanted = false;
-	if (!counting || written)
+	if (!counting || atomic_exchange(&written, true))
 		return;
 	struct counts *grown = realloc(intervals, (interval_count + 1) * sizeof(*intervals));
 	if (grown == NULL) {
@@ -188,7 +188,6 @@ static void stop_mark(unsigned int index, void *unused)
 		c->taken[side] = qemu_plugin_u64_sum(MEMBER(counts.taken[side]));
 	}
 	write_out_or_die();
-	written = true;
 	qemu_plugin_reset(plugin, turn);
 }
 

@@ -40,9 +40,9 @@ class Measure:
     """Params: ``arch``, ``device``, ``metrics``, ``seed``, ``fewest`` and ``most`` boots,
     ``precision`` (percent), ``budget`` (seconds), ``core``. Inputs: ``guest``; ``kernel0``…, each
     a build or an image file, the baseline first; ``relinked0``…, the baseline in other layouts;
-    ``suite-NAME`` of each suite that adds programs to the guest; and with a core ``pmu``. Makes
-    ``evaluation.json``, and with a core ``places0.json``…: where the events of the first boot of
-    each image are."""
+    ``suite-NAME`` of each suite that adds programs to the guest; ``plugins``, or with a core
+    ``pmu``. Makes ``evaluation.json``, and with a core ``places0.json``…: where the events of the
+    first boot of each image are."""
 
     kind = "measure"
     phase: Phase = "run"

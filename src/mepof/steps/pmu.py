@@ -18,7 +18,6 @@ from mepof.plan.model import Step
 from mepof.process import find_tool, run
 from mepof.toolchain import clang
 
-OLDEST_LLVM = 22
 _SOURCES = ("pmu/*", "tcg-plugin/decode*", "tcg-plugin/qemu_plugin_api.h")
 
 
@@ -55,19 +54,14 @@ def llvm_config() -> str:
     """The program that tells where the LLVM is whose scheduling models are read.
 
     Raises:
-        EnvironmentLack: LLVM is too old, or its headers are missing.
+        EnvironmentLack: it or LLVM's headers are missing.
     """
-    tools = clang.select("clang")
-    if tools.major < OLDEST_LLVM:
-        raise EnvironmentLack(
-            f"the emulated PMU needs LLVM {OLDEST_LLVM} or later, and this is {tools.major}",
-            f"apt-get install clang-{OLDEST_LLVM} lld-{OLDEST_LLVM} llvm-{OLDEST_LLVM}-dev",
-        )
-    remedy = f"apt-get install llvm{tools.suffix}-dev"
-    program = find_tool(tools.tool("llvm-config"), remedy)
+    suffix = clang.models_suffix(clang.select("clang").suffix)
+    remedy = f"apt-get install llvm{suffix}-dev"
+    program = find_tool(f"llvm-config{suffix}", remedy)
     headers = Path(run([program, "--includedir"]).output.strip())
     if not (headers / "llvm/MC/MCSchedule.h").is_file():
-        raise EnvironmentLack(f"the headers of LLVM {tools.version} are not installed", remedy)
+        raise EnvironmentLack(f"the headers of LLVM{suffix} are not installed", remedy)
     return program
 
 

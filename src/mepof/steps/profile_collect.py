@@ -37,7 +37,7 @@ class ProfileCollect:
     """Params: ``algorithm``, ``scenario``, ``apps``, ``actions``, ``arch``, ``device``,
     ``seed``; ``without``, which cases the training must not run; for recordings of branches
     ``depth`` and ``period``, without which every branch is counted. Inputs: ``kernel``,
-    ``guest``, ``script0``…
+    ``guest``, ``script0``…; for recordings ``plugins``.
 
     Makes ``raw0``… and ``collection.json`` (actions and their coverage).
     """

@@ -13,6 +13,7 @@ from mepof.process import run
 
 NEWEST_KNOWN = 30
 OLDEST_SUPPORTED = 19
+OLDEST_MODELS = 22
 
 # What a kernel build with a profile needs beside the compiler itself.
 TOOLS = ("clang", "ld.lld", "llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-profdata")
@@ -53,6 +54,15 @@ class Clang:
     def resource_directory(self) -> Path:
         """Where the compiler keeps its own headers."""
         return Path(run([self.tool("clang"), "-print-resource-dir"]).output.strip())
+
+
+def models_suffix(suffix: str) -> str:
+    """The suffix of the LLVM whose scheduling models are read beside a Clang with that suffix.
+
+    It is Clang's own unless that is too old: the emulated PMU needs the interface of LLVM 22.
+    """
+    version = suffix.removeprefix("-")
+    return f"-{OLDEST_MODELS}" if version.isdigit() and int(version) < OLDEST_MODELS else suffix
 
 
 @cache

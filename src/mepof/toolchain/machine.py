@@ -15,7 +15,7 @@ from elftools.elf.elffile import ELFFile
 import mepof
 from mepof.errors import MepofError
 from mepof.process import run
-from mepof.toolchain import guest
+from mepof.toolchain import clang, guest
 from mepof.toolchain.probe import (
     ANSWER_SECONDS,
     TOOLS,
@@ -39,6 +39,7 @@ def findings(store: Path) -> list[Finding]:
         store: where artifacts go.
     """
     suffix = toolchain_suffix()
+    models = clang.models_suffix(suffix or f"-{clang.OLDEST_MODELS}")
     runtime = f"apt-get install libclang-rt{suffix}-dev" if suffix else "make setup"
     return [
         *(look_for(tool, suffix) for tool in TOOLS),
@@ -58,10 +59,10 @@ def findings(store: Path) -> list[Finding]:
             required=False,
         ),
         file_at(
-            Path(f"/usr/lib/llvm{suffix}/include/llvm/MC/MCSchedule.h"),
+            Path(f"/usr/lib/llvm{models}/include/llvm/MC/MCSchedule.h"),
             "LLVM's headers",
             "the emulated PMU",
-            f"apt-get install llvm{suffix}-dev",
+            f"apt-get install llvm{models}-dev",
             required=False,
         ),
         file_at(

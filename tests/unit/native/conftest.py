@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from mepof.errors import EnvironmentLack
+from mepof.steps import pmu as pmu_step
+
 NATIVE = Path(__file__).parents[3] / "native"
 
 
@@ -31,8 +34,17 @@ def build(out: Path) -> Path:
 def pmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The plugin ``pmu.so``."""
     out = tmp_path_factory.mktemp("pmu")
-    subprocess.run(["make", "-s", "-C", NATIVE / "pmu", f"OUT={out}"], check=True, timeout=120)
+    words = ["make", "-s", "-C", str(NATIVE / "pmu"), f"OUT={out}", f"LLVM_CONFIG={llvm_config()}"]
+    subprocess.run(words, check=True, timeout=120)
     return out / "pmu.so"
+
+
+def llvm_config() -> str:
+    """Of the LLVM that the model reads, or the test is skipped."""
+    try:
+        return pmu_step.llvm_config()
+    except EnvironmentLack as lack:
+        pytest.skip(f"{lack}: {lack.remedy}")
 
 
 @pytest.fixture(scope="session")

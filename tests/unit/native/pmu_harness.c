@@ -106,12 +106,12 @@ void run_data(const struct core_size *size, const uint64_t *lines, size_t count,
 }
 
 /*
- * An instruction of 16 bytes in few words: a register of 0 is none, and so is a kind of units.
+ * An instruction of 16 bytes, at a multiple of these and some, in few words: a register of 0 is none, and so is a kind of units.
  * What it reads from writers of kind `bypassed` is needed that many cycles after the start.
  */
 struct told {
 	uint16_t reads, late, writes, latency, load_latency, kind, kind_cycles, slots, stores;
-	uint16_t writer, bypassed, bypass_cycles;
+	uint16_t writer, bypassed, bypass_cycles, shifted;
 };
 
 /* What happens around each block; a line of code that misses is the block's with that number. */
@@ -136,7 +136,8 @@ void run_window(const struct window_size *size, const struct told *told, uint32_
 	window_clear(&window);
 	for (uint32_t i = 0; i < count; i++) {
 		struct operation *operation = &operations[i];
-		operation->address = 16 * i;
+		operation->address = 16 * i + told[i].shifted;
+		operation->size = 16;
 		operation->latency = told[i].latency;
 		operation->load_latency = told[i].load_latency;
 		operation->slots = (uint8_t)told[i].slots;

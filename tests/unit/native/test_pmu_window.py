@@ -59,6 +59,7 @@ class Told(ctypes.Structure):
             "writer",
             "bypassed",
             "bypass_cycles",
+            "shifted",
         )
     )
 
@@ -208,6 +209,13 @@ def test_a_load_waits_for_the_store_before_it(model: ctypes.CDLL) -> None:
     assert through(1, 1, 0x1001) < 1
 
 
+def test_a_neighbours_store_hides_none(model: ctypes.CDLL) -> None:
+    block = [instruction(1, 0, stores=1), instruction(stores=1), load(0, 1), instruction(1, 1, 2)]
+    stored = [Access(0x1000, 0, 0, 1, True), Access(0x1001, 0, 1, 1, True)]
+    found = whole(model, block, [*stored, Access(0x1000, 0, 2, 1, False)])
+    assert found == pytest.approx(2 + 9, rel=0.01)
+
+
 def test_what_follows_a_misprediction_waits_for_the_branch(model: ctypes.CDLL) -> None:
     block = [instruction(0, 1, 6), instruction(1)]
     found = cycles(model, block, mispredicted=True)
@@ -262,6 +270,10 @@ def test_an_instruction_waits_for_its_own_line_alone(model: ctypes.CDLL) -> None
     def line(number: int) -> float:
         return whole(model, block, code_line=number, code_missing=24, mispredicted=True)
 
+    # The line that the last bytes of an instruction are in is its own too.
+    across = [slow, *[instruction()] * 2, instruction(1, shifted=8)]
+    late = whole(model, across, code_line=1, code_missing=24, mispredicted=True)
+    assert late == pytest.approx(line(1), abs=2)
     # Beside the slow one, and before it.
     assert line(1) == pytest.approx(24 + 13 + 2, abs=2)
     assert line(0) == pytest.approx(24 + 20 + 13 + 2, abs=2)

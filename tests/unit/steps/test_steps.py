@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, PMU, RECORDER, Interval, Recording
+from mepof.device.protocol import COUNTER, DEVICES, PMU, RECORDER, Interval, Recording
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.evaluate.core import EVENTS, core_digest, cycles_of, load_core
 from mepof.evaluate.measurement import Evaluation, read_evaluation
@@ -233,7 +233,8 @@ def test_a_measurement_of_a_bare_image_has_no_sections(room: Room, device: FakeD
     assert one.sections == {}
     assert one.size_bytes.image == 5
     assert (found.same_build, found.relinked) == (None, ())
-    assert all(session.kernel == given and session.count for session in device.sessions)
+    assert {session.kernel for session in device.sessions} == {given}
+    assert {s.count and s.count.plugin.name for s in device.sessions} == {COUNTER}
 
     build = {"sections": {".text": 7}, "size_bytes": {"text": 7, "image": 5}}
     made = room.directory("made", kernel="image", build_json=json.dumps(build))

@@ -56,6 +56,13 @@ def test_tools_without_a_version_in_their_name_do_if_new_enough(
             clang.select("clang")
 
 
+@pytest.mark.parametrize(
+    ("suffix", "models"), [("-22", "-22"), ("-23", "-23"), ("-19", "-22"), ("", "")]
+)
+def test_models_are_of_a_clang_that_is_new_enough(suffix: str, models: str) -> None:
+    assert clang.models_suffix(suffix) == models
+
+
 def test_no_clang_at_all_is_a_lack_with_its_remedy(machine: Path) -> None:
     with pytest.raises(EnvironmentLack, match="no Clang of version 19 or newer") as caught:
         clang.select("clang")
