@@ -25,7 +25,7 @@ help:
 	@echo 'make bench-leave-one-out'
 	@echo '             what a profile does for cases that it was not trained on: hours'
 	@echo 'make bench-suites'
-	@echo '             every suite, for a kernel that is trained by kbench alone: an hour'
+	@echo '             every suite, for kernels that are trained by kbench alone: hours'
 	@echo 'make bench-model'
 	@echo '             the emulated PMU against this machine'
 	@echo 'make check-report'

@@ -1,9 +1,12 @@
-"""What a profile of kbench alone does for every suite: examples/suites.g4, summed up by suite.
+"""What a profile of kbench alone does for every suite.
 
-    bench/suites.py [--store DIR] [--report DIR]
+    bench/suites.py [--store DIR] [--report DIR] [PROGRAM…]
 
-Runs the program (three kernels, then boots of minutes), or takes the results of a run of it from
-``--report``. Writes docs/benchmarks/suites.json and .md.
+Runs examples/suites.g4 and bench/suites/arm64.g4 (three kernels each, then boots of minutes), or one
+of them alone, and then perhaps takes the results of a run of it from ``--report``. Writes
+docs/benchmarks/suites.json and .md; programs that are not named keep the results they have there.
+They need what `MEPOF_SETUP_TOOLS=1 MEPOF_SETUP_ARM64=1 make setup` adds, and arm64 the library
+that docs/suites/sqlite.md names.
 """
 
 from __future__ import annotations
@@ -19,8 +22,7 @@ from statistics import fmean
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = ROOT / "examples" / "suites.g4"
-OUT = ROOT / "out" / "suites"
+PROGRAMS = (ROOT / "examples" / "suites.g4", ROOT / "bench" / "suites" / "arm64.g4")
 RESULT = ROOT / "docs" / "benchmarks" / "suites"
 METRICS = {
     "kernel_instructions": "kernel instructions",
@@ -28,24 +30,38 @@ METRICS = {
     "guest_time": "guest time, *modelled*",
 }
 IMAGE = "opt"
+_MEAN = "geomean_improvement_percent"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--store", type=Path)
     parser.add_argument("--report", type=Path)
+    parser.add_argument("program", type=Path, nargs="*", default=PROGRAMS)
     arguments = parser.parse_args()
-    if arguments.report is None:
-        mepof = Path(sys.executable).parent / "mepof"
-        command: list[str | Path] = [mepof, "run", PROGRAM, "--out", OUT]
-        if arguments.store is not None:
-            command += ["--store", arguments.store]
-        if (status := subprocess.run(command, check=False).returncode) != 0:
-            sys.exit(status)  # it has said why
-    report = (arguments.report or OUT) / "report.json"
-    result = summary(json.loads(report.read_text(encoding="utf-8")))
-    RESULT.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
-    RESULT.with_suffix(".md").write_text(page(result))
+    if arguments.report is not None and len(arguments.program) != 1:
+        parser.error("a report is of one program: name it")
+    record = RESULT.with_suffix(".json")
+    results = json.loads(record.read_text()) if record.is_file() else {}
+    for program in arguments.program:
+        out = arguments.report or measured(program, arguments.store)
+        report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        name = str(program.resolve().relative_to(ROOT))
+        results[name] = summary(report)
+        record.write_text(json.dumps(results, indent=1) + "\n")
+        RESULT.with_suffix(".md").write_text(page(results))
+
+
+def measured(program: Path, store: Path | None) -> Path:
+    """Run a program; where its results are."""
+    out = ROOT / "out" / "suites" / program.stem
+    mepof = Path(sys.executable).parent / "mepof"
+    command: list[str | Path] = [mepof, "run", program, "--out", out]
+    if store is not None:
+        command += ["--store", store]
+    if (status := subprocess.run(command, check=False).returncode) != 0:
+        sys.exit(status)  # it has said why
+    return out
 
 
 def summary(report: dict[str, Any]) -> dict[str, Any]:
@@ -62,7 +78,6 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
         if row["metric"] == "kernel_instructions" and row["verdict"] == "slower":
             slower.append(f"{row['suite']}/{row['case']}")
     return {
-        "command": "bench/suites.py",
         "kernel": report["provenance"]["kernel"],
         "tools": report["provenance"]["tools"],
         "suites": suites,
@@ -75,9 +90,6 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_MEAN = "geomean_improvement_percent"
-
-
 def _mean(percents: Sequence[float]) -> str:
     """The geometric mean of improvements in percent."""
     if not percents:
@@ -85,16 +97,21 @@ def _mean(percents: Sequence[float]) -> str:
     return f"{100 * (exp(fmean(log(1 + one / 100) for one in percents)) - 1):+.1f}"
 
 
-def page(result: dict[str, Any]) -> str:
+def page(results: dict[str, Any]) -> str:
     """The results as a page."""
-    return _PAGE.format(
+    return _PAGE + "".join(_section(name, results[name]) for name in sorted(results))
+
+
+def _section(name: str, result: dict[str, Any]) -> str:
+    return _SECTION.format(
+        program=name,
         kernel=result["kernel"],
         clang=result["tools"]["clang"],
         titles=" | ".join(METRICS.values()),
         lines="| --- " * (len(METRICS) + 2) + "|",
         training="\n".join(_training(result["by_training"])),
         suites="\n".join(_suites(result["suites"])),
-        slower="\n".join(_slower(result)),
+        slower="\n".join(_slower(result)) or "None.",
     )
 
 
@@ -120,14 +137,20 @@ def _slower(result: dict[str, Any]) -> Iterator[str]:
 
 _PAGE = """# Every suite, for a profile of kbench
 
-Command: `make bench-suites`, which runs [examples/suites.g4](../../examples/suites.g4). Written by
-it.
-
-{kernel}, {clang}.
+Command: `make bench-suites`. Written by it.
 
 The kernel is trained by `rand kbench` alone, which does the work of the suite `mepof`, and measured
 on all of them. Improvement over the plain kernel in percent (baseline / cost - 1), geometric means
 over the cases that do such work at all; instructions and branches are counted.
+
+Beyond chance, some cases take more kernel instructions with the profile than without it. Code that
+no training ran is cold to the compiler, which makes it small rather than fast.
+"""
+
+_SECTION = """
+## [{program}](../../{program})
+
+{kernel}, {clang}
 
 | | cases | {titles} |
 {lines}
@@ -137,8 +160,7 @@ over the cases that do such work at all; instructions and branches are counted.
 {lines}
 {suites}
 
-Beyond chance, these cases take more kernel instructions with the profile than without it. Code that
-no training ran is cold to the compiler, which makes it small rather than fast.
+Slower in kernel instructions:
 
 {slower}
 """
