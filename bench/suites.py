@@ -2,8 +2,8 @@
 
     bench/suites.py [--store DIR] [--report DIR] [PROGRAM…]
 
-Runs examples/suites.g4 and bench/suites/arm64.g4 (three kernels each, then boots of minutes), or one
-of them alone, and then perhaps takes the results of a run of it from ``--report``. Writes
+Runs examples/suites.g4 and bench/suites/arm64.g4 (three kernels each, then boots of minutes), or
+one of them alone, and then perhaps takes the results of a run of it from ``--report``. Writes
 docs/benchmarks/suites.json and .md; programs that are not named keep the results they have there.
 They need what `MEPOF_SETUP_TOOLS=1 MEPOF_SETUP_ARM64=1 make setup` adds, and arm64 the library
 that docs/suites/sqlite.md names.
