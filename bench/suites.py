@@ -2,8 +2,8 @@
 
     bench/suites.py [--store DIR] [--report DIR] [PROGRAM…]
 
-Runs examples/suites.g4 and bench/suites/arm64.g4 (three kernels each, then boots of minutes), or
-one of them alone, and then perhaps takes the results of a run of it from ``--report``. Writes
+Runs examples/suites.g4 and the programs of bench/suites/ (kernels to build, then boots of minutes),
+or one of them alone, and then perhaps takes the results of a run of it from ``--report``. Writes
 docs/benchmarks/suites.json and .md; programs that are not named keep the results they have there.
 They need what `MEPOF_SETUP_TOOLS=1 MEPOF_SETUP_ARM64=1 make setup` adds, and arm64 the library
 that docs/suites/sqlite.md names.
@@ -22,7 +22,7 @@ from statistics import fmean
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PROGRAMS = (ROOT / "examples" / "suites.g4", ROOT / "bench" / "suites" / "arm64.g4")
+PROGRAMS = (ROOT / "examples" / "suites.g4", *sorted((ROOT / "bench" / "suites").glob("*.g4")))
 RESULT = ROOT / "docs" / "benchmarks" / "suites"
 METRICS = {
     "kernel_instructions": "kernel instructions",
@@ -144,7 +144,8 @@ on all of them. Improvement over the plain kernel in percent (baseline / cost - 
 over the cases that do such work at all; instructions and branches are counted.
 
 Beyond chance, some cases take more kernel instructions with the profile than without it. Code that
-no training ran is cold to the compiler, which makes it small rather than fast.
+no training ran is cold to the compiler, which makes it small rather than fast; the option `NoPGSO`
+([options](../configs.md#recompilation-options)) has it made fast all the same.
 """
 
 _SECTION = """
