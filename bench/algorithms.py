@@ -13,13 +13,12 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from math import exp, log
 from pathlib import Path
-from statistics import fmean
+from statistics import geometric_mean
 from typing import Any
+
+from measure.program import ran
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ROOT / "bench" / "algorithms"
@@ -49,14 +48,7 @@ def main() -> None:
 
 def measured(program: Path, store: Path | None) -> dict[str, Any]:
     """Run a program and sum up its report."""
-    mepof = Path(sys.executable).parent / "mepof"
-    out = ROOT / "out" / "algorithms" / program.stem
-    command: list[str | Path] = [mepof, "run", program, "--out", out]
-    if store is not None:
-        command += ["--store", store]
-    if (status := subprocess.run(command, check=False).returncode) != 0:
-        sys.exit(status)  # it has said why
-    return summary(json.loads((out / "report.json").read_text(encoding="utf-8")))
+    return summary(ran(program, ROOT / "out" / "algorithms" / program.stem, store))
 
 
 def summary(report: dict[str, Any]) -> dict[str, Any]:
@@ -80,7 +72,7 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
 
 def geometric(values: dict[str, float]) -> float:
     """The geometric mean over the cases."""
-    return exp(fmean(map(log, values.values())))
+    return geometric_mean(values.values())
 
 
 def page(results: dict[str, Any]) -> str:

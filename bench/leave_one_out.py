@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+from measure.program import ran
 
 from mepof.evaluate.suite import Case, load_suite
 
@@ -45,12 +45,7 @@ def main() -> None:
         return
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "program.g4").write_text(text)
-    mepof = Path(sys.executable).parent / "mepof"
-    command: list[str | Path] = [mepof, "run", OUT / "program.g4", "--out", OUT]
-    if arguments.store is not None:
-        command += ["--store", arguments.store]
-    subprocess.run(command, check=True)
-    report = json.loads((OUT / "report.json").read_text(encoding="utf-8"))
+    report = ran(OUT / "program.g4", OUT, arguments.store)
     suites = " ".join(arguments.suite)
     result = {
         "command": f"bench/leave_one_out.py --suite {suites} --by {arguments.by}",

@@ -23,7 +23,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -171,14 +171,7 @@ def modelled(
             data = built[program, variant].read_bytes()
             requests.append(agent.Put("/tmp/program", 0o755, data))
             requests.append(agent.Exec(("/tmp/program", "model"), 600))
-        booted = Session(
-            arch=session.arch,
-            kernel=session.kernel,
-            initramfs=session.initramfs,
-            requests=tuple(requests),
-            seed=session.seed,
-            count=session.count,
-        )
+        booted = replace(session, requests=tuple(requests))
         outcome = DEVICES.get("qemu").boot(booted, scratch / "boot", run, lambda count: None)
         for request, reply in zip(requests, outcome.replies, strict=True):
             if isinstance(request, agent.Exec):

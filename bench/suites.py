@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
-from math import exp, log
 from pathlib import Path
-from statistics import fmean
+from statistics import geometric_mean
 from typing import Any
+
+from measure.program import ran, report_of
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = (ROOT / "examples" / "suites.g4", *sorted((ROOT / "bench" / "suites").glob("*.g4")))
@@ -44,24 +43,14 @@ def main() -> None:
     record = RESULT.with_suffix(".json")
     results = json.loads(record.read_text()) if record.is_file() else {}
     for program in arguments.program:
-        out = arguments.report or measured(program, arguments.store)
-        report = json.loads((out / "report.json").read_text(encoding="utf-8"))
+        if arguments.report is not None:
+            report = report_of(arguments.report)
+        else:
+            report = ran(program, ROOT / "out" / "suites" / program.stem, arguments.store)
         name = str(program.resolve().relative_to(ROOT))
         results[name] = summary(report)
         record.write_text(json.dumps(results, indent=1) + "\n")
         RESULT.with_suffix(".md").write_text(page(results))
-
-
-def measured(program: Path, store: Path | None) -> Path:
-    """Run a program; where its results are."""
-    out = ROOT / "out" / "suites" / program.stem
-    mepof = Path(sys.executable).parent / "mepof"
-    command: list[str | Path] = [mepof, "run", program, "--out", out]
-    if store is not None:
-        command += ["--store", store]
-    if (status := subprocess.run(command, check=False).returncode) != 0:
-        sys.exit(status)  # it has said why
-    return out
 
 
 def summary(report: dict[str, Any]) -> dict[str, Any]:
@@ -94,7 +83,7 @@ def _mean(percents: Sequence[float]) -> str:
     """The geometric mean of improvements in percent."""
     if not percents:
         return "none"
-    return f"{100 * (exp(fmean(log(1 + one / 100) for one in percents)) - 1):+.1f}"
+    return f"{100 * (geometric_mean(1 + one / 100 for one in percents) - 1):+.1f}"
 
 
 def page(results: dict[str, Any]) -> str:

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool cache_make(struct cache *cache, uint64_t sets, uint32_t ways)
+bool cache_make(struct cache *cache, struct table_size size)
 {
 	*cache = (struct cache){0};
-	if (sets == 0 || ways == 0)
+	if (size.sets == 0 || size.ways == 0)
 		return true;
-	cache->keys = calloc(sets * ways, sizeof(*cache->keys));
-	cache->set_mask = sets - 1;
-	cache->ways = ways;
+	cache->keys = calloc((size_t)size.sets * size.ways, sizeof(*cache->keys));
+	cache->set_mask = size.sets - 1;
+	cache->ways = size.ways;
 	return cache->keys != NULL;
 }
 

@@ -9,6 +9,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct table_size {
+	uint32_t sets; /* a power of two */
+	uint32_t ways;
+};
+
 /* All zeros is a cache without entries, which misses always. */
 struct cache {
 	uint64_t *keys; /* plus one; zero is an empty way */
@@ -16,8 +21,8 @@ struct cache {
 	uint32_t ways;
 };
 
-/* False when memory is short. `sets` is a power of two; no ways or sets make an empty cache. */
-bool cache_make(struct cache *cache, uint64_t sets, uint32_t ways);
+/* False when memory is short. No ways or sets make an empty cache. */
+bool cache_make(struct cache *cache, struct table_size size);
 void cache_clear(struct cache *cache);
 void cache_free(struct cache *cache);
 

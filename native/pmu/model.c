@@ -7,18 +7,16 @@
 
 enum { PAGE_BITS = 12 };
 
-static bool make(struct cache *cache, struct table_size size)
-{
-	return cache_make(cache, size.sets, size.ways);
-}
-
 bool model_make(struct model *model, const struct core_size *size)
 {
 	*model = (struct model){.size = *size};
-	const bool sound = make(&model->l1i, size->l1i) && make(&model->l1d, size->l1d) &&
-			   make(&model->l2, size->l2) && make(&model->itlb, size->itlb) &&
-			   make(&model->dtlb, size->dtlb) && make(&model->l2_itlb, size->l2_itlb) &&
-			   make(&model->l2_dtlb, size->l2_dtlb) &&
+	const bool sound = cache_make(&model->l1i, size->l1i) &&
+			   cache_make(&model->l1d, size->l1d) &&
+			   cache_make(&model->l2, size->l2) &&
+			   cache_make(&model->itlb, size->itlb) &&
+			   cache_make(&model->dtlb, size->dtlb) &&
+			   cache_make(&model->l2_itlb, size->l2_itlb) &&
+			   cache_make(&model->l2_dtlb, size->l2_dtlb) &&
 			   targets_make(&model->targets, &size->targets) &&
 			   direction_make(&model->direction, &size->direction);
 	if (sound)

@@ -16,11 +16,6 @@
 
 enum { STREAMS = 16 };
 
-struct table_size {
-	uint32_t sets; /* a power of two */
-	uint32_t ways;
-};
-
 /* The sizes of a core. */
 struct core_size {
 	uint32_t line_bits;

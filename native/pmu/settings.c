@@ -103,17 +103,6 @@ static bool read_indirect(const char *text, struct targets_size *size)
 	return take_rising(numbers + 1, size->paths, LONGEST_PATH, size->path_lengths);
 }
 
-static bool read_btb(const char *text, uint32_t *sets, uint32_t *ways)
-{
-	struct table_size table;
-
-	if (!read_table(text, &table))
-		return false;
-	*sets = table.sets;
-	*ways = table.ways;
-	return true;
-}
-
 static bool read_line(const char *text, uint32_t *bits)
 {
 	uint32_t bytes;
@@ -132,9 +121,15 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		const char *name;
 		struct table_size *size;
 	} tables[] = {
-		{"l1i", &core->l1i},   {"l1d", &core->l1d},	    {"l2", &core->l2},
-		{"itlb", &core->itlb}, {"dtlb", &core->dtlb},	    {"l2-itlb", &core->l2_itlb},
+		{"l1i", &core->l1i},
+		{"l1d", &core->l1d},
+		{"l2", &core->l2},
+		{"itlb", &core->itlb},
+		{"dtlb", &core->dtlb},
+		{"l2-itlb", &core->l2_itlb},
 		{"l2-dtlb", &core->l2_dtlb},
+		{"btb", &core->targets.btb},
+		{"l1-btb", &core->targets.l1_btb},
 	};
 	const struct {
 		const char *name;
@@ -181,10 +176,6 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		return read_line(value, &core->line_bits);
 	if (strcmp(name, "fetch-bytes") == 0)
 		return read_line(value, &window->fetch_bits);
-	if (strcmp(name, "btb") == 0)
-		return read_btb(value, &core->targets.btb_sets, &core->targets.btb_ways);
-	if (strcmp(name, "l1-btb") == 0)
-		return read_btb(value, &core->targets.l1_btb_sets, &core->targets.l1_btb_ways);
 	if (strcmp(name, "indirect") == 0)
 		return read_indirect(value, &core->targets);
 	if (strcmp(name, "path") == 0) {

@@ -26,8 +26,8 @@ bool targets_make(struct targets *targets, const struct targets_size *size)
 	targets->tables = calloc(size->indirect_entries + 1, sizeof(struct target));
 	targets->returns = array((uint64_t)size->return_depth + 1);
 	targets->paths = array((uint64_t)size->return_depth + 1);
-	return cache_make(&targets->btb, size->btb_sets, size->btb_ways) &&
-	       cache_make(&targets->l1_btb, size->l1_btb_sets, size->l1_btb_ways) &&
+	return cache_make(&targets->btb, size->btb) &&
+	       cache_make(&targets->l1_btb, size->l1_btb) &&
 	       targets->last_target != NULL && targets->tables != NULL && targets->returns != NULL &&
 	       targets->paths != NULL;
 }
@@ -72,7 +72,7 @@ enum foresight targets_direct(struct targets *targets, uint64_t branch)
 {
 	/* Sets are chosen by the low bits; those of instructions of four bytes say nothing. */
 	const uint64_t key = branch ^ branch >> 2;
-	const bool at_once = targets->size.l1_btb_ways == 0 || cache_touch(&targets->l1_btb, key);
+	const bool at_once = targets->size.l1_btb.ways == 0 || cache_touch(&targets->l1_btb, key);
 
 	/* Where it leads, its address says. */
 	follow(targets, branch, 0);

@@ -17,10 +17,8 @@
 enum { MOST_PATHS = 4, LONGEST_PATH = 21 };
 
 struct targets_size {
-	uint32_t btb_sets; /* a power of two */
-	uint32_t btb_ways;
-	uint32_t l1_btb_sets; /* of a smaller one before it */
-	uint32_t l1_btb_ways; /* 0: there is none */
+	struct table_size btb;
+	struct table_size l1_btb; /* a smaller one before it; without ways there is none */
 	/* Entries of all tagged tables together, which tell an indirect branch's targets apart by
 	 * the path to it. */
 	uint32_t indirect_entries;

@@ -45,6 +45,11 @@ def find_tool(name: str, remedy: str | None = None) -> str:
     return path
 
 
+def version_line(program: str) -> str:
+    """The first line of what a program says of its version."""
+    return run([program, "--version"]).output.splitlines()[0]
+
+
 def kill_group(process: subprocess.Popen[bytes]) -> None:
     """End a child and everything that it started: politely, then not."""
     for sig in (signal.SIGTERM, signal.SIGKILL):

@@ -9,7 +9,7 @@ from mepof.device.protocol import COUNTER, RECORDER
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
-from mepof.process import find_tool, run
+from mepof.process import find_tool, version_line
 
 
 class Plugins:
@@ -23,8 +23,7 @@ class Plugins:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         gcc = find_tool("gcc", "apt-get install gcc")
-        compiler = run([gcc, "--version"]).output.splitlines()[0]
-        return {"native": _sources_digest(), "gcc": compiler}
+        return {"native": _sources_digest(), "gcc": version_line(gcc)}
 
     def run(self, context: StepContext) -> None:
         directory = native_directory() / "tcg-plugin"

@@ -15,7 +15,7 @@ from mepof.errors import EnvironmentLack
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
-from mepof.process import find_tool, run
+from mepof.process import find_tool, run, version_line
 from mepof.toolchain import clang
 
 _SOURCES = ("pmu/*", "tcg-plugin/decode*", "tcg-plugin/qemu_plugin_api.h")
@@ -31,12 +31,10 @@ class PmuPlugin:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        gcc = find_tool("gcc", "apt-get install gcc")
-        gxx = find_tool("g++", "apt-get install g++")
         return {
             "native": _sources_digest(),
-            "gcc": run([gcc, "--version"]).output.splitlines()[0],
-            "g++": run([gxx, "--version"]).output.splitlines()[0],
+            "gcc": version_line(find_tool("gcc", "apt-get install gcc")),
+            "g++": version_line(find_tool("g++", "apt-get install g++")),
             # Whose scheduling models are read when it runs.
             "llvm": run([llvm_config(), "--version"]).output.strip(),
         }

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from mepof.errors import EnvironmentLack, InputError
-from mepof.process import find_tool, run
+from mepof.process import find_tool, run, version_line
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def identity(made: Target) -> dict[str, str]:
     """
     compiler = find_tool(made.compiler, made.remedy)
     return {
-        "guest compiler": run([compiler, "--version"]).output.splitlines()[0],
+        "guest compiler": version_line(compiler),
         "guest libc": " ".join(sha256(path.read_bytes()).hexdigest() for path in _libraries(made))
         or "unknown",
     }
@@ -96,7 +96,7 @@ def library_identity(made: Target, names: tuple[str, ...]) -> dict[str, str]:
         EnvironmentLack: the compiler, its C library or one of them is missing.
     """
     compiler = find_tool(made.library_compiler, made.library_remedy)
-    found = {"library compiler": run([compiler, "--version"]).output.splitlines()[0]}
+    found = {"library compiler": version_line(compiler)}
     for name in ("c", *names):
         file = f"lib{name}.a"
         path = _asked(made.library_compiler, file)

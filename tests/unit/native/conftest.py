@@ -33,7 +33,11 @@ def build(out: Path) -> Path:
 @pytest.fixture(scope="session")
 def pmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The plugin ``pmu.so``."""
-    out = tmp_path_factory.mktemp("pmu")
+    return build_pmu(tmp_path_factory.mktemp("pmu"))
+
+
+def build_pmu(out: Path) -> Path:
+    """Have its Makefile make ``pmu.so`` there."""
     words = ["make", "-s", "-C", str(NATIVE / "pmu"), f"OUT={out}", f"LLVM_CONFIG={llvm_config()}"]
     subprocess.run(words, check=True, timeout=120)
     return out / "pmu.so"

@@ -9,7 +9,7 @@ void run_cache(uint64_t sets, uint32_t ways, const uint64_t *keys, size_t count,
 {
 	struct cache cache;
 
-	if (!cache_make(&cache, sets, ways))
+	if (!cache_make(&cache, (struct table_size){(uint32_t)sets, ways}))
 		return;
 	for (size_t i = 0; i < count; i++)
 		hits[i] = cache_touch(&cache, keys[i]);
@@ -106,8 +106,9 @@ void run_data(const struct core_size *size, const uint64_t *lines, size_t count,
 }
 
 /*
- * An instruction of 16 bytes, at a multiple of these and some, in few words: a register of 0 is none, and so is a kind of units.
- * What it reads from writers of kind `bypassed` is needed that many cycles after the start.
+ * An instruction of 16 bytes, at a multiple of these and some, in few words: a register of 0 is
+ * none, and so is a kind of units. What it reads from writers of kind `bypassed` is needed that
+ * many cycles after the start.
  */
 struct told {
 	uint16_t reads, late, writes, latency, load_latency, kind, kind_cycles, slots, stores;

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import NATIVE, build, llvm_config
+from .conftest import NATIVE, build, build_pmu
 
 SOURCES = sorted(
     path
@@ -74,16 +74,7 @@ def test_build_is_the_same_in_another_directory(built: Path, tmp_path: Path) -> 
 
 
 def test_the_model_is_the_same_in_another_directory(pmu: Path, tmp_path: Path) -> None:
-    words = [
-        "make",
-        "-s",
-        "-C",
-        str(NATIVE / "pmu"),
-        f"OUT={tmp_path}",
-        f"LLVM_CONFIG={llvm_config()}",
-    ]
-    subprocess.run(words, check=True, timeout=120)
-    assert (tmp_path / pmu.name).read_bytes() == pmu.read_bytes()
+    assert build_pmu(tmp_path).read_bytes() == pmu.read_bytes()
 
 
 @pytest.mark.parametrize("mark", MARKS)

@@ -32,10 +32,8 @@ class TableSize(ctypes.Structure):
 
 class TargetsSize(ctypes.Structure):
     _fields_ = (
-        ("btb_sets", c_uint32),
-        ("btb_ways", c_uint32),
-        ("l1_btb_sets", c_uint32),
-        ("l1_btb_ways", c_uint32),
+        ("btb", TableSize),
+        ("l1_btb", TableSize),
         ("indirect_entries", c_uint32),
         ("paths", c_uint32),
         ("path_lengths", c_uint32 * 4),
@@ -75,7 +73,7 @@ def core(**changed: object) -> CoreSize:
         itlb=(1, 4),
         dtlb=(1, 4),
         l2_itlb=(4, 4),
-        targets=TargetsSize(16, 2, 1, 4, 64, 2, (2, 8), return_depth=4),
+        targets=TargetsSize((16, 2), (1, 4), 64, 2, (2, 8), return_depth=4),
         direction=(6, 8, 2, (4, 12)),
     )
     for name, value in changed.items():
@@ -362,7 +360,7 @@ def test_what_was_called_is_of_the_path_unless_a_return_takes_it_back(
         ]
         for to in (0x900, 0xA00)
     ]
-    targets = TargetsSize(16, 2, 1, 4, 64, 2, (2, 8), path_returns, 4)
+    targets = TargetsSize((16, 2), (1, 4), 64, 2, (2, 8), path_returns, 4)
     _, events = branches(model, [b for t in turn * 50 for b in t], targets=targets)
     wrong = events["indirect_mispredictions"]
     assert wrong > 50 if path_returns else wrong < 10
