@@ -17,11 +17,11 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tcg-plugin/marks.h"
 #include "blocks.h"
 #include "interval.h"
 #include "qemu_memory_api.h"
@@ -41,18 +41,11 @@ struct noted {
 	uint64_t repeat;
 };
 
-static qemu_plugin_id_t plugin;
 static const struct instruction_set *instructions;
 static bool is_system;
 static struct qemu_plugin_scoreboard *notes;
 static struct pmu_settings settings;
 static struct vcpu *vcpus[MOST_VCPUS];
-static bool counting;
-/* What a mark asked for: it takes effect when no vCPU runs. One that follows another closely
- * finds that under way, and changes what it leads to. */
-static atomic_bool wanted;
-/* The interval has been written, and what is counted until it takes effect is of none. */
-static atomic_bool written;
 
 static struct {
 	const char *name;
@@ -359,27 +352,14 @@ static void vcpu_begins(qemu_plugin_id_t id, unsigned int index)
 		find_registers();
 }
 
-/* Runs with all vCPUs stopped and no translation left, because of a mark. */
-static void turn(qemu_plugin_id_t id)
+static void interval_begins(void)
 {
-	for (unsigned i = 0; wanted && i < MOST_VCPUS; i++) {
+	for (unsigned i = 0; i < MOST_VCPUS; i++) {
 		if (vcpus[i] == NULL)
 			continue;
 		memset(qemu_plugin_scoreboard_find(notes, i), 0, sizeof(struct noted));
 		vcpu_clear(vcpus[i], &settings);
 	}
-	counting = wanted;
-	written = false;
-	register_callbacks(id);
-}
-
-/* A second start mark starts anew; the interval before it had no end. */
-static void start_mark(unsigned int index, void *unused)
-{
-	(void)index;
-	(void)unused;
-	wanted = true;
-	qemu_plugin_reset(plugin, turn);
 }
 
 static void interval_ends(void)
@@ -391,17 +371,6 @@ static void interval_ends(void)
 		die(settings.out);
 }
 
-static void stop_mark(unsigned int index, void *unused)
-{
-	(void)index;
-	(void)unused;
-	wanted = false;
-	if (!counting || atomic_exchange(&written, true))
-		return;
-	interval_ends();
-	qemu_plugin_reset(plugin, turn);
-}
-
 static void at_exit(qemu_plugin_id_t id, void *userdata)
 {
 	(void)id;
@@ -411,16 +380,6 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 }
 
 /* Translation */
-
-static void watch_marks(struct qemu_plugin_insn *insn, enum insn_kind kind)
-{
-	if (settings.all)
-		return;
-	if (kind == INSN_START_MARK)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, start_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
-	else if (kind == INSN_STOP_MARK)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, stop_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
-}
 
 /* Also between intervals: what runs in one has often been switched to before. */
 static void watch_space(struct qemu_plugin_insn *insn, const uint8_t *bytes, size_t size)
@@ -541,7 +500,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		code = hash_on(code, bytes, size);
 		watch_space(insn, bytes, size);
 	}
-	if (counting) {
+	if (marks_within()) {
 		const struct pmu_block *block = block_of(tb, kinds, bytes, code);
 		if (block == NULL)
 			die("no memory for a block");
@@ -551,7 +510,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		note(qemu_plugin_tb_get_insn(tb, count - 1), MEMBER(block), (uintptr_t)block);
 	}
 	for (size_t i = 0; i < count; i++)
-		watch_marks(qemu_plugin_tb_get_insn(tb, i), kinds[i]);
+		marks_watch(qemu_plugin_tb_get_insn(tb, i), kinds[i]);
 }
 
 static bool open_pipeline(const char *target)
@@ -588,9 +547,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		return 1;
 	}
 	is_system = info->system_emulation;
-	plugin = id;
 	notes = qemu_plugin_scoreboard_new(sizeof(struct noted));
-	counting = wanted = settings.all;
-	register_callbacks(id);
+	marks_open(id, &(struct interval_calls){register_callbacks, interval_begins, interval_ends},
+		   settings.all);
 	return 0;
 }

@@ -26,12 +26,12 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "decode.h"
+#include "marks.h"
 #include "qemu_plugin_api.h"
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
@@ -53,17 +53,10 @@ struct vcpu {
 	uint64_t repeat_end;
 };
 
-static qemu_plugin_id_t plugin;
 static const struct instruction_set *instructions;
 static struct qemu_plugin_scoreboard *vcpus;
 static const char *out_path;
 static char *draft_path;
-static bool counting;
-/* What a mark asked for: it takes effect when no vCPU runs. One that follows another closely
- * finds that under way, and changes what it leads to. */
-static atomic_bool wanted;
-/* The interval has been written, and what is counted until it takes effect is of none. */
-static atomic_bool written;
 static struct counts *intervals;
 static size_t interval_count;
 
@@ -150,32 +143,14 @@ static void register_callbacks(qemu_plugin_id_t id)
 	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
 }
 
-/* Runs with all vCPUs stopped and no translation left, because of a mark. */
-static void turn(qemu_plugin_id_t id)
+static void interval_begins(void)
 {
-	for (int i = 0; wanted && i < qemu_plugin_num_vcpus(); i++)
+	for (int i = 0; i < qemu_plugin_num_vcpus(); i++)
 		memset(vcpu_at((unsigned)i), 0, sizeof(struct vcpu));
-	counting = wanted;
-	written = false;
-	register_callbacks(id);
 }
 
-/* A second start mark starts anew; the interval before it had no end. */
-static void start_mark(unsigned int index, void *unused)
+static void interval_ends(void)
 {
-	(void)index;
-	(void)unused;
-	wanted = true;
-	qemu_plugin_reset(plugin, turn);
-}
-
-static void stop_mark(unsigned int index, void *unused)
-{
-	(void)index;
-	(void)unused;
-	wanted = false;
-	if (!counting || atomic_exchange(&written, true))
-		return;
 	struct counts *grown = realloc(intervals, (interval_count + 1) * sizeof(*intervals));
 	if (grown == NULL) {
 		fputs("count: not enough memory\n", stderr);
@@ -188,7 +163,6 @@ static void stop_mark(unsigned int index, void *unused)
 		c->taken[side] = qemu_plugin_u64_sum(MEMBER(counts.taken[side]));
 	}
 	write_out_or_die();
-	qemu_plugin_reset(plugin, turn);
 }
 
 static enum insn_kind kind_of(const struct qemu_plugin_insn *insn)
@@ -196,14 +170,6 @@ static enum insn_kind kind_of(const struct qemu_plugin_insn *insn)
 	uint8_t bytes[LONGEST_INSN];
 
 	return instructions->kind(bytes, qemu_plugin_insn_data(insn, bytes, sizeof(bytes)));
-}
-
-static void watch_for_marks(struct qemu_plugin_insn *insn, enum insn_kind kind)
-{
-	if (kind == INSN_START_MARK)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, start_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
-	else if (kind == INSN_STOP_MARK)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, stop_mark, QEMU_PLUGIN_CB_NO_REGS, NULL);
 }
 
 static void count_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool first)
@@ -239,7 +205,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	const size_t count = qemu_plugin_tb_n_insns(tb);
 
 	(void)id;
-	if (counting) {
+	if (marks_within()) {
 		qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, fell_through, QEMU_PLUGIN_CB_NO_REGS,
 							  QEMU_PLUGIN_COND_EQ, MEMBER(fall_through),
 							  start, (void *)(uintptr_t)start);
@@ -249,9 +215,9 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		const enum insn_kind kind = kind_of(insn);
-		if (counting)
+		if (marks_within())
 			count_insn(insn, kind, i == 0);
-		watch_for_marks(insn, kind);
+		marks_watch(insn, kind);
 	}
 }
 
@@ -292,8 +258,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		fprintf(stderr, "count: cannot write %s: %s\n", out_path, strerror(errno));
 		return 1;
 	}
-	plugin = id;
 	vcpus = qemu_plugin_scoreboard_new(sizeof(struct vcpu));
-	register_callbacks(id);
+	marks_open(id, &(struct interval_calls){register_callbacks, interval_begins, interval_ends}, false);
 	return 0;
 }
