@@ -12,6 +12,7 @@
 	EVENT(l1d_misses)                  \
 	EVENT(l2_code_misses)              \
 	EVENT(l2_data_misses)              \
+	EVENT(op_cache_misses)             \
 	EVENT(itlb_misses)                 \
 	EVENT(dtlb_misses)                 \
 	EVENT(itlb_walks)                  \

@@ -23,7 +23,8 @@ struct vcpu *vcpu_new(const struct pmu_settings *settings)
 {
 	struct vcpu *vcpu = calloc(1, sizeof(*vcpu));
 
-	if (vcpu == NULL || !model_make(&vcpu->model, &settings->core))
+	if (vcpu == NULL || !model_make(&vcpu->model, &settings->core) ||
+	    !window_make(&vcpu->window, &settings->window))
 		return NULL;
 	vcpu->slices = open_memstream(&vcpu->slices_text, &vcpu->slices_size);
 	if (vcpu->slices == NULL)
@@ -35,7 +36,6 @@ struct vcpu *vcpu_new(const struct pmu_settings *settings)
 void vcpu_clear(struct vcpu *vcpu, const struct pmu_settings *settings)
 {
 	model_clear(&vcpu->model);
-	vcpu->window.size = settings->window;
 	window_clear(&vcpu->window);
 	vcpu->running = NULL;
 	vcpu->access_count = 0;

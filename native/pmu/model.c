@@ -100,16 +100,19 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 	case TRANSFER_RETURN:
 		if (!targets_return(targets, branch->address, to))
 			surprise(model, tally, EVENT_return_mispredictions);
+		model->late = model->size.latency.return_target;
 		break;
 	default:
 		break;
 	}
-	if (foresight == TARGET_BY_PATH)
-		model->late = model->size.latency.path_target;
-	else if (foresight == TARGET_BY_L2_BTB)
-		model->late = model->size.latency.l1_btb_miss;
-	if (branch->transfer == TRANSFER_CALL || branch->transfer == TRANSFER_INDIRECT_CALL)
+	if (branch->transfer == TRANSFER_CALL || branch->transfer == TRANSFER_INDIRECT_CALL) {
 		targets_call(targets, branch->next);
+		model->late = model->size.latency.call_target;
+	}
+	if (foresight == TARGET_BY_PATH)
+		model->late += model->size.latency.path_target;
+	else if (foresight == TARGET_BY_L2_BTB)
+		model->late += model->size.latency.l1_btb_miss;
 	return !falls_through;
 }
 

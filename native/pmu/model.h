@@ -32,7 +32,7 @@ struct core_size {
 	struct latencies {
 		uint32_t l1i_miss, l1d_miss, l2_code_miss, l2_data_miss;
 		uint32_t itlb_miss, dtlb_miss, itlb_walk, dtlb_walk;
-		uint32_t btb_miss, l1_btb_miss, path_target;
+		uint32_t btb_miss, l1_btb_miss, path_target, call_target, return_target;
 	} latency;
 };
 

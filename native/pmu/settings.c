@@ -128,6 +128,7 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		{"dtlb", &core->dtlb},
 		{"l2-itlb", &core->l2_itlb},
 		{"l2-dtlb", &core->l2_dtlb},
+		{"op-cache", &window->op_cache},
 		{"btb", &core->targets.btb},
 		{"l1-btb", &core->targets.l1_btb},
 	};
@@ -145,6 +146,8 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		{"width", 0, 16, &settings->width},
 		{"window", 0, MOST_WINDOW, &settings->room},
 		{"fetch-instructions", 1, 64, &window->fetch_operations},
+		{"decode-instructions", 1, 64, &window->decode_operations},
+		{"decode-turn", 0, 1000, &window->decode_turn},
 		{"fetch-ahead", 0, 1000, &window->fetch_ahead},
 		{"predict-ahead", 1, MOST_PREDICTED, &window->predict_ahead},
 		{"line-cycles", 0, 1000, &window->line_cycles},
@@ -155,6 +158,8 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		{"btb-miss", 0, 1000, &core->latency.btb_miss},
 		{"l1-btb-miss", 0, 1000, &core->latency.l1_btb_miss},
 		{"path-target", 0, 1000, &core->latency.path_target},
+		{"call-target", 0, 1000, &core->latency.call_target},
+		{"return-target", 0, 1000, &core->latency.return_target},
 		{"l1i-miss", 0, 1000, &core->latency.l1i_miss},
 		{"l1d-miss", 0, 1000, &core->latency.l1d_miss},
 		{"l2-code-miss", 0, 1000, &core->latency.l2_code_miss},
@@ -176,6 +181,8 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		return read_line(value, &core->line_bits);
 	if (strcmp(name, "fetch-bytes") == 0)
 		return read_line(value, &window->fetch_bits);
+	if (strcmp(name, "decode-bytes") == 0)
+		return read_line(value, &window->decode_bits);
 	if (strcmp(name, "indirect") == 0)
 		return read_indirect(value, &core->targets);
 	if (strcmp(name, "path") == 0) {
@@ -205,7 +212,8 @@ bool pmu_settings_read(struct pmu_settings *settings, int argc, char **argv)
 		.kernel_text_page = 12,
 		.kernel_data_page = 12,
 		.slice = 1 << 20,
-		.window = {.fetch_bits = 6, .fetch_operations = 8, .predict_ahead = 1},
+		.window = {.fetch_bits = 6, .fetch_operations = 8, .decode_bits = 6,
+			   .decode_operations = 8, .predict_ahead = 1},
 		.core = {.line_bits = 6, .direction = {.base_bits = 1, .table_bits = MOST_TABLES}},
 	};
 	for (int i = 0; i < argc; i++) {

@@ -5,6 +5,8 @@
 
 /* Last targets are kept for this many indirect branches, as bits. */
 enum { LAST_BITS = 12 };
+/* Branches of so many bytes are found in the same set. */
+enum { BLOCK_BITS = 5 };
 /* A taken branch moves the path by this many bits. */
 enum { PATH_BITS = 3 };
 
@@ -70,8 +72,8 @@ static void follow(struct targets *targets, uint64_t branch, uint64_t target)
 
 enum foresight targets_direct(struct targets *targets, uint64_t branch)
 {
-	/* Sets are chosen by the low bits; those of instructions of four bytes say nothing. */
-	const uint64_t key = branch ^ branch >> 2;
+	/* Sets are chosen by the low bits: branches of a block share one. */
+	const uint64_t key = branch >> BLOCK_BITS | branch << (64 - BLOCK_BITS);
 	const bool at_once = targets->size.l1_btb.ways == 0 || cache_touch(&targets->l1_btb, key);
 
 	/* Where it leads, its address says. */
@@ -112,7 +114,7 @@ static void allocate(struct target *const *entries, const uint16_t *tags, int pa
 }
 
 static enum foresight by_path(struct targets *targets, uint64_t branch, uint64_t target,
-			      bool by_last)
+			      bool has_last, bool by_last)
 {
 	const int paths = (int)targets->size.paths;
 	struct target *entries[MOST_PATHS];
@@ -127,7 +129,8 @@ static enum foresight by_path(struct targets *targets, uint64_t branch, uint64_t
 		}
 	}
 	if (provider < 0) {
-		if (!by_last)
+		/* A branch that has had no other target needs no path to tell which. */
+		if (!by_last && has_last)
 			allocate(entries, tags, paths, provider, target);
 		return by_last ? TARGET_BY_ADDRESS : TARGET_WRONG;
 	}
@@ -160,7 +163,7 @@ enum foresight targets_indirect(struct targets *targets, uint64_t branch, uint64
 	enum foresight foresight = by_last ? TARGET_BY_ADDRESS : TARGET_WRONG;
 
 	if (table_size(targets) > 0)
-		foresight = by_path(targets, branch, target, by_last);
+		foresight = by_path(targets, branch, target, *last != 0, by_last);
 	*last = target;
 	follow(targets, branch, target);
 	return foresight;

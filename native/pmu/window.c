@@ -5,14 +5,33 @@
 /* Bytes that a store is found by. */
 enum { WORD = 4 };
 
+bool window_make(struct window *window, const struct window_size *size)
+{
+	struct cache op_cache;
+
+	if (!cache_make(&op_cache, size->op_cache))
+		return false;
+	window->size = *size;
+	window->op_cache = op_cache;
+	window_clear(window);
+	return true;
+}
+
 void window_clear(struct window *window)
 {
 	const struct window_size size = window->size;
+	const struct cache op_cache = window->op_cache;
 
 	memset(window, 0, sizeof(*window));
 	window->size = size;
+	window->op_cache = op_cache;
+	cache_clear(&window->op_cache);
 	window->fetch_cause = EVENT_fetch_cycles;
-	window->fetch_block = UINT64_MAX;
+}
+
+void window_free(struct window *window)
+{
+	cache_free(&window->op_cache);
 }
 
 static uint64_t later(uint64_t one, uint64_t other)
@@ -25,14 +44,19 @@ static uint64_t earlier_by(uint64_t cycle, uint64_t cycles)
 	return cycle > cycles ? cycle - cycles : 0;
 }
 
-static void pay(struct window *window, uint64_t retired, enum event cause, uint64_t *cycles,
+static void count(enum event event, uint64_t by, uint64_t *total, uint64_t *site)
+{
+	total[event] += by;
+	if (site != NULL)
+		site[event] += by;
+}
+
+static void pay(struct window *window, uint64_t retired, enum event cause, uint64_t *total,
 		uint64_t *site)
 {
 	if (retired <= window->retired)
 		return;
-	cycles[cause] += retired - window->retired;
-	if (site != NULL)
-		site[cause] += retired - window->retired;
+	count(cause, retired - window->retired, total, site);
 	window->retired = retired;
 }
 
@@ -51,25 +75,58 @@ static void ask(struct window *window, uint64_t last)
 			window->port = there + window->size.line_cycles;
 		}
 		window->arrived = later(window->arrived, there + awaited->missing);
-		window->fetch_left = 0;
+		window->waits = true;
 	}
 }
 
-static void fetch(struct window *window, const struct operation *operation)
+/* Whether the block's delivery goes on with one more; if not, another begins with it. */
+static bool delivers(struct delivery *delivery, uint64_t block, uint32_t at_once)
 {
-	const uint64_t block = operation->address >> window->size.fetch_bits;
-
-	ask(window, (operation->address + operation->size - 1) >> window->size.line_bits);
-	if (block == window->fetch_block && window->fetch_left > 0) {
-		window->fetch_left--;
-		return;
+	if (delivery->left > 0 && delivery->block == block) {
+		delivery->left--;
+		return true;
 	}
+	*delivery = (struct delivery){block, at_once - 1};
+	return false;
+}
+
+/* Fetching comes to a block there: is it to be decoded? */
+static void look_up(struct window *window, uint64_t address, uint64_t *total, uint64_t *site)
+{
+	const uint32_t bits = window->size.fetch_bits;
+	/* Sets are chosen by the low bits. */
+	const bool decodes = window->op_cache.ways > 0 &&
+			     !cache_touch(&window->op_cache, address >> bits | address << (64 - bits));
+
+	if (decodes)
+		count(EVENT_op_cache_misses, 1, total, site);
+	if (decodes && !window->decodes) {
+		window->fetched += window->size.decode_turn;
+		window->decode.left = 0;
+	}
+	window->decodes = decodes;
+}
+
+static void fetch(struct window *window, const struct operation *operation, uint64_t *total,
+		  uint64_t *site)
+{
+	const struct window_size *size = &window->size;
+	const uint64_t address = operation->address;
+
+	ask(window, (address + operation->size - 1) >> size->line_bits);
+	bool goes_on = delivers(&window->fetch, address >> size->fetch_bits, size->fetch_operations);
+	if (!goes_on)
+		look_up(window, address, total, site);
+	if (window->decodes)
+		goes_on = delivers(&window->decode, address >> size->decode_bits,
+				   size->decode_operations);
+	if (goes_on && !window->waits)
+		return;
+	window->waits = false;
 	/* Behind a queue, so that a narrow place costs only what dispatching catches up with. */
 	window->fetched =
 		later(window->fetched + 1, earlier_by(window->dispatched, window->size.fetch_ahead));
 	window->fetched = later(window->fetched, later(window->predicted, window->arrived));
-	window->fetch_block = block;
-	window->fetch_left = window->size.fetch_operations - 1;
 	/* The predictor goes on, as far as its queue has room. */
 	window->queue[window->next_queued] = window->fetched;
 	window->next_queued =
@@ -79,7 +136,7 @@ static void fetch(struct window *window, const struct operation *operation)
 
 void window_turn(struct window *window)
 {
-	window->fetch_left = 0;
+	window->fetch.left = window->decode.left = 0;
 }
 
 void window_mispredicted(struct window *window, uint64_t executed)
@@ -89,7 +146,7 @@ void window_mispredicted(struct window *window, uint64_t executed)
 		later(window->fetched, executed + earlier_by(window->size.misprediction, 1));
 	window->predicted = window->fetched;
 	window->fetch_cause = EVENT_misprediction_cycles;
-	window->fetch_left = 0;
+	window_turn(window);
 }
 
 void window_redirected(struct window *window, uint32_t cycles)
@@ -97,7 +154,7 @@ void window_redirected(struct window *window, uint32_t cycles)
 	window->fetched =
 		later(window->fetched, earlier_by(window->dispatched, window->size.fetch_ahead)) + cycles;
 	window->predicted = window->fetched;
-	window->fetch_left = 0;
+	window_turn(window);
 }
 
 void window_predicts_late(struct window *window, uint32_t cycles)
@@ -341,7 +398,7 @@ static uint64_t execute(struct window *window, const struct operation *operation
 }
 
 uint64_t window_execute(struct window *window, const struct operation *operations, uint32_t count,
-			const struct access *accesses, uint32_t access_count, uint64_t *cycles,
+			const struct access *accesses, uint32_t access_count, uint64_t *total,
 			uint64_t *site)
 {
 	const uint32_t room = window->size.pipeline.window;
@@ -351,12 +408,12 @@ uint64_t window_execute(struct window *window, const struct operation *operation
 	for (uint32_t i = 0; i < count; i++) {
 		enum event cause = EVENT_execution_cycles;
 		uint32_t missing = 0;
-		fetch(window, &operations[i]);
+		fetch(window, &operations[i], total, site);
 		if (dispatch(window, &operations[i]))
 			cause = window->fetch_cause;
 		window->fetch_cause = EVENT_fetch_cycles;
 		executed = execute(window, &operations[i], &accesses, end, i, &missing);
-		pay(window, executed, missing > 0 ? EVENT_data_cycles : cause, cycles, site);
+		pay(window, executed, missing > 0 ? EVENT_data_cycles : cause, total, site);
 		for (uint8_t k = 0; room > 0 && k < operations[i].slots; k++) {
 			window->freed[window->next_freed] = window->retired;
 			window->next_freed = window->next_freed + 1 < room ? window->next_freed + 1 : 0;
@@ -367,10 +424,10 @@ uint64_t window_execute(struct window *window, const struct operation *operation
 	return executed;
 }
 
-void window_repeats(struct window *window, uint32_t missing, uint64_t *cycles, uint64_t *site)
+void window_repeats(struct window *window, uint32_t missing, uint64_t *total, uint64_t *site)
 {
 	pay(window, window->retired + window->size.repeat_line + missing / 4,
-	    missing > 0 ? EVENT_data_cycles : EVENT_execution_cycles, cycles, site);
+	    missing > 0 ? EVENT_data_cycles : EVENT_execution_cycles, total, site);
 	window->dispatched = later(window->dispatched, window->retired);
 	window->slots = 0;
 }

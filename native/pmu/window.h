@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cache.h"
 #include "events.h"
 #include "operation.h"
 
@@ -29,6 +30,13 @@ struct window_size {
 	uint32_t line_bits;	   /* logarithm of two of the bytes of a cache line */
 	uint32_t fetch_bits;	   /* of those that are fetched at once */
 	uint32_t fetch_operations; /* instructions of these, in a cycle */
+	/*
+	 * Micro-operations of what was decoded before, by where fetching came to a block. What is
+	 * not there is decoded: of smaller blocks and fewer instructions in a cycle, after
+	 * `decode_turn` more. Without ways everything is there.
+	 */
+	struct table_size op_cache;
+	uint32_t decode_bits, decode_operations, decode_turn;
 	uint32_t fetch_ahead;	   /* cycles that fetching is ahead of dispatching, at most */
 	uint32_t predict_ahead;	   /* fetches that predicting is ahead of fetching, at most */
 	uint32_t line_cycles;	   /* between lines that come to L1I */
@@ -50,8 +58,16 @@ struct access {
 	bool is_store;
 };
 
+/* Instructions that are delivered together: so many more of an aligned block. */
+struct delivery {
+	uint64_t block;
+	uint32_t left;
+};
+
+/* All zeros but the size is a window without room: window_make() comes first. */
 struct window {
 	struct window_size size;
+	struct cache op_cache;
 	uint64_t dispatched; /* the cycle in which slots are being filled */
 	uint32_t slots;	     /* that are filled of it */
 	uint64_t fetched;    /* the cycle from which on the next can be dispatched */
@@ -67,8 +83,9 @@ struct window {
 	/* When the last ones were fetched, a ring: predicting waits for its oldest. */
 	uint64_t queue[MOST_PREDICTED];
 	uint32_t next_queued;
-	uint64_t fetch_block;
-	uint32_t fetch_left; /* instructions that the cycle's fetching still delivers */
+	struct delivery fetch, decode;
+	bool decodes; /* what is not in the micro-op cache */
+	bool waits;   /* for a line, so that what comes next is of another cycle */
 	enum event fetch_cause;
 	uint64_t started; /* of a core that starts in order */
 	uint64_t retired;
@@ -93,14 +110,18 @@ struct window {
 	uint64_t pairs[PAIRS];
 };
 
+/* False when memory is short. */
+bool window_make(struct window *window, const struct window_size *size);
 void window_clear(struct window *window);
+void window_free(struct window *window);
 
 /*
  * A block's operations were executed, with their accesses in order. Counts the cycles by what they
- * went to. Gives when the last one was executed.
+ * went to, and what was decoded, in `total` and, if it is not NULL, `site`. Gives when the last one
+ * was executed.
  */
 uint64_t window_execute(struct window *window, const struct operation *operations, uint32_t count,
-			const struct access *accesses, uint32_t access_count, uint64_t *cycles,
+			const struct access *accesses, uint32_t access_count, uint64_t *total,
 			uint64_t *site);
 
 /* What comes next is fetched from elsewhere: after a branch that was predicted as taken. */
@@ -123,6 +144,6 @@ void window_code_misses(struct window *window, uint64_t line, uint32_t translati
 			uint32_t missing);
 
 /* A line of a REP; with what is beyond a hit in L1. */
-void window_repeats(struct window *window, uint32_t missing, uint64_t *cycles, uint64_t *site);
+void window_repeats(struct window *window, uint32_t missing, uint64_t *total, uint64_t *site);
 
 #endif

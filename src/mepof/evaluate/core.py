@@ -66,6 +66,31 @@ class Table(_Described):
         return self.entries // self.ways
 
 
+class OpCache(Table):
+    """The micro-op cache: blocks of code that were decoded, by where fetching came to them.
+
+    Attributes:
+        entries: of ``pipeline.fetch_instructions`` of an aligned block of ``pipeline.fetch_bytes``.
+        decode_bytes: of the smaller blocks of which one is decoded in a cycle, where it misses.
+        decode_instructions: of such a block, in a cycle.
+        turn: cycles that turning to the decoders takes.
+    """
+
+    decode_bytes: int = Field(ge=16, le=4096)
+    decode_instructions: int = Field(ge=1, le=64)
+    turn: int = Field(ge=0, le=1000)
+
+    @model_validator(mode="after")
+    def _decodes_a_power_of_two(self) -> OpCache:
+        _check_power_of_two(self.decode_bytes)
+        return self
+
+
+def _check_power_of_two(block: int) -> None:
+    if block & (block - 1):
+        raise ValueError(f"{block} bytes are no power of two")
+
+
 def _check_rising(histories: Sequence[int], most: int) -> None:
     if any(one >= other for one, other in pairwise([0, *histories, most + 1])):
         raise ValueError(f"histories rise, from 1 to {most}")
@@ -166,8 +191,7 @@ class Pipeline(_Described):
 
     @model_validator(mode="after")
     def _fetches_a_power_of_two(self) -> Pipeline:
-        if self.fetch_bytes & (self.fetch_bytes - 1):
-            raise ValueError(f"{self.fetch_bytes} bytes are no power of two")
+        _check_power_of_two(self.fetch_bytes)
         return self
 
 
@@ -181,7 +205,13 @@ class Price(_Described):
 
 
 class Prices(BaseModel):
-    """What events cost."""
+    """What events cost.
+
+    Attributes:
+        path_target: that predicting a target takes more which the path told.
+        call_target: likewise, the target of a call; absent where that takes no longer.
+        return_target: likewise, of a return.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -197,6 +227,8 @@ class Prices(BaseModel):
     btb_miss: Price
     l1_btb_miss: Price | None = None
     path_target: Price
+    call_target: Price | None = None
+    return_target: Price | None = None
 
 
 class Core(BaseModel):
@@ -206,6 +238,7 @@ class Core(BaseModel):
         title: its name in running text.
         line: bytes of a cache line.
         l2_dtlb: absent where ``l2_itlb`` is for code and data.
+        op_cache: absent where decoding delivers as much.
         l1_btb: a smaller branch target buffer, from which predicting takes no longer than the
             fetch; absent where this is so of ``btb``.
         arch: G4's name of the architecture that it executes.
@@ -223,6 +256,7 @@ class Core(BaseModel):
     dtlb: Table
     l2_itlb: Table
     l2_dtlb: Table | None = None
+    op_cache: OpCache | None = None
     btb: Table
     l1_btb: Table | None = None
     indirect: Indirect
@@ -248,6 +282,7 @@ class Core(BaseModel):
             "dtlb": self.dtlb,
             "l2-itlb": self.l2_itlb,
             "l2-dtlb": self.l2_dtlb,
+            "op-cache": self.op_cache,
             "btb": self.btb,
             "l1-btb": self.l1_btb,
         }
@@ -258,6 +293,12 @@ class Core(BaseModel):
             *self.direction.history,
         )
         pipeline = self.pipeline.model_dump(exclude={"source"})
+        if (op_cache := self.op_cache) is not None:
+            pipeline |= {
+                "decode_bytes": op_cache.decode_bytes,
+                "decode_instructions": op_cache.decode_instructions,
+                "decode_turn": op_cache.turn,
+            }
         return (
             f"line={self.line}",
             *(f"{name}={t.sets}:{t.ways}" for name, t in tables.items() if t is not None),
@@ -296,6 +337,7 @@ EVENTS: tuple[str, ...] = (
     "l1d_misses",
     "l2_code_misses",
     "l2_data_misses",
+    "op_cache_misses",
     "itlb_misses",
     "dtlb_misses",
     "itlb_walks",

@@ -25,6 +25,7 @@ from mepof.evaluate.report.text import (
     size,
 )
 from mepof.evaluate.report.views import cases, core
+from mepof.evaluate.report.views.cast import Cast
 
 from .samples import GOLDEN, PROVENANCE, golden_report, measurement, report
 
@@ -343,6 +344,16 @@ def test_the_modelled_core_is_said_to_be_modelled() -> None:
     assert "a model of Intel Skylake" in text
     assert "Where the gain comes from modelled" in text
     assert "What happens in the core" not in Page(render(REPORTS["equal"])).text
+
+
+def test_the_parts_of_the_cycles_make_them_up() -> None:
+    made = golden_report()
+    view = core.core_view(made, Cast.of(made))
+    assert view is not None
+    *parts, whole = view.composition
+    assert whole.values[0] == pytest.approx(100)
+    assert sum(part.values[0] or 0 for part in parts) == pytest.approx(100)
+    assert whole.values[1] is not None and 50 < whole.values[1] < 100
 
 
 def test_training_and_profiles_are_told() -> None:

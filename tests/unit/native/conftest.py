@@ -15,6 +15,12 @@ from mepof.steps import pmu as pmu_step
 NATIVE = Path(__file__).parents[3] / "native"
 
 
+class TableSize(ctypes.Structure):
+    """``struct table_size``."""
+
+    _fields_ = (("sets", ctypes.c_uint32), ("ways", ctypes.c_uint32))
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Directory with ``kbench``, ``agent``, ``count.so`` and ``record.so``."""

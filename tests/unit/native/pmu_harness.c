@@ -133,8 +133,8 @@ void run_window(const struct window_size *size, const struct told *told, uint32_
 	struct operation operations[64] = {0};
 	struct bypass bypasses[64];
 
-	window.size = *size;
-	window_clear(&window);
+	if (!window_make(&window, size))
+		return;
 	for (uint32_t i = 0; i < count; i++) {
 		struct operation *operation = &operations[i];
 		operation->address = 16 * i + told[i].shifted;
@@ -172,4 +172,5 @@ void run_window(const struct window_size *size, const struct told *told, uint32_
 		if (around->mispredicted)
 			window_mispredicted(&window, executed);
 	}
+	window_free(&window);
 }

@@ -10,7 +10,7 @@ from ctypes import POINTER, c_bool, c_int, c_size_t, c_uint32, c_uint64
 
 import pytest
 
-from .conftest import NATIVE
+from .conftest import NATIVE, TableSize
 
 PMU = NATIVE / "pmu"
 EVENTS = re.findall(r"^\tEVENT\((\w+)\)", (PMU / "events.h").read_text(), re.M)
@@ -24,10 +24,6 @@ class DirectionSize(ctypes.Structure):
         ("tables", c_uint32),
         ("history", c_uint32 * 8),
     )
-
-
-class TableSize(ctypes.Structure):
-    _fields_ = (("sets", c_uint32), ("ways", c_uint32))
 
 
 class TargetsSize(ctypes.Structure):
@@ -50,7 +46,7 @@ class CoreSize(ctypes.Structure):
         ("direction", DirectionSize),
         ("code_prefetch", c_uint32),
         ("data_prefetch", c_uint32),
-        ("latency", c_uint32 * 11),
+        ("latency", c_uint32 * 13),
     )
 
 
@@ -309,18 +305,18 @@ def test_a_branch_is_missed_once_and_then_known(model: ctypes.CDLL) -> None:
 
 def test_what_the_small_buffer_has_not_is_predicted_late(model: ctypes.CDLL) -> None:
     jumps = [(JUMP, 0x100 + n, 0x105 + n, 0x900, 0x900) for n in range(0, 0x60, 0x20)]
-    latency = (c_uint32 * 11)(*[0] * 9, 2, 5)
+    latency = (c_uint32 * 13)(*[0] * 9, 2, 5, 3, 1)
     # The small buffer holds the last four: what was there a while ago is told by the large one.
     _, late, _ = predicted(model, [*jumps, *jumps], latency=latency)
     assert late == [0] * 6
-    crowd = [(JUMP, 0x100 + n, 0x105 + n, 0x900, 0x900) for n in range(16)]
+    crowd = [(JUMP, 0x100 + n, 0x105 + n, 0x900, 0x900) for n in range(0, 0x200, 0x20)]
     _, late, events = predicted(model, [*crowd, *crowd], latency=latency)
     assert late == [0] * 16 + [2] * 16
     assert events == {"btb_misses": 16}
 
 
 def test_what_the_path_tells_is_predicted_late(model: ctypes.CDLL) -> None:
-    latency = (c_uint32 * 11)(*[0] * 9, 2, 5)
+    latency = (c_uint32 * 13)(*[0] * 9, 2, 5, 3, 1)
 
     def late(leads: Sequence[int]) -> list[int]:
         trace = [(INDIRECT_JUMP, 0x100, 0x102, 0, to) for to in leads]
@@ -344,7 +340,24 @@ def test_an_indirect_call_is_returned_from(model: ctypes.CDLL) -> None:
     _, events = branches(model, [call, back] * 3)
     assert "return_mispredictions" not in events
     # The path to it is another at first.
-    assert events["indirect_mispredictions"] <= 2
+    assert events["indirect_mispredictions"] == 1
+
+
+def test_what_has_one_target_is_told_by_its_address(model: ctypes.CDLL) -> None:
+    ways = [(JUMP, 0x400 + 0x20 * n, 0x405 + 0x20 * n, 0x100, 0x100) for n in range(8)]
+    jump = (INDIRECT_JUMP, 0x100, 0x102, 0, 0x900)
+    latency = (c_uint32 * 13)(*[0] * 9, 2, 5, 3, 1)
+    _, late, events = predicted(model, [b for way in ways for b in (way, jump)], latency=latency)
+    assert events["indirect_mispredictions"] == 1
+    assert not any(late)
+
+
+def test_calls_and_returns_are_predicted_late(model: ctypes.CDLL) -> None:
+    call = (CALL, 0x100, 0x105, 0x900, 0x900)
+    back = (RETURN, 0x950, 0x951, 0, 0x105)
+    latency = (c_uint32 * 13)(*[0] * 9, 2, 5, 3, 1)
+    _, late, _ = predicted(model, [call, back] * 2, latency=latency)
+    assert late == [3, 1] * 2
 
 
 @pytest.mark.parametrize("path_returns", [False, True])

@@ -9,7 +9,7 @@ from ctypes import c_bool, c_uint8, c_uint16, c_uint32, c_uint64
 
 import pytest
 
-from .conftest import NATIVE
+from .conftest import NATIVE, TableSize
 
 PMU = NATIVE / "pmu"
 EVENTS = re.findall(r"^\tEVENT\((\w+)\)", (PMU / "events.h").read_text(), re.M)
@@ -33,6 +33,10 @@ class WindowSize(ctypes.Structure):
         ("line_bits", c_uint32),
         ("fetch_bits", c_uint32),
         ("fetch_operations", c_uint32),
+        ("op_cache", TableSize),
+        ("decode_bits", c_uint32),
+        ("decode_operations", c_uint32),
+        ("decode_turn", c_uint32),
         ("fetch_ahead", c_uint32),
         ("predict_ahead", c_uint32),
         ("line_cycles", c_uint32),
@@ -111,6 +115,7 @@ def cycles(
     *,
     window: int = 64,
     predict_ahead: int = 8,
+    op_cache: tuple[int, int] = (0, 0),
     **around: int,
 ) -> dict[str, float]:
     """Cycles of a block, by what they went to, over many executions of it."""
@@ -121,6 +126,10 @@ def cycles(
         line_bits=6,
         fetch_bits=6,
         fetch_operations=4096,
+        op_cache=op_cache,
+        decode_bits=5,
+        decode_operations=1,
+        decode_turn=2,
         fetch_ahead=10,
         predict_ahead=predict_ahead,
         line_cycles=2,
@@ -290,6 +299,26 @@ def test_translating_takes_no_place_in_the_queue_of_lines(model: ctypes.CDLL) ->
 def test_a_taken_branch_ends_what_a_cycle_fetches(model: ctypes.CDLL) -> None:
     assert whole(model, [instruction()]) == pytest.approx(1 / 4, rel=0.05)
     assert whole(model, [instruction()], turned=True) == pytest.approx(1, rel=0.05)
+
+
+def test_what_the_micro_op_cache_has_not_is_decoded(model: ctypes.CDLL) -> None:
+    # Four lines of four instructions.
+    block = [instruction() for _ in range(16)]
+    held = cycles(model, block, op_cache=(4, 1))
+    assert held.pop("op_cache_misses") == pytest.approx(4 / TIMES)
+    assert sum(held.values()) == pytest.approx(4, rel=0.05)
+    missed = cycles(model, block, op_cache=(2, 1))
+    assert missed.pop("op_cache_misses") == 4
+    assert missed == {"fetch_cycles": pytest.approx(16, rel=0.05)}
+
+
+def test_turning_to_the_decoders_takes_cycles(model: ctypes.CDLL) -> None:
+    # The lines 0, 2 and 4 share a set of two ways, 1 and 3 another.
+    block = [instruction() for _ in range(20)]
+    found = cycles(model, block, op_cache=(2, 2), turned=True)
+    assert found.pop("op_cache_misses") == pytest.approx(3, rel=0.01)
+    # Two that are there, three that are decoded, and what leads to these from the others.
+    assert sum(found.values()) == pytest.approx(2 + 3 * 4 + 2 * 2, rel=0.02)
 
 
 def test_what_was_fetched_wrong_is_fetched_anew(model: ctypes.CDLL) -> None:

@@ -6,26 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+from mepof.evaluate.core import CYCLES
 from mepof.evaluate.report.detail import Core, CoreCase
 from mepof.evaluate.report.model import Report
 from mepof.evaluate.report.plots.bars import Stacks, stacks
 from mepof.evaluate.report.views.cast import Cast
 
-# What cycles go to, by the events that cost them (docs/pmu.md).
-PARTS: Mapping[str, tuple[str, ...]] = {
-    "instructions": ("instructions",),
-    "taken branches": ("taken_branches",),
-    "misses of code in L1I and L2": ("l1i_misses", "l2_code_misses"),
-    "misses of data in L1D and L2": ("l1d_misses", "l2_data_misses"),
-    "misses of TLBs, and page walks": ("itlb_misses", "dtlb_misses", "itlb_walks", "dtlb_walks"),
-    "branches predicted wrong or unknown": (
-        "direction_mispredictions",
-        "indirect_mispredictions",
-        "return_mispredictions",
-        "btb_misses",
-    ),
-}
-
+#: What cycles go to.
+PARTS: tuple[str, ...] = tuple(CYCLES.values())
 
 # Beyond this many values a page would be slow to load; all are in report.json.
 _MOST_VALUES = 2000
@@ -99,7 +87,7 @@ def core_view(report: Report, cast: Cast) -> CoreView | None:
     return CoreView(
         core=report.core,
         images=tuple(images),
-        parts=tuple(PARTS),
+        parts=PARTS,
         plot=stacks(tracks),
         composition=tuple(composition),
         events=tuple(_events([by_image[name] for name in images], cases)),
@@ -110,7 +98,7 @@ def core_view(report: Report, cast: Cast) -> CoreView | None:
 def _shares(row: CoreCase, baseline: CoreCase) -> list[float]:
     """Cycles by part, in percent of all of the baseline's."""
     whole = sum(baseline.cycles.values()) or 1.0
-    return [100 * sum(row.cycles.get(n, 0.0) for n in names) / whole for names in PARTS.values()]
+    return [100 * row.cycles[part] / whole for part in PARTS]
 
 
 def _events(rows: Sequence[Rows], cases: Sequence[tuple[str, str]]) -> list[Comparison]:
