@@ -1,0 +1,128 @@
+"""The model of a core against this machine, one thing at a time: loops of a few instructions, in
+cycles of both.
+
+    bench/core_loops.py [--kernel FILE --guest DIR] [--core NAME] [--runs N]
+
+Each loop of bench/core_loops/ is for one limit: what is decoded or fetched in a cycle, what a
+call, a misprediction or a store's value takes. Here they are timed in units of a multiplication,
+of which a chain takes three cycles each; the least of many turns, because what others do to a
+shared machine comes and goes. Without ``--kernel`` and ``--guest`` (the artifact of a ``guest``
+step) it takes those of `make demo` from the store. Writes docs/benchmarks/core-loops.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from measure import demo
+
+from mepof.device import agent
+from mepof.device.protocol import DEVICES, INITRAMFS, PMU, Counting, Session
+from mepof.evaluate.core import cycles_of, load_core
+from mepof.process import find_tool, run
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "bench" / "core_loops" / "loops.c"
+RESULT = ROOT / "docs" / "benchmarks" / "core-loops.md"
+
+
+@dataclass(frozen=True)
+class Loop:
+    """Cycles of each of a loop's parts."""
+
+    title: str
+    native: float
+    modelled: float
+
+
+def build(directory: Path) -> Path:
+    """The program with all loops."""
+    made = directory / "loops"
+    run([find_tool("gcc"), "-std=gnu17", "-O2", "-static", "-o", made, SOURCE])
+    return made
+
+
+def timed(program: Path, runs: int) -> dict[str, tuple[int, float]]:
+    """Each loop's parts and the least cycles that one takes, by title, over runs on each processor
+    in turn."""
+    found: dict[str, tuple[int, float]] = {}
+    processors = sorted(os.sched_getaffinity(0))
+    for number in range(runs):
+        pinned = [find_tool("taskset"), "-c", str(processors[number % len(processors)])]
+        for line in run([*pinned, program, "time"]).output.splitlines():
+            title, parts, cycles = line.split("\t")
+            one = (int(parts), float(cycles))
+            found[title] = min(found.get(title, one), one)
+    return found
+
+
+def modelled(program: Path, session: Session, scratch: Path) -> list[float]:
+    """Cycles of each loop on the core: of what its second interval has more than its first."""
+    work = agent.Exec(("/tmp/loops", "model"), 600)
+    put = agent.Put("/tmp/loops", 0o755, program.read_bytes())
+    booted = replace(session, requests=(put, work))
+    outcome = DEVICES.get("qemu").boot(booted, scratch / "boot", run, lambda count: None)
+    agent.expect_success(work, outcome.replies[1])
+    taken = [sum(cycles_of(i.user_events or {}).values()) for i in outcome.intervals]
+    return [long - short for short, long in zip(taken[::2], taken[1::2], strict=True)]
+
+
+def page(loops: Sequence[Loop], core: str, runs: int) -> str:
+    """The comparison as Markdown."""
+    rows = "\n".join(
+        f"| {loop.title} | {loop.native:.2f} | {loop.modelled:.2f} "
+        f"| {loop.modelled / loop.native:.2f} |"
+        for loop in loops
+    )
+    return f"""# A core in small loops
+
+Command: `make bench` (`bench/core_loops.py --core {core} --runs {runs}`).
+
+[Loops](../../bench/core_loops/loops.c) of a few instructions, each for one thing that a core does:
+cycles of each part, here ({demo.processor()}; the least of {runs} runs of 300 turns, in units of a
+multiplication, which takes three), and on the core `{core}` of [the model](../pmu.md), warm. Each
+loop has a branch of its own besides.
+
+| loop | here | modelled | ratio |
+| --- | --- | --- | --- |
+{rows}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--kernel", type=Path)
+    parser.add_argument("--guest", type=Path)
+    parser.add_argument("--core", default="zen4")
+    parser.add_argument("--runs", type=int, default=20)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as directory:
+        scratch = Path(directory)
+        kernel, guest = demo.images(arguments.kernel, arguments.guest, scratch)
+        run(["make", "-s", "-C", ROOT / "native" / "pmu", f"OUT={scratch}"])
+        session = Session(
+            arch="x86-64",
+            kernel=kernel,
+            initramfs=guest / INITRAMFS,
+            requests=(),
+            seed=1,
+            count=Counting(scratch / PMU, load_core(arguments.core).arguments()),
+        )
+        program = build(scratch)
+        native = timed(program, arguments.runs)
+        model = modelled(program, session, scratch)
+    loops = [
+        Loop(title, least, cycles / parts)
+        for (title, (parts, least)), cycles in zip(native.items(), model, strict=True)
+    ]
+    RESULT.write_text(page(loops, arguments.core, arguments.runs), encoding="utf-8")
+    print(RESULT.read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()
