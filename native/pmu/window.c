@@ -125,12 +125,12 @@ static void fetch(struct window *window, const struct operation *operation, uint
 	window->waits = false;
 	/* Behind a queue, so that a narrow place costs only what dispatching catches up with. */
 	window->fetched =
-		later(window->fetched + 1, earlier_by(window->dispatched, window->size.fetch_ahead));
+		later(window->fetched + 1, earlier_by(window->dispatched, size->fetch_ahead));
 	window->fetched = later(window->fetched, later(window->predicted, window->arrived));
 	/* The predictor goes on, as far as its queue has room. */
 	window->queue[window->next_queued] = window->fetched;
 	window->next_queued =
-		window->next_queued + 1 < window->size.predict_ahead ? window->next_queued + 1 : 0;
+		window->next_queued + 1 < size->predict_ahead ? window->next_queued + 1 : 0;
 	window->predicted = later(window->predicted + 1, window->queue[window->next_queued]);
 }
 
