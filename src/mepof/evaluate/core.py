@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from mepof.described import read_described
 from mepof.errors import InputError
@@ -30,6 +30,15 @@ _LONGEST_PATH = 21
 _KERNEL_PAGES = {"x86-64": (21, 21), "arm64": (21, 12)}
 
 Source = Annotated[str, Field(min_length=8)]
+
+
+def _power_of_two(size: int) -> int:
+    if size & (size - 1):
+        raise ValueError(f"{size} bytes are no power of two")
+    return size
+
+
+Block = Annotated[int, Field(ge=16, le=4096), AfterValidator(_power_of_two)]
 
 
 class _Described(BaseModel):
@@ -76,19 +85,9 @@ class OpCache(Table):
         turn: cycles that turning to the decoders takes.
     """
 
-    decode_bytes: int = Field(ge=16, le=4096)
+    decode_bytes: Block
     decode_instructions: int = Field(ge=1, le=64)
     turn: int = Field(ge=0, le=1000)
-
-    @model_validator(mode="after")
-    def _decodes_a_power_of_two(self) -> OpCache:
-        _check_power_of_two(self.decode_bytes)
-        return self
-
-
-def _check_power_of_two(block: int) -> None:
-    if block & (block - 1):
-        raise ValueError(f"{block} bytes are no power of two")
 
 
 def _check_rising(histories: Sequence[int], most: int) -> None:
@@ -180,7 +179,7 @@ class Pipeline(_Described):
     cpu: str = Field(pattern=r"^[a-z0-9.-]+$")
     width: int = Field(default=0, ge=0, le=16)
     window: int = Field(default=0, ge=0, le=1024)
-    fetch_bytes: int = Field(ge=16, le=4096)
+    fetch_bytes: Block
     fetch_instructions: int = Field(ge=1, le=64)
     fetch_ahead: int = Field(ge=0, le=1000)
     predict_ahead: int = Field(ge=1, le=256)
@@ -188,11 +187,6 @@ class Pipeline(_Described):
     forwarding: int = Field(ge=0, le=1000)
     other_forwarding: int = Field(ge=0, le=1000)
     repeat_line: int = Field(ge=0, le=1000)
-
-    @model_validator(mode="after")
-    def _fetches_a_power_of_two(self) -> Pipeline:
-        _check_power_of_two(self.fetch_bytes)
-        return self
 
 
 class Price(_Described):
@@ -248,7 +242,7 @@ class Core(BaseModel):
 
     title: str
     arch: str
-    line: int = Field(ge=16, le=4096)
+    line: Block
     l1i: Table
     l1d: Table
     l2: Table
