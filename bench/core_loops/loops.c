@@ -11,10 +11,11 @@
 
 #include "../../native/kbench/marks.h"
 
-enum { BITS = 200000, TURNS = 300, MULTIPLICATION = 3 };
+enum { BITS = 200000, SEQUENCE = 10000, TURNS = 300, MULTIPLICATION = 3 };
 
-/* For branches: of a generator, so that no predictor knows them by heart, or all alike. */
-static uint8_t random_bits[2 * BITS], zeros[2 * BITS];
+/* For branches: by chance, so that no predictor knows them by heart; the first of these again and
+ * again; and all alike. */
+static uint8_t random_bits[2 * BITS], sequence[2 * BITS], zeros[2 * BITS];
 
 struct loop {
 	const char *title;
@@ -69,6 +70,7 @@ LOOP(two_targets, random_bits,
      "jmp *%%rax\n.p2align 4\n5: " TIMES(2, "jmp 6f\n.p2align 4") "6:")
 LOOP(constant, zeros, "cmpb $0,(%%rsi)\n" EITHER)
 LOOP(mispredicted, random_bits, "cmpb $0,(%%rsi)\n" EITHER)
+LOOP(by_heart, sequence, "cmpb $0,(%%rsi)\n" EITHER)
 LOOP(constant_late, zeros, CHAIN EITHER)
 LOOP(mispredicted_late, random_bits, CHAIN EITHER)
 LOOP(blocks_768, zeros, ".p2align 6\n" TIMES(768, MIX6 BLOCK))
@@ -95,8 +97,9 @@ static const struct loop loops[] = {
 	{"an indirect jump, two targets by chance", two_targets, BITS, 1},
 	{"a branch that is always taken", constant, BITS, 1},
 	{"a branch by chance", mispredicted, BITS, 1},
-	{"the first behind four multiplications", constant_late, BITS, 1},
-	{"the second behind four multiplications", mispredicted_late, BITS, 1},
+	{"10,000 branches by chance, again and again", by_heart, BITS, 1},
+	{"one that is always taken, behind four multiplications", constant_late, BITS, 1},
+	{"one by chance, behind four multiplications", mispredicted_late, BITS, 1},
 	{"768 blocks of seven instructions", blocks_768, 100, 768},
 	{"896 blocks of seven instructions", blocks_896, 100, 896},
 	{"6,000 instructions for all units", straight, 100, 6000},
@@ -131,6 +134,7 @@ int main(int argc, char **argv)
 		state ^= state >> 7;
 		state ^= state << 17;
 		random_bits[i] = state >> 33 & 1;
+		sequence[i] = random_bits[i % SEQUENCE];
 	}
 	for (size_t i = 0; i < sizeof(loops) / sizeof(*loops); i++) {
 		const struct loop *loop = &loops[i];

@@ -13,7 +13,8 @@ bool direction_make(struct direction *direction, const struct direction_size *si
 	bool sound = direction->base != NULL;
 	for (uint32_t i = 0; i < size->tables; i++) {
 		const uint32_t length = size->history[i];
-		direction->index[i] = (struct folded){0, length, size->table_bits};
+		/* In an even number of bits, one of two branches of a loop would only ever reach half. */
+		direction->index[i] = (struct folded){0, length, size->table_bits | 1};
 		direction->tag[i] = (struct folded){0, length, TAG_BITS};
 		direction->tag_again[i] = (struct folded){0, length, TAG_BITS - 1};
 		direction->tables[i] = malloc(sizeof(struct tagged) << size->table_bits);
@@ -109,7 +110,9 @@ bool direction_resolve(struct direction *direction, uint64_t address, bool taken
 	const uint64_t hashed = address ^ address >> 2;
 
 	for (uint32_t i = 0; i < size->tables; i++) {
-		const uint64_t at = hashed ^ hashed >> (size->table_bits - i) ^ direction->index[i].value;
+		const uint32_t folded = direction->index[i].value;
+		const uint64_t at = hashed ^ hashed >> (size->table_bits - i) ^ folded ^
+				    folded >> size->table_bits;
 		entries[i] = &direction->tables[i][at & (((uint64_t)1 << size->table_bits) - 1)];
 		/* Never zero, which is an empty entry's. */
 		tags[i] = (uint16_t)(((hashed ^ direction->tag[i].value ^

@@ -46,7 +46,7 @@ def test_the_plugin_is_told_sets_and_ways() -> None:
     words = load_core("zen4").arguments()
     assert {"line=64", "l1i=64:8", "l2=2048:8", "dtlb=1:72", "l2-dtlb=128:24"} <= set(words)
     assert {"btb=1024:7", "returns=32", "kernel-text-page=21", "kernel-data-page=21"} <= set(words)
-    assert "direction=14:11:5:13:34:89:200" in words
+    assert "direction=14:14:5:13:34:89:200" in words
     # Linux maps the linear map of arm64 by pages, and a unified second level is one table.
     others = load_core("cortex-a76").arguments()
     assert "kernel-data-page=12" in others

@@ -141,7 +141,8 @@ class Tage:
         places, tags = [], []
         for number, length in enumerate(self.lengths):
             at = hashed ^ hashed >> (self.table_bits - number)
-            at ^= self.folded(length, self.table_bits)
+            odd = self.folded(length, self.table_bits | 1)
+            at ^= odd ^ odd >> self.table_bits
             places.append(at & (1 << self.table_bits) - 1)
             tag = hashed ^ self.folded(length, 11) ^ self.folded(length, 10) << 1
             tags.append(tag & 0x7FF)
@@ -216,6 +217,20 @@ def test_directions_are_predicted_as_described(
     assert list(right) == [
         reference.resolve(address, does) for address, does in zip(addresses, taken, strict=True)
     ]
+
+
+@pytest.mark.parametrize("table_bits", [10, 11])
+def test_a_sequence_is_known_by_heart_beside_a_branch_that_is_always_taken(
+    model: ctypes.CDLL, table_bits: int
+) -> None:
+    drawn = random.Random(1)
+    sequence = [drawn.random() < 0.5 for _ in range(300)]
+    taken = [does for one in sequence * 60 for does in (one, True)]
+    right = truths(len(taken))
+    size = DirectionSize(7, table_bits, 3, (c_uint32 * 8)(16, 40, 100))
+    given = (numbers([0x1000, 0x1040] * (len(taken) // 2)), (c_bool * len(taken))(*taken))
+    model.run_direction(ctypes.byref(size), *given, c_size_t(len(taken)), right)
+    assert list(right)[-1200:].count(False) < 60
 
 
 def test_a_longer_history_learns_a_loop_that_a_counter_cannot(model: ctypes.CDLL) -> None:
