@@ -78,6 +78,9 @@ LOOP(blocks_896, zeros, ".p2align 6\n" TIMES(896, MIX6 BLOCK))
 LOOP(straight, zeros, TIMES(1000, MIX6))
 LOOP(long_straight, zeros, TIMES(1400, MIX6))
 LOOP(forwarded, zeros, TIMES(4, "mov %%rax,(%%rdi)\nmov (%%rdi),%%rax"))
+LOOP(forwarded_by_turns, zeros,
+     "xor $1,%%ecx\nand $1,%%ecx\njz 1f\nmov %%rax,(%%rdi)\njmp 2f\n1: mov %%rax,(%%rdi)\n"
+     "2: mov (%%rdi),%%rax\n")
 LOOP(forwarded_part, zeros, TIMES(4, "mov %%rax,(%%rdi)\nmovzwl 2(%%rdi),%%eax"))
 
 static const struct loop loops[] = {
@@ -105,6 +108,7 @@ static const struct loop loops[] = {
 	{"6,000 instructions for all units", straight, 100, 6000},
 	{"8,400 instructions for all units", long_straight, 100, 8400},
 	{"a store and a load of it", forwarded, 10000, 4},
+	{"two stores by turns and a load of each", forwarded_by_turns, 10000, 1},
 	{"a store and a load of a part of it", forwarded_part, 10000, 4},
 };
 

@@ -259,16 +259,16 @@ static uint64_t end_of(uint64_t address, uint8_t bytes)
 	return address + bytes;
 }
 
-static void store(struct window *window, const struct operation *operation,
-		  const struct access *access, uint64_t ready)
+static void store(struct window *window, const struct access *access, uint64_t ready)
 {
 	const uint64_t last = (end_of(access->address, access->bytes) - 1) / WORD;
 
+	window->stores++;
 	for (uint64_t word = access->address / WORD; word <= last; word++) {
 		struct stored *stored = window->stored[word % STORED];
 		if (stored->address != access->address || stored->bytes != access->bytes)
 			stored[1] = stored[0];
-		*stored = (struct stored){access->address, ready, operation->address, access->bytes};
+		*stored = (struct stored){access->address, ready, window->stores, access->bytes};
 	}
 }
 
@@ -299,14 +299,14 @@ static uint64_t load(struct window *window, const struct operation *operation,
 {
 	const uint64_t loaded = asked + operation->load_latency + access->missing;
 	const struct stored *stored = store_of(window, access);
-	uint64_t *pair = &window->pairs[operation->address % PAIRS];
+	uint64_t *distance = &window->distances[operation->address % PAIRS];
 
 	/* Or long in the cache. */
 	if (stored == NULL ||
 	    stored->ready + 2 * operation->load_latency + window->size.other_forwarding < asked)
 		return loaded;
-	const bool is_expected = *pair == stored->store;
-	*pair = stored->store;
+	const bool is_expected = *distance == window->stores - stored->number;
+	*distance = window->stores - stored->number;
 	if (is_expected && !operation->is_vector && access->bytes >= 4 &&
 	    stored->address == access->address && stored->bytes == access->bytes)
 		return later(asked, stored->ready + window->size.forwarding);
@@ -393,7 +393,7 @@ static uint64_t execute(struct window *window, const struct operation *operation
 	for (; operation->stores && first < *access; first++)
 		if (first->is_store)
 			/* The last cycle of its latency is that of the store. */
-			store(window, operation, first, earlier_by(executed, 1));
+			store(window, first, earlier_by(executed, 1));
 	return executed;
 }
 

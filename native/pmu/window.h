@@ -43,7 +43,7 @@ struct window_size {
 	uint32_t misprediction;	   /* from a branch's execution until what follows is dispatched */
 	/*
 	 * From a store's value to a load of the same four or eight bytes into a general register,
-	 * if it was that store that the load had its value from the last time; and to any other.
+	 * if that was as many stores ago as the last time; and to any other.
 	 */
 	uint32_t forwarding, other_forwarding;
 	uint32_t repeat_line; /* of a REP, a line */
@@ -103,11 +103,12 @@ struct window {
 	struct stored {
 		uint64_t address;
 		uint64_t ready;
-		uint64_t store; /* the instruction's address */
+		uint64_t number; /* of all stores */
 		uint8_t bytes;
 	} stored[STORED][2];
-	/* The store that a load had its value from, by the address of the load. */
-	uint64_t pairs[PAIRS];
+	uint64_t stores;
+	/* How many stores ago that was which a load had its value from, by the address of the load. */
+	uint64_t distances[PAIRS];
 };
 
 /* False when memory is short. */

@@ -171,7 +171,7 @@ class Pipeline(_Described):
             is on its way.
         line_cycles: between lines that come to L1I.
         forwarding: from a store's value to a load of the same four or eight bytes into a general
-            register, if the load had its value from that store the last time.
+            register, if that was as many stores ago as the last time.
         other_forwarding: likewise, to any other load.
         repeat_line: cycles for each line that a REP string instruction reads or writes.
     """
