@@ -22,7 +22,7 @@ from pathlib import Path
 from measure import demo
 
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, INITRAMFS, PMU, Counting, Session
+from mepof.device.protocol import DEVICES, Session
 from mepof.evaluate.core import cycles_of, load_core
 from mepof.process import find_tool, run
 
@@ -103,16 +103,8 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
-        kernel, guest = demo.images(arguments.kernel, arguments.guest, scratch)
-        run(["make", "-s", "-C", ROOT / "native" / "pmu", f"OUT={scratch}"])
-        session = Session(
-            arch="x86-64",
-            kernel=kernel,
-            initramfs=guest / INITRAMFS,
-            requests=(),
-            seed=1,
-            count=Counting(scratch / PMU, load_core(arguments.core).arguments()),
-        )
+        idle = demo.idle(arguments.kernel, arguments.guest, scratch)
+        session = replace(idle, count=demo.model(load_core(arguments.core), scratch))
         program = build(scratch)
         native = timed(program, arguments.runs)
         model = modelled(program, session, scratch)

@@ -23,7 +23,7 @@ from pathlib import Path
 from measure import demo
 
 from mepof.device import agent
-from mepof.device.protocol import COUNTER, DEVICES, INITRAMFS, PMU, Counting, Session
+from mepof.device.protocol import COUNTER, DEVICES, Counting, Session
 from mepof.evaluate.core import load_core
 from mepof.evaluate.suite import cases_of
 from mepof.process import run
@@ -45,17 +45,10 @@ def cost(session: Session, directory: Path) -> float:
     return child_seconds() - before
 
 
-def booted(arguments: argparse.Namespace, scratch: Path) -> Session:
-    """A boot without work."""
-    kernel, guest = demo.images(arguments.kernel, arguments.guest, scratch)
-    return Session(arch="x86-64", kernel=kernel, initramfs=guest / INITRAMFS, requests=(), seed=1)
-
-
 def contestants(session: Session, core: str, scratch: Path) -> dict[str, Session]:
     """The same work, watched in different ways."""
-    run(["make", "-s", "-C", ROOT / "native" / "pmu", f"OUT={scratch}"])
     run(["make", "-s", "-C", ROOT / "native" / "tcg-plugin", f"OUT={scratch}"])
-    model = Counting(scratch / PMU, load_core(core).arguments())
+    model = demo.model(load_core(core), scratch)
     return {
         PLAIN: session,
         "counting only": replace(session, count=Counting(scratch / COUNTER)),
@@ -84,7 +77,7 @@ def main() -> None:
     taken: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
-        idle = booted(arguments, scratch)
+        idle = demo.idle(arguments.kernel, arguments.guest, scratch)
         work = tuple(agent.Exec(case.argv, 120) for case in cases_of(()))
         worked = replace(idle, requests=work * arguments.repetitions)
         watched = contestants(worked, arguments.core, scratch)

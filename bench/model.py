@@ -30,9 +30,9 @@ from typing import Any
 from measure import demo
 
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, INITRAMFS, PMU, Counting, Interval, Session
+from mepof.device.protocol import DEVICES, Interval, Session
 from mepof.errors import InputError, WorkError
-from mepof.evaluate.core import Core, cycles_of, load_core
+from mepof.evaluate.core import cycles_of, load_core
 from mepof.process import find_tool, run
 from mepof.toolchain import clang
 
@@ -340,15 +340,6 @@ columns compare the first native run with the second, where there are two: no mo
 """
 
 
-def _session(arguments: argparse.Namespace, core: Core, scratch: Path) -> Session:
-    kernel, guest = demo.images(arguments.kernel, arguments.guest, scratch)
-    run(["make", "-s", "-C", ROOT / "native" / "pmu", f"OUT={scratch}"])
-    pmu = Counting(scratch / PMU, core.arguments())
-    return Session(
-        arch=core.arch, kernel=kernel, initramfs=guest / INITRAMFS, requests=(), seed=1, count=pmu
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--kernel", type=Path)
@@ -373,7 +364,8 @@ def main() -> None:
         raise InputError(f"unknown programs: {', '.join(unknown)}", "they are in bench/model/")
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
-        session = _session(arguments, core, scratch)
+        idle = demo.idle(arguments.kernel, arguments.guest, scratch)
+        session = replace(idle, arch=core.arch, count=demo.model(core, scratch))
         kept = arguments.programs or scratch
         kept.mkdir(parents=True, exist_ok=True)
         built = {

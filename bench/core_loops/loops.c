@@ -31,7 +31,7 @@ struct loop {
 		for (uint64_t i = 0; i < rounds; i++)                                             \
 			__asm__ volatile(body                                                     \
 					 :                                                        \
-					 : [i] "r"(i), "S"((bytes) + i), "D"(memory)       \
+					 : [i] "r"(i), "S"((bytes) + i), "D"(memory)              \
 					 : "rax", "rcx", "rdx", "r8", "r9", "r10", "r11", "xmm2", \
 					   "xmm4", "xmm6", "cc", "memory");                       \
 	}

@@ -6,11 +6,15 @@ import os
 import platform
 from pathlib import Path
 
+from mepof.device.protocol import INITRAMFS, PMU, Counting, Session
 from mepof.errors import InputError
+from mepof.evaluate.core import Core
 from mepof.executor.local import LocalExecutor, default_store, plan_of
 from mepof.g4 import Source
+from mepof.process import run
 
-_PROGRAM = Path(__file__).parents[2] / "examples" / "quickstart.g4"
+_ROOT = Path(__file__).parents[2]
+_PROGRAM = _ROOT / "examples" / "quickstart.g4"
 
 
 def images(kernel: Path | None, guest: Path | None, scratch: Path) -> tuple[Path, Path]:
@@ -30,6 +34,18 @@ def images(kernel: Path | None, guest: Path | None, scratch: Path) -> tuple[Path
         raise InputError("the images of the demo are not in the store", "run `make demo` first")
     steps = executor.run(plan, scratch / "run", lambda event: None).run.steps
     return steps["opt/build"].path / "kernel", steps["guest"].path
+
+
+def idle(kernel: Path | None, guest: Path | None, scratch: Path) -> Session:
+    """A boot of these ``images`` without work."""
+    image, programs = images(kernel, guest, scratch)
+    return Session(arch="x86-64", kernel=image, initramfs=programs / INITRAMFS, requests=(), seed=1)
+
+
+def model(core: Core, directory: Path) -> Counting:
+    """The emulated PMU of a core, from these sources; its plugin is made in the directory."""
+    run(["make", "-s", "-C", _ROOT / "native" / "pmu", f"OUT={directory}"])
+    return Counting(directory / PMU, core.arguments())
 
 
 def processor() -> str:

@@ -313,6 +313,10 @@ def branches(
     return taken, events
 
 
+# What the larger buffer, the path, a call and a return take.
+LATE = (c_uint32 * 13)(*[0] * 9, 2, 5, 3, 1)
+
+
 def test_a_branch_is_missed_once_and_then_known(model: ctypes.CDLL) -> None:
     jump = (JUMP, 0x100, 0x105, 0x900, 0x900)
     assert branches(model, [jump] * 5) == ([True] * 5, {"btb_misses": 1})
@@ -320,22 +324,20 @@ def test_a_branch_is_missed_once_and_then_known(model: ctypes.CDLL) -> None:
 
 def test_what_the_small_buffer_has_not_is_predicted_late(model: ctypes.CDLL) -> None:
     jumps = [(JUMP, 0x100 + n, 0x105 + n, 0x900, 0x900) for n in range(0, 0x60, 0x20)]
-    latency = (c_uint32 * 13)(*[0] * 9, 2, 5, 3, 1)
     # The small buffer holds the last four: what was there a while ago is told by the large one.
-    _, late, _ = predicted(model, [*jumps, *jumps], latency=latency)
+    _, late, _ = predicted(model, [*jumps, *jumps], latency=LATE)
     assert late == [0] * 6
     crowd = [(JUMP, 0x100 + n, 0x105 + n, 0x900, 0x900) for n in range(0, 0x200, 0x20)]
-    _, late, events = predicted(model, [*crowd, *crowd], latency=latency)
+    _, late, events = predicted(model, [*crowd, *crowd], latency=LATE)
     assert late == [0] * 16 + [2] * 16
     assert events == {"btb_misses": 16}
 
 
 def test_what_the_path_tells_is_predicted_late(model: ctypes.CDLL) -> None:
-    latency = (c_uint32 * 13)(*[0] * 9, 2, 5, 3, 1)
 
     def late(leads: Sequence[int]) -> list[int]:
         trace = [(INDIRECT_JUMP, 0x100, 0x102, 0, to) for to in leads]
-        return predicted(model, trace * 40, latency=latency)[1][-4:]
+        return predicted(model, trace * 40, latency=LATE)[1][-4:]
 
     assert late([0x900] * 4) == [0] * 4
     assert late([0x900, 0xA00, 0xB00, 0xC00]) == [5] * 4
@@ -354,15 +356,13 @@ def test_an_indirect_call_is_returned_from(model: ctypes.CDLL) -> None:
     back = (RETURN, 0x950, 0x951, 0, 0x102)
     _, events = branches(model, [call, back] * 3)
     assert "return_mispredictions" not in events
-    # The path to it is another at first.
     assert events["indirect_mispredictions"] == 1
 
 
 def test_what_has_one_target_is_told_by_its_address(model: ctypes.CDLL) -> None:
     ways = [(JUMP, 0x400 + 0x20 * n, 0x405 + 0x20 * n, 0x100, 0x100) for n in range(8)]
     jump = (INDIRECT_JUMP, 0x100, 0x102, 0, 0x900)
-    latency = (c_uint32 * 13)(*[0] * 9, 2, 5, 3, 1)
-    _, late, events = predicted(model, [b for way in ways for b in (way, jump)], latency=latency)
+    _, late, events = predicted(model, [b for way in ways for b in (way, jump)], latency=LATE)
     assert events["indirect_mispredictions"] == 1
     assert not any(late)
 
@@ -370,8 +370,7 @@ def test_what_has_one_target_is_told_by_its_address(model: ctypes.CDLL) -> None:
 def test_calls_and_returns_are_predicted_late(model: ctypes.CDLL) -> None:
     call = (CALL, 0x100, 0x105, 0x900, 0x900)
     back = (RETURN, 0x950, 0x951, 0, 0x105)
-    latency = (c_uint32 * 13)(*[0] * 9, 2, 5, 3, 1)
-    _, late, _ = predicted(model, [call, back] * 2, latency=latency)
+    _, late, _ = predicted(model, [call, back] * 2, latency=LATE)
     assert late == [3, 1] * 2
 
 
