@@ -331,8 +331,9 @@ beginning of the runs the machine's load was {loads} on {machine["cores"]} cores
 | --- | --- | --- | --- | --- | --- |
 {by_kind}
 
-The targets are a rank correlation of 0.9 at least and a median error below 3 points. The last two
-columns compare the first native run with the second, where there are two: no model can do better.
+The targets are a rank correlation of 0.9 at least and a median error below 3 points, for the builds
+that the machine tells apart: where it does not, there is no order to predict. The last two columns
+compare the first native run with the second, where there are two: no model can do better.
 
 | program | build | native | middle half | | modelled | error |
 | --- | --- | --- | --- | --- | --- | --- |

@@ -63,8 +63,9 @@ LOOP(nested_calls, zeros,
      "3: call 4f\nret\n.p2align 6\n4: ret\n6:")
 LOOP(one_target, zeros, TIMES(4, "lea 1f(%%rip),%%rax\njmp *%%rax\n.p2align 6\n1:"))
 LOOP(four_targets, zeros,
-     "mov %[i],%%rcx\nand $3,%%ecx\nshl $4,%%ecx\nlea 5f(%%rip),%%rax\nadd %%rcx,%%rax\n"
-     "jmp *%%rax\n.p2align 4\n5: " TIMES(4, "jmp 6f\n.p2align 4") "6:")
+     "mov %[i],%%rcx\nand $3,%%ecx\nshl $6,%%ecx\n" TIMES(
+	     4, "lea 5f(%%rip),%%rax\nadd %%rcx,%%rax\njmp *%%rax\n.p2align 6\n5: "
+		"jmp 6f\n.p2align 6\njmp 6f\n.p2align 6\njmp 6f\n.p2align 6\njmp 6f\n.p2align 6\n6:"))
 LOOP(two_targets, random_bits,
      "movzbl (%%rsi),%%ecx\nshl $4,%%ecx\nlea 5f(%%rip),%%rax\nadd %%rcx,%%rax\n"
      "jmp *%%rax\n.p2align 4\n5: " TIMES(2, "jmp 6f\n.p2align 4") "6:")
@@ -82,6 +83,21 @@ LOOP(forwarded_by_turns, zeros,
      "xor $1,%%ecx\nand $1,%%ecx\njz 1f\nmov %%rax,(%%rdi)\njmp 2f\n1: mov %%rax,(%%rdi)\n"
      "2: mov (%%rdi),%%rax\n")
 LOOP(forwarded_part, zeros, TIMES(4, "mov %%rax,(%%rdi)\nmovzwl 2(%%rdi),%%eax"))
+LOOP(forwarded_sum, zeros, TIMES(4, "mov %%rax,(%%rdi)\nadd (%%rdi),%%rax"))
+LOOP(forwarded_more, zeros, TIMES(4, "mov %%eax,(%%rdi)\nmov (%%rdi),%%rax"))
+LOOP(stores, zeros, TIMES(6, "mov %%rax,(%%rdi)\nmov %%rax,8(%%rdi)\nmov %%rax,16(%%rdi)\nmov %%rax,24(%%rdi)"))
+LOOP(changes, zeros, TIMES(12, "incl (%%rdi)\nincl 8(%%rdi)\nincl 16(%%rdi)\nincl 24(%%rdi)"))
+LOOP(conditions, zeros, TIMES(12, "sete %%al\nsetl %%dl"))
+LOOP(products, zeros, TIMES(12, "mov %%rsi,%%rax\nmul %%rdi"))
+LOOP(nops, zeros, TIMES(24, "nopw (%%rax,%%rax)\nnop"))
+LOOP(scaled, zeros, TIMES(12, "lea (%%rdx,%%rax,4),%%rax"))
+LOOP(three_parts, zeros, TIMES(12, "lea 8(%%rax,%%rdx),%%rax"))
+LOOP(loads, zeros, "and $0,%%r10\n" TIMES(12, "mov (%%rdi,%%r10),%%r10\nand $0,%%r10"))
+LOOP(scaled_loads, zeros, "and $0,%%r10\n" TIMES(12, "mov (%%rdi,%%r10,8),%%r10\nand $0,%%r10"))
+#define WITH_FOUR "jz 1f\n" TIMES(4, "mov %%rdi,%%r9")
+LOOP(fused, zeros, "mov $99,%%eax\n" TIMES(8, "sub $1,%%rax\n" WITH_FOUR) "1:")
+LOOP(not_fused, zeros, "mov $99,%%eax\n" TIMES(8, "cmp (%%rdi),%%rax\n" WITH_FOUR) "1:")
+LOOP(split_jumps, zeros, TIMES(8, "jmp 1f\n.p2align 6\n.skip 63,0x90\n1:") "nop")
 
 static const struct loop loops[] = {
 	{"a chain of multiplications", multiplications, 10000, 4},
@@ -96,7 +112,7 @@ static const struct loop loops[] = {
 	{"the same with six additions each", long_calls, 10000, 4},
 	{"calls and returns, nested", nested_calls, 10000, 4},
 	{"indirect jumps, one target each", one_target, 10000, 4},
-	{"an indirect jump, four targets by turns", four_targets, 10000, 1},
+	{"indirect jumps and jumps, four targets by turns", four_targets, 10000, 4},
 	{"an indirect jump, two targets by chance", two_targets, BITS, 1},
 	{"a branch that is always taken", constant, BITS, 1},
 	{"a branch by chance", mispredicted, BITS, 1},
@@ -110,6 +126,20 @@ static const struct loop loops[] = {
 	{"a store and a load of it", forwarded, 10000, 4},
 	{"two stores by turns and a load of each", forwarded_by_turns, 10000, 1},
 	{"a store and a load of a part of it", forwarded_part, 10000, 4},
+	{"a store and an addition of it", forwarded_sum, 10000, 4},
+	{"a store and a load of more than it", forwarded_more, 10000, 4},
+	{"stores", stores, 10000, 24},
+	{"additions to memory", changes, 10000, 48},
+	{"conditions put into registers", conditions, 10000, 24},
+	{"products of 128 bits", products, 10000, 12},
+	{"no-operations", nops, 10000, 48},
+	{"a chain of sums with a scaled part", scaled, 10000, 12},
+	{"a chain of sums of three parts", three_parts, 10000, 12},
+	{"a chain of loads, and an operation each", loads, 10000, 12},
+	{"the same, with a scaled part of the address", scaled_loads, 10000, 12},
+	{"subtractions and branches, with four copies", fused, 10000, 8},
+	{"comparisons with memory and branches, with four copies", not_fused, 10000, 8},
+	{"jumps that end in the next line", split_jumps, 10000, 8},
 };
 
 static uint64_t least(const struct loop *loop)

@@ -1,5 +1,6 @@
 /* LLVM's interface: llvm/MC/MCSchedule.h; llvm/lib/MCA/InstrBuilder.cpp reads the same tables. */
 #include "operation.h"
+#include "zen.h"
 
 #include <algorithm>
 #include <map>
@@ -210,7 +211,7 @@ void writeBy(struct operation *operation, int16_t cycles)
 }
 
 /* What is read late is read when the value is loaded. */
-void describeLoad(const MCInstrDesc &described, struct operation *operation)
+void describeLoad(struct operation *operation)
 {
 	const int16_t usual = static_cast<int16_t>(tables->core->getSchedModel().LoadLatency);
 	int16_t load = 0;
@@ -218,13 +219,6 @@ void describeLoad(const MCInstrDesc &described, struct operation *operation)
 	for (uint8_t i = 0; i < operation->read_count; i++)
 		if (operation->reads[i].cycles >= usual)
 			load = std::max(load, operation->reads[i].cycles);
-	/* Zen's have a cycle more for one that loads and no more, which processors have not. */
-	if (tables->core->getCPU().starts_with("znver") && load == 0 &&
-	    operation->latency == usual + 1 && described.getNumDefs() == 1 &&
-	    described.implicit_defs().empty()) {
-		operation->latency = static_cast<uint16_t>(usual);
-		writeBy(operation, usual);
-	}
 	operation->load_latency = static_cast<uint16_t>(
 		std::min<int>(load > 0 ? load : usual, std::max<int>(1, operation->latency)));
 }
@@ -234,19 +228,53 @@ bool isVector(MCRegister reg)
 	return reg && StringRef(tables->registers->getName(reg)).contains("MM");
 }
 
+/* The conditions of a conditional jump, which are numbered as the instruction set does. */
+uint8_t groupOf(const MCInst &instruction)
+{
+	switch (instruction.getOperand(1).getImm()) {
+	case 2:
+	case 3:
+	case 6:
+	case 7:
+		return BY_CARRY;
+	case 0:
+	case 1:
+	case 8:
+	case 9:
+	case 10:
+	case 11:
+		return BY_SIGN;
+	default:
+		return BY_ORDER;
+	}
+}
+
+/* By which conditions a jump is one with the instruction before it, which sets the flags. */
+uint8_t fusesBy(StringRef name, const MCInstrDesc &described)
+{
+	const uint8_t any = BY_ORDER | BY_CARRY | BY_SIGN;
+	const StringRef what = name.take_until([](char c) { return c >= '0' && c <= '9'; });
+
+	if (isZen(*tables->core))
+		return zenFusesBy(what, described);
+	return what == "CMP" || what == "TEST" ? any : 0;
+}
+
 void describe(const MCInst &instruction, struct operation *operation)
 {
 	const MCInstrDesc &described = tables->instructions->get(instruction.getOpcode());
 	const MCSchedClassDesc *scheduled = classOf(instruction, described);
 
 	operation->stores = described.mayStore();
-	operation->branches = described.isConditionalBranch();
 	const StringRef name = tables->instructions->getName(instruction.getOpcode());
-	operation->compares = (name.starts_with("CMP") || name.starts_with("TEST")) &&
-			      described.implicit_defs().size() == 1 &&
-			      described.implicit_defs()[0] == tables->flags;
+	if (name.starts_with("JCC_"))
+		operation->branches_by = groupOf(instruction);
+	else if (described.implicit_defs().size() == 1 &&
+		 described.implicit_defs()[0] == tables->flags)
+		operation->fuses_by = fusesBy(name, described);
 	for (const MCOperand &operand : instruction)
 		operation->is_vector |= operand.isReg() && isVector(operand.getReg());
+	operation->forwards_late = operation->is_vector;
 	if (scheduled == nullptr)
 		return;
 	const int latency = MCSchedModel::computeInstrLatency(*tables->core, *scheduled);
@@ -267,7 +295,9 @@ void describe(const MCInst &instruction, struct operation *operation)
 	if (renamed || is_placeholder)
 		writeBy(operation, static_cast<int16_t>(operation->latency));
 	if (described.mayLoad())
-		describeLoad(described, operation);
+		describeLoad(operation);
+	if (isZen(*tables->core) && !is_placeholder)
+		mendZen(instruction, described, name, operation);
 }
 
 } // namespace

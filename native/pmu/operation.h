@@ -36,6 +36,9 @@ struct use {
 	uint8_t cycles; /* that one of them is taken */
 };
 
+/* Conditions of a branch: of order and equality; that need the carry; of sign, overflow and parity. */
+enum { BY_ORDER = 1, BY_CARRY = 2, BY_SIGN = 4 };
+
 struct operation {
 	uint64_t address;
 	uint8_t size; /* in bytes */
@@ -44,9 +47,10 @@ struct operation {
 	uint8_t slots;	       /* of dispatch, and entries of the reorder buffer; 0: fused with the last */
 	uint8_t read_count, write_count, use_count;
 	bool stores;
-	bool is_vector; /* what it loads is for registers that are not renamed to what was stored */
-	bool compares;
-	bool branches;	/* by flags */
+	bool is_vector;
+	bool forwards_late; /* what it loads is not renamed to what was stored */
+	/* Which groups of conditions it branches by, and which a branch may be by that is one with it. */
+	uint8_t branches_by, fuses_by;
 	bool takes_long; /* some unit, for more than a cycle */
 	/* Those of which there is least, first. */
 	struct use uses[MOST_USES];

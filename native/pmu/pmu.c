@@ -444,8 +444,8 @@ static void describe(struct pmu_block *block, void *tb)
 		uint8_t bytes[LONGEST_INSN];
 		const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
 		operation_of(bytes, size, qemu_plugin_insn_vaddr(insn), &block->operations[i]);
-		/* A comparison and the branch by it are one. */
-		if (i > 0 && block->operations[i - 1].compares && block->operations[i].branches)
+		/* What sets the flags and the branch by them are one. */
+		if (i > 0 && block->operations[i - 1].fuses_by & block->operations[i].branches_by)
 			block->operations[i].slots = 0;
 	}
 }

@@ -79,14 +79,14 @@ static void ask(struct window *window, uint64_t last)
 	}
 }
 
-/* Whether the block's delivery goes on with one more; if not, another begins with it. */
-static bool delivers(struct delivery *delivery, uint64_t block, uint32_t at_once)
+/* Whether the block's delivery goes on with so many more; if not, another begins with these. */
+static bool delivers(struct delivery *delivery, uint64_t block, uint32_t at_once, uint32_t more)
 {
-	if (delivery->left > 0 && delivery->block == block) {
-		delivery->left--;
+	if (delivery->left >= more && delivery->block == block) {
+		delivery->left -= more;
 		return true;
 	}
-	*delivery = (struct delivery){block, at_once - 1};
+	*delivery = (struct delivery){block, at_once - more};
 	return false;
 }
 
@@ -107,19 +107,19 @@ static void look_up(struct window *window, uint64_t address, uint64_t *total, ui
 	window->decodes = decodes;
 }
 
-static void fetch(struct window *window, const struct operation *operation, uint64_t *total,
-		  uint64_t *site)
+/* What begins at that address of a block: an instruction, or its end. */
+static void fetch_block(struct window *window, uint64_t address, uint32_t instructions,
+			uint64_t *total, uint64_t *site)
 {
 	const struct window_size *size = &window->size;
-	const uint64_t address = operation->address;
 
-	ask(window, (address + operation->size - 1) >> size->line_bits);
-	bool goes_on = delivers(&window->fetch, address >> size->fetch_bits, size->fetch_operations);
+	bool goes_on = delivers(&window->fetch, address >> size->fetch_bits, size->fetch_operations,
+				instructions);
 	if (!goes_on)
 		look_up(window, address, total, site);
 	if (window->decodes)
 		goes_on = delivers(&window->decode, address >> size->decode_bits,
-				   size->decode_operations);
+				   size->decode_operations, 1);
 	if (goes_on && !window->waits)
 		return;
 	window->waits = false;
@@ -132,6 +132,19 @@ static void fetch(struct window *window, const struct operation *operation, uint
 	window->next_queued =
 		window->next_queued + 1 < size->predict_ahead ? window->next_queued + 1 : 0;
 	window->predicted = later(window->predicted + 1, window->queue[window->next_queued]);
+}
+
+static void fetch(struct window *window, const struct operation *operation, uint64_t *total,
+		  uint64_t *site)
+{
+	const uint64_t address = operation->address, last = address + operation->size - 1;
+	const uint32_t bits = window->size.fetch_bits;
+	const uint32_t instructions = !window->size.fetch_free || operation->slots > 0;
+
+	ask(window, last >> window->size.line_bits);
+	fetch_block(window, address, instructions, total, site);
+	if (window->size.fetch_split && last >> bits != address >> bits)
+		fetch_block(window, last >> bits << bits, instructions, total, site);
 }
 
 void window_turn(struct window *window)
@@ -278,6 +291,12 @@ static bool overlaps(const struct stored *stored, const struct access *access)
 	       end_of(stored->address, stored->bytes) > access->address;
 }
 
+static bool covers(const struct stored *stored, const struct access *access)
+{
+	return stored->address <= access->address &&
+	       end_of(stored->address, stored->bytes) >= end_of(access->address, access->bytes);
+}
+
 /* The store that a load has its value or the latest part of it from, or NULL. */
 static const struct stored *store_of(const struct window *window, const struct access *access)
 {
@@ -301,16 +320,19 @@ static uint64_t load(struct window *window, const struct operation *operation,
 	const struct stored *stored = store_of(window, access);
 	uint64_t *distance = &window->distances[operation->address % PAIRS];
 
-	/* Or long in the cache. */
-	if (stored == NULL ||
-	    stored->ready + 2 * operation->load_latency + window->size.other_forwarding < asked)
+	if (stored == NULL)
+		return loaded;
+	const uint32_t forwarding = covers(stored, access) ? window->size.other_forwarding
+							   : window->size.blocked_forwarding;
+	/* Long in the cache. */
+	if (stored->ready + 2 * operation->load_latency + forwarding < asked)
 		return loaded;
 	const bool is_expected = *distance == window->stores - stored->number;
 	*distance = window->stores - stored->number;
-	if (is_expected && !operation->is_vector && access->bytes >= 4 &&
+	if (is_expected && !operation->forwards_late && access->bytes >= 4 &&
 	    stored->address == access->address && stored->bytes == access->bytes)
 		return later(asked, stored->ready + window->size.forwarding);
-	return later(loaded, stored->ready + window->size.other_forwarding);
+	return later(loaded, stored->ready + forwarding);
 }
 
 /* Execution */

@@ -30,6 +30,8 @@ struct window_size {
 	uint32_t line_bits;	   /* logarithm of two of the bytes of a cache line */
 	uint32_t fetch_bits;	   /* of those that are fetched at once */
 	uint32_t fetch_operations; /* instructions of these, in a cycle */
+	uint32_t fetch_split;	   /* 1: an instruction that ends in another block is fetched with both */
+	uint32_t fetch_free;	   /* 1: those without slots of dispatch are none of them */
 	/*
 	 * Micro-operations of what was decoded before, by where fetching came to a block. What is
 	 * not there is decoded: of smaller blocks and fewer instructions in a cycle, after
@@ -43,9 +45,10 @@ struct window_size {
 	uint32_t misprediction;	   /* from a branch's execution until what follows is dispatched */
 	/*
 	 * From a store's value to a load of the same four or eight bytes into a general register,
-	 * if that was as many stores ago as the last time; and to any other.
+	 * if that was as many stores ago as the last time; to any other of what was stored; and to
+	 * one of more than was stored.
 	 */
-	uint32_t forwarding, other_forwarding;
+	uint32_t forwarding, other_forwarding, blocked_forwarding;
 	uint32_t repeat_line; /* of a REP, a line */
 };
 

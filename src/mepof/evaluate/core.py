@@ -166,13 +166,18 @@ class Pipeline(_Described):
         window: of the reorder buffer, likewise.
         fetch_bytes: of the aligned blocks of code of which one is fetched in a cycle.
         fetch_instructions: of such a block, in a cycle.
+        fetch_free: whether those that take no slot of dispatch, as no-operations do, are none of
+            these.
+        fetch_split: whether an instruction that ends in another block is fetched with both.
         fetch_ahead: cycles that fetching is ahead of dispatching, at most.
         predict_ahead: fetches that the predictor is ahead of fetching, at most; what these miss
             is on its way.
         line_cycles: between lines that come to L1I.
         forwarding: from a store's value to a load of the same four or eight bytes into a general
             register, if that was as many stores ago as the last time.
-        other_forwarding: likewise, to any other load.
+        other_forwarding: likewise, to any other load of what was stored.
+        blocked_forwarding: likewise, to a load of more than was stored; `other_forwarding` unless
+            it is given.
         repeat_line: cycles for each line that a REP string instruction reads or writes.
     """
 
@@ -181,11 +186,14 @@ class Pipeline(_Described):
     window: int = Field(default=0, ge=0, le=1024)
     fetch_bytes: Block
     fetch_instructions: int = Field(ge=1, le=64)
+    fetch_split: bool = False
+    fetch_free: bool = False
     fetch_ahead: int = Field(ge=0, le=1000)
     predict_ahead: int = Field(ge=1, le=256)
     line_cycles: int = Field(ge=0, le=1000)
     forwarding: int = Field(ge=0, le=1000)
     other_forwarding: int = Field(ge=0, le=1000)
+    blocked_forwarding: int | None = Field(default=None, ge=0, le=1000)
     repeat_line: int = Field(ge=0, le=1000)
 
 
@@ -286,7 +294,12 @@ class Core(BaseModel):
             self.direction.table.bit_length() - 1,
             *self.direction.history,
         )
-        pipeline = self.pipeline.model_dump(exclude={"source"})
+        blocked = self.pipeline.blocked_forwarding
+        pipeline = self.pipeline.model_dump(exclude={"source"}) | {
+            "fetch_split": int(self.pipeline.fetch_split),
+            "fetch_free": int(self.pipeline.fetch_free),
+            "blocked_forwarding": self.pipeline.other_forwarding if blocked is None else blocked,
+        }
         if (op_cache := self.op_cache) is not None:
             pipeline |= {
                 "decode_bytes": op_cache.decode_bytes,

@@ -58,6 +58,12 @@ def test_the_plugin_is_told_what_events_cost_and_whose_scheduling_model_it_is() 
     assert {"cpu=znver4", "fetch-bytes=64", "misprediction=14", "l1i-miss=14"} <= set(words)
 
 
+def test_what_a_core_does_not_tell_is_as_usual() -> None:
+    zen4, skylake = load_core("zen4").arguments(), load_core("skylake").arguments()
+    assert {"fetch-split=1", "fetch-free=1", "blocked-forwarding=19"} <= set(zen4)
+    assert {"fetch-split=0", "other-forwarding=13", "blocked-forwarding=13"} <= set(skylake)
+
+
 def test_the_events_are_the_plugins() -> None:
     events = re.findall(r"^\tEVENT\((\w+)\)", EVENT_LIST.read_text(), re.M)
     assert events == ["taken_branches", *EVENTS]

@@ -48,7 +48,9 @@ class Operation(ctypes.Structure):
         ("latency", c_uint16),
         ("load_latency", c_uint16),
         *((name, c_uint8) for name in ("slots", "read_count", "write_count", "use_count")),
-        *((n, c_bool) for n in ("stores", "is_vector", "compares", "branches", "takes_long")),
+        *((name, c_bool) for name in ("stores", "is_vector", "forwards_late")),
+        *((name, c_uint8) for name in ("branches_by", "fuses_by")),
+        ("takes_long", c_bool),
         ("uses", Use * int(SIZES["MOST_USES"])),
         ("all_reads", Operand * int(SIZES["MOST_READS"])),
         ("all_writes", Operand * int(SIZES["MOST_WRITES"])),
@@ -104,7 +106,8 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Core]:
     flags = ("-std=c++17", "-fno-exceptions", "-fno-rtti", "-shared", "-fPIC", "-O1")
     include = ("-isystem", *asked("--includedir"))
     linked = [f"-L{asked('--libdir')[0]}", *asked("--libs", "--link-shared")]
-    words = ["g++", *flags, *include, "-o", str(path), str(PMU / "operation.cc"), *linked]
+    sources = [str(PMU / name) for name in ("operation.cc", "zen.cc")]
+    words = ["g++", *flags, *include, "-o", str(path), *sources, *linked]
     subprocess.run(words, check=True, timeout=120)
     library = ctypes.CDLL(str(path))
     library.operations_open.restype = c_char_p
@@ -146,12 +149,103 @@ def test_a_borrow_waits_for_the_flags_alone(zen4: Core) -> None:
     assert borrow.use_count > 0
 
 
-def test_only_comparisons_are_one_with_their_branch(zen4: Core) -> None:
-    fused = {text: zen4.of(text).compares for text in ("cmpl %ecx, %eax", "testq %rax, %rax")}
-    apart = {text: zen4.of(text).compares for text in ("bt %ecx, %eax", "ucomisd %xmm0, %xmm1")}
-    assert all(fused.values())
-    assert not any(apart.values())
-    assert zen4.of_bytes(b"\x75\x10").branches
+ORDER, CARRY, SIGN = 1, 2, 4
+
+
+@pytest.fixture
+def skylake(opened: Callable[..., Core]) -> Core:
+    return opened("x86_64", "skylake")
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("cmpl %ecx, %eax", ORDER | CARRY | SIGN),
+        ("testq %rax, %rax", ORDER | CARRY | SIGN),
+        ("subq $1, %rax", ORDER | CARRY | SIGN),
+        ("decl %eax", ORDER | SIGN),
+        ("cmpl (%rdi), %eax", 0),
+        ("addl $1, (%rdi)", 0),
+        ("adcl %ecx, %eax", 0),
+        ("negl %eax", 0),
+        ("bt %ecx, %eax", 0),
+        ("ucomisd %xmm0, %xmm1", 0),
+        ("leal 1(%eax), %eax", 0),
+    ],
+)
+def test_what_a_branch_is_one_with(zen4: Core, text: str, groups: int) -> None:
+    assert zen4.of(text).fuses_by == groups
+
+
+@pytest.mark.parametrize(
+    ("opcodes", "group"), [("4 5 c d e f", ORDER), ("2 3 6 7", CARRY), ("0 1 8 9 a b", SIGN)]
+)
+def test_what_a_branch_is_by(zen4: Core, opcodes: str, group: int) -> None:
+    for opcode in opcodes.split():
+        assert zen4.of_bytes(bytes.fromhex(f"7{opcode}10")).branches_by == group
+    assert zen4.of("jmp *%rax").branches_by == zen4.of("cmpl %ecx, %eax").branches_by == 0
+
+
+def test_elsewhere_comparisons_alone_are_one_with_a_branch(skylake: Core) -> None:
+    assert skylake.of("cmpl (%rdi), %eax").fuses_by == ORDER | CARRY | SIGN
+    assert skylake.of("subl %ecx, %eax").fuses_by == skylake.of("cmpsb").fuses_by == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "slots", "latency"),
+    [
+        ("nop", 0, 0),
+        ("nopw 8(%rax,%rax)", 0, 0),
+        ("leaq (%rcx,%rax,4), %rax", 1, 1),
+        ("leaq 0(,%rax,8), %rax", 1, 1),
+        ("leaq 8(%rcx,%rax), %rax", 2, 2),
+        ("addq %rax, (%rdi)", 2, 6),
+        ("movq (%rdi,%rcx), %rax", 1, 4),
+        ("movzbl (%rdi), %eax", 1, 4),
+        ("movq (%rdi,%rcx,8), %rax", 1, 5),
+        ("movl 64(%rdi,%rcx), %eax", 1, 5),
+        ("movsbl (%rdi), %eax", 1, 5),
+        ("movb (%rdi), %al", 1, 5),
+        ("addq (%rdi), %rax", 1, 5),
+        ("addq (%rdi,%rcx,8), %rax", 1, 6),
+        ("movd %eax, %xmm0", 1, 4),
+        ("pmovmskb %xmm0, %eax", 1, 3),
+    ],
+)
+def test_what_zen_4_was_measured_to_do(zen4: Core, text: str, slots: int, latency: int) -> None:
+    operation = zen4.of(text)
+    assert (operation.slots, operation.latency) == (slots, latency)
+
+
+@pytest.mark.parametrize("text", ["movq %rax, (%rdi)", "sete %al", "mulq %rcx", "movl $5, %eax"])
+def test_units_begin_anew_in_each_cycle(zen4: Core, text: str) -> None:
+    operation = zen4.of(text)
+    assert {use.cycles for use in operation.uses[: operation.use_count]} == {1}
+    assert not operation.takes_long
+
+
+def test_a_divider_does_not(zen4: Core) -> None:
+    assert zen4.of("divl %ecx").takes_long
+
+
+def test_an_index_is_needed_later_than_a_base(zen4: Core) -> None:
+    operation = zen4.of("leaq 8(%rdi,%rsi), %rax")
+    assert sorted(operation.reads.values()) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "late"),
+    [
+        ("movq (%rdi), %rax", False),
+        ("popq %rax", False),
+        ("incq (%rdi)", False),
+        ("addq (%rdi), %rax", True),
+        ("movzbl (%rdi), %eax", True),
+        ("movups (%rdi), %xmm0", True),
+    ],
+)
+def test_what_is_renamed_to_what_was_stored(zen4: Core, text: str, late: bool) -> None:
+    assert zen4.of(text).forwards_late == late
 
 
 def test_what_is_added_to_a_load_is_needed_when_it_is_loaded(zen4: Core) -> None:

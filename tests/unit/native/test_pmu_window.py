@@ -33,6 +33,8 @@ class WindowSize(ctypes.Structure):
         ("line_bits", c_uint32),
         ("fetch_bits", c_uint32),
         ("fetch_operations", c_uint32),
+        ("fetch_split", c_uint32),
+        ("fetch_free", c_uint32),
         ("op_cache", TableSize),
         ("decode_bits", c_uint32),
         ("decode_operations", c_uint32),
@@ -43,6 +45,7 @@ class WindowSize(ctypes.Structure):
         ("misprediction", c_uint32),
         ("forwarding", c_uint32),
         ("other_forwarding", c_uint32),
+        ("blocked_forwarding", c_uint32),
         ("repeat_line", c_uint32),
     )
 
@@ -116,6 +119,9 @@ def cycles(
     window: int = 64,
     predict_ahead: int = 8,
     op_cache: tuple[int, int] = (0, 0),
+    fetched: int = 4096,
+    split: bool = False,
+    free: bool = False,
     **around: int,
 ) -> dict[str, float]:
     """Cycles of a block, by what they went to, over many executions of it."""
@@ -125,7 +131,9 @@ def cycles(
         Pipeline(4, window, UNIT_KINDS, units),
         line_bits=6,
         fetch_bits=6,
-        fetch_operations=4096,
+        fetch_operations=fetched,
+        fetch_split=split,
+        fetch_free=free,
         op_cache=op_cache,
         decode_bits=5,
         decode_operations=1,
@@ -136,6 +144,7 @@ def cycles(
         misprediction=13,
         forwarding=1,
         other_forwarding=9,
+        blocked_forwarding=20,
         repeat_line=3,
     )
     counted = (c_uint64 * len(EVENTS))()
@@ -211,7 +220,9 @@ def test_a_load_waits_for_the_store_before_it(model: ctypes.CDLL) -> None:
 
     assert through(8, 8, 0x1000) == pytest.approx(2 + 1, rel=0.01)
     assert through(8, 2, 0x1004) == pytest.approx(2 + 9, rel=0.01)
-    assert through(8, 8, 0x0FFC) == pytest.approx(2 + 9, rel=0.01)
+    # More than was stored, or other than that.
+    assert through(4, 8, 0x1000) == pytest.approx(2 + 20, rel=0.01)
+    assert through(8, 8, 0x0FFC) == pytest.approx(2 + 20, rel=0.01)
     assert through(8, 8, 0x2000) < 1
     # Neighbours of a word are not it.
     assert through(4, 4, 0x1004) < 1
@@ -299,6 +310,21 @@ def test_translating_takes_no_place_in_the_queue_of_lines(model: ctypes.CDLL) ->
 def test_a_taken_branch_ends_what_a_cycle_fetches(model: ctypes.CDLL) -> None:
     assert whole(model, [instruction()]) == pytest.approx(1 / 4, rel=0.05)
     assert whole(model, [instruction()], turned=True) == pytest.approx(1, rel=0.05)
+
+
+def test_what_ends_in_another_block_is_fetched_with_both(model: ctypes.CDLL) -> None:
+    # Four of 16 bytes, the last of which ends in the next block, from where a branch leads back.
+    block = [instruction(shifted=8)] * 4
+    assert whole(model, block, turned=True) == pytest.approx(1, rel=0.05)
+    assert whole(model, block, turned=True, split=True) == pytest.approx(2, rel=0.05)
+    whole_ones = [instruction()] * 4
+    assert whole(model, whole_ones, turned=True, split=True) == pytest.approx(1, rel=0.05)
+
+
+def test_what_takes_no_slot_is_fetched_beside_the_others(model: ctypes.CDLL) -> None:
+    block = [instruction(), instruction(slots=0), instruction(slots=0), instruction(slots=0)]
+    assert whole(model, block, fetched=2) == pytest.approx(2, rel=0.05)
+    assert whole(model, block, fetched=2, free=True) == pytest.approx(1 / 2, rel=0.05)
 
 
 def test_what_the_micro_op_cache_has_not_is_decoded(model: ctypes.CDLL) -> None:

@@ -1,0 +1,143 @@
+#include "zen.h"
+
+#include <algorithm>
+
+using namespace llvm;
+
+namespace {
+
+/* The parts of an address in memory, in the order of an instruction's operands. */
+struct Address {
+	bool has_base, has_index, is_scaled, is_displaced;
+};
+
+/* Of the operand from that one on. */
+Address addressAt(const MCInst &instruction, unsigned at)
+{
+	const MCOperand &displacement = instruction.getOperand(at + 3);
+
+	return {bool(instruction.getOperand(at).getReg()),
+		bool(instruction.getOperand(at + 2).getReg()),
+		instruction.getOperand(at + 1).getImm() > 1,
+		!displacement.isImm() || displacement.getImm() != 0};
+}
+
+bool hasThreeParts(const Address &address)
+{
+	return address.has_base && address.has_index && address.is_displaced;
+}
+
+/* The first operand of an address, or that behind the last where there is none. */
+unsigned addressOf(const MCInstrDesc &described)
+{
+	unsigned at = 0;
+
+	while (at < described.getNumOperands() &&
+	       described.operands()[at].OperandType != MCOI::OPERAND_MEMORY)
+		at++;
+	return at;
+}
+
+bool isDivision(StringRef name)
+{
+	return name.starts_with("DIV") || name.starts_with("IDIV") || name.contains("SQRT");
+}
+
+void writeAt(struct operation *operation, int16_t cycles)
+{
+	operation->latency = static_cast<uint16_t>(cycles);
+	for (uint8_t i = 0; i < operation->write_count; i++)
+		operation->writes[i].cycles = cycles;
+}
+
+/* Whether a store's value is there for it as for a copy of a register. */
+bool isRenamed(StringRef name, const MCInstrDesc &described)
+{
+	return name == "MOV32rm" || name == "MOV64rm" || name.starts_with("POP") ||
+	       described.mayStore();
+}
+
+/* Two parts are added in a cycle, scaled or not; three take another, for which an index is in time. */
+void mendLea(const MCInst &instruction, struct operation *operation)
+{
+	const bool takes_two = hasThreeParts(addressAt(instruction, 1));
+
+	operation->slots = takes_two ? 2 : 1;
+	writeAt(operation, takes_two ? 2 : 1);
+	for (uint8_t i = 0; takes_two && i < operation->read_count; i++)
+		operation->reads[i].cycles = operation->reads[i].number == 2;
+}
+
+/*
+ * Four cycles, and one more for a scaled index, for three parts of an address, and for what extends
+ * the sign or keeps a part of the register. LLVM's have five if they load and do no more.
+ */
+void mendLoad(const MCInst &instruction, const MCInstrDesc &described, StringRef name,
+	      struct operation *operation)
+{
+	const unsigned at = addressOf(described);
+	const bool is_plain = operation->latency == operation->load_latency + 1 &&
+			      described.getNumDefs() == 1 && described.implicit_defs().empty();
+
+	if (is_plain && !name.starts_with("MOVSX") && name != "MOV8rm" && name != "MOV16rm")
+		writeAt(operation, static_cast<int16_t>(operation->load_latency));
+	if (at >= instruction.getNumOperands())
+		return;
+	const Address address = addressAt(instruction, at);
+	if (!address.is_scaled && !hasThreeParts(address))
+		return;
+	for (uint8_t i = 0; i < operation->read_count; i++)
+		operation->reads[i].cycles += operation->reads[i].cycles >= operation->load_latency;
+	for (uint8_t i = 0; i < operation->write_count; i++)
+		operation->writes[i].cycles += operation->writes[i].cycles >= operation->load_latency;
+	operation->load_latency++;
+	operation->latency++;
+}
+
+} // namespace
+
+bool isZen(const MCSubtargetInfo &core)
+{
+	return core.getCPU().starts_with("znver");
+}
+
+uint8_t zenFusesBy(StringRef name, const MCInstrDesc &described)
+{
+	if (described.mayLoad() || described.mayStore())
+		return 0;
+	/* These leave the carry as it was. */
+	if (name == "INC" || name == "DEC")
+		return BY_ORDER | BY_SIGN;
+	for (const char *one : {"CMP", "TEST", "ADD", "SUB", "AND", "OR", "XOR"})
+		if (name == one)
+			return BY_ORDER | BY_CARRY | BY_SIGN;
+	return 0;
+}
+
+void mendZen(const MCInst &instruction, const MCInstrDesc &described, StringRef name,
+	     struct operation *operation)
+{
+	if (name.starts_with("NOOP"))
+		operation->slots = 0;
+	/* All units but the dividers begin anew in each cycle; those that store vectors, in each other. */
+	if (!isDivision(name) && !operation->is_vector) {
+		for (uint8_t i = 0; i < operation->use_count; i++)
+			operation->uses[i].cycles = 1;
+		operation->takes_long = false;
+	}
+	if (name.starts_with("LEA") && described.getNumDefs() == 1)
+		mendLea(instruction, operation);
+	if (described.mayLoad() && operation->load_latency > 0) {
+		mendLoad(instruction, described, name, operation);
+		operation->forwards_late |= !isRenamed(name, described);
+	}
+	/* What changes memory is two, of which LLVM counts one. */
+	if (described.mayLoad() && described.mayStore() && addressOf(described) == 0)
+		operation->slots = std::max<uint8_t>(operation->slots, 2);
+	/* From general registers into those of vectors and back. */
+	if (name.starts_with("MOVDI2PDI") || name.starts_with("MOV64toPQI"))
+		writeAt(operation, 4);
+	else if (name.starts_with("MOVPDI2DI") || name.starts_with("MOVPQIto64") ||
+		 name.starts_with("PMOVMSKB") || name.starts_with("MOVMSK"))
+		writeAt(operation, 3);
+}
