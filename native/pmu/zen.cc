@@ -6,20 +6,20 @@ using namespace llvm;
 
 namespace {
 
-/* The parts of an address in memory, in the order of an instruction's operands. */
+/* An address in memory is five operands: base, scale, index, displacement and segment. */
+constexpr int ADDRESS_OPERANDS = 5, NONE = -1;
+
 struct Address {
 	bool has_base, has_index, is_scaled, is_displaced;
 };
 
 /* Of the operand from that one on. */
-Address addressAt(const MCInst &instruction, unsigned at)
+Address addressAt(const MCInst &instruction, int at)
 {
-	const MCOperand &displacement = instruction.getOperand(at + 3);
+	const auto operand = [&](int i) { return instruction.getOperand(static_cast<unsigned>(at + i)); };
 
-	return {bool(instruction.getOperand(at).getReg()),
-		bool(instruction.getOperand(at + 2).getReg()),
-		instruction.getOperand(at + 1).getImm() > 1,
-		!displacement.isImm() || displacement.getImm() != 0};
+	return {bool(operand(0).getReg()), bool(operand(2).getReg()), operand(1).getImm() > 1,
+		!operand(3).isImm() || operand(3).getImm() != 0};
 }
 
 bool hasThreeParts(const Address &address)
@@ -27,15 +27,15 @@ bool hasThreeParts(const Address &address)
 	return address.has_base && address.has_index && address.is_displaced;
 }
 
-/* The first operand of an address, or that behind the last where there is none. */
-unsigned addressOf(const MCInstrDesc &described)
+/* The first operand of an address; those of string instructions and of offsets are shorter. */
+int addressOf(const MCInst &instruction, const MCInstrDesc &described)
 {
-	unsigned at = 0;
+	const int count = static_cast<int>(instruction.getNumOperands());
 
-	while (at < described.getNumOperands() &&
-	       described.operands()[at].OperandType != MCOI::OPERAND_MEMORY)
-		at++;
-	return at;
+	for (int at = 0; at + ADDRESS_OPERANDS <= count; at++)
+		if (described.operands()[at].OperandType == MCOI::OPERAND_MEMORY)
+			return at;
+	return NONE;
 }
 
 bool isDivision(StringRef name)
@@ -53,7 +53,7 @@ void writeAt(struct operation *operation, int16_t cycles)
 /* Whether a store's value is there for it as for a copy of a register. */
 bool isRenamed(StringRef name, const MCInstrDesc &described)
 {
-	return name == "MOV32rm" || name == "MOV64rm" || name.starts_with("POP") ||
+	return name == "MOV32rm" || name == "MOV64rm" || name == "POP64r" || name == "LEAVE64" ||
 	       described.mayStore();
 }
 
@@ -75,13 +75,13 @@ void mendLea(const MCInst &instruction, struct operation *operation)
 void mendLoad(const MCInst &instruction, const MCInstrDesc &described, StringRef name,
 	      struct operation *operation)
 {
-	const unsigned at = addressOf(described);
+	const int at = addressOf(instruction, described);
 	const bool is_plain = operation->latency == operation->load_latency + 1 &&
 			      described.getNumDefs() == 1 && described.implicit_defs().empty();
 
 	if (is_plain && !name.starts_with("MOVSX") && name != "MOV8rm" && name != "MOV16rm")
 		writeAt(operation, static_cast<int16_t>(operation->load_latency));
-	if (at >= instruction.getNumOperands())
+	if (at == NONE)
 		return;
 	const Address address = addressAt(instruction, at);
 	if (!address.is_scaled && !hasThreeParts(address))
@@ -132,7 +132,7 @@ void mendZen(const MCInst &instruction, const MCInstrDesc &described, StringRef 
 		operation->forwards_late |= !isRenamed(name, described);
 	}
 	/* What changes memory is two, of which LLVM counts one. */
-	if (described.mayLoad() && described.mayStore() && addressOf(described) == 0)
+	if (described.mayLoad() && described.mayStore() && addressOf(instruction, described) == 0)
 		operation->slots = std::max<uint8_t>(operation->slots, 2);
 	/* From general registers into those of vectors and back. */
 	if (name.starts_with("MOVDI2PDI") || name.starts_with("MOV64toPQI"))

@@ -217,6 +217,15 @@ def test_what_zen_4_was_measured_to_do(zen4: Core, text: str, slots: int, latenc
     assert (operation.slots, operation.latency) == (slots, latency)
 
 
+@pytest.mark.parametrize(
+    "text", ["lodsb", "movsq", "movabsb 0x1122334455667788, %al", "xlatb", "movb %fs:0, %al"]
+)
+def test_addresses_without_all_parts_are_no_trouble(zen4: Core, text: str) -> None:
+    operation = zen4.of(text)
+    assert operation.slots > 0
+    assert operation.latency >= operation.load_latency
+
+
 @pytest.mark.parametrize("text", ["movq %rax, (%rdi)", "sete %al", "mulq %rcx", "movl $5, %eax"])
 def test_units_begin_anew_in_each_cycle(zen4: Core, text: str) -> None:
     operation = zen4.of(text)
@@ -238,8 +247,10 @@ def test_an_index_is_needed_later_than_a_base(zen4: Core) -> None:
     [
         ("movq (%rdi), %rax", False),
         ("popq %rax", False),
+        ("leave", False),
         ("incq (%rdi)", False),
         ("addq (%rdi), %rax", True),
+        ("popcntq (%rdi), %rax", True),
         ("movzbl (%rdi), %eax", True),
         ("movups (%rdi), %xmm0", True),
     ],
