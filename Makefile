@@ -62,6 +62,9 @@ lint: setup
 HOURS := bench/algorithms.py bench/leave_one_out.py bench/suites.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
+# What these compare with, as LLVM's BOLT.
+bench bench-model: export MEPOF_SETUP_TESTS := 1
+
 bench: setup
 	@echo 'benchmarks: $(or $(BENCHMARKS),none under bench/)'
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
