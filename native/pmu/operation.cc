@@ -1,5 +1,7 @@
 /* LLVM's interface: llvm/MC/MCSchedule.h; llvm/lib/MCA/InstrBuilder.cpp reads the same tables. */
 #include "operation.h"
+#include "instruction.h"
+#include "skylake.h"
 #include "zen.h"
 
 #include <algorithm>
@@ -188,8 +190,10 @@ bool isZeroIdiom(const MCInst &instruction)
 	       tables->analysis->isZeroIdiom(instruction, which, processor());
 }
 
-bool isRenamed(const MCInst &instruction)
+bool isRenamed(const MCInst &instruction, StringRef name)
 {
+	if (isSkylake(*tables->core))
+		return skylakeRenames(instruction, name);
 	return tables->analysis != nullptr &&
 	       tables->analysis->isOptimizableRegisterMove(instruction, processor());
 }
@@ -250,13 +254,15 @@ uint8_t groupOf(const MCInst &instruction)
 }
 
 /* By which conditions a jump is one with the instruction before it, which sets the flags. */
-uint8_t fusesBy(StringRef name, const MCInstrDesc &described)
+uint8_t fusesBy(StringRef name, const MCInst &instruction, const MCInstrDesc &described)
 {
 	const uint8_t any = BY_ORDER | BY_CARRY | BY_SIGN;
 	const StringRef what = name.take_until([](char c) { return c >= '0' && c <= '9'; });
 
 	if (isZen(*tables->core))
 		return zenFusesBy(what, described);
+	if (isSkylake(*tables->core))
+		return skylakeFusesBy(what, instruction, described);
 	return what == "CMP" || what == "TEST" ? any : 0;
 }
 
@@ -271,15 +277,17 @@ void describe(const MCInst &instruction, struct operation *operation)
 		operation->branches_by = groupOf(instruction);
 	else if (described.implicit_defs().size() == 1 &&
 		 described.implicit_defs()[0] == tables->flags)
-		operation->fuses_by = fusesBy(name, described);
+		operation->fuses_by = fusesBy(name, instruction, described);
 	for (const MCOperand &operand : instruction)
 		operation->is_vector |= operand.isReg() && isVector(operand.getReg());
 	operation->forwards_late = operation->is_vector;
 	if (scheduled == nullptr)
 		return;
 	const int latency = MCSchedModel::computeInstrLatency(*tables->core, *scheduled);
-	const bool is_placeholder = latency >= PLACEHOLDER && described.hasUnmodeledSideEffects();
-	const bool is_zero = isZeroIdiom(instruction), renamed = is_zero || isRenamed(instruction);
+	const bool is_placeholder = latency >= PLACEHOLDER && described.hasUnmodeledSideEffects() &&
+				    !isDivision(name);
+	const bool is_zero = isZeroIdiom(instruction);
+	const bool renamed = is_zero || isRenamed(instruction, name);
 	if (!is_placeholder) {
 		operation->slots = static_cast<uint8_t>(
 			std::clamp<unsigned>(scheduled->NumMicroOps, 1, UINT8_MAX));
@@ -298,6 +306,8 @@ void describe(const MCInst &instruction, struct operation *operation)
 		describeLoad(operation);
 	if (isZen(*tables->core) && !is_placeholder)
 		mendZen(instruction, described, name, operation);
+	else if (isSkylake(*tables->core) && !is_placeholder)
+		mendSkylake(instruction, described, name, *tables->core, operation);
 }
 
 } // namespace

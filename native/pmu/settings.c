@@ -154,7 +154,7 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		{"predict-ahead", 1, MOST_PREDICTED, &window->predict_ahead},
 		{"line-cycles", 0, 1000, &window->line_cycles},
 		{"forwarding", 0, 1000, &window->forwarding},
-		{"other-forwarding", 0, 1000, &window->other_forwarding},
+		{"renamed-forwarding", 0, 1000, &window->renamed_forwarding},
 		{"blocked-forwarding", 0, 1000, &window->blocked_forwarding},
 		{"repeat-line", 0, 1000, &window->repeat_line},
 		{"misprediction", 0, 1000, &window->misprediction},
@@ -216,7 +216,8 @@ bool pmu_settings_read(struct pmu_settings *settings, int argc, char **argv)
 		.kernel_data_page = 12,
 		.slice = 1 << 20,
 		.window = {.fetch_bits = 6, .fetch_operations = 8, .decode_bits = 6,
-			   .decode_operations = 8, .predict_ahead = 1},
+			   .decode_operations = 8, .predict_ahead = 1,
+			   .renamed_forwarding = NEVER_RENAMED},
 		.core = {.line_bits = 6, .direction = {.base_bits = 1, .table_bits = MOST_TABLES}},
 	};
 	for (int i = 0; i < argc; i++) {

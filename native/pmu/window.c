@@ -322,16 +322,17 @@ static uint64_t load(struct window *window, const struct operation *operation,
 
 	if (stored == NULL)
 		return loaded;
-	const uint32_t forwarding = covers(stored, access) ? window->size.other_forwarding
+	const uint32_t forwarding = covers(stored, access) ? window->size.forwarding
 							   : window->size.blocked_forwarding;
 	/* Long in the cache. */
 	if (stored->ready + 2 * operation->load_latency + forwarding < asked)
 		return loaded;
 	const bool is_expected = *distance == window->stores - stored->number;
 	*distance = window->stores - stored->number;
-	if (is_expected && !operation->forwards_late && access->bytes >= 4 &&
+	if (window->size.renamed_forwarding != NEVER_RENAMED && is_expected &&
+	    !operation->forwards_late && access->bytes >= 4 &&
 	    stored->address == access->address && stored->bytes == access->bytes)
-		return later(asked, stored->ready + window->size.forwarding);
+		return later(asked, stored->ready + window->size.renamed_forwarding);
 	return later(loaded, stored->ready + forwarding);
 }
 

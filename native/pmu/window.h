@@ -24,6 +24,8 @@ enum {
 	MOST_AWAITED = 128
 };
 
+#define NEVER_RENAMED UINT32_MAX
+
 /* Latencies in cycles, and what the front end delivers. */
 struct window_size {
 	struct pipeline pipeline;
@@ -44,11 +46,11 @@ struct window_size {
 	uint32_t line_cycles;	   /* between lines that come to L1I */
 	uint32_t misprediction;	   /* from a branch's execution until what follows is dispatched */
 	/*
-	 * From a store's value to a load of the same four or eight bytes into a general register,
-	 * if that was as many stores ago as the last time; to any other of what was stored; and to
-	 * one of more than was stored.
+	 * From a store's value to a load of what was stored; to one of the same four or eight bytes
+	 * into a general register that was as many stores ago as the last time, where the core
+	 * renames it (otherwise NEVER_RENAMED); and to one of more than was stored.
 	 */
-	uint32_t forwarding, other_forwarding, blocked_forwarding;
+	uint32_t forwarding, renamed_forwarding, blocked_forwarding;
 	uint32_t repeat_line; /* of a REP, a line */
 };
 

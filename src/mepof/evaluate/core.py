@@ -173,11 +173,12 @@ class Pipeline(_Described):
         predict_ahead: fetches that the predictor is ahead of fetching, at most; what these miss
             is on its way.
         line_cycles: between lines that come to L1I.
-        forwarding: from a store's value to a load of the same four or eight bytes into a general
-            register, if that was as many stores ago as the last time.
-        other_forwarding: likewise, to any other load of what was stored.
-        blocked_forwarding: likewise, to a load of more than was stored; `other_forwarding` unless
-            it is given.
+        forwarding: from a store's value to a load of what was stored.
+        renamed_forwarding: likewise, to a load of the same four or eight bytes into a general
+            register, if that was as many stores ago as the last time; absent where the core does
+            not foresee that.
+        blocked_forwarding: likewise, to a load of more than was stored; `forwarding` unless it is
+            given.
         repeat_line: cycles for each line that a REP string instruction reads or writes.
     """
 
@@ -192,7 +193,7 @@ class Pipeline(_Described):
     predict_ahead: int = Field(ge=1, le=256)
     line_cycles: int = Field(ge=0, le=1000)
     forwarding: int = Field(ge=0, le=1000)
-    other_forwarding: int = Field(ge=0, le=1000)
+    renamed_forwarding: int | None = Field(default=None, ge=0, le=1000)
     blocked_forwarding: int | None = Field(default=None, ge=0, le=1000)
     repeat_line: int = Field(ge=0, le=1000)
 
@@ -295,10 +296,10 @@ class Core(BaseModel):
             *self.direction.history,
         )
         blocked = self.pipeline.blocked_forwarding
-        pipeline = self.pipeline.model_dump(exclude={"source"}) | {
+        pipeline = self.pipeline.model_dump(exclude={"source"}, exclude_none=True) | {
             "fetch_split": int(self.pipeline.fetch_split),
             "fetch_free": int(self.pipeline.fetch_free),
-            "blocked_forwarding": self.pipeline.other_forwarding if blocked is None else blocked,
+            "blocked_forwarding": self.pipeline.forwarding if blocked is None else blocked,
         }
         if (op_cache := self.op_cache) is not None:
             pipeline |= {

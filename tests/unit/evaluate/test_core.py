@@ -60,8 +60,10 @@ def test_the_plugin_is_told_what_events_cost_and_whose_scheduling_model_it_is() 
 
 def test_what_a_core_does_not_tell_is_as_usual() -> None:
     zen4, skylake = load_core("zen4").arguments(), load_core("skylake").arguments()
-    assert {"fetch-split=1", "fetch-free=1", "blocked-forwarding=19"} <= set(zen4)
-    assert {"fetch-split=0", "other-forwarding=13", "blocked-forwarding=13"} <= set(skylake)
+    assert {"fetch-split=1", "fetch-free=1", "renamed-forwarding=1"} <= set(zen4)
+    assert {"fetch-split=0", "forwarding=4", "blocked-forwarding=14"} <= set(skylake)
+    assert not any(word.startswith("renamed-forwarding=") for word in skylake)
+    assert {"forwarding=8", "blocked-forwarding=8"} <= set(load_core("cortex-a76").arguments())
 
 
 def test_the_events_are_the_plugins() -> None:

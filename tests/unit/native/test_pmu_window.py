@@ -14,6 +14,7 @@ from .conftest import NATIVE, TableSize
 PMU = NATIVE / "pmu"
 EVENTS = re.findall(r"^\tEVENT\((\w+)\)", (PMU / "events.h").read_text(), re.M)
 UNIT_KINDS = 60
+NEVER_RENAMED = 2**32 - 1
 TIMES = 1000
 ADD, LOAD, STORE = 1, 2, 3
 
@@ -44,7 +45,7 @@ class WindowSize(ctypes.Structure):
         ("line_cycles", c_uint32),
         ("misprediction", c_uint32),
         ("forwarding", c_uint32),
-        ("other_forwarding", c_uint32),
+        ("renamed_forwarding", c_uint32),
         ("blocked_forwarding", c_uint32),
         ("repeat_line", c_uint32),
     )
@@ -122,6 +123,7 @@ def cycles(
     fetched: int = 4096,
     split: bool = False,
     free: bool = False,
+    renames: bool = True,
     **around: int,
 ) -> dict[str, float]:
     """Cycles of a block, by what they went to, over many executions of it."""
@@ -142,8 +144,8 @@ def cycles(
         predict_ahead=predict_ahead,
         line_cycles=2,
         misprediction=13,
-        forwarding=1,
-        other_forwarding=9,
+        forwarding=9,
+        renamed_forwarding=1 if renames else NEVER_RENAMED,
         blocked_forwarding=20,
         repeat_line=3,
     )
@@ -213,12 +215,13 @@ def test_what_an_operand_is_needed_late_for_is_loaded_meanwhile(model: ctypes.CD
 
 
 def test_a_load_waits_for_the_store_before_it(model: ctypes.CDLL) -> None:
-    def through(bytes_stored: int, bytes_loaded: int, address: int) -> float:
+    def through(bytes_stored: int, bytes_loaded: int, address: int, **core: bool) -> float:
         block = [instruction(1, 0, stores=1), load(0, 1), instruction(1, 1, 2)]
         stored = Access(0x1000, 0, 0, bytes_stored, True)
-        return whole(model, block, [stored, Access(address, 0, 1, bytes_loaded, False)])
+        return whole(model, block, [stored, Access(address, 0, 1, bytes_loaded, False)], **core)
 
     assert through(8, 8, 0x1000) == pytest.approx(2 + 1, rel=0.01)
+    assert through(8, 8, 0x1000, renames=False) == pytest.approx(2 + 9, rel=0.01)
     assert through(8, 2, 0x1004) == pytest.approx(2 + 9, rel=0.01)
     # More than was stored, or other than that.
     assert through(4, 8, 0x1000) == pytest.approx(2 + 20, rel=0.01)
