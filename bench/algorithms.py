@@ -11,6 +11,7 @@ arm64 what `MEPOF_SETUP_ARM64=1 make setup` adds.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import re
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ MODELLED = {
     "kernel_itlb_misses": "iTLB misses",
 }
 METRICS = COUNTED | MODELLED
+MODEL = ("native/pmu/*", "src/mepof/evaluate/cores/*.toml")
 _CORE = re.compile(r"^set core (\S+)\.", re.MULTILINE)
 
 
@@ -65,9 +67,16 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
         "tools": report["provenance"]["tools"],
         "program": report["provenance"]["program"],
         "core": next(iter(_CORE.findall(report["provenance"]["program"])), None),
+        "model": model(),
         "text_bytes": {i["name"]: i["size_bytes"]["text"] for i in report["images"]},
         "left_percent": left,
     }
+
+
+def model() -> str:
+    """What the model of cores is: a digest of its sources and of the cores' parameters."""
+    files = sorted(file for pattern in MODEL for file in ROOT.glob(pattern))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def geometric(values: dict[str, float]) -> float:
@@ -95,7 +104,11 @@ def _section(name: str, result: dict[str, Any]) -> str:
         name=name,
         kernel=result["kernel"],
         clang=result["tools"]["clang"],
-        modelled=_MODELLED.format(core=result["core"]) if result.get("core") else "",
+        modelled=_MODELLED.format(
+            core=result["core"], when="" if result.get("model") == model() else _EARLIER
+        )
+        if result.get("core")
+        else "",
         titles=" | ".join(metrics.values()),
         lines="|---" * (len(metrics) + 2) + "|",
         rows="\n".join(rows),
@@ -161,7 +174,8 @@ any), and how the text grows.
 
 """
 
-_MODELLED = "cycles and misses are modelled, of the core `{core}`; "
+_MODELLED = "cycles and misses are modelled, of the core `{core}`{when}; "
+_EARLIER = ", before the model's last change"
 
 _SECTION = """## {name}: {kernel}
 
