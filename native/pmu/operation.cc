@@ -193,7 +193,7 @@ bool isZeroIdiom(const MCInst &instruction)
 bool isRenamed(const MCInst &instruction, StringRef name)
 {
 	if (isSkylake(*tables->core))
-		return skylakeRenames(instruction, name);
+		return skylakeRenames(instruction, name, *tables->registers);
 	return tables->analysis != nullptr &&
 	       tables->analysis->isOptimizableRegisterMove(instruction, processor());
 }
@@ -275,8 +275,7 @@ void describe(const MCInst &instruction, struct operation *operation)
 	const StringRef name = tables->instructions->getName(instruction.getOpcode());
 	if (name.starts_with("JCC_"))
 		operation->branches_by = groupOf(instruction);
-	else if (described.implicit_defs().size() == 1 &&
-		 described.implicit_defs()[0] == tables->flags)
+	else if (tables->flags && described.hasImplicitDefOfPhysReg(tables->flags))
 		operation->fuses_by = fusesBy(name, instruction, described);
 	for (const MCOperand &operand : instruction)
 		operation->is_vector |= operand.isReg() && isVector(operand.getReg());
@@ -307,7 +306,8 @@ void describe(const MCInst &instruction, struct operation *operation)
 	if (isZen(*tables->core) && !is_placeholder)
 		mendZen(instruction, described, name, operation);
 	else if (isSkylake(*tables->core) && !is_placeholder)
-		mendSkylake(instruction, described, name, *tables->core, operation);
+		mendSkylake(instruction, described, name, *tables->core, *tables->registers,
+			    operation);
 }
 
 } // namespace

@@ -4,13 +4,27 @@
 
 #include <algorithm>
 
+#include <llvm/ADT/STLExtras.h>
+
 using namespace llvm;
 
 namespace {
 
-/* Fog, Instruction tables: of a division of 32 bits. LLVM takes all for those of 64. */
-constexpr uint8_t DIVISION_SLOTS = 10, DIVISION_UNIT = 6;
-constexpr int16_t DIVISION_LATENCY = 26, THREE_PARTS_LATENCY = 3;
+constexpr int16_t SLOW_ADDRESS_LATENCY = 3;
+
+/* Of a bit anywhere in memory, by a register. */
+constexpr uint8_t BIT_SLOTS = 10;
+
+/* Fog, Instruction tables, with the least that he gives. LLVM's classes of divisions are of others. */
+struct Division {
+	StringRef name;
+	uint8_t slots, unit_cycles;
+	int16_t latency;
+};
+constexpr Division DIVISIONS[] = {
+	{"DIV8", 10, 6, 23},  {"DIV16", 10, 6, 23},  {"DIV32", 10, 6, 26},  {"DIV64", 36, 21, 35},
+	{"IDIV8", 10, 6, 24}, {"IDIV16", 10, 6, 24}, {"IDIV32", 10, 6, 26}, {"IDIV64", 57, 24, 42},
+};
 
 bool isOneOf(StringRef name, std::initializer_list<StringRef> names)
 {
@@ -28,29 +42,106 @@ uint8_t stackSlots(StringRef name)
 	return name == "CALL64m" ? 3 : 0;
 }
 
+bool hasIndex(const MCInst &instruction, int address)
+{
+	return addressAt(instruction, address).has_index;
+}
+
+/* Loads that are never dispatched as one with what is done with them (uops.info). */
+bool isNeverFused(StringRef name, const MCInst &instruction, int address)
+{
+	constexpr int OPERANDS = 5; /* of an address */
+	const bool has_constant =
+		static_cast<int>(instruction.getNumOperands()) > address + OPERANDS &&
+		instruction.getOperand(instruction.getNumOperands() - 1).isImm();
+
+	for (const char *one : {"BT", "MOVBE", "SHLX", "SHRX", "SARX", "COMIS", "UCOMIS", "PSHUFB",
+				"AES", "PSLL", "PSRL", "PSRA"})
+		if (name.starts_with(one))
+			return true;
+	/* The condition of a CMOV is an operand too. */
+	return has_constant && !name.starts_with("CMP") && !name.starts_with("TEST") &&
+	       !name.starts_with("IMUL") && !name.starts_with("CMOV");
+}
+
+/* Whether it changes a register by another operand, and needs no flags for it. */
+bool isOfTwoOperands(const MCInst &instruction, const MCInstrDesc &described,
+		     const MCRegisterInfo &registers)
+{
+	const auto isOfControl = [&](MCPhysReg reg) {
+		return StringRef(registers.getName(reg)) == "MXCSR";
+	};
+
+	return instruction.getNumOperands() == 7 && described.getNumDefs() == 1 &&
+	       described.getOperandConstraint(1, MCOI::TIED_TO) == 0 &&
+	       all_of(described.implicit_uses(), isOfControl);
+}
+
 /*
- * LLVM counts what the execution units get; a load and what is done with it, or a store's address
- * and value, are dispatched as one. With an index, a load is so only for what changes a register
- * by two operands (P. Cordes, stackoverflow.com/questions/26046634).
+ * How many slots fewer than LLVM's, which counts what the execution units get: a load and what is
+ * done with it are dispatched as one, and so are a store's address and its value (as LLVM has it
+ * for general registers). With an index, a load is so only for what changes a register by two
+ * operands (P. Cordes, stackoverflow.com/questions/26046634).
  */
-bool isMicroFused(const MCInst &instruction, const MCInstrDesc &described)
+unsigned microFused(const MCInst &instruction, const MCInstrDesc &described, StringRef name,
+		    const MCRegisterInfo &registers)
 {
 	const int at = addressOf(instruction, described);
 
-	if (at == NONE)
-		return false;
-	const bool changes_register = described.getNumDefs() == 1 &&
-				      described.getOperandConstraint(1, MCOI::TIED_TO) == 0 &&
-				      described.implicit_uses().empty();
-	return described.mayStore() || changes_register || !addressAt(instruction, at).has_index;
+	if (at == NONE || name.starts_with("XCHG") || name.starts_with("MOVNTI"))
+		return 0;
+	if (described.mayLoad() && described.mayStore()) {
+		if (name.starts_with("ADC") || name.starts_with("SBB"))
+			return hasIndex(instruction, at) ? 1 : 2;
+		for (const char *one : {"ADD", "SUB", "AND", "OR", "XOR", "NEG"})
+			if (name.starts_with(one))
+				return hasIndex(instruction, at) ? 0 : 1;
+		return !name.starts_with("INC") && !name.starts_with("DEC") && !name.starts_with("NOT");
+	}
+	if (described.mayStore())
+		return 1;
+	return !isNeverFused(name, instruction, at) &&
+	       (!hasIndex(instruction, at) || isOfTwoOperands(instruction, described, registers));
 }
 
-/* Without the units for sums, which any operation may take. */
+/* Three parts of an address, a base that must have a displacement, or one from the instruction on. */
+bool isSlowAddress(const MCInst &instruction, const MCRegisterInfo &registers)
+{
+	const Address address = addressAt(instruction, 1);
+	const MCRegister base = instruction.getOperand(1).getReg();
+	const StringRef name = base ? registers.getName(base) : "";
+
+	return hasThreeParts(address) || name == "RIP" ||
+	       (address.has_index && isOneOf(name, {"RBP", "EBP", "R13", "R13D"}));
+}
+
+/* On one of the two units that addresses of two parts have. */
+void mendSlowAddress(const MCSchedModel &model, struct operation *operation)
+{
+	writeAt(operation, SLOW_ADDRESS_LATENCY);
+	for (uint8_t i = 0; i < operation->use_count; i++)
+		for (unsigned kind = 1; kind < model.getNumProcResourceKinds(); kind++)
+			if (StringRef(model.getProcResource(operation->uses[i].kind)->Name) == "SKLPort15" &&
+			    StringRef(model.getProcResource(kind)->Name) == "SKLPort1")
+				operation->uses[i].kind = static_cast<uint8_t>(kind);
+}
+
+void mendDivision(const Division &division, bool loads, struct operation *operation)
+{
+	operation->slots = division.slots + (loads && division.unit_cycles == 6);
+	for (uint8_t i = 0; i < operation->use_count; i++)
+		operation->uses[i].cycles = std::min(operation->uses[i].cycles, division.unit_cycles);
+	writeAt(operation,
+		static_cast<int16_t>(division.latency + (loads ? operation->load_latency : 0)));
+}
+
+/* Without the units for sums, and without the count of all of them. */
 void dropSums(const MCSchedModel &model, struct operation *operation)
 {
 	struct use *const end = std::remove_if(
 		operation->uses, operation->uses + operation->use_count, [&](struct use use) {
-			return StringRef(model.getProcResource(use.kind)->Name).contains("Port015");
+			const StringRef name = model.getProcResource(use.kind)->Name;
+			return name.contains("Port015") || name.contains("PortAny");
 		});
 	operation->use_count = static_cast<uint8_t>(end - operation->uses);
 }
@@ -65,10 +156,10 @@ bool isSkylake(const MCSubtargetInfo &core)
 /* Intel's manual, 3.4.2.2; llvm/lib/Target/X86/MCTargetDesc/X86BaseInfo.h has the same. */
 uint8_t skylakeFusesBy(StringRef name, const MCInst &instruction, const MCInstrDesc &described)
 {
-	const MCOperand &last = instruction.getOperand(instruction.getNumOperands() - 1);
-	const bool has_address = addressOf(instruction, described) != NONE;
+	const int at = addressOf(instruction, described);
 
-	if (described.mayStore() || (has_address && !last.isReg()))
+	if (described.mayStore() ||
+	    (at != NONE && instruction.getOperand(instruction.getNumOperands() - 1).isImm()))
 		return 0;
 	if (isOneOf(name, {"TEST", "AND"}))
 		return BY_ORDER | BY_CARRY | BY_SIGN;
@@ -77,32 +168,46 @@ uint8_t skylakeFusesBy(StringRef name, const MCInst &instruction, const MCInstrD
 	return isOneOf(name, {"INC", "DEC"}) ? BY_ORDER : 0;
 }
 
-/* Fog, Microarchitecture: moves are almost always eliminated; not those of a register to itself. */
-bool skylakeRenames(const MCInst &instruction, StringRef name)
+/*
+ * Fog, Microarchitecture: moves are almost always eliminated; not those of a register to itself,
+ * nor of the second byte of one.
+ */
+bool skylakeRenames(const MCInst &instruction, StringRef name, const MCRegisterInfo &registers)
 {
-	if (name.ends_with("_REV"))
-		name = name.drop_back(4);
-	return isOneOf(name, {"MOV32rr", "MOV64rr", "MOVZX32rr8", "MOVAPSrr", "MOVAPDrr", "MOVUPSrr",
-			      "MOVUPDrr", "MOVDQArr", "MOVDQUrr"}) &&
-	       instruction.getOperand(0).getReg() != instruction.getOperand(1).getReg();
+	name.consume_back("_REV");
+	if (name.starts_with("VMOV"))
+		name = name.drop_front(1);
+	name.consume_back("Yrr") || name.consume_back("rr");
+	if (isOneOf(name, {"MOVZX32rr8", "MOVZX64rr8"})) {
+		const StringRef byte = registers.getName(instruction.getOperand(1).getReg());
+		if (isOneOf(byte, {"AH", "BH", "CH", "DH"}))
+			return false;
+	} else if (!isOneOf(name, {"MOV32", "MOV64", "MOVAPS", "MOVAPD", "MOVUPS", "MOVUPD", "MOVDQA",
+				   "MOVDQU"})) {
+		return false;
+	}
+	return !registers.regsOverlap(instruction.getOperand(0).getReg(),
+				      instruction.getOperand(1).getReg());
 }
 
 void mendSkylake(const MCInst &instruction, const MCInstrDesc &described, StringRef name,
-		 const MCSubtargetInfo &core, struct operation *operation)
+		 const MCSubtargetInfo &core, const MCRegisterInfo &registers,
+		 struct operation *operation)
 {
+	const MCSchedModel &model = core.getSchedModel();
+
 	if (const uint8_t slots = stackSlots(name)) {
 		operation->slots = slots;
-		dropSums(core.getSchedModel(), operation);
-	} else if (operation->slots > 1 && isMicroFused(instruction, described)) {
-		operation->slots--;
+		dropSums(model, operation);
+	} else if (name.starts_with("BT") && name.ends_with("mr")) {
+		operation->slots = BIT_SLOTS;
+	} else if (operation->slots > 1) {
+		const unsigned fewer = microFused(instruction, described, name, registers);
+		operation->slots = static_cast<uint8_t>(std::max<unsigned>(operation->slots - fewer, 1));
 	}
-	if (isAddressOnly(name, described) && hasThreeParts(addressAt(instruction, 1)))
-		writeAt(operation, THREE_PARTS_LATENCY);
-	if (name.starts_with("DIV32") || name.starts_with("IDIV32")) {
-		operation->slots = DIVISION_SLOTS;
-		for (uint8_t i = 0; i < operation->use_count; i++)
-			operation->uses[i].cycles = std::min(operation->uses[i].cycles, DIVISION_UNIT);
-		const int load = described.mayLoad() ? operation->load_latency : 0;
-		writeAt(operation, static_cast<int16_t>(DIVISION_LATENCY + load));
-	}
+	if (isAddressOnly(name, described) && isSlowAddress(instruction, registers))
+		mendSlowAddress(model, operation);
+	for (const Division &division : DIVISIONS)
+		if (name.drop_back(1) == division.name)
+			mendDivision(division, described.mayLoad(), operation);
 }

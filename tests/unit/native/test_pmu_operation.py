@@ -82,7 +82,7 @@ class Core:
         assembler = (clang.select("clang").tool("llvm-mc"), f"--triple={self.target}-linux-gnu")
         words = [*assembler, *self.flags, "--show-encoding"]
         told = subprocess.run(words, input=text, check=True, capture_output=True, text=True).stdout
-        encoded = re.findall(r"0x([0-9a-f]{2})", told.partition("[")[2])
+        encoded = re.findall(r"0x([0-9a-f]{2})", told.partition("[")[2].partition("]")[0])
         return self.of_bytes(bytes(int(byte, 16) for byte in encoded))
 
     def of_bytes(self, encoded: bytes) -> Operation:
@@ -106,7 +106,9 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Core]:
     flags = ("-std=c++17", "-fno-exceptions", "-fno-rtti", "-shared", "-fPIC", "-O1")
     include = ("-isystem", *asked("--includedir"))
     linked = [f"-L{asked('--libdir')[0]}", *asked("--libs", "--link-shared")]
-    sources = [str(PMU / name) for name in ("operation.cc", "instruction.cc", "skylake.cc", "zen.cc")]
+    sources = [
+        str(PMU / name) for name in ("operation.cc", "instruction.cc", "skylake.cc", "zen.cc")
+    ]
     words = ["g++", *flags, *include, "-o", str(path), *sources, *linked]
     subprocess.run(words, check=True, timeout=120)
     library = ctypes.CDLL(str(path))
@@ -163,6 +165,7 @@ def skylake(opened: Callable[..., Core]) -> Core:
         ("cmpl %ecx, %eax", ORDER | CARRY | SIGN),
         ("testq %rax, %rax", ORDER | CARRY | SIGN),
         ("subq $1, %rax", ORDER | CARRY | SIGN),
+        ("subq $0x12345, %rax", ORDER | CARRY | SIGN),
         ("decl %eax", ORDER | SIGN),
         ("cmpl (%rdi), %eax", 0),
         ("addl $1, (%rdi)", 0),
@@ -195,11 +198,12 @@ def test_what_a_branch_is_by(zen4: Core, opcodes: str, group: int) -> None:
         ("cmpl %eax, (%rdi)", ORDER | CARRY),
         ("subl $1, %eax", ORDER | CARRY),
         ("decl %eax", ORDER),
+        ("andl $0x12345, %eax", ORDER | CARRY | SIGN),
         ("cmpl $5, (%rdi)", 0),
         ("testb $1, 8(%rdi)", 0),
         ("subl %eax, (%rdi)", 0),
         ("orl %ecx, %eax", 0),
-        ("cmpsb", 0),
+        *((flags, 0) for flags in ("cmpsb", "cmc", "stc", "sahf", "cli", "sti", "clac", "stac")),
     ],
 )
 def test_what_a_branch_is_one_with_on_skylake(skylake: Core, text: str, groups: int) -> None:
@@ -227,19 +231,34 @@ def test_elsewhere_comparisons_alone_are_one_with_a_branch(opened: Callable[...,
         ("cmpq $5, (%rdi)", 1, 6),
         ("cmpq $5, (%rdi,%rcx)", 2, 6),
         ("adcq (%rdi,%rcx), %rax", 2, 6),
+        ("addps (%rdi,%rcx), %xmm0", 1, 10),
+        ("imulq $5, (%rdi), %rax", 1, 8),
+        ("btl $3, (%rdi)", 2, 6),
+        ("btq %rax, (%rdi)", 10, 6),
+        ("pshufd $1, (%rdi), %xmm0", 2, 7),
         ("addq %rax, (%rdi)", 2, 7),
+        ("addq %rax, (%rdi,%rcx)", 3, 7),
+        ("incq (%rdi)", 3, 7),
+        ("adcq %rax, (%rdi)", 4, 8),
+        ("xchgq %rax, (%rdi)", 8, 10),
         ("movq %rax, (%rdi)", 1, 1),
         ("movups %xmm0, (%rdi)", 1, 1),
         ("movq %rax, %rcx", 1, 0),
         ("movzbl %al, %ecx", 1, 0),
         ("movaps %xmm0, %xmm1", 1, 0),
         ("movl %eax, %eax", 1, 1),
+        ("movzbl %al, %eax", 1, 1),
+        ("movzbl %ah, %ecx", 1, 1),
         ("movzwl %ax, %ecx", 1, 1),
         ("leaq (%rdi,%rsi,4), %rax", 1, 1),
         ("leaq 8(%rdi,%rsi), %rax", 1, 3),
+        ("leaq (%rbp,%rsi), %rax", 1, 3),
+        ("leaq 8(%rip), %rax", 1, 3),
+        ("leaq 8(%rbp), %rax", 1, 1),
         ("divl %ecx", 10, 26),
-        ("idivl %ecx", 10, 26),
-        ("idivl (%rdi)", 10, 31),
+        ("idivl (%rdi)", 11, 31),
+        ("divq %rcx", 36, 35),
+        ("idivq %rcx", 57, 42),
     ],
 )
 def test_what_skylake_is_published_to_do(
@@ -251,7 +270,16 @@ def test_what_skylake_is_published_to_do(
 
 def test_a_stack_engine_leaves_the_units_for_sums_alone(skylake: Core) -> None:
     assert skylake.of("pushq %rax").use_count < skylake.of("pushfq").use_count
-    assert skylake.of("idivq %rcx").latency > 90  # no placeholder, though LLVM's are as large
+
+
+def test_a_slow_address_has_a_unit_of_its_own(skylake: Core) -> None:
+    def units(text: str) -> set[int]:
+        operation = skylake.of(text)
+        return {use.kind for use in operation.uses[: operation.use_count]}
+
+    product = units("imulq %rcx, %rax")
+    slow, quick = units("leaq 8(%rdi,%rsi), %rax"), units("leaq (%rdi,%rsi), %rax")
+    assert len(slow & product - quick) == 1
 
 
 @pytest.mark.parametrize(
