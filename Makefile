@@ -87,7 +87,7 @@ bench-model: setup
 # Needs Chromium and npm; the accessibility checker is fetched into build/. PICTURE=FILE makes the
 # picture that the documentation shows.
 AXE := build/axe-core-4.14.1
-REPORT ?= tests/unit/evaluate/golden
+REPORT ?= tests/unit/report/golden
 
 check-report: setup $(AXE)
 	PYTHONPATH=tests $(BIN)/python -m browser.check_report $(REPORT) \

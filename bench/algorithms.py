@@ -31,7 +31,7 @@ MODELLED = {
     "kernel_itlb_misses": "iTLB misses",
 }
 METRICS = COUNTED | MODELLED
-MODEL = ("native/pmu/*", "src/mepof/evaluate/cores/*.toml")
+MODEL = ("native/pmu/*", "src/mepof/pmu/cores/*.toml")
 _CORE = re.compile(r"^set core (\S+)\.", re.MULTILINE)
 
 

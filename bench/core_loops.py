@@ -23,7 +23,7 @@ from measure import demo
 
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Session
-from mepof.evaluate.core import cycles_of, load_core
+from mepof.pmu.core import cycles_of, load_core
 from mepof.process import find_tool, run
 
 ROOT = Path(__file__).parents[1]

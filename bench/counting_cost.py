@@ -24,9 +24,9 @@ from measure import demo
 
 from mepof.device import agent
 from mepof.device.protocol import COUNTER, DEVICES, Counting, Session
-from mepof.evaluate.core import load_core
-from mepof.evaluate.suite import cases_of
+from mepof.pmu.core import load_core
 from mepof.process import run
+from mepof.suite.cases import cases_of
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "docs" / "benchmarks" / "counting-cost.md"

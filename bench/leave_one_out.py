@@ -19,7 +19,7 @@ from typing import Any
 
 from measure.program import ran
 
-from mepof.evaluate.suite import Case, load_suite
+from mepof.suite.cases import Case, load_suite
 
 ROOT = Path(__file__).parents[1]
 OUT = ROOT / "out" / "leave-one-out"

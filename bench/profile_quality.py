@@ -20,12 +20,13 @@ from measure.counters import Executed, increments, overlap, values
 
 from mepof import _engine
 from mepof.algorithm.protocol import ALGORITHMS
+from mepof.app.apps import load_app
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, INITRAMFS, RECORDER, Recording, Session
 from mepof.executor.local import LocalExecutor, default_store, plan_of
 from mepof.g4.source import Source
 from mepof.process import run
-from mepof.scenario.protocol import SCENARIOS, load_app
+from mepof.scenario.protocol import SCENARIOS
 from mepof.toolchain import clang
 
 ROOT = Path(__file__).parents[1]

@@ -38,8 +38,8 @@ from mepof.device.protocol import (
     branch_source,
 )
 from mepof.errors import InputError
-from mepof.evaluate.suite import cases_of
 from mepof.process import Completed, run
+from mepof.suite.cases import cases_of
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "docs" / "benchmarks" / "recorder-cost"

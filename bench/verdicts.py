@@ -34,8 +34,8 @@ from measure.evaluations import (
     wall_time,
 )
 
-from mepof.evaluate.measurement import Measurement
-from mepof.evaluate.statistics.interval import bca_interval, t_interval
+from mepof.measure.measurement import Measurement
+from mepof.statistics.interval import bca_interval, t_interval
 
 ROOT = Path(__file__).parents[1]
 BOOTS = ROOT / "bench" / "measure" / "boots.json"

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from mepof.device.protocol import INITRAMFS, PMU, Counting, Session
 from mepof.errors import InputError
-from mepof.evaluate.core import Core
 from mepof.executor.local import LocalExecutor, default_store, plan_of
 from mepof.g4 import Source
+from mepof.pmu.core import Core
 from mepof.process import run
 
 _ROOT = Path(__file__).parents[2]

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from mepof.evaluate.measurement import Measurement
-from mepof.evaluate.statistics import Comparison, Unit, compare, enough, judge, mean_over_cases
+from mepof.measure.measurement import Measurement
+from mepof.statistics import Comparison, Unit, compare, enough, judge, mean_over_cases
 
 Generator = np.random.Generator
 #: Log costs of so many boots: boots by rows, each a case in a metric.

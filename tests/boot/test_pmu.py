@@ -10,12 +10,12 @@ import pytest
 
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, PMU, Counting, Interval, Outcome, Session
-from mepof.evaluate.core import load_core
-from mepof.evaluate.places import functions_of, places_of, read_places
-from mepof.evaluate.suite import cases_of
 from mepof.executor.local import Finished
 from mepof.kernel.overlay import native_directory
+from mepof.pmu.core import load_core
+from mepof.pmu.locations import functions_of, places_of, read_places
 from mepof.process import run
+from mepof.suite.cases import cases_of
 
 from .conftest import session_of
 

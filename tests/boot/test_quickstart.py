@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-import mepof.evaluate.report
+import mepof.report
 from mepof.events import Event
 from mepof.executor.local import Finished, LocalExecutor
 from mepof.plan.model import Plan
@@ -61,7 +61,7 @@ def test_the_control_does_not_move(finished: Finished, out: Path) -> None:
 
 
 def test_the_report_follows_its_schema(finished: Finished, out: Path) -> None:
-    schema = Path(mepof.evaluate.report.__file__).with_name("report.schema.json")
+    schema = Path(mepof.report.__file__).with_name("report.schema.json")
     jsonschema.validate(report_of(out), json.loads(schema.read_text()))
 
 

@@ -10,17 +10,18 @@ import pytest
 
 from mepof import _engine
 from mepof.algorithm.protocol import ALGORITHMS
+from mepof.app.apps import app_names, load_app
 from mepof.cli import profile
 from mepof.cli.main import app
 from mepof.device.preparation import preparation_names
 from mepof.device.protocol import DEVICES
-from mepof.evaluate.core import core_names
-from mepof.evaluate.counter import counters_names
-from mepof.evaluate.suite import load_suite, suite_names
 from mepof.g4.settings import SETTINGS
 from mepof.kernel import arch, kconfig
 from mepof.kernel.options import options
-from mepof.scenario.protocol import SCENARIOS, app_names, load_app
+from mepof.pmu.core import core_names
+from mepof.pmu.counter import counters_names
+from mepof.scenario.protocol import SCENARIOS
+from mepof.suite.cases import load_suite, suite_names
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

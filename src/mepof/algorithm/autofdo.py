@@ -15,9 +15,10 @@ from pathlib import Path
 from mepof import _engine
 from mepof.algorithm.branches import Branches, convert, merge_samples
 from mepof.algorithm.pgo import without
-from mepof.algorithm.protocol import BuildAddition, Conversion, Quality, Use
+from mepof.algorithm.protocol import BuildAddition, Conversion, Use
 from mepof.kernel.kbuild import PROFILES
 from mepof.process import Completed
+from mepof.profile.quality import Quality
 from mepof.toolchain.clang import Clang
 
 

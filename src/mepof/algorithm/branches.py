@@ -8,8 +8,9 @@ from fractions import Fraction
 from pathlib import Path
 
 from mepof import _engine
-from mepof.algorithm.protocol import Conversion, Quality
+from mepof.algorithm.protocol import Conversion
 from mepof.device.agent import Request
+from mepof.profile.quality import Quality
 from mepof.profile.weighted import whole
 
 # What the engine calls the event of a recording that is exact.

@@ -12,12 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from mepof.algorithm.protocol import BuildAddition, Conversion, Quality, Use
+from mepof.algorithm.protocol import BuildAddition, Conversion, Use
 from mepof.device.agent import Get, Put, Request
-from mepof.errors import WorkError
 from mepof.kernel.kbuild import PROFILES
 from mepof.process import Completed
-from mepof.profile.weighted import whole_weights
+from mepof.profile.instrumentation import merge_profiles
+from mepof.profile.quality import Quality
 from mepof.toolchain.clang import Clang
 
 _DEBUGFS = "/sys/kernel/debug/mepof/pgo"
@@ -26,10 +26,6 @@ _DEBUGFS = "/sys/kernel/debug/mepof/pgo"
 # few sites that see many targets (file operations, protocol handlers); those are the ones
 # that promotion of indirect calls gains from.
 _NODES_PER_SITE = 4
-
-# A kernel always runs some thousand functions, if only to boot. Fewer says that the
-# profile was read from the wrong place or reset too late.
-_FEWEST_FUNCTIONS = 300
 
 
 class Pgo:
@@ -127,57 +123,6 @@ def without(
     names = "|".join(map(re.escape, functions))
     profdata = toolchain.tool("llvm-profdata")
     runner([profdata, "merge", kind, f"--no-function=^{prefix}({names})$", profile, "-o", output])
-
-
-def merge_profiles(
-    weighted: Sequence[tuple[Path, Fraction]],
-    output: Path,
-    toolchain: Clang,
-    runner: Callable[..., Completed],
-) -> Quality:
-    """Write the weighted sum of raw or finished profiles.
-
-    Raises:
-        WorkError: one of them is not readable.
-    """
-    profdata = toolchain.tool("llvm-profdata")
-    whole = whole_weights([weight for _, weight in weighted])
-    inputs = [
-        f"--weighted-input={weight},{path}"
-        for (path, _), weight in zip(weighted, whole, strict=True)
-    ]
-    try:
-        runner([profdata, "merge", "--num-threads=1", f"--output={output}", *inputs])
-    except WorkError as error:
-        raise WorkError(
-            f"the profile cannot be read: {error.message}",
-            "it must come from a kernel that was built by the same compiler version",
-        ) from error
-    shown = runner([profdata, "show", "--value-cutoff=1", output])
-    return _quality(shown.output)
-
-
-def _quality(shown: str) -> Quality:
-    """Read ``llvm-profdata show --value-cutoff=1``: it counts the functions with any count."""
-    total = _number(r"^Total functions: (\d+)", shown)
-    below = _number(r"^Number of functions with maximum count \(< 1\): (\d+)", shown)
-    executed = total - below
-    reasons = []
-    if executed < _FEWEST_FUNCTIONS:
-        reasons.append(f"only {executed} functions ran; a workload runs thousands")
-    return Quality(
-        functions=total,
-        executed=executed,
-        coverage_percent=round(100 * executed / total, 2) if total else 0.0,
-        verdict="poor" if reasons else "good",
-        reasons=tuple(reasons),
-        exact=True,
-    )
-
-
-def _number(pattern: str, text: str) -> int:
-    found = re.search(pattern, text, re.M)
-    return int(found.group(1)) if found else 0
 
 
 ALGORITHM = Pgo()

@@ -13,11 +13,12 @@ from fractions import Fraction
 from pathlib import Path
 
 from mepof.algorithm.branches import Branches, convert
-from mepof.algorithm.protocol import BuildAddition, Conversion, Quality, Use
+from mepof.algorithm.protocol import BuildAddition, Conversion, Use
 from mepof.errors import InputError, WorkError
 from mepof.kernel import kbuild
 from mepof.kernel.kbuild import PROFILES, FileFlags
 from mepof.process import Completed
+from mepof.profile.quality import Quality
 from mepof.toolchain.clang import Clang
 
 _BUILD = BuildAddition(

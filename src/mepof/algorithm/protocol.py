@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from mepof.device.agent import Request
 from mepof.kernel.kbuild import FileFlags
 from mepof.process import Completed
+from mepof.profile.quality import Quality
 from mepof.registry import Registry
 from mepof.toolchain.clang import Clang
 
@@ -50,27 +51,6 @@ class BuildAddition:
             profiles={**self.profiles, **other.profiles},
             opt_out=(*self.opt_out, *other.opt_out),
         )
-
-
-@dataclass(frozen=True)
-class Quality:
-    """How good a profile is.
-
-    Attributes:
-        functions: functions that the profile knows.
-        executed: those of them that ran.
-        coverage_percent: executed of known, in percent.
-        verdict: ``good``, or ``poor`` where a build with it is not worth its time.
-        reasons: why it is poor.
-        exact: everything was counted, nothing sampled.
-    """
-
-    functions: int
-    executed: int
-    coverage_percent: float
-    verdict: Literal["good", "poor"]
-    reasons: tuple[str, ...] = ()
-    exact: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from mepof.evaluate.measurement import METRICS, Boot, CaseMeasurement
-from mepof.evaluate.report.text import amount
+from mepof.measure.measurement import METRICS, Boot, CaseMeasurement
+from mepof.report.text import amount
 
 
 def table(boots: Sequence[Boot]) -> Group:

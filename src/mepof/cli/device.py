@@ -125,9 +125,9 @@ def count(
         WorkError: the kernel failed its self-check, or a case.
     """
     from mepof.cli.counts import table  # loads the suites
-    from mepof.evaluate.counter import Countable, countable, load_counters
-    from mepof.evaluate.hardware import Bench, measure_running
-    from mepof.evaluate.suite import cases_of
+    from mepof.measure.hardware import Bench, measure_running
+    from mepof.pmu.counter import Countable, countable, load_counters
+    from mepof.suite.cases import cases_of
 
     if reboot and kind is None:
         raise InputError("how to boot the machine again is not known", "give --prepare KIND")

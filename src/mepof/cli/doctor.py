@@ -13,8 +13,8 @@ from rich.text import Text
 from mepof.cli.output import Json, print_json
 from mepof.errors import EnvironmentLack
 from mepof.executor.local import default_store
-from mepof.toolchain.machine import findings
 from mepof.toolchain.probe import Finding
+from mepof.toolchain.requirements import findings
 
 
 def doctor(as_json: Json = False) -> None:

@@ -23,7 +23,6 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from mepof.evaluate.report.text import duration, printable
 from mepof.events import (
     ConsoleReturned,
     ConsoleTaken,
@@ -35,6 +34,7 @@ from mepof.events import (
     StepProgress,
     StepStarted,
 )
+from mepof.report.text import duration, printable
 
 _LOG_PERCENT = 10
 _LOG_SECONDS = 15.0

@@ -16,7 +16,7 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Show the report of a finished run."""
-    from mepof.evaluate.report import read_report, summary  # loads scipy
+    from mepof.report import read_report, summary  # loads scipy
 
     found = read_report(directory)
     if as_json:

@@ -121,7 +121,7 @@ def _finished(finished: Finished, out: Path) -> dict[str, object]:
 
 
 def _print_finished(finished: Finished) -> None:
-    from mepof.evaluate.report import read_report, summary  # loads scipy
+    from mepof.report import read_report, summary  # loads scipy
 
     console = Console(highlight=False, emoji=False)
     reports = _reports(finished)
@@ -138,7 +138,7 @@ def _refuse_unsound(finished: Finished) -> None:
     Raises:
         WorkError: a measured image did not boot or failed its self-check.
     """
-    from mepof.evaluate.report import read_report
+    from mepof.report import read_report
 
     for path in _reports(finished):
         for image in read_report(path).images:

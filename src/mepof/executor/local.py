@@ -12,19 +12,19 @@ from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.errors import InputError
-from mepof.evaluate.suite import guest_additions
 from mepof.events import Sink
 from mepof.g4 import Source, check, parse, render
 from mepof.g4.compiler import compile_program
 from mepof.g4.vocabulary import vocabulary
+from mepof.plan.disk_full import full_disk_named
 from mepof.plan.document import to_document
 from mepof.plan.engine import Engine, RunResult
 from mepof.plan.explain import Explanation, explain
 from mepof.plan.model import Plan, Result
-from mepof.plan.space import full_disk_named
 from mepof.plan.store import Store
 from mepof.profile.artifact import profile_files
 from mepof.steps import BODIES
+from mepof.suite.cases import guest_additions
 
 
 class WrongProgram(InputError):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from mepof.algorithm.protocol import ALGORITHMS
+from mepof.app.apps import app_names
+from mepof.app.training import names_to_leave_out
 from mepof.device.protocol import DEVICES
-from mepof.evaluate.core import core_names
-from mepof.evaluate.suite import metric_names
-from mepof.evaluate.training import names_to_leave_out
 from mepof.g4.checker import Vocabulary
 from mepof.kernel import arch, kconfig
 from mepof.kernel.options import options
-from mepof.scenario.protocol import SCENARIOS, app_names
+from mepof.pmu.core import core_names
+from mepof.scenario.protocol import SCENARIOS
+from mepof.suite.cases import metric_names
 from mepof.toolchain import clang
 
 

@@ -18,13 +18,13 @@ from mepof.events import Event, Sink, StepFailed, StepFinished, StepNote, StepSt
 from mepof.plan.action import Action
 from mepof.plan.body import Resources, StepBody
 from mepof.plan.digest import HostDigests
+from mepof.plan.disk_full import full_disk_named, means_full
 from mepof.plan.execute import Done, Job, execute
 from mepof.plan.explain import VOLATILE, is_volatile, latest_actions, why_it_runs
 from mepof.plan.fingerprint import Ingredients, body_of
 from mepof.plan.interrupt import stop_on_signals
 from mepof.plan.journal import Journal
 from mepof.plan.model import HostInput, Plan, Step
-from mepof.plan.space import full_disk_named, means_full
 from mepof.plan.store import Store
 
 

@@ -17,12 +17,12 @@ from mepof.events import Event, StepNote
 from mepof.plan.action import Action
 from mepof.plan.body import Resources, StepBody
 from mepof.plan.digest import HostDigests
+from mepof.plan.disk_full import child_ran_out, means_full, store_full
 from mepof.plan.fingerprint import Ingredients
 from mepof.plan.journal import utc_now
 from mepof.plan.model import Step
 from mepof.plan.orphans import end_orphans
 from mepof.plan.recipe import RecordingContext, write_recipe, write_reproducer
-from mepof.plan.space import child_ran_out, means_full, store_full
 from mepof.plan.store import Store
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from mepof.errors import InputError, Interrupted
 from mepof.plan.action import Action, Artifact
 from mepof.plan.digest import Entry, file_digest, listing_digest, tree_digest, walk
-from mepof.plan.space import means_full
+from mepof.plan.disk_full import means_full
 
 _LOCK_POLL_SECONDS = 0.1
 # Above this many files, one sync of the file system is faster than one for each of them.

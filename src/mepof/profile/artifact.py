@@ -10,8 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mepof.algorithm.protocol import Quality
 from mepof.errors import InputError, WorkError
+from mepof.profile.quality import Quality
 
 _DESCRIPTION = "profile.json"
 _COLLECTION = "collection.json"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mepof.scenario.protocol import Action, App
+from mepof.app.apps import Action, App
 
 
 class Manual:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mepof.app.apps import Action, App
 from mepof.errors import InputError
-from mepof.scenario.protocol import Action, App
 
 
 def read_script(path: Path) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mepof.scenario.protocol import Action, App, every_action
+from mepof.app.apps import Action, App
+from mepof.scenario.protocol import every_action
 
 
 class Trav:

@@ -14,7 +14,7 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
 from mepof.toolchain import guest
-from mepof.toolchain.machine import is_static
+from mepof.toolchain.requirements import is_static
 
 _BUSYBOX = Path("/bin/busybox")
 _SOURCES = ("Makefile", "kbench", "guest")

@@ -13,7 +13,6 @@ from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Use
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import InputError, WorkError
-from mepof.evaluate.suite import load_suite
 from mepof.kernel import arch, kbuild, kconfig, objtool
 from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import options
@@ -21,6 +20,7 @@ from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.profile.artifact import build_of, description, profile_directory
+from mepof.suite.cases import load_suite
 from mepof.toolchain import clang
 
 _BOOT_SECONDS = 120.0

@@ -14,12 +14,10 @@ from typing import cast
 from mepof.device import agent
 from mepof.device.protocol import COUNTER, DEVICES, INITRAMFS, PMU, Counting, Outcome, Session
 from mepof.errors import InputError
-from mepof.evaluate.boots import KeptBoots
-from mepof.evaluate.comparison import Build, rows_of, totals_of
-from mepof.evaluate.core import core_digest, load_core
-from mepof.evaluate.measurement import PASSED, Device, Evaluation, Measurement, SizeBytes
-from mepof.evaluate.places import Places, functions_of, places_of, read_places
-from mepof.evaluate.runner import (
+from mepof.measure.boots import KeptBoots
+from mepof.measure.comparison import Build, rows_of, totals_of
+from mepof.measure.measurement import PASSED, Device, Evaluation, Measurement, SizeBytes
+from mepof.measure.runner import (
     CONTROL_SEEDS,
     Design,
     ImageBoots,
@@ -29,11 +27,13 @@ from mepof.evaluate.runner import (
     measure_boot,
     measure_images,
 )
-from mepof.evaluate.statistics import Comparison, enough
-from mepof.evaluate.suite import Case, cases_digest, cases_of, memory_of
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Json, Step
+from mepof.pmu.core import core_digest, load_core
+from mepof.pmu.locations import Places, functions_of, places_of, read_places
+from mepof.statistics import Comparison, enough
+from mepof.suite.cases import Case, cases_digest, cases_of, memory_of
 
 
 class Measure:

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import cast
 
 from mepof.algorithm.protocol import ALGORITHMS
+from mepof.app.apps import Action, App, load_app
+from mepof.app.training import without
 from mepof.device import agent
 from mepof.device.protocol import (
     DEVICES,
@@ -24,11 +26,10 @@ from mepof.device.protocol import (
     branch_source,
 )
 from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.evaluate.training import without
 from mepof.events import ConsoleReturned, ConsoleTaken
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Json, Step
-from mepof.scenario.protocol import SCENARIOS, Action, App, load_app
+from mepof.scenario.protocol import SCENARIOS
 from mepof.scenario.script import read_script
 from mepof.toolchain import guest
 

@@ -9,10 +9,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
+from mepof.app.apps import Action, load_app
+from mepof.app.training import exercised
 from mepof.errors import WorkError
-from mepof.evaluate.measurement import read_evaluation
-from mepof.evaluate.places import Places, read_places_json
-from mepof.evaluate.report import (
+from mepof.measure.measurement import read_evaluation
+from mepof.plan import body
+from mepof.plan.journal import JournalledRun, JournalledStep, read_runs
+from mepof.plan.model import Step
+from mepof.pmu.locations import Places, read_places_json
+from mepof.profile.artifact import collection, description
+from mepof.report import (
     Phase,
     ProfileQuality,
     ProfileSummary,
@@ -21,12 +27,8 @@ from mepof.evaluate.report import (
     build_report,
     write_report,
 )
-from mepof.evaluate.training import CaseId, exercised
-from mepof.plan import body
-from mepof.plan.journal import JournalledRun, JournalledStep, read_runs
-from mepof.plan.model import Step
-from mepof.profile.artifact import collection, description
-from mepof.scenario.protocol import SCENARIOS, Action, load_app
+from mepof.scenario.protocol import SCENARIOS
+from mepof.suite.cases import CaseId
 
 _WORK_PHASES = ("build", "boot", "run", "convert")
 

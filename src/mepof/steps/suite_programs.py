@@ -13,11 +13,11 @@ from pathlib import PurePosixPath
 from mepof.device import ext4
 from mepof.device.initramfs import Entry, archive
 from mepof.errors import InputError
-from mepof.evaluate.suite import Programs, load_suite
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
+from mepof.suite.cases import Programs, load_suite
 from mepof.toolchain import guest, shared_libraries
 
 _DIRECTORY = "suites"

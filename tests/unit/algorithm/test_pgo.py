@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mepof.algorithm.pgo import ALGORITHM, _quality
+from mepof.algorithm.pgo import ALGORITHM
 from mepof.algorithm.protocol import Conversion, Use
 from mepof.device.agent import Get, Put
 from mepof.errors import InputError, WorkError
 from mepof.kernel import overlay
 from mepof.kernel.kbuild import PROFILES
 from mepof.process import Completed
+from mepof.profile.instrumentation import _quality
 from mepof.profile.weighted import whole_weights
 from mepof.toolchain.clang import Clang
 

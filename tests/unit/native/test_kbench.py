@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.scenario.protocol import load_app
+from mepof.app.apps import load_app
 
 CASES = {
     "syscall": "syscall",

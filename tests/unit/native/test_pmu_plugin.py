@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mepof.evaluate.core import CYCLES, core_names, load_core
+from mepof.pmu.core import CYCLES, core_names, load_core
 
 from . import test_aarch64 as arm64
 from . import test_count_plugin as count_plugin

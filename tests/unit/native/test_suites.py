@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.evaluate.suite import load_suite, suite_names
+from mepof.suite.cases import load_suite, suite_names
 
 NATIVE = Path(__file__).parents[3] / "native"
 TABLES = tuple(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mepof.algorithm.protocol import Quality
 from mepof.errors import InputError, WorkError
 from mepof.profile import artifact
+from mepof.profile.quality import Quality
 
 QUALITY = Quality(100, 5, 5.0, "poor", ("only 5 functions ran",))
 BUILD = {"source": "linux", "config": "c", "compiler": "22.1.8", "flags": "f"}

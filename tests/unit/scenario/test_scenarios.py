@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mepof.app.apps import Action, App, app_names, load_app
 from mepof.errors import InputError
-from mepof.evaluate.suite import cases_of
-from mepof.scenario.protocol import SCENARIOS, Action, App, app_names, load_app
+from mepof.scenario.protocol import SCENARIOS
 from mepof.scenario.script import read_script
+from mepof.suite.cases import cases_of
 
 ONE = App("one", "One", tuple(Action(n, (n,), 1) for n in ("read", "write", "open")))
 TWO = App("two", "Two", (Action("fork", ("fork",), 1),))

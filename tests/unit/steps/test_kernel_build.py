@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from writers.mini_kernel import SUFFIX, write_tools, write_tree
 
-from mepof.algorithm.protocol import Quality
 from mepof.device import agent
 from mepof.device.protocol import KernelPanic, Outcome, Session
 from mepof.errors import InputError, WorkError
@@ -21,6 +20,7 @@ from mepof.kernel import kbuild
 from mepof.plan.body import StepContext
 from mepof.plan.model import Json, Step
 from mepof.profile.artifact import describe
+from mepof.profile.quality import Quality
 from mepof.steps import kernel_build
 from mepof.toolchain import clang
 

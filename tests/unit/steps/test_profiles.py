@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from mepof.algorithm.protocol import ALGORITHMS, Conversion, Quality
+from mepof.algorithm.protocol import ALGORITHMS, Conversion
 from mepof.errors import InputError, WorkError
 from mepof.plan.model import Json, Step
 from mepof.profile.artifact import build_of, collection, describe, description, profile_files
+from mepof.profile.quality import Quality
 from mepof.steps import profile_convert, profile_merge
 
 from .room import Room, register

@@ -6,15 +6,15 @@ import json
 from dataclasses import replace
 
 import pytest
-from evaluate.samples import PLACES, measurement
+from report.samples import PLACES, measurement
 
-from mepof.algorithm.protocol import Quality
 from mepof.errors import WorkError
-from mepof.evaluate.measurement import Evaluation
-from mepof.evaluate.report import read_report
+from mepof.measure.measurement import Evaluation
 from mepof.plan.journal import Journal
 from mepof.plan.model import Json
 from mepof.profile.artifact import describe
+from mepof.profile.quality import Quality
+from mepof.report import read_report
 from mepof.steps import report
 
 from .room import Room

@@ -13,14 +13,13 @@ import pytest
 from mepof.device import agent
 from mepof.device.protocol import COUNTER, DEVICES, PMU, RECORDER, Interval, Recording
 from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.evaluate.core import EVENTS, core_digest, cycles_of, load_core
-from mepof.evaluate.measurement import Evaluation, read_evaluation
-from mepof.evaluate.places import read_places_json
-from mepof.evaluate.suite import cases_of
 from mepof.events import StepProgress
+from mepof.measure.measurement import Evaluation, read_evaluation
 from mepof.plan.body import StepContext
 from mepof.plan.journal import JournalledRun, JournalledStep
 from mepof.plan.model import HostInput, Json, Step
+from mepof.pmu.core import EVENTS, core_digest, cycles_of, load_core
+from mepof.pmu.locations import read_places_json
 from mepof.steps import (
     BODIES,
     guest,
@@ -31,6 +30,7 @@ from mepof.steps import (
     profile_collect,
     report,
 )
+from mepof.suite.cases import cases_of
 
 from .room import FakeDevice, Room, register, well
 

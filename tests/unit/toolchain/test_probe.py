@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.evaluate.suite import load_suite, suite_names
+from mepof.suite.cases import load_suite, suite_names
 from mepof.toolchain.clang import TOOLS as LLVM
 from mepof.toolchain.probe import TOOLS, Tool, look_for, parse_version, toolchain_suffix, version_in
 

@@ -1,0 +1,126 @@
+"""From measurements to compared costs: every case in every metric, and their geometric means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mepof.measure.measurement import METRICS, Kind, Measurement, Metric
+from mepof.statistics import Comparison, Unit, compare, log_costs, mean_over_cases
+from mepof.suite.cases import is_control
+
+Costs = dict[Unit, float]
+
+
+@dataclass(frozen=True)
+class CaseName:
+    """Which case: its suite, its name there, and G4's group that it belongs to."""
+
+    suite: str
+    case: str
+    group: str
+
+    @property
+    def control(self) -> bool:
+        """Whether no kernel makes it faster: it says something of the evaluation alone."""
+        return is_control(self.suite, self.case)
+
+
+@dataclass(frozen=True)
+class Build:
+    """One build of an image, and its boots; several measurements may hold them."""
+
+    measurements: tuple[Measurement, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether its numbers count."""
+        return all(m.sound for m in self.measurements)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case in one metric.
+
+    Attributes:
+        baseline: cost per operation in every boot; empty where nothing was counted.
+        comparison: None if they cannot be compared.
+    """
+
+    metric: Metric
+    kind: Kind
+    case: CaseName
+    baseline: Costs
+    value: Costs
+    comparison: Comparison | None
+
+
+@dataclass(frozen=True)
+class Total:
+    """The geometric mean over the cases in one metric."""
+
+    metric: Metric
+    kind: Kind
+    cases: tuple[CaseName, ...]
+    comparison: Comparison
+
+
+def rows_of(baseline: Sequence[Build], image: Sequence[Build]) -> list[Row]:
+    """Every case of an image against the baseline, in every metric.
+
+    The kernel's share of a control is a few timer interrupts, which are no work of the case.
+
+    Args:
+        baseline: its builds; empty if there is nothing to compare with.
+    """
+    comparable = bool(baseline) and all(build.sound for build in (*baseline, *image))
+    device = image[0].measurements[0].device
+    rows: list[Row] = []
+    for metric in METRICS:
+        theirs, ours = _costs(metric, baseline), _costs(metric, image)
+        for name in (n for n in {**theirs, **ours} if not (n.control and metric.of_kernel)):
+            base, value = theirs.get(name, {}), ours.get(name, {})
+            found = compare(log_costs(base), log_costs(value)) if comparable else None
+            rows.append(Row(metric, metric.kind(device), name, base, value, found))
+    return rows
+
+
+def totals_of(
+    rows: Sequence[Row], chosen: Callable[[CaseName], bool] = lambda name: True
+) -> list[Total]:
+    """The geometric mean over the cases that could be compared, in every metric. Controls would
+    only draw it towards nothing, but for the metric that is one itself.
+
+    Args:
+        chosen: of which cases.
+    """
+    totals: list[Total] = []
+    for metric in METRICS:
+        used = [
+            row
+            for row in rows
+            if row.metric is metric
+            and row.comparison
+            and (metric.control or not row.case.control)
+            and chosen(row.case)
+        ]
+        found = compare(
+            mean_over_cases([log_costs(r.baseline) for r in used]),
+            mean_over_cases([log_costs(r.value) for r in used]),
+        )
+        if found is not None:
+            totals.append(Total(metric, used[0].kind, tuple(r.case for r in used), found))
+    return totals
+
+
+def _costs(metric: Metric, builds: Sequence[Build]) -> dict[CaseName, Costs]:
+    """Cost per operation of every case by boot, where the device could count it."""
+    found: dict[CaseName, Costs] = {}
+    for number, build in enumerate(builds):
+        for boot in (boot for m in build.measurements for boot in m.boots):
+            for case in boot.cases:
+                cost = metric.cost(case)
+                if cost is not None:
+                    name = CaseName(case.suite, case.case, case.metric_group)
+                    found.setdefault(name, {})[Unit(number, boot.seed)] = cost
+    return found

@@ -1,0 +1,67 @@
+"""The line that a case prints of itself (docs/kbench.md)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mepof.errors import WorkError
+from mepof.measure.measurement import Unsupported
+from mepof.suite.cases import Case
+
+SKIPPED = 77
+"""What automake's test programs say when they cannot run here."""
+
+_FIELD = re.compile(r"(\w+)=(\S+)")
+_READ = ("operations", "elapsed_ns", "round")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a sound case printed.
+
+    Attributes:
+        nanoseconds: of the measured interval, by the machine's clock.
+        figures: every other number.
+    """
+
+    operations: int
+    nanoseconds: int
+    check: str
+    figures: Mapping[str, int]
+
+
+def result_of(case: Case, text: str) -> Result:
+    """The result of a case that ran.
+
+    Raises:
+        WorkError: it has none, or was not sound.
+    """
+    fields = dict(_FIELD.findall(text))
+    sound = fields.get("case") == case.name and fields.get("check") == "ok"
+    counted = (fields.get("operations", ""), fields.get("elapsed_ns", ""))
+    if not sound or not all(_is_number(number) for number in counted):
+        raise _no_result_line(case, text)
+    figures = {n: int(t) for n, t in fields.items() if n not in _READ and _is_number(t)}
+    return Result(int(counted[0]), int(counted[1]), fields["check"], figures)
+
+
+def unsupported_of(case: Case, text: str) -> Unsupported:
+    """What a case needs that could not run.
+
+    Raises:
+        WorkError: it does not say so.
+    """
+    fields = dict(_FIELD.findall(text))
+    if fields.get("case") != case.name or "needs" not in fields:
+        raise _no_result_line(case, text)
+    return Unsupported(suite=case.suite, case=case.name, needs=fields["needs"])
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()
+
+
+def _no_result_line(case: Case, text: str) -> WorkError:
+    return WorkError(f"the case {case.name} gave no result line: {text[:80]!r}")

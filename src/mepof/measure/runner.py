@@ -1,0 +1,203 @@
+"""Measuring images in turns: boots with different seeds, every case once in each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from mepof.device import agent
+from mepof.device.protocol import GuestReset, Interval, KernelPanic, Outcome
+from mepof.errors import WorkError
+from mepof.measure.measurement import (
+    PASSED,
+    Boot,
+    CaseMeasurement,
+    Modelled,
+    ModelledSide,
+)
+from mepof.measure.result_line import SKIPPED, result_of, unsupported_of
+from mepof.pmu.core import cycles_of
+from mepof.suite.cases import Case, load_suite
+
+# Generous: under emulation a case takes some seconds of the host's time, and the guest's
+# limit counts guest time.
+_CASE_SECONDS = 120.0
+_FEWEST_BOOTS = 2
+SELF_CHECK_SUITE = "mepof"
+
+CONTROL_SEEDS = 1000
+"""How far the seeds of the A/A control are from those of the images. It is as many as an image
+may have boots, so that a control's boots serve evaluations with more boots as well."""
+
+
+@dataclass(frozen=True)
+class OneBoot:
+    """What came of one boot: what it measured, or why the image is not sound."""
+
+    booted: bool
+    self_check: str
+    boot: Boot | None = None
+
+
+@dataclass(frozen=True)
+class ImageBoots:
+    """What came of an image's boots."""
+
+    booted: bool
+    self_check: str
+    boots: tuple[Boot, ...]
+
+    @property
+    def sound(self) -> bool:
+        """Whether it booted and passed the self-checks, every time."""
+        return self.booted and self.self_check == PASSED
+
+
+@dataclass(frozen=True)
+class Design:
+    """How often images are booted.
+
+    Attributes:
+        fewest: boots of each image in any case.
+        most: boots of each image at most; 1000 is the limit.
+    """
+
+    fewest: int
+    most: int
+
+
+Turn = tuple[int, int]
+"""Which image, by its number, and the seed of its boot."""
+
+Images = tuple[ImageBoots, ...]
+
+
+def requests_of(cases: Sequence[Case]) -> tuple[agent.Exec, ...]:
+    """What a guest is asked to do in a boot: check itself, then every case."""
+    check = agent.Exec(load_suite(SELF_CHECK_SUITE).selfcheck, _CASE_SECONDS)
+    return (check, *(agent.Exec(case.argv, _CASE_SECONDS) for case in cases))
+
+
+def measure_boot(
+    cases: Sequence[Case],
+    seed: int,
+    boot: Callable[[int, tuple[agent.Request, ...]], Outcome],
+    core: str | None = None,
+) -> OneBoot:
+    """Boot an image, check it, and run the cases.
+
+    An image that goes down or fails its checks is a result, not an error. A hang is an
+    error: from outside it cannot be told from a host that is too busy.
+
+    Args:
+        boot: boots with a seed and has some requests done, counting between marks.
+        core: name of the core that the boot models, if any.
+    """
+    requests = requests_of(cases)
+    try:
+        outcome = boot(seed, requests)
+    except (KernelPanic, GuestReset) as failure:
+        return OneBoot(False, failure.message)
+    try:
+        for request, reply in zip(requests, outcome.replies, strict=True):
+            if request is requests[0] or not _skipped(reply):
+                agent.expect_success(request, reply)
+    except WorkError as failure:
+        return OneBoot(True, failure.message)
+    return OneBoot(True, PASSED, _boot(seed, cases, outcome, core))
+
+
+def measure_images(
+    first_seeds: Sequence[int],
+    design: Design,
+    round_of: Callable[[Sequence[Turn]], Sequence[OneBoot]],
+    enough: Callable[[Images], bool],
+    spent: Callable[[], bool] = lambda: False,
+) -> tuple[Images, str]:
+    """Boot images in turns until enough is known of them.
+
+    Every round boots each sound image once. The order is rotated by one from round to round, so
+    that after as many rounds as there are images each had every place once, and what changes
+    steadily over the evaluation (a warming machine) is shared alike. An image that failed gets
+    no further boots.
+
+    Args:
+        first_seeds: of each image, whose further boots have the next ones; that of a control
+            is not that of the image itself.
+        round_of: makes the boots of a round, in the given order.
+        enough: whether the boots so far suffice; asked from the fewest boots on.
+        spent: whether the budget is used up; asked after two rounds and each later one, for
+            with fewer there is no interval.
+
+    Returns:
+        The boots of every image, and why there were no further ones.
+    """
+    images = [ImageBoots(True, PASSED, ()) for _ in first_seeds]
+    for number in range(design.most):
+        places = [(number + i) % len(images) for i in range(len(images))]
+        turns = [(i, first_seeds[i] + number) for i in places if images[i].sound]
+        for (image, _), made in zip(turns, round_of(turns), strict=True):
+            boots = images[image].boots + ((made.boot,) if made.boot else ())
+            images[image] = ImageBoots(made.booted, made.self_check, boots)
+        if not any(image.sound for image in images):
+            return tuple(images), "no image is sound"
+        if number + 1 >= _FEWEST_BOOTS and spent():
+            return tuple(images), "the budget was spent"
+        if design.fewest <= number + 1 < design.most and enough(tuple(images)):
+            return tuple(images), "every interval was narrow enough"
+    return tuple(images), "there were as many as asked for"
+
+
+def _skipped(reply: agent.Reply) -> bool:
+    return isinstance(reply, agent.ExecResult) and reply.status == SKIPPED
+
+
+def _boot(seed: int, cases: Sequence[Case], outcome: Outcome, core: str | None) -> Boot:
+    ran, unsupported = [], []
+    for case, reply in zip(cases, outcome.replies[1:], strict=True):
+        assert isinstance(reply, agent.ExecResult)
+        if _skipped(reply):
+            unsupported.append(unsupported_of(case, reply.text))
+        else:
+            ran.append((case, reply))
+    if len(outcome.intervals) != len(ran):
+        raise WorkError(f"{len(ran)} cases ran but {len(outcome.intervals)} intervals were counted")
+    measured = []
+    for (case, reply), interval in zip(ran, outcome.intervals, strict=True):
+        result = result_of(case, reply.text)
+        measured.append(
+            CaseMeasurement(
+                suite=case.suite,
+                case=case.name,
+                metric_group=case.metric,
+                operations=result.operations,
+                check=result.check,
+                kernel_instructions=interval.kernel_instructions,
+                user_instructions=interval.user_instructions,
+                kernel_taken_branches=interval.kernel_taken_branches,
+                user_taken_branches=interval.user_taken_branches,
+                guest_nanoseconds=result.nanoseconds,
+                figures=dict(result.figures),
+                modelled=modelled(interval, core) if core is not None else None,
+            )
+        )
+    return Boot(seed=seed, cases=tuple(measured), unsupported=tuple(unsupported))
+
+
+def modelled(interval: Interval, name: str) -> Modelled:
+    """What an interval was on the core of that name.
+
+    Raises:
+        WorkError: the interval has no events.
+    """
+    if interval.kernel_events is None or interval.user_events is None:
+        raise WorkError(f"the device modelled no events of the core {name}")
+    return Modelled(
+        core=name,
+        kernel=_side(interval.kernel_events),
+        user=_side(interval.user_events),
+    )
+
+
+def _side(events: Mapping[str, int]) -> ModelledSide:
+    return ModelledSide(events=dict(events), cycles=cycles_of(events))

@@ -1,0 +1,261 @@
+"""Where in the kernel the events of an emulated PMU are: the artifact ``places.json``.
+
+The plugin tells what was executed and what happened in each translated block of kernel code, and
+how many instructions of each page of text were executed in each slice of time. Here that becomes
+functions, the dearest first, and the data of a heatmap. It is of one boot.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, ValidationError
+
+from mepof.errors import InputError, WorkError
+from mepof.pmu.core import cycles_of
+from mepof.suite.cases import CaseId
+
+SCHEMA = "mepof-places/1"
+PAGE_BYTES = 4096
+_UNKNOWN = "[unknown]"
+# Elf64_Sym, little endian; entry code has no type (STT_NOTYPE, STT_FUNC).
+_SYMBOL = struct.Struct("<IBBHQQ")
+_CODE = (0, 2)
+
+
+class _Read(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class _Head(_Read):
+    version: int
+    events: tuple[str, ...]
+
+
+class _Line(_Read):
+    """One interval as the plugin tells it (native/pmu/blocks.h).
+
+    Attributes:
+        sites: start, end, instructions, executions, and each event, of a block.
+        slices: of each slice, pairs of a page's number and the instructions executed there.
+    """
+
+    sites: tuple[tuple[NonNegativeInt, ...], ...]
+    slices: tuple[tuple[tuple[NonNegativeInt, NonNegativeInt], ...], ...]
+
+
+@dataclass(frozen=True)
+class RawPlaces:
+    """What the plugin told: the names of its events, and its intervals."""
+
+    events: tuple[str, ...]
+    intervals: tuple[_Line, ...]
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the kernel by its symbol."""
+
+    address: int
+    size: int
+    name: str
+
+
+class FunctionEvents(_Read):
+    """What happened in a function during one case.
+
+    Attributes:
+        address: where it begins; of code of no known function, where its first block does.
+        instructions: executed, but for those of blocks that an exception left early.
+        cycles: modelled; a sum like the case's (docs/pmu.md).
+        events: those that happened, by the plugin's name.
+    """
+
+    name: str
+    address: NonNegativeInt
+    instructions: NonNegativeInt
+    cycles: NonNegativeFloat
+    events: dict[str, NonNegativeInt]
+
+
+class Heatmap(_Read):
+    """Instructions by page of kernel text and by time.
+
+    Attributes:
+        pages: numbers of the pages that were executed, rising; an address divided by
+            ``page_bytes``.
+        rows: one for each slice of time: pairs of an index into ``pages`` and the instructions
+            that were executed there.
+    """
+
+    page_bytes: int
+    pages: tuple[int, ...]
+    rows: tuple[tuple[tuple[int, int], ...], ...]
+
+
+class CasePlaces(_Read):
+    """Where the events of one case are; functions with the most cycles first."""
+
+    suite: str
+    case: str
+    functions: tuple[FunctionEvents, ...]
+    heatmap: Heatmap
+
+
+class Places(_Read):
+    """Where the events of a boot are, on the core that was modelled."""
+
+    schema_id: str = SCHEMA
+    core: str
+    cases: tuple[CasePlaces, ...]
+
+    def to_json(self) -> str:
+        """The file's text."""
+        return self.model_dump_json() + "\n"
+
+
+def read_places(path: Path) -> RawPlaces:
+    """What the plugin wrote: a line of names, then a line for each interval.
+
+    Raises:
+        WorkError: it is something else.
+    """
+    try:
+        first, *lines = path.read_text(encoding="utf-8").splitlines()
+        head = _Head.model_validate_json(first)
+        intervals = tuple(_Line.model_validate_json(line) for line in lines)
+    except (OSError, ValueError, ValidationError) as error:
+        reason = str(error).partition("\n")[0]
+        raise WorkError(f"{path} does not tell where events are: {reason}") from error
+    columns = 4 + len(head.events)
+    if head.version != 1 or any(len(s) != columns for line in intervals for s in line.sites):
+        raise WorkError(f"{path} does not tell where events are: its columns are others")
+    return RawPlaces(head.events, intervals)
+
+
+def functions_of(build: Path) -> tuple[Function, ...]:
+    """The functions of a build's ``vmlinux`` by address; none of a bare image.
+
+    Raises:
+        WorkError: the file cannot be read.
+    """
+    vmlinux = build / "vmlinux"
+    if not vmlinux.is_file():
+        return ()
+    try:
+        with vmlinux.open("rb") as file:
+            elf = ELFFile(file)
+            table = elf.get_section_by_name(".symtab")
+            if not isinstance(table, SymbolTableSection):
+                return ()
+            names = elf.get_section(table["sh_link"]).data()
+            # All kernels that we build are of this class and order. A kernel has a hundred
+            # thousand symbols, too many for a parser of every kind of them.
+            found = {
+                address: Function(address, size, _name_at(names, name))
+                for name, info, _, _, address, size in _SYMBOL.iter_unpack(table.data())
+                if info & 0xF in _CODE and size > 0
+            }
+    except (ELFError, OSError, ValueError, struct.error) as error:
+        raise WorkError(f"{vmlinux} cannot be read as a kernel: {error}") from error
+    return tuple(found[address] for address in sorted(found))
+
+
+def _name_at(names: bytes, offset: int) -> str:
+    return names[offset : names.index(b"\0", offset)].decode("utf-8", "replace")
+
+
+def places_of(
+    core: str, cases: Sequence[CaseId], raw: RawPlaces, functions: Sequence[Function]
+) -> Places:
+    """Where events are, by case and function.
+
+    Args:
+        cases: suites and names of those that ran, in their order.
+        functions: in the order of their addresses.
+
+    Raises:
+        WorkError: there is not one interval for each case.
+    """
+    if len(raw.intervals) != len(cases):
+        raise WorkError(
+            f"{len(cases)} cases ran but the places of {len(raw.intervals)} intervals are told"
+        )
+    return Places(
+        core=core,
+        cases=tuple(
+            CasePlaces(
+                suite=suite,
+                case=case,
+                functions=_by_function(raw.events, line, functions),
+                heatmap=_heatmap(line),
+            )
+            for (suite, case), line in zip(cases, raw.intervals, strict=True)
+        ),
+    )
+
+
+def read_places_json(path: Path) -> Places:
+    """Read a ``places.json``.
+
+    Raises:
+        InputError: it cannot be read or is none.
+    """
+    try:
+        return Places.model_validate(json.loads(path.read_bytes()))
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, ValidationError) as error:
+        raise InputError(f"{path} tells no places of events") from error
+
+
+def _by_function(
+    names: Sequence[str], line: _Line, functions: Sequence[Function]
+) -> tuple[FunctionEvents, ...]:
+    starts = [function.address for function in functions]
+    sites = sorted(line.sites)
+    found = []
+    for index, group in groupby(sites, key=lambda site: _index(site[0], starts, functions)):
+        blocks = [*group]
+        instructions = sum(size * executions for _, _, size, executions, *_ in blocks)
+        totals = [sum(column) for column in zip(*(block[4:] for block in blocks), strict=True)]
+        events: Mapping[str, int] = dict(zip(names, totals, strict=True))
+        found.append(
+            FunctionEvents(
+                name=functions[index].name if index is not None else _UNKNOWN,
+                address=functions[index].address if index is not None else blocks[0][0],
+                instructions=instructions,
+                cycles=sum(cycles_of(events).values()),
+                events={name: count for name, count in events.items() if count},
+            )
+        )
+    return tuple(sorted(found, key=lambda one: (-one.cycles, one.address)))
+
+
+def _index(address: int, starts: Sequence[int], functions: Sequence[Function]) -> int | None:
+    """Index of the function that an address is in, if it is in one."""
+    index = bisect_right(starts, address) - 1
+    if index < 0 or address >= functions[index].address + functions[index].size:
+        return None
+    return index
+
+
+def _heatmap(line: _Line) -> Heatmap:
+    pages = sorted({page for row in line.slices for page, _ in row})
+    index = {page: number for number, page in enumerate(pages)}
+    return Heatmap(
+        page_bytes=PAGE_BYTES,
+        pages=tuple(pages),
+        rows=tuple(
+            tuple((index[page], instructions) for page, instructions in row) for row in line.slices
+        ),
+    )

@@ -1,0 +1,20 @@
+"""The report: one model, shown as JSON, as a page and on the terminal."""
+
+from mepof.report.build import build_report
+from mepof.report.detail import ProfileQuality, Training
+from mepof.report.files import read_report, write_report
+from mepof.report.model import Phase, ProfileSummary, Provenance, Report
+from mepof.report.terminal import summary
+
+__all__ = [
+    "Phase",
+    "ProfileQuality",
+    "ProfileSummary",
+    "Provenance",
+    "Report",
+    "Training",
+    "build_report",
+    "read_report",
+    "summary",
+    "write_report",
+]

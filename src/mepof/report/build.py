@@ -1,0 +1,290 @@
+"""From measurements to a report: a pure function of values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mepof.errors import InputError
+from mepof.measure.comparison import Build, CaseName, Row, Total, rows_of, totals_of
+from mepof.measure.index import indices
+from mepof.measure.measurement import Evaluation, Measurement
+from mepof.pmu.locations import Places
+from mepof.report.detail import FunctionShare, ProfileQuality, Training
+from mepof.report.figures import core_cases_of, core_of, figures_of
+from mepof.report.method import method_of
+from mepof.report.model import (
+    CaseRow,
+    Control,
+    Image,
+    Outlier,
+    Phase,
+    ProfileSummary,
+    Provenance,
+    Report,
+    SummaryRow,
+    TrainingRow,
+)
+from mepof.report.warn import unsupported_by, warnings_of
+from mepof.report.where import footprints_of, functions_of, heatmaps_of
+from mepof.statistics import Judged, judge, log_costs, mean_cost, outliers
+
+Trained = Mapping[str, frozenset[tuple[str, str]]]
+
+
+def build_report(
+    evaluation: Evaluation,
+    phases: Sequence[Phase],
+    profile: ProfileSummary | None,
+    provenance: Provenance,
+    *,
+    engine_share_percent: float | None = None,
+    notes: Sequence[str] = (),
+    trained: Trained | None = None,
+    trainings: Sequence[Training] = (),
+    profiles: Sequence[ProfileQuality] = (),
+    places: Mapping[str, Places] | None = None,
+) -> Report:
+    """Compare every image with the first and put all that is known together.
+
+    Args:
+        evaluation: its images by the names that the program knows them by, the baseline first;
+            one alone is reported uncompared.
+        phases: steps in the order in which they finished.
+        profile: None if no profile was made.
+        notes: what is to be known of the builds, told with the warnings.
+        trained: suite and case of what the training ran, by image; without the images of whose
+            training nothing is known.
+        trainings: the runs in which profiles of the images were collected.
+        profiles: of the program, in its order.
+        places: where events are, by image; without images of which it is not known.
+
+    Raises:
+        InputError: there is no image, or two have one name.
+    """
+    measurements = evaluation.images
+    if not measurements:
+        raise InputError("there is no image to report on")
+    names = [m.image for m in measurements]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"two images are called `{name}`", "give each a name of its own")
+
+    baseline = measurements[0] if len(measurements) > 1 else None
+    tables = [
+        _Table.of(_builds(evaluation) if baseline else (), m, (trained or {}).get(m.image))
+        for m in measurements[1:] or measurements
+    ]
+    _judge(tables, evaluation.precision_percent)
+    summary = [row for table in tables for row in table.summary()]
+    cases = [row for table in tables for row in table.cases()]
+    controls = _controls(evaluation) if baseline else ()
+    # What an unsound image did is no work to compare with.
+    sound = [m.image for m in measurements if m.sound]
+    known = {name: places[name] for name in sound if places and name in places}
+    return Report(
+        baseline=baseline.image if baseline else None,
+        images=tuple(_image(m, m is baseline) for m in measurements),
+        summary=tuple(summary),
+        cases=tuple(cases),
+        phases=tuple(phases),
+        profile=profile,
+        provenance=provenance,
+        warnings=(*notes, *warnings_of(measurements, summary, cases, controls)),
+        method=method_of(evaluation),
+        engine_share_percent=engine_share_percent,
+        by_training=tuple(row for table in tables for row in table.by_training()),
+        controls=controls,
+        precision_percent=evaluation.precision_percent,
+        figures=figures_of(measurements),
+        core=core_of(measurements),
+        core_cases=core_cases_of(measurements),
+        functions=_functions(baseline.image if baseline else None, known),
+        footprints=tuple(row for name, p in known.items() for row in footprints_of(name, p)),
+        heatmaps=heatmaps_of(known),
+        trainings=tuple(trainings),
+        profiles=tuple(profiles),
+    )
+
+
+def _functions(baseline: str | None, places: Mapping[str, Places]) -> tuple[FunctionShare, ...]:
+    if baseline is None or baseline not in places:
+        return ()
+    return tuple(
+        row
+        for name, theirs in places.items()
+        if name != baseline
+        for row in functions_of(places[baseline], name, theirs)
+    )
+
+
+@dataclass
+class _Table:
+    """One image's rows and their geometric means; the verdicts come when all tables are there.
+
+    Attributes:
+        apart: geometric means over cases that the training ran (True) or did not.
+    """
+
+    image: str
+    rows: Sequence[Row]
+    totals: Sequence[Total]
+    apart: Sequence[tuple[bool, Total]]
+    trained: frozenset[tuple[str, str]] | None
+    judged: Sequence[Judged] = ()
+
+    @classmethod
+    def of(
+        cls,
+        baseline: Sequence[Build],
+        measurement: Measurement,
+        trained: frozenset[tuple[str, str]] | None = None,
+    ) -> _Table:
+        rows = rows_of(baseline, [Build((measurement,))])
+        apart: list[tuple[bool, Total]] = []
+        if trained is not None:
+            ran = {row.case for row in rows if (row.case.suite, row.case.case) in trained}
+            other = {row.case for row in rows} - ran
+            apart += [(True, total) for total in totals_of(rows, ran.__contains__)]
+            apart += [(False, total) for total in totals_of(rows, other.__contains__)]
+        return cls(measurement.image, rows, totals_of(rows), apart, trained)
+
+    def comparisons(self) -> list[Row | Total]:
+        """Everything that a verdict is given on, in the order of ``judged``."""
+        return [*self.rows, *self.totals, *(total for _, total in self.apart)]
+
+    def cases(self) -> list[CaseRow]:
+        return [
+            _case(self.image, row, judged, self._ran(row.case))
+            for row, judged in zip(self.rows, self.judged, strict=False)
+        ]
+
+    def summary(self) -> list[SummaryRow]:
+        judged = self.judged[len(self.rows) :]
+        return [
+            _total(self.image, total, each)
+            for total, each in zip(self.totals, judged, strict=False)
+        ]
+
+    def by_training(self) -> list[TrainingRow]:
+        judged = self.judged[len(self.rows) + len(self.totals) :]
+        return [
+            TrainingRow(**_total(self.image, total, each).model_dump(), trained=trained)
+            for (trained, total), each in zip(self.apart, judged, strict=True)
+        ]
+
+    def _ran(self, case: CaseName) -> bool | None:
+        return None if self.trained is None else (case.suite, case.case) in self.trained
+
+
+def _judge(tables: Sequence[_Table], precision_percent: float) -> None:
+    """Give all rows of some tables their verdicts; they are corrected for together."""
+    everything = [each.comparison for table in tables for each in table.comparisons()]
+    judged = iter(judge(everything, precision_percent))
+    for table in tables:
+        table.judged = [next(judged) for _ in table.comparisons()]
+
+
+def _builds(evaluation: Evaluation) -> tuple[Build, ...]:
+    """The builds of the baseline: the one with all of its boots, and those in other layouts."""
+    same = (evaluation.same_build,) if evaluation.same_build else ()
+    relinked = (Build((m,)) for m in evaluation.relinked if m.sound)
+    return (Build((evaluation.images[0], *same)), *relinked)
+
+
+def _controls(evaluation: Evaluation) -> tuple[Control, ...]:
+    """The baseline against itself. Its verdicts are an evaluation of their own."""
+    baseline = evaluation.images[0]
+    tables: list[tuple[Measurement, _Table]] = []
+    if evaluation.same_build is not None:
+        tables.append(
+            (evaluation.same_build, _Table.of([Build((baseline,))], evaluation.same_build))
+        )
+    whole = _builds(evaluation)[:1]
+    tables += [(m, _Table.of(whole, m)) for m in evaluation.relinked]
+    _judge([table for _, table in tables], evaluation.precision_percent)
+    controls: list[Control] = []
+    for measurement, table in tables:
+        differs = any(judged.verdict in ("faster", "slower") for judged in table.judged)
+        controls.append(
+            Control(
+                kind="same build" if measurement is evaluation.same_build else "relinked",
+                image=baseline.image,
+                digest=measurement.digest,
+                booted=measurement.booted,
+                self_check=measurement.self_check,
+                boots=len(measurement.boots),
+                passed=measurement.sound and not differs,
+                summary=tuple(table.summary()),
+                cases=tuple(table.cases()),
+            )
+        )
+    return tuple(controls)
+
+
+def _case(image: str, row: Row, judged: Judged, trained: bool | None) -> CaseRow:
+    found = row.comparison
+    return CaseRow(
+        image=image,
+        suite=row.case.suite,
+        case=row.case.case,
+        group=row.case.group,
+        metric=row.metric.name,
+        kind=row.kind,
+        baseline=mean_cost(row.baseline) if row.baseline else None,
+        value=mean_cost(row.value) if row.value else None,
+        unit=row.metric.unit,
+        improvement_percent=found.improvement_percent if found else None,
+        interval_percent=found.interval_percent if found else None,
+        verdict=judged.verdict,
+        boots=len(row.value),
+        baseline_boots=len(row.baseline),
+        interval_method=found.method if found else None,
+        p_value=found.p_value if found else None,
+        adjusted_p=judged.adjusted_p,
+        outliers=tuple(
+            Outlier(
+                baseline=is_baseline,
+                build=outlier.unit.build,
+                seed=outlier.unit.seed,
+                deviation_percent=outlier.deviation_percent,
+            )
+            for is_baseline, costs in ((True, row.baseline), (False, row.value))
+            for outlier in outliers(log_costs(costs))
+        ),
+        trained=trained,
+    )
+
+
+def _total(image: str, total: Total, judged: Judged) -> SummaryRow:
+    found = total.comparison
+    return SummaryRow(
+        image=image,
+        metric=total.metric.name,
+        kind=total.kind,
+        geomean_improvement_percent=found.improvement_percent,
+        interval_percent=found.interval_percent,
+        verdict=judged.verdict,
+        cases=len(total.cases),
+        boots=found.boots,
+        baseline_boots=found.baseline_boots,
+        interval_method=found.method,
+        p_value=found.p_value,
+        adjusted_p=judged.adjusted_p,
+    )
+
+
+def _image(measurement: Measurement, is_baseline: bool) -> Image:
+    return Image(
+        name=measurement.image,
+        digest=measurement.digest,
+        baseline=is_baseline,
+        booted=measurement.booted,
+        self_check=measurement.self_check,
+        size_bytes=measurement.size_bytes,
+        sections=measurement.sections,
+        device=measurement.device,
+        boots=len(measurement.boots),
+        unsupported=unsupported_by(measurement),
+        indices=indices(measurement),
+    )

@@ -1,0 +1,71 @@
+"""The report's files: written whole or not at all, and read back."""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from mepof.described import first_error
+from mepof.errors import InputError, StoreFull, WorkError
+from mepof.report.csv import cases_csv
+from mepof.report.html import render
+from mepof.report.model import Report
+
+JSON_NAME = "report.json"
+HTML_NAME = "report.html"
+CSV_NAME = "cases.csv"
+
+
+def write_report(report: Report, directory: Path) -> None:
+    """Write ``report.json``, ``report.html`` and ``cases.csv``, each atomically.
+
+    The directory is made.
+
+    Raises:
+        StoreFull: no space is left.
+        WorkError: the directory cannot be written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        _replace(directory / HTML_NAME, render(report))
+        _replace(directory / CSV_NAME, cases_csv(report))
+        _replace(directory / JSON_NAME, report.to_json())
+    except OSError as error:
+        kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else WorkError
+        raise kind(f"cannot write the report to {directory}: {error.strerror}") from error
+
+
+def read_report(directory: Path) -> Report:
+    """Read the report that a run left in a directory.
+
+    Raises:
+        InputError: there is none, or it is not one of ours.
+    """
+    path = directory / JSON_NAME
+    try:
+        return Report.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(
+            f"cannot read {path}: {error.strerror}", "name a directory given to `mepof run --out`"
+        ) from error
+    except ValidationError as error:
+        raise InputError(f"{path} is not a report: {first_error(error)}") from error
+
+
+def _replace(path: Path, text: str) -> None:
+    # Beside its target, so that the rename stays on one file system; two runs differ by pid.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            temporary.unlink()
+        raise

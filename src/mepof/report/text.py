@@ -1,0 +1,122 @@
+"""Numbers and foreign text as people read them, in the report and on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import floor, log10
+
+from mepof.report.model import Outlier
+
+#: How verdicts are told beside words and colours, on the page and on the terminal.
+SIGNS: Mapping[str, str] = {
+    "faster": "▲",
+    "slower": "▼",
+    "no difference": "=",
+    "not enough data": "?",
+}
+_MINUS = "\N{MINUS SIGN}"
+_NONE = "\N{EN DASH}"
+
+
+def printable(text: str, keep: str = "") -> str:
+    """The text with every control, bidirectional and other invisible character made visible.
+
+    Names come from users and build logs: none may drive the terminal or reorder a line.
+
+    Args:
+        keep: characters to leave as they are, such as newlines.
+    """
+    return "".join(
+        c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text
+    )
+
+
+def indented(text: str) -> str:
+    """The printable text, its lines after the first one set in, so that none looks like ours."""
+    return printable(text.rstrip("\n"), keep="\n").replace("\n", "\n    ")
+
+
+def percent(value: float | None) -> str:
+    """A signed percentage with two decimals; a dash for none."""
+    return _NONE if value is None else f"{_signed(value)} %"
+
+
+def interval(bounds: tuple[float, float] | None) -> str:
+    """Both ends of an interval in percent; a dash for none."""
+    return _NONE if bounds is None else f"{_signed(bounds[0])} to {_signed(bounds[1])} %"
+
+
+def _signed(value: float) -> str:
+    # Rounded first: what rounds to zero has no sign.
+    rounded = round(value, 2)
+    sign = "+" if rounded > 0 else _MINUS if rounded < 0 else ""
+    return f"{sign}{abs(rounded):,.2f}"
+
+
+def outliers(found: Sequence[Outlier], baseline: str) -> str:
+    """The boots that are unlike the others, by image and seed; a dash for none."""
+    return (
+        "; ".join(
+            f"{baseline if one.baseline else 'image'} with seed {one.seed}: "
+            f"{percent(one.deviation_percent)}"
+            for one in found
+        )
+        or _NONE
+    )
+
+
+def amount(value: float | None) -> str:
+    """A cost with five significant digits or all of its integer part; a dash for none."""
+    if value is None:
+        return _NONE
+    digits = 4 if value <= 0 else 4 - floor(log10(value))
+    return f"{value:,.{min(max(digits, 0), 6)}f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds below a minute with one decimal, minutes and hours above."""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    return f"{minutes // 60} h {minutes % 60:02d} min"
+
+
+def size(count: int) -> str:
+    """Bytes in KiB or MiB."""
+    if count < 1 << 10:
+        return f"{count} B"
+    if count < 1 << 20:
+        return f"{count / (1 << 10):,.1f} KiB"
+    return f"{count / (1 << 20):,.2f} MiB"
+
+
+def plain_percent(value: float | None) -> str:
+    """A share without a sign, with one decimal; a dash for none."""
+    return _NONE if value is None else f"{value:,.1f} %"
+
+
+def figure(value: float | None, unit: str) -> str:
+    """What a case told of itself, with three digits and a fitting unit; a dash for none."""
+    if value is None:
+        return _NONE
+    if unit == "ns":
+        return _scaled(value, 1000, ("ns", "µs", "ms", "s"))
+    if unit == "bytes/s":
+        return _scaled(value, 1000, ("B/s", "kB/s", "MB/s", "GB/s", "TB/s"))
+    return f"{amount(value)} {unit}".rstrip()
+
+
+def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:
+    rank = 0
+    while value >= step and rank < len(units) - 1:
+        value /= step
+        rank += 1
+    decimals = 0 if rank == 0 or value >= 100 else 1 if value >= 10 else 2
+    return f"{value:,.{decimals}f} {units[rank]}"
+
+
+def points(value: float) -> str:
+    """A difference of two shares in percentage points."""
+    return _signed(value)

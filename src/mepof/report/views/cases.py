@@ -1,0 +1,160 @@
+"""The cases one by one: a forest plot for each main metric, and tables of all metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mepof.measure.measurement import METRICS, Metric
+from mepof.report.model import CaseRow, Outlier, Report, SummaryRow, TrainingRow
+from mepof.report.plots.forest import Estimate, Forest, Track, forest, forest_axis
+from mepof.report.views.image_set import Cast
+from mepof.report.views.result import MAIN
+
+
+@dataclass(frozen=True)
+class Table:
+    """The cases of one image in one metric."""
+
+    image: str
+    rows: tuple[CaseRow, ...]
+    overall: SummaryRow | None
+    apart: tuple[TrainingRow, ...]
+
+    @property
+    def means(self) -> list[tuple[str, SummaryRow]]:
+        """The geometric means by their titles."""
+        means = [("Geometric mean", self.overall)] if self.overall else []
+        apart = [("of trained cases" if row.trained else "of others", row) for row in self.apart]
+        return [*means, *apart]
+
+    @property
+    def has_suites(self) -> bool:
+        """Whether the cases are of several suites."""
+        return len({row.suite for row in self.rows}) > 1
+
+    @property
+    def knows_training(self) -> bool:
+        """Whether it is known which cases the training ran."""
+        return any(row.trained is not None for row in self.rows)
+
+    @property
+    def has_outliers(self) -> bool:
+        """Whether any case has one."""
+        return any(row.outliers for row in self.rows)
+
+
+@dataclass(frozen=True)
+class MetricView:
+    """Everything about one metric.
+
+    Attributes:
+        plots: a forest for each suite; none where nothing was compared.
+    """
+
+    metric: Metric
+    kind: str
+    prominent: bool
+    plots: tuple[tuple[str, Forest], ...]
+    tables: tuple[Table, ...]
+
+    @property
+    def title(self) -> str:
+        """The metric's title, with how its figures came about."""
+        title = self.metric.title
+        return title if self.kind in title else f"{title}, {self.kind}"
+
+
+# Beyond this many rows a page would be slow to load; all are in cases.csv.
+_MOST_ROWS = 1000
+
+
+def metrics_of(report: Report, cast: Cast) -> tuple[MetricView, ...]:
+    """Every metric that something was measured in, but for events of too many cases."""
+    views = [view for m in METRICS if (view := _view(report, cast, m)).tables]
+    if sum(len(table.rows) for view in views for table in view.tables) > _MOST_ROWS:
+        views = [view for view in views if not view.metric.may_be_none]
+    return tuple(views)
+
+
+def _view(report: Report, cast: Cast, metric: Metric) -> MetricView:
+    rows = [c for c in report.cases if c.metric == metric.name]
+    totals = [s for s in report.summary if s.metric == metric.name]
+    apart = [r for r in report.by_training if r.metric == metric.name]
+    # What an unsound image measured is in report.json, but no table makes it look like a result.
+    tables = tuple(
+        Table(
+            image.name,
+            tuple(c for c in rows if c.image == image.name),
+            next((s for s in totals if s.image == image.name), None),
+            tuple(r for r in apart if r.image == image.name),
+        )
+        for image in cast.sound
+        if any(c.image == image.name for c in rows)
+    )
+    return MetricView(
+        metric=metric,
+        kind=rows[0].kind if rows else "",
+        prominent=metric in MAIN,
+        plots=_plots(rows, totals, cast) if metric in MAIN and totals else (),
+        tables=tables,
+    )
+
+
+def _plots(
+    rows: Sequence[CaseRow], totals: Sequence[SummaryRow], cast: Cast
+) -> tuple[tuple[str, Forest], ...]:
+    by_suite: dict[str, dict[str, list[CaseRow]]] = {}
+    for c in rows:
+        if c.improvement_percent is not None and c.interval_percent is not None:
+            by_suite.setdefault(c.suite, {}).setdefault(c.case, []).append(c)
+    mean = Track(
+        "Geometric mean",
+        [
+            Estimate(
+                cast.numbers[s.image],
+                s.geomean_improvement_percent,
+                s.interval_percent,
+                s.verdict,
+            )
+            for s in totals
+        ],
+        mean=True,
+    )
+    tracks = {
+        suite: [
+            Track(case, [_estimate(c, cast) for c in found], note=_training_note(found))
+            for case, found in cases.items()
+        ]
+        for suite, cases in by_suite.items()
+    }
+    if tracks:
+        tracks[list(tracks)[-1]].append(mean)
+    axis = forest_axis([track for some in tracks.values() for track in some])
+    return tuple((suite, forest(some, axis)) for suite, some in tracks.items())
+
+
+def _training_note(rows: Sequence[CaseRow]) -> str:
+    """Whether the training ran a case, where that is the same for all images."""
+    known = {row.trained for row in rows if row.trained is not None}
+    if len(known) != 1:
+        return ""
+    return "trained" if known == {True} else "not trained"
+
+
+def _estimate(row: CaseRow, cast: Cast) -> Estimate:
+    assert row.improvement_percent is not None and row.interval_percent is not None
+    ratio = 1 + row.improvement_percent / 100
+    return Estimate(
+        cast.numbers[row.image],
+        row.improvement_percent,
+        row.interval_percent,
+        row.verdict,
+        tuple(100 * (ratio * _part(outlier) - 1) for outlier in row.outliers),
+    )
+
+
+def _part(outlier: Outlier) -> float:
+    """What the improvement would be multiplied with, if all boots were like this one."""
+    cost = 1 + outlier.deviation_percent / 100
+    return cost if outlier.baseline else 1 / cost

@@ -1,0 +1,75 @@
+"""What the result cost: time by kind of work, and every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mepof.report.model import Phase, Report
+from mepof.report.plots.bars import Segment, line_up
+
+KINDS = {
+    "build": "Building",
+    "boot": "Booting",
+    "run": "Running",
+    "convert": "Converting",
+    "other": "Other",
+}
+
+
+@dataclass(frozen=True)
+class KindCost:
+    """All steps of a kind: seconds of those that ran now, and of all."""
+
+    title: str
+    now: float
+    all: float
+
+
+@dataclass(frozen=True)
+class StepCost:
+    """A step, the number of its segment, and its share of the longest step's time."""
+
+    number: int
+    phase: Phase
+    kind: str
+    width: float
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The section.
+
+    Attributes:
+        timeline: a segment for each step.
+        kinds: those that something was done of.
+        total: seconds of all steps, and ``now`` of those that ran now.
+    """
+
+    timeline: tuple[Segment, ...]
+    steps: tuple[StepCost, ...]
+    kinds: tuple[KindCost, ...]
+    total: float
+    now: float
+
+
+def costs_of(report: Report) -> Costs:
+    """What the section shows."""
+    longest = max((p.seconds for p in report.phases), default=0.0) or 1.0
+    kinds = (
+        KindCost(
+            title,
+            sum(p.seconds for p in report.phases if p.kind == kind and not p.cached),
+            sum(p.seconds for p in report.phases if p.kind == kind),
+        )
+        for kind, title in KINDS.items()
+    )
+    return Costs(
+        timeline=line_up([p.seconds for p in report.phases]),
+        steps=tuple(
+            StepCost(number, p, KINDS[p.kind], round(100 * p.seconds / longest, 2))
+            for number, p in enumerate(report.phases, 1)
+        ),
+        kinds=tuple(kind for kind in kinds if kind.all),
+        total=sum(p.seconds for p in report.phases),
+        now=sum(p.seconds for p in report.phases if not p.cached),
+    )

@@ -1,0 +1,50 @@
+"""Comparing the costs of images. ``docs/statistics.md`` states the method and argues for it.
+
+Everything happens on the scale of log costs, so that swapping two images changes the sign and
+nothing else, and so that the mean over cases is the geometric mean, which does not depend on
+the cases' units.
+"""
+
+from mepof.statistics.compare import (
+    Comparison,
+    compare,
+    fewest_boots,
+    narrow,
+)
+from mepof.statistics.interval import BCA_UNITS, CONFIDENCE, RESAMPLES, RESAMPLING_SEED
+from mepof.statistics.outlier import Outlier, outliers
+from mepof.statistics.sample import (
+    PRACTICAL_PERCENT,
+    LogCosts,
+    Unit,
+    builds_of,
+    log_costs,
+    mean_cost,
+    mean_over_cases,
+)
+from mepof.statistics.verdict import LEVEL, Judged, Verdict, enough, judge
+
+__all__ = [
+    "BCA_UNITS",
+    "CONFIDENCE",
+    "LEVEL",
+    "PRACTICAL_PERCENT",
+    "RESAMPLES",
+    "RESAMPLING_SEED",
+    "Comparison",
+    "Judged",
+    "LogCosts",
+    "Outlier",
+    "Unit",
+    "Verdict",
+    "builds_of",
+    "compare",
+    "enough",
+    "fewest_boots",
+    "judge",
+    "log_costs",
+    "mean_cost",
+    "mean_over_cases",
+    "narrow",
+    "outliers",
+]

@@ -1,0 +1,114 @@
+"""Comparing one image with a baseline in one case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import expm1, log1p
+from typing import Literal
+
+from mepof.statistics import ranks
+from mepof.statistics.interval import Builds, Difference, Method, difference
+from mepof.statistics.sample import PRACTICAL_PERCENT, LogCosts, builds_of
+
+Direction = Literal["faster", "slower"]
+
+_THRESHOLD = log1p(PRACTICAL_PERCENT / 100)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How much better one image is than another.
+
+    Attributes:
+        improvement_percent: (baseline cost / cost - 1) * 100, of geometric means.
+        interval_percent: its 95 % confidence interval; where there is none (``method``), both
+            ends are the estimate.
+        p_value: two-sided, of the hypothesis that the images differ by no more than the
+            practical threshold.
+        direction: where the ranks of the boots point.
+        least_p: the least p-value that this many boots with these ties could have.
+        least_p_untied: the least one that this many boots could have without ties.
+        boots: of the image; ``baseline_boots`` those that it is compared with.
+    """
+
+    improvement_percent: float
+    interval_percent: tuple[float, float]
+    method: Method
+    p_value: float
+    direction: Direction
+    least_p: float
+    least_p_untied: float
+    boots: int
+    baseline_boots: int
+
+
+def compare(baseline: LogCosts, image: LogCosts) -> Comparison | None:
+    """The comparison of two images' log costs; None if one of them has none."""
+    if not baseline or not image:
+        return None
+    theirs, ours = builds_of(baseline), builds_of(image)
+    found = difference(theirs, ours)
+    p_value, direction, least = _tested(theirs, ours)
+    p_value = max(p_value, _layout(found))
+    return Comparison(
+        improvement_percent=_percent(found.estimate),
+        interval_percent=(_percent(found.low), _percent(found.high)),
+        method=found.method,
+        p_value=p_value,
+        direction=direction,
+        least_p=least,
+        least_p_untied=min(1.0, 2 * ranks.least_p(len(image), len(baseline))),
+        boots=len(image),
+        baseline_boots=len(baseline),
+    )
+
+
+def fewest_boots(rows: int, level: float, controlled: bool) -> int:
+    """How many boots of an image can show a difference in one row among so many.
+
+    Args:
+        controlled: the baseline is booted twice as often, once more for the A/A control.
+    """
+    boots = 1
+    while 2 * ranks.least_p(boots, 2 * boots if controlled else boots) * max(rows, 1) > level:
+        boots += 1
+    return boots
+
+
+def narrow(comparison: Comparison, precision_percent: float) -> bool:
+    """Whether the interval is no wider than the precision to either side."""
+    low, high = comparison.interval_percent
+    return comparison.method != "none" and high - low <= 2 * precision_percent
+
+
+def _tested(baseline: Builds, image: Builds) -> tuple[float, Direction, float]:
+    """The p-value of the boots' ranks, their direction, and the least p-value."""
+    theirs = [cost for boots in baseline for cost in boots]
+    ours = [cost for boots in image for cost in boots]
+    if min(*theirs, *ours) == max(*theirs, *ours):
+        return 1.0, "faster", 1.0
+    # Each side is moved by the threshold to where the hypothesis ends.
+    faster, least_faster = ranks.smaller([c + _THRESHOLD for c in ours], theirs)
+    slower, least_slower = ranks.smaller([_THRESHOLD - c for c in ours], [-c for c in theirs])
+    direction: Direction = "faster" if faster <= slower else "slower"
+    least = min(1.0, 2 * min(least_faster, least_slower))
+    return min(1.0, 2 * min(faster, slower)), direction, least
+
+
+def _layout(found: Difference) -> float:
+    """The p-value of the difference against what builds of one image differ by."""
+    if found.between_builds is None:
+        return 0.0
+    error, freedom = found.between_builds
+    beyond = abs(found.estimate) - _THRESHOLD
+    if beyond <= 0:
+        return 1.0
+    if error == 0:
+        return 0.0
+    from scipy.special import stdtr
+
+    return 2 * float(stdtr(freedom, -beyond / error))
+
+
+def _percent(log_ratio: float) -> float:
+    return 100 * expm1(min(log_ratio, 700.0)) + 0.0  # no negative zero

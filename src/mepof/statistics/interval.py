@@ -1,0 +1,197 @@
+"""Confidence intervals of the difference of two mean log costs.
+
+Boots are the units where every image is one build. Where images have several builds, the builds
+are the units, for boots of one build repeat its layout: the mean of an image is that of the means
+of its builds, and the spread of those means holds what builds and boots vary together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import sqrt
+from statistics import fmean
+from typing import Any, Literal
+
+from mepof.statistics.outlier import unlike_others
+
+CONFIDENCE = 0.95
+BCA_UNITS = 20
+"""From this many units of each image on, intervals are BCa, unless one is an outlier.
+
+With fewer, or with outliers, BCa intervals are too narrow: ``docs/benchmarks/verdicts.md``."""
+
+RESAMPLES = 10_000
+RESAMPLING_SEED = 1
+"""One seed for all rows: the same boots are drawn in each, and the same data give the same
+interval wherever and in whatever order they are analysed."""
+
+Method = Literal["t", "BCa", "none"]
+Builds = Sequence[Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean log cost of one image less that of another.
+
+    Attributes:
+        low: with ``high`` its interval; both are the estimate where there is none.
+        between_builds: standard error and degrees of freedom of the spread of the builds; None
+            where each image is one build.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    method: Method
+    between_builds: tuple[float, float] | None = None
+
+
+def difference(first: Builds, second: Builds) -> Difference:
+    """The mean of ``first`` less that of ``second``, with its interval.
+
+    Args:
+        first: log costs of every boot of every build.
+    """
+    estimate = fmean(map(fmean, first)) - fmean(map(fmean, second))
+    several = max(len(first), len(second)) > 1
+    units = [
+        tuple(map(fmean, builds)) if several else tuple(builds[0]) for builds in (first, second)
+    ]
+    spread = _pooled(*units) if several else _welch(*units)
+    if spread is None:
+        return Difference(estimate, estimate, estimate, "none")
+    between = spread if several else None
+    if spread[0] > 0 and min(map(len, units)) >= BCA_UNITS and not any(map(_odd, units)):
+        means = _means_of_builds if several else _means_of_boots
+        low, high = _bca([means(b, n) for n, b in enumerate((first, second))], estimate, units)
+        return Difference(estimate, low, high, "BCa", between)
+    half = _half_width(*spread)
+    return Difference(estimate, estimate - half, estimate + half, "t", between)
+
+
+def t_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """Welch's t interval of the difference of two means of at least two values each."""
+    spread = _welch(first, second)
+    assert spread is not None
+    estimate, half = fmean(first) - fmean(second), _half_width(*spread)
+    return estimate - half, estimate + half
+
+
+def bca_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
+    """The BCa interval of the difference of two means, of however many values."""
+    estimate, units = fmean(first) - fmean(second), (first, second)
+    if all(len(set(values)) == 1 for values in units):
+        return estimate, estimate
+    return _bca([_means_of_boots((v,), n) for n, v in enumerate(units)], estimate, units)
+
+
+def _odd(values: Sequence[float]) -> bool:
+    return any(unlike_others(values))
+
+
+def _half_width(error: float, freedom: float) -> float:
+    if error == 0:
+        return 0.0
+    # Imported here, because it takes longer than a whole cached run may.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
+
+
+def _welch(first: Sequence[float], second: Sequence[float]) -> tuple[float, float] | None:
+    """Standard error and degrees of freedom of the difference of two means (Welch 1947)."""
+    if min(len(first), len(second)) < 2:
+        return _pooled(first, second)
+    parts = [
+        (_squares(values) / (len(values) - 1) / len(values), len(values) - 1)
+        for values in (first, second)
+    ]
+    total = sum(part for part, _ in parts)
+    if total == 0:
+        return 0.0, float(sum(freedom for _, freedom in parts))
+    return sqrt(total), total**2 / sum(part**2 / freedom for part, freedom in parts)
+
+
+def _squares(values: Sequence[float]) -> float:
+    """The sum of squared deviations; exactly none of values that repeat."""
+    if min(values) == max(values):
+        return 0.0
+    mean = fmean(values)
+    return sum((value - mean) ** 2 for value in values)
+
+
+def _pooled(first: Sequence[float], second: Sequence[float]) -> tuple[float, float] | None:
+    """The same where one of the two may be a single value: both are taken to spread alike."""
+    freedom = len(first) + len(second) - 2
+    if freedom < 1:
+        return None
+    squares = _squares(first) + _squares(second)
+    return sqrt(squares / freedom * (1 / len(first) + 1 / len(second))), float(freedom)
+
+
+def _means_of_boots(builds: Builds, stream: int) -> Any:
+    import numpy as np
+
+    (boots,) = builds
+    return np.asarray(boots)[_drawn(len(boots), stream)].mean(axis=1)
+
+
+def _means_of_builds(builds: Builds, stream: int) -> Any:
+    """Means of builds that were drawn anew, and in each of them its boots."""
+    import numpy as np
+
+    count = len(builds)
+    generator = np.random.default_rng([RESAMPLING_SEED, 2, stream])
+    # For every build its boots drawn anew once for each place that it may be drawn to.
+    redrawn = np.stack(
+        [
+            np.asarray(boots)[
+                generator.integers(0, len(boots), (RESAMPLES, count, len(boots)))
+            ].mean(axis=2)
+            for boots in builds
+        ]
+    )
+    chosen = generator.integers(0, count, (RESAMPLES, count))
+    rows, places = np.indices(chosen.shape)
+    return redrawn[chosen, rows, places].mean(axis=1)
+
+
+@lru_cache(maxsize=32)
+def _drawn(count: int, stream: int) -> Any:
+    import numpy as np
+
+    generator = np.random.default_rng([RESAMPLING_SEED, 1, stream])
+    return generator.integers(0, count, (RESAMPLES, count))
+
+
+def _bca(
+    means: Sequence[Any], estimate: float, units: Sequence[Sequence[float]]
+) -> tuple[float, float]:
+    """The BCa interval of the difference of two samples' means.
+
+    Args:
+        means: of the resamples of each sample.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap, 14.3 and 15.36.
+    """
+    import numpy as np
+    from scipy.special import ndtr, ndtri
+
+    resampled = means[0] - means[1]
+    below = (np.sum(resampled < estimate) + np.sum(resampled <= estimate)) / 2
+    bias = float(ndtri(min(max(below, 0.5), RESAMPLES - 0.5) / RESAMPLES))
+    cubes = squares = 0.0
+    for sign, values in zip((1, -1), units, strict=True):
+        count, mean = len(values), fmean(values)
+        influences = [sign * (value - mean) for value in values]
+        cubes += sum(u**3 for u in influences) / count**3
+        squares += sum(u**2 for u in influences) / count**2
+    acceleration = cubes / (6 * squares**1.5)
+    ends = []
+    for level in ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2):
+        shifted = bias + float(ndtri(level))
+        ends.append(float(ndtr(bias + shifted / (1 - acceleration * shifted))))
+    low, high = np.quantile(resampled, ends)
+    return float(low), float(high)

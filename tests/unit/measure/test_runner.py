@@ -1,0 +1,260 @@
+"""Measuring an image: what is a result, and what is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from mepof.device import agent
+from mepof.device.protocol import Interval, KernelHang, KernelPanic, Outcome
+from mepof.errors import InputError, WorkError
+from mepof.kernel import arch, kconfig
+from mepof.measure.measurement import Boot
+from mepof.measure.runner import (
+    Design,
+    Images,
+    OneBoot,
+    Turn,
+    measure_boot,
+    measure_images,
+)
+from mepof.suite.cases import (
+    Case,
+    cases_of,
+    guest_additions,
+    load_suite,
+    metric_names,
+    suite_names,
+    suites_of,
+)
+
+CASES = cases_of(["pipe"])
+GOOD = "case={} operations=100 elapsed_ns=5000 check=ok\n"
+
+
+def exec_result(text: str, status: int = 0) -> agent.ExecResult:
+    return agent.ExecResult(status, 1, text.encode(), False)
+
+
+def outcome(*texts: str, selfcheck: int = 0, intervals: int = len(CASES)) -> Outcome:
+    """A boot whose cases print these texts, or what they should."""
+    said = texts or tuple(GOOD.format(case.name) for case in CASES)
+    replies = (exec_result("selfcheck", selfcheck), *(exec_result(text) for text in said))
+    return Outcome("6.12", replies, tuple(Interval(n, 2, 3, 4) for n in range(intervals)), "")
+
+
+def test_a_boot_checks_itself_and_runs_all_cases() -> None:
+    seen: list[tuple[int, tuple[agent.Request, ...]]] = []
+
+    def boot(seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
+        seen.append((seed, requests))
+        return outcome()
+
+    found = measure_boot(CASES, 3, boot)
+    assert (found.booted, found.self_check) == (True, "passed")
+    assert found.boot is not None
+    ((seed, requests),) = seen
+    assert seed == found.boot.seed == 3
+    assert isinstance(requests[0], agent.Exec)
+    assert requests[0].argv == load_suite("mepof").selfcheck
+    assert len(requests) == 1 + len(CASES)
+    case = found.boot.cases[1]
+    assert (case.case, case.metric_group, case.operations) == ("pipe512", "pipe", 100)
+    assert (case.kernel_instructions, case.guest_nanoseconds) == (1, 5000)
+
+
+def test_a_device_that_models_nothing_is_told_when_a_core_is_asked_for() -> None:
+    with pytest.raises(WorkError, match="modelled no events of the core zen4"):
+        measure_boot(CASES, 3, lambda seed, requests: outcome(), core="zen4")
+
+
+def test_an_image_that_does_not_boot_is_a_result() -> None:
+    def boot(seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
+        raise KernelPanic("the kernel went down: BUG")
+
+    assert measure_boot(CASES, 1, boot) == OneBoot(False, "the kernel went down: BUG")
+
+
+def test_a_hang_is_an_error_because_the_host_may_be_the_cause() -> None:
+    def boot(seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
+        raise KernelHang("the guest answered nothing for 600 s")
+
+    with pytest.raises(KernelHang):
+        measure_boot(CASES, 1, boot)
+
+
+def test_an_image_that_fails_its_self_check_is_a_result() -> None:
+    found = measure_boot(CASES, 1, lambda seed, requests: outcome(selfcheck=1))
+    assert found.booted
+    assert "selfcheck` failed with status 1" in found.self_check
+    assert found.boot is None
+
+
+def made(turns: Sequence[Turn]) -> list[OneBoot]:
+    return [OneBoot(True, "passed", Boot(seed=seed, cases=())) for _, seed in turns]
+
+
+def test_images_are_booted_in_turns_and_each_has_every_place_alike() -> None:
+    rounds: list[list[Turn]] = []
+
+    def round_of(turns: Sequence[Turn]) -> list[OneBoot]:
+        rounds.append(list(turns))
+        return made(turns)
+
+    images, ended = measure_images([1, 1, 1001], Design(2, 3), round_of, lambda images: False)
+    assert rounds == [
+        [(0, 1), (1, 1), (2, 1001)],
+        [(1, 2), (2, 1002), (0, 2)],
+        [(2, 1003), (0, 3), (1, 3)],
+    ]
+    assert [[b.seed for b in image.boots] for image in images] == [
+        [1, 2, 3],
+        [1, 2, 3],
+        [1001, 1002, 1003],
+    ]
+    assert ended == "there were as many as asked for"
+    # What changes by the same amount from boot to boot weighs on every image alike.
+    when = {turn: at for at, turn in enumerate(turn for turns in rounds for turn in turns)}
+    sums = [sum(at for (i, _), at in when.items() if i == image) for image in range(3)]
+    assert sums == [12, 12, 12]
+
+
+def test_boots_end_when_enough_is_known_but_not_before_the_fewest() -> None:
+    asked: list[int] = []
+
+    def enough(images: Images) -> bool:
+        asked.append(len(images[0].boots))
+        return len(images[0].boots) >= 4
+
+    images, ended = measure_images([1, 1], Design(3, 9), made, enough)
+    assert asked == [3, 4]
+    assert [len(image.boots) for image in images] == [4, 4]
+    assert ended == "every interval was narrow enough"
+
+
+def test_a_spent_budget_ends_the_boots_but_two_rounds_are_always_made() -> None:
+    images, ended = measure_images([1, 1], Design(4, 4), made, lambda images: False, lambda: True)
+    assert [len(image.boots) for image in images] == [2, 2]
+    assert ended == "the budget was spent"
+
+
+def test_an_image_that_failed_is_not_booted_again() -> None:
+    def round_of(turns: Sequence[Turn]) -> list[OneBoot]:
+        return [
+            OneBoot(False, "panic") if turn == (1, 2) else boot
+            for turn, boot in zip(turns, made(turns), strict=True)
+        ]
+
+    images, _ = measure_images([1, 1], Design(4, 4), round_of, lambda images: False)
+    assert [len(image.boots) for image in images] == [4, 1]
+    assert (images[1].booted, images[1].self_check) == (False, "panic")
+    images, ended = measure_images(
+        [2], Design(4, 4), lambda turns: [OneBoot(True, "no")], lambda images: False
+    )
+    assert (images[0].sound, ended) == (False, "no image is sound")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        GOOD.format("other"),
+        "case=pipe128 operations=100 elapsed_ns=5 check=bad",
+        "case=pipe128 elapsed_ns=5 check=ok",
+        "case=pipe128 operations=many elapsed_ns=5 check=ok",
+        "case=pipe128 operations=100 elapsed_ns=-5 check=ok",
+        "case=pipe128 operations=\u00b2 elapsed_ns=5 check=ok",
+        "\ufffd\x00",
+    ],
+)
+def test_a_case_without_its_result_line_is_an_error_that_names_it(text: str) -> None:
+    texts = (text, GOOD.format("pipe512"))
+    with pytest.raises(WorkError, match="the case pipe128 gave no result line"):
+        measure_boot(CASES, 1, lambda seed, requests: outcome(*texts))
+
+
+def test_missing_intervals_are_an_error() -> None:
+    with pytest.raises(WorkError, match="2 cases ran but 1 intervals were counted"):
+        measure_boot(CASES, 1, lambda seed, requests: outcome(intervals=1))
+
+
+def test_what_else_a_case_prints_are_its_figures() -> None:
+    said = "case={} operations=100 bytes=7 elapsed_ns=5 p99_ns=80 speed=1.5 check=ok\n"
+    texts = [said.format(case.name) for case in CASES]
+    found = measure_boot(CASES, 1, lambda seed, requests: outcome(*texts))
+    assert found.boot is not None
+    assert found.boot.cases[0].figures == {"bytes": 7, "p99_ns": 80}
+
+
+def unsupported(text: str, intervals: int = 1) -> Outcome:
+    """A boot whose first case ends as one that cannot run, and says this."""
+    replies = (
+        exec_result("selfcheck"),
+        exec_result(text, 77),
+        exec_result(GOOD.format(CASES[1].name)),
+    )
+    return Outcome("6.12", replies, (Interval(1, 2, 3, 4),) * intervals, "")
+
+
+def test_a_case_that_the_kernel_cannot_run_fails_nothing() -> None:
+    text = f"case={CASES[0].name} check=unsupported needs=CONFIG_VETH\n"
+    found = measure_boot(CASES, 1, lambda seed, requests: unsupported(text))
+    assert (found.booted, found.self_check) == (True, "passed")
+    boot = found.boot
+    assert boot is not None
+    assert [(u.case, u.needs) for u in boot.unsupported] == [(CASES[0].name, "CONFIG_VETH")]
+    assert [(c.case, c.kernel_instructions) for c in boot.cases] == [(CASES[1].name, 1)]
+
+
+@pytest.mark.parametrize("text", ["", "case=other needs=X", f"case={CASES[0].name}"])
+def test_who_cannot_run_must_say_what_is_lacking(text: str) -> None:
+    with pytest.raises(WorkError, match=f"the case {CASES[0].name} gave no result line"):
+        measure_boot(CASES, 1, lambda seed, requests: unsupported(text))
+
+
+def test_an_interval_of_a_case_that_did_not_run_is_an_error() -> None:
+    text = f"case={CASES[0].name} check=unsupported needs=CONFIG_VETH\n"
+    with pytest.raises(WorkError, match="1 cases ran but 2 intervals were counted"):
+        measure_boot(CASES, 1, lambda seed, requests: unsupported(text, intervals=2))
+
+
+def test_a_self_check_cannot_be_skipped() -> None:
+    found = measure_boot(CASES, 1, lambda seed, requests: outcome(selfcheck=77))
+    assert "failed with status 77" in found.self_check
+
+
+def test_the_default_suite_has_the_five_metrics_in_eight_cases() -> None:
+    assert {case.metric for case in cases_of(())} == {
+        "file",
+        "overhead",
+        "pipe",
+        "proc",
+        "syscall",
+    }
+    assert len(cases_of(())) == 8
+    assert [case.name for case in cases_of(["proc", "syscall"])] == ["syscall", "proc"]
+    with pytest.raises(InputError, match="unknown suite `none`"):
+        load_suite("none")
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_a_suite_has_cases_a_config_and_metrics_of_its_own(name: str) -> None:
+    suite = load_suite(name)
+    assert suite.config in kconfig.names()
+    assert set(suite.architectures) <= set(arch.names())
+    assert len({case.name for case in suite.cases}) == len(suite.cases) > 0
+    others = {case.metric for other in suite_names() if other != name for case in cases(other)}
+    assert not others & {case.metric for case in suite.cases}
+    assert {name for name, _ in suite.baselines} <= {case.name for case in suite.cases}
+
+
+def cases(name: str) -> tuple[Case, ...]:
+    return load_suite(name).cases
+
+
+def test_a_metric_brings_its_suites_programs() -> None:
+    added = guest_additions()
+    assert set(added) == set(metric_names())
+    assert (added["pipe"], added["ipc"]) == ((), ("ipc",))
+    assert [suite.name for suite in suites_of(cases_of(["ipc", "pipe"]))] == ["ipc", "mepof"]

@@ -1,0 +1,118 @@
+"""Descriptions of cores: what they hold, and what is wrong with others."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mepof.errors import InputError
+from mepof.pmu.core import (
+    CYCLES,
+    EVENTS,
+    core_digest,
+    core_names,
+    cycles_of,
+    load_core,
+    read_core,
+)
+
+CORES = Path(__file__).parents[3] / "src/mepof/pmu/cores"
+EVENT_LIST = Path(__file__).parents[3] / "native/pmu/events.h"
+
+
+@pytest.mark.parametrize("name", core_names())
+def test_every_core_is_sound_and_names_its_sources(name: str) -> None:
+    assert load_core(name).title
+    described = tomllib.loads((CORES / f"{name}.toml").read_text())
+    tables = [t for t in described.values() if isinstance(t, dict) and "misprediction" not in t]
+    assert all(len(table["source"]) > 7 for table in [*tables, *described["price"].values()])
+
+
+def test_the_six_cores_of_the_field_are_there() -> None:
+    arm = {"cortex-a53", "cortex-a57", "cortex-a76", "cortex-x1"}
+    assert arm | {"skylake", "zen4"} <= set(core_names())
+    assert {name for name in core_names() if load_core(name).arch == "arm64"} == arm
+
+
+def test_an_unknown_core_tells_those_that_are_known() -> None:
+    with pytest.raises(InputError, match=r"unknown core `zen5` \(known: .*zen4"):
+        load_core("zen5")
+
+
+def test_the_plugin_is_told_sets_and_ways() -> None:
+    words = load_core("zen4").arguments()
+    assert {"line=64", "l1i=64:8", "l2=2048:8", "dtlb=1:72", "l2-dtlb=128:24"} <= set(words)
+    assert {"btb=1024:7", "returns=32", "kernel-text-page=21", "kernel-data-page=21"} <= set(words)
+    assert "direction=14:14:5:13:34:89:200" in words
+    # Linux maps the linear map of arm64 by pages, and a unified second level is one table.
+    others = load_core("cortex-a76").arguments()
+    assert "kernel-data-page=12" in others
+    assert not any(word.startswith("l2-dtlb=") for word in others)
+
+
+def test_the_plugin_is_told_what_events_cost_and_whose_scheduling_model_it_is() -> None:
+    words = load_core("zen4").arguments()
+    assert {"cpu=znver4", "fetch-bytes=64", "misprediction=14", "l1i-miss=14"} <= set(words)
+
+
+def test_what_a_core_does_not_tell_is_as_usual() -> None:
+    zen4, skylake = load_core("zen4").arguments(), load_core("skylake").arguments()
+    assert {"fetch-split=1", "fetch-free=1", "renamed-forwarding=1"} <= set(zen4)
+    assert {"fetch-split=0", "forwarding=4", "blocked-forwarding=14"} <= set(skylake)
+    assert not any(word.startswith("renamed-forwarding=") for word in skylake)
+    assert {"forwarding=8", "blocked-forwarding=8"} <= set(load_core("cortex-a76").arguments())
+
+
+def test_the_events_are_the_plugins() -> None:
+    events = re.findall(r"^\tEVENT\((\w+)\)", EVENT_LIST.read_text(), re.M)
+    assert events == ["taken_branches", *EVENTS]
+
+
+def test_cycles_are_told_by_what_they_went_to() -> None:
+    events = {name: number for number, name in enumerate(EVENTS)}
+    cycles = cycles_of(events)
+    assert cycles["fetching"] == events["fetch_cycles"]
+    assert sum(cycles.values()) == sum(events[name] for name in CYCLES)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("entries = 72", "entries = 70", "dtlb: .*70 entries in 72 ways make no power of two"),
+        ("base = 16384", "base = 16000", "direction: .*16000 entries are no power of two"),
+        ("[5, 13, 34, 89, 200]", "[5, 13, 13]", "direction: .*histories rise"),
+        ("[5, 13, 34, 89, 200]", "[5, 256]", "direction: .*histories rise"),
+        ("[2, 5, 10, 18]", "[2, 5, 22]", "indirect: .*histories rise"),
+        ("depth = 32", "depth = -1", "returns.depth: "),
+        ("cycles = 36", "cycles = 3600", "price.l2_code_miss.cycles: "),
+        ("fetch_bytes = 64", "fetch_bytes = 48", "pipeline.fetch_bytes: .*48 bytes are no power"),
+        ("decode_bytes = 32", "decode_bytes = 33", "op_cache.decode_bytes: .*33 bytes are no"),
+        ('cpu = "znver4"', 'cpu = "a,b"', "pipeline.cpu: "),
+        ("line = 64", "line = 64\nlines = 3", "lines: Extra inputs"),
+        ('arch = "x86-64"', 'arch = "vax"', "unknown architecture `vax`"),
+        ("[l2]", "[l2", "is no TOML file"),
+        ('source = "SOG, L2 cache"', "", "l2.source: Field required"),
+    ],
+)
+def test_a_wrong_description_is_told_in_one_line(
+    tmp_path: Path, old: str, new: str, complaint: str
+) -> None:
+    text = (CORES / "zen4.toml").read_text()
+    assert old in text
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError, match=complaint) as raised:
+        read_core(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_missing_description_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        read_core(tmp_path / "none.toml")
+
+
+def test_cores_differ_by_their_digests() -> None:
+    assert len({core_digest(name) for name in core_names()}) == len(core_names())

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mepof.device.shell import LocalShell
+from mepof.errors import EnvironmentLack, InputError
+from mepof.measure.measurement import METRICS
+from mepof.pmu.counter import Counter, Counters, countable, counters_names, load_counters
+
+PMUS = "sys/bus/event_source/devices"
+
+
+def machine(root: Path, pmus: dict[str, tuple[str, ...]], cpus: dict[str, str]) -> LocalShell:
+    for name, events in pmus.items():
+        (root / PMUS / name / "events").mkdir(parents=True)
+        for event in events:
+            (root / PMUS / name / "events" / event).write_text("event=0x1\n")
+        if name in cpus:
+            (root / PMUS / name / "cpus").write_text(cpus[name])
+    return LocalShell(root)
+
+
+@pytest.mark.parametrize("name", counters_names())
+def test_counters_have_the_names_of_metrics(name: str) -> None:
+    counters = load_counters(name)
+    assert {c.metric for c in counters.counter} <= {metric.name for metric in METRICS}
+    assert {"kernel_instructions", "user_instructions", "kernel_cycles"} <= {
+        counter.metric for counter in counters.counter
+    }
+
+
+def test_generic_events_need_no_pmu_by_name(tmp_path: Path) -> None:
+    able = countable(LocalShell(tmp_path), load_counters("generic"), (0,))
+    assert [[event.text for event in run] for run in able.runs] == [
+        ["instructions:k", "instructions:u", "cycles:k", "branch-misses:k"],
+        [
+            "L1-icache-load-misses:k",
+            "L1-dcache-load-misses:k",
+            "iTLB-load-misses:k",
+            "dTLB-load-misses:k",
+        ],
+    ]
+    assert not able.lacking
+
+
+def test_events_by_number_are_named_for_their_metric(tmp_path: Path) -> None:
+    able = countable(machine(tmp_path, {"cpu": ()}, {}), load_counters("zen4"), (0, 1))
+    texts = [event.text for run in able.runs for event in run]
+    assert "cpu/event=0x64,umask=0x09,name=kernel_l2_misses/k" in texts
+    assert "cpu/event=0xc0,name=user_instructions/u" in texts
+    assert all(len(run) <= 4 for run in able.runs)
+
+
+def test_pmu_is_that_of_the_cores_in_use(tmp_path: Path) -> None:
+    little = ("inst_retired", "cpu_cycles", "pc_write_retired")
+    big = ("inst_retired", "cpu_cycles", "itlb_walk")
+    shell = machine(
+        tmp_path,
+        {"armv8_cortex_a53": little, "armv8_cortex_a76": big},
+        {"armv8_cortex_a53": "0-3\n", "armv8_cortex_a76": "4-5\n"},
+    )
+    arm = load_counters("armv8")
+    able = countable(shell, arm, (4, 5))
+    assert [event.text for event in able.runs[0]] == [
+        "armv8_cortex_a76/inst_retired,name=kernel_instructions/k",
+        "armv8_cortex_a76/inst_retired,name=user_instructions/u",
+        "armv8_cortex_a76/cpu_cycles,name=kernel_cycles/k",
+    ]
+    assert able.lacking["kernel_taken_branches"] == (
+        "the PMU armv8_cortex_a76 has no event pc_write_retired"
+    )
+    # One of the two events that add up is no figure.
+    assert able.lacking["kernel_tlb_walks"].endswith("dtlb_walk")
+    with pytest.raises(EnvironmentLack, match="is that of all the cores"):
+        countable(shell, arm, (3, 4))
+
+
+def test_machine_without_the_pmu_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentLack, match="local has no PMU cpu, whose events AMD Zen 4"):
+        countable(LocalShell(tmp_path), load_counters("zen4"), (0,))
+
+
+@pytest.mark.parametrize("event", ["a b", "x/y", "a;b", "", "name='x'"])
+def test_event_cannot_end_its_description(event: str) -> None:
+    with pytest.raises(ValueError, match="event"):
+        Counter(metric="kernel_cycles", event=event)
+
+
+def test_counters_may_be_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('title = "mine"\nsource = "a manual"\nat_once = 2\ncounter = []\n')
+    assert load_counters(str(path)) == Counters(
+        title="mine", source="a manual", at_once=2, counter=()
+    )
+    path.write_text("at_once = 0\n")
+    with pytest.raises(InputError, match=r"mine\.toml describes no counters"):
+        load_counters(str(path))
+    with pytest.raises(InputError, match=r"unknown counters `zen`.*known: armv8"):
+        load_counters("zen")

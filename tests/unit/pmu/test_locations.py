@@ -1,0 +1,117 @@
+"""From what the plugin tells of blocks and pages to functions and a heatmap."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mepof.errors import InputError, WorkError
+from mepof.pmu.core import EVENTS
+from mepof.pmu.locations import (
+    Function,
+    functions_of,
+    places_of,
+    read_places,
+    read_places_json,
+)
+
+NAMES = ("taken_branches", *EVENTS)
+TEXT = 0xFFFFFFFF81000000
+FUNCTIONS = (Function(TEXT, 0x100, "first"), Function(TEXT + 0x100, 0x40, "second"))
+CASES = (("kbench", "one"), ("kbench", "two"))
+
+
+def site(start: int, size: int, executions: int, **events: int) -> list[int]:
+    return [start, start + 4 * size, size, executions, *(events.get(name, 0) for name in NAMES)]
+
+
+def write(path: Path, *lines: object, version: int = 1) -> Path:
+    head = {"version": version, "events": NAMES}
+    path.write_text("".join(json.dumps(line) + "\n" for line in (head, *lines)))
+    return path
+
+
+LINE = {
+    "sites": [
+        site(TEXT + 0x20, 3, 10, taken_branches=4, execution_cycles=60),
+        site(TEXT + 0x100, 2, 1000, l1i_misses=7, data_cycles=900),
+        site(TEXT + 0xF0, 5, 2, btb_misses=1, fetch_cycles=5),
+        site(TEXT + 0x140, 1, 1),
+    ],
+    "slices": [[[TEXT >> 12, 30]], [], [[TEXT >> 12, 5], [(TEXT >> 12) + 9, 1]]],
+}
+EMPTY: dict[str, list[object]] = {"sites": [], "slices": []}
+
+
+def test_blocks_become_functions_with_the_dearest_first(tmp_path: Path) -> None:
+    raw = read_places(write(tmp_path / "raw", LINE, EMPTY))
+    one, two = places_of("zen4", CASES, raw, FUNCTIONS).cases
+    assert (one.case, two.case) == ("one", "two")
+    assert (two.functions, two.heatmap.rows) == ((), ())
+    assert [f.name for f in one.functions] == ["second", "first", "[unknown]"]
+    second, first, unknown = one.functions
+    assert (second.address, second.instructions) == (TEXT + 0x100, 2000)
+    assert second.events == {"l1i_misses": 7, "data_cycles": 900}
+    assert (first.instructions, unknown.instructions) == (40, 1)
+    assert first.events == {
+        "taken_branches": 4,
+        "btb_misses": 1,
+        "execution_cycles": 60,
+        "fetch_cycles": 5,
+    }
+    assert [f.cycles for f in one.functions] == [900, 60 + 5, 0]
+
+
+def test_without_symbols_code_is_told_by_its_address(tmp_path: Path) -> None:
+    raw = read_places(write(tmp_path / "raw", LINE, EMPTY))
+    (only,) = places_of("zen4", CASES, raw, ()).cases[0].functions
+    assert (only.name, only.address, only.instructions) == ("[unknown]", TEXT + 0x20, 2041)
+
+
+def test_the_heatmap_names_each_page_once(tmp_path: Path) -> None:
+    raw = read_places(write(tmp_path / "raw", LINE, EMPTY))
+    heatmap = places_of("zen4", CASES, raw, ()).cases[0].heatmap
+    assert heatmap.pages == (TEXT >> 12, (TEXT >> 12) + 9)
+    assert heatmap.rows == (((0, 30),), (), ((0, 5), (1, 1)))
+
+
+def test_a_case_without_an_interval_is_told(tmp_path: Path) -> None:
+    raw = read_places(write(tmp_path / "raw", LINE))
+    with pytest.raises(WorkError, match="2 cases ran but the places of 1 intervals"):
+        places_of("zen4", CASES, raw, ())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}\n", '{"version":1,"events":["a"]}\n{"sites":[[1,2,3,4]],"slices":[]}\n', "x\n"]
+)
+def test_anything_else_tells_no_places(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "raw"
+    path.write_text(text)
+    with pytest.raises(WorkError, match="does not tell where events are") as raised:
+        read_places(path)
+    assert "\n" not in str(raised.value)
+
+
+def test_another_version_tells_no_places(tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match="its columns are others"):
+        read_places(write(tmp_path / "raw", version=2))
+
+
+def test_places_survive_their_file(tmp_path: Path) -> None:
+    raw = read_places(write(tmp_path / "raw", LINE, EMPTY))
+    places = places_of("zen4", CASES, raw, FUNCTIONS)
+    path = tmp_path / "places.json"
+    path.write_text(places.to_json())
+    assert read_places_json(path) == places
+    path.write_text("{}")
+    with pytest.raises(InputError, match="tells no places"):
+        read_places_json(path)
+
+
+def test_a_bare_image_has_no_functions(tmp_path: Path) -> None:
+    assert functions_of(tmp_path / "image") == ()
+    (tmp_path / "vmlinux").write_bytes(b"no kernel")
+    with pytest.raises(WorkError, match="cannot be read as a kernel"):
+        functions_of(tmp_path)

@@ -1,0 +1,279 @@
+"""Measurements and reports to test with; run it to regenerate the golden files.
+
+python tests/unit/report/samples.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mepof.measure.measurement import (
+    Boot,
+    CaseMeasurement,
+    Device,
+    Evaluation,
+    Measurement,
+    Modelled,
+    ModelledSide,
+    SizeBytes,
+    Unsupported,
+)
+from mepof.pmu.core import EVENTS, cycles_of
+from mepof.pmu.locations import CasePlaces, FunctionEvents, Heatmap, Places
+from mepof.report import (
+    Phase,
+    ProfileQuality,
+    ProfileSummary,
+    Provenance,
+    Report,
+    Training,
+    build_report,
+    write_report,
+)
+
+GOLDEN = Path(__file__).parent / "golden"
+
+COSTS = {"syscall": 300.0, "pipe-128": 2400.0, "proc": 180_000.0, "file-8k": 7000.0}
+OPERATIONS = 100_000
+
+ICOUNT = Device(name="qemu", accel="tcg", cpu="max", mode="icount")
+KVM = Device(name="qemu", accel="kvm", cpu="host", mode="")
+
+
+def measurement(
+    image: str = "opt",
+    *,
+    factors: Sequence[float] = (1.0, 1.0, 1.0, 1.0, 1.0),
+    seed: int = 1,
+    costs: Mapping[str, float] = COSTS,
+    user: int | None = 40 * OPERATIONS,
+    device: Device = ICOUNT,
+    booted: bool = True,
+    self_check: str = "passed",
+    text: int = 9_000_000,
+    core: str | None = None,
+    figures: bool = False,
+    unsupported: tuple[Unsupported, ...] = (),
+) -> Measurement:
+    """One boot for each factor, which all kernel costs of that boot are multiplied with.
+
+    Args:
+        core: to model.
+        figures: whether the cases tell latencies, and those of files what they moved.
+    """
+    return Measurement(
+        image=image,
+        digest="0" * 63 + str(len(image) % 10),
+        device=device,
+        booted=booted,
+        self_check=self_check,
+        size_bytes=SizeBytes(text=text, image=7_000_000),
+        sections={".text": text - 100_000, ".text.hot": 100_000},
+        boots=tuple(
+            Boot(
+                seed=seed,
+                cases=tuple(
+                    CaseMeasurement(
+                        suite="kbench",
+                        case=case,
+                        metric_group=case.split("-")[0],
+                        operations=OPERATIONS,
+                        check="2a",
+                        kernel_instructions=round(cost * factor * OPERATIONS),
+                        user_instructions=user,
+                        kernel_taken_branches=round(cost * factor * factor * OPERATIONS / 8),
+                        user_taken_branches=4 * OPERATIONS,
+                        guest_nanoseconds=round((cost * factor + 40) * OPERATIONS),
+                        figures=told(case, cost * factor) if figures else {},
+                        modelled=modelled(core, cost * factor) if core else None,
+                    )
+                    for case, cost in costs.items()
+                ),
+                unsupported=unsupported,
+            )
+            for seed, factor in enumerate(factors, start=seed)
+        ),
+    )
+
+
+def told(case: str, cost: float) -> dict[str, int]:
+    """What a case tells of itself."""
+    figures = {f"p{p}_ns": round(cost * (1 + p / 100)) for p in (1, 50, 90, 99)}
+    return {**figures, "bytes": 8192 * OPERATIONS} if case.startswith("file") else figures
+
+
+def modelled(core: str, cost: float) -> Modelled:
+    """What a model makes of work at this cost: an instruction a cycle, and one miss of each kind
+    in a thousand."""
+    instructions = round(cost * OPERATIONS)
+    events = {name: round(instructions / 1000) for name in EVENTS}
+    events |= {"taken_branches": round(instructions / 8), "execution_cycles": instructions}
+    side = ModelledSide(events=events, cycles=cycles_of(events))
+    return Modelled(core=core, kernel=side, user=side)
+
+
+def places(
+    shares: Mapping[str, float], pages: Sequence[int], *, core: str = "skylake", slices: int = 3
+) -> Places:
+    """Functions with these thousands of cycles in each case, on these pages of text.
+
+    Args:
+        slices: rows of each case's heatmap.
+    """
+    return Places(
+        core=core,
+        cases=tuple(
+            CasePlaces(
+                suite="kbench",
+                case=case,
+                functions=tuple(
+                    FunctionEvents(
+                        name=name,
+                        address=0xFFFFFFFF81000000 + 64 * number,
+                        instructions=round(800 * thousands),
+                        cycles=1000 * thousands,
+                        events={},
+                    )
+                    for number, (name, thousands) in enumerate(shares.items())
+                ),
+                heatmap=Heatmap(
+                    page_bytes=4096,
+                    pages=tuple(pages),
+                    rows=tuple(
+                        tuple((n, 4 ** (n + 1) * 1000) for n in range(len(pages)) if n != row % 3)
+                        for row in range(slices)
+                    ),
+                ),
+            )
+            for case in COSTS
+        ),
+    )
+
+
+_TEXT = 0xFFFFFFFF81000
+PLACES = {
+    "plain": places(
+        {"vfs_read": 30.0, "fdget": 20.0, "memcpy": 40.0, "schedule.cold": 10.0},
+        [_TEXT, _TEXT + 7, _TEXT + 40, _TEXT + 90],
+    ),
+    "opt": places(
+        {"vfs_read": 42.0, "memcpy": 36.0, "schedule": 4.0}, [_TEXT, _TEXT + 1], slices=2
+    ),
+    "size": places(
+        {"vfs_read": 34.0, "fdget": 24.0, "memcpy": 41.0, "schedule": 11.0},
+        [_TEXT, _TEXT + 6, _TEXT + 36],
+    ),
+}
+TRAININGS = (
+    Training(
+        image="opt",
+        scenario="rand",
+        apps=("kbench",),
+        actions={"syscall": 5, "mix-proc": 3},
+        never=("pipe-128", "file-8k"),
+        cases=("kbench/proc", "kbench/syscall"),
+        seed=7,
+        kernel="6.12.48",
+    ),
+)
+PROFILES = (
+    ProfileQuality(
+        name="opt",
+        algorithm="pgo",
+        functions=25_870,
+        executed=8123,
+        coverage_percent=31.4,
+        verdict="good",
+        exact=True,
+    ),
+    ProfileQuality(
+        name="sampled",
+        algorithm="autofdo",
+        functions=25_870,
+        executed=310,
+        coverage_percent=1.2,
+        verdict="poor",
+        reasons=("310 functions ran, fewer than 1,000",),
+    ),
+)
+PHASES = (
+    Phase(step="source", kind="other", seconds=12.0, cached=True),
+    Phase(step="plain/build", kind="build", seconds=302.4, cached=False, started_seconds=0.4),
+    Phase(step="opt/collect", kind="run", seconds=95.0, cached=False, started_seconds=303.0),
+    Phase(step="opt/convert", kind="convert", seconds=4.2, cached=False, started_seconds=398.1),
+    Phase(step="opt/build", kind="build", seconds=298.0, cached=False, started_seconds=402.5),
+)
+PROFILE = ProfileSummary(
+    algorithm="pgo",
+    functions=8123,
+    coverage_percent=31.4,
+    verdict="good",
+    details={"hash mismatches": 0},
+)
+PROVENANCE = Provenance(
+    tools={"clang": "Debian clang version 22.1.0", "qemu-system-x86_64": "10.0.2"},
+    kernel="Debian Linux 6.12.48",
+    program="set seed 7.\nopt debian:linux-source-6.12 pgo rand kbench O2.\n",
+    seed=7,
+    digests={"source": "cd" * 32},
+    flags={"opt/build": "-fprofile-use -O2"},
+    command="mepof run quickstart.g4 --out out/demo",
+)
+
+
+def report(
+    *measurements: Measurement,
+    provenance: Provenance = PROVENANCE,
+    same_build: Measurement | None = None,
+    relinked: tuple[Measurement, ...] = (),
+    trained: Mapping[str, frozenset[tuple[str, str]]] | None = None,
+    trainings: Sequence[Training] = (),
+    profiles: Sequence[ProfileQuality] = (),
+    places: Mapping[str, Places] | None = None,
+) -> Report:
+    """A report of these measurements, with everything else made up."""
+    return build_report(
+        Evaluation(images=measurements, same_build=same_build, relinked=relinked),
+        PHASES,
+        PROFILE,
+        provenance,
+        engine_share_percent=1.3,
+        trained=trained,
+        trainings=trainings,
+        profiles=profiles,
+        places=places,
+    )
+
+
+def golden_report() -> Report:
+    """One better image, one worse, and one that is fast because it is broken."""
+    lacking = (Unsupported(suite="kbench", case="binder", needs="CONFIG_ANDROID_BINDERFS"),)
+
+    def made(name: str, *factors: float, seed: int = 1, text: int = 9_000_000) -> Measurement:
+        return measurement(
+            name,
+            factors=factors,
+            seed=seed,
+            text=text,
+            core="skylake",
+            figures=True,
+            unsupported=lacking,
+        )
+
+    return report(
+        made("plain", 1.0, 1.004, 0.997, 1.001, 1.03),
+        made("opt", 0.9, 0.904, 0.897, 0.901, 0.9, text=9_300_000),
+        made("size", 1.1, 1.096, 1.103, 1.101, 1.099, text=7_500_000),
+        measurement("broken", factors=(0.1,), self_check="pipe-128: sum 3 is not 4"),
+        same_build=made("plain", 1.002, 0.998, 1.0, 0.999, 1.001, seed=1001),
+        relinked=(made("relinked", 1.001, 0.999, 1.002, 1.0, 1.0),),
+        trained={"opt": frozenset({("kbench", "syscall"), ("kbench", "proc")})},
+        trainings=TRAININGS,
+        profiles=PROFILES,
+        places=PLACES,
+    )
+
+
+if __name__ == "__main__":
+    write_report(golden_report(), GOLDEN)

@@ -1,0 +1,67 @@
+"""What cases told of themselves and what a model made of them, and the rows of cases.csv."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import pytest
+
+from mepof.report.csv import COLUMNS, cases_csv
+from mepof.report.figures import core_cases_of, core_of, figures_of
+
+from .samples import KVM, OPERATIONS, golden_report, measurement, report
+
+
+def test_latencies_are_the_median_over_the_boots() -> None:
+    told = figures_of([measurement(factors=(1.0, 3.0, 2.0), figures=True)])
+    (p50,) = [f for f in told if (f.case, f.figure) == ("syscall", "p50")]
+    assert (p50.unit, p50.kind, p50.boots) == ("ns", "modelled", 3)
+    assert (p50.low, p50.value, p50.high) == (450, 900, 1350)
+
+
+def test_throughput_is_bytes_by_the_time_of_the_work() -> None:
+    told = figures_of([measurement(factors=(1.0,), figures=True, device=KVM)])
+    (moved,) = [f for f in told if f.figure == "throughput"]
+    assert (moved.case, moved.unit, moved.kind) == ("file-8k", "bytes/s", "timed")
+    assert moved.value == pytest.approx(8192 * OPERATIONS / (7040 * OPERATIONS) * 1e9)
+
+
+def test_an_unsound_image_tells_nothing() -> None:
+    broken = measurement(figures=True, core="skylake", self_check="sum is wrong")
+    assert figures_of([broken]) == ()
+    assert core_cases_of([broken]) == ()
+
+
+def test_the_modelled_core_is_per_operation() -> None:
+    made = [measurement(core="skylake", costs={"syscall": 2000.0})]
+    core = core_of(made)
+    assert core is not None
+    assert (core.name, core.title) == ("skylake", "Intel Skylake")
+    (row,) = core_cases_of(made)
+    assert row.instructions == 2000
+    assert row.events["l1i_misses"] == 2
+    assert row.events["taken_branches"] == 250
+    assert row.cycles == {"execution": 2000, "fetching": 2, "mispredictions": 2, "data": 2}
+    assert core_of([measurement()]) is None
+
+
+def test_cases_csv_has_a_row_for_every_case_and_control() -> None:
+    made = golden_report()
+    rows = [*csv.DictReader(io.StringIO(cases_csv(made)))]
+    assert tuple(rows[0]) == COLUMNS
+    assert len(rows) == len(made.cases) + sum(len(c.cases) for c in made.controls)
+    first, case = rows[0], made.cases[0]
+    assert (first["image"], first["suite"], first["case"]) == (case.image, case.suite, case.case)
+    assert float(first["improvement_percent"]) == case.improvement_percent
+    assert case.interval_percent is not None
+    assert (float(first["low_percent"]), float(first["high_percent"])) == case.interval_percent
+    assert (first["verdict"], first["trained"], first["control"]) == ("faster", "yes", "")
+    assert {row["control"] for row in rows} == {"", "same build", "relinked"}
+    assert {row["trained"] for row in rows if row["image"] == "size"} == {""}
+
+
+def test_cases_csv_leaves_out_what_does_not_exist() -> None:
+    (row, *_) = csv.DictReader(io.StringIO(cases_csv(report(measurement("a,b\n\x1b")))))
+    assert row["image"] == "a,b\\n\\x1b"
+    assert row["baseline"] == row["improvement_percent"] == row["p_value"] == ""

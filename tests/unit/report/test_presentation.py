@@ -1,0 +1,383 @@
+"""What people see: the page and the terminal summary."""
+
+from __future__ import annotations
+
+import io
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mepof.report import Report, summary
+from mepof.report.html import render
+from mepof.report.text import (
+    amount,
+    duration,
+    figure,
+    interval,
+    percent,
+    plain_percent,
+    points,
+    printable,
+    size,
+)
+from mepof.report.views import cases, core
+from mepof.report.views.image_set import Cast
+
+from .samples import GOLDEN, PROVENANCE, golden_report, measurement, report
+
+HOSTILE = "<script>alert(1)</script>\"'&[red]\x1b[31m\u202e"
+DEAD = measurement("dead", factors=(), booted=False, self_check="panic: no root")
+
+
+class Page(HTMLParser):
+    """A page's elements, and whether every one of them is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.misnested: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.styles = ""
+        self.outlines: list[tuple[str, list[str], dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self.outlines.append((tag, [*self.open], dict(attrs)))
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        if not self.open or self.open.pop() != tag:
+            self.misnested.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        if "style" in self.open:
+            self.styles += data
+        else:
+            self.text += data
+
+
+REPORTS = {
+    "full": golden_report(),
+    "single": report(measurement("plain")),
+    "failed": report(measurement("plain"), DEAD),
+    "one boot": report(measurement("plain", factors=(1.0,)), measurement(factors=(0.9,))),
+    "equal": report(measurement("plain"), measurement()),
+    "hostile": report(
+        measurement(HOSTILE),
+        measurement(f"{HOSTILE}2", costs={HOSTILE: 1.0}, self_check="passed"),
+        measurement("x", self_check=HOSTILE),
+        provenance=PROVENANCE.model_copy(update={"program": HOSTILE, "kernel": HOSTILE}),
+    ),
+}
+every_report = pytest.mark.parametrize("made", REPORTS.values(), ids=REPORTS.keys())
+
+
+def terminal(made: Report, width: int = 80) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(summary(made, Path("out/demo")))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_the_page_is_the_golden_one() -> None:
+    """Regenerate with ``python tests/unit/report/samples.py``, and look at it."""
+    assert render(golden_report()) == (GOLDEN / "report.html").read_text()
+
+
+@every_report
+def test_every_element_is_closed_and_every_id_is_unique(made: Report) -> None:
+    page = Page(render(made))
+    assert page.open == []
+    assert page.misnested == []
+    ids = [a["id"] for _, a in page.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.tags:
+        assert set((attributes.get("aria-labelledby") or "").split()) <= set(ids)
+
+
+@every_report
+def test_the_page_needs_nothing_outside_it(made: Report) -> None:
+    text = render(made)
+    page = Page(text)
+    assert not re.search(r"https?:|@import|url\(", text)
+    loading = {"src", "href", "srcset", "data", "action", "xlink:href", "poster"}
+    ids = {a["id"] for _, a in page.tags if "id" in a}
+    for tag, attributes in page.tags:
+        if tag == "a":
+            assert str(attributes.pop("href")).removeprefix("#") in ids
+        assert not loading & set(attributes)
+    assert not {"script", "link", "iframe", "img"} & {tag for tag, _ in page.tags}
+
+
+@every_report
+def test_tables_and_drawings_speak_to_screen_readers(made: Report) -> None:
+    page = Page(render(made))
+    tags = [tag for tag, _ in page.tags]
+    assert tags.count("table") == tags.count("caption") > 0
+    assert all("scope" in attributes for tag, attributes in page.tags if tag == "th")
+    for tag, attributes in page.tags:
+        if tag == "svg" and attributes.get("role") == "img":
+            assert attributes["aria-labelledby"]
+    assert sum(a.get("role") == "img" for _, a in page.tags) == tags.count("desc")
+    for tag, around, attributes in page.outlines:
+        if tag == "svg" and "svg" not in around:
+            assert (attributes.get("role") == "img") != (attributes.get("aria-hidden") == "true")
+
+
+@every_report
+def test_headings_and_landmarks_lead_through_the_page(made: Report) -> None:
+    page = Page(render(made))
+    tags = [tag for tag, _ in page.tags]
+    levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
+    assert levels.count(1) == 1
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert [tags.count(name) for name in ("header", "nav", "main")] == [1, 1, 1]
+    for tag, attributes in page.tags:
+        if tag == "section":
+            assert attributes["aria-labelledby"]
+
+
+def test_everything_that_scrolls_can_be_reached_by_the_keyboard() -> None:
+    page = Page(render(golden_report()))
+    scrolling = [a for _, a in page.tags if a.get("class") == "scroll"]
+    assert scrolling
+    assert all(a["tabindex"] == "0" and a["aria-label"] for a in scrolling)
+
+
+def luminance(colour: str) -> float:
+    """WCAG 2.2's relative luminance."""
+    digits = colour if len(colour) == 6 else "".join(2 * digit for digit in colour)
+    parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2's contrast ratio."""
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_every_colour_stands_out_from_what_it_is_on(scheme: int) -> None:
+    """4.5 is what level AA of WCAG asks of text; letters in bars are of the paper's colour."""
+    styles = Page(render(golden_report())).styles
+    roots = re.findall(r":root \{(.*?)\}", styles, re.DOTALL)
+    assert len(roots) == 2
+    colours = dict(re.findall(r"--([\w-]+): #([0-9a-f]+)", roots[scheme]))
+    assert colours.keys() == dict(re.findall(r"--([\w-]+): #([0-9a-f]+)", roots[0])).keys()
+    series = [name for name in colours if re.fullmatch(r"s\d|base", name)]
+    on_paper = [(name, "paper") for name in ("ink", "soft", "good", "bad", "link", *series)]
+    on_panel = [(name, "panel") for name in ("ink", "soft", "good", "bad")]
+    on_notice = [("ink", "warn-paper"), ("ink", "bad-paper"), ("bad", "bad-paper")]
+    for text, ground in (*on_paper, *on_panel, *on_notice):
+        assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
+    levels = [luminance(colours[f"h{level}"]) for level in range(1, 7)]
+    assert levels == sorted(levels, reverse=scheme == 0)
+
+
+def test_hostile_names_stay_text() -> None:
+    text = render(REPORTS["hostile"])
+    assert "<script" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "<script>alert(1)</script>" in Page(text).text
+
+
+def test_the_terminal_is_not_driven_by_names() -> None:
+    text = terminal(REPORTS["hostile"], width=200)
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert "[red]" in text
+
+
+def test_lines_of_a_warning_are_set_in() -> None:
+    made = golden_report().model_copy(
+        update={"warnings": ("it panicked:\nRIP: 0010:pipe_write\n",)}
+    )
+    assert "warning: it panicked:\n    RIP: 0010:pipe_write\n" in terminal(made)
+
+
+def test_a_failed_image_is_shown_first_and_has_no_figure() -> None:
+    page = Page(render(REPORTS["failed"]))
+    assert "✖ dead did not boot" in page.text
+    assert "panic: no root" in page.text
+    assert "faster" not in page.text.split("Method")[0]
+    assert not any(a.get("class") == "figure" for _, a in page.tags)
+    text = terminal(REPORTS["failed"])
+    assert "dead: DID NOT BOOT: panic: no root" in text
+
+
+def test_the_result_is_one_sentence() -> None:
+    sentences = {
+        "full": "opt, the best of 2 images, does the same work with 10.1 % fewer kernel "
+        "instructions than plain, on average over 4 cases.",
+        "failed": "Nothing was compared: dead did not boot.",
+        "single": "plain booted and passed its self-check. There was nothing to compare it with.",
+        "equal": "opt does the same work with as many kernel instructions as plain, to within "
+        "1 %, on average over 4 cases.",
+        "one boot": "opt cannot be told from plain yet: there is not enough data on its kernel "
+        "instructions, on average over 4 cases.",
+    }
+    for name, sentence in sentences.items():
+        assert sentence in Page(render(REPORTS[name])).text.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def test_every_verdict_has_a_word_and_a_sign() -> None:
+    page = Page(render(golden_report()))
+    for words in ("▲ faster", "▼ slower", "= no difference", "? not enough data"):
+        assert words in page.text
+
+
+def test_a_broken_image_has_no_place_beside_the_good_ones() -> None:
+    page = Page(render(golden_report()))
+    assert "broken failed its self-check" in page.text
+    captions = re.findall(r"<caption>.*?</caption>", render(golden_report()))
+    assert any("opt against plain" in c for c in captions)
+    assert not any("broken against" in c for c in captions)
+    assert "broken against" not in terminal(golden_report())
+
+
+def test_the_page_says_what_was_found_and_how_to_do_it_again() -> None:
+    page = Page(render(golden_report()))
+    for expected in (
+        "+11.26 %",
+        "▲ faster",
+        "▼ slower",
+        "mepof run quickstart.g4 --out out/demo",
+        "opt debian:linux-source-6.12 pgo rand kbench O2.",
+        "Debian clang version 22.1.0",
+        "difference of more than 0.1 %",
+        "5 min",
+    ):
+        assert expected in page.text
+
+
+def test_the_terminal_summary_fits_eighty_columns() -> None:
+    text = terminal(golden_report())
+    assert max(map(len, text.splitlines())) <= 80
+    assert "geometric mean" in text
+    assert "+11.26 %" in text
+    assert "out/demo/report.html" in text
+
+
+def test_a_single_image_shows_its_costs() -> None:
+    text = terminal(REPORTS["single"])
+    assert "300.00" in text
+    assert "geometric mean" not in text
+
+
+def test_numbers_read_as_people_write_them() -> None:
+    assert [percent(v) for v in (9.526, -0.004, -3.0, None)] == [
+        "+9.53 %",
+        "0.00 %",
+        "\N{MINUS SIGN}3.00 %",
+        "\N{EN DASH}",
+    ]
+    assert interval((-1.0, 2.5)) == "\N{MINUS SIGN}1.00 to +2.50 %"
+    assert [amount(v) for v in (180_000.0, 301.444, 0.5, 0.0)] == [
+        "180,000",
+        "301.44",
+        "0.50000",
+        "0.0000",
+    ]
+    assert [duration(v) for v in (4.2, 59.97, 252, 7500)] == [
+        "4.2 s",
+        "1 min 00 s",
+        "4 min 12 s",
+        "2 h 05 min",
+    ]
+    assert [size(v) for v in (12, 2048, 9_000_000)] == ["12 B", "2.0 KiB", "8.58 MiB"]
+    assert printable("a\nb\x1b\u202e") == "a\\nb\\x1b\\u202e"
+    assert [plain_percent(v) for v in (12.34, None)] == ["12.3 %", "\N{EN DASH}"]
+    assert [points(v) for v in (1.234, -0.5)] == ["+1.23", "\N{MINUS SIGN}0.50"]
+    assert [figure(v, "ns") for v in (950.0, 24_995.0, 3.2e6, 1.5e10)] == [
+        "950 ns",
+        "25.0 µs",
+        "3.20 ms",
+        "15.0 s",
+    ]
+    assert [figure(1.29e9, "bytes/s"), figure(7.0, ""), figure(None, "ns")] == [
+        "1.29 GB/s",
+        "7.0000",
+        "\N{EN DASH}",
+    ]
+
+
+def test_controls_training_and_outliers_are_shown() -> None:
+    page = Page(render(golden_report()))
+    assert "the same build, other seeds" in page.text
+    assert page.text.count("✔ nothing was found to differ") == 2
+    assert "of trained cases" in page.text
+    assert "of others" in page.text
+    assert "plain with seed 5: +2.95 %" in page.text
+    assert any(a.get("class") == "cross" for _, a in page.tags)
+    text = terminal(golden_report())
+    assert "control, plain relinked: nothing was found to differ" in text
+    assert "▲ +11.26 %" in text
+    assert "▼ " in text
+
+
+def test_what_there_is_no_data_for_has_no_section() -> None:
+    sections = {"core", "kernel", "training", "controls", "suites"}
+    full = {a["id"] for _, a in Page(render(golden_report())).tags if "id" in a}
+    assert sections <= full
+    bare = report(measurement("plain")).model_copy(update={"profile": None, "phases": ()})
+    page = Page(render(bare))
+    assert not (sections | {"time"}) & {a["id"] for _, a in page.tags if "id" in a}
+
+
+def test_the_modelled_core_is_said_to_be_modelled() -> None:
+    text = Page(render(golden_report())).text
+    assert "What happens in the core modelled" in text
+    assert "a model of Intel Skylake" in text
+    assert "Where the gain comes from modelled" in text
+    assert "What happens in the core" not in Page(render(REPORTS["equal"])).text
+
+
+def test_the_parts_of_the_cycles_make_them_up() -> None:
+    made = golden_report()
+    view = core.core_view(made, Cast.of(made))
+    assert view is not None
+    *parts, whole = view.composition
+    assert whole.values[0] == pytest.approx(100)
+    assert sum(part.values[0] or 0 for part in parts) == pytest.approx(100)
+    assert whole.values[1] is not None and 50 < whole.values[1] < 100
+
+
+def test_training_and_profiles_are_told() -> None:
+    text = Page(render(golden_report())).text
+    assert "Trained by the scenario rand on kbench, on Linux 6.12.48, with the seed 7" in text
+    assert "Never run: pipe-128, file-8k." in text
+    assert "✖ poor: 310 functions ran, fewer than 1,000" in text
+
+
+def test_cases_that_cannot_run_are_told() -> None:
+    text = Page(render(golden_report())).text
+    assert "Cases of the suite kbench that could not run" in text
+    assert "CONFIG_ANDROID_BINDERFS" in text
+
+
+def test_events_of_too_many_cases_are_left_to_the_other_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    full = Page(render(golden_report())).text
+    assert "too many for a page" not in full
+    assert "Kernel L1I misses, modelled" in full
+    monkeypatch.setattr(cases, "_MOST_ROWS", 1)
+    monkeypatch.setattr(core, "_MOST_VALUES", 1)
+    text = Page(render(golden_report())).text
+    assert text.count("too many for a page") == 2
+    assert "Kernel L1I misses, modelled" not in text
+    assert "Kernel cycles, modelled" in text

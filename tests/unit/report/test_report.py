@@ -1,0 +1,413 @@
+from __future__ import annotations
+
+import errno
+import json
+from collections.abc import Mapping
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from mepof.errors import InputError, StoreFull, WorkError
+from mepof.measure.measurement import (
+    Evaluation,
+    Measurement,
+    Modelled,
+    ModelledSide,
+    Unsupported,
+)
+from mepof.pmu.core import EVENTS
+from mepof.report import Report, build_report, read_report, write_report
+from mepof.report.html import render
+from mepof.report.schema import schema_text
+
+from .samples import COSTS, GOLDEN, KVM, PROVENANCE, golden_report, measurement, report
+
+PLAIN = measurement("plain")
+
+
+def close(value: Any) -> Any:
+    """The value with its numbers compared up to the last digits, which a libm may change."""
+    if isinstance(value, float):
+        return pytest.approx(value, rel=1e-9, abs=1e-9)
+    if isinstance(value, dict):
+        return {k: close(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [close(v) for v in value]
+    return value
+
+
+def test_the_report_is_the_golden_one() -> None:
+    """Regenerate with ``python tests/unit/report/samples.py``."""
+    golden = json.loads((GOLDEN / "report.json").read_text())
+    assert json.loads(golden_report().to_json()) == close(golden)
+
+
+def test_the_published_schema_is_that_of_the_model() -> None:
+    import mepof.report as package
+
+    published = Path(package.__file__).with_name("report.schema.json").read_text()
+    assert published == schema_text()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        golden_report(),
+        report(PLAIN),
+        report(PLAIN, measurement(booted=False, factors=(), self_check="panic")),
+        build_report(Evaluation(images=(PLAIN,)), [], None, PROVENANCE),
+    ],
+    ids=["full", "single", "failed boot", "without profile"],
+)
+def test_reports_follow_the_published_schema(made: Report) -> None:
+    schema = json.loads(schema_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(made.to_json()), schema)
+
+
+def test_the_keys_that_scripts_count_on_are_there() -> None:
+    made = json.loads(golden_report().to_json())
+    assert made["schema"] == "mepof-report/1"
+    promised = {
+        "images": "name digest booted self_check size_bytes",
+        "summary": "image metric kind geomean_improvement_percent interval_percent",
+        "cases": "image suite case metric kind baseline value unit improvement_percent "
+        "interval_percent verdict",
+        "phases": "step kind seconds cached",
+    }
+    for key, names in promised.items():
+        for entry in made[key]:
+            assert set(names.split()) <= set(entry)
+    assert {"text", "image"} <= set(made["images"][0]["size_bytes"])
+    assert {"algorithm", "functions", "coverage_percent", "verdict"} <= set(made["profile"])
+    assert {"tools", "kernel", "program", "seed"} <= set(made["provenance"])
+
+
+def test_identical_images_do_not_differ_in_any_metric() -> None:
+    made = report(PLAIN, measurement("again"))
+    assert {s.metric for s in made.summary} == {
+        "kernel_instructions",
+        "kernel_taken_branches",
+        "user_instructions",
+        "guest_time",
+    }
+    for row in made.summary:
+        assert row.geomean_improvement_percent == 0
+        assert row.interval_percent == (0, 0)
+        assert row.verdict == "no difference"
+    assert {c.verdict for c in made.cases} == {"no difference"}
+    assert made.warnings == ()
+
+
+def test_a_uniform_tenth_less_shows_in_every_case_and_in_the_mean() -> None:
+    made = report(PLAIN, measurement(factors=[0.9] * 5))
+    cases = [c for c in made.cases if c.metric == "kernel_instructions"]
+    assert len(cases) == 4
+    for row in cases:
+        assert row.improvement_percent == pytest.approx(100 / 9)
+        assert row.baseline is not None
+        assert row.value == pytest.approx(0.9 * row.baseline)
+        assert row.verdict == "faster"
+    total = made.summary[0]
+    assert (total.metric, total.cases, total.boots) == ("kernel_instructions", 4, 5)
+    assert total.geomean_improvement_percent == pytest.approx(100 / 9)
+
+
+def test_the_baseline_is_compared_with_all_of_its_boots() -> None:
+    made = report(
+        measurement("plain", factors=(1.0, 1.01, 0.99, 1.0)),
+        measurement(factors=[0.9] * 4),
+        same_build=measurement("plain", factors=(1.02, 1.01, 1.0, 1.0), seed=1001),
+    )
+    row = made.cases[0]
+    assert (row.boots, row.baseline_boots) == (4, 8)
+    assert row.baseline == pytest.approx(300 * 1.00372, rel=1e-4)
+    # Four of twelve boots, all below the rest: twice one way in 495.
+    assert row.p_value == pytest.approx(2 / 495)
+
+
+def test_the_control_of_the_same_build_is_compared_for_itself() -> None:
+    made = report(PLAIN, measurement(factors=[0.9] * 5), same_build=measurement("plain", seed=1001))
+    (control,) = made.controls
+    assert (control.kind, control.image, control.boots) == ("same build", "plain", 5)
+    assert control.passed
+    assert {row.verdict for row in control.summary} == {"no difference"}
+    assert {row.verdict for row in control.cases} == {"no difference"}
+    assert made.warnings == ()
+
+
+def test_a_control_that_differs_is_told_and_does_not_pass() -> None:
+    drifted = measurement("plain", factors=[1.02] * 5, seed=1001)
+    made = report(PLAIN, measurement(factors=[0.9] * 5), same_build=drifted)
+    assert not made.controls[0].passed
+    (warning,) = (w for w in made.warnings if "differs from itself" in w)
+    assert "booted with other seeds" in warning
+    assert "kbench/syscall (-1.96 % kernel instructions)" in warning
+    assert "the mean (-1.96 % kernel instructions)" in warning
+
+
+def test_a_control_that_goes_down_makes_the_baseline_unsound() -> None:
+    dead = measurement("plain", factors=(), booted=False, self_check="panic")
+    made = report(PLAIN, measurement(factors=[0.9] * 5), same_build=dead)
+    assert made.summary == ()
+    assert any("as a control, is not sound: panic" in w for w in made.warnings)
+
+
+def test_what_layout_alone_does_is_no_verdict() -> None:
+    plain, opt = measurement("plain"), measurement(factors=[0.98] * 5)
+    assert report(plain, opt).summary[0].verdict == "faster"
+    layouts = [
+        measurement(f"plain{n}", factors=[factor] * 5) for n, factor in enumerate((0.97, 1.03, 1.0))
+    ]
+    made = report(plain, opt, relinked=tuple(layouts))
+    assert made.summary[0].verdict == "not enough data"
+    assert [control.passed for control in made.controls] == [False, False, True]
+    assert sum("that is what layout alone does" in w for w in made.warnings) == 2
+    # Far beyond what layouts differ by, it still is one.
+    made = report(plain, measurement(factors=[0.2] * 5), relinked=tuple(layouts))
+    assert made.summary[0].verdict == "faster"
+
+
+def test_a_relinked_kernel_that_is_not_sound_or_not_another_is_told() -> None:
+    dead = measurement("plain22", factors=(), booted=False, self_check="panic")
+    made = report(PLAIN, measurement(factors=[0.9] * 5), relinked=(dead, PLAIN))
+    assert made.summary[0].verdict == "faster"
+    assert any("relinked as a control, is not sound: panic" in w for w in made.warnings)
+    assert any("no layout was varied" in w for w in made.warnings)
+
+
+def test_outliers_are_shown_and_count() -> None:
+    made = report(measurement("plain"), measurement(factors=(1.0, 1.0, 1.0, 1.0, 1.5)))
+    row = made.cases[0]
+    (found,) = row.outliers
+    assert (found.baseline, found.build, found.seed) == (False, 0, 5)
+    assert found.deviation_percent == pytest.approx(50)
+    assert row.value == pytest.approx(300 * 1.5**0.2)
+
+
+def test_gains_of_cases_that_were_not_trained_are_stated_apart() -> None:
+    made = report(
+        PLAIN,
+        measurement(costs={"syscall": 150.0, "pipe-128": 2400.0, "proc": 180e3, "file-8k": 7000.0}),
+        measurement("other"),
+        trained={"opt": frozenset({("kbench", "syscall")})},
+    )
+    apart = {
+        (row.trained, row.cases): row.geomean_improvement_percent
+        for row in made.by_training
+        if row.metric == "kernel_instructions"
+    }
+    assert apart == {(True, 1): pytest.approx(100), (False, 3): pytest.approx(0)}
+    trained = {(c.image, c.case): c.trained for c in made.cases}
+    assert trained["opt", "syscall"] is True
+    assert trained["opt", "proc"] is False
+    assert trained["other", "proc"] is None
+    assert {row.image for row in made.by_training} == {"opt"}
+
+
+def test_a_single_image_is_reported_without_improvement() -> None:
+    made = report(PLAIN)
+    assert made.baseline is None
+    assert made.summary == ()
+    first = made.cases[0]
+    assert (first.value, first.baseline, first.improvement_percent) == (300.0, None, None)
+
+
+@pytest.mark.parametrize(
+    "failed",
+    [
+        measurement("broken", factors=(0.5, 0.5, 0.5), self_check="sum 3 is not 4"),
+        measurement("broken", factors=(), booted=False, self_check="panic"),
+        measurement("broken", factors=(0.5, 0.5), booted=False, self_check="passed"),
+    ],
+    ids=["self-check", "boot", "some boots"],
+)
+def test_a_failed_image_is_never_counted_as_improved(failed: object) -> None:
+    assert isinstance(failed, type(PLAIN))
+    made = report(PLAIN, measurement(factors=[0.9] * 5), failed)
+    assert {s.image for s in made.summary} == {"opt"}
+    rows = [c for c in made.cases if c.image == "broken"]
+    assert rows
+    assert all(c.improvement_percent is None and c.interval_percent is None for c in rows)
+    assert {c.verdict for c in rows} == {"not enough data"}
+
+
+def test_nothing_is_compared_with_a_failed_baseline() -> None:
+    made = report(measurement("plain", self_check="no"), measurement(factors=[0.9] * 5))
+    assert made.summary == ()
+    assert all(c.improvement_percent is None for c in made.cases)
+    assert any("baseline plain" in w for w in made.warnings)
+
+
+def test_one_boot_is_not_enough_and_is_told() -> None:
+    made = report(measurement("plain", factors=(1.0,)), measurement(factors=(0.9,)))
+    assert {s.verdict for s in made.summary} == {"not enough data"}
+    assert any("not booted often enough for a verdict" in w for w in made.warnings)
+
+
+def test_a_control_that_moved_is_told() -> None:
+    made = report(PLAIN, measurement(user=41 * 100_000))
+    assert any("did not do the same work" in w for w in made.warnings)
+
+
+def test_what_pays_for_a_better_mean_is_told() -> None:
+    def warned(costs: Mapping[str, float], ran: str | None = None) -> list[str]:
+        half = {case: cost / 2 for case, cost in COSTS.items()}
+        given = Evaluation(images=(PLAIN, measurement(costs={**half, **costs})))
+        trained = None if ran is None else {"opt": frozenset({("kbench", ran)})}
+        made = build_report(given, [], None, PROVENANCE, trained=trained)
+        return [w for w in made.warnings if "slower" in w]
+
+    assert warned({}) == []
+    told = "opt is slower than plain in kbench/proc (-20.00 %)"
+    assert warned({"proc": 225_000.0}) == warned({"proc": 225_000.0}, "proc") == [told]
+    assert warned({"proc": 225_000.0}, "syscall") == [f"{told}, none of which the training ran"]
+    # The title says so of the mean.
+    assert warned({case: cost * 2 for case, cost in COSTS.items()}) == []
+
+
+def test_a_case_that_an_image_lacks_stays_in_sight() -> None:
+    made = report(PLAIN, measurement(costs={"syscall": 300.0}))
+    missing = [c for c in made.cases if c.case == "proc"]
+    assert all(c.value is None and c.verdict == "not enough data" for c in missing)
+    assert made.summary[0].cases == 1
+    assert any("kbench/proc" in w for w in made.warnings)
+
+
+def test_what_an_image_cannot_run_is_told() -> None:
+    lacking = (
+        Unsupported(suite="ipc", case="binder-4", needs="CONFIG_ANDROID_BINDERFS"),
+        Unsupported(suite="ipc", case="binder-124", needs="CONFIG_ANDROID_BINDERFS"),
+    )
+    whole = measurement()
+    boots = tuple(b.model_copy(update={"unsupported": lacking}) for b in whole.boots)
+    made = report(PLAIN, whole.model_copy(update={"boots": boots}))
+    assert "opt cannot run ipc/binder-4, ipc/binder-124: not without CONFIG_ANDROID_BINDERFS" in (
+        made.warnings
+    )
+    assert made.images[1].unsupported == {
+        "ipc/binder-4": "CONFIG_ANDROID_BINDERFS",
+        "ipc/binder-124": "CONFIG_ANDROID_BINDERFS",
+    }
+    assert made.images[0].unsupported == {}
+    assert "ipc/binder-124" in render(made)
+
+
+def test_an_image_that_can_run_nothing_has_a_report() -> None:
+    lacking = (Unsupported(suite="binder", case="rpc-1", needs="CONFIG_ANDROID_BINDERFS"),)
+    nothing = PLAIN.model_copy(
+        update={
+            "boots": tuple(
+                b.model_copy(update={"cases": (), "unsupported": lacking}) for b in PLAIN.boots
+            )
+        }
+    )
+    made = report(nothing)
+    assert made.cases == ()
+    assert "binder/rpc-1" in render(made)
+
+
+def test_what_a_device_cannot_count_has_no_rows() -> None:
+    made = report(measurement("plain", user=None), measurement(user=None))
+    assert "user_instructions" not in {c.metric for c in made.cases}
+    assert made.warnings == ()
+
+
+def test_another_device_is_told() -> None:
+    made = report(PLAIN, measurement(device=KVM))
+    assert any("same device" in w for w in made.warnings)
+
+
+def test_images_need_names_of_their_own() -> None:
+    with pytest.raises(InputError, match="two images are called `plain`"):
+        report(PLAIN, PLAIN)
+    with pytest.raises(InputError, match="no image"):
+        report()
+
+
+def test_a_report_survives_its_files(tmp_path: Path) -> None:
+    write_report(golden_report(), tmp_path / "new" / "out")
+    assert read_report(tmp_path / "new" / "out") == golden_report()
+    assert sorted(p.name for p in (tmp_path / "new" / "out").iterdir()) == [
+        "cases.csv",
+        "report.html",
+        "report.json",
+    ]
+
+
+def test_a_missing_or_foreign_report_is_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="No such file"):
+        read_report(tmp_path)
+    (tmp_path / "report.json").write_text('{"schema": "other/1"}')
+    with pytest.raises(InputError, match="is not a report") as raised:
+        read_report(tmp_path)
+    assert "\n" not in str(raised.value)
+
+
+def test_a_full_disk_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_report(report(PLAIN), tmp_path)
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(StoreFull, match="No space left"):
+        write_report(golden_report(), tmp_path)
+    assert read_report(tmp_path) == report(PLAIN)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_an_output_that_is_a_file_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("")
+    with pytest.raises(WorkError, match="cannot write the report"):
+        write_report(report(PLAIN), tmp_path / "out")
+
+
+def with_core(measured: Measurement, cycles: float, misses: int = 0) -> Measurement:
+    """As if a core had been modelled, on which nothing ever misses but in the first boot."""
+
+    def modelled(missed: int) -> Modelled:
+        events = {**dict.fromkeys(EVENTS, 0), "btb_misses": missed}
+        side = ModelledSide(events=events, cycles={"instructions": cycles})
+        return Modelled(core="zen4", kernel=side, user=side)
+
+    boots = tuple(
+        boot.model_copy(
+            update={
+                "cases": tuple(
+                    c.model_copy(update={"modelled": modelled(misses if first else misses // 2)})
+                    for c in boot.cases
+                )
+            }
+        )
+        for boot, first in zip(measured.boots, chain((True,), repeat(False)), strict=False)
+    )
+    return measured.model_copy(update={"boots": boots})
+
+
+def test_modelled_cycles_are_compared_and_events_that_never_happen_are_no_lack() -> None:
+    made = report(with_core(PLAIN, 1100.0), with_core(measurement("again"), 1000.0))
+    (row,) = [s for s in made.summary if s.metric == "kernel_cycles"]
+    assert row.kind == "modelled"
+    assert row.geomean_improvement_percent == pytest.approx(10)
+    assert all(s.metric != "kernel_btb_misses" for s in made.summary)
+    missed = [c for c in made.cases if c.metric == "kernel_btb_misses"]
+    assert {(c.value, c.improvement_percent) for c in missed} == {(0, None)}
+    assert made.warnings == ()
+    assert any("of the core zen4" in text for text in made.method)
+
+
+def test_events_of_a_core_that_vary_ask_for_no_boots() -> None:
+    made = report(with_core(PLAIN, 1100.0, 10**6), with_core(measurement("again"), 1000.0, 10**6))
+    (row,) = [s for s in made.summary if s.metric == "kernel_btb_misses"]
+    assert row.verdict == "not enough data"
+    assert made.warnings == ()
+
+
+def test_without_a_core_nothing_speaks_of_one() -> None:
+    made = report(PLAIN, measurement("again"))
+    assert not any("core" in text for text in made.method)
+    assert all(not c.metric.startswith("kernel_l") for c in made.cases)
