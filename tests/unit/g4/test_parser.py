@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from mepof.g4 import parse
+from mepof.g4 import check, parse
 from mepof.g4.ast import Eval, Merge, Opt, Program, Statement
+from mepof.g4.vocabulary import vocabulary
 
 from .reading import headlines, sound, source
 
@@ -21,8 +22,8 @@ def only(text: str) -> Statement:
         "opt /sys/src pgo rand kbench O2;ThinLTO.",
         "opt debian:linux-source-6.12 pgo rand kbench.",
         "opt /sys/src autofdo+propeller manual - O3.",
-        "opt ./linux-6.12.tar.xz cspgo trav.",
-        "profile /sys/src pgo rand kbench;com.android.settings.",
+        "opt ./linux-6.12.tar.xz pgo trav.",
+        "profile /sys/src pgo rand kbench.",
         "profile /sys/src pgo script kbench:actions.txt.",
         "merge /out/a.profdata;/out/b.profdata 2;0.5.",
         "merge /out/a.profdata;/out/b.profdata.",
@@ -36,6 +37,26 @@ def only(text: str) -> Statement:
 def test_published_one_liners_are_sound(text: str) -> None:
     assert headlines(text) == []
     assert headlines(text + "\n") == []
+    assert check(parse(source(text)).program, vocabulary()) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        ("opt ./linux-6.12.tar.xz cspgo trav.", "unknown algorithm `cspgo`"),
+        (
+            "profile /sys/src pgo rand kbench;com.android.settings.",
+            "unknown app `com.android.settings`",
+        ),
+    ],
+)
+def test_one_liners_with_words_of_other_installations_are_right_as_to_syntax(
+    text: str, unknown: str
+) -> None:
+    for ending in ("", "\n"):
+        parsed = parse(source(text + ending))
+        assert parsed.diagnostics == ()
+        assert [found.message for found in check(parsed.program, vocabulary())] == [unknown]
 
 
 def test_a_dot_inside_a_path_does_not_end_the_statement() -> None:
