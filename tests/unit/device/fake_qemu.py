@@ -18,7 +18,9 @@ for word; do
     file,path=*,id=console) console=${word#file,path=}; console=${console%,id=console} ;;
     file,id=agent,path=*) port=${word#file,id=agent,path=} ;;
     *count.so,out=*) counts=${word#*count.so,out=} ;;
-    *pmu.so,out=*) counts=${word#*pmu.so,out=}; counts=${counts%%,*} ;;
+    *pmu.so,out=*)
+        counts=${word#*pmu.so,out=}; counts=${counts%%,*}
+        case "$word" in *,where=*) places=${word#*,where=}; places=${places%%,*} ;; esac ;;
     *record.so,out=*) trace=${word#*record.so,out=}; trace=${trace%%,*} ;;
     esac
     printf '%s\\n' "$word"
@@ -26,6 +28,7 @@ done > "$here/arguments"
 [ -f "$here/console" ] && cat "$here/console" > "$console"
 [ -f "$here/replies" ] && cat "$here/replies" > "$port"
 [ -f "$here/counts" ] && cat "$here/counts" > "$counts"
+[ -f "$here/places" ] && cat "$here/places" > "$places"
 [ -f "$here/trace" ] && cat "$here/trace" > "$trace"
 [ -f "$here/complaint" ] && cat "$here/complaint" && exit 1
 if [ -f "$here/silent" ]; then read -r _ < "$here/silent.fifo"; fi
@@ -62,8 +65,8 @@ class FakeQemu:
         self.will(version=b"QEMU emulator version 10.0.2 (Debian)\n")
 
     def will(self, **files: bytes) -> None:
-        """Set what it writes: ``version``, ``console``, ``replies``, ``counts``, ``trace``,
-        and whether it fails with a ``complaint`` or is ``silent``."""
+        """Set what it writes: ``version``, ``console``, ``replies``, ``counts``, ``places``,
+        ``trace``, and whether it fails with a ``complaint`` or is ``silent``."""
         for name, content in files.items():
             (self.directory / name).write_bytes(content)
 

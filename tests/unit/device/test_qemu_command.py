@@ -1,0 +1,161 @@
+"""QEMU's command line, word for word: what a boot is given decides every count and profile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mepof.device import agent, qemu
+from mepof.device.protocol import COUNTER, PMU, RECORDER, Counting, Recording, Session
+from mepof.process import run
+
+from .fake_qemu import HELLO, POWERED_OFF, PROGRAM, FakeQemu, result
+
+X86_64 = """
+-machine microvm,acpi=off,x-option-roms=off,pit=on,pic=on,rtc=on
+-cpu max
+-device virtio-serial-device
+-global virtio-mmio.ioeventfd=off
+"""
+ARM64 = """
+-machine virt,gic-version=3,its=off
+-cpu max,pauth-impdef=on
+-device virtio-serial-device
+-global virtio-mmio.ioeventfd=off
+"""
+COMMON = """
+-accel tcg
+-icount shift=0,sleep=off
+-seed 7
+-rtc base=2024-01-01T00:00:00,clock=vm
+-m 512
+-smp 1
+-nodefaults
+-no-user-config
+-no-reboot
+-display none
+-kernel ROOT/kernel
+-initrd ROOT/boot/initramfs
+"""
+FILE_CONSOLE = """
+-chardev file,path=ROOT/boot/console.log,id=console
+-serial chardev:console
+"""
+PORT = """
+-chardev file,id=agent,path=ROOT/boot/replies
+-device virtserialport,chardev=agent,name=mepof
+"""
+COMMON_PARAMETERS = "panic=-1 oops=panic nokaslr norandmaps"
+X86_64_APPEND = f"-append console=ttyS0 reboot=t noapictimer lpj=4000000 {COMMON_PARAMETERS}\n"
+ARM64_APPEND = f"-append console=ttyAMA0 {COMMON_PARAMETERS}\n"
+BOOT = X86_64 + COMMON + X86_64_APPEND + FILE_CONSOLE + PORT
+BOOT_ARM64 = ARM64 + COMMON + ARM64_APPEND + FILE_CONSOLE + PORT
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeQemu]:
+    made = FakeQemu(tmp_path / "bin")
+    made.install()
+    (made.directory / "qemu-system-aarch64").symlink_to(made.directory / PROGRAM)
+    monkeypatch.setenv("PATH", f"{made.directory}:/usr/bin:/bin")
+    made.will(
+        replies=HELLO + result() + POWERED_OFF,
+        counts=json.dumps({"intervals": []}).encode(),
+        trace=b"MEPOFTRC",
+    )
+    qemu._version.cache_clear()
+    yield made
+    qemu._version.cache_clear()
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    (tmp_path / "initramfs.cpio").write_bytes(b"shared image")
+    return Session(
+        arch="x86-64",
+        kernel=tmp_path / "kernel",
+        initramfs=tmp_path / "initramfs.cpio",
+        requests=(agent.Exec(("/bin/true",), 5),),
+        seed=7,
+    )
+
+
+def check(fake: FakeQemu, session: Session, root: Path, expected: str) -> None:
+    """Boot, and compare what QEMU was called with, an option and its value on each line."""
+    qemu.DEVICE.boot(session, root / "boot", run, lambda count: None)
+    words = "\n".join(fake.arguments())
+    lines = [line for line in expected.replace("ROOT", str(root)).splitlines() if line]
+    assert words == "\n".join(word for line in lines for word in line.split(" ", 1))
+
+
+def test_a_boot_is_started_by_these_words(fake: FakeQemu, session: Session, tmp_path: Path) -> None:
+    check(fake, session, tmp_path, BOOT)
+    check(fake, replace(session, arch="arm64"), tmp_path, BOOT_ARM64)
+
+
+def test_a_boot_at_the_users_terminal_is_started_by_these_words(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    append = X86_64_APPEND.replace("\n", " quiet\n")
+    console = """
+-chardev stdio,signal=off,logfile=ROOT/boot/console.log,id=console
+-serial chardev:console
+"""
+    command = X86_64 + COMMON + append + console + PORT
+    check(fake, replace(session, interactive=True), tmp_path, command)
+
+
+def test_counting_is_asked_for_by_these_words(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    counted = replace(session, count=Counting(tmp_path / "plugins" / COUNTER))
+    plugin = "-plugin ROOT/plugins/count.so,out=ROOT/boot/counts.json\n"
+    check(fake, counted, tmp_path, BOOT + plugin)
+    check(fake, replace(counted, arch="arm64"), tmp_path, BOOT_ARM64 + plugin)
+
+
+def test_modelling_a_core_is_asked_for_by_these_words(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    model = Counting(tmp_path / "pmu" / PMU, ("line=64", "l1i=64:8"))
+    check(
+        fake,
+        replace(session, count=model),
+        tmp_path,
+        BOOT + "-plugin ROOT/pmu/pmu.so,out=ROOT/boot/counts.json,line=64,l1i=64:8\n",
+    )
+
+
+def test_locations_of_events_are_asked_for_by_these_words(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    fake.will(places=b"{}")
+    model = Counting(tmp_path / "pmu" / PMU, ("line=64", "l1i=64:8"), places=True)
+    check(
+        fake,
+        replace(session, count=model),
+        tmp_path,
+        BOOT
+        + "-plugin ROOT/pmu/pmu.so,out=ROOT/boot/counts.json,where=ROOT/boot/places.jsonl,"
+        + "line=64,l1i=64:8\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("period", "depth", "how"),
+    [
+        (None, 16, "span=session"),
+        (10007, 32, "span=session,sample=10007,depth=32"),
+    ],
+)
+def test_recording_is_asked_for_by_these_words(
+    fake: FakeQemu, session: Session, tmp_path: Path, period: int | None, depth: int, how: str
+) -> None:
+    recorded = replace(session, record=Recording(tmp_path / "plugins" / RECORDER, period, depth))
+    plugin = f"-plugin ROOT/plugins/record.so,out=ROOT/boot/branches.trace,{how}\n"
+    check(fake, recorded, tmp_path, BOOT + plugin)
+    check(fake, replace(recorded, arch="arm64"), tmp_path, BOOT_ARM64 + plugin)
