@@ -1,0 +1,80 @@
+"""Imports between the rooms of ``src/mepof`` point one way, as docs/architecture.md draws them."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CODE = ROOT / "src" / "mepof"
+PAGE = (ROOT / "docs" / "architecture.md").read_text()
+#: From the top down: a room imports from the rooms below it.
+ROOMS = re.findall(r"^\| `(\w+)/` \|", PAGE, re.M)
+#: The modules that lie beside the rooms, and the compiled engine.
+FLOOR = {*(path.stem for path in CODE.glob("*.py")), "_engine"} - {"__init__"}
+FILES = sorted(path for path in CODE.rglob("*.py") if "native" not in path.parts)
+
+
+def module_of(path: Path) -> str:
+    """The dotted name of a file below ``src``."""
+    return ".".join(path.relative_to(CODE.parent).with_suffix("").parts).removesuffix(".__init__")
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+def imports_of(path: Path) -> Iterator[str]:
+    """Every module of mepof that a file imports, also inside functions."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            named = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports by a relative name"
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            named = [name if name in MODULES else str(node.module) for name in inside]
+        else:
+            continue
+        yield from (name for name in named if name.startswith("mepof."))
+
+
+def room_of(module: str) -> str:
+    """The name after ``mepof.``; the package itself is of the floor."""
+    return module.split(".")[1] if "." in module else "errors"
+
+
+def test_every_room_is_drawn() -> None:
+    rooms = {path.parent.name for path in CODE.glob("*/__init__.py")}
+    assert rooms == set(ROOMS), "list every package of src/mepof in docs/architecture.md, once"
+    assert len(rooms) == len(ROOMS)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_imports_from_rooms_below_it(room: str) -> None:
+    below = {room, *ROOMS[ROOMS.index(room) + 1 :], *FLOOR}
+    for path in sorted((CODE / room).rglob("*.py")):
+        above = {name for name in imports_of(path) if room_of(name) not in below}
+        assert not above, f"{path.relative_to(ROOT)} imports {', '.join(sorted(above))}"
+
+
+@pytest.mark.parametrize("room", ["plan", "statistics"])
+def test_rooms_that_know_nothing_of_kernels_import_from_the_floor(room: str) -> None:
+    for path in sorted((CODE / room).rglob("*.py")):
+        assert {room_of(name) for name in imports_of(path)} <= {room, *FLOOR}, path
+
+
+def test_the_floor_imports_from_the_floor() -> None:
+    for path in sorted(CODE.glob("*.py")):
+        assert {room_of(name) for name in imports_of(path)} <= FLOOR, path
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    graph = {module: set(imports_of(path)) - {module} for module, path in MODULES.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
