@@ -1,35 +1,151 @@
-"""Descriptions: TOML files that are checked against a model."""
+"""Files that people write: TOML, read into frozen models in which every key is known.
+
+What is wrong is reported with its file and line, and an unknown key with the nearest known one.
+"""
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, get_args
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from mepof.errors import InputError
+from mepof.toml_lines import Location, lines_of
 
 Model = TypeVar("Model", bound=BaseModel)
 
+# How pydantic begins most of its complaints: "Input should", "String should".
+_SHOULD = re.compile(r"^[A-Z][a-z]* should ")
 
-def read_described(path: Path, model: type[Model], what: str) -> Model:
+
+class Described(BaseModel):
+    """A file that people write, or a table of one."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Named(Described):
+    """A file whose name is that of what it describes.
+
+    Attributes:
+        name: the file's stem, which the reader gives; no key of the file.
+    """
+
+    name: str
+
+
+def read_described(
+    path: Path, model: type[Model], what: str, given: Mapping[str, str] | None = None
+) -> Model:
     """What a file describes.
 
     Args:
-        what: that is, for messages, such as ``core``.
+        model: its fields, or their aliases, are the keys of the file.
+        what: the kind of thing, for messages, such as ``core``.
+        given: fields whose values are not from the file, such as its name.
 
     Raises:
-        InputError: it cannot be read, or describes no such thing.
+        InputError: it cannot be read, is not TOML, or does not fit the model.
     """
     try:
-        return model.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        text = path.read_bytes().decode()
+        written = tomllib.loads(text)
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is no TOML file: {error}") from error
+        raise InputError(f"cannot read the {what} {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise InputError(f"{path}:{line}: the {what} is not UTF-8 text") from error
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"the {what} {path} is not TOML: {error}") from error
+    given = given or {}
+    errors: list[ErrorDetails] = []
+    try:
+        # By way of JSON: only there pydantic is strict of types and lets an array be a tuple.
+        described = model.model_validate_json(
+            json.dumps({**written, **given}, default=str), strict=True
+        )
     except ValidationError as error:
-        raise InputError(f"{path} describes no {what}: {first_error(error)}") from error
+        errors = error.errors(include_url=False)
+    unknown = [detail["loc"] for detail in errors if detail["type"] == "extra_forbidden"]
+    unknown += [(key,) for key in given if key in written]
+    if not errors and not unknown:
+        return described
+    lines = lines_of(text)
+    if unknown:
+        first = min(unknown, key=lambda location: _line(lines, location))
+        known = _keys(model, first[:-1]) - given.keys()
+        raise InputError(
+            f"{path}:{_line(lines, first)}: unknown key `{first[-1]}`",
+            _nearest(str(first[-1]), known),
+        )
+    wrong = min(errors, key=lambda detail: _line(lines, detail["loc"]))
+    raise InputError(f"{path}:{_line(lines, wrong['loc'])}: {_complaint(wrong, what)}")
+
+
+def _line(lines: Mapping[Location, int], location: Location) -> int:
+    """The line of a value; of a missing one, that of the table which it is missing from."""
+    while location not in lines and location:
+        location = location[:-1]
+    return lines.get(location, 1)
+
+
+def _nearest(key: str, known: Collection[str]) -> str:
+    near = get_close_matches(key, known, n=1)
+    return f"did you mean `{near[0]}`?" if near else "known: " + ", ".join(sorted(known))
+
+
+def _complaint(detail: ErrorDetails, what: str) -> str:
+    """What is wrong with one value, in the words of a sentence."""
+    *above, last = detail["loc"] or ("",)
+    if detail["type"] == "missing":
+        return f"`{last}` is missing from {_named(above) or f'the {what}'}"
+    name = _named(detail["loc"]) or f"the {what}"
+    must = _SHOULD.sub("must ", detail["msg"])
+    if must != detail["msg"]:
+        return f"{name} {must}"
+    return f"{name}: {must.removeprefix('Value error, ')}"
+
+
+def _named(location: Sequence[str | int]) -> str:
+    dotted = "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in location)
+    return f"`{dotted.removeprefix('.')}`" if dotted else ""
+
+
+def _keys(model: object, location: Location) -> set[str]:
+    """The keys of the table at a location of a model."""
+    for key in location:
+        model = _inside(model, key)
+    return {key for table in _models(model) for key in _fields(table)}
+
+
+def _inside(model: object, key: str | int) -> object:
+    """The type of what a key leads to; a table of free keys leads to its values."""
+    for table in _models(model):
+        if key in (fields := _fields(table)):
+            return fields[str(key)]
+    return model
+
+
+def _models(model: object) -> Iterator[type[BaseModel]]:
+    """The models in a type such as ``tuple[Case, ...] | None``."""
+    if isinstance(model, type) and issubclass(model, RootModel):
+        yield from _models(model.model_fields["root"].annotation)
+    elif isinstance(model, type) and issubclass(model, BaseModel):
+        yield model
+    else:
+        for part in get_args(model):
+            yield from _models(part)
+
+
+def _fields(table: type[BaseModel]) -> dict[str, object]:
+    return {field.alias or name: field.annotation for name, field in table.model_fields.items()}
 
 
 def first_error(error: ValidationError) -> str:

@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from pydantic import Field, RootModel
+
+from mepof.described import Described, read_described
 from mepof.kernel.kbuild import FileFlags
 
 _DATA = Path(__file__).with_name("options.toml")
 
 
-@dataclass(frozen=True)
-class Option:
-    """What an option adds to a build: Kconfig lines, compiler flags, and those of single files."""
+class Option(Described):
+    """What an option adds to a build.
+
+    Attributes:
+        group: a program names at most one option of each group; empty for those of none.
+        config: Kconfig lines.
+        cflags: compiler flags of all files.
+        flags_of: further compiler flags of single files, by the path of their object.
+    """
 
     title: str
+    group: str = ""
     config: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
-    files: tuple[FileFlags, ...] = ()
+    flags_of: dict[str, tuple[str, ...]] = Field(default={}, alias="files")
+
+    @property
+    def files(self) -> tuple[FileFlags, ...]:
+        """The compiler flags of single files."""
+        return tuple(FileFlags((file,), flags) for file, flags in self.flags_of.items())
+
+
+class Options(RootModel[dict[str, Option]]):
+    """The data file: a table for each option."""
 
 
 @cache
 def options() -> dict[str, Option]:
     """Every option by its name, in the order of the data file."""
-    with _DATA.open("rb") as file:
-        described = tomllib.load(file)
-    return {
-        name: Option(
-            entry["title"],
-            tuple(entry.get("config", ())),
-            tuple(entry.get("cflags", ())),
-            tuple(FileFlags((file,), tuple(f)) for file, f in entry.get("files", {}).items()),
-        )
-        for name, entry in described.items()
-    }
+    return read_described(_DATA, Options, "options").root
+
+
+@cache
+def option_groups() -> dict[str, tuple[str, ...]]:
+    """The options that exclude each other, by the name of their group, such as ``kind of LTO``."""
+    found: dict[str, list[str]] = {}
+    for name, option in options().items():
+        if option.group:
+            found.setdefault(option.group, []).append(name)
+    return {group: tuple(names) for group, names in found.items()}

@@ -95,7 +95,7 @@ def test_counters_may_be_a_file(tmp_path: Path) -> None:
         title="mine", source="a manual", at_once=2, counter=()
     )
     path.write_text("at_once = 0\n")
-    with pytest.raises(InputError, match=r"mine\.toml describes no counters"):
+    with pytest.raises(InputError, match=r"mine\.toml:1: `title` is missing from the counters"):
         load_counters(str(path))
     with pytest.raises(InputError, match=r"unknown counters `zen`.*known: armv8"):
         load_counters("zen")

@@ -1,0 +1,21 @@
+"""The recompilation options."""
+
+from __future__ import annotations
+
+from mepof.kernel.kbuild import FileFlags
+from mepof.kernel.options import option_groups, options
+
+
+def test_options_that_exclude_each_other_form_a_group() -> None:
+    assert option_groups() == {
+        "optimisation level": ("O2", "O3", "Os"),
+        "kind of LTO": ("ThinLTO", "FullLTO"),
+    }
+
+
+def test_an_option_has_flags_of_single_files() -> None:
+    assert options()["FullLTO"].files == (
+        FileFlags(("arch/x86/entry/syscall_64.o",), ("-fno-lto",)),
+    )
+    assert options()["O3"].files == ()
+    assert options()["O3"].cflags == ("-O3",)
