@@ -12,7 +12,8 @@ from mepof.measure.measurement import Evaluation, Measurement
 from mepof.pmu.locations import Places
 from mepof.report.detail import FunctionShare, ProfileQuality, Training
 from mepof.report.figures import core_cases_of, core_of, figures_of
-from mepof.report.method import method_of
+from mepof.report.locations import footprints_of, functions_of, heatmaps_of
+from mepof.report.method_statement import method_of
 from mepof.report.model import (
     CaseRow,
     Control,
@@ -25,8 +26,7 @@ from mepof.report.model import (
     SummaryRow,
     TrainingRow,
 )
-from mepof.report.warn import unsupported_by, warnings_of
-from mepof.report.where import footprints_of, functions_of, heatmaps_of
+from mepof.report.warnings import unsupported_by, warnings_of
 from mepof.statistics import Judged, judge, log_costs, mean_cost, outliers
 
 Trained = Mapping[str, frozenset[tuple[str, str]]]

@@ -10,11 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from mepof.report import text
 from mepof.report.model import Report
 from mepof.report.views.cases import metrics_of
-from mepof.report.views.core import core_view
-from mepof.report.views.costs import costs_of
-from mepof.report.views.image_set import Cast
-from mepof.report.views.kernel import kernel_view
+from mepof.report.views.core_model import core_view
+from mepof.report.views.image_set import ImageSet
+from mepof.report.views.locations import locations_of
 from mepof.report.views.result import result_of
+from mepof.report.views.step_times import step_times_of
 from mepof.report.views.suites import suites_of
 
 _FILTERS: tuple[Callable[..., str], ...] = (
@@ -32,19 +32,19 @@ _FILTERS: tuple[Callable[..., str], ...] = (
 
 def render(report: Report) -> str:
     """The page of a report."""
-    cast = Cast.of(report)
+    image_set = ImageSet.of(report)
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
             report=report,
-            cast=cast,
-            result=result_of(report, cast),
-            metrics=metrics_of(report, cast),
-            suites=suites_of(report, cast),
-            core=core_view(report, cast),
-            kernel=kernel_view(report, cast),
-            costs=costs_of(report),
+            image_set=image_set,
+            result=result_of(report, image_set),
+            metrics=metrics_of(report, image_set),
+            suites=suites_of(report, image_set),
+            core=core_view(report, image_set),
+            locations=locations_of(report, image_set),
+            step_times=step_times_of(report),
         )
     )
 

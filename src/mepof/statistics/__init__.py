@@ -8,7 +8,7 @@ the cases' units.
 from mepof.statistics.compare import (
     Comparison,
     compare,
-    fewest_boots,
+    min_boots,
     narrow,
 )
 from mepof.statistics.interval import BCA_UNITS, CONFIDENCE, RESAMPLES, RESAMPLING_SEED
@@ -40,11 +40,11 @@ __all__ = [
     "builds_of",
     "compare",
     "enough",
-    "fewest_boots",
     "judge",
     "log_costs",
     "mean_cost",
     "mean_over_cases",
+    "min_boots",
     "narrow",
     "outliers",
 ]

@@ -26,8 +26,8 @@ class Comparison:
         p_value: two-sided, of the hypothesis that the images differ by no more than the
             practical threshold.
         direction: where the ranks of the boots point.
-        least_p: the least p-value that this many boots with these ties could have.
-        least_p_untied: the least one that this many boots could have without ties.
+        min_p: the least p-value that this many boots with these ties could have.
+        min_p_untied: the least one that this many boots could have without ties.
         boots: of the image; ``baseline_boots`` those that it is compared with.
     """
 
@@ -36,8 +36,8 @@ class Comparison:
     method: Method
     p_value: float
     direction: Direction
-    least_p: float
-    least_p_untied: float
+    min_p: float
+    min_p_untied: float
     boots: int
     baseline_boots: int
 
@@ -56,21 +56,21 @@ def compare(baseline: LogCosts, image: LogCosts) -> Comparison | None:
         method=found.method,
         p_value=p_value,
         direction=direction,
-        least_p=least,
-        least_p_untied=min(1.0, 2 * ranks.least_p(len(image), len(baseline))),
+        min_p=least,
+        min_p_untied=min(1.0, 2 * ranks.min_p(len(image), len(baseline))),
         boots=len(image),
         baseline_boots=len(baseline),
     )
 
 
-def fewest_boots(rows: int, level: float, controlled: bool) -> int:
+def min_boots(rows: int, level: float, controlled: bool) -> int:
     """How many boots of an image can show a difference in one row among so many.
 
     Args:
         controlled: the baseline is booted twice as often, once more for the A/A control.
     """
     boots = 1
-    while 2 * ranks.least_p(boots, 2 * boots if controlled else boots) * max(rows, 1) > level:
+    while 2 * ranks.min_p(boots, 2 * boots if controlled else boots) * max(rows, 1) > level:
         boots += 1
     return boots
 

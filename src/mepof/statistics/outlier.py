@@ -10,7 +10,7 @@ from statistics import median
 from mepof.statistics.sample import PRACTICAL_PERCENT, LogCosts, Unit
 
 _CUT = 3.5
-_FEWEST = 4
+_MIN_BOOTS = 4
 # The median absolute deviation of normal data, in standard deviations.
 _NORMAL = 0.6745
 
@@ -44,7 +44,7 @@ def unlike_others(log_costs: Sequence[float]) -> tuple[bool, ...]:
     A deviation below the practical threshold is none, so that counts which all but repeat have
     no outliers. Source of score and cut: Iglewicz and Hoaglin, How to Detect and Handle Outliers.
     """
-    if len(log_costs) < _FEWEST:
+    if len(log_costs) < _MIN_BOOTS:
         return (False,) * len(log_costs)
     middle = median(log_costs)
     distances = [abs(cost - middle) for cost in log_costs]

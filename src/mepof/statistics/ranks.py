@@ -34,7 +34,7 @@ def smaller(values: Sequence[float], reference: Sequence[float]) -> tuple[float,
     return tail / ways, least_tail / ways
 
 
-def least_p(values: int, reference: int) -> float:
+def min_p(values: int, reference: int) -> float:
     """The least one-sided p-value of so many values without ties."""
     return 1 / comb(values + reference, values)
 

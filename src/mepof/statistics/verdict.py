@@ -38,7 +38,7 @@ def judge(comparisons: Sequence[Comparison | None], precision_percent: float) ->
     # A row that no data with its ties could make significant is no hypothesis that may be
     # falsely rejected (Tarone 1990); counting it would only blunt the others.
     tested = [
-        (c.p_value, n) for n, c in enumerate(comparisons) if c is not None and c.least_p <= LEVEL
+        (c.p_value, n) for n, c in enumerate(comparisons) if c is not None and c.min_p <= LEVEL
     ]
     adjusted = _benjamini_hochberg(tested)
     return tuple(
@@ -60,7 +60,7 @@ def _benjamini_hochberg(tested: Sequence[tuple[float, int]]) -> dict[int, float]
 def _verdict(
     comparison: Comparison | None, adjusted: float | None, precision_percent: float
 ) -> Verdict:
-    if comparison is None or comparison.least_p_untied > LEVEL:
+    if comparison is None or comparison.min_p_untied > LEVEL:
         return "not enough data"
     ratio = 1 + comparison.improvement_percent / 100
     threshold = 1 + PRACTICAL_PERCENT / 100
@@ -81,4 +81,4 @@ def enough(comparisons: Sequence[Comparison | None], precision_percent: float) -
     Rows that cannot be compared are not waited for.
     """
     made = [c for c in comparisons if c is not None]
-    return all(narrow(c, precision_percent) and c.least_p_untied * len(made) <= LEVEL for c in made)
+    return all(narrow(c, precision_percent) and c.min_p_untied * len(made) <= LEVEL for c in made)

@@ -24,8 +24,8 @@ from mepof.report.text import (
     printable,
     size,
 )
-from mepof.report.views import cases, core
-from mepof.report.views.image_set import Cast
+from mepof.report.views import cases, core_model
+from mepof.report.views.image_set import ImageSet
 
 from .samples import GOLDEN, PROVENANCE, golden_report, measurement, report
 
@@ -348,7 +348,7 @@ def test_the_modelled_core_is_said_to_be_modelled() -> None:
 
 def test_the_parts_of_the_cycles_make_them_up() -> None:
     made = golden_report()
-    view = core.core_view(made, Cast.of(made))
+    view = core_model.core_view(made, ImageSet.of(made))
     assert view is not None
     *parts, whole = view.composition
     assert whole.values[0] == pytest.approx(100)
@@ -375,8 +375,8 @@ def test_events_of_too_many_cases_are_left_to_the_other_files(
     full = Page(render(golden_report())).text
     assert "too many for a page" not in full
     assert "Kernel L1I misses, modelled" in full
-    monkeypatch.setattr(cases, "_MOST_ROWS", 1)
-    monkeypatch.setattr(core, "_MOST_VALUES", 1)
+    monkeypatch.setattr(cases, "_MAX_ROWS", 1)
+    monkeypatch.setattr(core_model, "_MAX_VALUES", 1)
     text = Page(render(golden_report())).text
     assert text.count("too many for a page") == 2
     assert "Kernel L1I misses, modelled" not in text

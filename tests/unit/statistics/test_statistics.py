@@ -17,11 +17,11 @@ from mepof.statistics import (
     builds_of,
     compare,
     enough,
-    fewest_boots,
     judge,
     log_costs,
     mean_cost,
     mean_over_cases,
+    min_boots,
     narrow,
     outliers,
     ranks,
@@ -253,8 +253,8 @@ def test_boots_go_on_until_the_intervals_are_narrow_and_one_row_could_be_told() 
     # Five boots against ten: once in 1,502 ways, both sides counted.
     assert enough([close] * 75, 1.0)
     assert not enough([close] * 76, 1.0)
-    assert [fewest_boots(rows, 0.05, controlled=True) for rows in (1, 36, 75, 76)] == [3, 5, 5, 6]
-    assert fewest_boots(1, 0.05, controlled=False) == 4
+    assert [min_boots(rows, 0.05, controlled=True) for rows in (1, 36, 75, 76)] == [3, 5, 5, 6]
+    assert min_boots(1, 0.05, controlled=False) == 4
 
 
 # --- outliers

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mepof.measure.measurement import METRICS, Metric
 from mepof.report.model import CaseRow, Outlier, Report, SummaryRow, TrainingRow
 from mepof.report.plots.forest import Estimate, Forest, Track, forest, forest_axis
-from mepof.report.views.image_set import Cast
+from mepof.report.views.image_set import ImageSet
 from mepof.report.views.result import MAIN
 
 
@@ -66,18 +66,18 @@ class MetricView:
 
 
 # Beyond this many rows a page would be slow to load; all are in cases.csv.
-_MOST_ROWS = 1000
+_MAX_ROWS = 1000
 
 
-def metrics_of(report: Report, cast: Cast) -> tuple[MetricView, ...]:
+def metrics_of(report: Report, image_set: ImageSet) -> tuple[MetricView, ...]:
     """Every metric that something was measured in, but for events of too many cases."""
-    views = [view for m in METRICS if (view := _view(report, cast, m)).tables]
-    if sum(len(table.rows) for view in views for table in view.tables) > _MOST_ROWS:
+    views = [view for m in METRICS if (view := _view(report, image_set, m)).tables]
+    if sum(len(table.rows) for view in views for table in view.tables) > _MAX_ROWS:
         views = [view for view in views if not view.metric.may_be_none]
     return tuple(views)
 
 
-def _view(report: Report, cast: Cast, metric: Metric) -> MetricView:
+def _view(report: Report, image_set: ImageSet, metric: Metric) -> MetricView:
     rows = [c for c in report.cases if c.metric == metric.name]
     totals = [s for s in report.summary if s.metric == metric.name]
     apart = [r for r in report.by_training if r.metric == metric.name]
@@ -89,20 +89,20 @@ def _view(report: Report, cast: Cast, metric: Metric) -> MetricView:
             next((s for s in totals if s.image == image.name), None),
             tuple(r for r in apart if r.image == image.name),
         )
-        for image in cast.sound
+        for image in image_set.sound
         if any(c.image == image.name for c in rows)
     )
     return MetricView(
         metric=metric,
         kind=rows[0].kind if rows else "",
         prominent=metric in MAIN,
-        plots=_plots(rows, totals, cast) if metric in MAIN and totals else (),
+        plots=_plots(rows, totals, image_set) if metric in MAIN and totals else (),
         tables=tables,
     )
 
 
 def _plots(
-    rows: Sequence[CaseRow], totals: Sequence[SummaryRow], cast: Cast
+    rows: Sequence[CaseRow], totals: Sequence[SummaryRow], image_set: ImageSet
 ) -> tuple[tuple[str, Forest], ...]:
     by_suite: dict[str, dict[str, list[CaseRow]]] = {}
     for c in rows:
@@ -112,7 +112,7 @@ def _plots(
         "Geometric mean",
         [
             Estimate(
-                cast.numbers[s.image],
+                image_set.numbers[s.image],
                 s.geomean_improvement_percent,
                 s.interval_percent,
                 s.verdict,
@@ -123,7 +123,7 @@ def _plots(
     )
     tracks = {
         suite: [
-            Track(case, [_estimate(c, cast) for c in found], note=_training_note(found))
+            Track(case, [_estimate(c, image_set) for c in found], note=_training_note(found))
             for case, found in cases.items()
         ]
         for suite, cases in by_suite.items()
@@ -142,11 +142,11 @@ def _training_note(rows: Sequence[CaseRow]) -> str:
     return "trained" if known == {True} else "not trained"
 
 
-def _estimate(row: CaseRow, cast: Cast) -> Estimate:
+def _estimate(row: CaseRow, image_set: ImageSet) -> Estimate:
     assert row.improvement_percent is not None and row.interval_percent is not None
     ratio = 1 + row.improvement_percent / 100
     return Estimate(
-        cast.numbers[row.image],
+        image_set.numbers[row.image],
         row.improvement_percent,
         row.interval_percent,
         row.verdict,

@@ -9,7 +9,7 @@ from mepof.report.model import Image, Report
 
 
 @dataclass(frozen=True)
-class Cast:
+class ImageSet:
     """The images that a page shows.
 
     Attributes:
@@ -23,7 +23,7 @@ class Cast:
     numbers: dict[str, int]
 
     @classmethod
-    def of(cls, report: Report) -> Cast:
+    def of(cls, report: Report) -> ImageSet:
         """Those of a report."""
         baseline = next((image for image in report.images if image.baseline), None)
         subjects = tuple(image for image in report.images if not image.baseline)

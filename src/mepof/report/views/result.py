@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from mepof.measure.measurement import METRICS, Metric
 from mepof.report.model import Image, Report, SummaryRow, TrainingRow
 from mepof.report.plots.forest import Estimate, Forest, Track, forest
-from mepof.report.views.image_set import Cast
+from mepof.report.views.image_set import ImageSet
 
 _NBSP = "\N{NO-BREAK SPACE}"
 
@@ -53,16 +53,16 @@ class Result:
     rows: tuple[tuple[Metric, tuple[SummaryRow, ...]], ...]
 
 
-def result_of(report: Report, cast: Cast) -> Result:
+def result_of(report: Report, image_set: ImageSet) -> Result:
     """What the head says."""
-    cards = tuple(_card(report, image) for image in cast.sound)
+    cards = tuple(_card(report, image) for image in image_set.sound)
     rows = tuple((metric, found) for metric in MAIN if (found := _rows(report, metric)))
     tracks = [
-        Track(metric.title, [_estimate(row, cast) for row in found], note=_note(metric, found))
+        Track(metric.title, [_estimate(row, image_set) for row in found], note=_note(metric, found))
         for metric, found in rows
     ]
     return Result(
-        sentence=_sentence(report, cast, cards),
+        sentence=_sentence(report, image_set, cards),
         cards=cards,
         plot=forest(tracks) if tracks else None,
         rows=rows,
@@ -79,9 +79,9 @@ def _rows(report: Report, metric: Metric) -> tuple[SummaryRow, ...]:
     return tuple(row for row in report.summary if row.metric == metric.name)
 
 
-def _estimate(row: SummaryRow, cast: Cast) -> Estimate:
+def _estimate(row: SummaryRow, image_set: ImageSet) -> Estimate:
     return Estimate(
-        cast.numbers[row.image],
+        image_set.numbers[row.image],
         row.geomean_improvement_percent,
         row.interval_percent,
         row.verdict,
@@ -109,18 +109,19 @@ def _card(report: Report, image: Image) -> Card:
     )
 
 
-def _sentence(report: Report, cast: Cast, cards: Sequence[Card]) -> str:
-    if cast.baseline is None:
+def _sentence(report: Report, image_set: ImageSet, cards: Sequence[Card]) -> str:
+    if image_set.baseline is None:
         states = [_state(image) for image in report.images]
         return f"{' '.join(states)} There was nothing to compare it with."
-    if not cast.baseline.sound:
-        return f"Nothing was compared: the baseline {_state(cast.baseline)}"
+    if not image_set.baseline.sound:
+        return f"Nothing was compared: the baseline {_state(image_set.baseline)}"
     judged = [card for card in cards if card.row is not None]
     if not judged:
-        return "Nothing was compared: " + " ".join(_state(image) for image in cast.subjects)
+        return "Nothing was compared: " + " ".join(_state(image) for image in image_set.subjects)
     best = max(judged, key=_improvement)
     which = f", the best of {len(judged)} images," if len(judged) > 1 else ""
-    return f"{best.image.name}{which} {_found(best, cast.baseline.name, report.precision_percent)}"
+    found = _found(best, image_set.baseline.name, report.precision_percent)
+    return f"{best.image.name}{which} {found}"
 
 
 def _improvement(card: Card) -> float:

@@ -9,7 +9,7 @@ from mepof.report.detail import Figure
 from mepof.report.model import Report
 from mepof.report.plots.bars import Bar, Group, Panel, panel
 from mepof.report.text import figure, plain_percent
-from mepof.report.views.image_set import Cast
+from mepof.report.views.image_set import ImageSet
 from mepof.report.views.result import MAIN
 
 _PERCENTILES = ("p50", "p90", "p99")
@@ -40,25 +40,25 @@ class SuiteView:
     unsupported: tuple[tuple[str, str, str], ...]
 
 
-def suites_of(report: Report, cast: Cast) -> tuple[SuiteView, ...]:
+def suites_of(report: Report, image_set: ImageSet) -> tuple[SuiteView, ...]:
     """The suites that there is something to show of."""
     measured = [row.suite for row in report.cases]
     lacking = [case.partition("/")[0] for image in report.images for case in image.unsupported]
-    views = [_suite(report, cast, suite) for suite in dict.fromkeys([*measured, *lacking])]
+    views = [_suite(report, image_set, suite) for suite in dict.fromkeys([*measured, *lacking])]
     return tuple(view for view in views if view.panels or view.figures or view.unsupported)
 
 
-def _suite(report: Report, cast: Cast, suite: str) -> SuiteView:
+def _suite(report: Report, image_set: ImageSet, suite: str) -> SuiteView:
     cases = dict.fromkeys(row.case for row in report.cases if row.suite == suite)
-    costs = {case: [*_costs(report, cast, suite, case)] for case in cases}
+    costs = {case: [*_costs(report, image_set, suite, case)] for case in cases}
     most = max(
         (bar.value for groups in costs.values() for group in groups for bar in group.bars),
         default=_REFERENCE,
     )
-    ours = [f for f in report.figures if f.suite == suite and f.image in cast.numbers]
+    ours = [f for f in report.figures if f.suite == suite and f.image in image_set.numbers]
     panels = []
     for case in cases:
-        told = [*_told(cast, [f for f in ours if f.case == case])]
+        told = [*_told(image_set, [f for f in ours if f.case == case])]
         if not (costs[case] or told):
             continue
         panels.append(
@@ -71,7 +71,7 @@ def _suite(report: Report, cast: Cast, suite: str) -> SuiteView:
             )
         )
     by_key = {(f.case, f.figure, f.image): f for f in ours}
-    images = [image.name for image in cast.all_sound]
+    images = [image.name for image in image_set.all_sound]
     return SuiteView(
         suite=suite,
         panels=tuple(panels),
@@ -88,9 +88,9 @@ def _suite(report: Report, cast: Cast, suite: str) -> SuiteView:
     )
 
 
-def _costs(report: Report, cast: Cast, suite: str, case: str) -> Iterator[Group]:
+def _costs(report: Report, image_set: ImageSet, suite: str, case: str) -> Iterator[Group]:
     """Costs in percent of the baseline's, by main metric."""
-    sound = {image.name for image in cast.sound}
+    sound = {image.name for image in image_set.sound}
     for metric in MAIN:
         rows = [
             row
@@ -101,7 +101,7 @@ def _costs(report: Report, cast: Cast, suite: str, case: str) -> Iterator[Group]
             and row.value is not None
         ]
         bars = [
-            Bar(cast.numbers[row.image], share, plain_percent(share))
+            Bar(image_set.numbers[row.image], share, plain_percent(share))
             for row in rows
             if row.baseline and row.value is not None
             for share in (100 * row.value / row.baseline,)
@@ -110,14 +110,14 @@ def _costs(report: Report, cast: Cast, suite: str, case: str) -> Iterator[Group]
             yield Group(metric.title, bars)
 
 
-def _told(cast: Cast, figures: Sequence[Figure]) -> Iterator[Group]:
+def _told(image_set: ImageSet, figures: Sequence[Figure]) -> Iterator[Group]:
     """Latencies from the median to the 99th percentile, and throughput."""
     by_image: dict[str, dict[str, Figure]] = {}
     for one in figures:
         by_image.setdefault(one.image, {})[one.figure] = one
     latencies = [
         Bar(
-            cast.numbers[image],
+            image_set.numbers[image],
             told["p99"].value,
             figure(told["p50"].value, "ns"),
             tuple(told[name].value for name in _PERCENTILES),
@@ -129,7 +129,7 @@ def _told(cast: Cast, figures: Sequence[Figure]) -> Iterator[Group]:
         yield Group("Latency: p50, p90, p99", latencies)
     moved = [
         Bar(
-            cast.numbers[image],
+            image_set.numbers[image],
             told["throughput"].value,
             figure(told["throughput"].value, "bytes/s"),
         )

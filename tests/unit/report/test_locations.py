@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mepof.pmu.locations import CasePlaces, Heatmap, Places
-from mepof.report.where import (
+from mepof.report.locations import (
     footprints_of,
     functions_of,
     heatmaps_of,

@@ -10,13 +10,13 @@ from mepof.pmu.core import CYCLES
 from mepof.report.detail import Core, CoreCase
 from mepof.report.model import Report
 from mepof.report.plots.bars import Stacks, stacks
-from mepof.report.views.image_set import Cast
+from mepof.report.views.image_set import ImageSet
 
 #: What cycles go to.
 PARTS: tuple[str, ...] = tuple(CYCLES.values())
 
 # Beyond this many values a page would be slow to load; all are in report.json.
-_MOST_VALUES = 2000
+_MAX_VALUES = 2000
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,11 @@ class CoreView:
 Rows = Mapping[tuple[str, str], CoreCase]
 
 
-def core_view(report: Report, cast: Cast) -> CoreView | None:
+def core_view(report: Report, image_set: ImageSet) -> CoreView | None:
     """What the section shows; None where no core was modelled."""
-    images = [i.name for i in cast.all_sound if any(c.image == i.name for c in report.core_cases)]
+    images = [
+        i.name for i in image_set.all_sound if any(c.image == i.name for c in report.core_cases)
+    ]
     if report.core is None or not images:
         return None
     by_image: dict[str, Rows] = {
@@ -68,7 +70,7 @@ def core_view(report: Report, cast: Cast) -> CoreView | None:
     first = by_image[images[0]]
     # The mean is over what all have, so that it is of the same work.
     cases = [case for case in first if all(case in rows for rows in by_image.values())]
-    numbers = [cast.numbers[name] for name in images]
+    numbers = [image_set.numbers[name] for name in images]
     shares = {
         case: [_shares(by_image[name][case], first[case]) for name in images] for case in cases
     }
@@ -91,7 +93,7 @@ def core_view(report: Report, cast: Cast) -> CoreView | None:
         plot=stacks(tracks),
         composition=tuple(composition),
         events=tuple(_events([by_image[name] for name in images], cases)),
-        cases=tuple(by_case) if values <= _MOST_VALUES else (),
+        cases=tuple(by_case) if values <= _MAX_VALUES else (),
     )
 
 

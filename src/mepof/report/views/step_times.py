@@ -17,7 +17,7 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class KindCost:
+class KindTime:
     """All steps of a kind: seconds of those that ran now, and of all."""
 
     title: str
@@ -26,7 +26,7 @@ class KindCost:
 
 
 @dataclass(frozen=True)
-class StepCost:
+class StepTime:
     """A step, the number of its segment, and its share of the longest step's time."""
 
     number: int
@@ -36,7 +36,7 @@ class StepCost:
 
 
 @dataclass(frozen=True)
-class Costs:
+class StepTimes:
     """The section.
 
     Attributes:
@@ -46,27 +46,27 @@ class Costs:
     """
 
     timeline: tuple[Segment, ...]
-    steps: tuple[StepCost, ...]
-    kinds: tuple[KindCost, ...]
+    steps: tuple[StepTime, ...]
+    kinds: tuple[KindTime, ...]
     total: float
     now: float
 
 
-def costs_of(report: Report) -> Costs:
+def step_times_of(report: Report) -> StepTimes:
     """What the section shows."""
     longest = max((p.seconds for p in report.phases), default=0.0) or 1.0
     kinds = (
-        KindCost(
+        KindTime(
             title,
             sum(p.seconds for p in report.phases if p.kind == kind and not p.cached),
             sum(p.seconds for p in report.phases if p.kind == kind),
         )
         for kind, title in KINDS.items()
     )
-    return Costs(
+    return StepTimes(
         timeline=line_up([p.seconds for p in report.phases]),
         steps=tuple(
-            StepCost(number, p, KINDS[p.kind], round(100 * p.seconds / longest, 2))
+            StepTime(number, p, KINDS[p.kind], round(100 * p.seconds / longest, 2))
             for number, p in enumerate(report.phases, 1)
         ),
         kinds=tuple(kind for kind in kinds if kind.all),

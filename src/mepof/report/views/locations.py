@@ -8,7 +8,7 @@ from mepof.report.detail import Footprint, FunctionShare, HeatmapCase, Heatmaps
 from mepof.report.model import Report
 from mepof.report.plots.dumbbell import Changes, changes
 from mepof.report.plots.heat import level_paths
-from mepof.report.views.image_set import Cast
+from mepof.report.views.image_set import ImageSet
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class FunctionsView:
 
 
 @dataclass(frozen=True)
-class KernelView:
+class Locations:
     """The section.
 
     Attributes:
@@ -55,14 +55,14 @@ class KernelView:
     functions: tuple[FunctionsView, ...]
 
 
-def kernel_view(report: Report, cast: Cast) -> KernelView | None:
+def locations_of(report: Report, image_set: ImageSet) -> Locations | None:
     """What the section shows; None where it is not known where events are."""
     if report.heatmaps is None:
         return None
     images = tuple(heat.image for heat in report.heatmaps.images)
     by_key = {(f.suite, f.case, f.image): f for f in report.footprints}
     cases = dict.fromkeys((f.suite, f.case) for f in report.footprints)
-    return KernelView(
+    return Locations(
         heat=_heat(report.heatmaps),
         images=images,
         footprints=tuple(
@@ -71,7 +71,7 @@ def kernel_view(report: Report, cast: Cast) -> KernelView | None:
         ),
         functions=tuple(
             _functions(image.name, rows)
-            for image in cast.sound
+            for image in image_set.sound
             if (rows := tuple(row for row in report.functions if row.image == image.name))
         ),
     )
