@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof import _engine
+from mepof import _engine, arch
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import app_names, load_app
 from mepof.cli import profile
@@ -16,7 +16,7 @@ from mepof.cli.main import app
 from mepof.device.preparation import preparation_names
 from mepof.device.protocol import DEVICES
 from mepof.g4.settings import SETTINGS
-from mepof.kernel import arch, kconfig
+from mepof.kernel import kconfig
 from mepof.kernel.options import options
 from mepof.pmu.core import core_names
 from mepof.pmu.counter import counters_names

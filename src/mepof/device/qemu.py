@@ -18,6 +18,8 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from mepof import arch
+from mepof.arch import Machine
 from mepof.device import agent, initramfs
 from mepof.device.protocol import (
     BootFailure,
@@ -45,51 +47,6 @@ _PANIC = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Machine:
-    """How QEMU is started for one architecture.
-
-    Attributes:
-        parameters: the kernel's command line.
-    """
-
-    binary: str
-    package: str
-    arguments: tuple[str, ...]
-    parameters: str
-
-
-_MACHINES = {
-    "x86-64": Machine(
-        "qemu-system-x86_64",
-        "qemu-system-x86",
-        (
-            *("-machine", "microvm,acpi=off,x-option-roms=off,pit=on,pic=on,rtc=on"),
-            *("-cpu", "max"),
-            *("-device", "virtio-serial-device"),
-            # Else QEMU's main thread answers the port, whenever the host runs it, and the
-            # interrupt comes at another instruction in every run.
-            *("-global", "virtio-mmio.ioeventfd=off"),
-        ),
-        # The APIC timer is calibrated by waiting for 100 ms of guest time in a loop of
-        # RDTSC and PAUSE, each of which leaves the translated code: 20 s. The PIT serves.
-        # The delay loop's result is known: one instruction is one nanosecond.
-        "console=ttyS0 reboot=t noapictimer lpj=4000000",
-    ),
-    "arm64": Machine(
-        "qemu-system-aarch64",
-        "qemu-system-arm",
-        (
-            *("-machine", "virt,gic-version=3,its=off"),
-            # Pointers are signed by QEMU's own algorithm; the architected one takes a tenth
-            # of the time of a boot.
-            *("-cpu", "max,pauth-impdef=on"),
-            *("-device", "virtio-serial-device"),
-            *("-global", "virtio-mmio.ioeventfd=off"),
-        ),
-        "console=ttyAMA0",
-    ),
-}
 # Where a process's mappings lie decides how many page-table pages a fork copies: 5 % of its
 # instructions from seed to seed. That is no difference between kernels.
 _COMMON_PARAMETERS = "panic=-1 oops=panic nokaslr norandmaps"
@@ -267,12 +224,12 @@ class _Vigil:
         return bool(data)
 
 
-def _machine(arch: str) -> Machine:
-    if arch not in _MACHINES:
-        raise InputError(
-            f"the device qemu has no machine for {arch}", "known: " + ", ".join(_MACHINES)
-        )
-    return _MACHINES[arch]
+def _machine(name: str) -> Machine:
+    machine = arch.get(name).machine
+    if machine is None:
+        known = ", ".join(each.name for each in arch.records() if each.machine is not None)
+        raise InputError(f"the device qemu has no machine for {name}", f"known: {known}")
+    return machine
 
 
 @cache

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import app_names
 from mepof.app.training import names_to_leave_out
 from mepof.device.protocol import DEVICES
 from mepof.g4.checker import Vocabulary
-from mepof.kernel import arch, kconfig
+from mepof.kernel import kconfig
 from mepof.kernel.options import options
 from mepof.pmu.core import core_names
 from mepof.scenario.protocol import SCENARIOS

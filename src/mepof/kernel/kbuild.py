@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
 
+from mepof.arch import Arch
 from mepof.errors import InputError, WorkError
 from mepof.kernel import integrity, kconfig, layout, objtool, overlay
-from mepof.kernel.arch import Arch
 from mepof.kernel.objtool import Warned
 from mepof.kernel.source import version_of
 from mepof.process import Completed, run

@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from mepof import arch
 from mepof.described import read_described
 from mepof.errors import InputError
 
@@ -25,9 +26,6 @@ _MOST_TABLES = 8
 _LONGEST_HISTORY = 255
 _MOST_PATHS = 4
 _LONGEST_PATH = 21
-
-#: Logarithms of two of the pages that Linux maps its text and its data with.
-_KERNEL_PAGES = {"x86-64": (21, 21), "arm64": (21, 12)}
 
 Source = Annotated[str, Field(min_length=8)]
 
@@ -289,7 +287,10 @@ class Core(BaseModel):
             "btb": self.btb,
             "l1-btb": self.l1_btb,
         }
-        text, data = _KERNEL_PAGES[self.arch]
+        pages = arch.get(self.arch).pages
+        assert pages is not None  # read_core() has refused it
+        # The plugin takes logarithms of two.
+        text, data = (size.bit_length() - 1 for size in (pages.text, pages.data))
         direction = (
             self.direction.base.bit_length() - 1,
             self.direction.table.bit_length() - 1,
@@ -391,10 +392,11 @@ def read_core(path: Path) -> Core:
         InputError: it cannot be read, or describes no core.
     """
     core = read_described(path, Core, "core")
-    if core.arch not in _KERNEL_PAGES:
+    known = [each.name for each in arch.records() if each.pages is not None]
+    if core.arch not in known:
         raise InputError(
             f"{path} describes no core: unknown architecture `{core.arch}`",
-            "known: " + ", ".join(_KERNEL_PAGES),
+            "known: " + ", ".join(known),
         )
     return core
 

@@ -9,11 +9,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import cast
 
+from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Use
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import InputError, WorkError
-from mepof.kernel import arch, kbuild, kconfig, objtool
+from mepof.kernel import kbuild, kconfig, objtool
 from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import options
 from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out

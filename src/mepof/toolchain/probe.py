@@ -11,6 +11,7 @@ import shutil
 from dataclasses import dataclass
 from typing import Literal
 
+from mepof import arch
 from mepof.errors import MepofError
 from mepof.process import run
 from mepof.toolchain import clang
@@ -59,8 +60,17 @@ TOOLS = (
     Tool("llvm-nm@", "kernel builds", _CLANG, "llvm@"),
     Tool("llvm-objcopy@", "kernel builds", _CLANG, "llvm@"),
     Tool("llvm-profdata@", "profiles", _CLANG, "llvm@"),
-    Tool(
-        "qemu-system-x86_64", "boots kernels", (10, 0), "qemu-system-x86", "-t bookworm-backports"
+    *(
+        Tool(
+            each.machine.binary,
+            f"boots {each.name} kernels",
+            (10, 0),
+            each.machine.package,
+            "-t bookworm-backports",
+            required=each.name == arch.DEFAULT,
+        )
+        for each in arch.records()
+        if each.machine is not None
     ),
     Tool("gcc", "the counting plugin", (5, 1)),
     Tool("make", "kernel builds", (4, 0)),
@@ -69,20 +79,15 @@ TOOLS = (
     Tool("bc", "kernel builds", (1, 6, 95)),
     Tool("tar", "unpacks kernel source", (1, 28)),
     Tool("xz", "unpacks kernel source", package="xz-utils"),
-    Tool("musl-gcc", "the guest's programs", package="musl-tools"),
-    Tool(
-        "qemu-system-aarch64",
-        "boots arm64 kernels",
-        (10, 0),
-        "qemu-system-arm",
-        "-t bookworm-backports",
-        required=False,
-    ),
-    Tool(
-        "aarch64-linux-gnu-gcc",
-        "the programs of arm64 guests",
-        package="gcc-aarch64-linux-gnu libc6-dev-arm64-cross",
-        required=False,
+    *(
+        Tool(
+            each.guest.compiler,
+            f"the programs of {each.name} guests",
+            package=" ".join(each.guest.packages),
+            required=each.name == arch.DEFAULT,
+        )
+        for each in arch.records()
+        if each.guest is not None
     ),
     *(
         Tool(command, "the suite tools", package=package, required=False)

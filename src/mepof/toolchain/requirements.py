@@ -13,6 +13,8 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 
 import mepof
+from mepof import arch
+from mepof.arch import Guest
 from mepof.errors import MepofError
 from mepof.process import run
 from mepof.toolchain import clang, guest
@@ -122,6 +124,21 @@ def file_at(
     if path is not None and path.is_file():
         return Finding(name, purpose, "there", "any", "ok", required)
     return Finding(name, purpose, None, "any", "missing", required, remedy)
+
+
+def c_library(name: str, target: Guest) -> Finding:
+    """The static C library of an architecture's guest compiler."""
+    try:
+        path = next(iter(guest.c_libraries(target)), None)
+    except MepofError:
+        path = None
+    return file_at(
+        path,
+        f"{name}'s libc.a",
+        f"the programs of {name} guests",
+        target.remedy,
+        required=name == arch.DEFAULT,
+    )
 
 
 def runtime_header(suffix: str | None) -> Path | None:

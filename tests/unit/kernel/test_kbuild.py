@@ -16,9 +16,10 @@ import pytest
 from writers.elf import ALLOC, CODE
 from writers.mini_kernel import SUFFIX, VERSION, write_tools, write_tree
 
+from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Use
 from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
-from mepof.kernel import arch, kbuild
+from mepof.kernel import kbuild
 from mepof.process import run
 from mepof.toolchain import clang
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from writers.mini_kernel import KCONFIG
 
+from mepof import arch
 from mepof.errors import InputError
-from mepof.kernel import arch, kconfig
+from mepof.kernel import kconfig
 from mepof.kernel.kconfig import Setting
 
 

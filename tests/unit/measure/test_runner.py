@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 
+from mepof import arch
 from mepof.device import agent
 from mepof.device.protocol import Interval, KernelHang, KernelPanic, Outcome
 from mepof.errors import InputError, WorkError
-from mepof.kernel import arch, kconfig
+from mepof.kernel import kconfig
 from mepof.measure.measurement import Boot
 from mepof.measure.runner import (
     Design,

@@ -1,0 +1,144 @@
+"""Architectures: one record each, ``NAME.toml`` beside this module, found by its G4 name.
+
+A port begins with what kbuild needs to know, and gains a stage with each further section:
+``guest`` builds the programs of a guest, ``machine`` boots it, ``pages`` models its PMU.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from mepof.described import read_described
+from mepof.errors import InputError
+
+DEFAULT = "x86-64"
+_DIRECTORY = Path(__file__).parent
+
+
+def _power_of_two(size: int) -> int:
+    if size <= 0 or size & (size - 1):
+        raise ValueError(f"{size} is not a power of two")
+    return size
+
+
+PageBytes = Annotated[int, AfterValidator(_power_of_two)]
+
+
+class _Described(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Guest(_Described):
+    """What builds the programs of a guest.
+
+    Attributes:
+        shell: whether the guest has BusyBox.
+        compiler: builds static programs.
+        packages: Debian's, of that compiler and its C library.
+        libc: pattern below ``/`` of that library. Without one the compiler is asked; musl's
+            wrapper would name the C library of the gcc that it wraps.
+        library_compiler: builds static programs with a distribution's static libraries, which
+            are built for glibc.
+        library_packages: Debian's, of that compiler and its C library.
+        library_install: command that installs the library ``{name}``.
+    """
+
+    shell: bool
+    compiler: str
+    packages: tuple[str, ...]
+    libc: str | None = None
+    library_compiler: str
+    library_packages: tuple[str, ...]
+    library_install: str
+
+    @property
+    def remedy(self) -> str:
+        """The command that installs the compiler."""
+        return "apt-get install " + " ".join(self.packages)
+
+    @property
+    def library_remedy(self) -> str:
+        """The command that installs the compiler for libraries."""
+        return "apt-get install " + " ".join(self.library_packages)
+
+
+class Machine(_Described):
+    """The machine that QEMU emulates.
+
+    Attributes:
+        binary: QEMU's program.
+        package: Debian's.
+        arguments: those that choose the machine and its devices.
+        parameters: the kernel's command line.
+    """
+
+    binary: str
+    package: str
+    arguments: tuple[str, ...]
+    parameters: str
+
+
+class Pages(_Described):
+    """Bytes of the pages that Linux maps its text and its data with."""
+
+    text: PageBytes
+    data: PageBytes
+
+
+class Record(_Described):
+    """What a file describes.
+
+    Attributes:
+        make: value of ``ARCH=``.
+        source: directory under ``arch/``.
+        triple: of GNU and LLVM tools.
+        target: make target of the bootable image.
+        image: path of that image in the build directory.
+    """
+
+    make: str
+    source: str
+    triple: str
+    target: str
+    image: str
+    guest: Guest | None = None
+    machine: Machine | None = None
+    pages: Pages | None = None
+
+
+class Arch(Record):
+    """An architecture: its G4 name and its record."""
+
+    name: str
+
+    @property
+    def cross_prefix(self) -> str:
+        """What the names of Debian's GNU tools for it begin with."""
+        return f"{self.triple}-"
+
+
+def names() -> tuple[str, ...]:
+    """The G4 name of every architecture, sorted."""
+    return tuple(sorted(path.stem for path in _DIRECTORY.glob("*.toml")))
+
+
+@cache
+def get(name: str) -> Arch:
+    """The architecture of that name.
+
+    Raises:
+        InputError: there is none.
+    """
+    if name not in names():
+        raise InputError(f"unknown architecture `{name}`", "known: " + ", ".join(names()))
+    record = read_described(_DIRECTORY / f"{name}.toml", Record, "architecture")
+    return Arch(name=name, **dict(record))
+
+
+def records() -> tuple[Arch, ...]:
+    """Every architecture, sorted by name."""
+    return tuple(map(get, names()))

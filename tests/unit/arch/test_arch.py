@@ -1,0 +1,93 @@
+"""The records of the architectures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mepof import arch
+from mepof.arch import Arch, Machine, Record
+from mepof.described import read_described
+from mepof.errors import InputError
+
+MACHINES = {
+    "x86-64": Machine(
+        binary="qemu-system-x86_64",
+        package="qemu-system-x86",
+        arguments=(
+            *("-machine", "microvm,acpi=off,x-option-roms=off,pit=on,pic=on,rtc=on"),
+            *("-cpu", "max"),
+            *("-device", "virtio-serial-device"),
+            *("-global", "virtio-mmio.ioeventfd=off"),
+        ),
+        parameters="console=ttyS0 reboot=t noapictimer lpj=4000000",
+    ),
+    "arm64": Machine(
+        binary="qemu-system-aarch64",
+        package="qemu-system-arm",
+        arguments=(
+            *("-machine", "virt,gic-version=3,its=off"),
+            *("-cpu", "max,pauth-impdef=on"),
+            *("-device", "virtio-serial-device"),
+            *("-global", "virtio-mmio.ioeventfd=off"),
+        ),
+        parameters="console=ttyAMA0",
+    ),
+    "arm": None,
+}
+BUILDS = {
+    "x86-64": ("x86_64", "x86", "x86_64-linux-gnu", "bzImage", "arch/x86/boot/bzImage"),
+    "arm64": ("arm64", "arm64", "aarch64-linux-gnu", "Image", "arch/arm64/boot/Image"),
+    "arm": ("arm", "arm", "arm-linux-gnueabi", "zImage", "arch/arm/boot/zImage"),
+}
+
+
+def test_every_architecture_has_a_record_that_is_read() -> None:
+    assert set(arch.names()) == set(BUILDS)
+    assert [each.name for each in arch.records()] == list(arch.names())
+    assert arch.DEFAULT in arch.names()
+
+
+@pytest.mark.parametrize("name", arch.names())
+def test_what_kbuild_and_the_emulator_are_given_does_not_change(name: str) -> None:
+    # Images and counts that were made before would no longer be reproduced.
+    each = arch.get(name)
+    assert (each.make, each.source, each.triple, each.target, each.image) == BUILDS[name]
+    assert each.machine == MACHINES[name]
+
+
+def test_the_default_architecture_supports_every_stage() -> None:
+    each = arch.get(arch.DEFAULT)
+    assert each.guest is not None and each.machine is not None and each.pages is not None
+
+
+def test_what_boots_has_programs_to_boot_with() -> None:
+    assert all(each.guest is not None for each in arch.records() if each.machine is not None)
+
+
+def test_an_unknown_architecture_names_the_known_ones() -> None:
+    with pytest.raises(InputError, match="unknown architecture `riscv`") as caught:
+        arch.get("riscv")
+    assert caught.value.remedy == "known: " + ", ".join(arch.names())
+
+
+@pytest.mark.parametrize(
+    "added",
+    ['endian = "big"', "[pages]\ntext = 4096\ndata = 5000", "[machine]\nbinary = 1"],
+    ids=["unknown key", "odd page", "wrong type"],
+)
+def test_a_wrong_record_is_an_error(tmp_path: Path, added: str) -> None:
+    plain = "\n".join(f'{key} = "x"' for key in ("make", "source", "triple", "target", "image"))
+    path = tmp_path / "new.toml"
+    path.write_text(f"{plain}\n")
+    assert read_described(path, Record, "architecture").guest is None
+    path.write_text(f"{plain}\n{added}\n")
+    with pytest.raises(InputError):
+        read_described(path, Record, "architecture")
+
+
+def test_cross_tools_are_named_by_the_triple() -> None:
+    found: Arch = arch.get("arm64")
+    assert found.cross_prefix == "aarch64-linux-gnu-"
+    assert found.guest is not None and found.guest.compiler == f"{found.cross_prefix}gcc"
