@@ -15,6 +15,8 @@ from mepof.cli import profile
 from mepof.cli.main import app
 from mepof.device.preparation import preparation_names
 from mepof.device.protocol import DEVICES
+from mepof.executor.local import plan_of
+from mepof.g4 import Source
 from mepof.g4.settings import SETTINGS
 from mepof.kernel import kconfig
 from mepof.kernel.options import options
@@ -109,11 +111,23 @@ def test_every_verb_of_profile_is_described() -> None:
         assert f"| `mepof profile {command.name} " in text
 
 
-def test_every_command_is_in_the_readme() -> None:
-    text = (ROOT / "README.md").read_text()
+def test_every_command_is_described() -> None:
+    text = (DOCS / "command-line.md").read_text()
     commands = [command.name for command in app.registered_commands if not command.hidden]
     for name in [*commands, *(group.name for group in app.registered_groups)]:
-        assert f"mepof {name}" in text
+        assert f"| `mepof {name} " in text or f"| `mepof {name}` |" in text
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (page.relative_to(ROOT), text)
+        for page in PAGES
+        for text in re.findall(r"^ *```g4\n(.*?)^ *```$", page.read_text(), re.M | re.S)
+    ],
+)
+def test_every_program_on_a_page_compiles(page: Path, text: str) -> None:
+    assert plan_of(Source(str(page), text)).program == text
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

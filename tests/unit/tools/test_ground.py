@@ -99,8 +99,21 @@ def test_the_installed_package_brings_what_is_native() -> None:
     assert inside.resolve() == ROOT / "native"
 
 
-def test_the_example_is_correct_and_formatted() -> None:
-    source = Source.read(ROOT / "examples/quickstart.g4")
-    plan = plan_of(source)
+def test_the_quickstart_makes_an_optimised_and_a_plain_image() -> None:
+    plan = plan_of(Source.read(ROOT / "examples/quickstart.g4"))
     assert [r.name for r in plan.results if r.kind == "image"] == ["opt", "plain"]
+
+
+def test_the_quickstart_is_formatted() -> None:
+    source = Source.read(ROOT / "examples/quickstart.g4")
     assert format_program(parse(source).program) == source.text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [*ROOT.glob("examples/*.g4"), *ROOT.glob("bench/*/*.g4")],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_every_published_program_compiles(path: Path) -> None:
+    source = Source.read(path)
+    assert plan_of(source).program == source.text
