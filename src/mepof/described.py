@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -21,6 +21,17 @@ from mepof.toml_lines import Location, lines_of
 
 Model = TypeVar("Model", bound=BaseModel)
 
+# By the names of pydantic's errors, which speaks of JSON.
+_TYPES = {
+    "string_type": "a string",
+    "int_type": "an integer",
+    "int_from_float": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "tuple_type": "an array",
+    "dict_type": "a table",
+    "model_type": "a table",
+}
 # How pydantic begins most of its complaints: "Input should", "String should".
 _SHOULD = re.compile(r"^[A-Z][a-z]* should ")
 
@@ -39,6 +50,19 @@ class Named(Described):
     """
 
     name: str
+
+
+def check_distinct(names: Iterable[str]) -> None:
+    """Check that no two entries of a list have the same name; for validators of models.
+
+    Raises:
+        ValueError: two have.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"`{name}` occurs twice")
+        seen.add(name)
 
 
 def read_described(
@@ -107,6 +131,8 @@ def _complaint(detail: ErrorDetails, what: str) -> str:
     if detail["type"] == "missing":
         return f"`{last}` is missing from {_named(above) or f'the {what}'}"
     name = _named(detail["loc"]) or f"the {what}"
+    if detail["type"] in _TYPES:
+        return f"{name} must be {_TYPES[detail['type']]}"
     must = _SHOULD.sub("must ", detail["msg"])
     if must != detail["msg"]:
         return f"{name} {must}"
@@ -126,11 +152,18 @@ def _keys(model: object, location: Location) -> set[str]:
 
 
 def _inside(model: object, key: str | int) -> object:
-    """The type of what a key leads to; a table of free keys leads to its values."""
-    for table in _models(model):
-        if key in (fields := _fields(table)):
-            return fields[str(key)]
-    return model
+    """The type of the value that a key leads to; None if that is not known."""
+    arguments = get_args(model)
+    if isinstance(model, type) and issubclass(model, RootModel):
+        return _inside(model.model_fields["root"].annotation, key)
+    if isinstance(model, type) and issubclass(model, BaseModel):
+        return _fields(model).get(str(key))
+    if get_origin(model) in (dict, Mapping):
+        return arguments[1]
+    if get_origin(model) is tuple:
+        return arguments[0]
+    alternatives = (_inside(each, key) for each in arguments)
+    return next((found for found in alternatives if found is not None), None)
 
 
 def _models(model: object) -> Iterator[type[BaseModel]]:

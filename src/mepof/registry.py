@@ -1,9 +1,10 @@
-"""Finding the variants of a thing by name: one file each, plus entry points from outside.
+"""Variants that are found by name, one file each.
 
 A package such as ``mepof.algorithm`` holds one module per algorithm; the module's name
-(with ``_`` for ``-``) is the name that users write, and its module-level object of the
+(with ``-`` for ``_``) is the name that users write, and its module-level object of the
 registry's attribute name is the variant. Another distribution adds one with an entry point in
-the group ``mepof.<package>``.
+the group ``mepof.<package>``. Variants that are data are TOML files in one directory, such as
+``suite/suites``; the file's stem is the name.
 """
 
 from __future__ import annotations
@@ -14,22 +15,25 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Generic, TypeVar
 
+from mepof.described import Described, Named, read_described
 from mepof.errors import InputError
 
 T = TypeVar("T")
+D = TypeVar("D", bound=Described)
 
 
 @dataclass(frozen=True)
 class Registry(Generic[T]):
-    """The named variants in one package.
+    """The variants that are modules of one package.
 
-    Args:
-        package: dotted name of the package to walk.
+    Attributes:
+        package: its dotted name.
         attribute: the module attribute that holds the variant; modules without it are
             not variants.
-        noun: what a variant is called in messages.
+        noun: the kind of variant, for messages.
     """
 
     package: str
@@ -69,3 +73,39 @@ class Registry(Generic[T]):
 @cache
 def _names(registry: Registry[object]) -> tuple[str, ...]:
     return tuple(registry.all())
+
+
+@dataclass(frozen=True)
+class DescribedRegistry(Generic[D]):
+    """The variants that are TOML files of one directory.
+
+    Attributes:
+        model: what a file describes; one that is ``Named`` gets the file's stem.
+        noun: the kind of variant, for messages.
+        or_path: the path of a file ``….toml`` is a name too.
+    """
+
+    directory: Path
+    model: type[D]
+    noun: str
+    or_path: bool = False
+
+    def names(self) -> tuple[str, ...]:
+        """The names that users can write, sorted."""
+        return tuple(sorted(path.stem for path in self.directory.glob("*.toml")))
+
+    def get(self, name: str) -> D:
+        """The variant of that name.
+
+        Raises:
+            InputError: there is none, or its file is wrong.
+        """
+        path = self.directory / f"{name}.toml"
+        if self.or_path and name.endswith(".toml"):
+            path = Path(name)
+        elif name not in self.names():
+            known = "known: " + ", ".join(self.names())
+            also = "; or the path of a file .toml" if self.or_path else ""
+            raise InputError(f"unknown {self.noun} `{name}`", known + also)
+        given = {"name": path.stem} if issubclass(self.model, Named) else {}
+        return read_described(path, self.model, self.noun, given)

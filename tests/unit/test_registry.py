@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from mepof import registry
+from mepof.described import Described, Named
 from mepof.errors import InputError
-from mepof.registry import Registry
+from mepof.registry import DescribedRegistry, Registry
 
 
 @pytest.fixture
@@ -54,3 +55,42 @@ def test_another_distribution_adds_one_by_an_entry_point(
 
     monkeypatch.setattr(registry, "entry_points", points)
     assert Registry[object](package, "VARIANT", "thing").get("outside") == 1
+
+
+class Thing(Described):
+    size: int
+
+
+class NamedThing(Thing, Named):
+    pass
+
+
+def test_a_toml_file_is_a_variant_by_its_stem(tmp_path: Path) -> None:
+    (tmp_path / "two-words.toml").write_text("size = 2\n")
+    (tmp_path / "alpha.toml").write_text("size = 1\n")
+    (tmp_path / "README.md").touch()
+    things = DescribedRegistry(tmp_path, Thing, "thing")
+    assert things.names() == ("alpha", "two-words")
+    assert things.get("two-words") == Thing(size=2)
+    assert DescribedRegistry(tmp_path, NamedThing, "thing").get("alpha").name == "alpha"
+
+
+def test_an_unknown_name_is_an_error_that_lists_the_known(tmp_path: Path) -> None:
+    (tmp_path / "alpha.toml").write_text("size = 1\n")
+    inside, outside = tmp_path / "inside", tmp_path / "alpha.toml"
+    inside.mkdir()
+    (inside / "beta.toml").write_text("size = 2\n")
+    for name in ("gamma", "../alpha", str(outside)):
+        with pytest.raises(InputError) as raised:
+            DescribedRegistry(inside, Thing, "thing").get(name)
+        assert raised.value.message == f"unknown thing `{name}`"
+        assert raised.value.remedy == "known: beta"
+
+
+def test_a_variant_can_be_a_file_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text("size = 3\n")
+    things = DescribedRegistry(tmp_path / "none", NamedThing, "thing", or_path=True)
+    assert things.get(str(path)) == NamedThing(name="mine", size=3)
+    with pytest.raises(InputError, match=r"or the path of a file \.toml"):
+        things.get("mine")

@@ -1,40 +1,47 @@
-"""Apps: what a scenario exercises. On a plain Linux guest that is a program with a list of named
-actions, described by a file under ``apps/``."""
+"""Apps: what a scenario exercises.
+
+On a plain Linux guest that is a program with a list of named actions, described by a file under
+``apps/``.
+"""
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 
+from pydantic import Field, field_validator
+
+from mepof.described import Described, Named, check_distinct
 from mepof.errors import InputError
+from mepof.registry import DescribedRegistry
 
-_DIRECTORY = Path(__file__).with_name("apps")
 
-
-@dataclass(frozen=True)
-class Action:
-    """One thing that an app does: a command with a limit in seconds.
+class Action(Described):
+    """A command with a time limit, which a scenario can pick.
 
     Attributes:
+        seconds: the limit.
         includes: groups of cases (G4's metrics) that it runs among other things.
     """
 
     name: str
-    argv: tuple[str, ...]
-    seconds: float
-    # Not shown, for it does not change what a run of the action does.
-    includes: tuple[str, ...] = field(default=(), repr=False)
+    argv: tuple[str, ...] = Field(min_length=1)
+    seconds: float = Field(gt=0)
+    # Not in the text, by which steps tell actions apart: it changes nothing of what runs.
+    includes: tuple[str, ...] = Field(default=(), repr=False)
 
 
-@dataclass(frozen=True)
-class App:
+class App(Named):
     """A workload with named actions."""
 
-    name: str
     title: str
-    actions: tuple[Action, ...]
+    actions: tuple[Action, ...] = Field(alias="action")
+
+    @field_validator("actions")
+    @classmethod
+    def _names_are_distinct(cls, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+        check_distinct(action.name for action in actions)
+        return actions
 
     def action(self, name: str) -> Action:
         """The action of that name.
@@ -50,29 +57,18 @@ class App:
         raise InputError(f"app `{self.name}` has no action `{name}`", hint)
 
 
+APPS = DescribedRegistry(Path(__file__).with_name("apps"), App, "app")
+
+
 def app_names() -> tuple[str, ...]:
     """The apps of a plain Linux guest."""
-    return tuple(sorted(path.stem for path in _DIRECTORY.glob("*.toml")))
+    return APPS.names()
 
 
 def load_app(name: str) -> App:
     """The app of that name.
 
     Raises:
-        InputError: there is none.
+        InputError: there is none, or its file is wrong.
     """
-    path = _DIRECTORY / f"{name}.toml"
-    if name not in app_names():
-        raise InputError(f"unknown app `{name}`", "known: " + ", ".join(app_names()))
-    with path.open("rb") as file:
-        described = tomllib.load(file)
-    actions = tuple(
-        Action(
-            entry["name"],
-            tuple(entry["argv"]),
-            float(entry["seconds"]),
-            tuple(entry.get("includes", ())),
-        )
-        for entry in described["action"]
-    )
-    return App(name, described["title"], actions)
+    return APPS.get(name)

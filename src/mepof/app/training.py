@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import replace
 
 from mepof.app.apps import Action, App
 from mepof.suite.cases import Case, CaseId, load_suite, suite_names
@@ -25,9 +24,12 @@ def without(apps: Iterable[App], names: Collection[str]) -> tuple[App, ...]:
     """
     left_out = [c for c in _every_case() if not {c.suite, c.metric, c.name}.isdisjoint(names)]
     return tuple(
-        replace(
-            app,
-            actions=tuple(a for a in app.actions if not any(_runs(a, case) for case in left_out)),
+        app.model_copy(
+            update={
+                "actions": tuple(
+                    a for a in app.actions if not any(_runs(a, case) for case in left_out)
+                )
+            }
         )
         for app in apps
     )

@@ -14,27 +14,26 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tomllib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import Field, model_validator
 
+from mepof.described import Described, Named, read_described
 from mepof.errors import MepofError, WorkError
 
+_DESCRIPTION = "overlay.toml"
 
-class Edit(BaseModel):
+
+class Edit(Described):
     """One edit of one file.
 
     Exactly one of ``append`` and ``prepend`` is the text; ``in_macro``, ``in_array`` and
     ``in_function`` name the definition whose body takes it; without them it goes to the end of
     the file. An ``optional`` edit is skipped where the file or the definition does not exist.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     file: str
     in_macro: str | None = None
@@ -45,7 +44,7 @@ class Edit(BaseModel):
     optional: bool = False
 
     @model_validator(mode="after")
-    def _one_text(self) -> Edit:
+    def _has_one_text(self) -> Edit:
         if (self.append is None) == (self.prepend is None):
             raise ValueError("an edit has either `append` or `prepend`")
         return self
@@ -55,32 +54,22 @@ class Edit(BaseModel):
         return (self.append or self.prepend or "").strip("\n") + "\n"
 
 
-class _Description(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    title: str
-    absent: str | None = None
-    present: str | None = None
-    compiler_files: dict[str, str] = {}
-    edit: tuple[Edit, ...] = ()
-
-
-@dataclass(frozen=True)
-class Overlay:
+class Overlay(Named):
     """A named overlay: its directory, its edits and the compiler's files that it lays in.
 
     Attributes:
-        absent: a file of the tree; where it is, the kernel needs the overlay no more.
-        present: a file of the tree; where it is not, the kernel does not need it yet.
+        directory: of the files that it adds, with its description among them.
+        absent: a file of the tree; a kernel that has it does not need the overlay any more.
+        present: a file of the tree; a kernel without it does not need the overlay yet.
+        compiler_files: paths in the tree → below the compiler's resource directory.
     """
 
-    name: str
-    title: str
     directory: Path
-    edits: tuple[Edit, ...]
-    compiler_files: dict[str, str]
+    title: str
     absent: str | None = None
     present: str | None = None
+    compiler_files: dict[str, str] = Field(default={})
+    edits: tuple[Edit, ...] = Field(default=(), alias="edit")
 
     def is_for(self, tree: Path) -> bool:
         """Whether a tree needs what the overlay gives."""
@@ -93,7 +82,7 @@ class Overlay:
         return {
             path.relative_to(self.directory).as_posix(): path
             for path in sorted(self.directory.rglob("*"))
-            if path.is_file() and path.name != "overlay.toml"
+            if path.is_file() and path.name != _DESCRIPTION
         }
 
 
@@ -115,37 +104,38 @@ def load(name: str) -> Overlay:
     """The overlay of that name.
 
     Raises:
-        WorkError: its description is wrong.
+        InputError: its description cannot be read, or is wrong.
     """
     directory = native_directory() / "overlays" / name
-    try:
-        with (directory / "overlay.toml").open("rb") as file:
-            description = _Description.model_validate(tomllib.load(file))
-    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
-        raise WorkError(f"overlay `{name}` cannot be read: {error}") from error
-    return Overlay(
-        name,
-        description.title,
-        directory,
-        description.edit,
-        description.compiler_files,
-        description.absent,
-        description.present,
+    return read_described(
+        directory / _DESCRIPTION,
+        Overlay,
+        "overlay",
+        {"name": name, "directory": str(directory)},
     )
 
 
-@dataclass(frozen=True)
-class Exclusion:
+class Exclusion(Described):
     """A file or directory that takes no flags of ours, and why."""
 
     match: str
     reason: str
 
 
+class Exclusions(Described):
+    """The data file: a table for each exclusion."""
+
+    exclude: tuple[Exclusion, ...]
+
+
 def exclusions() -> tuple[Exclusion, ...]:
-    """Every exclusion, in the order of the data file."""
-    with (native_directory() / "overlays" / "exclude.toml").open("rb") as file:
-        return tuple(Exclusion(**entry) for entry in tomllib.load(file)["exclude"])
+    """Every exclusion, in the order of the data file.
+
+    Raises:
+        InputError: the file cannot be read, or is wrong.
+    """
+    path = native_directory() / "overlays" / "exclude.toml"
+    return read_described(path, Exclusions, "exclusions").exclude
 
 
 def apply_edit(text: str, edit: Edit) -> str | None:

@@ -23,9 +23,9 @@ def indices(measurement: Measurement) -> dict[str, float]:
         suite = load_suite(name)
         for group in dict.fromkeys(case.metric for case in suite.cases):
             baselines = {
-                case.name: dict(suite.baselines)[case.name]
+                case.name: case.baseline
                 for case in suite.cases
-                if case.metric == group and case.name in dict(suite.baselines)
+                if case.metric == group and case.baseline is not None
             }
             scores = list(_scores(measurement, name, baselines))
             if baselines and len(scores) == len(baselines) * len(measurement.boots) > 0:

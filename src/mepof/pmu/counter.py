@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from mepof.described import read_described
+from mepof.described import Described
 from mepof.device.preparation import cpu_numbers
 from mepof.device.shell import Shell
-from mepof.errors import EnvironmentLack, InputError
+from mepof.errors import EnvironmentLack
+from mepof.registry import DescribedRegistry
 
-_DIRECTORY = Path(__file__).with_name("counters")
 _PMUS = "/sys/bus/event_source/devices"
 _USER = "user_"
 
@@ -22,11 +22,7 @@ GENERIC = "generic"
 """The counters that any processor may have."""
 
 
-class _Described(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Counter(_Described):
+class Counter(Described):
     """One event that a metric counts; several for one metric add up.
 
     Attributes:
@@ -40,7 +36,7 @@ class Counter(_Described):
     event: str = Field(pattern=r"^[\w=,-]+$")
 
 
-class Counters(_Described):
+class Counters(Described):
     """The counters of a kind of core.
 
     Attributes:
@@ -84,22 +80,23 @@ class Countable:
     lacking: dict[str, str]
 
 
+COUNTERS = DescribedRegistry(
+    Path(__file__).with_name("counters"), Counters, "counters", or_path=True
+)
+
+
 def counters_names() -> tuple[str, ...]:
     """Every kind, sorted."""
-    return tuple(sorted(path.stem for path in _DIRECTORY.glob("*.toml")))
+    return COUNTERS.names()
 
 
 def load_counters(name: str) -> Counters:
     """The counters of that name, or of a file ``….toml``.
 
     Raises:
-        InputError: there are none, or their description is wrong.
+        InputError: there are none, or their file is wrong.
     """
-    path = Path(name) if name.endswith(".toml") else _DIRECTORY / f"{name}.toml"
-    if not name.endswith(".toml") and not path.is_file():
-        known = ", ".join(counters_names())
-        raise InputError(f"unknown counters `{name}`", f"known: {known}; or a file .toml")
-    return read_described(path, Counters, "counters")
+    return COUNTERS.get(name)
 
 
 def countable(shell: Shell, counters: Counters, cores: Sequence[int]) -> Countable:

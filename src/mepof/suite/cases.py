@@ -2,50 +2,56 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from mepof.errors import InputError
+from pydantic import Field, field_validator
 
-_DIRECTORY = Path(__file__).with_name("suites")
-# What `eval` without a metric runs: it asks nothing of a kernel that `slim` does not have.
+from mepof.described import Described, Named, check_distinct
+from mepof.registry import DescribedRegistry
+
+# Run by `eval` without a metric: it needs nothing of a kernel that `slim` does not have.
 _DEFAULT = "mepof"
 
 CaseId = tuple[str, str]
 """Suite and case."""
 
 
-@dataclass(frozen=True)
-class Case:
-    """One benchmark: it prints one result line and sets one pair of marks.
+class CaseEntry(Described):
+    """What a suite's file says of a case.
 
     Attributes:
-        control: its work is user space's alone, so that it must not move.
+        metric: G4's word for the group of cases that it is in.
+        control: it works in user space alone, so that its figures must not move.
+        baseline: operations per second that count as 10 in the suite's index; None if it is not
+            part of one.
     """
 
-    suite: str
     name: str
     metric: str
-    argv: tuple[str, ...]
-    # What a case runs is told by how it is shown (cases_digest), and this is no part of it.
-    control: bool = field(default=False, repr=False)
+    argv: tuple[str, ...] = Field(min_length=1)
+    # Not in the text, by which cases_digest() tells cases apart: these change nothing of what runs.
+    control: bool = Field(default=False, repr=False)
+    baseline: float | None = Field(default=None, gt=0, repr=False)
 
 
-@dataclass(frozen=True)
-class Tool:
+class Case(CaseEntry):
+    """One benchmark: it prints one result line and sets one pair of marks."""
+
+    suite: str
+
+
+class Tool(Described):
     """A program of a distribution's package, taken into a guest with its shared libraries."""
 
     path: str
     package: str
 
 
-@dataclass(frozen=True)
-class Programs:
-    """What a suite's guest needs beyond the one that all kernels are booted with.
+class Programs(Described):
+    """What a suite's guest needs beside what the guest of every kernel has.
 
     Attributes:
         native: the directory under ``native/suites`` whose sources make its program.
@@ -56,37 +62,46 @@ class Programs:
 
     native: str | None = None
     libraries: tuple[str, ...] = ()
-    tools: tuple[Tool, ...] = ()
-    scratch: int = 0
+    tools: tuple[Tool, ...] = Field(default=(), alias="tool")
+    scratch: int = Field(default=0, ge=0)
 
 
-@dataclass(frozen=True)
-class Suite:
+class Suite(Named):
     """A named set of cases.
 
     Attributes:
-        selfcheck: the command by which a guest checks itself before the cases; every suite
-            but one relies on that one's.
+        selfcheck: the command by which a guest checks itself before the cases; every other suite
+            relies on that of one.
         config: the configuration whose kernels can run all of it.
-        architectures: whose guests can; all where it is empty.
+        architectures: those whose guests can run it; empty for all.
         memory: MiB that its guest needs.
         programs: what is added to the guest; None where the guest has all.
-        baselines: operations per second of cases that count as 10 in the suite's index; empty
-            where it has none.
         shorter: what is added to a case's command for half of its work, with ``{operations}``
             for the operations of that; empty where its work cannot be chosen.
     """
 
-    name: str
     title: str
-    selfcheck: tuple[str, ...]
-    config: str
-    architectures: tuple[str, ...]
-    memory: int
-    programs: Programs | None
-    cases: tuple[Case, ...]
-    baselines: tuple[tuple[str, float], ...] = ()
+    selfcheck: tuple[str, ...] = ()
+    config: str = "slim"
+    architectures: tuple[str, ...] = ()
+    memory: int = Field(default=512, gt=0)
+    programs: Programs | None = None
+    entries: tuple[CaseEntry, ...] = Field(alias="case")
     shorter: tuple[str, ...] = ()
+
+    @field_validator("entries")
+    @classmethod
+    def _names_are_distinct(cls, entries: tuple[CaseEntry, ...]) -> tuple[CaseEntry, ...]:
+        check_distinct(entry.name for entry in entries)
+        return entries
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """The cases, in the order of the file."""
+        return tuple(Case(suite=self.name, **dict(entry)) for entry in self.entries)
+
+
+SUITES = DescribedRegistry(Path(__file__).with_name("suites"), Suite, "suite")
 
 
 @cache
@@ -94,51 +109,14 @@ def load_suite(name: str) -> Suite:
     """The suite of that name.
 
     Raises:
-        InputError: there is none.
+        InputError: there is none, or its file is wrong.
     """
-    path = _DIRECTORY / f"{name}.toml"
-    if not path.is_file():
-        raise InputError(f"unknown suite `{name}`", "known: " + ", ".join(suite_names()))
-    with path.open("rb") as file:
-        described = tomllib.load(file)
-    cases = tuple(
-        Case(
-            name,
-            entry["name"],
-            entry["metric"],
-            tuple(entry["argv"]),
-            entry.get("control", False),
-        )
-        for entry in described["case"]
-    )
-    added = described.get("programs")
-    programs = added and Programs(
-        added.get("native"),
-        tuple(added.get("libraries", ())),
-        tuple(Tool(tool["path"], tool["package"]) for tool in added.get("tool", ())),
-        added.get("scratch", 0),
-    )
-    return Suite(
-        name=name,
-        title=described["title"],
-        selfcheck=tuple(described.get("selfcheck", ())),
-        config=described.get("config", "slim"),
-        architectures=tuple(described.get("architectures", ())),
-        memory=described.get("memory", 512),
-        programs=programs,
-        cases=cases,
-        baselines=tuple(
-            (entry["name"], float(entry["baseline"]))
-            for entry in described["case"]
-            if "baseline" in entry
-        ),
-        shorter=tuple(described.get("shorter", ())),
-    )
+    return SUITES.get(name)
 
 
 def suite_names() -> tuple[str, ...]:
     """Every suite, sorted."""
-    return tuple(sorted(path.stem for path in _DIRECTORY.glob("*.toml")))
+    return SUITES.names()
 
 
 def metric_names() -> tuple[str, ...]:
@@ -149,7 +127,7 @@ def metric_names() -> tuple[str, ...]:
 
 @cache
 def is_control(suite: str, case: str) -> bool:
-    """Whether a case, known here or not, is a control."""
+    """Whether a case is a control; one that no suite has is not."""
     return suite in suite_names() and any(
         known.name == case and known.control for known in load_suite(suite).cases
     )
@@ -165,17 +143,17 @@ def cases_of(metrics: Sequence[str]) -> tuple[Case, ...]:
 
 
 def suites_of(cases: Sequence[Case]) -> tuple[Suite, ...]:
-    """The suites that some cases are of, in the cases' order."""
+    """The suites of some cases, in the cases' order."""
     return tuple(load_suite(name) for name in dict.fromkeys(case.suite for case in cases))
 
 
 def memory_of(cases: Sequence[Case]) -> int:
-    """MiB that a guest needs for the hungriest of the cases' suites."""
+    """MiB of memory that a guest needs to run the cases of all these suites."""
     return max(suite.memory for suite in suites_of(cases))
 
 
 def guest_additions() -> dict[str, tuple[str, ...]]:
-    """For every metric the suites whose programs its cases need beside the guest's own."""
+    """The suites that add programs to the guest for a metric's cases, by metric."""
     return {
         metric: tuple(
             suite.name for suite in suites_of(cases_of([metric])) if suite.programs is not None
@@ -185,5 +163,5 @@ def guest_additions() -> dict[str, tuple[str, ...]]:
 
 
 def cases_digest(cases: Sequence[Case]) -> str:
-    """SHA-256 over what the cases run."""
+    """SHA-256 over the names and commands of cases."""
     return sha256(repr(cases).encode()).hexdigest()

@@ -164,7 +164,7 @@ def test_kind_may_be_a_file(tmp_path: Path) -> None:
     path.write_text('title = "mine"\nsource = "me"\nsetting = []\n')
     assert load_preparation(str(path)).title == "mine"
     path.write_text("title = 1\n")
-    with pytest.raises(InputError, match=r"mine\.toml:1: `title` must be a valid string"):
+    with pytest.raises(InputError, match=r"mine\.toml:1: `title` must be a string"):
         load_preparation(str(path))
     with pytest.raises(InputError, match="cannot read"):
         load_preparation(str(tmp_path / "absent.toml"))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from mepof.errors import MepofError, WorkError
+from mepof.errors import InputError, MepofError, WorkError
 from mepof.kernel import overlay
 from mepof.kernel.overlay import Edit, Overlay, apply_edit, compose
 
@@ -134,7 +134,13 @@ def laid(
     for name, text in (files or {}).items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text)
-    return Overlay("trial", "a trial", directory, edits, compiler or {})
+    return Overlay(
+        name="trial",
+        title="a trial",
+        directory=directory,
+        edit=edits,
+        compiler_files=compiler or {},
+    )
 
 
 def state(root: Path) -> dict[str, tuple[int, bytes | None]]:
@@ -320,11 +326,11 @@ def test_an_overlay_is_for_every_tree_that_lacks_the_file_it_names(
     tree: Path, tmp_path: Path
 ) -> None:
     always = laid(tmp_path / "overlay")
-    unless = Overlay("trial", "a trial", tmp_path, (), {}, absent="kernel/sched")
+    unless = Overlay(name="trial", title="a trial", directory=tmp_path, absent="kernel/sched")
     assert always.is_for(tree)
     assert not unless.is_for(tree)
     assert unless.is_for(tree / "kernel")
-    if_there = Overlay("trial", "a trial", tmp_path, (), {}, present="kernel/sched")
+    if_there = Overlay(name="trial", title="a trial", directory=tmp_path, present="kernel/sched")
     assert if_there.is_for(tree)
     assert not if_there.is_for(tree / "kernel")
 
@@ -339,5 +345,5 @@ def test_every_exclusion_says_why_and_is_a_pattern_of_make() -> None:
 
 
 def test_an_unknown_overlay_is_an_error() -> None:
-    with pytest.raises(WorkError, match="overlay `none` cannot be read"):
+    with pytest.raises(InputError, match=r"cannot read the overlay .*/none/overlay\.toml: No such"):
         overlay.load("none")

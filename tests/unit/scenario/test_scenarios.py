@@ -14,8 +14,17 @@ from mepof.scenario.protocol import SCENARIOS
 from mepof.scenario.script import read_script
 from mepof.suite.cases import cases_of
 
-ONE = App("one", "One", tuple(Action(n, (n,), 1) for n in ("read", "write", "open")))
-TWO = App("two", "Two", (Action("fork", ("fork",), 1),))
+
+def app(name: str, *actions: str) -> App:
+    return App(
+        name=name,
+        title=name,
+        action=tuple(Action(name=action, argv=(action,), seconds=1) for action in actions),
+    )
+
+
+ONE = app("one", "read", "write", "open")
+TWO = app("two", "fork")
 
 
 def pick(
@@ -52,7 +61,7 @@ def test_trav_covers_every_action_once_in_order_whatever_the_seed() -> None:
 
 
 @pytest.mark.parametrize("scenario", ["rand", "trav"])
-@pytest.mark.parametrize("apps", [(), (App("none", "None", ()),)])
+@pytest.mark.parametrize("apps", [(), (app("none"),)])
 def test_a_scenario_with_nothing_to_do_is_an_error(scenario: str, apps: tuple[App, ...]) -> None:
     with pytest.raises(InputError, match="no app to exercise"):
         pick(scenario, *apps)
