@@ -10,9 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator
 
-from mepof.described import read_described
+from mepof.described import Described, Named, read_described
 from mepof.errors import InputError
 
 DEFAULT = "x86-64"
@@ -28,11 +28,7 @@ def _power_of_two(size: int) -> int:
 PageBytes = Annotated[int, AfterValidator(_power_of_two)]
 
 
-class _Described(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Guest(_Described):
+class Guest(Described):
     """What builds the programs of a guest.
 
     Attributes:
@@ -66,7 +62,7 @@ class Guest(_Described):
         return "apt-get install " + " ".join(self.library_packages)
 
 
-class Machine(_Described):
+class Machine(Described):
     """The machine that QEMU emulates.
 
     Attributes:
@@ -82,17 +78,18 @@ class Machine(_Described):
     parameters: str
 
 
-class Pages(_Described):
+class Pages(Described):
     """Bytes of the pages that Linux maps its text and its data with."""
 
     text: PageBytes
     data: PageBytes
 
 
-class Record(_Described):
-    """What a file describes.
+class Arch(Named):
+    """An architecture.
 
     Attributes:
+        name: its G4 name.
         make: value of ``ARCH=``.
         source: directory under ``arch/``.
         triple: of GNU and LLVM tools.
@@ -108,12 +105,6 @@ class Record(_Described):
     guest: Guest | None = None
     machine: Machine | None = None
     pages: Pages | None = None
-
-
-class Arch(Record):
-    """An architecture: its G4 name and its record."""
-
-    name: str
 
     @property
     def cross_prefix(self) -> str:
@@ -135,8 +126,7 @@ def get(name: str) -> Arch:
     """
     if name not in names():
         raise InputError(f"unknown architecture `{name}`", "known: " + ", ".join(names()))
-    record = read_described(_DIRECTORY / f"{name}.toml", Record, "architecture")
-    return Arch(name=name, **dict(record))
+    return read_described(_DIRECTORY / f"{name}.toml", Arch, "architecture", {"name": name})
 
 
 def records() -> tuple[Arch, ...]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mepof import arch
-from mepof.arch import Arch, Machine, Record
+from mepof.arch import Arch, Machine
 from mepof.described import read_described
 from mepof.errors import InputError
 
@@ -81,10 +81,10 @@ def test_a_wrong_record_is_an_error(tmp_path: Path, added: str) -> None:
     plain = "\n".join(f'{key} = "x"' for key in ("make", "source", "triple", "target", "image"))
     path = tmp_path / "new.toml"
     path.write_text(f"{plain}\n")
-    assert read_described(path, Record, "architecture").guest is None
+    assert read_described(path, Arch, "architecture", {"name": "new"}).guest is None
     path.write_text(f"{plain}\n{added}\n")
     with pytest.raises(InputError):
-        read_described(path, Record, "architecture")
+        read_described(path, Arch, "architecture", {"name": "new"})
 
 
 def test_cross_tools_are_named_by_the_triple() -> None:
