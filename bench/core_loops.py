@@ -28,6 +28,7 @@ from mepof.process import find_tool, run
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "bench" / "core_loops" / "loops.c"
+ABI = ROOT / "native" / "abi"
 RESULT = ROOT / "docs" / "benchmarks" / "core-loops.md"
 
 
@@ -43,7 +44,8 @@ class Loop:
 def build(directory: Path) -> Path:
     """The program with all loops."""
     made = directory / "loops"
-    run([find_tool("gcc"), "-std=gnu17", "-O2", "-static", "-o", made, SOURCE])
+    marks = (f"-I{ABI}", f"-I{ABI / 'x86_64'}")
+    run([find_tool("gcc"), "-std=gnu17", "-O2", "-static", *marks, "-o", made, SOURCE])
     return made
 
 

@@ -25,6 +25,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from platform import machine
 from typing import Any
 
 from measure import demo
@@ -38,6 +39,7 @@ from mepof.toolchain import clang
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ROOT / "bench" / "model"
+ABI = ROOT / "native" / "abi"
 RESULT = ROOT / "docs" / "benchmarks" / "model"
 PLAIN = "plain"
 # Of which a program's own clock takes the least, so that what others do to it counts little.
@@ -124,6 +126,7 @@ def build(program: str, variant: Variant, directory: Path) -> Path:
     tools = clang.select("clang")
     linker = find_tool(tools.tool("ld.lld"))
     command = [tools.tool("clang"), "-std=c17", "-O2", "-static", f"--ld-path={linker}"]
+    command += [f"-I{ABI}", f"-I{ABI / machine()}"]
     files = [str(SOURCES / "main.c"), str(SOURCES / f"{program}.c")]
     made = directory / f"{program}.{variant.name}"
     if made.exists():

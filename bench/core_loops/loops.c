@@ -9,7 +9,7 @@
 #include <string.h>
 #include <x86intrin.h>
 
-#include "../../native/kbench/marks.h"
+#include "marks.h"
 
 enum { BITS = 200000, SEQUENCE = 10000, TURNS = 300, MULTIPLICATION = 3 };
 

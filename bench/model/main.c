@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "../../native/kbench/marks.h"
+#include "marks.h"
 #include "work.h"
 
 /* The first is there to warm up. */

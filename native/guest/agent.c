@@ -32,26 +32,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../kbench/marks.h"
 #include "agent.h"
+#include "marks.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire format is the memory format");
 
-#define MAGIC 0x3146504du /* "MPF1" */
-#define PORT_NAME "mepof"
-#define BATCH_FILE "/mepof/requests"
-/* More than a profile or a test program ever needs; a larger size is a broken stream. */
-#define REQUEST_LIMIT (256u << 20)
 #define CHUNK (1u << 20)
-
-enum request { EXEC = 1, PUT = 2, GET = 3, POWEROFF = 4, SHELL = 6, RECORD = 7 };
-enum { HELLO = 0x80, RESPONSE = 0x80, ERROR = 0xff };
-
-struct header {
-	uint32_t magic;
-	uint32_t type;
-	uint64_t size;
-};
 
 static bool is_init;
 static int requests = -1;

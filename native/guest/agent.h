@@ -6,8 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define STATUS_TIMED_OUT 0xfffffffeu
-#define STATUS_NOT_STARTED 0xffffffffu
+#include "agent_protocol.h"
 
 /* A growing run of bytes. */
 struct bytes {

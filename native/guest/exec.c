@@ -15,7 +15,6 @@
 
 #include "agent.h"
 
-#define OUTPUT_LIMIT (4u << 20)
 #define CHUNK 65536
 
 static uint64_t now_ns(void)

@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../kbench/marks.h"
 #include "case.h"
+#include "marks.h"
 
 #define NOT_SUPPORTED 77
 /* Far more than the workers need, which wait for some grace periods one after the other. */

@@ -17,7 +17,7 @@ from mepof.toolchain import guest
 from mepof.toolchain.requirements import is_static
 
 _BUSYBOX = Path("/bin/busybox")
-_SOURCES = ("Makefile", "kbench", "guest")
+_SOURCES = ("Makefile", "abi", "kbench", "guest")
 _DIRECTORIES = ("bin", "dev", "etc", "mepof", "proc", "root", "sys", "tmp")
 
 

@@ -21,7 +21,7 @@ from mepof.suite.cases import Programs, load_suite
 from mepof.toolchain import guest, shared_libraries
 
 _DIRECTORY = "suites"
-_SHARED = ("suites/Makefile", "kbench/marks.h")
+_SHARED = ("suites/Makefile", "suites/*.[ch]", "abi/**/*")
 
 
 class SuitePrograms:
@@ -104,8 +104,8 @@ def _sources_digest(suite: str) -> str:
     """SHA-256 over a suite's sources, and those that all share."""
     root = native_directory()
     own = (root / "suites" / suite).iterdir()
-    shared = (root / "suites").glob("*.[ch]")
-    return files_digest(root, sorted({*own, *shared, *(root / name for name in _SHARED)}))
+    shared = (path for pattern in _SHARED for path in root.glob(pattern) if path.is_file())
+    return files_digest(root, sorted({*own, *shared}))
 
 
 BODY = SuitePrograms()

@@ -15,7 +15,7 @@ SOURCES = sorted(
     for part in ("kbench", "guest", "tcg-plugin", "pmu")
     for path in (NATIVE / part).glob("*.c")
 )
-# The encodings of marks.h as they lie in memory.
+# The encodings of mark_encoding.h as they lie in memory.
 MARKS = {"start": bytes.fromhex("0f1f84000100504d"), "stop": bytes.fromhex("0f1f84000200504d")}
 # movz xzr, #0x4d51 and #0x4d52
 ARM64_MARKS = {"start": bytes.fromhex("3faa89d2"), "stop": bytes.fromhex("5faa89d2")}
@@ -26,6 +26,7 @@ def test_sources_have_no_warning(compiler: str) -> None:
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
     flags = ["-std=c17", "-Wall", "-Wextra", "-Werror", "-O2", "-fsyntax-only"]
+    flags += [f"-I{NATIVE / 'abi'}", f"-I{NATIVE / 'abi/x86_64'}"]
     subprocess.run([compiler, *flags, *SOURCES], check=True, timeout=60)
 
 
