@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../tcg-plugin/decode.h"
 #include "cache.h"
 #include "direction.h"
 #include "events.h"
@@ -34,17 +35,6 @@ struct core_size {
 		uint32_t itlb_miss, dtlb_miss, itlb_walk, dtlb_walk;
 		uint32_t btb_miss, l1_btb_miss, path_target, call_target, return_target;
 	} latency;
-};
-
-/* How a block of code ends, as far as a processor predicts it. */
-enum transfer {
-	TRANSFER_NONE,
-	TRANSFER_CONDITIONAL,
-	TRANSFER_JUMP,
-	TRANSFER_CALL,
-	TRANSFER_INDIRECT_JUMP,
-	TRANSFER_INDIRECT_CALL,
-	TRANSFER_RETURN,
 };
 
 /* The branch that ends a block. */

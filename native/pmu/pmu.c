@@ -26,11 +26,10 @@
 #include "interval.h"
 #include "qemu_memory_api.h"
 #include "settings.h"
-#include "transfer.h"
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-enum { MOST_VCPUS = 1024, SMALL_PAGE = 12, LONGEST_BLOCK = 512, GENERAL_REGISTERS = 32 };
+enum { MAX_VCPUS = 1024, SMALL_PAGE = 12, MAX_BLOCK_INSNS = 512 };
 
 /* What inline code reaches, one per vCPU. QEMU may move it. */
 struct noted {
@@ -45,12 +44,10 @@ static const struct instruction_set *instructions;
 static bool is_system;
 static struct qemu_plugin_scoreboard *notes;
 static struct pmu_settings settings;
-static struct vcpu *vcpus[MOST_VCPUS];
+static struct vcpu *vcpus[MAX_VCPUS];
 
-static struct {
-	const char *name;
-	struct qemu_plugin_register *handle;
-} registers[GENERAL_REGISTERS];
+/* Of qemu_plugin_reg_descriptor. */
+static GArray *registers;
 static GByteArray *register_value;
 
 static qemu_plugin_u64 member(size_t offset)
@@ -58,11 +55,6 @@ static qemu_plugin_u64 member(size_t offset)
 	return (qemu_plugin_u64){notes, offset};
 }
 #define MEMBER(name) member(offsetof(struct noted, name))
-
-static bool is_kernel(uint64_t address)
-{
-	return address >> 63;
-}
 
 static void die(const char *what)
 {
@@ -72,25 +64,12 @@ static void die(const char *what)
 
 /* Pages */
 
-/*
- * Linux maps its image and its linear map by large pages, modules and what vmalloc gives by
- * small ones: Documentation/arch/x86/x86_64/mm.rst and Documentation/arch/arm64/memory.rst.
- */
-static bool has_small_pages(uint64_t address, bool is_text)
-{
-	if (instructions == &aarch64)
-		return is_text && address < 0xffff800080000000;
-	return (address >= 0xffffc90000000000 && address < 0xffffe90000000000) ||
-	       (address >= 0xfffffe0000000000 && address < 0xffffffff80000000) ||
-	       address >= 0xffffffffa0000000;
-}
-
 /* Of an address, as a key of TLBs: the page's number, marked with its size. */
 static uint64_t page_of(uint64_t address, bool is_text)
 {
 	uint32_t bits = SMALL_PAGE;
 
-	if (is_kernel(address) && !has_small_pages(address, is_text))
+	if (is_kernel(address) && !instructions->has_small_pages(address, is_text))
 		bits = is_text ? settings.kernel_text_page : settings.kernel_data_page;
 	return address >> bits ^ (uint64_t)bits << 56;
 }
@@ -301,11 +280,10 @@ static void space_is_set(unsigned int index, void *handle)
 	memcpy(&value, register_value->data,
 	       register_value->len < sizeof(value) ? register_value->len : sizeof(value));
 	/*
-	 * The page of the top-level table; without bit 12 on x86-64, where page-table isolation
-	 * has one table for the kernel and one for the process beside it. Page and line numbers
-	 * of user code have fewer than 44 bits.
+	 * The page of the top-level table. Page and line numbers of user code have fewer than 44
+	 * bits.
 	 */
-	vcpus[index]->space = value >> (instructions == &x86_64 ? 13 : 12) << 44;
+	vcpus[index]->space = value >> instructions->space_low_bits << 44;
 }
 
 /* Intervals */
@@ -321,40 +299,25 @@ static void register_callbacks(qemu_plugin_id_t id)
 	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
 }
 
-static void find_registers(void)
-{
-	GArray *found = qemu_plugin_get_registers();
-	const qemu_plugin_reg_descriptor *descriptors = (const void *)found->data;
-	size_t count = 0;
-
-	for (unsigned i = 0; i < found->len && count < GENERAL_REGISTERS; i++) {
-		const char *name = descriptors[i].name;
-		if (name[0] == 'r' || name[0] == 'x') {
-			registers[count].name = name;
-			registers[count++].handle = descriptors[i].handle;
-		}
-	}
-	g_array_free(found, 1);
-	register_value = g_byte_array_new();
-}
-
 static void vcpu_begins(qemu_plugin_id_t id, unsigned int index)
 {
 	(void)id;
-	if (index >= MOST_VCPUS)
+	if (index >= MAX_VCPUS)
 		die("too many vCPUs");
 	if (vcpus[index] != NULL)
 		return;
 	vcpus[index] = vcpu_new(&settings);
 	if (vcpus[index] == NULL)
 		die("no memory for the model");
-	if (index == 0)
-		find_registers();
+	if (index == 0) {
+		registers = qemu_plugin_get_registers();
+		register_value = g_byte_array_new();
+	}
 }
 
 static void interval_begins(void)
 {
-	for (unsigned i = 0; i < MOST_VCPUS; i++) {
+	for (unsigned i = 0; i < MAX_VCPUS; i++) {
 		if (vcpus[i] == NULL)
 			continue;
 		memset(qemu_plugin_scoreboard_find(notes, i), 0, sizeof(struct noted));
@@ -367,7 +330,7 @@ static void interval_ends(void)
 	const uint64_t executed[SIDES] = {qemu_plugin_u64_sum(MEMBER(instructions[USER])),
 					  qemu_plugin_u64_sum(MEMBER(instructions[KERNEL]))};
 
-	if (!interval_write(&settings, executed, vcpus, MOST_VCPUS))
+	if (!interval_write(&settings, executed, vcpus, MAX_VCPUS))
 		die(settings.out);
 }
 
@@ -384,13 +347,19 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 /* Also between intervals: what runs in one has often been switched to before. */
 static void watch_space(struct qemu_plugin_insn *insn, const uint8_t *bytes, size_t size)
 {
-	const char *name = is_system ? space_register(instructions, bytes, size) : NULL;
+	const char *name = is_system ? instructions->space_register(bytes, size) : NULL;
 
-	for (size_t i = 0; name != NULL && i < GENERAL_REGISTERS; i++)
-		if (registers[i].name != NULL && strcmp(registers[i].name, name) == 0)
+	if (name == NULL)
+		return;
+	const qemu_plugin_reg_descriptor *descriptors = (const void *)registers->data;
+	for (unsigned i = 0; i < registers->len; i++) {
+		if (strcmp(descriptors[i].name, name) == 0) {
 			qemu_plugin_register_vcpu_insn_exec_cb(insn, space_is_set,
 							       QEMU_PLUGIN_CB_R_REGS,
-							       registers[i].handle);
+							       descriptors[i].handle);
+			return;
+		}
+	}
 }
 
 static void note(struct qemu_plugin_insn *insn, qemu_plugin_u64 where, uint64_t what)
@@ -441,7 +410,7 @@ static void describe(struct pmu_block *block, void *tb)
 {
 	for (uint32_t i = 0; i < block->size; i++) {
 		const struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		uint8_t bytes[LONGEST_INSN];
+		uint8_t bytes[MAX_INSN_BYTES];
 		const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
 		operation_of(bytes, size, qemu_plugin_insn_vaddr(insn), &block->operations[i]);
 		/* What sets the flags and the branch by them are one. */
@@ -458,13 +427,28 @@ static uint64_t hash_on(uint64_t hash, const uint8_t *bytes, size_t size)
 	return hash;
 }
 
+/* An instruction of that kind, which ends at `next`. */
+static struct branch branch_of(enum insn_kind kind, const uint8_t *bytes, size_t size,
+			       uint64_t next)
+{
+	struct branch branch = {.address = next - size,
+				.next = next,
+				.target = instructions->direct_target(bytes, size, next)};
+
+	if (kind == INSN_CONDITIONAL)
+		branch.transfer = TRANSFER_CONDITIONAL;
+	else if (kind == INSN_UNCONDITIONAL)
+		branch.transfer = instructions->transfer(bytes, size);
+	return branch;
+}
+
 static const struct pmu_block *block_of(struct qemu_plugin_tb *tb, const enum insn_kind *kinds,
 					const uint8_t *last_bytes, uint64_t code)
 {
 	/* An instruction begins one line more, and ends in another, at most. */
 	static _Thread_local union {
 		struct pmu_block block;
-		uint64_t words[sizeof(struct pmu_block) / sizeof(uint64_t) + 2 * LONGEST_BLOCK];
+		uint64_t words[sizeof(struct pmu_block) / sizeof(uint64_t) + 2 * MAX_BLOCK_INSNS];
 	} room;
 	struct pmu_block *block = &room.block;
 	const size_t count = qemu_plugin_tb_n_insns(tb);
@@ -480,7 +464,7 @@ static const struct pmu_block *block_of(struct qemu_plugin_tb *tb, const enum in
 		add_code(block, qemu_plugin_tb_get_insn(tb, i));
 	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, count - 1);
 	const size_t size = qemu_plugin_insn_size(last);
-	block->branch = branch_of(instructions, kinds[count - 1], last_bytes, size,
+	block->branch = branch_of(kinds[count - 1], last_bytes, size,
 				  qemu_plugin_insn_vaddr(last) + size);
 	return block_known(block, describe, tb);
 }
@@ -488,8 +472,8 @@ static const struct pmu_block *block_of(struct qemu_plugin_tb *tb, const enum in
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	const size_t count = qemu_plugin_tb_n_insns(tb);
-	enum insn_kind kinds[LONGEST_BLOCK];
-	uint8_t bytes[LONGEST_INSN] = {0};
+	enum insn_kind kinds[MAX_BLOCK_INSNS];
+	uint8_t bytes[MAX_INSN_BYTES] = {0};
 	uint64_t code = 0xcbf29ce484222325u;
 
 	(void)id;

@@ -19,7 +19,7 @@ enum leaves {
 };
 
 /* Instructions in a block of QEMU's, at most (TCG_MAX_INSNS). */
-enum { LONGEST_BLOCK = 512 };
+enum { MAX_BLOCK_INSNS = 512 };
 
 struct block {
 	/* Of the same hash. */

@@ -66,10 +66,9 @@ static qemu_plugin_u64 member(size_t offset)
 }
 #define MEMBER(name) member(offsetof(struct vcpu, name))
 
-/* Both halves of the address space belong to one side each, on all that we run. */
 static int side_of(uint64_t address)
 {
-	return address >> 63 ? KERNEL : USER;
+	return is_kernel(address) ? KERNEL : USER;
 }
 
 static qemu_plugin_u64 instructions_of(uint64_t address)
@@ -167,7 +166,7 @@ static void interval_ends(void)
 
 static enum insn_kind kind_of(const struct qemu_plugin_insn *insn)
 {
-	uint8_t bytes[LONGEST_INSN];
+	uint8_t bytes[MAX_INSN_BYTES];
 
 	return instructions->kind(bytes, qemu_plugin_insn_data(insn, bytes, sizeof(bytes)));
 }

@@ -2,14 +2,18 @@
 
 #include <string.h>
 
+/* Begin and end of the section, defined by the linker. */
+extern const struct instruction_set *const __start_instruction_sets[]
+	__attribute__((visibility("hidden")));
+extern const struct instruction_set *const __stop_instruction_sets[]
+	__attribute__((visibility("hidden")));
+
 const struct instruction_set *instruction_set(const char *name)
 {
-	static const struct instruction_set *const known[] = {&x86_64, &aarch64};
+	const struct instruction_set *const *set;
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++)
-		if (strcmp(known[i]->name, name) == 0)
-			return known[i];
+	for (set = __start_instruction_sets; set < __stop_instruction_sets; set++)
+		if (strcmp((*set)->name, name) == 0)
+			return *set;
 	return NULL;
 }
-
-

@@ -1,4 +1,10 @@
-/* As much of an instruction's meaning as counting and recording need, from its bytes. */
+/*
+ * What the plugins know of an architecture: as much of an instruction's meaning as counting,
+ * recording and modelling need, from its bytes, and how Linux lays out virtual addresses.
+ *
+ * Each architecture is one file, decode_ARCH.c, which defines a struct instruction_set and registers
+ * it with INSTRUCTION_SET(). The Makefiles compile what is there.
+ */
 #ifndef MEPOF_DECODE_H
 #define MEPOF_DECODE_H
 
@@ -14,31 +20,65 @@ enum insn_kind {
 	INSN_UNCONDITIONAL,
 	/* A string instruction with a repeat prefix. */
 	INSN_REPEAT,
-	/* Back to where an interrupt, an exception or a system call came from: no branch. */
+	/* Returns to where an interrupt, an exception or a system call came from; not a branch. */
 	INSN_EVENT_RETURN,
-	/* The benchmark's (kbench/marks.h), and the agent's around a recording. */
+	/* The benchmark's marks (abi/marks.h), and the agent's around a recording. */
 	INSN_START_MARK,
 	INSN_STOP_MARK,
 	INSN_SESSION_START_MARK,
 	INSN_SESSION_STOP_MARK,
 };
 
-/* The longest instruction there is. */
-enum { LONGEST_INSN = 16 };
+/* How a branch is predicted. */
+enum transfer {
+	TRANSFER_NONE,
+	TRANSFER_CONDITIONAL,
+	TRANSFER_JUMP,
+	TRANSFER_CALL,
+	TRANSFER_INDIRECT_JUMP,
+	TRANSFER_INDIRECT_CALL,
+	TRANSFER_RETURN,
+};
 
-/* An instruction set; `size` is the length of the whole instruction. */
+/* Of the longest instruction of any architecture. */
+enum { MAX_INSN_BYTES = 16 };
+
+/* In all functions, `size` is the length of the whole instruction. */
 struct instruction_set {
-	/* As in qemu-system-NAME, and as e_machine of its ELF files. */
+	/* As in qemu-system-NAME, and as e_machine in ELF files. */
 	const char *name;
 	uint32_t elf_machine;
 	enum insn_kind (*kind)(const uint8_t *bytes, size_t size);
-	/* Where a direct jump or call that ends at `next` leads; 0 for any other instruction. */
+	/* Target of a direct jump or call that ends at `next`; 0 for any other instruction. */
 	uint64_t (*direct_target)(const uint8_t *bytes, size_t size, uint64_t next);
+
+	/* The PMU's model alone uses the rest. */
+
+	/* For an instruction of kind INSN_UNCONDITIONAL. */
+	enum transfer (*transfer)(const uint8_t *bytes, size_t size);
+	/*
+	 * The general register from which the instruction sets the address space of user code, by
+	 * its name in QEMU's gdbstub; NULL for any other instruction.
+	 */
+	const char *(*space_register)(const uint8_t *bytes, size_t size);
+	/* Low bits of that register that do not identify the address space. */
+	uint32_t space_low_bits;
+	/* Whether Linux maps this kernel address with pages of 4 KiB, whatever size the rest has. */
+	bool (*has_small_pages)(uint64_t address, bool is_text);
 };
 
-extern const struct instruction_set x86_64, aarch64;
+/* Registers an instruction set: decode.c finds what the linker collects in this section. */
+#define INSTRUCTION_SET(set)                                                                     \
+	static const struct instruction_set *const set##_registered                              \
+		__attribute__((section("instruction_sets"), used)) = &set
 
-/* The one that the plugins know by that name, or NULL. */
+/* The one with that name, or NULL. */
 const struct instruction_set *instruction_set(const char *name);
+
+/* The kernel has the upper half of the virtual addresses, user code the lower. */
+static inline bool is_kernel(uint64_t address)
+{
+	return address >> 63;
+}
 
 #endif

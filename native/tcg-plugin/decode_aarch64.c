@@ -2,6 +2,7 @@
  * Generating and System instructions". */
 #include <string.h>
 
+#include "../abi/aarch64/mark_encoding.h"
 #include "decode.h"
 
 static uint32_t word_of(const uint8_t *bytes)
@@ -19,19 +20,19 @@ static int64_t displacement(uint32_t word, unsigned lowest, unsigned width)
 	return ((field ^ sign) - sign) * 4;
 }
 
-/* MOVZ XZR, #number: kbench/marks.h. */
+/* MOVZ XZR, #number. */
 static enum insn_kind mark(uint32_t word)
 {
 	if ((word & 0xffe0001f) != 0xd280001f)
 		return INSN_PLAIN;
 	switch (word >> 5 & 0xffff) {
-	case 0x4d51:
+	case MEPOF_MARK_START:
 		return INSN_START_MARK;
-	case 0x4d52:
+	case MEPOF_MARK_STOP:
 		return INSN_STOP_MARK;
-	case 0x4d53:
+	case MEPOF_MARK_SESSION_START:
 		return INSN_SESSION_START_MARK;
-	case 0x4d54:
+	case MEPOF_MARK_SESSION_STOP:
 		return INSN_SESSION_STOP_MARK;
 	default:
 		return INSN_PLAIN;
@@ -107,4 +108,53 @@ static uint64_t direct_target(const uint8_t *bytes, size_t size, uint64_t next)
 	return 0;
 }
 
-const struct instruction_set aarch64 = {"aarch64", 183, kind_of, direct_target};
+static enum transfer transfer_of(const uint8_t *bytes, size_t size)
+{
+	const uint32_t word = word_of(bytes);
+
+	(void)size;
+	if (is_immediate(word))
+		return word >> 31 ? TRANSFER_CALL : TRANSFER_JUMP;
+	/* RETAASPPC, RETABSPPC. */
+	if ((word & 0xff000000) == 0x55000000)
+		return TRANSFER_RETURN;
+	switch (word >> 21 & 0x7) {
+	case 1:
+		return TRANSFER_INDIRECT_CALL;
+	case 2:
+		return TRANSFER_RETURN;
+	default:
+		return TRANSFER_INDIRECT_JUMP;
+	}
+}
+
+/* MSR TTBR0_EL1, Xt. */
+static const char *space_register(const uint8_t *bytes, size_t size)
+{
+	static const char *const names[] = {
+		"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",  "x7",  "x8",  "x9",  "x10",
+		"x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21",
+		"x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30", NULL};
+
+	if (size != 4 || (word_of(bytes) & ~0x1fu) != 0xd5182000)
+		return NULL;
+	return names[word_of(bytes) & 0x1f];
+}
+
+/* Text of modules; the image's is above: Documentation/arch/arm64/memory.rst. */
+static bool has_small_pages(uint64_t address, bool is_text)
+{
+	return is_text && address < 0xffff800080000000;
+}
+
+const struct instruction_set aarch64 = {
+	.name = "aarch64",
+	.elf_machine = 183,
+	.kind = kind_of,
+	.direct_target = direct_target,
+	.transfer = transfer_of,
+	.space_register = space_register,
+	.space_low_bits = 12,
+	.has_small_pages = has_small_pages,
+};
+INSTRUCTION_SET(aarch64);

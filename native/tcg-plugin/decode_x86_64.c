@@ -1,5 +1,7 @@
+/* Encodings: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2. */
 #include <string.h>
 
+#include "../abi/x86_64/mark_encoding.h"
 #include "decode.h"
 
 static enum insn_kind mark(const uint8_t *bytes, size_t size)
@@ -11,13 +13,13 @@ static enum insn_kind mark(const uint8_t *bytes, size_t size)
 		return INSN_PLAIN;
 	number = bytes[4] | bytes[5] << 8 | bytes[6] << 16 | (uint32_t)bytes[7] << 24;
 	switch (number) {
-	case 0x4d500001:
+	case MEPOF_MARK_START:
 		return INSN_START_MARK;
-	case 0x4d500002:
+	case MEPOF_MARK_STOP:
 		return INSN_STOP_MARK;
-	case 0x4d500003:
+	case MEPOF_MARK_SESSION_START:
 		return INSN_SESSION_START_MARK;
-	case 0x4d500004:
+	case MEPOF_MARK_SESSION_STOP:
 		return INSN_SESSION_STOP_MARK;
 	default:
 		return INSN_PLAIN;
@@ -109,4 +111,67 @@ static uint64_t direct_target(const uint8_t *bytes, size_t size, uint64_t next)
 	return 0;
 }
 
-const struct instruction_set x86_64 = {"x86_64", 62, kind_of, direct_target};
+static enum transfer transfer_of(const uint8_t *bytes, size_t size)
+{
+	size_t at = 0;
+
+	/* Prefixes of branches: segments (NOTRACK, hints), BND or REP, operand size, REX. */
+	while (at + 1 < size &&
+	       (bytes[at] == 0x2e || bytes[at] == 0x3e || bytes[at] == 0xf2 || bytes[at] == 0xf3 ||
+		bytes[at] == 0x66 || bytes[at] == 0x64 || bytes[at] == 0x65 ||
+		(bytes[at] & 0xf0) == 0x40))
+		at++;
+	switch (bytes[at]) {
+	case 0xe8:
+		return TRANSFER_CALL;
+	case 0xc2:
+	case 0xc3:
+	case 0xca:
+	case 0xcb:
+		return TRANSFER_RETURN;
+	case 0xff:
+		return (bytes[at + 1] >> 3 & 7) <= 3 ? TRANSFER_INDIRECT_CALL
+						     : TRANSFER_INDIRECT_JUMP;
+	default:
+		return TRANSFER_JUMP;
+	}
+}
+
+/* MOV CR3, r64. */
+static const char *space_register(const uint8_t *bytes, size_t size)
+{
+	static const char *const names[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+					    "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
+	const bool extended = size == 4 && (bytes[0] & 0xf0) == 0x40;
+	const uint8_t *opcode = bytes + extended;
+
+	if (size != 3u + extended || opcode[0] != 0x0f || opcode[1] != 0x22 ||
+	    (opcode[2] & 0xf8) != 0xd8 || (extended && bytes[0] & 4))
+		return NULL;
+	return names[(opcode[2] & 7) | (extended ? (bytes[0] & 1) << 3 : 0)];
+}
+
+/*
+ * The image and the linear map have large pages, modules and vmalloc small ones:
+ * Documentation/arch/x86/x86_64/mm.rst.
+ */
+static bool has_small_pages(uint64_t address, bool is_text)
+{
+	(void)is_text;
+	return (address >= 0xffffc90000000000 && address < 0xffffe90000000000) ||
+	       (address >= 0xfffffe0000000000 && address < 0xffffffff80000000) ||
+	       address >= 0xffffffffa0000000;
+}
+
+const struct instruction_set x86_64 = {
+	.name = "x86_64",
+	.elf_machine = 62,
+	.kind = kind_of,
+	.direct_target = direct_target,
+	.transfer = transfer_of,
+	.space_register = space_register,
+	/* With page-table isolation, bit 12 tells the kernel's table from the process's beside it. */
+	.space_low_bits = 13,
+	.has_small_pages = has_small_pages,
+};
+INSTRUCTION_SET(x86_64);

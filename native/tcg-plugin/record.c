@@ -98,11 +98,6 @@ static struct vcpu *vcpu_at(unsigned int index)
 	return qemu_plugin_scoreboard_find(vcpus, index);
 }
 
-static bool is_kernel(uint64_t address)
-{
-	return address >> 63;
-}
-
 static bool is_sampled(void)
 {
 	return settings.header.flags & TRACE_SAMPLED;
@@ -440,7 +435,7 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 static void watch_for_marks(struct qemu_plugin_insn *insn)
 {
 	const bool session = settings.span == SPAN_SESSION;
-	uint8_t bytes[LONGEST_INSN];
+	uint8_t bytes[MAX_INSN_BYTES];
 
 	if (settings.span == SPAN_ALL)
 		return;
@@ -509,15 +504,15 @@ static enum leaves leaves_of(enum insn_kind last)
 static void watch_kernel(struct qemu_plugin_tb *tb)
 {
 	const size_t size = qemu_plugin_tb_n_insns(tb);
-	uint64_t addresses[LONGEST_BLOCK + 1];
+	uint64_t addresses[MAX_BLOCK_INSNS + 1];
 	enum insn_kind kind = INSN_PLAIN;
 	uint64_t target = 0;
 
-	if (size > LONGEST_BLOCK)
+	if (size > MAX_BLOCK_INSNS)
 		die("a block is longer than any");
 	for (size_t i = 0; i < size; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		uint8_t bytes[LONGEST_INSN] = {0};
+		uint8_t bytes[MAX_INSN_BYTES] = {0};
 		const size_t length = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
 		addresses[i] = qemu_plugin_insn_vaddr(insn);
 		addresses[i + 1] = addresses[i] + length;

@@ -11,6 +11,8 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.process import find_tool, version_line
 
+_SOURCES = ("tcg-plugin/*", "abi/*/*.h")
+
 
 class Plugins:
     """No params, no inputs. Makes ``count.so`` and ``record.so``."""
@@ -34,8 +36,9 @@ class Plugins:
 
 @cache
 def _sources_digest() -> str:
-    root = native_directory() / "tcg-plugin"
-    return files_digest(root, sorted(path for path in root.iterdir() if path.is_file()))
+    root = native_directory()
+    files = sorted(path for pattern in _SOURCES for path in root.glob(pattern))
+    return files_digest(root, (path for path in files if path.is_file()))
 
 
 BODY = Plugins()

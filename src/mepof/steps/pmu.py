@@ -18,7 +18,13 @@ from mepof.plan.model import Step
 from mepof.process import find_tool, run, version_line
 from mepof.toolchain import clang
 
-_SOURCES = ("pmu/*", "tcg-plugin/decode*", "tcg-plugin/marks*", "tcg-plugin/qemu_plugin_api.h")
+_SOURCES = (
+    "pmu/*",
+    "tcg-plugin/decode*",
+    "tcg-plugin/marks*",
+    "tcg-plugin/qemu_plugin_api.h",
+    "abi/*/*.h",
+)
 
 
 class PmuPlugin:

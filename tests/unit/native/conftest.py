@@ -13,6 +13,8 @@ from mepof.errors import EnvironmentLack
 from mepof.steps import pmu as pmu_step
 
 NATIVE = Path(__file__).parents[3] / "native"
+# Finds the marks, for programs that no Makefile builds.
+ABI_FLAGS = (f"-I{NATIVE}/abi", f"-I{NATIVE}/abi/x86_64")
 
 
 class TableSize(ctypes.Structure):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import NATIVE, build, build_pmu
+from .conftest import ABI_FLAGS, NATIVE, build, build_pmu
 
 SOURCES = sorted(
     path
@@ -25,8 +25,7 @@ ARM64_MARKS = {"start": bytes.fromhex("3faa89d2"), "stop": bytes.fromhex("5faa89
 def test_sources_have_no_warning(compiler: str) -> None:
     if shutil.which(compiler) is None:
         pytest.skip(f"{compiler} is not installed")
-    flags = ["-std=c17", "-Wall", "-Wextra", "-Werror", "-O2", "-fsyntax-only"]
-    flags += [f"-I{NATIVE / 'abi'}", f"-I{NATIVE / 'abi/x86_64'}"]
+    flags = ["-std=c17", "-Wall", "-Wextra", "-Werror", "-O2", "-fsyntax-only", *ABI_FLAGS]
     subprocess.run([compiler, *flags, *SOURCES], check=True, timeout=60)
 
 

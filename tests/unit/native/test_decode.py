@@ -23,7 +23,9 @@ from .conftest import NATIVE
     SESSION_STOP,
 ) = range(9)
 KIND = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
+SPACE = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
 TARGET = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64)
+TCG_PLUGIN = NATIVE / "tcg-plugin"
 # Where the instructions are, and where those that name `there` and `far` lead.
 HERE, THERE, FAR = 0x1000, 0x1040, 0x200
 
@@ -104,26 +106,82 @@ INSTRUCTIONS = {
         ("movz x0, #0x4d51", PLAIN, None),
     ],
 }
+JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = range(2, 7)
+TRANSFERS = {
+    "x86_64": [
+        ("jmp there", JUMP),
+        ("jmp far", JUMP),
+        ("call there", CALL),
+        ("jmp *%rax", INDIRECT_JUMP),
+        ("notrack jmp *%rax", INDIRECT_JUMP),
+        ("jmp *%gs:8(%rip)", INDIRECT_JUMP),
+        ("call *%rax", INDIRECT_CALL),
+        ("call *8(%r11)", INDIRECT_CALL),
+        ("ret", RETURN),
+        ("ret $8", RETURN),
+        ("lretq", RETURN),
+    ],
+    "aarch64": [
+        ("b there", JUMP),
+        ("bl there", CALL),
+        ("br x3", INDIRECT_JUMP),
+        ("braa x3, x4", INDIRECT_JUMP),
+        ("braaz x3", INDIRECT_JUMP),
+        ("blr x3", INDIRECT_CALL),
+        ("blraa x3, x4", INDIRECT_CALL),
+        ("blrabz x3", INDIRECT_CALL),
+        ("ret", RETURN),
+        ("retaa", RETURN),
+    ],
+}
+SPACES = {
+    "x86_64": [
+        ("mov %rax, %cr3", b"rax"),
+        ("mov %r13, %cr3", b"r13"),
+        ("mov %cr3, %rax", None),
+        ("mov %rax, %cr4", None),
+    ],
+    "aarch64": [
+        ("msr ttbr0_el1, x7", b"x7"),
+        ("msr ttbr1_el1, x7", None),
+        ("mrs x7, ttbr0_el1", None),
+    ],
+}
 PREFIXES = {"x86_64": "", "aarch64": "aarch64-linux-gnu-"}
 
 
 class InstructionSet(ctypes.Structure):
-    """``struct instruction_set`` of decode.h."""
+    """``struct instruction_set`` of decode.h, up to what the tests call."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
         ("elf_machine", ctypes.c_uint32),
         ("kind", KIND),
         ("direct_target", TARGET),
+        ("transfer", KIND),
+        ("space_register", SPACE),
     )
 
 
 @pytest.fixture(scope="module")
 def decoders(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     library = tmp_path_factory.mktemp("decode") / "decode.so"
-    sources = sorted((NATIVE / "tcg-plugin").glob("decode*.c"))
+    sources = sorted(TCG_PLUGIN.glob("decode*.c"))
     subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, *sources], check=True, timeout=60)
     return ctypes.CDLL(str(library))
+
+
+@pytest.mark.parametrize("name", INSTRUCTIONS)
+def test_every_decoder_is_found_by_its_name(decoders: ctypes.CDLL, name: str) -> None:
+    decoders.instruction_set.restype = ctypes.POINTER(InstructionSet)
+    assert decoders.instruction_set(name.encode()).contents.name == name.encode()
+    assert not decoders.instruction_set(b"another")
+
+
+def test_every_decoder_has_its_marks_and_its_known_instructions() -> None:
+    decoders = {path.stem.removeprefix("decode_") for path in TCG_PLUGIN.glob("decode_*.c")}
+    assert decoders == {path.parent.name for path in NATIVE.glob("abi/*/mark_encoding.h")}
+    assert decoders == set(INSTRUCTIONS)
 
 
 def assembled(prefix: str, instructions: list[str], directory: Path) -> list[bytes]:
@@ -156,3 +214,23 @@ def test_kinds_and_targets_are_those_of_the_instruction(
         assert instruction_set.kind(code, len(code)) == kind, text
         led = instruction_set.direct_target(code, len(code), HERE + len(code))
         assert led == (target or 0), text
+
+
+@pytest.mark.parametrize("name", TRANSFERS)
+def test_unconditional_branches_call_return_or_jump(
+    decoders: ctypes.CDLL, tmp_path: Path, name: str
+) -> None:
+    instruction_set = InstructionSet.in_dll(decoders, name)
+    codes = assembled(PREFIXES[name], [text for text, _ in TRANSFERS[name]], tmp_path)
+    for (text, transfer), code in zip(TRANSFERS[name], codes, strict=True):
+        assert instruction_set.transfer(code, len(code)) == transfer, text
+
+
+@pytest.mark.parametrize("name", SPACES)
+def test_what_sets_the_address_space_names_its_register(
+    decoders: ctypes.CDLL, tmp_path: Path, name: str
+) -> None:
+    instruction_set = InstructionSet.in_dll(decoders, name)
+    codes = assembled(PREFIXES[name], [text for text, _ in SPACES[name]], tmp_path)
+    for (text, register), code in zip(SPACES[name], codes, strict=True):
+        assert instruction_set.space_register(code, len(code)) == register, text

@@ -13,7 +13,8 @@ import pytest
 
 from mepof.suite.cases import load_suite, suite_names
 
-NATIVE = Path(__file__).parents[3] / "native"
+from .conftest import ABI_FLAGS, NATIVE
+
 TABLES = tuple(
     name
     for name in suite_names()
@@ -186,7 +187,7 @@ def test_percentiles_are_by_nearest_rank(tmp_path: Path) -> None:
         }}"""
     )
     program = tmp_path / "latencies"
-    compiled = ("gcc", "-D_GNU_SOURCE", "-pthread", "-o", program, source)
+    compiled = ("gcc", "-D_GNU_SOURCE", *ABI_FLAGS, "-pthread", "-o", program, source)
     subprocess.run([*compiled, NATIVE / "suites/case.c"], check=True, timeout=60)
     said = fields(subprocess.run([program], capture_output=True, text=True, timeout=60).stdout)
     found = {name: int(said[f"{name}_ns"]) for name in ("p1", "p50", "p90", "p99", "mean")}
