@@ -23,7 +23,8 @@ from measure import demo
 
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Session
-from mepof.pmu.core import cycles_of, load_core
+from mepof.pmu.core import load_core
+from mepof.pmu.events import cycles_of
 from mepof.process import find_tool, run
 
 ROOT = Path(__file__).parents[1]

@@ -11,6 +11,7 @@ from mepof.errors import InputError
 from mepof.executor.local import LocalExecutor, default_store, plan_of
 from mepof.g4 import Source
 from mepof.pmu.core import Core
+from mepof.pmu.settings import settings_of
 from mepof.process import run
 
 _ROOT = Path(__file__).parents[2]
@@ -45,7 +46,7 @@ def idle(kernel: Path | None, guest: Path | None, scratch: Path) -> Session:
 def model(core: Core, directory: Path) -> Counting:
     """The emulated PMU of a core, from these sources; its plugin is made in the directory."""
     run(["make", "-s", "-C", _ROOT / "native" / "pmu", f"OUT={directory}"])
-    return Counting(directory / PMU, core.arguments())
+    return Counting(directory / PMU, settings_of(core))
 
 
 def processor() -> str:

@@ -14,6 +14,7 @@ from mepof.executor.local import Finished
 from mepof.kernel.overlay import native_directory
 from mepof.pmu.core import load_core
 from mepof.pmu.locations import functions_of, places_of, read_places
+from mepof.pmu.settings import settings_of
 from mepof.process import run
 from mepof.suite.cases import cases_of
 
@@ -30,7 +31,7 @@ def pmu(tmp_path_factory: pytest.TempPathFactory) -> Counting:
     subprocess.run(
         ["make", "-s", "-C", native_directory() / "pmu", f"OUT={out}"], check=True, timeout=120
     )
-    return Counting(out / PMU, load_core("zen4").arguments())
+    return Counting(out / PMU, settings_of(load_core("zen4")))
 
 
 @pytest.fixture(scope="module")

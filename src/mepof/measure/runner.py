@@ -16,7 +16,7 @@ from mepof.measure.measurement import (
     ModelledSide,
 )
 from mepof.measure.result_line import SKIPPED, result_of, unsupported_of
-from mepof.pmu.core import cycles_of
+from mepof.pmu.events import cycles_of
 from mepof.suite.cases import Case, load_suite
 
 # Generous: under emulation a case takes some seconds of the host's time, and the guest's

@@ -1,86 +1,80 @@
 """Cores: descriptions of processors as data files under ``cores/``, found by their stem.
 
-A description says what the emulated PMU models of a core (docs/pmu.md), what its events cost,
-and where each number is from.
+A description gives the sizes of what the emulated PMU models of a core (docs/pmu.md), what its
+events cost, and the source of each number.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import cache
-from hashlib import sha256
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from mepof import arch
-from mepof.described import read_described
-from mepof.errors import InputError
+from mepof.described import Described
+from mepof.registry import DescribedRegistry
 
-_DIRECTORY = Path(__file__).with_name("cores")
-# What the plugin takes (native/pmu/settings.c).
-_MOST_WAYS = 128
-_MOST_TABLES = 8
-_LONGEST_HISTORY = 255
-_MOST_PATHS = 4
-_LONGEST_PATH = 21
+# Limits of the plugin (native/pmu/settings.c).
+_MAX_WAYS = 128
+_MAX_TABLES = 8
+_MAX_HISTORY = 255
+_MAX_PATHS = 4
+_MAX_PATH = 21
 
 Source = Annotated[str, Field(min_length=8)]
 
 
 def _power_of_two(size: int) -> int:
     if size & (size - 1):
-        raise ValueError(f"{size} bytes are no power of two")
+        raise ValueError(f"{size} bytes is not a power of two")
     return size
 
 
 Block = Annotated[int, Field(ge=16, le=4096), AfterValidator(_power_of_two)]
 
 
-class _Described(BaseModel):
-    """Immutable, without unknown keys, and with the source of its numbers."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+class Sourced(Described):
+    """A table of numbers with their source."""
 
     source: Source
 
 
-class Table(_Described):
+class Table(Sourced):
     """A cache (of lines), a TLB (of pages) or a branch target buffer (of branches).
 
     Attributes:
-        entries: a multiple of ``ways``, by a power of two.
-        ways: as many as entries where it is fully associative.
+        entries: a power of two times ``ways``.
+        ways: as many as entries in a fully associative table.
     """
 
     entries: int = Field(gt=0)
-    ways: int = Field(gt=0, le=_MOST_WAYS)
+    ways: int = Field(gt=0, le=_MAX_WAYS)
 
     @model_validator(mode="after")
     def _sets_are_a_power_of_two(self) -> Table:
         sets, rest = divmod(self.entries, self.ways)
         if rest or sets & (sets - 1) or sets == 0:
-            raise ValueError(
-                f"{self.entries} entries in {self.ways} ways make no power of two of sets"
-            )
+            raise ValueError(f"{self.entries} entries / {self.ways} ways is not a power of two")
         return self
 
     @property
     def sets(self) -> int:
-        """How many sets there are."""
+        """Number of sets."""
         return self.entries // self.ways
 
 
 class OpCache(Table):
-    """The micro-op cache: blocks of code that were decoded, by where fetching came to them.
+    """The micro-op cache: decoded blocks of code, by the address at which fetching entered them.
 
     Attributes:
-        entries: of ``pipeline.fetch_instructions`` of an aligned block of ``pipeline.fetch_bytes``.
-        decode_bytes: of the smaller blocks of which one is decoded in a cycle, where it misses.
-        decode_instructions: of such a block, in a cycle.
-        turn: cycles that turning to the decoders takes.
+        entries: each of ``pipeline.fetch_instructions`` of an aligned block of
+            ``pipeline.fetch_bytes``.
+        decode_bytes: size of the smaller blocks, of which one is decoded in a cycle after a miss.
+        decode_instructions: decoded of such a block in a cycle.
+        turn: cycles to switch to the decoders.
     """
 
     decode_bytes: Block
@@ -88,95 +82,96 @@ class OpCache(Table):
     turn: int = Field(ge=0, le=1000)
 
 
-def _check_rising(histories: Sequence[int], most: int) -> None:
-    if any(one >= other for one, other in pairwise([0, *histories, most + 1])):
-        raise ValueError(f"histories rise, from 1 to {most}")
+def _check_rising(histories: Sequence[int], longest: int) -> None:
+    if any(one >= other for one, other in pairwise([0, *histories, longest + 1])):
+        raise ValueError(f"histories must rise, from at least 1 to at most {longest}")
 
 
-class Indirect(_Described):
+class Indirect(Sourced):
     """The predictor of indirect branches: tables by the path to them, before the last target.
 
     Attributes:
         entries: of all tables together.
-        history: taken branches of the path, for each table.
-        path: of all taken branches, or after a return of those before the call.
+        history: length of the path that each table uses, in taken branches.
+        path: of all taken branches; or ``caller``, where a return restores the path from before
+            the call.
     """
 
     entries: int = Field(ge=0, le=1 << 24)
-    history: tuple[int, ...] = Field(max_length=_MOST_PATHS)
+    history: tuple[int, ...] = Field(max_length=_MAX_PATHS)
     path: Literal["all", "caller"]
 
     @model_validator(mode="after")
     def _is_sound(self) -> Indirect:
-        _check_rising(self.history, _LONGEST_PATH)
+        _check_rising(self.history, _MAX_PATH)
         if self.entries < len(self.history):
             raise ValueError(f"{self.entries} entries are too few for {len(self.history)} tables")
         return self
 
 
-class Returns(_Described):
+class Returns(Sourced):
     """The return stack."""
 
     depth: int = Field(ge=0, le=1024)
 
 
-class Direction(_Described):
-    """The predictor of directions: a table of counters, and tagged ones by history.
+class Direction(Sourced):
+    """The predictor of directions: a table of counters, and tagged tables by history.
 
     Attributes:
         base: entries of the table by address, a power of two.
         table: entries of each tagged table, a power of two from 256 on.
-        history: branches of history of each tagged table, rising.
+        history: length of the history that each tagged table uses, in branches, rising.
     """
 
     base: int = Field(ge=2, le=1 << 24)
     table: int = Field(ge=256, le=1 << 24)
-    history: tuple[int, ...] = Field(max_length=_MOST_TABLES)
+    history: tuple[int, ...] = Field(max_length=_MAX_TABLES)
 
     @model_validator(mode="after")
-    def _is_possible(self) -> Direction:
+    def _is_sound(self) -> Direction:
         for size in (self.base, self.table):
             if size & (size - 1):
-                raise ValueError(f"{size} entries are no power of two")
-        _check_rising(self.history, _LONGEST_HISTORY)
+                raise ValueError(f"{size} entries are not a power of two")
+        _check_rising(self.history, _MAX_HISTORY)
         return self
 
 
-class Prefetch(_Described):
+class Prefetch(Sourced):
     """Lines that a miss brings in beside its own.
 
     Attributes:
-        code: those that follow in the code.
-        data: those that follow the second miss in a row of lines.
+        code: the next lines of the code.
+        data: the next lines after the second miss in a row.
     """
 
     code: int = Field(ge=0, le=16)
     data: int = Field(ge=0, le=32)
 
 
-class Pipeline(_Described):
-    """What executes instructions, and what feeds it.
+class Pipeline(Sourced):
+    """What fetches and executes instructions.
 
     Attributes:
-        cpu: LLVM's name of the core, whose scheduling model tells its width, its reorder buffer,
+        cpu: LLVM's name of the core, whose scheduling model gives its width, its reorder buffer,
             its execution units, and the latency of each instruction.
-        width: instructions dispatched in a cycle, where LLVM models another core; 0 is its width.
-        window: of the reorder buffer, likewise.
-        fetch_bytes: of the aligned blocks of code of which one is fetched in a cycle.
-        fetch_instructions: of such a block, in a cycle.
-        fetch_free: whether those that take no slot of dispatch, as no-operations do, are none of
-            these.
-        fetch_split: whether an instruction that ends in another block is fetched with both.
-        fetch_ahead: cycles that fetching is ahead of dispatching, at most.
-        predict_ahead: fetches that the predictor is ahead of fetching, at most; what these miss
-            is on its way.
-        line_cycles: between lines that come to L1I.
-        forwarding: from a store's value to a load of what was stored.
+        width: instructions dispatched in a cycle, where LLVM has only the model of another core;
+            0 for LLVM's.
+        window: entries of the reorder buffer, likewise.
+        fetch_bytes: size of the aligned blocks of code of which one is fetched in a cycle.
+        fetch_instructions: fetched of such a block in a cycle.
+        fetch_free: whether instructions that take no dispatch slot, such as no-operations, do not
+            count towards ``fetch_instructions``.
+        fetch_split: whether an instruction that ends in the next block is fetched with both.
+        fetch_ahead: maximal distance of fetching ahead of dispatching, in cycles.
+        predict_ahead: maximal distance of the predictor ahead of fetching, in fetches; their
+            misses are under way meanwhile.
+        line_cycles: cycles between lines that arrive in L1I.
+        forwarding: latency from a store's value to a load of what was stored.
         renamed_forwarding: likewise, to a load of the same four or eight bytes into a general
-            register, if that was as many stores ago as the last time; absent where the core does
-            not foresee that.
-        blocked_forwarding: likewise, to a load of more than was stored; `forwarding` unless it is
-            given.
+            register, if it was as many stores ago as the last time; absent where the core does
+            not predict that.
+        blocked_forwarding: likewise, to a load of more than was stored; ``forwarding`` if absent.
         repeat_line: cycles for each line that a REP string instruction reads or writes.
     """
 
@@ -196,56 +191,52 @@ class Pipeline(_Described):
     repeat_line: int = Field(ge=0, le=1000)
 
 
-class Price(_Described):
-    """What one event costs: a latency or a penalty, in cycles.
+class Cost(Sourced):
+    """The latency or penalty of one event, in cycles.
 
-    How much of it other work covers is for the window of instructions to find out.
+    The model of the instruction window decides how much of it other work hides.
     """
 
     cycles: int = Field(ge=0, le=1000)
 
 
-class Prices(BaseModel):
-    """What events cost.
+class Costs(Described):
+    """The costs of events.
 
     Attributes:
-        path_target: that predicting a target takes more which the path told.
-        call_target: likewise, the target of a call; absent where that takes no longer.
+        path_target: of predicting a target by the path.
+        call_target: of predicting the target of a call; absent where it costs nothing.
         return_target: likewise, of a return.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    l1i_miss: Price
-    l1d_miss: Price
-    l2_code_miss: Price
-    l2_data_miss: Price
-    itlb_miss: Price
-    dtlb_miss: Price
-    itlb_walk: Price
-    dtlb_walk: Price
-    misprediction: Price
-    btb_miss: Price
-    l1_btb_miss: Price | None = None
-    path_target: Price
-    call_target: Price | None = None
-    return_target: Price | None = None
+    l1i_miss: Cost
+    l1d_miss: Cost
+    l2_code_miss: Cost
+    l2_data_miss: Cost
+    itlb_miss: Cost
+    dtlb_miss: Cost
+    itlb_walk: Cost
+    dtlb_walk: Cost
+    misprediction: Cost
+    btb_miss: Cost
+    l1_btb_miss: Cost | None = None
+    path_target: Cost
+    call_target: Cost | None = None
+    return_target: Cost | None = None
 
 
-class Core(BaseModel):
+class Core(Described):
     """A processor core.
 
     Attributes:
         title: its name in running text.
-        line: bytes of a cache line.
-        l2_dtlb: absent where ``l2_itlb`` is for code and data.
-        op_cache: absent where decoding delivers as much.
-        l1_btb: a smaller branch target buffer, from which predicting takes no longer than the
-            fetch; absent where this is so of ``btb``.
         arch: G4's name of the architecture that it executes.
+        line: bytes of a cache line.
+        l2_dtlb: absent where ``l2_itlb`` serves both code and data.
+        op_cache: absent where the decoders deliver as much.
+        l1_btb: a smaller branch target buffer, with which prediction is as fast as fetching;
+            absent where ``btb`` itself is.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     title: str
     arch: str
@@ -265,143 +256,35 @@ class Core(BaseModel):
     direction: Direction
     prefetch: Prefetch
     pipeline: Pipeline
-    price: Prices
+    cost: Costs
+
+    @field_validator("arch")
+    @classmethod
+    def _arch_has_pages(cls, name: str) -> str:
+        known = [each.name for each in arch.records() if each.pages is not None]
+        if name not in known:
+            raise ValueError(f"unknown architecture `{name}`; known: {', '.join(known)}")
+        return name
 
     @model_validator(mode="after")
-    def _prices_what_it_has(self) -> Core:
-        if (self.l1_btb is None) != (self.price.l1_btb_miss is None):
-            raise ValueError("`l1_btb` and its price go together")
+    def _has_both_or_neither(self) -> Core:
+        if (self.l1_btb is None) != (self.cost.l1_btb_miss is None):
+            raise ValueError("`l1_btb` and `cost.l1_btb_miss` need each other")
         return self
 
-    def arguments(self) -> tuple[str, ...]:
-        """What tells the plugin ``pmu.so`` its sizes."""
-        tables = {
-            "l1i": self.l1i,
-            "l1d": self.l1d,
-            "l2": self.l2,
-            "itlb": self.itlb,
-            "dtlb": self.dtlb,
-            "l2-itlb": self.l2_itlb,
-            "l2-dtlb": self.l2_dtlb,
-            "op-cache": self.op_cache,
-            "btb": self.btb,
-            "l1-btb": self.l1_btb,
-        }
-        pages = arch.get(self.arch).pages
-        assert pages is not None  # read_core() has refused it
-        # The plugin takes logarithms of two.
-        text, data = (size.bit_length() - 1 for size in (pages.text, pages.data))
-        direction = (
-            self.direction.base.bit_length() - 1,
-            self.direction.table.bit_length() - 1,
-            *self.direction.history,
-        )
-        blocked = self.pipeline.blocked_forwarding
-        pipeline = self.pipeline.model_dump(exclude={"source"}, exclude_none=True) | {
-            "fetch_split": int(self.pipeline.fetch_split),
-            "fetch_free": int(self.pipeline.fetch_free),
-            "blocked_forwarding": self.pipeline.forwarding if blocked is None else blocked,
-        }
-        if (op_cache := self.op_cache) is not None:
-            pipeline |= {
-                "decode_bytes": op_cache.decode_bytes,
-                "decode_instructions": op_cache.decode_instructions,
-                "decode_turn": op_cache.turn,
-            }
-        return (
-            f"line={self.line}",
-            *(f"{name}={t.sets}:{t.ways}" for name, t in tables.items() if t is not None),
-            "indirect=" + ":".join(map(str, (self.indirect.entries, *self.indirect.history))),
-            f"path={self.indirect.path}",
-            f"returns={self.returns.depth}",
-            "direction=" + ":".join(map(str, direction)),
-            f"code-prefetch={self.prefetch.code}",
-            f"data-prefetch={self.prefetch.data}",
-            f"kernel-text-page={text}",
-            f"kernel-data-page={data}",
-            *(f"{name.replace('_', '-')}={value}" for name, value in pipeline.items()),
-            *(
-                f"{name.replace('_', '-')}={price.cycles}"
-                for name, price in self.price
-                if price is not None
-            ),
-        )
 
-
-#: Events of the plugin that are cycles, by what the pipeline waited for.
-CYCLES: Mapping[str, str] = {
-    "execution_cycles": "execution",
-    "fetch_cycles": "fetching",
-    "misprediction_cycles": "mispredictions",
-    "data_cycles": "data",
-}
-
-#: What the plugin counts for kernel and user apart, beside instructions and taken branches.
-EVENTS: tuple[str, ...] = (
-    "conditional_branches",
-    "loads",
-    "stores",
-    "l1i_accesses",
-    "l1i_misses",
-    "l1d_misses",
-    "l2_code_misses",
-    "l2_data_misses",
-    "op_cache_misses",
-    "itlb_misses",
-    "dtlb_misses",
-    "itlb_walks",
-    "dtlb_walks",
-    "return_mispredictions",
-    "btb_misses",
-    "indirect_mispredictions",
-    "direction_mispredictions",
-    *CYCLES,
-)
-
-
-def cycles_of(events: Mapping[str, int]) -> dict[str, float]:
-    """The modelled cycles, by what they go to; their sum is the whole (docs/pmu.md).
-
-    Args:
-        events: the plugin's, by name.
-    """
-    return {told: float(events[name]) for name, told in CYCLES.items()}
+CORES = DescribedRegistry(Path(__file__).with_name("cores"), Core, "core")
 
 
 def core_names() -> tuple[str, ...]:
     """Every core, sorted."""
-    return tuple(sorted(path.stem for path in _DIRECTORY.glob("*.toml")))
+    return CORES.names()
 
 
 def load_core(name: str) -> Core:
     """The core of that name.
 
     Raises:
-        InputError: there is none, or its description is wrong.
+        InputError: there is none, or its file is wrong.
     """
-    path = _DIRECTORY / f"{name}.toml"
-    if not path.is_file():
-        raise InputError(f"unknown core `{name}`", "known: " + ", ".join(core_names()))
-    return read_core(path)
-
-
-def read_core(path: Path) -> Core:
-    """The core that a file describes.
-
-    Raises:
-        InputError: it cannot be read, or describes no core.
-    """
-    core = read_described(path, Core, "core")
-    known = [each.name for each in arch.records() if each.pages is not None]
-    if core.arch not in known:
-        raise InputError(
-            f"{path} describes no core: unknown architecture `{core.arch}`",
-            "known: " + ", ".join(known),
-        )
-    return core
-
-
-@cache
-def core_digest(name: str) -> str:
-    """SHA-256 over everything of a core that decides what is modelled."""
-    return sha256(load_core(name).model_dump_json(exclude={"title"}).encode()).hexdigest()
+    return CORES.get(name)

@@ -21,7 +21,7 @@ from elftools.elf.sections import SymbolTableSection
 from pydantic import BaseModel, ConfigDict, NonNegativeFloat, NonNegativeInt, ValidationError
 
 from mepof.errors import InputError, WorkError
-from mepof.pmu.core import cycles_of
+from mepof.pmu.events import cycles_of
 from mepof.suite.cases import CaseId
 
 SCHEMA = "mepof-places/1"

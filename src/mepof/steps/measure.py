@@ -30,8 +30,9 @@ from mepof.measure.runner import (
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Json, Step
-from mepof.pmu.core import core_digest, load_core
+from mepof.pmu.core import load_core
 from mepof.pmu.locations import Places, functions_of, places_of, read_places
+from mepof.pmu.settings import core_digest, settings_of
 from mepof.statistics import Comparison, enough
 from mepof.suite.cases import Case, cases_digest, cases_of, memory_of
 
@@ -137,7 +138,7 @@ class _Laboratory:
         if self._core is None:
             self._count = Counting(context.inputs["plugins"] / COUNTER)
         else:
-            arguments = load_core(self._core).arguments()
+            arguments = settings_of(load_core(self._core))
             self._count = Counting(context.inputs["pmu"] / PMU, arguments)
         self._initramfs = context.inputs["guest"] / INITRAMFS
         self._archives = tuple(

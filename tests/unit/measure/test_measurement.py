@@ -16,7 +16,7 @@ from mepof.measure.measurement import (
     ModelledSide,
     read_evaluation,
 )
-from mepof.pmu.core import EVENTS
+from mepof.pmu.events import EVENTS
 
 
 def test_an_evaluation_survives_its_file(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from mepof.pmu.core import CYCLES, core_names, load_core
+from mepof.pmu.core import core_names, load_core
+from mepof.pmu.events import CYCLES
+from mepof.pmu.settings import settings_of
 
 from . import test_aarch64 as arm64
 from . import test_count_plugin as count_plugin
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is n
 
 
 def arguments(core: str = "zen4") -> str:
-    return ",".join(load_core(core).arguments())
+    return ",".join(settings_of(load_core(core)))
 
 
 def run(

@@ -1,4 +1,4 @@
-"""Descriptions of cores: what they hold, and what is wrong with others."""
+"""Cores: their descriptions, and the settings of the plugin for them."""
 
 from __future__ import annotations
 
@@ -8,16 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from mepof.described import read_described
 from mepof.errors import InputError
-from mepof.pmu.core import (
-    CYCLES,
-    EVENTS,
-    core_digest,
-    core_names,
-    cycles_of,
-    load_core,
-    read_core,
-)
+from mepof.pmu.core import Core, core_names, load_core
+from mepof.pmu.events import CYCLES, EVENTS, cycles_of
+from mepof.pmu.settings import core_digest, settings_of
 
 CORES = Path(__file__).parents[3] / "src/mepof/pmu/cores"
 EVENT_LIST = Path(__file__).parents[3] / "native/pmu/events.h"
@@ -28,7 +23,7 @@ def test_every_core_is_sound_and_names_its_sources(name: str) -> None:
     assert load_core(name).title
     described = tomllib.loads((CORES / f"{name}.toml").read_text())
     tables = [t for t in described.values() if isinstance(t, dict) and "misprediction" not in t]
-    assert all(len(table["source"]) > 7 for table in [*tables, *described["price"].values()])
+    assert all(len(table["source"]) > 7 for table in [*tables, *described["cost"].values()])
 
 
 def test_the_six_cores_of_the_field_are_there() -> None:
@@ -37,41 +32,41 @@ def test_the_six_cores_of_the_field_are_there() -> None:
     assert {name for name in core_names() if load_core(name).arch == "arm64"} == arm
 
 
-def test_an_unknown_core_tells_those_that_are_known() -> None:
+def test_an_unknown_core_is_an_error_that_lists_the_known() -> None:
     with pytest.raises(InputError, match=r"unknown core `zen5` \(known: .*zen4"):
         load_core("zen5")
 
 
-def test_the_plugin_is_told_sets_and_ways() -> None:
-    words = load_core("zen4").arguments()
+def test_settings_have_sets_and_ways() -> None:
+    words = settings_of(load_core("zen4"))
     assert {"line=64", "l1i=64:8", "l2=2048:8", "dtlb=1:72", "l2-dtlb=128:24"} <= set(words)
     assert {"btb=1024:7", "returns=32", "kernel-text-page=21", "kernel-data-page=21"} <= set(words)
     assert "direction=14:14:5:13:34:89:200" in words
     # Linux maps the linear map of arm64 by pages, and a unified second level is one table.
-    others = load_core("cortex-a76").arguments()
+    others = settings_of(load_core("cortex-a76"))
     assert "kernel-data-page=12" in others
     assert not any(word.startswith("l2-dtlb=") for word in others)
 
 
-def test_the_plugin_is_told_what_events_cost_and_whose_scheduling_model_it_is() -> None:
-    words = load_core("zen4").arguments()
+def test_settings_have_costs_and_the_scheduling_model() -> None:
+    words = settings_of(load_core("zen4"))
     assert {"cpu=znver4", "fetch-bytes=64", "misprediction=14", "l1i-miss=14"} <= set(words)
 
 
-def test_what_a_core_does_not_tell_is_as_usual() -> None:
-    zen4, skylake = load_core("zen4").arguments(), load_core("skylake").arguments()
+def test_settings_that_a_core_omits_have_defaults() -> None:
+    zen4, skylake = settings_of(load_core("zen4")), settings_of(load_core("skylake"))
     assert {"fetch-split=1", "fetch-free=1", "renamed-forwarding=1"} <= set(zen4)
     assert {"fetch-split=0", "forwarding=4", "blocked-forwarding=14"} <= set(skylake)
     assert not any(word.startswith("renamed-forwarding=") for word in skylake)
-    assert {"forwarding=8", "blocked-forwarding=8"} <= set(load_core("cortex-a76").arguments())
+    assert {"forwarding=8", "blocked-forwarding=8"} <= set(settings_of(load_core("cortex-a76")))
 
 
-def test_the_events_are_the_plugins() -> None:
+def test_events_are_those_of_the_plugin() -> None:
     events = re.findall(r"^\tEVENT\((\w+)\)", EVENT_LIST.read_text(), re.M)
     assert events == ["taken_branches", *EVENTS]
 
 
-def test_cycles_are_told_by_what_they_went_to() -> None:
+def test_cycles_are_attributed_to_causes() -> None:
     events = {name: number for number, name in enumerate(EVENTS)}
     cycles = cycles_of(events)
     assert cycles["fetching"] == events["fetch_cycles"]
@@ -81,19 +76,27 @@ def test_cycles_are_told_by_what_they_went_to() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        ("entries = 72", "entries = 70", "`dtlb`: 70 entries in 72 ways make no power of two"),
-        ("base = 16384", "base = 16000", "`direction`: 16000 entries are no power of two"),
-        ("[5, 13, 34, 89, 200]", "[5, 13, 13]", "`direction`: histories rise"),
-        ("[5, 13, 34, 89, 200]", "[5, 256]", "`direction`: histories rise"),
-        ("[2, 5, 10, 18]", "[2, 5, 22]", "`indirect`: histories rise"),
+        (
+            "entries = 72",
+            "entries = 70",
+            "`dtlb`: 70 entries / 72 ways is not a power of two",
+        ),
+        ("base = 16384", "base = 16000", "`direction`: 16000 entries are not a power of two"),
+        ("[5, 13, 34, 89, 200]", "[5, 13, 13]", "`direction`: histories must rise"),
+        ("[5, 13, 34, 89, 200]", "[5, 256]", "`direction`: histories must rise"),
+        ("[2, 5, 10, 18]", "[2, 5, 22]", "`indirect`: histories must rise"),
         ("depth = 32", "depth = -1", "`returns.depth` must be greater than or equal to 0"),
         (
             "cycles = 36",
             "cycles = 3600",
-            "`price.l2_code_miss.cycles` must be less than or equal to 1000",
+            "`cost.l2_code_miss.cycles` must be less than or equal to 1000",
         ),
-        ("fetch_bytes = 64", "fetch_bytes = 48", "`pipeline.fetch_bytes`: 48 bytes are no power"),
-        ("decode_bytes = 32", "decode_bytes = 33", "`op_cache.decode_bytes`: 33 bytes are no"),
+        ("fetch_bytes = 64", "fetch_bytes = 48", "`pipeline.fetch_bytes`: 48 bytes is not a power"),
+        (
+            "decode_bytes = 32",
+            "decode_bytes = 33",
+            "`op_cache.decode_bytes`: 33 bytes is not",
+        ),
         ('cpu = "znver4"', 'cpu = "a,b"', "`pipeline.cpu` must match pattern"),
         ("line = 64", "line = 64\nlines = 3", r":6: unknown key `lines` \(did you mean `line`"),
         ('arch = "x86-64"', 'arch = "vax"', "unknown architecture `vax`"),
@@ -101,22 +104,20 @@ def test_cycles_are_told_by_what_they_went_to() -> None:
         ('source = "SOG, L2 cache"', "", ":17: `source` is missing from `l2`"),
     ],
 )
-def test_a_wrong_description_is_told_in_one_line(
-    tmp_path: Path, old: str, new: str, complaint: str
-) -> None:
+def test_a_wrong_core_is_one_line(tmp_path: Path, old: str, new: str, complaint: str) -> None:
     text = (CORES / "zen4.toml").read_text()
     assert old in text
     path = tmp_path / "mine.toml"
     path.write_text(text.replace(old, new, 1))
     with pytest.raises(InputError, match=complaint) as raised:
-        read_core(path)
+        read_described(path, Core, "core")
     assert "\n" not in str(raised.value)
 
 
-def test_a_missing_description_is_told(tmp_path: Path) -> None:
+def test_a_missing_core_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
-        read_core(tmp_path / "none.toml")
+        read_described(tmp_path / "none.toml", Core, "core")
 
 
-def test_cores_differ_by_their_digests() -> None:
+def test_cores_have_different_digests() -> None:
     assert len({core_digest(name) for name in core_names()}) == len(core_names())

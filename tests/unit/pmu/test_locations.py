@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mepof.errors import InputError, WorkError
-from mepof.pmu.core import EVENTS
+from mepof.pmu.events import EVENTS
 from mepof.pmu.locations import (
     Function,
     functions_of,

@@ -19,7 +19,7 @@ from mepof.measure.measurement import (
     SizeBytes,
     Unsupported,
 )
-from mepof.pmu.core import EVENTS, cycles_of
+from mepof.pmu.events import EVENTS, cycles_of
 from mepof.pmu.locations import CasePlaces, FunctionEvents, Heatmap, Places
 from mepof.report import (
     Phase,

@@ -18,7 +18,7 @@ from mepof.measure.measurement import (
     ModelledSide,
     Unsupported,
 )
-from mepof.pmu.core import EVENTS
+from mepof.pmu.events import EVENTS
 from mepof.report import Report, build_report, read_report, write_report
 from mepof.report.html import render
 from mepof.report.schema import schema_text

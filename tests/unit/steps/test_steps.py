@@ -18,8 +18,10 @@ from mepof.measure.measurement import Evaluation, read_evaluation
 from mepof.plan.body import StepContext
 from mepof.plan.journal import JournalledRun, JournalledStep
 from mepof.plan.model import HostInput, Json, Step
-from mepof.pmu.core import EVENTS, core_digest, cycles_of, load_core
+from mepof.pmu.core import load_core
+from mepof.pmu.events import EVENTS, cycles_of
 from mepof.pmu.locations import read_places_json
+from mepof.pmu.settings import core_digest, settings_of
 from mepof.steps import (
     BODIES,
     guest,
@@ -313,7 +315,7 @@ def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
     core = load_core("zen4")
     counting = [(s.kernel.name, s.seed, s.count) for s in device.sessions if s.count]
     assert {(name, seed) for name, seed, c in counting if c.places} == {("a", 4), ("b", 4)}
-    assert {c.arguments for *_, c in counting} == {core.arguments()}
+    assert {c.arguments for *_, c in counting} == {settings_of(core)}
     assert {c.plugin.name for *_, c in counting} == {PMU}
     for boot in found.images[1].boots:
         (case_measured,) = boot.cases

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from mepof.pmu.core import CYCLES
+from mepof.pmu.events import CYCLES
 from mepof.report.detail import Core, CoreCase
 from mepof.report.model import Report
 from mepof.report.plots.bars import Stacks, stacks

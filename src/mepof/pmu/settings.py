@@ -1,0 +1,70 @@
+"""Settings of the plugin ``pmu.so`` (native/pmu/settings.c)."""
+
+from __future__ import annotations
+
+from functools import cache
+from hashlib import sha256
+
+from mepof import arch
+from mepof.pmu.core import Core, load_core
+
+
+def settings_of(core: Core) -> tuple[str, ...]:
+    """The plugin's arguments for a core, each ``name=value``."""
+    tables = {
+        "l1i": core.l1i,
+        "l1d": core.l1d,
+        "l2": core.l2,
+        "itlb": core.itlb,
+        "dtlb": core.dtlb,
+        "l2-itlb": core.l2_itlb,
+        "l2-dtlb": core.l2_dtlb,
+        "op-cache": core.op_cache,
+        "btb": core.btb,
+        "l1-btb": core.l1_btb,
+    }
+    pages = arch.get(core.arch).pages
+    assert pages is not None  # Core refuses an architecture without
+    # The plugin takes logarithms of two.
+    text, data = (size.bit_length() - 1 for size in (pages.text, pages.data))
+    direction = (
+        core.direction.base.bit_length() - 1,
+        core.direction.table.bit_length() - 1,
+        *core.direction.history,
+    )
+    blocked = core.pipeline.blocked_forwarding
+    pipeline = core.pipeline.model_dump(exclude={"source"}, exclude_none=True) | {
+        "fetch_split": int(core.pipeline.fetch_split),
+        "fetch_free": int(core.pipeline.fetch_free),
+        "blocked_forwarding": core.pipeline.forwarding if blocked is None else blocked,
+    }
+    if (op_cache := core.op_cache) is not None:
+        pipeline |= {
+            "decode_bytes": op_cache.decode_bytes,
+            "decode_instructions": op_cache.decode_instructions,
+            "decode_turn": op_cache.turn,
+        }
+    return (
+        f"line={core.line}",
+        *(f"{name}={t.sets}:{t.ways}" for name, t in tables.items() if t is not None),
+        "indirect=" + ":".join(map(str, (core.indirect.entries, *core.indirect.history))),
+        f"path={core.indirect.path}",
+        f"returns={core.returns.depth}",
+        "direction=" + ":".join(map(str, direction)),
+        f"code-prefetch={core.prefetch.code}",
+        f"data-prefetch={core.prefetch.data}",
+        f"kernel-text-page={text}",
+        f"kernel-data-page={data}",
+        *(f"{name.replace('_', '-')}={value}" for name, value in pipeline.items()),
+        *(
+            f"{name.replace('_', '-')}={cost.cycles}"
+            for name, cost in core.cost
+            if cost is not None
+        ),
+    )
+
+
+@cache
+def core_digest(name: str) -> str:
+    """SHA-256 over everything of a core that decides what is modelled."""
+    return sha256(repr(settings_of(load_core(name))).encode()).hexdigest()
