@@ -23,7 +23,6 @@ from measure import demo
 
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Session
-from mepof.pmu.core import load_core
 from mepof.pmu.events import cycles_of
 from mepof.process import find_tool, run
 
@@ -107,7 +106,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
         idle = demo.idle(arguments.kernel, arguments.guest, scratch)
-        session = replace(idle, count=demo.model(load_core(arguments.core), scratch))
+        session = demo.modelled(idle, arguments.core, scratch)
         program = build(scratch)
         native = timed(program, arguments.runs)
         model = modelled(program, session, scratch)

@@ -23,8 +23,8 @@ from pathlib import Path
 from measure import demo
 
 from mepof.device import agent
-from mepof.device.protocol import COUNTER, DEVICES, Counting, Session
-from mepof.pmu.core import load_core
+from mepof.device.observation import Measure
+from mepof.device.protocol import DEVICES, Session
 from mepof.process import run
 from mepof.suite.cases import cases_of
 
@@ -48,12 +48,15 @@ def cost(session: Session, directory: Path) -> float:
 def contestants(session: Session, core: str, scratch: Path) -> dict[str, Session]:
     """The same work, watched in different ways."""
     run(["make", "-s", "-C", ROOT / "native" / "tcg-plugin", f"OUT={scratch}"])
-    model = demo.model(load_core(core), scratch)
+    counting = replace(session, measure=Measure(), artifacts={"plugins": scratch})
+    model = demo.modelled(session, core, scratch)
+    assert model.measure is not None
+    locating = replace(model, measure=replace(model.measure, locations=True))
     return {
         PLAIN: session,
-        "counting only": replace(session, count=Counting(scratch / COUNTER)),
-        f"full model, {core}": replace(session, count=model),
-        f"full model, {core}, with places": replace(session, count=replace(model, places=True)),
+        "counting only": counting,
+        f"full model, {core}": model,
+        f"full model, {core}, with locations": locating,
     }
 
 

@@ -370,7 +370,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         scratch = Path(directory)
         idle = demo.idle(arguments.kernel, arguments.guest, scratch)
-        session = replace(idle, arch=core.arch, count=demo.model(core, scratch))
+        session = replace(demo.modelled(idle, arguments.core, scratch), arch=core.arch)
         kept = arguments.programs or scratch
         kept.mkdir(parents=True, exist_ok=True)
         built = {

@@ -22,7 +22,8 @@ from mepof import _engine
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import load_app
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, INITRAMFS, RECORDER, Recording, Session
+from mepof.device.observation import Branches
+from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.executor.local import LocalExecutor, default_store, plan_of
 from mepof.g4.source import Source
 from mepof.process import run
@@ -45,13 +46,12 @@ def main() -> None:
     SCRATCH.mkdir(parents=True, exist_ok=True)
     blocks = increments(build / "vmlinux", clang.select("clang").tool("llvm-objdump"))
     run(["make", "-s", "-C", ROOT / "native" / "tcg-plugin", f"OUT={SCRATCH}"])
-    recorder = SCRATCH / RECORDER
-    recordings = [Recording(recorder)]
+    observed = [Branches()]
     for depth in map(int, arguments.depths.split(",")):
-        recordings += [Recording(recorder, int(p), depth) for p in arguments.periods.split(",")]
+        observed += [Branches(int(p), depth) for p in arguments.periods.split(",")]
     rows = []
-    for recording in recordings:
-        row = _compared(recording, build, guest, blocks)
+    for branches in observed:
+        row = _compared(branches, build, guest, blocks)
         rows.append(row)
         print(json.dumps(row), flush=True)
     command = f"bench/profile_quality.py --periods {arguments.periods} --depths {arguments.depths}"
@@ -70,7 +70,7 @@ def _kernel() -> tuple[Path, Path]:
 
 
 def _compared(
-    recording: Recording, build: Path, guest: Path, blocks: dict[int, list[int]]
+    branches: Branches, build: Path, guest: Path, blocks: dict[int, list[int]]
 ) -> dict[str, Any]:
     """Run the work once, and hold the recording against the kernel's own counters."""
     algorithm = ALGORITHMS.get("pgo")
@@ -87,24 +87,25 @@ def _compared(
             *algorithm.collect(),
         ),
         seed=SEED,
-        record=recording,
+        record=branches,
+        artifacts={"plugins": SCRATCH},
     )
     outcome = DEVICES.get("qemu").boot(session, SCRATCH / "boot", run, lambda count: None)
     answer = outcome.replies[-1]
-    assert isinstance(answer, agent.GetResult) and not answer.errno and outcome.recording
+    assert isinstance(answer, agent.GetResult) and not answer.errno and outcome.branches
     raw = SCRATCH / "raw"
     raw.write_bytes(answer.data)
     counted = dict(enumerate(values(raw)))
     text = SCRATCH / "unsymbolized"
-    given = _engine.Recording(build / "vmlinux", [outcome.recording])
+    given = _engine.Recording(build / "vmlinux", [outcome.branches])
     verdict = json.loads(_engine.convert(given, "unsymbolized", text, allow_poor=True))["verdict"]
     with text.open(encoding="utf-8") as lines:
         executed = Executed(lines, _base(build / "vmlinux"))
     seen = {number: sum(map(executed.count, at)) for number, at in blocks.items()}
     truth = {number: counted[number] for number in blocks}
     return {
-        "period": recording.period,
-        "depth": None if recording.period is None else recording.depth,
+        "period": branches.period,
+        "depth": None if branches.period is None else branches.depth,
         "samples": verdict["inputs"][0]["samples"]["read"],
         "overlap_percent": round(100 * overlap(truth, seen), 3),
         "blocks_executed": sum(1 for count in truth.values() if count),

@@ -19,8 +19,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,15 +28,9 @@ from typing import Any
 from measure import demo
 
 from mepof.device import agent
-from mepof.device.protocol import (
-    COUNTER,
-    INITRAMFS,
-    RECORDER,
-    Counting,
-    Recording,
-    Session,
-    branch_source,
-)
+from mepof.device.observation import Branches, Measure
+from mepof.device.protocol import INITRAMFS, Session, branch_source
+from mepof.device.tcg_plugins import COUNTER, RECORDER
 from mepof.errors import InputError
 from mepof.process import Completed, run
 from mepof.suite.cases import cases_of
@@ -57,24 +51,26 @@ class Contestant:
     """
 
     name: str
-    count: Counting | None = None
-    record: Recording | None = None
+    measure: Measure | None = None
+    record: Branches | None = None
+    artifacts: Mapping[str, Path] = field(default_factory=dict)
     plugin: str | None = None
 
     def session(self, session: Session) -> Session:
-        return replace(session, count=self.count, record=self.record)
+        return replace(session, measure=self.measure, record=self.record, artifacts=self.artifacts)
 
 
 def ours(scratch: Path) -> tuple[Contestant, ...]:
     """Plain TCG, and the plugins as they are here."""
     run(["make", "-s", "-C", ROOT / "native" / "tcg-plugin", f"OUT={scratch}"])
-    recorder = scratch / RECORDER
-    sampled = Recording(recorder, PERIOD, DEPTH)
+    made = {"plugins": scratch}
+    sampled = Branches(PERIOD, DEPTH)
+    every = f"{RECORDER}, every {PERIOD:,} branches, depth {DEPTH}"
     return (
         Contestant(PLAIN),
-        Contestant(COUNTER, count=Counting(scratch / COUNTER)),
-        Contestant(f"{RECORDER}, exact", record=Recording(recorder)),
-        Contestant(f"{RECORDER}, every {PERIOD:,} branches, depth {DEPTH}", record=sampled),
+        Contestant(COUNTER, measure=Measure(), artifacts=made),
+        Contestant(f"{RECORDER}, exact", record=Branches(), artifacts=made),
+        Contestant(every, record=sampled, artifacts=made),
     )
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 
-from mepof.device.protocol import INITRAMFS, PMU, Counting, Session
+from mepof.device.observation import Measure
+from mepof.device.protocol import INITRAMFS, Session
 from mepof.errors import InputError
 from mepof.executor.local import LocalExecutor, default_store, plan_of
 from mepof.g4 import Source
-from mepof.pmu.core import Core
+from mepof.pmu.core import load_core
 from mepof.pmu.settings import settings_of
 from mepof.process import run
 
@@ -43,10 +45,12 @@ def idle(kernel: Path | None, guest: Path | None, scratch: Path) -> Session:
     return Session(arch="x86-64", kernel=image, initramfs=programs / INITRAMFS, requests=(), seed=1)
 
 
-def model(core: Core, directory: Path) -> Counting:
-    """The emulated PMU of a core, from these sources; its plugin is made in the directory."""
+def modelled(session: Session, core: str, directory: Path) -> Session:
+    """The session with the emulated PMU of a core, from these sources; its plugin is made in the
+    directory."""
     run(["make", "-s", "-C", _ROOT / "native" / "pmu", f"OUT={directory}"])
-    return Counting(directory / PMU, settings_of(core))
+    measure = Measure(core, settings_of(load_core(core)))
+    return replace(session, measure=measure, artifacts={"pmu": directory})
 
 
 def processor() -> str:

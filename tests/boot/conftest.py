@@ -6,13 +6,14 @@ A cold store builds three kernels first. `make demo` and these tests share them.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from mepof.cli.progress import LogDisplay
-from mepof.device.protocol import COUNTER, INITRAMFS, Counting, Session
+from mepof.device.protocol import INITRAMFS, Session
 from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
 from mepof.g4 import Source
 from mepof.plan.model import Plan
@@ -47,9 +48,9 @@ def finished(
 
 
 @pytest.fixture(scope="session")
-def counting(finished: Finished) -> Counting:
-    """What counts without modelling a core."""
-    return Counting(finished.run.steps["plugins"].path / COUNTER)
+def plugins(finished: Finished) -> Mapping[str, Path]:
+    """The artifacts of a session that counts or records without modelling a core."""
+    return {"plugins": finished.run.steps["plugins"].path}
 
 
 def session_of(finished: Finished, build: str) -> Session:

@@ -17,11 +17,10 @@ from rich.console import Console
 
 from mepof.cli.progress import LogDisplay
 from mepof.device import agent
+from mepof.device.observation import Measure
 from mepof.device.protocol import (
-    COUNTER,
     DEVICES,
     INITRAMFS,
-    Counting,
     KernelPanic,
     Outcome,
     Session,
@@ -99,8 +98,8 @@ def test_a_boot_repeats_to_the_last_instruction(
         agent.Exec(("/bin/kbench", "run", "proc"), 60),
         agent.Exec(("/bin/kbench", "run", "pipe128"), 60),
     )
-    count = Counting(arm64.run.steps["plugins"].path / COUNTER)
-    counted = replace(session, requests=work, count=count)
+    plugins = {"plugins": arm64.run.steps["plugins"].path}
+    counted = replace(session, requests=work, measure=Measure(), artifacts=plugins)
     first, second = (boot(counted, tmp_path / name) for name in ("first", "second"))
     assert first.intervals == second.intervals
     # Guest time is the count of all instructions since power-on, and stands in both.

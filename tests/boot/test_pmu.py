@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, PMU, Counting, Interval, Outcome, Session
+from mepof.device.observation import Measure
+from mepof.device.protocol import DEVICES, Interval, Outcome, Session
 from mepof.executor.local import Finished
 from mepof.kernel.overlay import native_directory
 from mepof.pmu.core import load_core
@@ -23,15 +25,17 @@ from .conftest import session_of
 pytestmark = pytest.mark.boot
 
 CASES = cases_of(["proc", "pipe"])
+ZEN4 = Measure("zen4", settings_of(load_core("zen4")))
+ZEN4_LOCATIONS = replace(ZEN4, locations=True)
 
 
 @pytest.fixture(scope="module")
-def pmu(tmp_path_factory: pytest.TempPathFactory) -> Counting:
+def pmu(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     out = tmp_path_factory.mktemp("pmu")
     subprocess.run(
         ["make", "-s", "-C", native_directory() / "pmu", f"OUT={out}"], check=True, timeout=120
     )
-    return Counting(out / PMU, settings_of(load_core("zen4")))
+    return {"pmu": out}
 
 
 @pytest.fixture(scope="module")
@@ -54,23 +58,28 @@ def counts(interval: Interval) -> tuple[int, ...]:
 
 
 def test_it_counts_what_the_counting_plugin_counts_and_repeats(
-    session: Session, counting: Counting, pmu: Counting, tmp_path: Path
+    session: Session, plugins: Mapping[str, Path], pmu: Mapping[str, Path], tmp_path: Path
 ) -> None:
-    counted = boot(replace(session, count=counting), tmp_path / "counted").intervals
-    modelled = boot(replace(session, count=pmu), tmp_path / "modelled").intervals
-    told = boot(replace(session, count=replace(pmu, places=True)), tmp_path / "told").intervals
+    counting = replace(session, measure=Measure(), artifacts=plugins)
+    modelling, locating = (
+        replace(session, measure=measure, artifacts=pmu) for measure in (ZEN4, ZEN4_LOCATIONS)
+    )
+    counted = boot(counting, tmp_path / "counted").intervals
+    modelled = boot(modelling, tmp_path / "modelled").intervals
+    told = boot(locating, tmp_path / "told").intervals
     assert [counts(one) for one in modelled] == [counts(one) for one in counted]
     assert modelled == told
 
 
 def test_places_are_functions_of_the_kernel(
-    finished: Finished, session: Session, pmu: Counting, tmp_path: Path
+    finished: Finished, session: Session, pmu: Mapping[str, Path], tmp_path: Path
 ) -> None:
-    outcome = boot(replace(session, count=replace(pmu, places=True)), tmp_path / "told")
-    assert outcome.places is not None
+    located = replace(session, measure=ZEN4_LOCATIONS, artifacts=pmu)
+    outcome = boot(located, tmp_path / "told")
+    assert outcome.locations is not None
     build = finished.run.steps["opt/build"].path
     ran = [(case.suite, case.name) for case in CASES]
-    places = places_of("zen4", ran, read_places(outcome.places), functions_of(build))
+    places = places_of("zen4", ran, read_places(outcome.locations), functions_of(build))
     for case, interval in zip(places.cases, outcome.intervals, strict=True):
         assert interval.kernel_events is not None
         for event in ("l1i_misses", "l1d_misses", "dtlb_walks", "direction_mispredictions"):

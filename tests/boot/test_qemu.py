@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,9 +10,9 @@ import pytest
 
 from mepof.device import agent
 from mepof.device.initramfs import Entry, archive
+from mepof.device.observation import Measure
 from mepof.device.protocol import (
     DEVICES,
-    Counting,
     GuestReset,
     KernelHang,
     KernelPanic,
@@ -70,13 +70,13 @@ def test_files_go_both_ways_and_commands_have_limits(session: Session, tmp_path:
 
 
 def test_a_boot_repeats_to_the_last_instruction(
-    session: Session, counting: Counting, tmp_path: Path
+    session: Session, plugins: Mapping[str, Path], tmp_path: Path
 ) -> None:
     work = (
         agent.Exec(("/bin/kbench", "run", "proc"), 60),
         agent.Exec(("/bin/kbench", "run", "pipe128"), 60),
     )
-    counted = replace(session, requests=work, count=counting)
+    counted = replace(session, requests=work, measure=Measure(), artifacts=plugins)
     first, second = (boot(counted, tmp_path / name) for name in ("first", "second"))
     assert first.intervals == second.intervals
     assert first.replies == second.replies

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mepof.device import agent
-from mepof.device.protocol import RECORDER, Counting, Outcome, Recording, Session, branch_source
+from mepof.device.observation import Branches, Measure
+from mepof.device.protocol import Outcome, Session, branch_source
 from mepof.executor.local import Finished
 from mepof.process import run
 
@@ -33,11 +35,6 @@ def session(finished: Finished) -> Session:
     return replace(session_of(finished, "opt/build"), requests=WORK)
 
 
-@pytest.fixture(scope="module")
-def recorder(finished: Finished) -> Path:
-    return finished.run.steps["plugins"].path / RECORDER
-
-
 def boot(session: Session, directory: Path) -> Outcome:
     outcome = branch_source("qemu").boot(session, directory, run, lambda count: None)
     assert [type(reply) for reply in outcome.replies] == [
@@ -52,8 +49,8 @@ def boot(session: Session, directory: Path) -> Outcome:
 
 def bodies(outcome: Outcome, kind: int) -> list[bytes]:
     """The bodies of the trace's records of that kind."""
-    assert outcome.recording is not None
-    data, at, found = outcome.recording.read_bytes(), 128, []
+    assert outcome.branches is not None
+    data, at, found = outcome.branches.read_bytes(), 128, []
     while at < len(data):
         one, size = struct.unpack_from("<II", data, at)
         if one == kind:
@@ -81,16 +78,17 @@ def taken(outcome: Outcome) -> int:
 
 
 def test_a_recording_spans_processes_and_repeats(
-    session: Session, counting: Counting, recorder: Path, tmp_path: Path
+    session: Session, plugins: Mapping[str, Path], tmp_path: Path
 ) -> None:
-    recorded = replace(session, record=Recording(recorder))
+    session = replace(session, artifacts=plugins)
+    recorded = replace(session, record=Branches())
     first, second = (boot(recorded, tmp_path / name) for name in ("first", "second"))
-    assert first.recording is not None and second.recording is not None
-    assert first.recording.read_bytes() == second.recording.read_bytes()
+    assert first.branches is not None and second.branches is not None
+    assert first.branches.read_bytes() == second.branches.read_bytes()
     assert sum(branches(first).values()) == taken(first)
     # What the cases do between kbench's own marks is counted alone; the recording holds
     # their starts and ends as well, and nothing of the third.
-    counted = boot(replace(session, count=counting), tmp_path / "counted").intervals
+    counted = boot(replace(session, measure=Measure()), tmp_path / "counted").intervals
     inside, after = (
         sum(i.kernel_taken_branches for i in part) for part in (counted[:2], counted[2:])
     )
@@ -98,10 +96,11 @@ def test_a_recording_spans_processes_and_repeats(
 
 
 def test_samples_are_of_the_branches_that_were_taken(
-    session: Session, recorder: Path, tmp_path: Path
+    session: Session, plugins: Mapping[str, Path], tmp_path: Path
 ) -> None:
-    exact = boot(replace(session, record=Recording(recorder)), tmp_path / "exact")
-    sampled = boot(replace(session, record=Recording(recorder, 10007, 16)), tmp_path / "sampled")
+    session = replace(session, artifacts=plugins)
+    exact = boot(replace(session, record=Branches()), tmp_path / "exact")
+    sampled = boot(replace(session, record=Branches(10007, 16)), tmp_path / "sampled")
     samples = bodies(sampled, SAMPLE)
     assert taken(sampled) == taken(exact)
     assert len(samples) == taken(sampled) // 10007

@@ -1,29 +1,24 @@
-"""What a device offers. Each device says which of these it has."""
+"""What a device can do: small protocols, and each device has those that it names in its page."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from mepof.device.agent import Reply, Request
-from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.device.observation import ArtifactNeed, Branches, Measure
+from mepof.errors import EnvironmentLack, WorkError
 from mepof.process import Completed
 from mepof.registry import Registry
 
-# What the recorder's trace allows (docs/recorder-trace.md).
-DEEPEST_STACK = 1024
-
-# What a session needs, as the steps that make it name it.
+# The guest's archive, in the artifact of the step ``guest``.
 INITRAMFS = "initramfs.cpio"
-COUNTER = "count.so"
-PMU = "pmu.so"
-RECORDER = "record.so"
 
 
 class BootFailure(WorkError):
-    """The kernel did not come up, or went down while it worked; the console's end is told."""
+    """The kernel did not come up, or went down; the message ends with the console's last lines."""
 
 
 class KernelPanic(BootFailure):
@@ -31,11 +26,11 @@ class KernelPanic(BootFailure):
 
 
 class KernelHang(BootFailure):
-    """Nothing was heard of it for too long."""
+    """The guest was silent for too long."""
 
 
 class GuestReset(BootFailure):
-    """It went down without a word."""
+    """The guest went down without a panic on the console."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,7 @@ class Description:
 
     @property
     def repeats(self) -> bool:
-        """Two boots of one kernel with one seed are the same, whenever they are made."""
+        """Whether two boots of one kernel with one seed are the same, whenever they are made."""
         return self.mode.startswith("icount")
 
 
@@ -64,8 +59,9 @@ class Interval:
     """What happened between a start and a stop mark, counted, not sampled.
 
     Attributes:
-        kernel_events: and its sibling: what a model of a core made of it, by the event's name;
-            None without a model.
+        kernel_events: what a model of a core counted in the kernel, by the event's name; None
+            without a model.
+        user_events: likewise, in user space.
     """
 
     kernel_instructions: int
@@ -77,63 +73,18 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Counting:
-    """How an emulator counts instructions and branches between kbench's marks.
-
-    Attributes:
-        plugin: of the emulator: ``count.so``, or ``pmu.so``, which models a core beside.
-        arguments: of ``pmu.so``: the sizes of the core (docs/pmu.md).
-        places: of ``pmu.so``: whether to tell in which code the events are, too.
-    """
-
-    plugin: Path
-    arguments: tuple[str, ...] = ()
-    places: bool = False
-
-
-@dataclass(frozen=True)
-class Recording:
-    """How a device records the kernel's branches between the requests ``Record``.
-
-    Attributes:
-        plugin: of the emulator: ``record.so``.
-        period: taken branches from one sample of the branch stack to the next; None records
-            every taken branch and fall-through range.
-        depth: entries of the branch stack; without a period it means nothing.
-
-    Raises:
-        InputError: no branch stack is like that.
-    """
-
-    plugin: Path
-    period: int | None = None
-    depth: int = 32
-
-    def __post_init__(self) -> None:
-        if self.period is not None and not 1 <= self.period < 1 << 64:
-            raise InputError(
-                f"no branch stack is sampled every {self.period} taken branches",
-                "give a period of 1 at least",
-            )
-        if not 1 <= self.depth <= DEEPEST_STACK:
-            raise InputError(
-                f"no branch stack has {self.depth} entries",
-                f"give a depth of 1 to {DEEPEST_STACK}",
-            )
-
-
-@dataclass(frozen=True)
 class Session:
     """One boot, and what it is asked to do.
 
     Attributes:
         kernel: bootable image.
-        initramfs: what runs in user space, with the agent as its first process.
+        initramfs: the guest's user space, with the agent as its first process.
         requests: what the agent does, in order.
         seed: of everything random in the machine.
-        count: what counts between kbench's marks; a device that executes on hardware has its own.
-        record: record the kernel's branches between the requests ``Record``; not every
-            device can (see :class:`BranchSource`), and none counts in the same session.
+        measure: what is counted between kbench's marks (:class:`CounterSource`).
+        record: how the kernel's branches are recorded between the requests ``Record``
+            (:class:`BranchSource`).
+        artifacts: directories of what :meth:`Boot.needs` named, by its names.
         interactive: the user's terminal is the console.
         archives: further initramfs archives, laid over the guest's: what a suite adds.
         memory: of the machine, in MiB.
@@ -146,8 +97,9 @@ class Session:
     initramfs: Path
     requests: tuple[Request, ...]
     seed: int
-    count: Counting | None = None
-    record: Recording | None = None
+    measure: Measure | None = None
+    record: Branches | None = None
+    artifacts: Mapping[str, Path] = field(default_factory=dict)
     interactive: bool = False
     archives: tuple[Path, ...] = ()
     memory: int = 512
@@ -160,20 +112,20 @@ class Outcome:
     """What a session gave: the kernel's release, a reply for each request, and the counts.
 
     Attributes:
-        recording: a recorder's trace (docs/recorder-trace.md), in the boot's directory.
-        places: where the model's events are (docs/pmu.md), in the boot's directory.
+        branches: the branch trace (docs/recorder-trace.md), in the boot's directory.
+        locations: where the model's events are (docs/pmu.md), in the boot's directory.
     """
 
     release: str
     replies: tuple[Reply, ...]
     intervals: tuple[Interval, ...]
     console: str
-    recording: Path | None = None
-    places: Path | None = None
+    branches: Path | None = None
+    locations: Path | None = None
 
 
 class Boot(Protocol):
-    """A device that boots a kernel from RAM, does what it is asked, and goes down again."""
+    """A device that boots a kernel from RAM, serves the requests, and powers off."""
 
     def identity(self, arch: str) -> Mapping[str, str]:
         """Versions of the programs that decide what a session gives.
@@ -184,6 +136,14 @@ class Boot(Protocol):
 
     def describe(self, arch: str) -> Description:
         """The device as a report names it."""
+
+    def claim(self, arch: str) -> str | None:
+        """The name under which a step reserves the device for itself while it runs; None if any
+        number of boots can run at the same time and none changes what another gives."""
+
+    def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
+        """The artifacts that a session needs to observe something, by the names under which
+        :attr:`Session.artifacts` has them. Hardware with counters of its own needs none."""
 
     def boot(
         self,
@@ -197,7 +157,7 @@ class Boot(Protocol):
         Args:
             directory: scratch for this boot; the console's log stays there.
             runner: runs a program like :func:`mepof.process.run`.
-            replied: told how many requests have been answered, while it runs.
+            replied: called with the number of requests that have been answered, while it runs.
 
         Raises:
             BootFailure: the kernel panicked, hung or reset.
@@ -205,11 +165,23 @@ class Boot(Protocol):
 
 
 @runtime_checkable
-class BranchSource(Boot, Protocol):
-    """A device that can record branches: its sessions heed ``Session.record``."""
+class CounterSource(Boot, Protocol):
+    """A device that counts: its sessions heed ``Session.measure``."""
 
-    def branch_record(self, arch: str) -> str:
-        """What records the branches there, as a report names it.
+    def counter(self, arch: str) -> str:
+        """What counts there, as a report names it.
+
+        Raises:
+            EnvironmentLack: it cannot on that architecture.
+        """
+
+
+@runtime_checkable
+class BranchSource(Boot, Protocol):
+    """A device that records branches: its sessions heed ``Session.record``."""
+
+    def branch_recorder(self, arch: str) -> str:
+        """What records branches there, as a report names it.
 
         Raises:
             EnvironmentLack: it cannot on that architecture.
@@ -219,17 +191,33 @@ class BranchSource(Boot, Protocol):
 DEVICES: Registry[Boot] = Registry("mepof.device", "DEVICE", "device")
 
 
-def branch_source(name: str) -> BranchSource:
-    """The device of that name, if it can record branches.
+def counter_source(name: str) -> CounterSource:
+    """The device of that name, if it counts.
 
     Raises:
         InputError: there is no such device.
-        EnvironmentLack: it cannot.
+        EnvironmentLack: it does not count.
+    """
+    device = DEVICES.get(name)
+    if not isinstance(device, CounterSource):
+        raise EnvironmentLack(
+            f"the device {name} does not count instructions",
+            "measure on the device qemu, or count on this machine by `mepof device count`",
+        )
+    return device
+
+
+def branch_source(name: str) -> BranchSource:
+    """The device of that name, if it records branches.
+
+    Raises:
+        InputError: there is no such device.
+        EnvironmentLack: it does not record.
     """
     device = DEVICES.get(name)
     if not isinstance(device, BranchSource):
         raise EnvironmentLack(
-            f"the device {name} records no branches",
-            "give a perf.data of a real machine, or record on the device qemu",
+            f"the device {name} does not record branches",
+            "use a perf.data file of a real machine, or record on the device qemu",
         )
     return device

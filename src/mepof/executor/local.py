@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS
+from mepof.device.protocol import DEVICES
 from mepof.errors import InputError
 from mepof.events import Sink
 from mepof.g4 import Source, check, parse, render
@@ -60,7 +61,12 @@ def plan_of(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
     if found:
         raise WrongProgram(render(found, source))
     return compile_program(
-        parsed.program, source.text, ALGORITHMS.all(), perf_data, guest_additions()
+        parsed.program,
+        source.text,
+        ALGORITHMS.all(),
+        DEVICES.all(),
+        perf_data,
+        guest_additions(),
     )
 
 

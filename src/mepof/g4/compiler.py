@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.g4.ast import Adap, Eval, Merge, Opt, Profile, Program, Recomp, Set, Word
 from mepof.g4.diagnostics import Diagnostic
 from mepof.g4.formatter import format_word
@@ -64,10 +65,18 @@ class Rounds(Protocol):
     profile_names: tuple[str, ...]
 
 
+class Needs(Protocol):
+    """What a plan depends on of a device."""
+
+    def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
+        """The artifacts that it needs to observe something, by their names."""
+
+
 def compile_program(
     program: Program,
     text: str,
     algorithms: Mapping[str, Rounds],
+    devices: Mapping[str, Needs],
     perf_data: tuple[str, ...] = (),
     guest_additions: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Plan:
@@ -76,6 +85,7 @@ def compile_program(
     Args:
         text: the program's source, for the record.
         algorithms: every algorithm by its name.
+        devices: every device by its name.
         perf_data: recordings of branches, as if the program began with ``set perf-data``.
         guest_additions: for a metric the suites whose programs the guest needs beside its own.
     """
@@ -84,7 +94,7 @@ def compile_program(
         # The record alone is to do it again.
         text = f"set perf-data {format_word(','.join(perf_data))}.\n{text}"
     additions = guest_additions or {}
-    return _Compiler(bind(program), text, algorithms, additions, settings).compile()
+    return _Compiler(bind(program), text, algorithms, devices, additions, settings).compile()
 
 
 @dataclass
@@ -92,6 +102,7 @@ class _Compiler:
     bindings: Bindings
     text: str
     known: Mapping[str, Rounds]
+    devices: Mapping[str, Needs]
     guest_additions: Mapping[str, tuple[str, ...]]
     settings: Settings = field(default_factory=Settings)
     seed: int | None = None
@@ -227,8 +238,7 @@ class _Compiler:
         if settings.budget is not None:
             params["budget"] = settings.budget
         inputs: dict[str, Input] = {"guest": StepInput(self._guest(settings))}
-        counting = "plugins" if settings.core is None else "pmu"
-        inputs[counting] = StepInput(self._add(counting, counting, {}, {}))
+        inputs |= self._artifacts(settings, Measure(settings.core))
         if settings.core is not None:
             params["core"] = settings.core
         inputs |= self._suites(settings, statement)
@@ -358,7 +368,7 @@ class _Compiler:
             **scripts,
         }
         if self.known[algorithm].records_branches:
-            inputs["plugins"] = StepInput(self._add("plugins", "plugins", {}, {}))
+            inputs |= self._artifacts(settings, Branches(settings.period, settings.depth))
         return StepInput(self._add(identifier, "profile-collect", params, inputs))
 
     @staticmethod
@@ -430,6 +440,14 @@ class _Compiler:
                 )
             )
             for name in sorted(names)
+        }
+
+    def _artifacts(self, settings: Settings, observed: Measure | Branches) -> dict[str, Input]:
+        """What the device needs to observe something, as inputs of its names."""
+        needs = self.devices[settings.device].needs(settings.arch, observed)
+        return {
+            name: StepInput(self._add(name, need.kind, dict(need.params), {}))
+            for name, need in needs.items()
         }
 
     def _image(self, name: str, build: str) -> None:

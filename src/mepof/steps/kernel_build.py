@@ -39,7 +39,10 @@ class KernelBuild:
     version = 3
 
     def resources(self, step: Step) -> Resources:
-        return Resources(cores=64)
+        if "device" not in step.params:
+            return Resources(cores=64)
+        device = DEVICES.get(str(step.params["device"]))
+        return Resources(cores=64, device=device.claim(str(step.params["arch"])))
 
     def identity(self, step: Step) -> Mapping[str, str]:
         toolchain = clang.select(str(step.params["toolchain"]))

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from mepof.device import agent
-from mepof.device.protocol import COUNTER, DEVICES, INITRAMFS, PMU, Counting, Outcome, Session
+from mepof.device import agent, observation
+from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session, counter_source
 from mepof.errors import InputError
 from mepof.measure.boots import KeptBoots
 from mepof.measure.comparison import Build, rows_of, totals_of
@@ -41,8 +41,8 @@ class Measure:
     """Params: ``arch``, ``device``, ``metrics``, ``seed``, ``fewest`` and ``most`` boots,
     ``precision`` (percent), ``budget`` (seconds), ``core``. Inputs: ``guest``; ``kernel0``…, each
     a build or an image file, the baseline first; ``relinked0``…, the baseline in other layouts;
-    ``suite-NAME`` of each suite that adds programs to the guest; ``plugins``, or with a core
-    ``pmu``. Makes ``evaluation.json``, and with a core ``places0.json``…: where the events of the
+    ``suite-NAME`` of each suite that adds programs to the guest; what the device needs for
+    counting. Makes ``evaluation.json``, and with a core ``places0.json``…: where the events of the
     first boot of each image are."""
 
     kind = "measure"
@@ -50,17 +50,19 @@ class Measure:
     version = 2
 
     def resources(self, step: Step) -> Resources:
-        device = str(step.params["device"])
-        if _repeats(step):
-            return Resources(cores=64)
-        return Resources(device=device)
+        device, arch = DEVICES.get(str(step.params["device"])), str(step.params["arch"])
+        cores = 64 if device.describe(arch).repeats else 1
+        return Resources(cores=cores, device=device.claim(arch))
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        device = DEVICES.get(str(step.params["device"]))
+        arch = str(step.params["arch"])
+        # A device that cannot count is refused before a kernel for it is built.
+        device = counter_source(str(step.params["device"]))
+        device.counter(arch)
         cases = cases_of(cast(list[str], step.params["metrics"]))
         core = _core(step.params)
         return {
-            **device.identity(str(step.params["arch"])),
+            **device.identity(arch),
             "cases": cases_digest(cases),
             "memory": str(memory_of(cases)),
             **({} if core is None else {"core": core_digest(core)}),
@@ -98,11 +100,6 @@ class _Target:
     digest: str
 
 
-def _repeats(step: Step) -> bool:
-    device = DEVICES.get(str(step.params["device"]))
-    return device.describe(str(step.params["arch"])).repeats
-
-
 def _targets(context: StepContext) -> list[_Target]:
     found: list[_Target] = []
     for role in ("kernel", "relinked"):
@@ -135,11 +132,10 @@ class _Laboratory:
         self._cases: Sequence[Case] = cases_of(cast(list[str], params["metrics"]))
         self._memory = memory_of(self._cases)
         self._core = _core(params)
-        if self._core is None:
-            self._count = Counting(context.inputs["plugins"] / COUNTER)
-        else:
-            arguments = settings_of(load_core(self._core))
-            self._count = Counting(context.inputs["pmu"] / PMU, arguments)
+        settings = () if self._core is None else settings_of(load_core(self._core))
+        self._measure = observation.Measure(self._core, settings)
+        needs = self._device.needs(self._arch, self._measure)
+        self._artifacts = {name: context.inputs[name] for name in needs}
         self._initramfs = context.inputs["guest"] / INITRAMFS
         self._archives = tuple(
             path / "archive.cpio"
@@ -153,8 +149,8 @@ class _Laboratory:
             self._arch,
             sorted(self._device.identity(self._arch).items()),
             file_digest(self._initramfs),
-            file_digest(self._count.plugin),
-            self._count.arguments,
+            *(file_digest(self._artifacts[n] / f) for n, need in needs.items() for f in need.files),
+            settings,
             *(file_digest(archive) for archive in self._archives),
             cases_digest(self._cases),
             self._memory,
@@ -227,7 +223,8 @@ class _Laboratory:
             initramfs=self._initramfs,
             requests=requests,
             seed=seed,
-            count=replace(self._count, places=self._tells_places((number, seed))),
+            measure=replace(self._measure, locations=self._tells_places((number, seed))),
+            artifacts=self._artifacts,
             archives=self._archives,
             memory=self._memory,
         )
@@ -240,8 +237,8 @@ class _Laboratory:
         outcome = self._device.boot(
             session, self._context.work / f"boot-{number}-{seed}", self._context.run, replied
         )
-        if outcome.places is not None:
-            self._kept[number].keep_places(seed, outcome.places)
+        if outcome.locations is not None:
+            self._kept[number].keep_places(seed, outcome.locations)
         return outcome
 
     def _progress(self, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
-from mepof.device.protocol import COUNTER, RECORDER
+from mepof.device.tcg_plugins import COUNTER, RECORDER
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from mepof.device.protocol import PMU
+from mepof.device.tcg_plugins import PMU
 from mepof.errors import EnvironmentLack
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext

@@ -16,15 +16,8 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import Action, App, load_app
 from mepof.app.training import without
 from mepof.device import agent
-from mepof.device.protocol import (
-    DEVICES,
-    INITRAMFS,
-    RECORDER,
-    Outcome,
-    Recording,
-    Session,
-    branch_source,
-)
+from mepof.device.observation import Branches
+from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session, branch_source
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import ConsoleReturned, ConsoleTaken
 from mepof.plan.body import Phase, Resources, StepContext
@@ -38,7 +31,7 @@ class ProfileCollect:
     """Params: ``algorithm``, ``scenario``, ``apps``, ``actions``, ``arch``, ``device``,
     ``seed``; ``without``, which cases the training must not run; for recordings of branches
     ``depth`` and ``period``, without which every branch is counted. Inputs: ``kernel``,
-    ``guest``, ``script0``…; for recordings ``plugins``.
+    ``guest``, ``script0``…, and what the device needs for recordings.
 
     Makes ``raw0``… and ``collection.json`` (actions and their coverage).
     """
@@ -47,7 +40,8 @@ class ProfileCollect:
     phase: Phase = "run"
 
     def resources(self, step: Step) -> Resources:
-        return Resources()
+        device = DEVICES.get(str(step.params["device"]))
+        return Resources(device=device.claim(str(step.params["arch"])))
 
     def identity(self, step: Step) -> Mapping[str, str]:
         # A scenario that cannot be played is told before the kernel for it is built.
@@ -63,7 +57,7 @@ class ProfileCollect:
         name = str(step.params["device"])
         if ALGORITHMS.get(str(step.params["algorithm"])).records_branches:
             # So is a device that cannot record.
-            branch_source(name).branch_record(str(step.params["arch"]))
+            branch_source(name).branch_recorder(str(step.params["arch"]))
         device = DEVICES.get(name)
         return {
             **device.identity(str(step.params["arch"])),
@@ -82,22 +76,21 @@ class ProfileCollect:
             work = [agent.Shell()]
             context.note("at the guest's console: work the kernel, then leave with `exit`")
         before, after = algorithm.reset(), algorithm.collect()
-        recording = None
+        device, arch = DEVICES.get(str(params["device"])), str(params["arch"])
+        branches, artifacts = None, {}
         if algorithm.records_branches:
-            recording = Recording(
-                context.inputs["plugins"] / RECORDER,
-                cast(int | None, params.get("period")),
-                cast(int, params["depth"]),
-            )
+            branches = Branches(cast(int | None, params.get("period")), cast(int, params["depth"]))
+            artifacts = {name: context.inputs[name] for name in device.needs(arch, branches)}
             before, after = (*before, agent.Record(True)), (agent.Record(False), *after)
         session = Session(
-            arch=str(params["arch"]),
+            arch=arch,
             kernel=context.inputs["kernel"] / "kernel",
             initramfs=context.inputs["guest"] / INITRAMFS,
             requests=(*before, *work, *after),
             seed=seed,
             interactive=scenario.interactive,
-            record=recording,
+            record=branches,
+            artifacts=artifacts,
         )
 
         def replied(count: int) -> None:
@@ -105,12 +98,11 @@ class ProfileCollect:
             name = actions[done].name if done < len(actions) else "reading the profile"
             context.progress(done, len(actions), "actions", name)
 
-        device = DEVICES.get(str(params["device"]))
         with _terminal(context) if scenario.interactive else nullcontext():
             outcome = device.boot(session, context.work / "boot", context.run, replied)
         _check(before, work, outcome)
-        if outcome.recording is not None:
-            shutil.move(outcome.recording, context.output / "raw0")
+        if outcome.branches is not None:
+            shutil.move(outcome.branches, context.output / "raw0")
         answers = outcome.replies[-len(algorithm.collect()) :] if algorithm.collect() else ()
         for number, reply in enumerate(answers):
             if not isinstance(reply, agent.GetResult) or reply.errno:

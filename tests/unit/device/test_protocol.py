@@ -1,50 +1,59 @@
-"""What devices say of themselves, and what a recording may be."""
+"""What devices say they can do, and what a session may ask for."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mepof.device import qemu
-from mepof.device.protocol import DEVICES, Recording, branch_source
+from mepof.device.observation import Branches
+from mepof.device.protocol import DEVICES, branch_source, counter_source
 from mepof.errors import EnvironmentLack, InputError
 from mepof.registry import Registry
 
 
-def test_qemu_records_branches() -> None:
+def test_qemu_counts_and_records_branches() -> None:
     assert branch_source("qemu") is qemu.DEVICE
-    assert "emulated" in branch_source("qemu").branch_record("x86-64")
+    assert "emulated" in branch_source("qemu").branch_recorder("x86-64")
     with pytest.raises(InputError, match="no machine for arm"):
-        branch_source("qemu").branch_record("arm")
+        branch_source("qemu").branch_recorder("arm")
+    assert counter_source("qemu") is qemu.DEVICE
+    assert "emulated" in counter_source("qemu").counter("x86-64")
+    with pytest.raises(InputError, match="no machine for arm"):
+        counter_source("qemu").counter("arm")
 
 
-def test_a_device_that_records_none_says_what_else_there_is(
+def test_what_a_device_cannot_do_is_refused_with_what_else_there_is(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Phone:
         """Boots, and no more."""
 
-        identity = describe = boot = None
+        identity = describe = claim = needs = boot = None
 
     def get(self: Registry[Any], name: str) -> Any:
         assert self is DEVICES
         return Phone()
 
     monkeypatch.setattr(Registry, "get", get)
-    with pytest.raises(EnvironmentLack, match="the device phone records no branches") as caught:
+    with pytest.raises(
+        EnvironmentLack, match="the device phone does not record branches"
+    ) as caught:
         branch_source("phone")
-    assert "perf.data of a real machine" in (caught.value.remedy or "")
+    assert "perf.data file of a real machine" in (caught.value.remedy or "")
+    with pytest.raises(EnvironmentLack, match="phone does not count instructions") as caught:
+        counter_source("phone")
+    assert "on the device qemu" in (caught.value.remedy or "")
 
 
 @pytest.mark.parametrize("depth", [0, 1025])
 def test_a_branch_stack_has_bounds(depth: int) -> None:
-    with pytest.raises(InputError, match=f"no branch stack has {depth} entries"):
-        Recording(Path("record.so"), period=5, depth=depth)
+    with pytest.raises(InputError, match=f"cannot have {depth} entries"):
+        Branches(period=5, depth=depth)
 
 
 @pytest.mark.parametrize("period", [0, -1, 1 << 64])
 def test_a_period_is_a_number_of_branches(period: int) -> None:
-    with pytest.raises(InputError, match="no branch stack is sampled every"):
-        Recording(Path("record.so"), period=period)
+    with pytest.raises(InputError, match="cannot be sampled every"):
+        Branches(period=period)

@@ -13,27 +13,24 @@ from typing import Any
 import pytest
 
 from mepof.device import agent, qemu
+from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.protocol import (
-    COUNTER,
     INITRAMFS,
-    PMU,
-    RECORDER,
     BootFailure,
-    Counting,
     GuestReset,
     Interval,
     KernelHang,
     KernelPanic,
     Outcome,
-    Recording,
     Session,
 )
+from mepof.device.qemu_command import BootFiles, command
 from mepof.errors import EnvironmentLack, InputError
 from mepof.process import run
 
 from .fake_qemu import HELLO, POWERED_OFF, PROGRAM, FakeQemu, frame, result
 
-RECORDS = Path("/made") / RECORDER
+PLUGINS = {"plugins": Path("/made")}
 
 WORK = (agent.Exec(("/bin/true",), 5), agent.Exec(("/bin/kbench", "run"), 5))
 GOOD = HELLO + result(b"one") + result(b"two") + POWERED_OFF
@@ -103,8 +100,8 @@ def test_what_suites_add_lies_between_the_shared_image_and_the_requests(
     boot(tmp_path, added)
     given = (tmp_path / "boot/initramfs").read_bytes()
     assert given.startswith(b"shared image070701 one070701 two070701")
-    command = qemu._command(qemu._machine("x86-64"), added, qemu._Files(tmp_path))
-    assert command[command.index("-m") + 1] == "1024"
+    words = command(qemu._machine("x86-64"), added, BootFiles(tmp_path))
+    assert words[words.index("-m") + 1] == "1024"
 
 
 def test_the_machine_is_seeded_and_counts_time_in_instructions(
@@ -117,7 +114,7 @@ def test_the_machine_is_seeded_and_counts_time_in_instructions(
     assert "shift=0" in words[words.index("-icount") + 1]
     assert words[words.index("-kernel") + 1] == str(session.kernel)
     assert "-plugin" not in words
-    counted = replace(session, count=Counting(tmp_path / COUNTER))
+    counted = replace(session, measure=Measure(), artifacts={"plugins": tmp_path})
     assert boot(tmp_path, counted).intervals == (Interval(10, 20, 3, 4),)
     assert f"{tmp_path}/count.so,out={tmp_path}/boot/counts.json" in fake.arguments()
 
@@ -127,8 +124,8 @@ def test_a_core_is_modelled_by_a_plugin_that_counts_too(
 ) -> None:
     events = {"kernel_events": {"l1i_misses": 5}, "user_events": {"l1i_misses": 6}}
     fake.will(replies=GOOD, counts=json.dumps({"intervals": [COUNTS | events]}).encode())
-    pmu = Counting(tmp_path / "a,b" / PMU, ("line=64", "l1i=64:8"))
-    counted = replace(session, count=pmu)
+    measure = Measure("zen4", ("line=64", "l1i=64:8"))
+    counted = replace(session, measure=measure, artifacts={"pmu": tmp_path / "a,b"})
     (interval,) = boot(tmp_path, counted).intervals
     assert interval == Interval(10, 20, 3, 4, {"l1i_misses": 5}, {"l1i_misses": 6})
     words = fake.arguments()
@@ -137,10 +134,13 @@ def test_a_core_is_modelled_by_a_plugin_that_counts_too(
     assert plugin == f"{tmp_path}/a,,b/pmu.so,out={tmp_path}/boot/counts.json,line=64,l1i=64:8"
 
 
-def test_places_are_asked_for_and_missed(fake: FakeQemu, session: Session, tmp_path: Path) -> None:
+def test_locations_are_asked_for_and_missed(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
     fake.will(replies=GOOD, counts=json.dumps({"intervals": []}).encode())
-    counted = replace(session, count=Counting(tmp_path / PMU, places=True))
-    with pytest.raises(BootFailure, match="did not tell where the events are"):
+    measure = Measure("zen4", locations=True)
+    counted = replace(session, measure=measure, artifacts={"pmu": tmp_path})
+    with pytest.raises(BootFailure, match="wrote no locations of events"):
         boot(tmp_path, counted)
     assert f",where={tmp_path}/boot/places.jsonl" in " ".join(fake.arguments())
 
@@ -298,44 +298,44 @@ def test_missing_counts_are_a_boot_failure(
     fake: FakeQemu, session: Session, tmp_path: Path, counts: bytes
 ) -> None:
     fake.will(replies=GOOD, counts=counts)
-    with pytest.raises(BootFailure, match="the counting plugin left no counts"):
-        boot(tmp_path, replace(session, count=Counting(tmp_path / COUNTER)))
+    with pytest.raises(BootFailure, match="the counting plugin wrote no valid counts"):
+        boot(tmp_path, replace(session, measure=Measure(), artifacts=PLUGINS))
 
 
 @pytest.mark.parametrize(
-    ("recording", "how"),
+    ("branches", "how"),
     [
-        (Recording(RECORDS), "span=session"),
-        (Recording(RECORDS, depth=16), "span=session"),
-        (Recording(RECORDS, period=10007), "span=session,sample=10007,depth=32"),
-        (Recording(RECORDS, period=1, depth=16), "span=session,sample=1,depth=16"),
+        (Branches(), "span=session"),
+        (Branches(depth=16), "span=session"),
+        (Branches(period=10007), "span=session,sample=10007,depth=32"),
+        (Branches(period=1, depth=16), "span=session,sample=1,depth=16"),
     ],
 )
 def test_branches_are_recorded_between_the_agents_marks(
-    fake: FakeQemu, session: Session, tmp_path: Path, recording: Recording, how: str
+    fake: FakeQemu, session: Session, tmp_path: Path, branches: Branches, how: str
 ) -> None:
     fake.will(replies=GOOD, trace=b"MEPOFTRC")
-    outcome = boot(tmp_path, replace(session, record=recording))
-    assert outcome.recording == tmp_path / "boot/branches.trace"
-    assert outcome.recording.read_bytes() == b"MEPOFTRC"
+    outcome = boot(tmp_path, replace(session, record=branches, artifacts=PLUGINS))
+    assert outcome.branches == tmp_path / "boot/branches.trace"
+    assert outcome.branches.read_bytes() == b"MEPOFTRC"
     assert outcome.intervals == ()
-    assert f"{RECORDS},out={outcome.recording},{how}" in fake.arguments()
-    assert boot(tmp_path, session).recording is None
+    assert f"/made/record.so,out={outcome.branches},{how}" in fake.arguments()
+    assert boot(tmp_path, session).branches is None
 
 
 def test_a_missing_trace_is_a_boot_failure(
     fake: FakeQemu, session: Session, tmp_path: Path
 ) -> None:
     fake.will(replies=GOOD)
-    with pytest.raises(BootFailure, match="the recording plugin left no trace"):
-        boot(tmp_path, replace(session, record=Recording(RECORDS)))
+    with pytest.raises(BootFailure, match="the recording plugin wrote no branch trace"):
+        boot(tmp_path, replace(session, record=Branches(), artifacts=PLUGINS))
 
 
 def test_one_boot_cannot_count_and_record(fake: FakeQemu, session: Session, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot count and record"):
         boot(
             tmp_path,
-            replace(session, count=Counting(tmp_path / COUNTER), record=Recording(RECORDS)),
+            replace(session, measure=Measure(), record=Branches(), artifacts=PLUGINS),
         )
 
 
@@ -364,10 +364,28 @@ def test_the_identity_changes_with_how_it_counts_and_records(
     fake: FakeQemu, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
     before = qemu.DEVICE.identity("x86-64")
-    command = qemu._command
 
     def other(*arguments: Any) -> list[str]:
         return [word.replace(option, "") for word in command(*arguments)]
 
-    monkeypatch.setattr(qemu, "_command", other)
+    monkeypatch.setattr(qemu, "command", other)
     assert qemu.DEVICE.identity("x86-64") != before
+
+
+@pytest.mark.parametrize(
+    ("observed", "needs"),
+    [
+        (Measure(), {"plugins": ArtifactNeed("plugins", files=("count.so",))}),
+        (Measure("zen4"), {"pmu": ArtifactNeed("pmu", files=("pmu.so",))}),
+        (Branches(), {"plugins": ArtifactNeed("plugins", files=("record.so",))}),
+        (Branches(10007, 16), {"plugins": ArtifactNeed("plugins", files=("record.so",))}),
+    ],
+)
+def test_it_needs_the_plugin_for_what_is_observed(
+    observed: Measure | Branches, needs: dict[str, ArtifactNeed]
+) -> None:
+    assert qemu.DEVICE.needs("x86-64", observed) == needs
+
+
+def test_any_number_of_boots_run_at_the_same_time() -> None:
+    assert qemu.DEVICE.claim("x86-64") is None

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from mepof.device import agent, qemu
-from mepof.device.protocol import COUNTER, PMU, RECORDER, Counting, Recording, Session
+from mepof.device.observation import Branches, Measure
+from mepof.device.protocol import Session
 from mepof.process import run
 
 from .fake_qemu import HELLO, POWERED_OFF, PROGRAM, FakeQemu, result
@@ -81,6 +82,7 @@ def session(tmp_path: Path) -> Session:
         initramfs=tmp_path / "initramfs.cpio",
         requests=(agent.Exec(("/bin/true",), 5),),
         seed=7,
+        artifacts={name: tmp_path / name for name in ("plugins", "pmu")},
     )
 
 
@@ -112,7 +114,7 @@ def test_a_boot_at_the_users_terminal_is_started_by_these_words(
 def test_counting_is_asked_for_by_these_words(
     fake: FakeQemu, session: Session, tmp_path: Path
 ) -> None:
-    counted = replace(session, count=Counting(tmp_path / "plugins" / COUNTER))
+    counted = replace(session, measure=Measure())
     plugin = "-plugin ROOT/plugins/count.so,out=ROOT/boot/counts.json\n"
     check(fake, counted, tmp_path, BOOT + plugin)
     check(fake, replace(counted, arch="arm64"), tmp_path, BOOT_ARM64 + plugin)
@@ -121,10 +123,10 @@ def test_counting_is_asked_for_by_these_words(
 def test_modelling_a_core_is_asked_for_by_these_words(
     fake: FakeQemu, session: Session, tmp_path: Path
 ) -> None:
-    model = Counting(tmp_path / "pmu" / PMU, ("line=64", "l1i=64:8"))
+    model = Measure("zen4", ("line=64", "l1i=64:8"))
     check(
         fake,
-        replace(session, count=model),
+        replace(session, measure=model),
         tmp_path,
         BOOT + "-plugin ROOT/pmu/pmu.so,out=ROOT/boot/counts.json,line=64,l1i=64:8\n",
     )
@@ -134,10 +136,10 @@ def test_locations_of_events_are_asked_for_by_these_words(
     fake: FakeQemu, session: Session, tmp_path: Path
 ) -> None:
     fake.will(places=b"{}")
-    model = Counting(tmp_path / "pmu" / PMU, ("line=64", "l1i=64:8"), places=True)
+    model = Measure("zen4", ("line=64", "l1i=64:8"), locations=True)
     check(
         fake,
-        replace(session, count=model),
+        replace(session, measure=model),
         tmp_path,
         BOOT
         + "-plugin ROOT/pmu/pmu.so,out=ROOT/boot/counts.json,where=ROOT/boot/places.jsonl,"
@@ -155,7 +157,7 @@ def test_locations_of_events_are_asked_for_by_these_words(
 def test_recording_is_asked_for_by_these_words(
     fake: FakeQemu, session: Session, tmp_path: Path, period: int | None, depth: int, how: str
 ) -> None:
-    recorded = replace(session, record=Recording(tmp_path / "plugins" / RECORDER, period, depth))
+    recorded = replace(session, record=Branches(period, depth))
     plugin = f"-plugin ROOT/plugins/record.so,out=ROOT/boot/branches.trace,{how}\n"
     check(fake, recorded, tmp_path, BOOT + plugin)
     check(fake, replace(recorded, arch="arm64"), tmp_path, BOOT_ARM64 + plugin)

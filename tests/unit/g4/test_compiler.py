@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pytest
 
+from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.g4 import check, parse
-from mepof.g4.compiler import compile_program
+from mepof.g4.compiler import Needs, compile_program
 from mepof.g4.vocabulary import vocabulary
 from mepof.plan.model import HostInput, Plan, Step, StepInput
 
@@ -38,8 +40,23 @@ ALGORITHMS = {
 assert set(ALGORITHMS) == set(VOCABULARY.algorithms)
 
 
+@dataclass
+class Device:
+    """What the compiler depends on of a device."""
+
+    def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
+        match observed:
+            case Measure(core=None) | Branches():
+                return {"plugins": ArtifactNeed("plugins")}
+            case Measure():
+                return {"pmu": ArtifactNeed("pmu")}
+
+
+DEVICES: Mapping[str, Needs] = {"qemu": Device()}
+
+
 def plan(text: str, *perf_data: str) -> Plan:
-    return compile_program(sound(text), text, ALGORITHMS, perf_data)
+    return compile_program(sound(text), text, ALGORITHMS, DEVICES, perf_data)
 
 
 def kinds(made: Plan) -> Counter[str]:
@@ -108,7 +125,7 @@ def test_published_one_liners_compile_unchanged(text: str) -> None:
 def test_one_liners_with_words_of_other_installations_are_right_as_to_syntax(text: str) -> None:
     parsed = parse(source(text))
     assert parsed.diagnostics == ()
-    made = compile_program(parsed.program, text, ALGORITHMS)
+    made = compile_program(parsed.program, text, ALGORITHMS, DEVICES)
     assert_well_formed(made)
     assert made.steps
     assert made.program == text
@@ -264,6 +281,21 @@ def test_only_the_build_with_the_profile_boots_before_it_is_done() -> None:
             assert (step.params.get("device"), step.params.get("seed")) == (
                 ("qemu", 4) if boots else (None, None)
             )
+
+
+def test_what_a_device_needs_is_planned_whatever_it_is() -> None:
+    class Board:
+        def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
+            if isinstance(observed, Measure):
+                return {}
+            assert observed == Branches(10007, 16)
+            return {"tracer": ArtifactNeed("board-firmware", {"arch": arch})}
+
+    text = "set period 10007.\nset depth 16.\nopt /src autofdo rand kbench.\neval plain;opt."
+    made = compile_program(sound(text), text, ALGORITHMS, {"qemu": Board()})
+    assert made.step("tracer") == Step("tracer", "board-firmware", {"arch": "x86-64"}, {})
+    assert made_from(made, made.step("opt/collect"), "tracer").id == "tracer"
+    assert set(made.step("measure").inputs) == {"guest", "kernel0", "kernel1"}
 
 
 def test_a_core_is_for_what_is_measured_after_it_is_set() -> None:
@@ -484,7 +516,7 @@ def test_a_report_knows_what_each_image_was_trained_with() -> None:
 def test_a_metrics_programs_are_inputs_of_its_measurements_alone() -> None:
     text = "opt /l pgo rand kbench. eval plain;opt syscall;pipe. eval plain;opt file."
     added = {"pipe": ("ipc", "threads"), "file": ()}
-    made = compile_program(sound(text), text, ALGORITHMS, (), added)
+    made = compile_program(sound(text), text, ALGORITHMS, DEVICES, (), added)
     assert_well_formed(made)
     assert kinds(made)["suite-programs"] == 2
     with_programs = [s for s in made.steps if s.kind == "measure" and "suite-ipc" in s.inputs]

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mepof.device import agent
+from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.protocol import Description, Interval, Outcome, Session
 from mepof.events import Event
 from mepof.plan.body import StepContext
@@ -57,9 +58,10 @@ class FakeDevice:
         self.sessions: list[Session] = []
         self.intervals: tuple[Interval, ...] = ()
         self.error: Exception | None = None
-        self.recording: bytes | None = None
+        self.branches: bytes | None = None
         self.mode = ""
-        self.places: str | None = None
+        self.locations: str | None = None
+        self.claimed: str | None = None
 
     def identity(self, arch: str) -> Mapping[str, str]:
         return {"qemu": "fake"}
@@ -67,7 +69,17 @@ class FakeDevice:
     def describe(self, arch: str) -> Description:
         return Description(name="qemu", accel="tcg", cpu="max", mode=self.mode)
 
-    def branch_record(self, arch: str) -> str:
+    def claim(self, arch: str) -> str | None:
+        return self.claimed
+
+    def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
+        name = "record" if isinstance(observed, Branches) else observed.core or "count"
+        return {name: ArtifactNeed("made-for-it", files=("made",))}
+
+    def counter(self, arch: str) -> str:
+        return "fake"
+
+    def branch_recorder(self, arch: str) -> str:
         return "fake"
 
     def boot(
@@ -79,17 +91,17 @@ class FakeDevice:
         for count in range(len(session.requests) + 1):
             replied(count)
         replies = tuple(self.answer(request) for request in session.requests)
-        recording = None
-        if self.recording is not None:
+        branches = None
+        if self.branches is not None:
             directory.mkdir(exist_ok=True)
-            recording = directory / "branches.trace"
-            recording.write_bytes(self.recording)
-        places = None
-        if self.places is not None and session.count is not None and session.count.places:
+            branches = directory / "branches.trace"
+            branches.write_bytes(self.branches)
+        locations = None
+        if self.locations is not None and session.measure and session.measure.locations:
             directory.mkdir(exist_ok=True)
-            places = directory / "places.jsonl"
-            places.write_text(self.places)
-        return Outcome("6.12.7", replies, self.intervals, "", recording, places)
+            locations = directory / "places.jsonl"
+            locations.write_text(self.locations)
+        return Outcome("6.12.7", replies, self.intervals, "", branches, locations)
 
 
 def well(request: agent.Request) -> agent.Reply:

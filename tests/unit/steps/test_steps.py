@@ -11,7 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from mepof.device import agent
-from mepof.device.protocol import COUNTER, DEVICES, PMU, RECORDER, Interval, Recording
+from mepof.device.observation import Branches, Measure
+from mepof.device.protocol import DEVICES, Interval
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import StepProgress
 from mepof.measure.measurement import Evaluation, read_evaluation
@@ -75,7 +76,7 @@ COLLECT: dict[str, Json] = {
 
 
 def collect(room: Room, device: FakeDevice, params: Mapping[str, Json] = COLLECT) -> StepContext:
-    made = dict.fromkeys(("kernel", "guest", "plugins"), room.root)
+    made = dict.fromkeys(("kernel", "guest", "record"), room.root)
     context = room.context("profile-collect", params, **made)
     profile_collect.BODY.run(context)
     return context
@@ -120,21 +121,22 @@ RECORD: dict[str, Json] = {**COLLECT, "algorithm": "autofdo", "depth": 16}
 def test_branches_are_recorded_while_the_apps_work_and_only_then(
     room: Room, device: FakeDevice
 ) -> None:
-    device.recording = b"branches"
+    device.branches = b"branches"
     context = collect(room, device, RECORD)
     (session,) = device.sessions
     first, *work, last = session.requests
     assert (first, last) == (agent.Record(True), agent.Record(False))
     assert all(isinstance(request, agent.Exec) for request in work)
-    assert session.record == Recording(room.root / RECORDER, period=None, depth=16)
+    assert session.record == Branches(period=None, depth=16)
+    assert session.artifacts == {"record": room.root}
     assert {path.name for path in context.output.iterdir()} == {"raw0", "collection.json"}
     assert (context.output / "raw0").read_bytes() == b"branches"
 
 
 def test_a_period_has_branches_sampled(room: Room, device: FakeDevice) -> None:
-    device.recording = b"branches"
+    device.branches = b"branches"
     collect(room, device, {**RECORD, "period": 10007})
-    assert device.sessions[0].record == Recording(room.root / RECORDER, period=10007, depth=16)
+    assert device.sessions[0].record == Branches(period=10007, depth=16)
 
 
 def test_a_kernel_that_counts_by_itself_is_not_recorded(room: Room, device: FakeDevice) -> None:
@@ -148,7 +150,7 @@ def test_a_device_that_records_no_branches_is_told_before_the_kernel_is_built(
     assert profile_collect.BODY.identity(Step("c", "profile-collect", RECORD))
     without = SimpleNamespace(identity=device.identity, describe=device.describe, boot=device.boot)
     register(monkeypatch, DEVICES, without)
-    with pytest.raises(EnvironmentLack, match="records no branches"):
+    with pytest.raises(EnvironmentLack, match="does not record branches"):
         profile_collect.BODY.identity(Step("c", "profile-collect", RECORD))
     assert profile_collect.BODY.identity(Step("c", "profile-collect", COLLECT))
 
@@ -214,9 +216,9 @@ def measured(
     device.intervals = device.intervals or (Interval(1, 2, 3, 4),)
     made = room.root / "programs"
     if not made.exists():
-        room.directory("programs", initramfs_cpio="guest", count_so="plugin", pmu_so="model")
+        room.directory("programs", initramfs_cpio="guest", made="for the device")
     params: Mapping[str, Json] = MEASURE if core is None else {**MEASURE, "core": core}
-    context = room.context("measure", params, guest=made, plugins=made, pmu=made, **inputs)
+    context = room.context("measure", params, guest=made, count=made, zen4=made, **inputs)
     measure.BODY.run(context)
     return read_evaluation(context.output / "evaluation.json")
 
@@ -236,7 +238,8 @@ def test_a_measurement_of_a_bare_image_has_no_sections(room: Room, device: FakeD
     assert one.size_bytes.image == 5
     assert (found.same_build, found.relinked) == (None, ())
     assert {session.kernel for session in device.sessions} == {given}
-    assert {s.count and s.count.plugin.name for s in device.sessions} == {COUNTER}
+    assert {s.measure for s in device.sessions} == {Measure()}
+    assert [s.artifacts for s in device.sessions] == [{"count": room.root / "programs"}] * 2
 
     build = {"sections": {".text": 7}, "size_bytes": {"text": 7, "image": 5}}
     made = room.directory("made", kernel="image", build_json=json.dumps(build))
@@ -290,9 +293,12 @@ def test_boots_that_do_not_repeat_serve_their_evaluation_alone(
 
 def test_a_device_whose_boots_depend_on_time_serves_one_step_alone(device: FakeDevice) -> None:
     step = Step("m", "measure", MEASURE)
-    assert measure.BODY.resources(step).device == "qemu"
-    device.mode = "icount"
+    device.claimed = "board"
+    assert measure.BODY.resources(step).device == "board"
+    assert measure.BODY.resources(step).cores == 1
+    device.claimed, device.mode = None, "icount"
     assert measure.BODY.resources(step).device is None
+    assert measure.BODY.resources(step).cores > 1
 
 
 def test_a_directory_without_a_kernel_is_no_image(room: Room, device: FakeDevice) -> None:
@@ -308,15 +314,16 @@ def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
     head = {"version": 1, "events": ["taken_branches", *EVENTS]}
     site = [4096, 4100, 2, 50, 3, *([0] * len(EVENTS))]
     told = {"sites": [site], "slices": [[[1, 100]]]}
-    device.places = json.dumps(head) + "\n" + json.dumps(told) + "\n"
+    device.locations = json.dumps(head) + "\n" + json.dumps(told) + "\n"
     device.mode = "icount"
     given = {"kernel0": image(room, "a"), "kernel1": image(room, "b")}
     found = measured(room, device, "zen4", **given)
     core = load_core("zen4")
-    counting = [(s.kernel.name, s.seed, s.count) for s in device.sessions if s.count]
-    assert {(name, seed) for name, seed, c in counting if c.places} == {("a", 4), ("b", 4)}
-    assert {c.arguments for *_, c in counting} == {settings_of(core)}
-    assert {c.plugin.name for *_, c in counting} == {PMU}
+    measuring = [(s.kernel.name, s.seed, s.measure) for s in device.sessions if s.measure]
+    assert {(name, seed) for name, seed, m in measuring if m.locations} == {("a", 4), ("b", 4)}
+    assert {m.settings for *_, m in measuring} == {settings_of(core)}
+    assert {m.core for *_, m in measuring} == {"zen4"}
+    assert all(s.artifacts == {"zen4": room.root / "programs"} for s in device.sessions)
     for boot in found.images[1].boots:
         (case_measured,) = boot.cases
         assert case_measured.modelled is not None

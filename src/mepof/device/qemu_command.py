@@ -1,0 +1,97 @@
+"""QEMU's command line for a session, and the files that a boot leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mepof.arch import Machine
+from mepof.device import tcg_plugins
+from mepof.device.observation import Branches, Measure
+from mepof.device.protocol import Session
+
+# Where a process's mappings lie decides how many page-table pages a fork copies: 5 % of its
+# instructions from seed to seed. That is no difference between kernels.
+_COMMON_PARAMETERS = "panic=-1 oops=panic nokaslr norandmaps"
+
+
+@dataclass(frozen=True)
+class BootFiles:
+    """The files of one boot."""
+
+    directory: Path
+
+    @property
+    def initramfs(self) -> Path:
+        return self.directory / "initramfs"
+
+    @property
+    def console(self) -> Path:
+        return self.directory / "console.log"
+
+    @property
+    def port(self) -> Path:
+        return self.directory / "replies"
+
+    @property
+    def counts(self) -> Path:
+        return self.directory / "counts.json"
+
+    @property
+    def locations(self) -> Path:
+        return self.directory / "places.jsonl"
+
+    @property
+    def branches(self) -> Path:
+        return self.directory / "branches.trace"
+
+
+def command(machine: Machine, session: Session, files: BootFiles) -> list[str]:
+    """The words that start QEMU."""
+    parameters = f"{machine.parameters} {_COMMON_PARAMETERS}"
+    if session.interactive:
+        parameters += " quiet"  # the console is the user's
+    log = _value(files.console)
+    console = f"stdio,signal=off,logfile={log}" if session.interactive else f"file,path={log}"
+    words = [
+        machine.binary,
+        *machine.arguments,
+        *("-accel", "tcg"),
+        *("-icount", "shift=0,sleep=off"),
+        *("-seed", str(session.seed)),
+        *("-rtc", "base=2024-01-01T00:00:00,clock=vm"),
+        *("-m", str(session.memory)),
+        *("-smp", "1"),
+        *("-nodefaults", "-no-user-config", "-no-reboot"),
+        *("-display", "none"),
+        *("-kernel", str(session.kernel)),
+        *("-initrd", str(files.initramfs)),
+        *("-append", parameters),
+        *("-chardev", f"{console},id=console", "-serial", "chardev:console"),
+        *("-chardev", f"file,id=agent,path={_value(files.port)}"),
+        *("-device", "virtserialport,chardev=agent,name=mepof"),
+    ]
+    if session.measure is not None:
+        plugin = tcg_plugins.path(session.measure, session.artifacts)
+        words += ["-plugin", ",".join((_value(plugin), *_measuring(session.measure, files)))]
+    if session.record is not None:
+        plugin = tcg_plugins.path(session.record, session.artifacts)
+        words += ["-plugin", ",".join((_value(plugin), *_recording(session.record, files)))]
+    return words
+
+
+def _measuring(measure: Measure, files: BootFiles) -> tuple[str, ...]:
+    locations = (f"where={_value(files.locations)}",) if measure.locations else ()
+    return (f"out={_value(files.counts)}", *locations, *measure.settings)
+
+
+def _recording(branches: Branches, files: BootFiles) -> tuple[str, ...]:
+    sampling = (
+        () if branches.period is None else (f"sample={branches.period}", f"depth={branches.depth}")
+    )
+    return (f"out={_value(files.branches)}", "span=session", *sampling)
+
+
+def _value(path: Path) -> str:
+    """A path as the value of one of QEMU's options, where a comma ends a value."""
+    return str(path).replace(",", ",,")

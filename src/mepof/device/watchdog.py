@@ -1,0 +1,75 @@
+"""Watching a boot through the files that it writes: its progress, and whether it hangs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from mepof.device import agent
+from mepof.device.protocol import Session
+
+
+class Watchdog:
+    """Watches one boot.
+
+    Args:
+        console: the console's log.
+        port: the agent's replies.
+        replied: called with the number of requests that have been answered.
+
+    Attributes:
+        expired: the guest was silent for longer than the session allows.
+    """
+
+    def __init__(
+        self, session: Session, console: Path, port: Path, replied: Callable[[int], None]
+    ) -> None:
+        self._session = session
+        self._console = console
+        self._port = port
+        self._replied = replied
+        self._decoder = agent.Decoder()
+        self._read = 0
+        self._console_size = 0
+        self._replies = 0
+        self._heard = time.monotonic()
+        self.expired = False
+
+    def look(self) -> str | None:
+        """Look at the files, which is done several times a second; a text is why the guest must
+        be ended.
+
+        Raises:
+            WorkError: the port carries something else than replies.
+        """
+        if self._answered() or self._printed():
+            self._heard = time.monotonic()
+        limit = self._session.quiet_seconds if self._replies else self._session.boot_seconds
+        if self._session.interactive or time.monotonic() - self._heard < limit:
+            return None
+        self.expired = True
+        what = "answered nothing" if self._replies else "did not come up"
+        return f"the guest {what} for {limit:g} s"
+
+    def _printed(self) -> bool:
+        try:
+            size = self._console.stat().st_size
+        except FileNotFoundError:
+            return False
+        grown, self._console_size = size > self._console_size, size
+        return grown
+
+    def _answered(self) -> bool:
+        try:
+            with self._port.open("rb") as port:
+                port.seek(self._read)
+                data = port.read()
+        except FileNotFoundError:
+            return False
+        self._read += len(data)
+        replies = len(self._decoder.feed(data))
+        self._replies += replies
+        if replies:
+            self._replied(self._replies - 1)  # the first is the greeting
+        return bool(data)
