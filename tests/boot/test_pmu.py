@@ -15,7 +15,7 @@ from mepof.device.protocol import DEVICES, Interval, Outcome, Session
 from mepof.executor.local import Finished
 from mepof.kernel.overlay import native_directory
 from mepof.pmu.core import load_core
-from mepof.pmu.locations import functions_of, places_of, read_places
+from mepof.pmu.locations import functions_of, locations_of, read_raw
 from mepof.pmu.settings import settings_of
 from mepof.process import run
 from mepof.suite.cases import cases_of
@@ -79,7 +79,7 @@ def test_places_are_functions_of_the_kernel(
     assert outcome.locations is not None
     build = finished.run.steps["opt/build"].path
     ran = [(case.suite, case.name) for case in CASES]
-    places = places_of("zen4", ran, read_places(outcome.locations), functions_of(build))
+    places = locations_of("zen4", ran, read_raw(outcome.locations), functions_of(build))
     for case, interval in zip(places.cases, outcome.intervals, strict=True):
         assert interval.kernel_events is not None
         for event in ("l1i_misses", "l1d_misses", "dtlb_walks", "direction_mispredictions"):

@@ -1,8 +1,8 @@
-"""Where in the kernel the events of an emulated PMU are: the artifact ``places.json``.
+"""Locations of the emulated PMU's events in the kernel: the file ``places.json`` of one boot.
 
-The plugin tells what was executed and what happened in each translated block of kernel code, and
-how many instructions of each page of text were executed in each slice of time. Here that becomes
-functions, the dearest first, and the data of a heatmap. It is of one boot.
+The plugin reports executions and events of each translated block of kernel code, and how many
+instructions of each page of text were executed in each slice of time. This module attributes
+them to functions, the most expensive first, and makes the data of a heatmap.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class _Head(_Read):
 
 
 class _Line(_Read):
-    """One interval as the plugin tells it (native/pmu/blocks.h).
+    """One interval as the plugin reports it (native/pmu/blocks.h).
 
     Attributes:
         sites: start, end, instructions, executions, and each event, of a block.
@@ -54,8 +54,8 @@ class _Line(_Read):
 
 
 @dataclass(frozen=True)
-class RawPlaces:
-    """What the plugin told: the names of its events, and its intervals."""
+class RawLocations:
+    """The plugin's output: the names of its events, and its intervals."""
 
     events: tuple[str, ...]
     intervals: tuple[_Line, ...]
@@ -63,7 +63,7 @@ class RawPlaces:
 
 @dataclass(frozen=True)
 class Function:
-    """A function of the kernel by its symbol."""
+    """A function of the kernel, from its symbol."""
 
     address: int
     size: int
@@ -71,13 +71,13 @@ class Function:
 
 
 class FunctionEvents(_Read):
-    """What happened in a function during one case.
+    """Events in a function during one case.
 
     Attributes:
-        address: where it begins; of code of no known function, where its first block does.
-        instructions: executed, but for those of blocks that an exception left early.
-        cycles: modelled; a sum like the case's (docs/pmu.md).
-        events: those that happened, by the plugin's name.
+        address: of the function; of its first block if the code is in no known function.
+        instructions: executed; blocks that an exception left early count as whole.
+        cycles: modelled (docs/pmu.md).
+        events: counts above 0, by the plugin's names.
     """
 
     name: str
@@ -91,10 +91,9 @@ class Heatmap(_Read):
     """Instructions by page of kernel text and by time.
 
     Attributes:
-        pages: numbers of the pages that were executed, rising; an address divided by
-            ``page_bytes``.
-        rows: one for each slice of time: pairs of an index into ``pages`` and the instructions
-            that were executed there.
+        pages: numbers of the executed pages (address divided by ``page_bytes``), rising.
+        rows: for each slice of time, pairs of an index into ``pages`` and the instructions
+            executed there.
     """
 
     page_bytes: int
@@ -102,8 +101,8 @@ class Heatmap(_Read):
     rows: tuple[tuple[tuple[int, int], ...], ...]
 
 
-class CasePlaces(_Read):
-    """Where the events of one case are; functions with the most cycles first."""
+class CaseLocations(_Read):
+    """Events of one case by function, those with the most cycles first."""
 
     suite: str
     case: str
@@ -111,23 +110,23 @@ class CasePlaces(_Read):
     heatmap: Heatmap
 
 
-class Places(_Read):
-    """Where the events of a boot are, on the core that was modelled."""
+class Locations(_Read):
+    """Locations of a boot's events on the modelled core."""
 
     schema_id: str = SCHEMA
     core: str
-    cases: tuple[CasePlaces, ...]
+    cases: tuple[CaseLocations, ...]
 
     def to_json(self) -> str:
         """The file's text."""
         return self.model_dump_json() + "\n"
 
 
-def read_places(path: Path) -> RawPlaces:
-    """What the plugin wrote: a line of names, then a line for each interval.
+def read_raw(path: Path) -> RawLocations:
+    """Read the plugin's output: a line of names, then a line for each interval.
 
     Raises:
-        WorkError: it is something else.
+        WorkError: the file cannot be read, or has another format.
     """
     try:
         first, *lines = path.read_text(encoding="utf-8").splitlines()
@@ -135,15 +134,15 @@ def read_places(path: Path) -> RawPlaces:
         intervals = tuple(_Line.model_validate_json(line) for line in lines)
     except (OSError, ValueError, ValidationError) as error:
         reason = str(error).partition("\n")[0]
-        raise WorkError(f"{path} does not tell where events are: {reason}") from error
+        raise WorkError(f"{path} is not a list of event locations: {reason}") from error
     columns = 4 + len(head.events)
     if head.version != 1 or any(len(s) != columns for line in intervals for s in line.sites):
-        raise WorkError(f"{path} does not tell where events are: its columns are others")
-    return RawPlaces(head.events, intervals)
+        raise WorkError(f"{path} is not a list of event locations: unknown version or columns")
+    return RawLocations(head.events, intervals)
 
 
 def functions_of(build: Path) -> tuple[Function, ...]:
-    """The functions of a build's ``vmlinux`` by address; none of a bare image.
+    """The functions of a build's ``vmlinux``, by address; none if it has only an image.
 
     Raises:
         WorkError: the file cannot be read.
@@ -158,8 +157,8 @@ def functions_of(build: Path) -> tuple[Function, ...]:
             if not isinstance(table, SymbolTableSection):
                 return ()
             names = elf.get_section(table["sh_link"]).data()
-            # All kernels that we build are of this class and order. A kernel has a hundred
-            # thousand symbols, too many for a parser of every kind of them.
+            # Every kernel that can be modelled is 64-bit and little-endian. pyelftools is too
+            # slow for its hundred thousand symbols.
             found = {
                 address: Function(address, size, _name_at(names, name))
                 for name, info, _, _, address, size in _SYMBOL.iter_unpack(table.data())
@@ -174,13 +173,13 @@ def _name_at(names: bytes, offset: int) -> str:
     return names[offset : names.index(b"\0", offset)].decode("utf-8", "replace")
 
 
-def places_of(
-    core: str, cases: Sequence[CaseId], raw: RawPlaces, functions: Sequence[Function]
-) -> Places:
-    """Where events are, by case and function.
+def locations_of(
+    core: str, cases: Sequence[CaseId], raw: RawLocations, functions: Sequence[Function]
+) -> Locations:
+    """Attribute events to cases and functions.
 
     Args:
-        cases: suites and names of those that ran, in their order.
+        cases: those that ran, in their order.
         functions: in the order of their addresses.
 
     Raises:
@@ -188,12 +187,12 @@ def places_of(
     """
     if len(raw.intervals) != len(cases):
         raise WorkError(
-            f"{len(cases)} cases ran but the places of {len(raw.intervals)} intervals are told"
+            f"{len(cases)} cases ran but {len(raw.intervals)} intervals have event locations"
         )
-    return Places(
+    return Locations(
         core=core,
         cases=tuple(
-            CasePlaces(
+            CaseLocations(
                 suite=suite,
                 case=case,
                 functions=_by_function(raw.events, line, functions),
@@ -204,18 +203,18 @@ def places_of(
     )
 
 
-def read_places_json(path: Path) -> Places:
+def read_locations(path: Path) -> Locations:
     """Read a ``places.json``.
 
     Raises:
-        InputError: it cannot be read or is none.
+        InputError: it cannot be read, or is not one.
     """
     try:
-        return Places.model_validate(json.loads(path.read_bytes()))
+        return Locations.model_validate(json.loads(path.read_bytes()))
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, ValidationError) as error:
-        raise InputError(f"{path} tells no places of events") from error
+        raise InputError(f"{path} is not a list of event locations") from error
 
 
 def _by_function(
@@ -242,7 +241,7 @@ def _by_function(
 
 
 def _index(address: int, starts: Sequence[int], functions: Sequence[Function]) -> int | None:
-    """Index of the function that an address is in, if it is in one."""
+    """Index of the function that has an address; None if none has."""
     index = bisect_right(starts, address) - 1
     if index < 0 or address >= functions[index].address + functions[index].size:
         return None

@@ -9,7 +9,7 @@ from mepof.errors import InputError
 from mepof.measure.comparison import Build, CaseName, Row, Total, rows_of, totals_of
 from mepof.measure.index import indices
 from mepof.measure.measurement import Evaluation, Measurement
-from mepof.pmu.locations import Places
+from mepof.pmu.locations import Locations
 from mepof.report.detail import FunctionShare, ProfileQuality, Training
 from mepof.report.figures import core_cases_of, core_of, figures_of
 from mepof.report.locations import footprints_of, functions_of, heatmaps_of
@@ -43,7 +43,7 @@ def build_report(
     trained: Trained | None = None,
     trainings: Sequence[Training] = (),
     profiles: Sequence[ProfileQuality] = (),
-    places: Mapping[str, Places] | None = None,
+    places: Mapping[str, Locations] | None = None,
 ) -> Report:
     """Compare every image with the first and put all that is known together.
 
@@ -107,7 +107,7 @@ def build_report(
     )
 
 
-def _functions(baseline: str | None, places: Mapping[str, Places]) -> tuple[FunctionShare, ...]:
+def _functions(baseline: str | None, places: Mapping[str, Locations]) -> tuple[FunctionShare, ...]:
     if baseline is None or baseline not in places:
         return ()
     return tuple(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import ceil
 
-from mepof.pmu.locations import CasePlaces, Places
+from mepof.pmu.locations import CaseLocations, Locations
 from mepof.report.detail import (
     Footprint,
     FunctionShare,
@@ -27,11 +27,11 @@ _SLICE_INSTRUCTIONS = 1 << 20
 _REACH_BYTES = 64 << 20
 _MOST = 0.9
 
-ImagePlaces = Mapping[str, Places]
+ImageLocations = Mapping[str, Locations]
 """The places of images by their names, the baseline first."""
 
 
-def functions_of(baseline: Places, image: str, places: Places) -> tuple[FunctionShare, ...]:
+def functions_of(baseline: Locations, image: str, places: Locations) -> tuple[FunctionShare, ...]:
     """The functions that differ most in modelled cycles, the largest difference first.
 
     The last row is all others together.
@@ -58,7 +58,7 @@ class _Share:
     instructions: float
 
 
-def _shares(places: Places, baseline: Places) -> dict[str, _Share]:
+def _shares(places: Locations, baseline: Locations) -> dict[str, _Share]:
     """The shares of functions, over the cases of both, each weighing the same."""
     wholes = {_id(case): case for case in baseline.cases}
     cases = [(case, wholes[_id(case)]) for case in places.cases if _id(case) in wholes]
@@ -92,7 +92,7 @@ def _row(image: str, name: str | None, both: Sequence[tuple[_Share, _Share]]) ->
     )
 
 
-def footprints_of(image: str, places: Places) -> Iterator[Footprint]:
+def footprints_of(image: str, places: Locations) -> Iterator[Footprint]:
     """How much text each case executed."""
     for case in places.cases:
         pages = sorted(_pages(case).values(), reverse=True)
@@ -108,7 +108,7 @@ def footprints_of(image: str, places: Places) -> Iterator[Footprint]:
         )
 
 
-def _pages(case: CasePlaces) -> Counter[int]:
+def _pages(case: CaseLocations) -> Counter[int]:
     """Instructions by the number of the page."""
     found: Counter[int] = Counter()
     for row in case.heatmap.rows:
@@ -117,7 +117,7 @@ def _pages(case: CasePlaces) -> Counter[int]:
     return found
 
 
-def heatmaps_of(images: ImagePlaces) -> Heatmaps | None:
+def heatmaps_of(images: ImageLocations) -> Heatmaps | None:
     """The heatmaps of all images on the same axes, by the same scale; None if nothing ran."""
     total: Counter[int] = Counter()
     for places in images.values():
@@ -177,7 +177,7 @@ def _median(counts: Mapping[int, int]) -> int:
 
 
 def _cells(
-    places: Places,
+    places: Locations,
     cases: Sequence[HeatmapCase],
     merged: int,
     first: int,
@@ -207,5 +207,5 @@ def _levels(
     return tuple("".join(level(row, column) for column in range(columns)) for row in range(rows))
 
 
-def _id(case: CasePlaces) -> CaseId:
+def _id(case: CaseLocations) -> CaseId:
     return (case.suite, case.case)

@@ -31,7 +31,7 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Json, Step
 from mepof.pmu.core import load_core
-from mepof.pmu.locations import Places, functions_of, places_of, read_places
+from mepof.pmu.locations import Locations, functions_of, locations_of, read_raw
 from mepof.pmu.settings import core_digest, settings_of
 from mepof.statistics import Comparison, enough
 from mepof.suite.cases import Case, cases_digest, cases_of, memory_of
@@ -182,16 +182,16 @@ class _Laboratory:
             ended=ended,
         )
 
-    def places(self) -> dict[str, Places]:
+    def places(self) -> dict[str, Locations]:
         """Where the events of each image's first boot are, by the name of its input's number."""
-        found: dict[str, Places] = {}
+        found: dict[str, Locations] = {}
         for number, target in enumerate(self._targets):
             path = self._kept[number].places(self._seed)
             boot = self._kept[number].find(self._seed)
             if self._core is not None and target.role == "kernel" and boot and path.is_file():
                 ran = [(case.suite, case.case) for case in boot.cases]
-                raw, functions = read_places(path), functions_of(target.given)
-                found[f"places{number}"] = places_of(self._core, ran, raw, functions)
+                raw, functions = read_raw(path), functions_of(target.given)
+                found[f"places{number}"] = locations_of(self._core, ran, raw, functions)
         return found
 
     def _tells_places(self, turn: Turn) -> bool:

@@ -16,7 +16,7 @@ from mepof.measure.measurement import read_evaluation
 from mepof.plan import body
 from mepof.plan.journal import JournalledRun, JournalledStep, read_runs
 from mepof.plan.model import Step
-from mepof.pmu.locations import Places, read_places_json
+from mepof.pmu.locations import Locations, read_locations
 from mepof.profile.artifact import collection, description
 from mepof.report import (
     Phase,
@@ -36,7 +36,7 @@ _WORK_PHASES = ("build", "boot", "run", "convert")
 class ReportStep:
     """Params: ``images``, ``profiles`` (names), ``program``, ``seed``; ``trained``, the numbers of
     the collections that the profile of an image is made of, by image. Inputs: ``evaluation``,
-    ``build0``…, ``profile0``…, ``collection0``…. Places of events are beside the evaluation."""
+    ``build0``…, ``profile0``…, ``collection0``…. Locations of events are beside the evaluation."""
 
     kind = "report"
     phase: body.Phase = "other"
@@ -156,10 +156,10 @@ def _notes(image: str, build: Path) -> Iterator[str]:
         )
 
 
-def _places(measured: Path, names: Sequence[str]) -> dict[str, Places]:
+def _places(measured: Path, names: Sequence[str]) -> dict[str, Locations]:
     """Where the events of each image are, if a core was modelled."""
     files = {name: measured / f"places{number}.json" for number, name in enumerate(names)}
-    return {name: read_places_json(path) for name, path in files.items() if path.is_file()}
+    return {name: read_locations(path) for name, path in files.items() if path.is_file()}
 
 
 def _phase(step: JournalledStep, run: JournalledRun) -> Phase:

@@ -1,4 +1,4 @@
-"""From what the plugin tells of blocks and pages to functions and a heatmap."""
+"""Locations of events: from the plugin's blocks and pages to functions and a heatmap."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mepof.pmu.events import EVENTS
 from mepof.pmu.locations import (
     Function,
     functions_of,
-    places_of,
-    read_places,
-    read_places_json,
+    locations_of,
+    read_locations,
+    read_raw,
 )
 
 NAMES = ("taken_branches", *EVENTS)
@@ -45,9 +45,9 @@ LINE = {
 EMPTY: dict[str, list[object]] = {"sites": [], "slices": []}
 
 
-def test_blocks_become_functions_with_the_dearest_first(tmp_path: Path) -> None:
-    raw = read_places(write(tmp_path / "raw", LINE, EMPTY))
-    one, two = places_of("zen4", CASES, raw, FUNCTIONS).cases
+def test_blocks_become_functions_with_the_most_expensive_first(tmp_path: Path) -> None:
+    raw = read_raw(write(tmp_path / "raw", LINE, EMPTY))
+    one, two = locations_of("zen4", CASES, raw, FUNCTIONS).cases
     assert (one.case, two.case) == ("one", "two")
     assert (two.functions, two.heatmap.rows) == ((), ())
     assert [f.name for f in one.functions] == ["second", "first", "[unknown]"]
@@ -64,50 +64,50 @@ def test_blocks_become_functions_with_the_dearest_first(tmp_path: Path) -> None:
     assert [f.cycles for f in one.functions] == [900, 60 + 5, 0]
 
 
-def test_without_symbols_code_is_told_by_its_address(tmp_path: Path) -> None:
-    raw = read_places(write(tmp_path / "raw", LINE, EMPTY))
-    (only,) = places_of("zen4", CASES, raw, ()).cases[0].functions
+def test_without_symbols_code_has_only_its_address(tmp_path: Path) -> None:
+    raw = read_raw(write(tmp_path / "raw", LINE, EMPTY))
+    (only,) = locations_of("zen4", CASES, raw, ()).cases[0].functions
     assert (only.name, only.address, only.instructions) == ("[unknown]", TEXT + 0x20, 2041)
 
 
 def test_the_heatmap_names_each_page_once(tmp_path: Path) -> None:
-    raw = read_places(write(tmp_path / "raw", LINE, EMPTY))
-    heatmap = places_of("zen4", CASES, raw, ()).cases[0].heatmap
+    raw = read_raw(write(tmp_path / "raw", LINE, EMPTY))
+    heatmap = locations_of("zen4", CASES, raw, ()).cases[0].heatmap
     assert heatmap.pages == (TEXT >> 12, (TEXT >> 12) + 9)
     assert heatmap.rows == (((0, 30),), (), ((0, 5), (1, 1)))
 
 
-def test_a_case_without_an_interval_is_told(tmp_path: Path) -> None:
-    raw = read_places(write(tmp_path / "raw", LINE))
-    with pytest.raises(WorkError, match="2 cases ran but the places of 1 intervals"):
-        places_of("zen4", CASES, raw, ())
+def test_a_case_without_an_interval_is_an_error(tmp_path: Path) -> None:
+    raw = read_raw(write(tmp_path / "raw", LINE))
+    with pytest.raises(WorkError, match="2 cases ran but 1 intervals have event locations"):
+        locations_of("zen4", CASES, raw, ())
 
 
 @pytest.mark.parametrize(
     "text", ["", "{}\n", '{"version":1,"events":["a"]}\n{"sites":[[1,2,3,4]],"slices":[]}\n', "x\n"]
 )
-def test_anything_else_tells_no_places(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_format_is_an_error(tmp_path: Path, text: str) -> None:
     path = tmp_path / "raw"
     path.write_text(text)
-    with pytest.raises(WorkError, match="does not tell where events are") as raised:
-        read_places(path)
+    with pytest.raises(WorkError, match="is not a list of event locations") as raised:
+        read_raw(path)
     assert "\n" not in str(raised.value)
 
 
-def test_another_version_tells_no_places(tmp_path: Path) -> None:
-    with pytest.raises(WorkError, match="its columns are others"):
-        read_places(write(tmp_path / "raw", version=2))
+def test_another_version_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match="unknown version or columns"):
+        read_raw(write(tmp_path / "raw", version=2))
 
 
-def test_places_survive_their_file(tmp_path: Path) -> None:
-    raw = read_places(write(tmp_path / "raw", LINE, EMPTY))
-    places = places_of("zen4", CASES, raw, FUNCTIONS)
+def test_locations_can_be_written_and_read(tmp_path: Path) -> None:
+    raw = read_raw(write(tmp_path / "raw", LINE, EMPTY))
+    locations = locations_of("zen4", CASES, raw, FUNCTIONS)
     path = tmp_path / "places.json"
-    path.write_text(places.to_json())
-    assert read_places_json(path) == places
+    path.write_text(locations.to_json())
+    assert read_locations(path) == locations
     path.write_text("{}")
-    with pytest.raises(InputError, match="tells no places"):
-        read_places_json(path)
+    with pytest.raises(InputError, match="is not a list of event locations"):
+        read_locations(path)
 
 
 def test_a_bare_image_has_no_functions(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from mepof.measure.measurement import (
     Unsupported,
 )
 from mepof.pmu.events import EVENTS, cycles_of
-from mepof.pmu.locations import CasePlaces, FunctionEvents, Heatmap, Places
+from mepof.pmu.locations import CaseLocations, FunctionEvents, Heatmap, Locations
 from mepof.report import (
     Phase,
     ProfileQuality,
@@ -115,16 +115,16 @@ def modelled(core: str, cost: float) -> Modelled:
 
 def places(
     shares: Mapping[str, float], pages: Sequence[int], *, core: str = "skylake", slices: int = 3
-) -> Places:
+) -> Locations:
     """Functions with these thousands of cycles in each case, on these pages of text.
 
     Args:
         slices: rows of each case's heatmap.
     """
-    return Places(
+    return Locations(
         core=core,
         cases=tuple(
-            CasePlaces(
+            CaseLocations(
                 suite="kbench",
                 case=case,
                 functions=tuple(
@@ -230,7 +230,7 @@ def report(
     trained: Mapping[str, frozenset[tuple[str, str]]] | None = None,
     trainings: Sequence[Training] = (),
     profiles: Sequence[ProfileQuality] = (),
-    places: Mapping[str, Places] | None = None,
+    places: Mapping[str, Locations] | None = None,
 ) -> Report:
     """A report of these measurements, with everything else made up."""
     return build_report(

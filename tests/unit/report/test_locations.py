@@ -1,10 +1,10 @@
-"""Places, summed up to what a report can hold."""
+"""Locations, summed up to what a report can hold."""
 
 from __future__ import annotations
 
 import pytest
 
-from mepof.pmu.locations import CasePlaces, Heatmap, Places
+from mepof.pmu.locations import CaseLocations, Heatmap, Locations
 from mepof.report.locations import (
     footprints_of,
     functions_of,
@@ -17,10 +17,12 @@ from .samples import PLACES, places
 TEXT = 0xFFFFFFFF81000
 
 
-def mapped(pages: tuple[int, ...], *rows: tuple[tuple[int, int], ...], case: str = "a") -> Places:
+def mapped(
+    pages: tuple[int, ...], *rows: tuple[tuple[int, int], ...], case: str = "a"
+) -> Locations:
     heatmap = Heatmap(page_bytes=4096, pages=pages, rows=rows)
-    return Places(
-        core="zen4", cases=(CasePlaces(suite="s", case=case, functions=(), heatmap=heatmap),)
+    return Locations(
+        core="zen4", cases=(CaseLocations(suite="s", case=case, functions=(), heatmap=heatmap),)
     )
 
 

@@ -21,7 +21,7 @@ from mepof.plan.journal import JournalledRun, JournalledStep
 from mepof.plan.model import HostInput, Json, Step
 from mepof.pmu.core import load_core
 from mepof.pmu.events import EVENTS, cycles_of
-from mepof.pmu.locations import read_places_json
+from mepof.pmu.locations import read_locations
 from mepof.pmu.settings import core_digest, settings_of
 from mepof.steps import (
     BODIES,
@@ -332,7 +332,7 @@ def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
     device.sessions.clear()
     for name in ("places0", "places1"):
         path = room.root / "measure-output" / f"{name}.json"
-        (function,) = read_places_json(path).cases[0].functions
+        (function,) = read_locations(path).cases[0].functions
         assert (function.instructions, function.events) == (100, {"taken_branches": 3})
         path.unlink()
     # What boots told is kept with them.
