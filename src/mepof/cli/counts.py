@@ -1,4 +1,4 @@
-"""How ``mepof device count`` shows what was counted."""
+"""The table that ``mepof device count`` prints."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mepof.report.text import amount
 
 
 def table(boots: Sequence[Boot]) -> Group:
-    """Costs per operation of every case, means over the runs; and why some are not there."""
+    """Costs per operation of every case, means over the runs, and why some are missing."""
     by_case: dict[tuple[str, str], list[CaseMeasurement]] = {}
     for boot in boots:
         for case in boot.cases:
@@ -37,7 +37,7 @@ def table(boots: Sequence[Boot]) -> Group:
         for name, why in case.counted.lacking.items()
     )
     lacking = dict.fromkeys(
-        f"{case.case} cannot run: not without {case.needs}"
+        f"{case.case} cannot run: it needs {case.needs}"
         for boot in boots
         for case in boot.unsupported
     )

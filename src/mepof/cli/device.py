@@ -1,4 +1,4 @@
-"""``mepof device``: prepare a machine that measures, set it back, and count on it."""
+"""``mepof device``: prepare a machine that measures, restore it, and count on it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from mepof.cli.application import Commands
+from mepof.cli.metrics import Metrics, chosen_metrics
 from mepof.cli.output import Json, print_json
 from mepof.device.adb import AdbShell
 from mepof.device.former_values import default_directory
@@ -19,18 +21,19 @@ from mepof.device.shell import LocalShell, Shell
 from mepof.errors import InputError, WorkError
 from mepof.process import run
 
-app = typer.Typer(
-    help="Prepare a machine for measuring, set it back, and count on it.", no_args_is_help=True
-)
+app = Commands(help="Prepare a machine for measuring, restore it, and count on it.")
 
 Kind = Annotated[
     str,
-    typer.Argument(help=f"{', '.join(preparation_names())}, or a file .toml.", metavar="KIND"),
+    typer.Argument(
+        help=f"Kind of machine: {', '.join(preparation_names())}, or a TOML file.", metavar="KIND"
+    ),
 ]
 Adb = Annotated[
     str | None,
     typer.Option(
-        help="A phone, as `adb devices` lists it; without it, this machine.", metavar="SERIAL"
+        help="Serial number of a phone that adb reaches.  [default: this machine]",
+        metavar="SERIAL",
     ),
 ]
 
@@ -41,21 +44,21 @@ def prepare(
     command: Annotated[
         list[str] | None,
         typer.Argument(
-            help="After `--`: run this here, then set everything back. Without it, the "
-            "machine stays prepared until `mepof device restore`.",
-            metavar="-- COMMAND…",
+            help="Command, after `--`, that runs here on the prepared machine, which is then "
+            "restored. Without one, it stays prepared until `mepof device restore`.",
+            metavar="COMMAND",
         ),
     ] = None,
     adb: Adb = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be set, and set nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be set, without setting it.")
     ] = False,
 ) -> None:
-    """Set what decides how fast a machine is: frequencies, services, radios, and the like.
+    """Set frequencies, services and radios for measuring.
 
     Raises:
-        WorkError: it cannot be reached, or is in use by another process.
-        Interrupted: by a signal; everything is set back.
+        WorkError: the machine cannot be reached, or another process uses it.
+        Interrupted: a signal ended the command; the machine is restored.
     """
     shell, preparation = _shell(adb), load_preparation(kind)
     if dry_run:
@@ -68,16 +71,16 @@ def prepare(
             argv = tuple(command) if adb else machine.cores.command(tuple(command))
             status = run(argv, interactive=True, check=False).status
     if not command:
-        _tell(f"set back by: mepof device restore {shell.option}".rstrip())
+        _tell(f"to restore the machine: mepof device restore {shell.option}".rstrip())
     raise typer.Exit(status)
 
 
 @app.command("restore")
 def set_back(adb: Adb = None) -> None:
-    """Set back what a preparation changed. It may be done at any time, and more than once.
+    """Restore what a preparation changed; running it again does no harm.
 
     Raises:
-        WorkError: something could not be set back; it stays noted.
+        WorkError: a setting could not be restored; it stays in the journal.
     """
     restore(_shell(adb), default_directory(), _tell)
 
@@ -87,41 +90,40 @@ def count(
     programs: Annotated[
         Path,
         typer.Option(
-            help="On the machine, the directory in which the suites' programs are.", metavar="DIR"
+            help="Directory on the machine that holds the suites' programs.", metavar="DIR"
         ),
     ],
-    metric: Annotated[
-        str,
-        typer.Option(
-            "--metric", help="Metrics, joined by `;`; those of the suite mepof if not given."
-        ),
-    ] = "",
+    metric: Metrics = None,
     counters: Annotated[
         str,
         typer.Option(
-            help="Kind of core whose events perf counts, a file .toml, or none.", metavar="NAME"
+            help="Kind of core whose events perf counts, a TOML file, or none.", metavar="NAME"
         ),
     ] = "generic",
     kind: Annotated[
-        str | None, typer.Option("--prepare", help="Prepare the machine.", metavar="KIND")
+        str | None,
+        typer.Option("--prepare", help="Prepare the machine as this kind.", metavar="KIND"),
     ] = None,
-    runs: Annotated[int, typer.Option(min=1, max=1000, help="How often everything is done.")] = 1,
+    runs: Annotated[
+        int, typer.Option(min=1, max=1000, help="How often to run all cases.", metavar="N")
+    ] = 1,
     reboot: Annotated[
-        bool, typer.Option("--reboot", help="Boot the machine again before each run.")
+        bool, typer.Option("--reboot", help="Reboot the machine before each run.")
     ] = False,
     scratch: Annotated[
         str | None,
         typer.Option(
-            help="Where cases may write; /tmp, or /data/local/tmp on a phone, if not given."
+            help="Directory that cases may write to.  [default: /tmp, on a phone /data/local/tmp]",
+            metavar="DIR",
         ),
     ] = None,
     adb: Adb = None,
     as_json: Json = False,
 ) -> None:
-    """Run the cases of some metrics on the kernel that runs, and count by `perf stat`.
+    """Run cases on the machine's running kernel, counted by `perf stat`.
 
     Raises:
-        EnvironmentLack: perf is not there, may not count, or finds no PMU.
+        EnvironmentLack: perf is missing, may not count, or finds no PMU.
         WorkError: the kernel failed its self-check, or a case.
     """
     from mepof.cli.counts import table  # loads the suites
@@ -130,21 +132,21 @@ def count(
     from mepof.suite.cases import cases_of
 
     if reboot and kind is None:
-        raise InputError("how to boot the machine again is not known", "give --prepare KIND")
+        raise InputError(
+            "--reboot needs to know how the machine reboots", "give its kind by --prepare KIND"
+        )
     chosen = None if counters == "none" else load_counters(counters)
-    cases = cases_of([m.strip() for m in metric.split(";") if m.strip()])
-    if not cases:
-        raise InputError(f"no case has the metric `{metric}`", "see docs/suites.md")
+    cases = cases_of(chosen_metrics(metric))
     shell = _shell(adb)
     boots = []
     with _ready(shell, kind) as machine:
         cores = machine.cores if machine else cores_of(shell, "fastest")
-        room = scratch or ("/data/local/tmp" if adb else "/tmp")
-        bench = Bench(shell, cores, str(programs), room, _tell)
+        directory = scratch or ("/data/local/tmp" if adb else "/tmp")
+        bench = Bench(shell, cores, str(programs), directory, _tell)
         for number in range(1, runs + 1):
             if machine and reboot:
                 machine.reboot()
-            # What a PMU has is asked only now: a preparation may allow it.
+            # Ask the PMU only now: the preparation may be what allows access to it.
             able = countable(shell, chosen, cores.numbers) if chosen else Countable((), {})
             made = measure_running(bench, cases, number, counters, able)
             if made.boot is None:

@@ -1,43 +1,93 @@
-"""``mepof eval``: measure images without a program of one's own."""
+"""``mepof eval``: measure images without writing a program."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mepof.cli.metrics import Metrics, chosen_metrics
 from mepof.cli.output import Json
-from mepof.cli.run import Cores, Out, StoreRoot, local, run_plan
+from mepof.cli.run import Cores, StoreRoot, local, run_document, run_plan
 from mepof.errors import InputError
-from mepof.executor.local import plan_of
+from mepof.executor.local import Finished, plan_of
 from mepof.g4 import Source
+from mepof.g4.diagnostics import quote
 from mepof.g4.formatter import format_word
+from mepof.g4.settings import SETTINGS
+from mepof.kernel.image import read_image
+
+_DEFAULT_ARCH = "x86-64"
 
 
 def evaluate(
-    images: Annotated[list[Path], typer.Argument(help="Images; the first is the baseline.")],
-    metric: Annotated[
-        str, typer.Option("--metric", help="Metrics, joined by `;` [default: the suite mepof's].")
-    ] = "",
+    images: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Bootable kernel images (bzImage, Image, Image.gz); the first is the baseline.",
+            metavar="IMAGE",
+        ),
+    ],
+    metric: Metrics = None,
     repetitions: Annotated[
         str, typer.Option(metavar="N|N-M", help="Boots of each image, such as 8 or 5-12.")
     ] = "5-12",
-    out: Out = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="Directory for results.", metavar="DIR")
+    ] = Path("out/eval"),
     store: StoreRoot = None,
     cores: Cores = None,
     as_json: Json = False,
 ) -> None:
-    """Boot images, run benchmarks on them and compare."""
-    for image in images:
-        try:
-            image.stat()
-        except OSError as error:
-            raise InputError(f"{image} cannot be read: {error.strerror}") from error
-        if not image.is_file():
-            raise InputError(f"{image} is not a file")
-    operands = ";".join(format_word(str(image.resolve())) for image in images)
-    metrics = ";".join(format_word(m.strip()) for m in metric.split(";") if m.strip())
-    text = f"set repetitions {repetitions}.\neval {operands} {metrics}".rstrip() + ".\n"
+    """Boot images, run benchmarks on them and compare.
+
+    The document of --json is that of OUT/report.json, with the files of the run.
+    """
+    text = program_of(images, _arch_of(images), chosen_metrics(metric), repetitions)
     plan = plan_of(Source("the command line", text))
-    run_plan(plan, out or Path("out/eval"), local(store, cores), False, as_json)
+    run_plan(plan, out, local(store, cores), False, as_json, _document)
+
+
+def program_of(images: Sequence[Path], arch: str, metrics: Sequence[str], repetitions: str) -> str:
+    """The program that the command stands for.
+
+    Raises:
+        InputError: the repetitions are not a number or a range.
+    """
+    try:
+        SETTINGS["repetitions"].read(repetitions)
+    except ValueError as error:
+        message = f"invalid repetitions {quote(repetitions)}"
+        raise InputError(message, f"--repetitions: {error}") from error
+    settings = {"repetitions": repetitions}
+    if arch != _DEFAULT_ARCH:
+        settings["arch"] = arch
+    lines = [f"set {key} {value}.\n" for key, value in settings.items()]
+    operands = ";".join(format_word(str(image.resolve())) for image in images)
+    lines.append(f"eval {operands} {';'.join(metrics)}".rstrip() + ".\n")
+    return "".join(lines)
+
+
+def _document(finished: Finished, out: Path) -> dict[str, object]:
+    """The report, and where it and the other files are."""
+    report = json.loads(finished.files["report.json"].read_text(encoding="utf-8"))
+    return {**report, **run_document(finished, out)}
+
+
+def _arch_of(images: Sequence[Path]) -> str:
+    """The architecture of all images.
+
+    Raises:
+        InputError: one of them is not bootable, or they are of several architectures.
+    """
+    archs = {read_image(image).arch: image for image in images}
+    if len(archs) > 1:
+        named = ", ".join(f"{image} ({arch})" for arch, image in archs.items())
+        raise InputError(
+            f"the images are of different architectures: {named}",
+            "compare images of one architecture",
+        )
+    return next(iter(archs))

@@ -8,20 +8,22 @@ from typing import Annotated
 
 import typer
 
+from mepof.cli.application import Commands
 from mepof.cli.output import print_json
-from mepof.cli.run import Program
+from mepof.cli.program import Program, read_program
+from mepof.cli.stdin import STDIN
 from mepof.errors import InputError
 from mepof.executor.local import WrongProgram, plan_of
-from mepof.g4 import Source, format_program, parse, render
+from mepof.g4 import format_program, parse, render
 from mepof.plan.document import to_document
 
-app = typer.Typer(help="Check, format and compile G4 programs.", no_args_is_help=True)
+app = Commands(help="Check, format and compile G4 programs.")
 
 
 @app.command("check")
 def check_program(program: Program) -> None:
-    """Say what is wrong with a program; nothing is run."""
-    plan_of(Source.read(program))
+    """Report the errors of a program without running it."""
+    plan_of(read_program(program))
 
 
 @app.command("fmt")
@@ -30,7 +32,9 @@ def fmt(
     write: Annotated[bool, typer.Option("--write", "-w", help="Rewrite the file.")] = False,
 ) -> None:
     """Print a program in the standard format."""
-    source = Source.read(program)
+    if write and program == STDIN:
+        raise InputError("standard input cannot be rewritten", "leave out --write")
+    source = read_program(program)
     parsed = parse(source)
     if parsed.diagnostics:
         raise WrongProgram(render(parsed.diagnostics, source))
@@ -44,7 +48,7 @@ def fmt(
 @app.command("plan")
 def plan(program: Program) -> None:
     """Print the plan of a program as JSON."""
-    print_json(to_document(plan_of(Source.read(program))))
+    print_json(to_document(plan_of(read_program(program))))
 
 
 def _replace(path: Path, text: str) -> None:

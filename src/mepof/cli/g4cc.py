@@ -8,23 +8,26 @@ from typing import Annotated
 
 import typer
 
+from mepof.cli.application import Commands, Version
 from mepof.cli.main import guarded
-from mepof.cli.run import Program
+from mepof.cli.program import Program, read_program
 from mepof.errors import InputError
 from mepof.executor.local import plan_of
-from mepof.g4 import Source
 from mepof.plan.document import to_document
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+app = Commands()
 
 
 @app.command()
 def compile_to(
     program: Program,
-    output: Annotated[Path, typer.Option("-o", help="Where the plan goes.")] = Path("plan.json"),
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="File for the plan.", metavar="FILE")
+    ] = Path("plan.json"),
+    version: Version = False,
 ) -> None:
-    """Compile a G4 program to a plan."""
-    text = json.dumps(to_document(plan_of(Source.read(program))), indent=1) + "\n"
+    """Compile a G4 program to a plan, as JSON."""
+    text = json.dumps(to_document(plan_of(read_program(program))), indent=1) + "\n"
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
@@ -33,4 +36,4 @@ def compile_to(
 
 def main() -> None:
     """Entry point of ``g4cc``."""
-    guarded(app)
+    guarded(app, "g4cc")

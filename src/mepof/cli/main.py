@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Iterable
 
 import typer
 
+from mepof.cli.application import Commands, Version
 from mepof.cli.output import tell, tell_usage
 from mepof.errors import InputError, Interrupted, MepofError
 
 # Not public under its own name; the public error is one of it.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
-# Each verb: its module, and the function or group of verbs there. A verb's module is imported only
-# when it is asked for: together they take longer than a conversion.
-VERBS = {
+# Each command: its module, and the function or group of commands there. A module is imported only
+# when its command is called: together they take longer than a conversion.
+COMMANDS = {
     "run": ("mepof.cli.run", "run"),
     "g4": ("mepof.cli.g4", "app"),
     "profile": ("mepof.cli.profile", "app"),
@@ -29,25 +31,47 @@ VERBS = {
 }
 
 
-def application(verbs: Iterable[str] = tuple(VERBS)) -> typer.Typer:
-    """The command with some of its verbs."""
-    app = typer.Typer(
+_SHELLS = ("bash", "zsh", "fish", "pwsh", "powershell")
+
+
+def application(names: Iterable[str] = tuple(COMMANDS)) -> typer.Typer:
+    """``mepof`` with some of its commands."""
+    app = Commands(
         name="mepof",
         help="End-to-end profile-guided optimisation of Linux and Android kernels.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
+        add_completion=True,
     )
-    # One verb alone would stand for the command itself.
-    app.callback()(lambda: None)
-    for name in verbs:
-        module, attribute = VERBS[name]
-        verb = getattr(importlib.import_module(module), attribute)
-        if isinstance(verb, typer.Typer):
-            app.add_typer(verb, name=name)
+    app.callback()(_options)  # without it, a command alone would stand for mepof itself
+    for name in names:
+        module, attribute = COMMANDS[name]
+        command = getattr(importlib.import_module(module), attribute)
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=name)
         else:
-            app.command(name)(verb)
+            app.command(name)(command)
     return app
+
+
+def _options(version: Version = False) -> None:
+    """Options of ``mepof`` itself."""
+
+
+def check_shell() -> None:
+    """Completion is written for the shell that calls ``mepof``.
+
+    Raises:
+        InputError: that is not a shell with completion, or nothing that is known as a shell.
+    """
+    import shellingham  # loaded by the library, too, when it writes completion
+
+    try:
+        shell, _ = shellingham.detect_shell()
+    except shellingham.ShellDetectionFailure:
+        shell = "an unknown shell"
+    if shell not in _SHELLS:
+        raise InputError(
+            f"{shell} has no completion that mepof can write", f"call it from {', '.join(_SHELLS)}"
+        )
 
 
 def __getattr__(name: str) -> typer.Typer:
@@ -56,10 +80,14 @@ def __getattr__(name: str) -> typer.Typer:
     raise AttributeError(name)
 
 
-def guarded(command: typer.Typer) -> None:
-    """Run a command; every expected error is one line and the right exit status."""
+def guarded(command: typer.Typer, name: str) -> None:
+    """Run a command; every expected error is one line and the right exit status.
+
+    Args:
+        name: what help pages call it.
+    """
     try:
-        status = command(standalone_mode=False)
+        status = command(standalone_mode=False, prog_name=name)
     except MepofError as error:
         tell(error)
         sys.exit(error.exit_status)
@@ -72,7 +100,7 @@ def guarded(command: typer.Typer) -> None:
         sys.exit(0)
     except Exception as error:
         traceback.print_exc()
-        print(f"mepof: this is a bug of mepof's, please report it: {error}", file=sys.stderr)
+        print(f"mepof: this is a bug in mepof, please report it: {error}", file=sys.stderr)
         sys.exit(1)
     # The library turns an interrupt into a status of its own.
     sys.exit(status if isinstance(status, int) else 0)
@@ -80,5 +108,18 @@ def guarded(command: typer.Typer) -> None:
 
 def main() -> None:
     """Entry point of ``mepof``."""
-    verb = sys.argv[1] if len(sys.argv) > 1 else ""
-    guarded(application([verb] if verb in VERBS else VERBS))
+    first = (_words_to_complete() or sys.argv)[1:2]
+    if first and first[0] in ("--install-completion", "--show-completion"):
+        try:
+            check_shell()
+        except InputError as error:
+            tell(error)
+            sys.exit(error.exit_status)
+    guarded(application(first if first and first[0] in COMMANDS else COMMANDS), "mepof")
+
+
+def _words_to_complete() -> list[str]:
+    """The command line so far, if a shell asks for its completion."""
+    if "_MEPOF_COMPLETE" not in os.environ:
+        return []
+    return os.environ.get("COMP_WORDS", os.environ.get("_TYPER_COMPLETE_ARGS", "")).split()

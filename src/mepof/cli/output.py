@@ -1,4 +1,4 @@
-"""How the command line talks: results on standard output, everything else beside it."""
+"""What the command line prints: results on standard output, all else on standard error."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def tell(error: MepofError) -> None:
-    """Say on standard error what went wrong and what mends it."""
+    """Print on standard error what went wrong and the remedy."""
     from rich.console import Console
 
     from mepof.executor.local import WrongProgram  # loads much, and only errors need it
@@ -30,11 +30,13 @@ def tell(error: MepofError) -> None:
 
 
 def tell_usage(error: Any) -> None:
-    """Say on standard error what is wrong with a command line."""
+    """Print on standard error what is wrong with a command line."""
     message = error.format_message()
-    if message:  # without arguments at all, help has been shown instead
-        command = error.ctx.command_path if error.ctx else "mepof"
-        tell(InputError(message, f"{command} --help"))
+    if error.ctx and message == error.ctx.get_help():  # there was no argument at all
+        print(message, file=sys.stderr)
+        return
+    command = error.ctx.command_path if error.ctx else "mepof"
+    tell(InputError(message, f"{command} --help"))
 
 
 def print_json(document: object) -> None:

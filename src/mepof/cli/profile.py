@@ -1,4 +1,4 @@
-"""``mepof profile``: branch records to profiles, and what one may want to know of profiles."""
+"""``mepof profile``: convert branch traces; merge, compare, inspect and plot profiles."""
 
 from __future__ import annotations
 
@@ -14,42 +14,56 @@ from rich.console import Console
 
 from mepof import _engine
 from mepof.cli import profile_tables as tables
+from mepof.cli.application import Commands
 from mepof.cli.output import Json, print_json
+from mepof.cli.stdin import spooled
 from mepof.errors import InputError, WorkError
 from mepof.profile.weighted import parse_weighted, whole
 
-app = typer.Typer(help="Convert, merge, compare and show profiles.", no_args_is_help=True)
+app = Commands(help="Convert, merge, compare, inspect and plot profiles.")
 
 Binary = Annotated[
     Path,
-    typer.Option("--binary", help="The vmlinux of the very build that ran.", metavar="VMLINUX"),
+    typer.Option("--binary", help="The vmlinux of the exact build that ran.", metavar="VMLINUX"),
 ]
 Inputs = Annotated[
-    list[Path], typer.Option("--input", help="A branch record; several add up.", metavar="FILE")
+    list[Path],
+    typer.Option(
+        "--input", help="Branch trace; several add up. `-` is standard input.", metavar="FILE"
+    ),
 ]
 InputFormat = Annotated[
     str | None,
-    typer.Option(help=f"{', '.join(_engine.INPUT_FORMATS)} [default: found out].", metavar="F"),
+    typer.Option(
+        help=f"{', '.join(_engine.INPUT_FORMATS)}.  [default: detected]", metavar="FORMAT"
+    ),
 ]
 Modules = Annotated[
-    list[Path] | None, typer.Option("--module", help="A kernel module, as built.", metavar="FILE")
+    list[Path] | None,
+    typer.Option("--module", help="Kernel module, as built; repeat it for more.", metavar="FILE"),
 ]
 Kallsyms = Annotated[
     Path | None,
     typer.Option(
-        help="/proc/kallsyms of the machine that recorded, where the input does not say where "
-        "the kernel was.",
+        help="/proc/kallsyms of the machine that recorded, for inputs without the kernel's "
+        "load address.",
         metavar="FILE",
     ),
 ]
-Space = Annotated[str, typer.Option(help="Whose samples to take: kernel, guest or user.")]
+Space = Annotated[
+    str,
+    typer.Option(help="Whose samples to use: kernel, guest or user.", metavar="SPACE"),
+]
 Events = Annotated[
     list[str] | None,
-    typer.Option("--event", help="An event to take [default: all with branches].", metavar="NAME"),
+    typer.Option(
+        "--event",
+        help="Event to use; repeat it for more.  [default: all with branch stacks]",
+        metavar="NAME",
+    ),
 ]
-Output = Annotated[Path, typer.Option("-o", "--output", help="Where to write.", metavar="OUT")]
-Profile = Annotated[Path, typer.Argument(help="An AutoFDO profile.", metavar="PROFILE")]
-Top = Annotated[int, typer.Option("--top", min=0, help="How many functions to list.")]
+Output = Annotated[Path, typer.Option("-o", "--output", help="File to write.", metavar="OUT")]
+Top = Annotated[int, typer.Option("--top", min=0, help="How many functions to list.", metavar="N")]
 
 
 @app.command("convert")
@@ -66,30 +80,31 @@ def convert(
     space: Space = "kernel",
     events: Events = None,
     lines: Annotated[
-        bool, typer.Option("--lines", help="Use debug lines, not pseudo probes.")
+        bool, typer.Option("--lines", help="Use debug lines instead of pseudo probes.")
     ] = False,
     infer: Annotated[
         str,
         typer.Option(
-            help="Where counts are inferred from control flow: never, always, or where single "
-            "branches were recorded.",
+            help="When to infer counts from control flow: never, always, or for traces of single "
+            "branches.",
             metavar="never|single|always",
         ),
     ] = "single",
     md5_names: Annotated[
-        bool, typer.Option("--md5-names", help="For autofdo: hashes instead of names.")
+        bool, typer.Option("--md5-names", help="For autofdo: write hashes instead of names.")
     ] = False,
     symbol_list: Annotated[
         bool,
         typer.Option(
-            "--symbol-list", help="For autofdo: name all functions, so that the others are cold."
+            "--symbol-list",
+            help="For autofdo: list all functions, so that those without samples are cold.",
         ),
     ] = False,
     path_cloning: Annotated[
         bool,
         typer.Option(
             "--path-cloning",
-            help="For propeller: copy blocks along hot paths, which takes a second reading.",
+            help="For propeller: clone blocks along hot paths; reads the input twice.",
         ),
     ] = False,
     allow_poor: Annotated[
@@ -97,15 +112,15 @@ def convert(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Convert branch records to a profile, and judge it.
+    """Convert branch traces to a profile, with a verdict on it.
 
     The verdict goes to standard error and beside the profile, into OUT.verdict.json.
 
     Raises:
         WorkError: the verdict is poor, and --allow-poor was not given.
     """
-    with _reading(inputs) as tell:
-        recording = _recording(binary, inputs, input_format, modules, kallsyms, space, events, tell)
+    with spooled(inputs) as files, _reading(files) as tell:
+        recording = _recording(binary, files, input_format, modules, kallsyms, space, events, tell)
         done = json.loads(
             _engine.convert(
                 recording,
@@ -127,13 +142,16 @@ def convert(
         Console(stderr=True, highlight=False, soft_wrap=True).print(tables.verdict(shown))
     if not done["outputs"]:
         reasons = "; ".join(done["reasons"])
-        raise WorkError(f"nothing was written: {reasons}", "--allow-poor takes it as it is")
+        raise WorkError(f"nothing was written: {reasons}", "--allow-poor writes it all the same")
 
 
 @app.command("merge")
 def merge(
     profiles: Annotated[
-        list[str], typer.Argument(help="Profiles, each with its weight [1].", metavar="A[:W]…")
+        list[str],
+        typer.Argument(
+            help="Profiles, each with its weight.  [default weight: 1]", metavar="PROFILE[:WEIGHT]"
+        ),
     ],
     output: Output,
     to: Annotated[
@@ -144,21 +162,25 @@ def merge(
     ] = "autofdo",
     as_json: Json = False,
 ) -> None:
-    """Add profiles up: AutoFDO profiles, or those of instrumented kernels.
+    """Add up profiles of one kind.
 
-    What went into an AutoFDO profile is kept beside it, in OUT.provenance.json.
+    They are AutoFDO profiles, whose sources are recorded in OUT.provenance.json, or profiles
+    of instrumented kernels (.profdata).
 
     Raises:
-        InputError: they are of different kinds.
+        InputError: the profiles are of different kinds.
     """
-    # It loads all algorithms, which a conversion can do without.
+    # Imported here because it loads all algorithms, which a conversion does not need.
     from mepof.profile.instrumentation import is_instrumentation, merge_instrumentation
 
     weighted = [parse_weighted(text) for text in profiles]
     weights = whole([w.weight for w in weighted])
     kinds = {is_instrumentation(w.path) for w in weighted}
     if len(kinds) > 1:
-        raise InputError("AutoFDO profiles and those of instrumented kernels cannot be merged")
+        raise InputError(
+            "an AutoFDO profile and one of an instrumented kernel cannot be merged",
+            "merge profiles of one kind",
+        )
     if kinds == {True}:
         quality = asdict(merge_instrumentation(weighted, output))
         done: dict[str, Any] = {"kind": "instrumentation", "output": str(output), **quality}
@@ -174,8 +196,8 @@ def merge(
 
 @app.command("compare")
 def compare(
-    base: Annotated[Path, typer.Argument(help="An AutoFDO profile.", metavar="A")],
-    test: Annotated[Path, typer.Argument(help="The one to compare with it.", metavar="B")],
+    base: Annotated[Path, typer.Argument(help="AutoFDO profile, or .profdata.", metavar="A")],
+    test: Annotated[Path, typer.Argument(help="Profile to compare with it.", metavar="B")],
     top: Top = 10,
     as_json: Json = False,
 ) -> None:
@@ -193,18 +215,21 @@ def compare(
 
 @app.command("drift")
 def drift(
-    profile: Profile,
-    new: Annotated[Path, typer.Argument(help="The newer vmlinux.", metavar="NEW_BINARY")],
+    profile: Annotated[Path, typer.Argument(help="AutoFDO profile.", metavar="PROFILE")],
+    new: Annotated[Path, typer.Argument(help="The newer vmlinux.", metavar="VMLINUX")],
     old: Annotated[
         Path | None,
-        typer.Option(help="The vmlinux that the profile was made from: tells what has moved."),
+        typer.Option(
+            help="The vmlinux that the profile was made from; it shows what has moved.",
+            metavar="VMLINUX",
+        ),
     ] = None,
     top: Top = 10,
     as_json: Json = False,
 ) -> None:
-    """Say what of an AutoFDO profile still fits a newer binary."""
+    """Show how much of an AutoFDO profile still fits a newer binary."""
     _only_autofdo(
-        [profile], "build the newer kernel with it: clang warns of functions that it does not fit"
+        [profile], "build the newer kernel with it: clang warns of functions that have changed"
     )
     done = json.loads(_engine.drift(profile, new, old))
     if as_json:
@@ -215,9 +240,13 @@ def drift(
 
 @app.command("show")
 def show(
-    profile: Profile,
+    profile: Annotated[
+        Path, typer.Argument(help="AutoFDO profile, or .profdata.", metavar="PROFILE")
+    ],
     top: Top = 20,
-    lines: Annotated[bool, typer.Option("--lines", help="List the hottest lines as well.")] = False,
+    lines: Annotated[
+        bool, typer.Option("--lines", help="For AutoFDO: list the hottest lines, too.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show what is in an AutoFDO profile: its size, its hottest functions and lines."""
@@ -232,29 +261,35 @@ def show(
 @app.command("heatmap")
 def heatmap(
     binary: Binary,
-    branches: Annotated[Path, typer.Option("--input", help="A branch record.", metavar="FILE")],
+    branches: Annotated[
+        Path, typer.Option("--input", help="Branch trace; `-` is standard input.", metavar="FILE")
+    ],
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", help="A file .png, .svg or .json.", metavar="OUT"),
+        typer.Option("-o", "--output", help="File to write: .png, .svg or .json.", metavar="OUT"),
     ],
     input_format: InputFormat = None,
     kallsyms: Kallsyms = None,
     space: Space = "kernel",
     events: Events = None,
-    rows: Annotated[int, typer.Option(min=1, max=16384, help="Rows of addresses, about.")] = 400,
+    rows: Annotated[
+        int,
+        typer.Option(min=1, max=16384, help="Approximate number of address rows.", metavar="N"),
+    ] = 400,
     section: Annotated[
-        str | None, typer.Option(help="Draw one section alone, such as .text.", metavar="NAME")
+        str | None,
+        typer.Option(help="Section to plot, such as .text.  [default: all]", metavar="NAME"),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Draw which code ran when."""
+    """Plot which code ran when."""
     form = output.suffix.removeprefix(".").lower()
     if form not in ("png", "svg", "json"):
-        raise InputError(f"{output} is no name of a picture", "let it end in .png, .svg or .json")
-    with _reading([branches]) as tell:
-        recording = _recording(
-            binary, [branches], input_format, None, kallsyms, space, events, tell
+        raise InputError(
+            f"{output} has no suffix of a heatmap's format", "name a file .png, .svg or .json"
         )
+    with spooled([branches]) as files, _reading(files) as tell:
+        recording = _recording(binary, files, input_format, None, kallsyms, space, events, tell)
         done = json.loads(_engine.heatmap(recording, output, form=form, rows=rows, section=section))
     if as_json:
         print_json({"schema": "mepof-profile-heatmap/1", "output": str(output), **done})
@@ -286,12 +321,12 @@ def _recording(
 
 @contextmanager
 def _reading(inputs: list[Path]) -> Iterator[Callable[[int], None]]:
-    """Show how far reading is, on a terminal; give what is to be told the bytes."""
+    """Show on a terminal how much has been read; yields what takes the bytes read so far."""
     console = Console(stderr=True)
     if not (console.file.isatty() and console.is_interactive):
         yield lambda done: None
         return
-    # Loaded only for those who see it: it takes a tenth of a small conversion's time.
+    # Imported only for a terminal: it takes a tenth of a small conversion's time.
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     total = sum(path.stat().st_size for path in inputs if path.is_file())
@@ -315,7 +350,7 @@ def _reading(inputs: list[Path]) -> Iterator[Callable[[int], None]]:
 
 
 def _only_autofdo(paths: list[Path], remedy: str) -> None:
-    """Refuse counts of instrumented kernels, which the engine does not read."""
+    """Refuse profiles of instrumented kernels, which the engine does not read."""
     from mepof.profile.instrumentation import is_instrumentation
 
     for path in paths:

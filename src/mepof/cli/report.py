@@ -15,7 +15,7 @@ def report(
     directory: Annotated[Path, typer.Argument(help="Output directory of a run.", metavar="DIR")],
     as_json: Json = False,
 ) -> None:
-    """Show the report of a finished run."""
+    """Show the report of a run."""
     from mepof.report import read_report, summary  # loads scipy
 
     found = read_report(directory)

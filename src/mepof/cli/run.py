@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -10,20 +11,28 @@ import typer
 from rich.console import Console
 
 from mepof.cli.output import Json, print_json
+from mepof.cli.program import Program, name_of, read_program
 from mepof.errors import InputError, WorkError
 from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
-from mepof.g4 import Source
 from mepof.plan.explain import Explanation
 from mepof.plan.model import Plan, StepInput
 
-Program = Annotated[Path, typer.Argument(help="G4 program.", metavar="PROGRAM.g4")]
 Out = Annotated[
-    Path | None, typer.Option("--out", help="Directory for results [default: out/PROGRAM].")
+    Path | None,
+    typer.Option("--out", help="Directory for results.  [default: out/PROGRAM]", metavar="DIR"),
 ]
 StoreRoot = Annotated[
-    Path | None, typer.Option("--store", help="Store [default: $MEPOF_STORE or ~/.cache/mepof].")
+    Path | None,
+    typer.Option(
+        "--store",
+        help="Store of everything that runs made.  [default: $MEPOF_STORE or ~/.cache/mepof]",
+        metavar="DIR",
+    ),
 ]
-Cores = Annotated[int | None, typer.Option("--cores", min=1, help="Core budget [default: all].")]
+Cores = Annotated[
+    int | None,
+    typer.Option("--cores", min=1, help="CPU cores to use.  [default: all]", metavar="N"),
+]
 
 
 def run(
@@ -33,24 +42,24 @@ def run(
     store: StoreRoot = None,
     cores: Cores = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the steps and why each would run.")
+        bool, typer.Option("--dry-run", help="Show which steps would run, why and how long.")
     ] = False,
     perf_data: Annotated[
         list[Path] | None,
         typer.Option(
             "--perf-data",
-            help="Branches that a real machine recorded on the profiled kernel, instead of the "
-            "device; one for each round of a stack.",
+            help="Branch trace that a real machine recorded on the profiled kernel, used instead "
+            "of the device; repeat it for each round.",
             metavar="FILE",
         ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a G4 program: build, profile, optimise, boot, check, measure, report."""
+    """Run a G4 program: build, profile, optimise, measure, report."""
     if executor != "local":
         raise InputError(f"unknown executor `{executor}`", "known: local")
-    plan = plan_of(Source.read(program), tuple(map(str, perf_data or ())))
-    run_plan(plan, out or Path("out") / program.stem, local(store, cores), dry_run, as_json)
+    plan = plan_of(read_program(program), tuple(map(str, perf_data or ())))
+    run_plan(plan, out or Path("out") / name_of(program), local(store, cores), dry_run, as_json)
 
 
 def local(store: Path | None, cores: int | None) -> LocalExecutor:
@@ -58,8 +67,19 @@ def local(store: Path | None, cores: int | None) -> LocalExecutor:
     return LocalExecutor(store or default_store(), cores or os.cpu_count() or 1)
 
 
-def run_plan(plan: Plan, out: Path, executor: LocalExecutor, dry_run: bool, as_json: bool) -> None:
-    """Run or explain a plan and print what came of it."""
+def run_plan(
+    plan: Plan,
+    out: Path,
+    executor: LocalExecutor,
+    dry_run: bool,
+    as_json: bool,
+    document: Callable[[Finished, Path], dict[str, object]] | None = None,
+) -> None:
+    """Run or explain a plan and print the results.
+
+    Args:
+        document: what a run prints as JSON, :func:`run_document` if not given.
+    """
     if dry_run:
         explained = executor.explain(plan)
         if as_json:
@@ -72,7 +92,7 @@ def run_plan(plan: Plan, out: Path, executor: LocalExecutor, dry_run: bool, as_j
     with progress() as sink:
         finished = executor.run(plan, out, sink)
     if as_json:
-        print_json(_finished(finished, out))
+        print_json((document or run_document)(finished, out))
     else:
         _print_finished(finished)
     _refuse_unsound(finished)
@@ -109,7 +129,8 @@ def _print_explained(explained: tuple[Explanation, ...], plan: Plan) -> None:
             console.print(f"         {'':{width}}  {reason}", markup=False, style="dim")
 
 
-def _finished(finished: Finished, out: Path) -> dict[str, object]:
+def run_document(finished: Finished, out: Path) -> dict[str, object]:
+    """The files and the steps of a run."""
     return {
         "out": str(out),
         "files": {name: str(path) for name, path in finished.files.items()},

@@ -1,4 +1,4 @@
-"""``mepof step``: one step of a plan, alone; the reproducer scripts call it."""
+"""``mepof step``: one step of a plan on its own; the reproducer scripts call it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from mepof.cli.run import Cores, local
 
 
 def step(
-    store: Annotated[Path, typer.Option("--store", help="Store of the run.")],
-    recipe: Annotated[Path, typer.Option("--recipe", help="Recipe beside the step's log.")],
-    out: Annotated[Path, typer.Option("--out", help="Directory for the journal.")] = Path(
-        "out/step"
-    ),
+    store: Annotated[Path, typer.Option("--store", help="Store of the run.", metavar="DIR")],
+    recipe: Annotated[
+        Path, typer.Option("--recipe", help="Recipe beside the step's log.", metavar="FILE")
+    ],
+    out: Annotated[
+        Path, typer.Option("--out", help="Directory for the journal.", metavar="DIR")
+    ] = Path("out/step"),
     cores: Cores = None,
 ) -> None:
-    """Run one step again, from the recipe that lies beside its log."""
+    """Run one step again, from the recipe beside its log."""
     from mepof.cli.progress import progress  # loads scipy
     from mepof.plan.recipe import recipe_plan
 

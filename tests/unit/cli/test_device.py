@@ -84,7 +84,7 @@ def test_prepared_until_restored(mepof: Call, tmp_path: Path) -> None:
     status, out, err = mepof("prepare", "kind.toml")
     assert (status, out) == (0, "")
     assert "governor: performance, was schedutil" in err
-    assert "set back by: mepof device restore" in err
+    assert "to restore the machine: mepof device restore" in err
     assert (tmp_path / "governor").read_text() == "performance\n"
     assert mepof("restore")[0] == 0
     assert (tmp_path / "governor").read_text() == "schedutil\n"
@@ -136,9 +136,9 @@ def test_counts_as_json_are_measurements(mepof: Call) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--metric", "nothing"), "no case has the metric `nothing`"),
+        (("--metric", "nothing"), "unknown metric `nothing`"),
         (("--counters", "abacus"), "unknown counters `abacus`"),
-        (("--reboot",), "how to boot the machine again is not known"),
+        (("--reboot",), "--reboot needs to know how the machine reboots"),
         (("--reboot", "--prepare", "kind.toml"), "is not booted again"),
     ],
 )

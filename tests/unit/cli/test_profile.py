@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,32 @@ def test_a_record_becomes_a_profile_and_a_verdict(
     shown = done("show", out)
     assert shown["functions"][0]["name"] == "hot"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.verdict.json"]
+
+
+@pytest.mark.parametrize("verb", ["convert", "heatmap"])
+def test_a_branch_trace_comes_from_standard_input(
+    program: Path, record: Path, tmp_path: Path, verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [verb, "--binary", program, "--input", "-", "--space", "user"]
+    words += ["--to", "autofdo-text"] if verb == "convert" else []
+    outputs = []
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "spool"))
+    (tmp_path / "spool").mkdir()
+    for given in (record, "-"):
+        words[4] = given
+        out = tmp_path / "out.json"
+        arguments = [str(word) for word in ("profile", *words, "-o", out)]
+        result = CliRunner().invoke(app, arguments, input=record.read_bytes())
+        assert result.exit_code == 0, (result.output, result.exception)
+        outputs.append(out.read_bytes())
+    assert outputs[0] == outputs[1]
+    assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_standard_input_is_read_once(program: Path, tmp_path: Path) -> None:
+    words = ("--binary", program, "--input", "-", "--input", "-", "--to", "autofdo")
+    error = failed("convert", *words, "-o", tmp_path / "out")
+    assert "standard input is given twice" in error.message
 
 
 def llvm_shows(profile: Path, *more: str) -> str:

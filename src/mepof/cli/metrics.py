@@ -1,0 +1,43 @@
+"""The option ``--metric``: several add up, and each may be a list."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from mepof.errors import InputError
+from mepof.g4.diagnostics import quote, suggestion
+from mepof.suite.cases import metric_names
+
+Metrics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric",
+        help=f"What to measure: {', '.join(metric_names())}. Give it several times, or a list "
+        "with commas.  [default: the metrics of the suite mepof]",
+        metavar="METRIC[,…]",
+    ),
+]
+
+
+def chosen_metrics(given: Sequence[str] | None) -> list[str]:
+    """The metrics of all options, which are separated by commas or semicolons.
+
+    Raises:
+        InputError: one of them is unknown or given twice.
+    """
+    chosen: list[str] = []
+    for name in (word.strip() for text in given or () for word in re.split("[;,]", text)):
+        if not name:
+            continue
+        if name not in metric_names():
+            raise InputError(
+                f"unknown metric {quote(name)}", f"--metric: {suggestion(name, metric_names())}"
+            )
+        if name in chosen:
+            raise InputError(f"the metric {quote(name)} is given twice", "--metric: name it once")
+        chosen.append(name)
+    return chosen
