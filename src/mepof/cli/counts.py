@@ -10,7 +10,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from mepof.measure.measurement import METRICS, Boot, CaseMeasurement
+from mepof.measure.measurement import Boot, CaseMeasurement
+from mepof.measure.metrics import METRICS
 from mepof.report.text import amount
 
 

@@ -1,4 +1,4 @@
-"""Boots that are kept, so that no kernel is booted twice for the same answer."""
+"""A cache of boots, so that no kernel is booted twice for the same result."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from mepof.measure.measurement import Boot
 class KeptBoots:
     """The boots of one kernel on one device, one file for each seed.
 
-    Only a device whose boots do not depend on when they are made may share them between
-    evaluations; for others the directory belongs to one evaluation, which goes on after an
-    interruption.
+    Evaluations share the boots of a deterministic device. For other devices each evaluation has
+    its own directory, from which it resumes after an interruption.
 
     Args:
         directory: may be deleted at any time.
-        identity: everything that decides what a boot gives, but for the seed.
+        identity: everything except the seed that decides the result of a boot.
     """
 
     def __init__(self, directory: Path, identity: object) -> None:
         self._directory = directory / sha256(repr(identity).encode()).hexdigest()[:32]
 
     def find(self, seed: int) -> Boot | None:
-        """The boot with this seed, if there is one."""
-        # A file that was cut off or is of another version is as good as none.
+        """The boot with this seed, if it is kept."""
+        # A file that is truncated or of another version counts as absent.
         with suppress(OSError, ValidationError):
             return Boot.model_validate_json((self._directory / f"{seed}.json").read_bytes())
         return None
@@ -38,13 +37,13 @@ class KeptBoots:
         """Keep a boot."""
         self._write(self._directory / f"{boot.seed}.json", boot.model_dump_json().encode())
 
-    def places(self, seed: int) -> Path:
-        """Where the boot with this seed has told the places of its events, if it has."""
+    def locations(self, seed: int) -> Path:
+        """Path of the event locations of the boot with this seed; it may not exist."""
         return self._directory / f"{seed}.places.jsonl"
 
-    def keep_places(self, seed: int, told: Path) -> None:
-        """Keep what a boot told of its events' places."""
-        self._write(self.places(seed), told.read_bytes())
+    def keep_locations(self, seed: int, reported: Path) -> None:
+        """Keep the event locations that a boot reported."""
+        self._write(self.locations(seed), reported.read_bytes())
 
     def _write(self, path: Path, contents: bytes) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)

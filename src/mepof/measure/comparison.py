@@ -1,11 +1,12 @@
-"""From measurements to compared costs: every case in every metric, and their geometric means."""
+"""Comparison of measurements: every case in every metric, and the geometric means."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mepof.measure.measurement import METRICS, Kind, Measurement, Metric
+from mepof.measure.measurement import Measurement
+from mepof.measure.metrics import METRICS, Kind, Metric
 from mepof.statistics import Comparison, Unit, compare, log_costs, mean_over_cases
 from mepof.suite.cases import is_control
 
@@ -14,7 +15,7 @@ Costs = dict[Unit, float]
 
 @dataclass(frozen=True)
 class CaseName:
-    """Which case: its suite, its name there, and G4's group that it belongs to."""
+    """A case: its suite, its name there, and its group, which is a metric of G4."""
 
     suite: str
     case: str
@@ -22,19 +23,19 @@ class CaseName:
 
     @property
     def control(self) -> bool:
-        """Whether no kernel makes it faster: it says something of the evaluation alone."""
+        """Whether no kernel can change its cost; a change shows an error of the evaluation."""
         return is_control(self.suite, self.case)
 
 
 @dataclass(frozen=True)
 class Build:
-    """One build of an image, and its boots; several measurements may hold them."""
+    """The measurements of one build of an image."""
 
     measurements: tuple[Measurement, ...]
 
     @property
     def sound(self) -> bool:
-        """Whether its numbers count."""
+        """Whether all its measurements are sound."""
         return all(m.sound for m in self.measurements)
 
 
@@ -43,8 +44,9 @@ class Row:
     """One case in one metric.
 
     Attributes:
-        baseline: cost per operation in every boot; empty where nothing was counted.
-        comparison: None if they cannot be compared.
+        baseline: cost per operation in every boot; empty if nothing was counted.
+        value: likewise, of the image.
+        comparison: None if the two cannot be compared.
     """
 
     metric: Metric
@@ -57,7 +59,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Total:
-    """The geometric mean over the cases in one metric."""
+    """The comparison of the geometric means over cases, in one metric."""
 
     metric: Metric
     kind: Kind
@@ -66,12 +68,13 @@ class Total:
 
 
 def rows_of(baseline: Sequence[Build], image: Sequence[Build]) -> list[Row]:
-    """Every case of an image against the baseline, in every metric.
+    """Compare every case of an image with the baseline, in every metric.
 
-    The kernel's share of a control is a few timer interrupts, which are no work of the case.
+    Metrics of the kernel leave out controls, whose only kernel work is a few timer interrupts.
 
     Args:
-        baseline: its builds; empty if there is nothing to compare with.
+        baseline: its builds; empty if there is none to compare with.
+        image: its builds.
     """
     comparable = bool(baseline) and all(build.sound for build in (*baseline, *image))
     device = image[0].measurements[0].device
@@ -88,11 +91,13 @@ def rows_of(baseline: Sequence[Build], image: Sequence[Build]) -> list[Row]:
 def totals_of(
     rows: Sequence[Row], chosen: Callable[[CaseName], bool] = lambda name: True
 ) -> list[Total]:
-    """The geometric mean over the cases that could be compared, in every metric. Controls would
-    only draw it towards nothing, but for the metric that is one itself.
+    """The geometric mean over the cases that could be compared, in every metric.
+
+    Controls are left out, since they would draw the mean towards no change, except from a metric
+    that is a control itself.
 
     Args:
-        chosen: of which cases.
+        chosen: whether a case is part of the mean.
     """
     totals: list[Total] = []
     for metric in METRICS:
@@ -114,7 +119,7 @@ def totals_of(
 
 
 def _costs(metric: Metric, builds: Sequence[Build]) -> dict[CaseName, Costs]:
-    """Cost per operation of every case by boot, where the device could count it."""
+    """Cost per operation of every case by boot, if the device could measure it."""
     found: dict[CaseName, Costs] = {}
     for number, build in enumerate(builds):
         for boot in (boot for m in build.measurements for boot in m.boots):

@@ -1,9 +1,8 @@
-"""Measuring the kernel that runs on a machine: cases timed, and counted by ``perf stat``.
+"""Measuring the kernel that runs on a machine: cases are timed, and counted by ``perf stat``.
 
-perf counts a whole program. So a case is counted twice, with its work and with half of it, and
-what the longer run has more of is divided by the operations that it does more: what surrounds the
-work is in both, and cancels. Nobody stands between the marks, and no program has to know of
-perf.
+perf counts a whole program. So each case is counted twice, with all of its work and with half of
+it, and the difference of the counts is divided by the difference of the operations: what surrounds
+the work is in both runs and cancels. Programs need no support for perf.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ class Bench:
     """A machine, and how cases run on it.
 
     Attributes:
-        cores: that they run on.
-        programs: directory with the suites' programs, below which their paths hold.
-        scratch: directory that they run in, which they may write to.
-        progress: told what runs.
+        cores: those that cases run on.
+        programs: directory below which the suites' programs have their paths.
+        scratch: directory that cases run in and may write to.
+        progress: called with the name of what runs.
     """
 
     shell: Shell
@@ -42,21 +41,25 @@ class Bench:
     progress: Callable[[str], None] = field(default=lambda text: None)
 
     def run(self, argv: Sequence[str], events: Sequence[Event] = ()) -> Ran:
-        """Run a suite's program, and count events of it if there are any.
+        """Run a suite's program.
+
+        Args:
+            argv: the program's path in a guest, and its arguments.
+            events: to count meanwhile.
 
         Raises:
-            EnvironmentLack: the program is not there.
+            EnvironmentLack: the program does not exist.
         """
         own = (f"{self.programs.rstrip('/')}{argv[0]}", *argv[1:])
         counted = command(events, own) if events else own
-        # Files are made in the current directory, and a shell over adb begins in another.
+        # Cases make files in the current directory, and a shell over adb starts in another one.
         within = ("sh", "-c", 'cd "$0" && exec "$@"', self.scratch, *counted)
         ran = self.shell.run(self.cores.command(within), _CASE_SECONDS)
         if ran.status == NOT_FOUND and not events:
             said = ran.output.strip().rpartition("\n")[2]
             raise EnvironmentLack(
                 f"{own[0]} cannot be run on {self.shell.name}: {said}",
-                "put the suites' programs there, and say where",
+                "copy the suites' programs there and name their directory",
             )
         return ran
 
@@ -69,8 +72,9 @@ def measure_running(
     A kernel that fails its checks is a result, not an error.
 
     Args:
-        seed: which of several measurements this is.
-        counters: name of what is counted.
+        seed: number of this measurement among several.
+        counters: name of the core's counters.
+        countable: events to count.
     """
     check = load_suite(SELF_CHECK_SUITE).selfcheck
     bench.progress("self-check")
@@ -103,11 +107,11 @@ def count(
         result: of a run without counting.
 
     Returns:
-        None if a run of half of the case does as many operations.
+        None if a run of half the work does as many operations.
 
     Raises:
-        EnvironmentLack: perf is not there, may not count, or counts nothing.
-        WorkError: a run of it was not sound.
+        EnvironmentLack: perf is missing, is not permitted to count, or counts nothing.
+        WorkError: a run was not sound.
     """
     half = result.operations // 2
     shorter = tuple(
@@ -125,15 +129,15 @@ def count(
             operations = done - less
             if operations <= 0:
                 return None
-            # Rare events may come more often in less work: then nothing was seen of them.
+            # Rare events may happen more often in less work: the difference then counts as 0.
             found = {n: max(0, value - fewer[n]) for n, value in found.items() if n in fewer}
         for name, value in found.items():
             figures[name] = figures.get(name, 0) + value
     figures = {name: value for name, value in figures.items() if name not in lacking}
     if not figures:
         raise EnvironmentLack(
-            f"nothing is counted: {next(iter(lacking.values()))}",
-            "a virtual machine must be given its host's PMU; without, evaluate on the device qemu",
+            f"perf counts no metric: {next(iter(lacking.values()))}",
+            "pass the host's PMU through to a virtual machine, or evaluate on the device qemu",
         )
     return Counted(
         counters=counters,

@@ -1,4 +1,4 @@
-"""A suite's index: one number over all its cases, as UnixBench has one."""
+"""A suite's index: one number over all its cases, like that of UnixBench."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _NANOSECONDS = 1_000_000_000
 
 
 def indices(measurement: Measurement) -> dict[str, float]:
-    """The index of every metric group whose suite states baselines, higher is better.
+    """The index of every metric group whose cases have baselines; higher is better.
 
-    Ten times the geometric mean, over the cases and boots, of operations per second of the
-    guest's time against the suite's baseline. A group of which a case is missing has none.
+    It is ten times the geometric mean, over cases and boots, of operations per second of guest
+    time divided by the case's baseline. A group with a missing case has no index.
     """
     found = {}
     for name in suite_names():

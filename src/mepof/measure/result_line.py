@@ -1,4 +1,4 @@
-"""The line that a case prints of itself (docs/kbench.md)."""
+"""The result line that a case prints (docs/kbench.md)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mepof.measure.measurement import Unsupported
 from mepof.suite.cases import Case
 
 SKIPPED = 77
-"""What automake's test programs say when they cannot run here."""
+"""Exit status of a case that cannot run, as of automake's test programs."""
 
 _FIELD = re.compile(r"(\w+)=(\S+)")
 _READ = ("operations", "elapsed_ns", "round")
@@ -19,10 +19,12 @@ _READ = ("operations", "elapsed_ns", "round")
 
 @dataclass(frozen=True)
 class Result:
-    """What a sound case printed.
+    """The result line of a case that succeeded.
 
     Attributes:
+        operations: done in the measured interval.
         nanoseconds: of the measured interval, by the machine's clock.
+        check: the result that the case computed.
         figures: every other number.
     """
 
@@ -33,10 +35,13 @@ class Result:
 
 
 def result_of(case: Case, text: str) -> Result:
-    """The result of a case that ran.
+    """Parse the result line of a case that ran.
+
+    Args:
+        text: its output.
 
     Raises:
-        WorkError: it has none, or was not sound.
+        WorkError: there is no result line, or its check failed.
     """
     fields = dict(_FIELD.findall(text))
     sound = fields.get("case") == case.name and fields.get("check") == "ok"
@@ -48,10 +53,13 @@ def result_of(case: Case, text: str) -> Result:
 
 
 def unsupported_of(case: Case, text: str) -> Unsupported:
-    """What a case needs that could not run.
+    """Parse what is missing for a case that cannot run.
+
+    Args:
+        text: its output.
 
     Raises:
-        WorkError: it does not say so.
+        WorkError: there is no result line, or it does not say what is missing.
     """
     fields = dict(_FIELD.findall(text))
     if fields.get("case") != case.name or "needs" not in fields:
@@ -64,4 +72,4 @@ def _is_number(text: str) -> bool:
 
 
 def _no_result_line(case: Case, text: str) -> WorkError:
-    return WorkError(f"the case {case.name} gave no result line: {text[:80]!r}")
+    return WorkError(f"the case {case.name} printed no valid result line: {text[:80]!r}")

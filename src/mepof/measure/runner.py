@@ -1,4 +1,4 @@
-"""Measuring images in turns: boots with different seeds, every case once in each."""
+"""Measuring images in turns, in boots with different seeds that run every case once."""
 
 from __future__ import annotations
 
@@ -19,20 +19,19 @@ from mepof.measure.result_line import SKIPPED, result_of, unsupported_of
 from mepof.pmu.events import cycles_of
 from mepof.suite.cases import Case, load_suite
 
-# Generous: under emulation a case takes some seconds of the host's time, and the guest's
-# limit counts guest time.
+# A case takes a few seconds of the host's time under emulation; the limit is in guest time.
 _CASE_SECONDS = 120.0
-_FEWEST_BOOTS = 2
+_MIN_BOOTS = 2
 SELF_CHECK_SUITE = "mepof"
 
 CONTROL_SEEDS = 1000
-"""How far the seeds of the A/A control are from those of the images. It is as many as an image
-may have boots, so that a control's boots serve evaluations with more boots as well."""
+"""Distance of the A/A control's seeds from those of the image. It is the maximal number of boots
+of an image, so that evaluations with more boots can use a control's boots again."""
 
 
 @dataclass(frozen=True)
 class OneBoot:
-    """What came of one boot: what it measured, or why the image is not sound."""
+    """The result of one boot: its measurements, or why the image is not sound."""
 
     booted: bool
     self_check: str
@@ -41,7 +40,7 @@ class OneBoot:
 
 @dataclass(frozen=True)
 class ImageBoots:
-    """What came of an image's boots."""
+    """The results of an image's boots."""
 
     booted: bool
     self_check: str
@@ -49,17 +48,17 @@ class ImageBoots:
 
     @property
     def sound(self) -> bool:
-        """Whether it booted and passed the self-checks, every time."""
+        """Whether it booted and passed the self-checks every time."""
         return self.booted and self.self_check == PASSED
 
 
 @dataclass(frozen=True)
 class Design:
-    """How often images are booted.
+    """How often each image is booted.
 
     Attributes:
-        fewest: boots of each image in any case.
-        most: boots of each image at most; 1000 is the limit.
+        fewest: at least.
+        most: at most; up to 1000.
     """
 
     fewest: int
@@ -67,13 +66,13 @@ class Design:
 
 
 Turn = tuple[int, int]
-"""Which image, by its number, and the seed of its boot."""
+"""An image, by its number, and the seed of its boot."""
 
 Images = tuple[ImageBoots, ...]
 
 
 def requests_of(cases: Sequence[Case]) -> tuple[agent.Exec, ...]:
-    """What a guest is asked to do in a boot: check itself, then every case."""
+    """What a guest runs in a boot: the self-check, then every case."""
     check = agent.Exec(load_suite(SELF_CHECK_SUITE).selfcheck, _CASE_SECONDS)
     return (check, *(agent.Exec(case.argv, _CASE_SECONDS) for case in cases))
 
@@ -86,11 +85,11 @@ def measure_boot(
 ) -> OneBoot:
     """Boot an image, check it, and run the cases.
 
-    An image that goes down or fails its checks is a result, not an error. A hang is an
-    error: from outside it cannot be told from a host that is too busy.
+    An image that panics, resets or fails its checks is a result, not an error. A hang is an
+    error, since it cannot be distinguished from an overloaded host.
 
     Args:
-        boot: boots with a seed and has some requests done, counting between marks.
+        boot: boots with a seed, executes requests, and counts between marks.
         core: name of the core that the boot models, if any.
     """
     requests = requests_of(cases)
@@ -114,38 +113,38 @@ def measure_images(
     enough: Callable[[Images], bool],
     spent: Callable[[], bool] = lambda: False,
 ) -> tuple[Images, str]:
-    """Boot images in turns until enough is known of them.
+    """Boot images in turns until the results suffice.
 
     Every round boots each sound image once. The order is rotated by one from round to round, so
-    that after as many rounds as there are images each had every place once, and what changes
-    steadily over the evaluation (a warming machine) is shared alike. An image that failed gets
-    no further boots.
+    that after as many rounds as images each image has been in every position once, and a steady
+    drift over the evaluation (a machine that warms up) affects all alike. An image that failed is
+    not booted again.
 
     Args:
-        first_seeds: of each image, whose further boots have the next ones; that of a control
-            is not that of the image itself.
+        first_seeds: of each image; its further boots have the following seeds. A control's
+            differs from that of its image.
         round_of: makes the boots of a round, in the given order.
-        enough: whether the boots so far suffice; asked from the fewest boots on.
-        spent: whether the budget is used up; asked after two rounds and each later one, for
-            with fewer there is no interval.
+        enough: whether the boots so far suffice; called from ``design.fewest`` rounds on.
+        spent: whether the budget is used up; called from two rounds on, since an interval needs
+            two boots.
 
     Returns:
         The boots of every image, and why there were no further ones.
     """
     images = [ImageBoots(True, PASSED, ()) for _ in first_seeds]
     for number in range(design.most):
-        places = [(number + i) % len(images) for i in range(len(images))]
-        turns = [(i, first_seeds[i] + number) for i in places if images[i].sound]
+        order = [(number + i) % len(images) for i in range(len(images))]
+        turns = [(i, first_seeds[i] + number) for i in order if images[i].sound]
         for (image, _), made in zip(turns, round_of(turns), strict=True):
             boots = images[image].boots + ((made.boot,) if made.boot else ())
             images[image] = ImageBoots(made.booted, made.self_check, boots)
         if not any(image.sound for image in images):
             return tuple(images), "no image is sound"
-        if number + 1 >= _FEWEST_BOOTS and spent():
+        if number + 1 >= _MIN_BOOTS and spent():
             return tuple(images), "the budget was spent"
         if design.fewest <= number + 1 < design.most and enough(tuple(images)):
             return tuple(images), "every interval was narrow enough"
-    return tuple(images), "there were as many as asked for"
+    return tuple(images), "the maximum number of boots was reached"
 
 
 def _skipped(reply: agent.Reply) -> bool:
@@ -185,7 +184,7 @@ def _boot(seed: int, cases: Sequence[Case], outcome: Outcome, core: str | None) 
 
 
 def modelled(interval: Interval, name: str) -> Modelled:
-    """What an interval was on the core of that name.
+    """The events and cycles of an interval on the core of that name.
 
     Raises:
         WorkError: the interval has no events.

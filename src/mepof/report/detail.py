@@ -9,7 +9,8 @@ from typing import Literal
 
 from pydantic import NonNegativeFloat, NonNegativeInt
 
-from mepof.measure.measurement import Kind, Record
+from mepof.measure.measurement import Record
+from mepof.measure.metrics import Kind
 
 
 class Figure(Record):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean, median
 
-from mepof.measure.measurement import GUEST_TIME, METRICS, CaseMeasurement, Measurement
+from mepof.measure.measurement import CaseMeasurement, Measurement
+from mepof.measure.metrics import GUEST_TIME, METRICS
 from mepof.pmu.core import load_core
 from mepof.report.detail import Core, CoreCase, Figure
 

@@ -10,14 +10,8 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt
 
-from mepof.measure.measurement import (
-    DEFAULT_PRECISION_PERCENT,
-    PASSED,
-    Device,
-    Kind,
-    Record,
-    SizeBytes,
-)
+from mepof.measure.measurement import DEFAULT_PRECISION_PERCENT, PASSED, Device, Record, SizeBytes
+from mepof.measure.metrics import Kind
 from mepof.report.detail import (
     Core,
     CoreCase,

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mepof.measure.measurement import METRICS
+from mepof.measure.metrics import METRICS
 from mepof.report.model import CaseRow, Image, Report, SummaryRow
 from mepof.report.text import SIGNS, amount, indented, interval, percent, printable, size
 

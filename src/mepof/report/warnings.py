@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mepof.measure.measurement import METRICS, Measurement
+from mepof.measure.measurement import Measurement
+from mepof.measure.metrics import METRICS
 from mepof.report.model import CaseRow, Control, SummaryRow
 
 CONTROL_LIMIT_PERCENT = 1.0

@@ -186,7 +186,7 @@ class _Laboratory:
         """Where the events of each image's first boot are, by the name of its input's number."""
         found: dict[str, Locations] = {}
         for number, target in enumerate(self._targets):
-            path = self._kept[number].places(self._seed)
+            path = self._kept[number].locations(self._seed)
             boot = self._kept[number].find(self._seed)
             if self._core is not None and target.role == "kernel" and boot and path.is_file():
                 ran = [(case.suite, case.case) for case in boot.cases]
@@ -203,7 +203,7 @@ class _Laboratory:
         number, seed = turn
         tells_places = self._tells_places(turn)
         kept = self._kept[number].find(seed)
-        if kept is not None and (not tells_places or self._kept[number].places(seed).is_file()):
+        if kept is not None and (not tells_places or self._kept[number].locations(seed).is_file()):
             made = OneBoot(True, PASSED, kept)
         else:
             made = measure_boot(
@@ -238,7 +238,7 @@ class _Laboratory:
             session, self._context.work / f"boot-{number}-{seed}", self._context.run, replied
         )
         if outcome.locations is not None:
-            self._kept[number].keep_places(seed, outcome.locations)
+            self._kept[number].keep_locations(seed, outcome.locations)
         return outcome
 
     def _progress(self, text: str) -> None:

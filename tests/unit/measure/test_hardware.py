@@ -11,7 +11,8 @@ from mepof.device.preparation import Cores
 from mepof.device.shell import LocalShell, Ran
 from mepof.errors import EnvironmentLack, WorkError
 from mepof.measure.hardware import Bench, measure_running
-from mepof.measure.measurement import METRICS, CaseMeasurement
+from mepof.measure.measurement import CaseMeasurement
+from mepof.measure.metrics import METRICS
 from mepof.pmu.counter import Countable, Event
 from mepof.suite.cases import Case, cases_of, load_suite
 
@@ -100,7 +101,7 @@ def test_metric_that_the_pmu_lacks_is_no_reason_to_stop() -> None:
 
 
 def test_machine_without_a_pmu_is_one_clear_error() -> None:
-    with pytest.raises(EnvironmentLack, match=r"nothing is counted: .* is not supported"):
+    with pytest.raises(EnvironmentLack, match=r"perf counts no metric: .* is not supported"):
         measured(Hardware(walks=()), countable=Countable(((WALKS,),), {}))
 
 
@@ -178,5 +179,5 @@ def test_real_perf_counts_the_work_alone(programs: Path) -> None:
 def test_unsound_case_is_no_count(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CHECK", "failed")
     bench = Bench(LocalShell(), Cores((0,)), str(programs), str(programs))
-    with pytest.raises(WorkError, match="the case proc gave no result line"):
+    with pytest.raises(WorkError, match="the case proc printed no valid result line"):
         measure_running(bench, [PROC], 1, "software", Countable((), {}))

@@ -8,7 +8,6 @@ from report.samples import ICOUNT, KVM, OPERATIONS, measurement
 
 from mepof.errors import InputError
 from mepof.measure.measurement import (
-    METRICS,
     Boot,
     Evaluation,
     Measurement,
@@ -16,6 +15,7 @@ from mepof.measure.measurement import (
     ModelledSide,
     read_evaluation,
 )
+from mepof.measure.metrics import METRICS
 from mepof.pmu.events import EVENTS
 
 

@@ -114,7 +114,7 @@ def test_images_are_booted_in_turns_and_each_has_every_place_alike() -> None:
         [1, 2, 3],
         [1001, 1002, 1003],
     ]
-    assert ended == "there were as many as asked for"
+    assert ended == "the maximum number of boots was reached"
     # What changes by the same amount from boot to boot weighs on every image alike.
     when = {turn: at for at, turn in enumerate(turn for turns in rounds for turn in turns)}
     sums = [sum(at for (i, _), at in when.items() if i == image) for image in range(3)]
@@ -171,7 +171,7 @@ def test_an_image_that_failed_is_not_booted_again() -> None:
 )
 def test_a_case_without_its_result_line_is_an_error_that_names_it(text: str) -> None:
     texts = (text, GOOD.format("pipe512"))
-    with pytest.raises(WorkError, match="the case pipe128 gave no result line"):
+    with pytest.raises(WorkError, match="the case pipe128 printed no valid result line"):
         measure_boot(CASES, 1, lambda seed, requests: outcome(*texts))
 
 
@@ -210,7 +210,7 @@ def test_a_case_that_the_kernel_cannot_run_fails_nothing() -> None:
 
 @pytest.mark.parametrize("text", ["", "case=other needs=X", f"case={CASES[0].name}"])
 def test_who_cannot_run_must_say_what_is_lacking(text: str) -> None:
-    with pytest.raises(WorkError, match=f"the case {CASES[0].name} gave no result line"):
+    with pytest.raises(WorkError, match=f"the case {CASES[0].name} printed no valid result line"):
         measure_boot(CASES, 1, lambda seed, requests: unsupported(text))
 
 

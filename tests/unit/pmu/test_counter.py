@@ -6,7 +6,7 @@ import pytest
 
 from mepof.device.shell import LocalShell
 from mepof.errors import EnvironmentLack, InputError
-from mepof.measure.measurement import METRICS
+from mepof.measure.metrics import METRICS
 from mepof.pmu.counter import Counter, Counters, countable, counters_names, load_counters
 
 PMUS = "sys/bus/event_source/devices"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mepof.measure.measurement import METRICS, Metric
+from mepof.measure.metrics import METRICS, Metric
 from mepof.report.model import CaseRow, Outlier, Report, SummaryRow, TrainingRow
 from mepof.report.plots.forest import Estimate, Forest, Track, forest, forest_axis
 from mepof.report.views.image_set import ImageSet

@@ -1,0 +1,151 @@
+"""Metrics: costs per operation, each computed from the measurement of a case."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mepof.measure.measurement import CaseMeasurement, Device, Record
+
+Kind = Literal["counted", "modelled", "timed"]
+
+
+class Metric(Record):
+    """A cost per operation; lower is better.
+
+    Attributes:
+        name: its name in ``report.json``.
+        title: its name in running text.
+        unit: of its cost per operation.
+        field: the field of CaseMeasurement that has its total.
+        control: it must not move between images, because the program under test is the same.
+    """
+
+    name: str
+    title: str
+    unit: str
+    field: str = ""
+    control: bool = False
+
+    @property
+    def of_kernel(self) -> bool:
+        """Whether it counts kernel mode only."""
+        return self.name.startswith("kernel_")
+
+    @property
+    def may_be_none(self) -> bool:
+        """Whether it can be 0 in a sound interval, so that there is no ratio."""
+        return False
+
+    def cost(self, case: CaseMeasurement) -> float | None:
+        """Cost of one operation; None if the device could not measure it."""
+        if case.counted is None or self.name == GUEST_TIME:
+            return self.emulated_cost(case)
+        total = case.counted.figures.get(self.name)
+        return None if total is None else total / case.counted.operations
+
+    def emulated_cost(self, case: CaseMeasurement) -> float | None:
+        """Cost of one operation without a PMU's counts."""
+        total: int | None = getattr(case, self.field)
+        return None if total is None else total / case.operations
+
+    def kind(self, device: Device) -> Kind:
+        """Whether the figure is counted, timed or modelled.
+
+        Under icount the guest's clock advances by one nanosecond with every instruction, so
+        its time is modelled.
+        """
+        if self.name != GUEST_TIME:
+            return "counted"
+        return "modelled" if device.mode.startswith("icount") else "timed"
+
+
+class CoreMetric(Metric):
+    """A cost of the kernel on one core: modelled under emulation, otherwise counted by the PMU."""
+
+    def kind(self, device: Device) -> Kind:
+        """Modelled under emulation, otherwise counted."""
+        return "modelled" if device.accel == EMULATED else "counted"
+
+
+class CoreCycles(CoreMetric):
+    """The kernel's cycles."""
+
+    def emulated_cost(self, case: CaseMeasurement) -> float | None:
+        """Modelled cycles of one operation; None without a model."""
+        if case.modelled is None:
+            return None
+        return sum(case.modelled.kernel.cycles.values()) / case.operations
+
+
+class CoreEvents(CoreMetric):
+    """Events of the kernel in the core's caches, TLBs and predictors.
+
+    Attributes:
+        events: those that are summed, by the emulated PMU's names.
+    """
+
+    events: tuple[str, ...]
+
+    @property
+    def may_be_none(self) -> bool:
+        """Short work may cause no such event."""
+        return True
+
+    def emulated_cost(self, case: CaseMeasurement) -> float | None:
+        """Events of one operation; None without a model."""
+        if case.modelled is None:
+            return None
+        return sum(case.modelled.kernel.events[name] for name in self.events) / case.operations
+
+
+GUEST_TIME = "guest_time"
+EMULATED = "tcg"
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        name="kernel_instructions",
+        title="Kernel instructions",
+        unit="instructions/operation",
+        field="kernel_instructions",
+    ),
+    Metric(
+        name="kernel_taken_branches",
+        title="Kernel taken branches",
+        unit="branches/operation",
+        field="kernel_taken_branches",
+    ),
+    Metric(
+        name="user_instructions",
+        title="User instructions",
+        unit="instructions/operation",
+        field="user_instructions",
+        control=True,
+    ),
+    CoreCycles(name="kernel_cycles", title="Kernel cycles", unit="cycles/operation"),
+    *(
+        CoreEvents(
+            name=f"kernel_{name}",
+            title=f"Kernel {title}",
+            unit="events/operation",
+            events=events,
+        )
+        for name, title, events in (
+            ("l1i_misses", "L1I misses", ("l1i_misses",)),
+            ("l1d_misses", "L1D misses", ("l1d_misses",)),
+            ("l2_misses", "L2 misses", ("l2_code_misses", "l2_data_misses")),
+            ("itlb_misses", "instruction TLB misses", ("itlb_misses",)),
+            ("dtlb_misses", "data TLB misses", ("dtlb_misses",)),
+            ("tlb_walks", "page walks", ("itlb_walks", "dtlb_walks")),
+            (
+                "branch_mispredictions",
+                "mispredicted branches",
+                (
+                    "direction_mispredictions",
+                    "indirect_mispredictions",
+                    "return_mispredictions",
+                ),
+            ),
+            ("btb_misses", "branch target buffer misses", ("btb_misses",)),
+        )
+    ),
+    Metric(name=GUEST_TIME, title="Guest time", unit="ns/operation", field="guest_nanoseconds"),
+)
