@@ -124,9 +124,9 @@ def programs() -> tuple[str, ...]:
 
 def build(program: str, variant: Variant, directory: Path) -> Path:
     """One program, built in one way."""
-    tools = clang.select("clang")
-    linker = find_tool(tools.tool("ld.lld"))
-    command = [tools.tool("clang"), "-std=c17", "-O2", "-static", f"--ld-path={linker}"]
+    tools = clang.TOOLCHAIN.select(None)
+    linker = find_tool(tools.tool("linker"))
+    command = [tools.tool("compiler"), "-std=c17", "-O2", "-static", f"--ld-path={linker}"]
     command += [f"-I{ABI}", f"-I{ABI / machine()}"]
     files = [str(SOURCES / "main.c"), str(SOURCES / f"{program}.c")]
     made = directory / f"{program}.{variant.name}"
@@ -137,12 +137,12 @@ def build(program: str, variant: Variant, directory: Path) -> Path:
         trainee, raw, profile = (made.with_suffix(s) for s in (".train", ".profraw", ".profdata"))
         run([*command, "-fprofile-generate", "-o", trainee, *files])
         run([trainee, "train", "3"], env={"LLVM_PROFILE_FILE": str(raw)})
-        run([tools.tool("llvm-profdata"), "merge", "-o", profile, raw])
+        run([tools.tool("profile-merger"), "merge", "-o", profile, raw])
         flags += [f"-fprofile-use={profile}"]
     if variant.bolt:
         linked = made.with_suffix(".linked")
         run([*command, *flags, "-o", linked, *files])
-        run([tools.tool("llvm-bolt"), *variant.bolt, "-o", made, linked])
+        run([tools.program("llvm-bolt"), *variant.bolt, "-o", made, linked])
         made.chmod(0o755)
     else:
         run([*command, "-s", *flags, "-o", made, *files])

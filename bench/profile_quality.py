@@ -44,7 +44,7 @@ def main() -> None:
     arguments = parser.parse_args()
     build, guest = _kernel()
     SCRATCH.mkdir(parents=True, exist_ok=True)
-    blocks = increments(build / "vmlinux", clang.select("clang").tool("llvm-objdump"))
+    blocks = increments(build / "vmlinux", clang.TOOLCHAIN.select(None).program("llvm-objdump"))
     run(["make", "-s", "-C", ROOT / "native" / "tcg-plugin", f"OUT={SCRATCH}"])
     observed = [Branches()]
     for depth in map(int, arguments.depths.split(",")):

@@ -15,7 +15,7 @@ from mepof.device.protocol import DEVICES, Session
 from mepof.errors import WorkError
 from mepof.executor.local import Finished
 from mepof.process import run
-from mepof.toolchain.clang import select
+from mepof.toolchain.protocol import Tools, select
 
 from .conftest import session_of
 
@@ -43,7 +43,7 @@ def raw_profile(session: Session, requests: tuple[agent.Request, ...], directory
 
 def count_of(raw: Path, function: str) -> int:
     """The largest count of a function in a raw profile."""
-    tool = select("clang").tool("llvm-profdata")
+    tool = select("clang").tool("profile-merger")
     indexed = raw.with_suffix(".profdata")
     run([tool, "merge", "-o", indexed, raw])
     shown = run([tool, "show", f"--function={function}", "--counts", indexed]).output
@@ -66,7 +66,7 @@ def test_value_profiles_name_the_targets_of_indirect_calls(
     session: Session, tmp_path: Path
 ) -> None:
     raw = raw_profile(session, (*Pgo().reset(), READ), tmp_path / "boot")
-    tool = select("clang").tool("llvm-profdata")
+    tool = select("clang").tool("profile-merger")
     indexed = tmp_path / "profile"
     run([tool, "merge", "-o", indexed, raw])
     shown = run([tool, "show", "--ic-targets", "--function=vfs_write", indexed]).output
@@ -78,4 +78,4 @@ def test_a_damaged_raw_profile_is_refused(session: Session, tmp_path: Path) -> N
     damaged = tmp_path / "damaged"
     damaged.write_bytes(raw.read_bytes()[:5000])
     with pytest.raises(WorkError, match="the profile cannot be read"):
-        Pgo().convert(Conversion((damaged,), tmp_path, tmp_path, select("clang"), run))
+        Pgo().convert(Conversion((damaged,), tmp_path, tmp_path, Tools(select("clang"), run)))

@@ -7,18 +7,16 @@ overlay ``pgo``, which offers the raw profile in debugfs.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
 from mepof.algorithm.protocol import BuildAddition, Conversion, Use
 from mepof.device.agent import Get, Put, Request
 from mepof.kernel.kbuild import PROFILES
-from mepof.process import Completed
-from mepof.profile.instrumentation import merge_profiles
+from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, merge_profiles
 from mepof.profile.quality import Quality
-from mepof.toolchain.clang import Clang
+from mepof.toolchain.protocol import Toolchain, Tools
 
 _DEBUGFS = "/sys/kernel/debug/mepof/pgo"
 
@@ -35,14 +33,15 @@ class Pgo:
     profile_names = ("kernel.profdata",)
     records_branches = False
     same_build = False
+    requires = frozenset({LLVM_INSTRUMENTATION})
 
-    def instrument(self, toolchain: Clang) -> BuildAddition:
+    def instrument(self, toolchain: Toolchain) -> BuildAddition:
         return BuildAddition(
             overlays=("pgo",),
             # Where the raw profile is read; a configuration without it would tell only after
             # the boot.
             config_lines=("CONFIG_DEBUG_FS=y",),
-            cflags=("-fprofile-generate", "-mllvm", f"-vp-counters-per-site={_NODES_PER_SITE}"),
+            cflags=toolchain.flags("count", targets=_NODES_PER_SITE),
         )
 
     def reset(self) -> tuple[Request, ...]:
@@ -54,29 +53,26 @@ class Pgo:
     def convert(self, conversion: Conversion) -> Quality:
         output = conversion.output / "kernel.profdata"
         raw = [(path, Fraction(1)) for path in conversion.raw]
-        return merge_profiles(raw, output, conversion.toolchain, conversion.runner)
+        return merge_profiles(raw, output, conversion.tools)
 
     def merge(
         self,
         weighted: Sequence[tuple[Path, Fraction]],
         output: Path,
-        toolchain: Clang,
-        runner: Callable[..., Completed],
+        tools: Tools,
     ) -> Quality:
         files = [(directory / "kernel.profdata", weight) for directory, weight in weighted]
-        return merge_profiles(files, output / "kernel.profdata", toolchain, runner)
+        return merge_profiles(files, output / "kernel.profdata", tools)
 
     def use(self, profile: Path, build: Use) -> BuildAddition:
+        flags = build.toolchain.flags
         return BuildAddition(
             cflags=(
-                f"-fprofile-use={PROFILES}/kernel.profdata",
-                # Code that the run never reached has no profile; that is no news.
-                "-Wno-profile-instr-unprofiled",
-                "-Wno-profile-instr-out-of-date",
-                "-Wno-backend-plugin",
+                *flags("use-counts", profile=f"{PROFILES}/kernel.profdata"),
+                *flags("quiet-counts"),
             ),
             profiles={"kernel.profdata": profile / "kernel.profdata"},
-            opt_out=("-fno-profile-use",),
+            opt_out=flags("drop-counts"),
         )
 
     def drift(self, profile: Path, vmlinux: Path) -> Mapping[str, object] | None:
@@ -87,42 +83,15 @@ class Pgo:
         profile: Path,
         functions: Sequence[str],
         output: Path,
-        toolchain: Clang,
-        runner: Callable[..., Completed],
+        tools: Tools,
     ) -> BuildAddition:
-        # A static function is counted under the name of its file and its own.
-        without(
-            functions,
-            r"(.*[;:])?",
-            "--instr",
-            profile / "kernel.profdata",
-            output,
-            toolchain,
-            runner,
-        )
+        toolchain = tools.toolchain
+        given = profile / "kernel.profdata"
+        toolchain.drop_functions("counts", functions, given, output, tools.run)
         return BuildAddition(
-            cflags=(f"-fprofile-use={PROFILES}/{output.name}",), profiles={output.name: output}
+            cflags=toolchain.flags("use-counts", profile=f"{PROFILES}/{output.name}"),
+            profiles={output.name: output},
         )
-
-
-def without(
-    functions: Sequence[str],
-    prefix: str,
-    kind: str,
-    profile: Path,
-    output: Path,
-    toolchain: Clang,
-    runner: Callable[..., Completed],
-) -> None:
-    """Write a profile of the compiler's without some functions.
-
-    Args:
-        prefix: regular expression of what may stand before a name.
-        kind: llvm-profdata's option for the kind of profile.
-    """
-    names = "|".join(map(re.escape, functions))
-    profdata = toolchain.tool("llvm-profdata")
-    runner([profdata, "merge", kind, f"--no-function=^{prefix}({names})$", profile, "-o", output])
 
 
 ALGORITHM = Pgo()

@@ -8,7 +8,7 @@ that hold one are compiled again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -17,9 +17,8 @@ from mepof.algorithm.protocol import BuildAddition, Conversion, Use
 from mepof.errors import InputError, WorkError
 from mepof.kernel import kbuild
 from mepof.kernel.kbuild import PROFILES, FileFlags
-from mepof.process import Completed
 from mepof.profile.quality import Quality
-from mepof.toolchain.clang import Clang
+from mepof.toolchain.protocol import Toolchain, Tools
 
 _BUILD = BuildAddition(
     overlays=("text-sections", "objtool-cold", "propeller"),
@@ -33,8 +32,9 @@ class Propeller(Branches):
 
     profile_names = (_BLOCKS, _ORDER, _HOT)
     same_build = True
+    requires = frozenset({"basic-block-sections"})
 
-    def instrument(self, toolchain: Clang) -> BuildAddition:
+    def instrument(self, toolchain: Toolchain) -> BuildAddition:
         return _BUILD
 
     def convert(self, conversion: Conversion) -> Quality:
@@ -49,8 +49,7 @@ class Propeller(Branches):
         self,
         weighted: Sequence[tuple[Path, Fraction]],
         output: Path,
-        toolchain: Clang,
-        runner: Callable[..., Completed],
+        tools: Tools,
     ) -> Quality:
         raise InputError(
             "Propeller profiles are of one build each and cannot be merged",
@@ -59,20 +58,21 @@ class Propeller(Branches):
 
     def use(self, profile: Path, build: Use) -> BuildAddition:
         blocks = f"{PROFILES}/{_BLOCKS}"
+        flags = build.toolchain.flags
         return _BUILD + BuildAddition(
             ldflags=(
-                f"--symbol-ordering-file={PROFILES}/{_ORDER}",
-                "--no-warn-symbol-ordering",
+                *flags("order-functions", order=f"{PROFILES}/{_ORDER}"),
                 # Where the linker generates the code.
-                f"--lto-basic-block-sections={blocks}",
+                *flags("place-lto-blocks", profile=blocks),
             ),
             selected=(
                 FileFlags(
-                    profile / _HOT, (f"-fbasic-block-sections=list={blocks}", "-ffunction-sections")
+                    profile / _HOT,
+                    (*flags("place-blocks", profile=blocks), *flags("function-sections")),
                 ),
             ),
             profiles={name: profile / name for name in (_BLOCKS, _ORDER)},
-            opt_out=("-fbasic-block-sections=none",),
+            opt_out=flags("drop-blocks"),
         )
 
     def drift(self, profile: Path, vmlinux: Path) -> Mapping[str, object] | None:
@@ -83,8 +83,7 @@ class Propeller(Branches):
         profile: Path,
         functions: Sequence[str],
         output: Path,
-        toolchain: Clang,
-        runner: Callable[..., Completed],
+        tools: Tools,
     ) -> BuildAddition:
         spared = frozenset(functions)
         kept, keeps = [], True
@@ -95,7 +94,7 @@ class Propeller(Branches):
                 kept.append(line)
         output.write_text("".join(kept), encoding="utf-8")
         return BuildAddition(
-            cflags=(f"-fbasic-block-sections=list={PROFILES}/{output.name}",),
+            cflags=tools.toolchain.flags("place-blocks", profile=f"{PROFILES}/{output.name}"),
             profiles={output.name: output},
         )
 

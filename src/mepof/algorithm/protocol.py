@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -10,10 +10,9 @@ from typing import Protocol
 
 from mepof.device.agent import Request
 from mepof.kernel.kbuild import FileFlags
-from mepof.process import Completed
 from mepof.profile.quality import Quality
 from mepof.registry import Registry
-from mepof.toolchain.clang import Clang
+from mepof.toolchain.protocol import Toolchain, Tools
 
 
 @dataclass(frozen=True)
@@ -61,14 +60,12 @@ class Conversion:
         raw: what was collected, or what a real machine recorded.
         build: the kernel that ran: ``vmlinux`` and what else its build left.
         output: the directory for the profile's files.
-        runner: runs a program like :func:`mepof.process.run`.
     """
 
     raw: tuple[Path, ...]
     build: Path
     output: Path
-    toolchain: Clang
-    runner: Callable[..., Completed]
+    tools: Tools
 
 
 @dataclass(frozen=True)
@@ -81,7 +78,7 @@ class Use:
         exact: everything was counted, nothing sampled.
     """
 
-    toolchain: Clang
+    toolchain: Toolchain
     same_source: bool | None
     exact: bool = False
 
@@ -98,8 +95,10 @@ class Algorithm(Protocol):
     records_branches: bool
     #: 4. Whether a profile fits the very build alone that it was made from.
     same_build: bool
+    #: Capabilities of a toolchain without which it cannot be used.
+    requires: frozenset[str]
 
-    def instrument(self, toolchain: Clang) -> BuildAddition:
+    def instrument(self, toolchain: Toolchain) -> BuildAddition:
         """1. What to add to a build so that a run of it can be profiled."""
 
     def reset(self) -> tuple[Request, ...]:
@@ -119,8 +118,7 @@ class Algorithm(Protocol):
         self,
         weighted: Sequence[tuple[Path, Fraction]],
         output: Path,
-        toolchain: Clang,
-        runner: Callable[..., Completed],
+        tools: Tools,
     ) -> Quality:
         """Write the weighted sum of profiles into the directory ``output``."""
 
@@ -139,8 +137,7 @@ class Algorithm(Protocol):
         profile: Path,
         functions: Sequence[str],
         output: Path,
-        toolchain: Clang,
-        runner: Callable[..., Completed],
+        tools: Tools,
     ) -> BuildAddition:
         """Write the profile without some functions to ``output``.
 

@@ -13,12 +13,11 @@ from mepof.kernel.options import options
 from mepof.pmu.core import core_names
 from mepof.scenario.protocol import SCENARIOS
 from mepof.suite.cases import metric_names
-from mepof.toolchain import clang
+from mepof.toolchain import protocol as toolchain
 
 
 def vocabulary() -> Vocabulary:
     """Every word by its place in a program."""
-    versions = range(clang.NEWEST_KNOWN, clang.OLDEST_SUPPORTED - 1, -1)
     return Vocabulary(
         algorithms=ALGORITHMS.names(),
         clicks=SCENARIOS.names(),
@@ -26,7 +25,7 @@ def vocabulary() -> Vocabulary:
         options=tuple(options()),
         metrics=metric_names(),
         architectures=arch.names(),
-        toolchains=("clang", *(f"clang-{version}" for version in versions)),
+        toolchains=toolchain.names(),
         devices=DEVICES.names(),
         configs=kconfig.names(),
         untrained=names_to_leave_out(),

@@ -17,8 +17,8 @@ from mepof.errors import InputError, WorkError
 from mepof.kernel import integrity, kconfig, layout, objtool, overlay
 from mepof.kernel.objtool import Warned
 from mepof.kernel.source import version_of
-from mepof.process import Completed, run
-from mepof.toolchain.clang import Clang
+from mepof.process import run
+from mepof.toolchain.protocol import Run, Toolchain, Tools
 
 # A build that leaves a variable of these to the environment is not reproducible.
 _FIXED = {
@@ -44,7 +44,6 @@ _CALLERS = (
     "USERLDFLAGS",
 )
 
-Runner = Callable[..., Completed]
 Progress = Callable[[int, int | None, str], None]
 
 
@@ -116,10 +115,9 @@ class BuildPlaces:
 
 def build(
     spec: BuildSpec,
-    toolchain: Clang,
+    tools: Tools,
     places: BuildPlaces,
     cores: int,
-    runner: Runner,
     progress: Progress,
 ) -> frozenset[Warned]:
     """Build one kernel and fill ``places.output``.
@@ -129,7 +127,7 @@ def build(
     goes on in the same ``work`` directory.
 
     Args:
-        runner: runs a program like :func:`mepof.process.run`, into the step's log.
+        tools: what they print goes to the log.
         progress: told files compiled, files to compile and the current file.
 
     Returns:
@@ -138,6 +136,7 @@ def build(
     Raises:
         WorkError: the configuration, a compilation, the link or the layout check failed.
     """
+    toolchain = tools.toolchain
     # Where the objects lie in the source, kbuild names the source `..`: no path of this
     # machine is in any command line, so ccache and DWARF see none.
     view = places.work / "tree"
@@ -159,7 +158,7 @@ def build(
     environment = _environment(places.cache)
 
     def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
-        _make(argv, {**environment, **(env or {})}, places.log, runner)
+        _make(argv, {**environment, **(env or {})}, places.log, tools.run)
 
     config = kconfig.configure(
         view,
@@ -192,7 +191,7 @@ def build(
             done += 1
             progress(done, max(total, done) if total else None, found.group(1))
 
-    _make([*make, f"-j{cores}", spec.arch.target], environment, places.log, runner, count)
+    _make([*make, f"-j{cores}", spec.arch.target], environment, places.log, tools.run, count)
 
     made = layout.read(objects / "vmlinux")
     faults = [*layout.faults(made), *integrity.faults(objects / "vmlinux")]
@@ -209,7 +208,7 @@ def build(
         "config": objects / ".config",
     }.items():
         shutil.copy2(path, places.output / name)
-    defined = _functions(objects, toolchain)
+    defined = _functions(objects, toolchain, spec.arch)
     (places.output / OBJECTS).write_text(json.dumps(defined, sort_keys=True) + "\n")
     description = {
         "version": str(version),
@@ -240,7 +239,7 @@ def _digest(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def _functions(objects: Path, toolchain: Clang) -> dict[str, list[str]]:
+def _functions(objects: Path, toolchain: Toolchain, arch: Arch) -> dict[str, list[str]]:
     """The functions that the objects of C sources define, by the objects' paths."""
     compiled = []
     for command in objects.rglob(".*.o.cmd"):
@@ -252,7 +251,7 @@ def _functions(objects: Path, toolchain: Clang) -> dict[str, list[str]]:
     names.write_text("\n".join(compiled))
     # What it says of objects without symbols would come in the middle of lines of the others.
     options = ("--quiet", "--defined-only", "--format=posix", "--print-file-name")
-    nm = [toolchain.tool("llvm-nm"), *options, f"@{names.name}"]
+    nm = [toolchain.tool("nm", arch), *options, f"@{names.name}"]
     defined: dict[str, list[str]] = {name: [] for name in compiled}
     for line in run(nm, cwd=objects).output.splitlines():
         file, colon, symbol = line.partition(": ")
@@ -305,14 +304,15 @@ def _replace(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def _make_command(spec: BuildSpec, toolchain: Clang, view: Path, objects: Path) -> list[str]:
-    compiler = toolchain.tool("clang")
+def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Path) -> list[str]:
+    compiler, host = toolchain.tool("compiler", spec.arch), toolchain.tool("compiler")
+    debug = " ".join(toolchain.flags("debug-directory", directory="build"))
     variables = {
         "ARCH": spec.arch.make,
-        **toolchain.make_variables(),
+        **toolchain.make_variables(spec.arch),
         **_FIXED,
-        "KCFLAGS": "-fdebug-compilation-dir=build",
-        "KAFLAGS": "-fdebug-compilation-dir=build",
+        "KCFLAGS": debug,
+        "KAFLAGS": debug,
         "MEPOF_CFLAGS": " ".join(spec.cflags),
         "MEPOF_LDFLAGS": " ".join(spec.ldflags),
         "MEPOF_SELECTED": _SELECTED,
@@ -320,7 +320,7 @@ def _make_command(spec: BuildSpec, toolchain: Clang, view: Path, objects: Path) 
         "MEPOF_EXCLUDE": " ".join(e.match for e in overlay.exclusions()),
     }
     if shutil.which("ccache"):
-        variables |= {"CC": f"ccache {compiler}", "HOSTCC": f"ccache {compiler}"}
+        variables |= {"CC": f"ccache {compiler}", "HOSTCC": f"ccache {host}"}
     return ["make", "-C", str(view), f"O={objects}", *(f"{k}={v}" for k, v in variables.items())]
 
 
@@ -342,25 +342,16 @@ def _environment(cache: Path) -> dict[str, str]:
     }
 
 
-def _kconfig_environment(spec: BuildSpec, toolchain: Clang, version: str) -> dict[str, str]:
+def _kconfig_environment(spec: BuildSpec, toolchain: Toolchain, version: str) -> dict[str, str]:
     """What kbuild's top Makefile exports for Kconfig's macros."""
-    compiler = toolchain.tool("clang")
     return {
         "ARCH": spec.arch.make,
         "SRCARCH": spec.arch.source,
         "KERNELVERSION": version,
-        "CC": compiler,
-        "HOSTCC": compiler,
-        "HOSTCXX": compiler,
-        "LD": toolchain.tool("ld.lld"),
-        "AR": toolchain.tool("llvm-ar"),
-        "NM": toolchain.tool("llvm-nm"),
-        "OBJCOPY": toolchain.tool("llvm-objcopy"),
+        **toolchain.kconfig_environment(spec.arch),
         "RUSTC": "rustc",
         "BINDGEN": "bindgen",
         "PAHOLE": "pahole",
-        "CC_VERSION_TEXT": toolchain.identity()["clang"],
-        "CLANG_FLAGS": f"--target={spec.arch.triple} -fintegrated-as",
         "RUSTC_VERSION_TEXT": "",
     }
 
@@ -396,12 +387,12 @@ def _make(
     argv: list[str],
     environment: Mapping[str, str],
     log: Path,
-    runner: Runner,
+    run: Run,
     listener: Callable[[str], None] | None = None,
 ) -> None:
     """Run make; its error is what a tool complained of first, and at which object, or else what
     make itself did."""
-    result = runner(argv, env=environment, on_line=listener, check=False)
+    result = run(argv, env=environment, on_line=listener, check=False)
     if result.status != 0:
         lines = [line.strip() for line in result.output.splitlines()]
         tool, make = (

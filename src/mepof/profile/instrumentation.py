@@ -7,25 +7,25 @@ The first bytes are those of LLVM 22, llvm/include/llvm/ProfileData: ``InstrProf
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
 from mepof.errors import InputError, WorkError
-from mepof.process import Completed, run
+from mepof.process import run
 from mepof.profile.quality import Quality
 from mepof.profile.weighted import Weighted, whole_weights
-from mepof.toolchain import clang
-from mepof.toolchain.clang import Clang
+from mepof.toolchain.protocol import FunctionCount, Tools, select_with
 
+#: The capability of a toolchain that counts in this format.
+LLVM_INSTRUMENTATION = "llvm-instrumentation"
 _INDEXED = b"\xfflprofi\x81"
 _RAW = (b"\xfflprofr\x81", b"\xfflprofR\x81")
 _MAGIC = {_INDEXED, *_RAW, *(raw[::-1] for raw in _RAW)}
 
-# A kernel always runs some thousand functions, if only to boot. Fewer says that the
-# profile was read from the wrong place or reset too late.
-_FEWEST_FUNCTIONS = 300
+# A kernel always runs thousands of functions, if only to boot. Fewer means that the
+# profile was read from the wrong file or reset too late.
+_MIN_FUNCTIONS = 300
 
 
 def is_instrumentation(path: Path) -> bool:
@@ -45,13 +45,14 @@ def merge_instrumentation(weighted: Sequence[Weighted], output: Path) -> Quality
     """Write the weighted sum of profiles of instrumented kernels, whole or not at all.
 
     Raises:
-        EnvironmentLack: there is no llvm-profdata.
+        EnvironmentLack: no toolchain that reads them is installed.
         WorkError: it refuses a profile.
     """
     partial = output.with_name(f".{output.name}.{os.getpid()}")
     given = [(w.path.resolve(), w.weight) for w in weighted]
     try:
-        quality = merge_profiles(given, partial, clang.select("clang"), run)
+        tools = Tools(select_with(LLVM_INSTRUMENTATION), run)
+        quality = merge_profiles(given, partial, tools)
         partial.replace(output)
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror}") from error
@@ -61,51 +62,36 @@ def merge_instrumentation(weighted: Sequence[Weighted], output: Path) -> Quality
 
 
 def merge_profiles(
-    weighted: Sequence[tuple[Path, Fraction]],
-    output: Path,
-    toolchain: Clang,
-    runner: Callable[..., Completed],
+    weighted: Sequence[tuple[Path, Fraction]], output: Path, tools: Tools
 ) -> Quality:
     """Write the weighted sum of raw or finished profiles.
 
     Raises:
         WorkError: one of them is not readable.
     """
-    profdata = toolchain.tool("llvm-profdata")
     whole = whole_weights([weight for _, weight in weighted])
-    inputs = [
-        f"--weighted-input={weight},{path}"
-        for (path, _), weight in zip(weighted, whole, strict=True)
-    ]
+    inputs = [(path, weight) for (path, _), weight in zip(weighted, whole, strict=True)]
     try:
-        runner([profdata, "merge", "--num-threads=1", f"--output={output}", *inputs])
+        counted = tools.toolchain.merge_profiles(inputs, output, tools.run)
     except WorkError as error:
         raise WorkError(
             f"the profile cannot be read: {error.message}",
             "it must come from a kernel that was built by the same compiler version",
         ) from error
-    shown = runner([profdata, "show", "--value-cutoff=1", output])
-    return _quality(shown.output)
+    return quality_of(counted)
 
 
-def _quality(shown: str) -> Quality:
-    """Read ``llvm-profdata show --value-cutoff=1``: it counts the functions with any count."""
-    total = _number(r"^Total functions: (\d+)", shown)
-    below = _number(r"^Number of functions with maximum count \(< 1\): (\d+)", shown)
-    executed = total - below
+def quality_of(counted: FunctionCount) -> Quality:
+    """How good a profile is that counted everything."""
+    known, executed = counted.known, counted.executed
     reasons = []
-    if executed < _FEWEST_FUNCTIONS:
+    if executed < _MIN_FUNCTIONS:
         reasons.append(f"only {executed} functions ran; a workload runs thousands")
     return Quality(
-        functions=total,
+        functions=known,
         executed=executed,
-        coverage_percent=round(100 * executed / total, 2) if total else 0.0,
+        coverage_percent=round(100 * executed / known, 2) if known else 0.0,
         verdict="poor" if reasons else "good",
         reasons=tuple(reasons),
         exact=True,
     )
-
-
-def _number(pattern: str, text: str) -> int:
-    found = re.search(pattern, text, re.M)
-    return int(found.group(1)) if found else 0

@@ -22,7 +22,7 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.profile.artifact import build_of, description, profile_directory
 from mepof.suite.cases import load_suite
-from mepof.toolchain import clang
+from mepof.toolchain.protocol import Toolchain, Tools, select
 
 _BOOT_SECONDS = 120.0
 
@@ -45,7 +45,7 @@ class KernelBuild:
         return Resources(cores=64, device=device.claim(str(step.params["arch"])))
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        toolchain = clang.select(str(step.params["toolchain"]))
+        toolchain = select(str(step.params["toolchain"]))
         # What the profile is of is not known yet: all flags that its use may bring.
         spec = _spec(step, Path("profile"), {}, Use(toolchain, None, exact=True))
         # Files that a profile names are known with the profile.
@@ -69,7 +69,7 @@ class KernelBuild:
     def run(self, context: StepContext) -> None:
         step = context.step
         names = _texts(step, "uses")
-        toolchain = clang.select(str(step.params["toolchain"]))
+        toolchain = select(str(step.params["toolchain"]))
         source = context.inputs["source"]
         profile = origin = None
         use = Use(toolchain, None)
@@ -99,7 +99,7 @@ class KernelBuild:
 
 
 def _build(
-    context: StepContext, spec: kbuild.BuildSpec, toolchain: clang.Clang
+    context: StepContext, spec: kbuild.BuildSpec, toolchain: Toolchain
 ) -> frozenset[objtool.Warned]:
     places = kbuild.BuildPlaces(
         tree=context.inputs["source"],
@@ -110,10 +110,9 @@ def _build(
     )
     return kbuild.build(
         spec,
-        toolchain,
+        Tools(toolchain, context.run),
         places,
         context.cores,
-        context.run,
         lambda done, total, name: context.progress(done, total, "files", name),
     )
 
@@ -121,7 +120,7 @@ def _build(
 def _build_safely(
     context: StepContext,
     spec: kbuild.BuildSpec,
-    toolchain: clang.Clang,
+    toolchain: Toolchain,
     profile: Path,
     use: Use,
 ) -> None:
@@ -140,7 +139,7 @@ def _build_safely(
             for number, algorithm in enumerate(algorithms):
                 name = f"spared-{sha256(file.encode()).hexdigest()[:8]}-{number}"
                 added = algorithm.spare(
-                    profile, functions, context.work / name, toolchain, context.run
+                    profile, functions, context.work / name, Tools(toolchain, context.run)
                 )
                 selected.append(FileFlags((file,), added.cflags))
                 profiles |= added.profiles

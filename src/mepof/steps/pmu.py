@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 
 from mepof.device.tcg_plugins import PMU
-from mepof.errors import EnvironmentLack
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.process import find_tool, run, version_line
-from mepof.toolchain import clang
+from mepof.toolchain.scheduling_models import llvm_config
 
 _SOURCES = (
     "pmu/*",
@@ -51,22 +49,6 @@ class PmuPlugin:
             ["make", "-C", directory, f"OUT={context.work}", f"LLVM_CONFIG={llvm_config()}"]
         )
         (context.output / PMU).write_bytes((context.work / PMU).read_bytes())
-
-
-@cache
-def llvm_config() -> str:
-    """The program that tells where the LLVM is whose scheduling models are read.
-
-    Raises:
-        EnvironmentLack: it or LLVM's headers are missing.
-    """
-    suffix = clang.models_suffix(clang.select("clang").suffix)
-    remedy = f"apt-get install llvm{suffix}-dev"
-    program = find_tool(f"llvm-config{suffix}", remedy)
-    headers = Path(run([program, "--includedir"]).output.strip())
-    if not (headers / "llvm/MC/MCSchedule.h").is_file():
-        raise EnvironmentLack(f"the headers of LLVM{suffix} are not installed", remedy)
-    return program
 
 
 @cache

@@ -15,7 +15,7 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
 from mepof.profile.artifact import describe, description, keep_collection
-from mepof.toolchain import clang
+from mepof.toolchain.protocol import Tools, select
 
 
 class ProfileConvert:
@@ -32,7 +32,7 @@ class ProfileConvert:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         engine = {"engine": file_digest(_engine.__file__)}
-        return {**clang.select(str(step.params["toolchain"])).identity(), **engine}
+        return {**select(str(step.params["toolchain"])).identity(), **engine}
 
     def run(self, context: StepContext) -> None:
         name = str(context.params["algorithm"])
@@ -43,10 +43,8 @@ class ProfileConvert:
         for part in below:
             for file in ALGORITHMS.get(part).profile_names:
                 shutil.copyfile(context.inputs["profile"] / file, context.output / file)
-        toolchain = clang.select(str(context.params["toolchain"]))
-        quality = ALGORITHMS.get(name).convert(
-            Conversion(raw, build, context.output, toolchain, context.run)
-        )
+        tools = Tools(select(str(context.params["toolchain"])), context.run)
+        quality = ALGORITHMS.get(name).convert(Conversion(raw, build, context.output, tools))
         if below:
             exact = description(context.inputs["profile"])[1].exact
             quality = replace(quality, exact=quality.exact and exact)

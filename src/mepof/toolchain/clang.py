@@ -1,114 +1,104 @@
-"""Clang and the LLVM tools of one version, as Debian and LLVM install them side by side."""
+"""Clang and the LLVM tools; what ``clang.toml`` cannot say about them."""
 
 from __future__ import annotations
 
 import re
-import shutil
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from mepof.errors import EnvironmentLack
+from mepof.arch import Arch
+from mepof.errors import MepofError
 from mepof.process import run
+from mepof.toolchain.protocol import FunctionCount, NeededFile, ProfileKind, Run
+from mepof.toolchain.versions import Versioned, Versions, read_description
 
-NEWEST_KNOWN = 30
-OLDEST_SUPPORTED = 19
-OLDEST_MODELS = 22
-
-# What a kernel build with a profile needs beside the compiler itself.
-TOOLS = ("clang", "ld.lld", "llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-profdata")
+# A compiler that has not answered by then is broken.
+_ANSWER_SECONDS = 20.0
+# What may precede the name of a function: a static one is counted under the name of its file and
+# its own.
+_PREFIX = {"counts": r"(.*[;:])?", "samples": ""}
+_KIND = {"counts": "--instr", "samples": "--sample"}
 
 
 @dataclass(frozen=True)
-class Clang:
-    """The LLVM tools whose names end in ``suffix`` (``-22``; empty for unversioned names)."""
+class Clang(Versioned):
+    """Clang of one version."""
 
-    suffix: str
+    family = "clang"
+    description = read_description(Path(__file__).with_suffix(".toml"))
 
-    def tool(self, name: str) -> str:
-        """The command name of one tool of this version."""
+    def program(self, name: str) -> str:
+        """The command name of another of LLVM's programs, such as ``llvm-mc``."""
         return name + self.suffix
 
-    @property
-    def major(self) -> int:
-        """The major version."""
-        return int(self.version.split(".")[0])
-
-    @property
-    def version(self) -> str:
-        """The compiler's version, such as ``22.1.8``."""
-        return _version(self.tool("clang"))
-
-    def identity(self) -> dict[str, str]:
-        """Version lines of the tools that decide what a build makes.
-
-        Raises:
-            EnvironmentLack: one of them is missing.
-        """
-        return {name: _banner(self.tool(name)) for name in ("clang", "ld.lld", "llvm-profdata")}
-
-    def make_variables(self) -> dict[str, str]:
-        """What kbuild is told: all tools from this version."""
+    def make_variables(self, arch: Arch) -> dict[str, str]:
         return {"LLVM": self.suffix or "1"}
 
+    def kconfig_environment(self, arch: Arch) -> dict[str, str]:
+        compiler = self.tool("compiler", arch)
+        return {
+            "CC": compiler,
+            "HOSTCC": compiler,
+            "HOSTCXX": compiler,
+            "LD": self.tool("linker", arch),
+            "AR": self.tool("archiver", arch),
+            "NM": self.tool("nm", arch),
+            "OBJCOPY": self.tool("objcopy", arch),
+            "CC_VERSION_TEXT": self.banner("compiler"),
+            "CLANG_FLAGS": f"--target={arch.triple} -fintegrated-as",
+        }
+
     def resource_directory(self) -> Path:
-        """Where the compiler keeps its own headers."""
-        return Path(run([self.tool("clang"), "-print-resource-dir"]).output.strip())
+        command = [self.tool("compiler"), "-print-resource-dir"]
+        return Path(run(command, timeout=_ANSWER_SECONDS).output.strip())
+
+    def merge_profiles(
+        self, weighted: Sequence[tuple[Path, int]], output: Path, run: Run
+    ) -> FunctionCount:
+        merger = self.tool("profile-merger")
+        inputs = [f"--weighted-input={weight},{path}" for path, weight in weighted]
+        run([merger, "merge", "--num-threads=1", f"--output={output}", *inputs])
+        return count_functions(run([merger, "show", "--value-cutoff=1", output]).output)
+
+    def drop_functions(
+        self,
+        kind: ProfileKind,
+        functions: Collection[str],
+        profile: Path,
+        output: Path,
+        run: Run,
+    ) -> None:
+        names = "|".join(map(re.escape, functions))
+        dropped = f"--no-function=^{_PREFIX[kind]}({names})$"
+        merger = self.tool("profile-merger")
+        run([merger, "merge", _KIND[kind], dropped, profile, "-o", output])
 
 
-def models_suffix(suffix: str) -> str:
-    """The suffix of the LLVM whose scheduling models are read beside a Clang with that suffix.
-
-    It is Clang's own unless that is too old: the emulated PMU needs the interface of LLVM 22.
-    """
-    version = suffix.removeprefix("-")
-    return f"-{OLDEST_MODELS}" if version.isdigit() and int(version) < OLDEST_MODELS else suffix
+def count_functions(shown: str) -> FunctionCount:
+    """Read ``llvm-profdata show --value-cutoff=1``: it counts the functions with any count."""
+    total = _number(r"^Total functions: (\d+)", shown)
+    below = _number(r"^Number of functions with maximum count \(< 1\): (\d+)", shown)
+    return FunctionCount(total, total - below)
 
 
-@cache
-def _banner(tool: str) -> str:
-    major = tool.rpartition("-")[2]
-    remedy = f"apt-get install clang-{major} lld-{major} llvm-{major}" if major.isdigit() else None
-    path = shutil.which(tool)
-    if path is None:
-        raise EnvironmentLack(f"{tool} is not installed", remedy or "run `mepof doctor`")
-    lines = [line.strip() for line in run([path, "--version"]).output.splitlines()]
-    return next((line for line in lines if "version" in line), lines[0] if lines else "unknown")
+def _number(pattern: str, text: str) -> int:
+    found = re.search(pattern, text, re.M)
+    return int(found.group(1)) if found else 0
 
 
-@cache
-def _version(tool: str) -> str:
-    found = re.search(r"version (\d+(?:\.\d+)*)", _banner(tool))
-    if found is None:
-        raise EnvironmentLack(f"{tool} does not tell its version", "run `mepof doctor`")
-    return found.group(1)
+class ClangVersions(Versions[Clang]):
+    """Every Clang."""
+
+    def files(self) -> tuple[NeededFile, ...]:
+        """The compiler's own description of its raw profiles, which the overlay ``pgo`` takes."""
+        suffix, path = self.suffix(), None
+        if suffix is not None:
+            with suppress(MepofError):
+                path = Clang(suffix).resource_directory() / "include/profile/InstrProfData.inc"
+        package = f"libclang-rt{suffix}-dev" if suffix else None
+        return (NeededFile("InstrProfData.inc", "the layout of profiles", path, package),)
 
 
-def installed() -> tuple[Clang, ...]:
-    """Every supported version that has all its tools here, newest first."""
-    candidates = [Clang(f"-{n}") for n in range(NEWEST_KNOWN, OLDEST_SUPPORTED - 1, -1)]
-    complete = [c for c in candidates if all(shutil.which(c.tool(t)) for t in TOOLS)]
-    plain = Clang("")
-    if not complete and all(shutil.which(plain.tool(t)) for t in TOOLS):
-        complete = [plain] if plain.major >= OLDEST_SUPPORTED else []
-    return tuple(complete)
-
-
-def select(name: str) -> Clang:
-    """The toolchain of a G4 name: ``clang`` is the newest one here, ``clang-22`` that one.
-
-    Raises:
-        EnvironmentLack: it is not installed.
-    """
-    if name != "clang":
-        chosen = Clang(name.removeprefix("clang"))
-        for tool in TOOLS:
-            _banner(chosen.tool(tool))
-        return chosen
-    found = installed()
-    if not found:
-        raise EnvironmentLack(
-            f"no Clang of version {OLDEST_SUPPORTED} or newer with lld and llvm tools is installed",
-            "run `make setup`",
-        )
-    return found[0]
+TOOLCHAIN = ClangVersions(Clang)

@@ -14,7 +14,7 @@ from typing import Literal
 from mepof import arch
 from mepof.errors import MepofError
 from mepof.process import run
-from mepof.toolchain import clang
+from mepof.toolchain.protocol import DEFAULT, TOOLCHAINS
 
 State = Literal["ok", "too old", "missing", "broken", "too little"]
 Version = tuple[int, ...]
@@ -29,37 +29,31 @@ class Tool:
     """A program that mepof runs, or runs through others.
 
     Attributes:
-        command: its name on PATH; with ``@`` at its end it is one of the toolchain's, and
-            the suffix of the Clang in use takes the place of the ``@``.
+        command: its name on PATH.
         purpose: what needs it.
-        oldest: least version; empty where any will do.
-        package: Debian's package; ``@`` stands for the suffix as well.
+        min_version: empty where any will do.
+        package: Debian's package, if it has another name; None where `make setup` chooses one.
         options: further words for apt-get.
-        required: without it no program runs; otherwise something is slower or less.
+        required: without it no program runs; otherwise something is slower or missing.
     """
 
     command: str
     purpose: str
-    oldest: Version = ()
-    package: str = ""
+    min_version: Version = ()
+    package: str | None = ""
     options: str = ""
     required: bool = True
 
-    def remedy(self, suffix: str) -> str:
+    @property
+    def remedy(self) -> str:
         """The command that installs it."""
-        name = (self.package or self.command).replace("@", suffix)
-        return " ".join(filter(None, ("apt-get install", self.options, name)))
+        if self.package is None:
+            return "make setup"
+        words = ("apt-get install", self.options, self.package or self.command)
+        return " ".join(filter(None, words))
 
-
-_CLANG = (clang.OLDEST_SUPPORTED,)
 
 TOOLS = (
-    Tool("clang@", "compiles kernels", _CLANG),
-    Tool("ld.lld@", "links kernels", _CLANG, "lld@"),
-    Tool("llvm-ar@", "kernel builds", _CLANG, "llvm@"),
-    Tool("llvm-nm@", "kernel builds", _CLANG, "llvm@"),
-    Tool("llvm-objcopy@", "kernel builds", _CLANG, "llvm@"),
-    Tool("llvm-profdata@", "profiles", _CLANG, "llvm@"),
     *(
         Tool(
             each.machine.binary,
@@ -143,47 +137,43 @@ def parse_version(text: str) -> Version:
     return tuple(int(number) for number in re.findall(r"\d+", text))
 
 
-def toolchain_suffix() -> str | None:
-    """What the names of the LLVM tools end in (``-22``, or nothing): the newest complete
-    version, else the newest compiler; None without any compiler."""
-    suffixes = [f"-{n}" for n in range(clang.NEWEST_KNOWN, clang.OLDEST_SUPPORTED - 1, -1)] + [""]
-    for wanted in (clang.TOOLS, ("clang",)):
-        for suffix in suffixes:
-            if all(shutil.which(name + suffix) for name in wanted):
-                return suffix
-    return None
+def toolchain_tools() -> tuple[Tool, ...]:
+    """The programs of every toolchain."""
+    return tuple(
+        Tool(
+            program.command,
+            program.purpose,
+            program.min_version,
+            program.package,
+            required=name == DEFAULT,
+        )
+        for name, family in TOOLCHAINS.all().items()
+        for program in family.programs()
+    )
 
 
-def look_for(tool: Tool, suffix: str | None) -> Finding:
-    """Find a tool and ask it for its version.
-
-    Args:
-        suffix: as of :func:`toolchain_suffix`.
-    """
-    command = tool.command.replace("@", suffix or "")
-    remedy = tool.remedy(suffix or "")
-    if "@" in tool.command and not suffix:
-        remedy = "make setup"  # it knows the newest version that apt offers
-    needed = f"≥ {'.'.join(map(str, tool.oldest))}" if tool.oldest else "any"
-    path = shutil.which(command)
+def look_for(tool: Tool) -> Finding:
+    """Find a tool and ask it for its version."""
+    needed = f"≥ {'.'.join(map(str, tool.min_version))}" if tool.min_version else "any"
+    path = shutil.which(tool.command)
     found: str | None = None
     state: State = "ok"
     if path is None:
         state = "missing"
     else:
         found = _ask_version(path)
-        if found is None and tool.oldest:
+        if found is None and tool.min_version:
             state = "broken"
-        elif found is not None and parse_version(found) < tool.oldest:
+        elif found is not None and parse_version(found) < tool.min_version:
             state = "too old"
     return Finding(
-        command,
+        tool.command,
         tool.purpose,
         found,
         needed,
         state,
         tool.required,
-        None if state == "ok" else remedy,
+        None if state == "ok" else tool.remedy,
     )
 
 

@@ -16,17 +16,16 @@ import mepof
 from mepof import arch
 from mepof.arch import Guest
 from mepof.errors import MepofError
-from mepof.process import run
-from mepof.toolchain import clang, guest
+from mepof.toolchain import guest, scheduling_models
 from mepof.toolchain.probe import (
-    ANSWER_SECONDS,
     TOOLS,
     Finding,
     State,
     look_for,
     parse_version,
-    toolchain_suffix,
+    toolchain_tools,
 )
+from mepof.toolchain.protocol import DEFAULT, TOOLCHAINS
 
 _GIB = 1 << 30
 # An unpacked kernel takes 1.7 GB and every build of `slim` 0.2 GB; the compiler cache grows.
@@ -40,13 +39,11 @@ def findings(store: Path) -> list[Finding]:
     Args:
         store: where artifacts go.
     """
-    suffix = toolchain_suffix()
-    models = clang.models_suffix(suffix or f"-{clang.OLDEST_MODELS}")
-    runtime = f"apt-get install libclang-rt{suffix}-dev" if suffix else "make setup"
+    llvm = scheduling_models.suffix_here()
     return [
-        *(look_for(tool, suffix) for tool in TOOLS),
+        *(look_for(tool) for tool in (*toolchain_tools(), *TOOLS)),
         static_program(Path("/bin/busybox"), "the guest's shell", "busybox-static"),
-        file_at(runtime_header(suffix), "InstrProfData.inc", "the layout of profiles", runtime),
+        *toolchain_files(),
         file_at(
             Path("/usr/include/gelf.h"),
             "libelf's header",
@@ -61,10 +58,10 @@ def findings(store: Path) -> list[Finding]:
             required=False,
         ),
         file_at(
-            Path(f"/usr/lib/llvm{models}/include/llvm/MC/MCSchedule.h"),
+            Path(f"/usr/lib/llvm{llvm}/include") / scheduling_models.HEADER,
             "LLVM's headers",
             "the emulated PMU",
-            f"apt-get install llvm{models}-dev",
+            f"apt-get install llvm{llvm}-dev",
             required=False,
         ),
         file_at(
@@ -82,13 +79,7 @@ def findings(store: Path) -> list[Finding]:
             "apt-get install e2fsprogs",
             required=False,
         ),
-        file_at(
-            Path("/usr/aarch64-linux-gnu/lib/libc.a"),
-            "arm64's libc.a",
-            "the programs of arm64 guests",
-            guest.target("arm64").remedy,
-            required=False,
-        ),
+        *(c_library(each.name, each.guest) for each in arch.records() if each.guest is not None),
         kernel_sources(Path("/usr/src")),
         *python_packages(metadata.requires("mepof") or []),
         engine(),
@@ -141,16 +132,19 @@ def c_library(name: str, target: Guest) -> Finding:
     )
 
 
-def runtime_header(suffix: str | None) -> Path | None:
-    """The compiler's description of its raw profiles; None if it cannot be asked for it."""
-    path = shutil.which(f"clang{suffix}") if suffix is not None else None
-    if path is None:
-        return None
-    try:
-        said = run([path, "-print-resource-dir"], timeout=ANSWER_SECONDS, check=False).output
-    except MepofError:
-        return None
-    return Path(said.strip()) / "include/profile/InstrProfData.inc"
+def toolchain_files() -> list[Finding]:
+    """The files that toolchains need beside their programs."""
+    return [
+        file_at(
+            file.path,
+            file.name,
+            file.purpose,
+            f"apt-get install {file.package}" if file.package else "make setup",
+            required=name == DEFAULT,
+        )
+        for name, family in TOOLCHAINS.all().items()
+        for file in family.files()
+    ]
 
 
 def kernel_sources(directory: Path) -> Finding:

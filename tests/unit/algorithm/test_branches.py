@@ -19,8 +19,10 @@ from mepof.errors import InputError, MepofError, WorkError
 from mepof.kernel.kbuild import OBJECTS, PROFILES
 from mepof.process import run
 from mepof.toolchain.clang import Clang
+from mepof.toolchain.protocol import Tools
 
 TOOLCHAIN = Clang("-22" if CLANG.endswith("-22") else "")
+TOOLS = Tools(TOOLCHAIN, run)
 LINES = ("-g", "-fdebug-info-for-profiling")
 OBJECTS_OF = {"init/main.o": ["start_kernel"], "kernel/work.o": ["hot", "warm"], "mm/idle.o": []}
 AUTOFDO: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -42,9 +44,7 @@ def conversion(directory: Path, *flags: str) -> Conversion:
     (directory / "build" / OBJECTS).write_text(json.dumps(OBJECTS_OF))
     (directory / "raw0").write_text(recorded(loop))
     (directory / "profile").mkdir()
-    return Conversion(
-        (directory / "raw0",), directory / "build", directory / "profile", TOOLCHAIN, run
-    )
+    return Conversion((directory / "raw0",), directory / "build", directory / "profile", TOOLS)
 
 
 def shown(profile: Path) -> str:
@@ -103,7 +103,7 @@ def test_merged_profiles_are_weighed(tmp_path: Path) -> None:
     merged = tmp_path / "merged"
     merged.mkdir()
     weighted = [(given.output, Fraction(1, 2)), (given.output, Fraction(1))]
-    quality = algorithm.merge(weighted, merged, TOOLCHAIN, run)
+    quality = algorithm.merge(weighted, merged, TOOLS)
     assert [path.name for path in merged.iterdir()] == ["kernel.afdo"]
     assert quality.functions == quality.executed == 1
     once, sum_ = (
@@ -161,8 +161,8 @@ def test_spared_functions_are_not_in_the_profile_any_more(
     algorithm.convert(given)
     less = tmp_path / "less"
     for spared, left in ((["warm", "ho"], True), (["hot"], False), ([], True)):
-        addition = algorithm.spare(given.output, spared, less, TOOLCHAIN, run)
-        tool = TOOLCHAIN.tool("llvm-profdata")
+        addition = algorithm.spare(given.output, spared, less, TOOLS)
+        tool = TOOLCHAIN.tool("profile-merger")
         text = run([tool, "merge", "--sample", "--text", less, "-o", tmp_path / "text"])
         assert text.status == 0
         assert ("hot:" in (tmp_path / "text").read_text()) == left, spared
@@ -233,7 +233,7 @@ def test_exactly_the_spared_functions_are_left_out(
     tmp_path: Path, spared: list[str], left: str
 ) -> None:
     (tmp_path / "kernel.cc_profile").write_text(CC_PROFILE)
-    addition = Propeller().spare(tmp_path, spared, tmp_path / "less", TOOLCHAIN, run)
+    addition = Propeller().spare(tmp_path, spared, tmp_path / "less", TOOLS)
     assert (tmp_path / "less").read_text() == left
     assert addition.profiles == {"less": tmp_path / "less"}
     assert addition.cflags == (f"-fbasic-block-sections=list={PROFILES}/less",)
@@ -242,7 +242,7 @@ def test_exactly_the_spared_functions_are_left_out(
 def test_a_spared_layout_is_one_that_the_compiler_reads(layout: Path, tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int hot(int n) { return n ? hot(n - 1) : 1; }\n")
     for spared, sections in (([], True), (["hot"], False)):
-        Propeller().spare(layout, spared, tmp_path / "less", TOOLCHAIN, run)
+        Propeller().spare(layout, spared, tmp_path / "less", TOOLS)
         flags = ["-O1", "-c", "-fno-pie", "-fbasic-block-sections=list=less"]
         subprocess.run([CLANG, *flags, "a.c", "-o", "a.o"], cwd=tmp_path, check=True)
         assert (b".text.hot" in (tmp_path / "a.o").read_bytes()) == sections
@@ -250,4 +250,4 @@ def test_a_spared_layout_is_one_that_the_compiler_reads(layout: Path, tmp_path: 
 
 def test_layouts_are_not_merged(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be merged"):
-        Propeller().merge([(tmp_path, Fraction(1))], tmp_path, TOOLCHAIN, run)
+        Propeller().merge([(tmp_path, Fraction(1))], tmp_path, TOOLS)

@@ -17,9 +17,10 @@ from mepof.errors import InputError, WorkError
 from mepof.kernel import overlay
 from mepof.kernel.kbuild import PROFILES
 from mepof.process import Completed
-from mepof.profile.instrumentation import _quality
+from mepof.profile.instrumentation import quality_of
 from mepof.profile.weighted import whole_weights
-from mepof.toolchain.clang import Clang
+from mepof.toolchain.clang import Clang, count_functions
+from mepof.toolchain.protocol import Tools
 
 weights = st.lists(
     st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000),
@@ -65,7 +66,7 @@ def shown(total: int, idle: int) -> str:
 
 
 def test_a_profile_of_many_functions_is_good() -> None:
-    quality = _quality(shown(20000, 15000))
+    quality = quality_of(count_functions(shown(20000, 15000)))
     assert (quality.functions, quality.executed, quality.verdict) == (20000, 5000, "good")
     assert quality.coverage_percent == 25.0
     assert quality.reasons == ()
@@ -75,7 +76,7 @@ def test_a_profile_of_many_functions_is_good() -> None:
     ("text", "executed"), [(shown(20000, 19990), 10), (shown(0, 0), 0), ("", 0)]
 )
 def test_a_profile_of_few_functions_is_poor_and_says_why(text: str, executed: int) -> None:
-    quality = _quality(text)
+    quality = quality_of(count_functions(text))
     assert quality.verdict == "poor"
     assert quality.reasons == (f"only {executed} functions ran; a workload runs thousands",)
 
@@ -98,7 +99,7 @@ class Tool:
 def test_a_merge_hands_the_weights_to_the_tool_of_the_toolchain(tmp_path: Path) -> None:
     tool = Tool("", shown(20000, 0))
     weighted = [(tmp_path / "a b", Fraction(1)), (tmp_path / "c", Fraction("0.5"))]
-    quality = ALGORITHM.merge(weighted, tmp_path / "out", Clang("-22"), tool)
+    quality = ALGORITHM.merge(weighted, tmp_path / "out", Tools(Clang("-22"), tool))
     assert tool.calls[0][:2] == ["llvm-profdata-22", "merge"]
     assert tool.calls[0][-3:] == [
         f"--output={tmp_path}/out/kernel.profdata",
@@ -110,12 +111,9 @@ def test_a_merge_hands_the_weights_to_the_tool_of_the_toolchain(tmp_path: Path) 
 
 
 def test_a_profile_that_cannot_be_read_is_told_with_the_usual_cause(tmp_path: Path) -> None:
+    failing = Tools(Clang(""), Tool(fails="llvm-profdata failed"))
     with pytest.raises(WorkError, match="cannot be read: llvm-profdata failed") as caught:
-        ALGORITHM.convert(
-            Conversion(
-                (tmp_path,), tmp_path, tmp_path, Clang(""), Tool(fails="llvm-profdata failed")
-            )
-        )
+        ALGORITHM.convert(Conversion((tmp_path,), tmp_path, tmp_path, failing))
     assert "same compiler version" in (caught.value.remedy or "")
 
 
@@ -142,7 +140,7 @@ def test_a_build_with_the_profile_names_it_and_a_file_can_do_without() -> None:
 def test_some_functions_are_left_out_under_all_their_names(tmp_path: Path) -> None:
     tool = Tool("")
     spared = ALGORITHM.spare(
-        tmp_path, ["pipe_write", "memcpy.isra.0"], tmp_path / "less", Clang("-22"), tool
+        tmp_path, ["pipe_write", "memcpy.isra.0"], tmp_path / "less", Tools(Clang("-22"), tool)
     )
     (command,) = tool.calls
     (option,) = (word for word in command if word.startswith("--no-function="))

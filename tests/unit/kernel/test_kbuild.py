@@ -21,7 +21,8 @@ from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Use
 from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 from mepof.kernel import kbuild
 from mepof.process import run
-from mepof.toolchain import clang
+from mepof.toolchain import clang, versions
+from mepof.toolchain.protocol import Tools, select
 
 SPEC = kbuild.BuildSpec(arch=arch.get("x86-64"), fragments=(), cflags=("-O3", "-fmini"))
 
@@ -64,18 +65,17 @@ class Bench:
 
         kbuild.build(
             replace(spec, fragments=(self.fragment(*lines), *spec.fragments)),
-            clang.select(f"clang{SUFFIX}"),
+            Tools(select(f"clang{SUFFIX}"), partial(run, log=places.log, cancel=cancel)),
             places,
             1,
-            partial(run, log=places.log, cancel=cancel),
             progress,
         )
         return places.output
 
 
 def forget_tools() -> None:
-    clang._banner.cache_clear()
-    clang._version.cache_clear()
+    versions._banner.cache_clear()
+    versions._version.cache_clear()
 
 
 @pytest.fixture
@@ -273,7 +273,7 @@ def profile_of_a_stack(bench: Bench) -> Path:
 
 
 def test_autofdo_has_its_flags_in_kernels_without_the_option(bench: Bench) -> None:
-    toolchain = clang.select(f"clang{SUFFIX}")
+    toolchain = select(f"clang{SUFFIX}")
     algorithm = ALGORITHMS.get("autofdo")
     output = bench.build(spec=spec_of(algorithm.instrument(toolchain)), name="profiled")
     assert "CONFIG_AUTOFDO_CLANG=y" in (output / "config").read_text()
@@ -292,7 +292,7 @@ def test_autofdo_has_its_flags_in_kernels_without_the_option(bench: Bench) -> No
 
 
 def test_propeller_compiles_only_what_is_hot_with_other_flags(bench: Bench) -> None:
-    toolchain = clang.select(f"clang{SUFFIX}")
+    toolchain = select(f"clang{SUFFIX}")
     below, algorithm = ALGORITHMS.get("autofdo"), ALGORITHMS.get("propeller")
     given = profile_of_a_stack(bench)
     stack = below.use(given, Use(toolchain, True))
@@ -310,7 +310,7 @@ def test_propeller_compiles_only_what_is_hot_with_other_flags(bench: Bench) -> N
 
 
 def test_kernels_with_the_options_get_them_from_their_own_makefiles(bench: Bench) -> None:
-    toolchain = clang.select(f"clang{SUFFIX}")
+    toolchain = select(f"clang{SUFFIX}")
     stack = ALGORITHMS.get("autofdo").instrument(toolchain)
     stack += ALGORITHMS.get("propeller").instrument(toolchain)
     ours = json.loads((bench.build(spec=spec_of(stack)) / "build.json").read_text())
@@ -435,10 +435,9 @@ def test_a_fragment_is_laid_over_the_defconfig(bench: Bench) -> None:
     places = bench.places()
     kbuild.build(
         replace(SPEC, fragments=(bench.root / "base.config",)),
-        clang.select(f"clang{SUFFIX}"),
+        Tools(select(f"clang{SUFFIX}"), partial(run, log=places.log)),
         places,
         1,
-        partial(run, log=places.log),
         lambda done, total, file: None,
     )
     config = (places.output / "config").read_text()
@@ -534,7 +533,7 @@ def test_a_missing_compiler_is_told_with_what_installs_it(
 
 
 def test_a_missing_make_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    clang.select(f"clang{SUFFIX}").identity()  # whose scripts need a PATH with more on it
+    select(f"clang{SUFFIX}").identity()  # whose scripts need a PATH with more on it
     monkeypatch.setattr(clang.Clang, "resource_directory", lambda self: bench.root)
     monkeypatch.setenv("PATH", str(bench.root / "tools"))
     with pytest.raises(EnvironmentLack, match="make is not installed"):
@@ -542,9 +541,10 @@ def test_a_missing_make_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_toolchain_is_that_of_the_version_asked_for(bench: Bench) -> None:
-    chosen = clang.select(f"clang{SUFFIX}")
+    chosen = clang.TOOLCHAIN.select(SUFFIX.removeprefix("-"))
+    assert chosen == select(f"clang{SUFFIX}")
     assert (chosen.version, chosen.major) == (VERSION, 22)
-    assert chosen.make_variables() == {"LLVM": SUFFIX}
+    assert chosen.make_variables(SPEC.arch) == {"LLVM": SUFFIX}
     assert set(chosen.identity()) == {"clang", "ld.lld", "llvm-profdata"}
 
 

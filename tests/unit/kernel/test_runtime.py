@@ -12,16 +12,16 @@ import pytest
 
 from mepof.kernel.overlay import native_directory
 from mepof.process import run
-from mepof.toolchain.clang import Clang, installed
+from mepof.toolchain.clang import Clang
 
 HERE = Path(__file__).with_name("runtime")
 SOURCES = native_directory() / "overlays/pgo/kernel/mepof"
 NO_SECTION = ("bits",)
 
-pytestmark = pytest.mark.skipif(not installed(), reason="no Clang of a supported version")
+pytestmark = pytest.mark.skipif(not Clang.installed(), reason="no Clang of a supported version")
 
 
-@pytest.fixture(params=installed(), ids=lambda toolchain: toolchain.version)
+@pytest.fixture(params=Clang.installed(), ids=lambda toolchain: toolchain.version)
 def toolchain(request: pytest.FixtureRequest) -> Clang:
     chosen: Clang = request.param
     return chosen
@@ -29,7 +29,7 @@ def toolchain(request: pytest.FixtureRequest) -> Clang:
 
 @pytest.fixture
 def program(toolchain: Clang, tmp_path: Path) -> Path:
-    clang = toolchain.tool("clang")
+    clang = toolchain.tool("compiler")
     header = toolchain.resource_directory() / "include/profile/InstrProfData.inc"
     (tmp_path / "InstrProfData.inc").write_bytes(header.read_bytes())
     common = [clang, "-c", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter"]
@@ -53,7 +53,7 @@ def program(toolchain: Clang, tmp_path: Path) -> Path:
 
 
 def shown(toolchain: Clang, raw: Path, function: str) -> str:
-    tool = toolchain.tool("llvm-profdata")
+    tool = toolchain.tool("profile-merger")
     indexed = raw.with_suffix(".profdata")
     run([tool, "merge", "-o", indexed, raw])
     options = ["--counts", "--ic-targets", "--memop-sizes", f"--function={function}"]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mepof.process import run
-from mepof.toolchain import clang
+from mepof.toolchain.protocol import select
 
 SCRIPT = """SECTIONS {
   . = 0x1000;
@@ -28,18 +28,18 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number in range(8):
         (place / f"{number}.c").write_text(SOURCE.format(n=number))
     sources = [f"{number}.c" for number in range(8)]
-    compiler = clang.select("clang").tool("clang")
+    compiler = select("clang").tool("compiler")
     run([compiler, "--target=x86_64-linux-gnu", "-O1", "-c", *sources], cwd=place)
     return place
 
 
 def linked(objects: Path, *flags: str) -> list[str]:
     """The functions by address."""
-    tools = clang.select("clang")
+    tools = select("clang")
     given = [f"{number}.o" for number in range(8)]
-    command = [tools.tool("ld.lld"), *flags, "-T", "script.lds", "-e", "plain0", *given]
+    command = [tools.tool("linker"), *flags, "-T", "script.lds", "-e", "plain0", *given]
     run([*command, "-o", "linked"], cwd=objects)
-    lines = run([tools.tool("llvm-nm"), "--numeric-sort", "linked"], cwd=objects).output
+    lines = run([tools.tool("nm"), "--numeric-sort", "linked"], cwd=objects).output
     return [line.split()[-1] for line in lines.splitlines()]
 
 

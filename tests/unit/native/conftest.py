@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mepof.errors import EnvironmentLack
-from mepof.steps import pmu as pmu_step
+from mepof.toolchain import scheduling_models
 
 NATIVE = Path(__file__).parents[3] / "native"
 # Finds the marks, for programs that no Makefile builds.
@@ -54,7 +54,7 @@ def build_pmu(out: Path) -> Path:
 def llvm_config() -> str:
     """Of the LLVM that the model reads, or the test is skipped."""
     try:
-        return pmu_step.llvm_config()
+        return scheduling_models.llvm_config()
     except EnvironmentLack as lack:
         pytest.skip(f"{lack}: {lack.remedy}")
 

@@ -79,7 +79,10 @@ class Core:
 
     def of(self, text: str) -> Operation:
         """What an instruction of assembly asks."""
-        assembler = (clang.select("clang").tool("llvm-mc"), f"--triple={self.target}-linux-gnu")
+        assembler = (
+            clang.TOOLCHAIN.select(None).program("llvm-mc"),
+            f"--triple={self.target}-linux-gnu",
+        )
         words = [*assembler, *self.flags, "--show-encoding"]
         told = subprocess.run(words, input=text, check=True, capture_output=True, text=True).stdout
         encoded = re.findall(r"0x([0-9a-f]{2})", told.partition("[")[2].partition("]")[0])

@@ -26,4 +26,4 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
 
 @pytest.fixture
 def toolchain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clang, "select", lambda name: clang.Clang("-22"))
+    monkeypatch.setattr(clang.ClangVersions, "select", lambda self, version: clang.Clang("-22"))

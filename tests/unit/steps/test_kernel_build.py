@@ -22,7 +22,7 @@ from mepof.plan.model import Json, Step
 from mepof.profile.artifact import describe
 from mepof.profile.quality import Quality
 from mepof.steps import kernel_build
-from mepof.toolchain import clang
+from mepof.toolchain import versions
 
 from .room import FakeDevice, Room
 
@@ -201,11 +201,11 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A toolchain in miniature."""
     made = write_tools(tmp_path / "tools")
     monkeypatch.setenv("PATH", f"{made}:/usr/bin:/bin")
-    clang._banner.cache_clear()
-    clang._version.cache_clear()
+    versions._banner.cache_clear()
+    versions._version.cache_clear()
     yield made
-    clang._banner.cache_clear()
-    clang._version.cache_clear()
+    versions._banner.cache_clear()
+    versions._version.cache_clear()
 
 
 @dataclass

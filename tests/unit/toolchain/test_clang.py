@@ -7,14 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from mepof import arch
 from mepof.errors import EnvironmentLack
-from mepof.toolchain import clang
+from mepof.toolchain import scheduling_models, versions
 from mepof.toolchain.clang import Clang
+from mepof.toolchain.protocol import select
+
+TOOLS = ("clang", "ld.lld", "llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-profdata")
 
 
 def forget() -> None:
-    clang._banner.cache_clear()
-    clang._version.cache_clear()
+    versions._banner.cache_clear()
+    versions._version.cache_clear()
 
 
 @pytest.fixture
@@ -27,7 +31,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def install(machine: Path, suffix: str, version: str, *but: str) -> None:
-    for name in clang.TOOLS:
+    for name in TOOLS:
         if name not in but:
             path = machine / f"{name}{suffix}"
             path.write_text(f"#!/bin/sh\necho 'Debian {name} version {version} (x)'\n")
@@ -39,9 +43,10 @@ def test_clang_is_the_newest_complete_version(machine: Path) -> None:
     install(machine, "-20", "20.1.0")
     install(machine, "-22", "22.1.8", "llvm-profdata")
     install(machine, "", "21.0.0")
-    assert clang.select("clang") == Clang("-20")
-    assert [c.suffix for c in clang.installed()] == ["-20", "-19"]
-    assert clang.select("clang-19").version == "19.1.7"
+    assert select("clang") == Clang("-20")
+    assert [c.suffix for c in Clang.installed()] == ["-20", "-19"]
+    assert select("clang-19") == Clang("-19")
+    assert select("clang-19").version == "19.1.7"
 
 
 @pytest.mark.parametrize(("version", "found"), [("21.0.1", True), ("14.0.6", False)])
@@ -50,33 +55,33 @@ def test_tools_without_a_version_in_their_name_do_if_new_enough(
 ) -> None:
     install(machine, "", version)
     if found:
-        assert clang.select("clang").make_variables() == {"LLVM": "1"}
+        assert select("clang").make_variables(arch.get("x86-64")) == {"LLVM": "1"}
     else:
         with pytest.raises(EnvironmentLack):
-            clang.select("clang")
+            select("clang")
 
 
 @pytest.mark.parametrize(
     ("suffix", "models"), [("-22", "-22"), ("-23", "-23"), ("-19", "-22"), ("", "")]
 )
 def test_models_are_of_a_clang_that_is_new_enough(suffix: str, models: str) -> None:
-    assert clang.models_suffix(suffix) == models
+    assert scheduling_models.suffix_for(suffix) == models
 
 
 def test_no_clang_at_all_is_a_lack_with_its_remedy(machine: Path) -> None:
     with pytest.raises(EnvironmentLack, match="no Clang of version 19 or newer") as caught:
-        clang.select("clang")
+        select("clang")
     assert caught.value.remedy == "run `make setup`"
 
 
 def test_a_version_that_lacks_a_tool_is_told_with_what_installs_it(machine: Path) -> None:
     install(machine, "-22", "22.1.8", "ld.lld")
     with pytest.raises(EnvironmentLack, match=r"ld\.lld-22 is not installed") as caught:
-        clang.select("clang-22")
+        select("clang-22")
     assert caught.value.remedy == "apt-get install clang-22 lld-22 llvm-22"
 
 
-def test_a_tool_that_tells_no_version_is_a_lack(machine: Path) -> None:
+def test_a_tool_that_reports_no_version_is_a_lack(machine: Path) -> None:
     install(machine, "", "unknown")
-    with pytest.raises(EnvironmentLack, match="does not tell its version"):
-        clang.select("clang")
+    with pytest.raises(EnvironmentLack, match="does not report its version"):
+        select("clang")

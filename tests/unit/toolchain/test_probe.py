@@ -5,12 +5,20 @@ from pathlib import Path
 import pytest
 
 from mepof.suite.cases import load_suite, suite_names
-from mepof.toolchain.clang import TOOLS as LLVM
-from mepof.toolchain.probe import TOOLS, Tool, look_for, parse_version, toolchain_suffix, version_in
+from mepof.toolchain.clang import Clang
+from mepof.toolchain.probe import (
+    TOOLS,
+    Finding,
+    Tool,
+    look_for,
+    parse_version,
+    toolchain_tools,
+    version_in,
+)
 
 MAKE = Tool("make", "kernel builds", (4, 0))
 QEMU = Tool("qemu", "boots kernels", (10, 0), "qemu-system-x86", "-t bookworm-backports")
-LINKER = Tool("ld.lld@", "links kernels", (19,), "lld@")
+LLVM = [tool.command for tool in Clang.description.tools.values()]
 
 
 @pytest.fixture
@@ -25,6 +33,12 @@ def put(directory: Path, name: str, says: str = "") -> None:
     program = directory / name
     program.write_text(f"#!/bin/sh\nprintf '%s\\n' '{says}'\n")
     program.chmod(0o755)
+
+
+def linker() -> Finding:
+    """What is found of the toolchain's linker."""
+    (tool,) = (tool for tool in toolchain_tools() if tool.purpose == "links kernels")
+    return look_for(tool)
 
 
 @pytest.mark.parametrize(
@@ -49,38 +63,38 @@ def test_versions_compare_by_number_and_not_by_letter() -> None:
 
 def test_a_tool_that_is_new_enough_is_ok(path: Path) -> None:
     put(path, "make", "GNU Make 4.3")
-    finding = look_for(MAKE, None)
+    finding = look_for(MAKE)
     assert (finding.state, finding.found, finding.remedy) == ("ok", "4.3", None)
     assert not finding.stops
 
 
 def test_an_old_tool_comes_with_the_command_that_mends_it(path: Path) -> None:
     put(path, "qemu", "QEMU emulator version 7.2.15")
-    finding = look_for(QEMU, None)
+    finding = look_for(QEMU)
     assert (finding.state, finding.found, finding.needed) == ("too old", "7.2.15", "≥ 10.0")
     assert finding.remedy == "apt-get install -t bookworm-backports qemu-system-x86"
     assert finding.stops
 
 
 def test_a_tool_that_is_not_there_is_missing(path: Path) -> None:
-    finding = look_for(MAKE, None)
+    finding = look_for(MAKE)
     assert (finding.state, finding.found) == ("missing", None)
     assert finding.remedy == "apt-get install make"
 
 
 def test_a_tool_that_does_not_tell_its_version_is_broken(path: Path) -> None:
     put(path, "make", "Segmentation fault")
-    assert look_for(MAKE, None).state == "broken"
+    assert look_for(MAKE).state == "broken"
 
 
 def test_a_tool_that_is_no_program_is_broken(path: Path) -> None:
     (path / "make").write_bytes(b"\x7fELF of another machine")
     (path / "make").chmod(0o755)
-    assert look_for(MAKE, None).state == "broken"
+    assert look_for(MAKE).state == "broken"
 
 
 def test_a_missing_convenience_stops_nothing(path: Path) -> None:
-    finding = look_for(Tool("ccache", "fast second builds", required=False), None)
+    finding = look_for(Tool("ccache", "fast second builds", required=False))
     assert finding.state == "missing"
     assert not finding.stops
 
@@ -89,13 +103,13 @@ def test_the_newest_complete_toolchain_is_looked_at(path: Path) -> None:
     for tool in LLVM:
         put(path, f"{tool}-19", "version 19.1.7")
     put(path, "clang-22", "version 22.1.8")  # without a linker of its version
-    assert toolchain_suffix() == "-19"
-    assert look_for(LINKER, toolchain_suffix()).name == "ld.lld-19"
+    assert [tool.command for tool in toolchain_tools()] == [f"{name}-19" for name in LLVM]
+    assert (linker().name, linker().state) == ("ld.lld-19", "ok")
 
 
 def test_an_incomplete_toolchain_says_what_it_lacks(path: Path) -> None:
     put(path, "clang-22", "version 22.1.8")
-    finding = look_for(LINKER, toolchain_suffix())
+    finding = linker()
     assert (finding.name, finding.state) == ("ld.lld-22", "missing")
     assert finding.remedy == "apt-get install lld-22"
 
@@ -103,13 +117,12 @@ def test_an_incomplete_toolchain_says_what_it_lacks(path: Path) -> None:
 def test_unversioned_tools_count_when_there_are_no_others(path: Path) -> None:
     put(path, "clang", "clang version 16.0.6")
     put(path, "ld.lld", "LLD 16.0.6")
-    assert toolchain_suffix() == ""
-    assert look_for(LINKER, "").state == "too old"
+    assert (linker().name, linker().state) == ("ld.lld", "too old")
 
 
 def test_without_any_compiler_setup_is_the_remedy(path: Path) -> None:
-    assert toolchain_suffix() is None
-    assert look_for(LINKER, None).remedy == "make setup"
+    assert (linker().name, linker().state) == ("ld.lld", "missing")
+    assert linker().remedy == "make setup"
 
 
 def test_the_programs_that_suites_take_from_packages_are_looked_for() -> None:

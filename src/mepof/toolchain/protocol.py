@@ -1,0 +1,280 @@
+"""What a toolchain is: a compiler with its linker and the tools around them.
+
+A kernel build, an algorithm or a step asks for a program by its role and for flags by what they
+mean, so it works with every toolchain that has them. What only some toolchains can do is a
+*capability*; an algorithm states those that it requires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+from mepof.arch import Arch
+from mepof.errors import InputError
+from mepof.process import Completed
+from mepof.registry import Registry
+
+#: The toolchain of a program that names none.
+DEFAULT = "clang"
+
+#: Runs a program like :func:`mepof.process.run`.
+Run = Callable[..., Completed]
+
+Role = Literal["compiler", "linker", "archiver", "nm", "objcopy", "profile-merger"]
+
+#: What flags mean, and the values that they take.
+Meaning = Literal[
+    # Of every build: the directory that debug information calls the current one ({directory}).
+    "debug-directory",
+    "function-sections",
+    # Keep each function in one section.
+    "whole-functions",
+    # Count in the kernel itself, with {targets} values kept for each site of value profiling.
+    "count",
+    # Use counts ({profile}), do so without the warnings that are no news, and do not use them.
+    "use-counts",
+    "quiet-counts",
+    "drop-counts",
+    # Keep every instruction's own source line.
+    "keep-lines",
+    # Inline into code that the kernel marks as not to be instrumented.
+    "inline-unmarked",
+    # Mark basic blocks by probes.
+    "probes",
+    # Use samples ({profile}), and do not use them.
+    "use-samples",
+    "drop-samples",
+    # Samples are complete: what has none did not run.
+    "exact-samples",
+    # Match samples with sources that have changed since.
+    "rematch-samples",
+    # Lay out basic blocks as {profile} says, and as the compiler does by itself.
+    "place-blocks",
+    "drop-blocks",
+    # Of the linker: lay out functions as {order} says, basic blocks of LTO as {profile} says, and
+    # the sections that {pattern} names by a generator with {seed}.
+    "order-functions",
+    "place-lto-blocks",
+    "shuffle-sections",
+]
+
+#: Kinds of profiles that a merger edits.
+ProfileKind = Literal["counts", "samples"]
+
+
+@dataclass(frozen=True)
+class FunctionCount:
+    """How many functions a profile knows, and how many of them ran."""
+
+    known: int
+    executed: int
+
+
+class Toolchain(Protocol):
+    """One version of a toolchain."""
+
+    @property
+    def name(self) -> str:
+        """Its G4 name, ``clang-22``."""
+
+    @property
+    def version(self) -> str:
+        """The compiler's version, such as ``22.1.8``."""
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What not every toolchain can do."""
+
+    def tool(self, role: Role, arch: Arch | None = None) -> str:
+        """The command name of the tool with a role.
+
+        Args:
+            arch: what it handles code of; None for this machine's own.
+
+        Raises:
+            InputError: the toolchain has no such tool.
+        """
+
+    def flags(self, meaning: Meaning, **values: object) -> tuple[str, ...]:
+        """The flags with a meaning.
+
+        Args:
+            values: what the meaning asks for.
+
+        Raises:
+            InputError: the toolchain has no such flags.
+        """
+
+    def identity(self) -> dict[str, str]:
+        """Version lines of the tools that decide what a build makes.
+
+        Raises:
+            EnvironmentLack: one of them is missing.
+        """
+
+    def make_variables(self, arch: Arch) -> dict[str, str]:
+        """The variables by which kbuild takes all tools from this toolchain."""
+
+    def kconfig_environment(self, arch: Arch) -> dict[str, str]:
+        """The variables that kbuild's top Makefile exports for Kconfig's macros."""
+
+    def resource_directory(self) -> Path | None:
+        """Where the compiler keeps its own headers; None where overlays cannot take any."""
+
+    def merge_profiles(
+        self, weighted: Sequence[tuple[Path, int]], output: Path, run: Run
+    ) -> FunctionCount:
+        """Write the weighted sum of raw or finished profiles of counts.
+
+        Raises:
+            WorkError: one of them is not readable.
+        """
+
+    def drop_functions(
+        self,
+        kind: ProfileKind,
+        functions: Collection[str],
+        profile: Path,
+        output: Path,
+        run: Run,
+    ) -> None:
+        """Write a profile without some functions.
+
+        Args:
+            functions: names of symbols.
+        """
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that a toolchain needs.
+
+    Attributes:
+        min_version: of the program itself.
+        package: Debian's; None where `make setup` chooses the version to install.
+    """
+
+    command: str
+    purpose: str
+    min_version: tuple[int, ...]
+    package: str | None
+
+
+@dataclass(frozen=True)
+class NeededFile:
+    """A file that a toolchain needs.
+
+    Attributes:
+        path: where it should be; None if that is unknown.
+        package: as of :class:`Program`.
+    """
+
+    name: str
+    purpose: str
+    path: Path | None
+    package: str | None
+
+
+class Family(Protocol):
+    """The versions of a toolchain."""
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What all of them can do that not every toolchain can."""
+
+    def versions(self) -> tuple[str, ...]:
+        """The versions that programs can name, newest first."""
+
+    def select(self, version: str | None) -> Toolchain:
+        """The installed toolchain of a version, or the newest.
+
+        Raises:
+            EnvironmentLack: it is not installed.
+        """
+
+    def programs(self) -> tuple[Program, ...]:
+        """The programs that the newest version needs that is installed, if only in part."""
+
+    def files(self) -> tuple[NeededFile, ...]:
+        """The files that it needs beside them."""
+
+
+TOOLCHAINS: Registry[Family] = Registry("mepof.toolchain", "TOOLCHAIN", "toolchain")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """A toolchain, and what runs its programs."""
+
+    toolchain: Toolchain
+    run: Run
+
+
+def names() -> tuple[str, ...]:
+    """The words for toolchains in programs: each family, and each of its versions."""
+    return tuple(
+        name
+        for family, found in TOOLCHAINS.all().items()
+        for name in (family, *(f"{family}-{version}" for version in found.versions()))
+    )
+
+
+def select(name: str) -> Toolchain:
+    """The toolchain of a G4 name: ``clang`` is the newest one here, ``clang-22`` that one.
+
+    Raises:
+        InputError: the name is unknown.
+        EnvironmentLack: it is not installed.
+    """
+    family, version = _parse(name)
+    return TOOLCHAINS.get(family).select(version)
+
+
+def check_requirements(toolchain: str, requirements: Mapping[str, Collection[str]]) -> None:
+    """Refuse a toolchain that cannot do what is required; it need not be installed.
+
+    Args:
+        toolchain: its G4 name.
+        requirements: capabilities, by the name of what requires them.
+
+    Raises:
+        InputError: it does not have one of them.
+    """
+    has = TOOLCHAINS.get(_parse(toolchain)[0]).capabilities
+    for name, required in requirements.items():
+        if missing := sorted(set(required) - has):
+            raise InputError(
+                f"{toolchain} cannot be used with {name}: it does not have {', '.join(missing)}",
+                _suggestion(frozenset(required)),
+            )
+
+
+def select_with(capability: str) -> Toolchain:
+    """An installed toolchain that has a capability.
+
+    Raises:
+        InputError: no toolchain has it.
+        EnvironmentLack: none that has it is installed.
+    """
+    for family in (DEFAULT, *TOOLCHAINS.names()):
+        found = TOOLCHAINS.get(family)
+        if capability in found.capabilities:
+            return found.select(None)
+    raise InputError(f"no toolchain has {capability}")
+
+
+def _suggestion(required: frozenset[str]) -> str | None:
+    able = [name for name, family in TOOLCHAINS.all().items() if required <= family.capabilities]
+    return f"use {' or '.join(able)}" if able else None
+
+
+def _parse(name: str) -> tuple[str, str | None]:
+    """A G4 name as a family and a version."""
+    families = TOOLCHAINS.names()
+    family, dash, version = name.rpartition("-")
+    if name not in families and dash and family in families:
+        return family, version
+    return name, None

@@ -1,0 +1,217 @@
+"""Toolchains whose versions are installed side by side, as Debian does it: ``clang-22``.
+
+What such a toolchain is stands in a data file beside its module, and what a file cannot say in a
+class derived from :class:`Versioned`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import ClassVar, Generic, Self, TypeVar
+
+from pydantic import Field
+
+from mepof.arch import Arch
+from mepof.described import Described, read_described
+from mepof.errors import EnvironmentLack, InputError
+from mepof.process import run
+from mepof.toolchain.protocol import Meaning, NeededFile, Program, Role
+
+# Roles of the tools that decide what a build makes.
+_DECIDING: tuple[Role, ...] = ("compiler", "linker", "profile-merger")
+
+
+class DescribedTool(Described):
+    """A tool of a toolchain.
+
+    Attributes:
+        command: its name, without a version.
+        package: Debian's, without a version.
+        purpose: what needs it.
+    """
+
+    command: str
+    package: str
+    purpose: str
+
+
+class Description(Described):
+    """What a data file says about a toolchain.
+
+    Attributes:
+        title: as its makers write it.
+        min_version: the oldest major version that is supported.
+        max_version: the newest major version that is looked for.
+        capabilities: what it can do and not every toolchain can.
+        tools: by their roles.
+        flags: by their meanings, with the values in braces.
+    """
+
+    title: str
+    min_version: int = Field(gt=0)
+    max_version: int = Field(gt=0)
+    capabilities: frozenset[str] = frozenset()
+    tools: dict[Role, DescribedTool]
+    flags: dict[Meaning, tuple[str, ...]]
+
+    def remedy(self, suffix: str) -> str | None:
+        """The command that installs all tools of a version."""
+        if not suffix:
+            return None
+        packages = dict.fromkeys(tool.package + suffix for tool in self.tools.values())
+        return "apt-get install " + " ".join(packages)
+
+
+def read_description(path: Path) -> Description:
+    """The description of a toolchain.
+
+    Raises:
+        InputError: it cannot be read, or is wrong.
+    """
+    return read_described(path, Description, "toolchain")
+
+
+@dataclass(frozen=True)
+class Versioned:
+    """The tools whose names end in ``suffix`` (``-22``; empty for unversioned names)."""
+
+    #: Its G4 name, without a version.
+    family: ClassVar[str]
+    #: What its data file says.
+    description: ClassVar[Description]
+
+    suffix: str
+
+    @property
+    def name(self) -> str:
+        return self.family + self.suffix
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return self.description.capabilities
+
+    @property
+    def version(self) -> str:
+        return _version(self.tool("compiler"), self.description.remedy(self.suffix))
+
+    @property
+    def major(self) -> int:
+        """The major version."""
+        return int(self.version.split(".")[0])
+
+    def tool(self, role: Role, arch: Arch | None = None) -> str:
+        tools = self.description.tools
+        if role not in tools:
+            raise InputError(f"{self.name} has no {role}")
+        return tools[role].command + self.suffix
+
+    def flags(self, meaning: Meaning, **values: object) -> tuple[str, ...]:
+        flags = self.description.flags
+        if meaning not in flags:
+            raise InputError(f"{self.name} has no flags for `{meaning}`")
+        return tuple(flag.format_map(values) for flag in flags[meaning])
+
+    def identity(self) -> dict[str, str]:
+        tools = self.description.tools
+        return {tools[role].command: self.banner(role) for role in _DECIDING if role in tools}
+
+    def banner(self, role: Role) -> str:
+        """The line in which a tool reports its version.
+
+        Raises:
+            EnvironmentLack: it is missing.
+        """
+        return _banner(self.tool(role), self.description.remedy(self.suffix))
+
+    @classmethod
+    def installed(cls) -> tuple[Self, ...]:
+        """Every supported version that has all its tools here, newest first."""
+        described = cls.description
+        versions = range(described.max_version, described.min_version - 1, -1)
+        complete = tuple(one for one in (cls(f"-{n}") for n in versions) if one.is_complete())
+        plain = cls("")
+        if not complete and plain.is_complete() and plain.major >= described.min_version:
+            complete = (plain,)
+        return complete
+
+    def is_complete(self) -> bool:
+        """Whether all its tools are installed."""
+        return all(shutil.which(self.tool(role)) for role in self.description.tools)
+
+
+T = TypeVar("T", bound=Versioned)
+
+
+@dataclass(frozen=True)
+class Versions(Generic[T]):
+    """All versions of a toolchain."""
+
+    toolchain: type[T]
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        return self.toolchain.description.capabilities
+
+    def versions(self) -> tuple[str, ...]:
+        described = self.toolchain.description
+        return tuple(map(str, range(described.max_version, described.min_version - 1, -1)))
+
+    def select(self, version: str | None) -> T:
+        if version is not None:
+            chosen = self.toolchain(f"-{version}")
+            for role in chosen.description.tools:
+                chosen.banner(role)
+            return chosen
+        found = self.toolchain.installed()
+        if not found:
+            described = self.toolchain.description
+            raise EnvironmentLack(
+                f"no {described.title} of version {described.min_version} or newer "
+                "is installed with all its tools",
+                "run `make setup`",
+            )
+        return found[0]
+
+    def programs(self) -> tuple[Program, ...]:
+        described, suffix = self.toolchain.description, self.suffix()
+        return tuple(
+            Program(
+                tool.command + (suffix or ""),
+                tool.purpose,
+                (described.min_version,),
+                tool.package + suffix if suffix else None,
+            )
+            for tool in described.tools.values()
+        )
+
+    def files(self) -> tuple[NeededFile, ...]:
+        return ()
+
+    def suffix(self) -> str | None:
+        """What the names of the tools end in (``-22``, or nothing): the newest complete version,
+        otherwise that of the newest compiler; None without any compiler."""
+        toolchains = [self.toolchain(s) for s in (*(f"-{v}" for v in self.versions()), "")]
+        complete = (each.suffix for each in toolchains if each.is_complete())
+        compilers = (each.suffix for each in toolchains if shutil.which(each.tool("compiler")))
+        return next(complete, next(compilers, None))
+
+
+@cache
+def _banner(tool: str, remedy: str | None) -> str:
+    path = shutil.which(tool)
+    if path is None:
+        raise EnvironmentLack(f"{tool} is not installed", remedy or "run `mepof doctor`")
+    lines = [line.strip() for line in run([path, "--version"]).output.splitlines()]
+    return next((line for line in lines if "version" in line), lines[0] if lines else "unknown")
+
+
+@cache
+def _version(tool: str, remedy: str | None) -> str:
+    found = re.search(r"version (\d+(?:\.\d+)*)", _banner(tool, remedy))
+    if found is None:
+        raise EnvironmentLack(f"{tool} does not report its version", "run `mepof doctor`")
+    return found.group(1)
