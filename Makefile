@@ -1,37 +1,39 @@
-# What there is to do here. `make setup` is part of the others; it takes a second when
-# there is nothing to install.
+# Entry points of the project. Most targets run `make setup` first; it takes a second when nothing
+# is missing.
 
 BIN := .venv/bin
-# What the build of the Python module says too, so that both share what they compile.
+# The same variable as in the build of the Python module, so that both share compiled crates.
 CARGO := PYO3_PYTHON=$(CURDIR)/.venv/bin/python cargo
 PYTHON_CODE := src tests $(wildcard bench)
 
-# The programs that we start bring their own parallelism: an outer make's job server and
-# variables are none of their business.
+# The programs that we start have their own parallelism and must not see an outer make's job server
+# and variables.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
 help:
-	@echo 'make setup   install what is missing (system packages as root; Python into .venv),'
-	@echo '             and compile the profile engine if it changed'
-	@echo 'make demo    optimise, boot and measure a kernel by examples/quickstart.g4'
+	@echo 'make setup   install what is missing: system packages as root, Python into .venv;'
+	@echo '             compile the profile engine if it changed'
+	@echo 'make demo    optimise, boot and measure a kernel with examples/quickstart.g4'
 	@echo 'make test    lint, unit tests and boots of real kernels'
-	@echo '             (make test-all: arm64 kernels and a real adbd as well)'
+	@echo 'make test-all'
+	@echo '             the same, with arm64 kernels and a real adbd'
 	@echo 'make lint    style and types'
-	@echo 'make bench   every benchmark under bench/'
+	@echo 'make bench   run every benchmark under bench/ that takes less than hours'
 	@echo 'make bench-algorithms'
-	@echo '             what every algorithm brings, side by side: hours'
-	@echo 'make bench-verdicts'
-	@echo '             how often verdicts of evaluations are false, and what they find: 15 minutes'
+	@echo '             compare what every algorithm gains: hours'
 	@echo 'make bench-leave-one-out'
-	@echo '             what a profile does for cases that it was not trained on: hours'
+	@echo '             measure what a profile does for untrained cases: hours'
 	@echo 'make bench-suites'
-	@echo '             every suite, for kernels that are trained by kbench alone: hours'
+	@echo '             run every suite on kernels trained by kbench alone: hours'
+	@echo 'make bench-verdicts'
+	@echo '             measure how often verdicts are false, and what they detect: 15 minutes'
 	@echo 'make bench-model'
-	@echo '             the emulated PMU against this machine'
+	@echo '             compare the emulated PMU with this machine'
 	@echo 'make check-report'
-	@echo '             the golden report, or REPORT=DIR, in a browser: width, accessibility, screenshots'
-	@echo 'make fuzz    every parser on made-up input, FUZZ_SECONDS each (600)'
-	@echo 'make lock    write requirements.lock anew from pyproject.toml'
+	@echo '             check the golden report, or REPORT=DIR, in a browser: width, accessibility,'
+	@echo '             screenshots'
+	@echo 'make fuzz    run every parser on generated input, FUZZ_SECONDS each (600)'
+	@echo 'make lock    regenerate requirements.lock from pyproject.toml'
 	@echo 'make clean   remove what was built here'
 
 setup:
@@ -47,7 +49,7 @@ test: lint
 	$(CARGO) test --quiet --locked --workspace
 	$(BIN)/python -m pytest $(PYTEST_SELECTION)
 
-# With everything built anew, arm64's three kernels take as long again as the rest.
+# With an empty store, arm64's three kernels take as long as everything else.
 test-all: PYTEST_SELECTION :=
 test-all: test
 
@@ -62,7 +64,7 @@ lint: setup
 HOURS := bench/algorithms.py bench/leave_one_out.py bench/suites.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
-# What these compare with, as LLVM's BOLT.
+# What these compare with, such as LLVM's BOLT.
 bench bench-model: export MEPOF_SETUP_TESTS := 1
 
 bench: setup
@@ -84,7 +86,7 @@ bench-suites: setup
 bench-model: setup
 	$(BIN)/python bench/model.py
 
-# Needs Chromium and npm; the accessibility checker is fetched into build/. PICTURE=FILE makes the
+# Needs Chromium and npm; fetches the accessibility checker into build/. PICTURE=FILE writes the
 # picture that the documentation shows.
 AXE := build/axe-core-4.14.1
 REPORT ?= tests/unit/report/golden
@@ -98,13 +100,13 @@ $(AXE):
 	npm install --silent --no-save --no-package-lock --prefix $@.part axe-core@4.14.1
 	mv $@.part $@
 
-# CI takes five seconds each.
+# CI runs each for five seconds.
 FUZZ_SECONDS ?= 600
 
 fuzz:
 	fuzz/run $(FUZZ_SECONDS)
 
-# Pins that are there already stay; remove requirements.lock first to get the newest ones.
+# Existing pins stay; remove requirements.lock first to get the newest ones.
 lock:
 	python3 -m venv build/lock
 	build/lock/bin/python -m pip install --quiet pip-tools

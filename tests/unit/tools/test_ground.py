@@ -84,12 +84,12 @@ def test_the_lock_covers_what_the_project_asks_for() -> None:
     assert {re.split(r"[<>=!~\[;]", name)[0] for name in wanted} <= pinned
 
 
-def test_all_parts_have_one_version_and_one_oldest_rust() -> None:
+def test_all_parts_have_one_version_and_one_minimal_rust() -> None:
     with (ROOT / "Cargo.toml").open("rb") as file:
         package = tomllib.load(file)["workspace"]["package"]
     assert package["version"] == mepof.__version__ == _engine.__version__
     setup = (ROOT / "tools/setup").read_text()
-    assert f"OLDEST_RUST={package['rust-version']}\n" in setup
+    assert f"MIN_RUST={package['rust-version']}\n" in setup
 
 
 def test_the_installed_package_brings_what_is_native() -> None:

@@ -1,4 +1,4 @@
-"""tools/setup with fake package tools: what it asks for, and what it leaves alone."""
+"""tools/setup with fake package tools: what it installs, and what it leaves alone."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Machine:
             self.program(name, said)
 
     def calls(self) -> list[str]:
-        """What was asked of apt-get that changes something."""
+        """The calls of apt-get that change something."""
         log = self.root / "calls"
         return log.read_text().splitlines() if log.exists() else []
 
@@ -132,10 +132,10 @@ def machine(tmp_path: Path) -> Machine:
     return made
 
 
-def test_nothing_is_done_where_nothing_is_missing(machine: Machine) -> None:
+def test_nothing_is_done_if_nothing_is_missing(machine: Machine) -> None:
     done = machine.setup()
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "setup: system packages: all there (Clang 22)\n"
+    assert done.stdout == "setup: system packages: all installed (Clang 22)\n"
     assert machine.calls() == []
 
 
@@ -189,7 +189,7 @@ def test_public_tools_are_installed_on_demand(machine: Machine) -> None:
     ]
 
 
-def test_a_user_is_told_the_command_for_root(machine: Machine) -> None:
+def test_a_user_gets_the_command_for_root(machine: Machine) -> None:
     machine.program("id", "echo 1000")
     machine.installed(set(CLANG + OTHERS) - {"bc", "flex"}, None)
     done = machine.setup()
@@ -199,12 +199,12 @@ def test_a_user_is_told_the_command_for_root(machine: Machine) -> None:
     assert not machine.backports.exists()
 
 
-def test_no_clang_that_is_new_enough_is_told(machine: Machine) -> None:
+def test_a_clang_that_is_too_old_is_reported(machine: Machine) -> None:
     machine.installed(OTHERS, "1:10.0.2")
     machine.program("apt-cache", "printf 'clang-16\\nlld-16\\nllvm-16\\nlibclang-rt-16-dev\\n'")
     done = machine.setup()
     assert done.returncode == 3
-    assert "apt offers no Clang of version 19 or newer" in done.stderr
+    assert "apt offers no Clang 19 or newer" in done.stderr
 
 
 def test_another_distribution_is_left_to_its_user(machine: Machine) -> None:
@@ -231,5 +231,5 @@ def test_a_rust_that_is_too_old_is_replaced_by_the_current_one(
 @pytest.mark.parametrize("version", ["1.85.0", "1.100.0", "2.0.0-nightly"])
 def test_a_rust_from_elsewhere_suffices(machine: Machine, version: str) -> None:
     machine.rust(version)
-    assert machine.setup().stdout == "setup: system packages: all there (Clang 22)\n"
+    assert machine.setup().stdout == "setup: system packages: all installed (Clang 22)\n"
     assert machine.calls() == []
