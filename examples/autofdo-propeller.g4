@@ -1,5 +1,5 @@
-# The same kernel with AutoFDO and then with Propeller: the AutoFDO kernel is profiled once more,
-# and its basic blocks and functions are laid out by how they follow each other.
+# AutoFDO, and then Propeller on top: the AutoFDO kernel is profiled again, and its basic blocks and
+# functions are laid out in the order in which they ran.
 
 set config slim.
 set seed 1.
@@ -7,5 +7,5 @@ set seed 1.
 opt debian:linux-source-6.12 autofdo rand kbench O2.
 opt debian:linux-source-6.12 autofdo+propeller rand kbench O2.
 
-# The second `opt` is named after the first.
+# The second `opt` makes `opt2`.
 eval plain.img;opt.img;opt2.img syscall;overhead;proc;pipe;file.

@@ -1,5 +1,9 @@
-# A profile outlives its kernel: what was recorded on one release optimises the next, which the
-# compiler matches with it function by function. The report says how much still fits.
+# A profile outlives its kernel: branches recorded on one release optimise the next, and the compiler
+# matches them function by function. The report says what share still fits.
+#
+# The packages linux-source-7.2 and linux-source-7.3 are in Debian's later suites. Where
+# `apt-get install` does not find them, name any two releases instead: unpacked trees or tarballs of
+# kernel.org by their paths, such as ./linux-7.2.12.tar.xz.
 
 set config slim.
 set seed 1.

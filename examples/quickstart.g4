@@ -1,11 +1,11 @@
-# Optimise Debian's Linux 6.12 with a profile of its own, and measure what that brings.
-# Build, boot, check and compare it all with: mepof run examples/quickstart.g4 --out out/demo
+# Optimise Debian's Linux 6.12 with its own profile, and measure the result.
+# Build, boot, check and compare with: mepof run examples/quickstart.g4 --out out/demo
 
-set config slim.  # a small kernel for QEMU, with the hardening of a distribution's
+set config slim.  # a small kernel for QEMU, with the hardening that distributions ship
 set seed 1.  # the same seed gives the same actions, boots and counts
 
-# An instrumented build does random work of the app kbench; its profile goes into a second build.
+# An instrumented build runs random actions of the app kbench; its profile goes into a second build.
 opt debian:linux-source-6.12 pgo rand kbench O2.
 
-# The first image is the baseline. Without a list of metrics, all five would be measured as well.
+# The first image is the baseline. Without a list of metrics, the same five are measured.
 eval plain.img;opt.img syscall;overhead;proc;pipe;file.

@@ -1,5 +1,5 @@
-# What the suites say of an optimised kernel: it is trained on kbench alone, and measured on loads
-# that the training never ran as well. `compute` is the control, which no kernel should move.
+# Every suite on an optimised kernel that was trained on kbench alone, so most of the measured work
+# is untrained. `compute` is the control, which no kernel should change.
 
 set config suites.  # slim, and what all suites need beyond it
 set seed 1.
@@ -7,7 +7,7 @@ set repetitions 5.  # a boot takes minutes: it runs 86 cases
 
 opt debian:linux-source-6.12 pgo rand kbench O2.
 
-# On a guest's one processor, unixbench-n is unixbench once more. tools needs its packages:
+# A guest has one processor, where unixbench-n is the same as unixbench. tools needs its packages:
 # MEPOF_SETUP_TOOLS=1 make setup
 eval plain.img;opt.img
      syscall;overhead;proc;pipe;file;
