@@ -1,4 +1,4 @@
-"""Which cases a training runs, so that gains can be stated apart for those that it does not."""
+"""The cases that training runs, so that held-out cases can be reported separately."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mepof.suite.cases import Case, CaseId, load_suite, suite_names
 
 
 def exercised(actions: Iterable[Action]) -> frozenset[CaseId]:
-    """The cases that actions run: as a whole, or as part of a mix."""
+    """The cases that actions run, alone or as part of a mix."""
     done = tuple(actions)
     return frozenset(
         (case.suite, case.name) for case in _every_case() if any(_runs(a, case) for a in done)
@@ -17,10 +17,10 @@ def exercised(actions: Iterable[Action]) -> frozenset[CaseId]:
 
 
 def without(apps: Iterable[App], names: Collection[str]) -> tuple[App, ...]:
-    """The apps without the actions that run any case of these names.
+    """The apps without the actions that run any of the named cases.
 
     Args:
-        names: of suites, of groups (G4's metrics), or of cases.
+        names: of suites, groups (G4's metrics) or cases.
     """
     left_out = [c for c in _every_case() if not {c.suite, c.metric, c.name}.isdisjoint(names)]
     return tuple(
@@ -36,7 +36,7 @@ def without(apps: Iterable[App], names: Collection[str]) -> tuple[App, ...]:
 
 
 def names_to_leave_out() -> tuple[str, ...]:
-    """Every name that ``without`` knows."""
+    """Every name that ``without`` accepts."""
     cases = _every_case()
     names = [name for case in cases for name in (case.suite, case.metric, case.name)]
     return tuple(dict.fromkeys(names))

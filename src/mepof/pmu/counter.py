@@ -1,5 +1,7 @@
-"""Counters of processors: which event of a core counts what a metric names. Data files under
-``counters/``, found by their stem."""
+"""Counters: the events of a core that count each metric.
+
+They are data files under ``counters/``, found by their stem.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,16 @@ _PMUS = "/sys/bus/event_source/devices"
 _USER = "user_"
 
 GENERIC = "generic"
-"""The counters that any processor may have."""
+"""The counters that every processor may have."""
 
 
 class Counter(Described):
-    """One event that a metric counts; several for one metric add up.
+    """One event of a metric; a metric is the sum of its events.
 
     Attributes:
-        metric: its name in ``report.json``; those of user space begin with ``user_``, all
-            others are the kernel's.
-        event: a generic event of perf's, or the PMU's own: a name that it lists, or terms such
-            as ``event=0xc0,umask=0x01``.
+        metric: its name in ``report.json``; ``user_`` counts user space, ``kernel_`` the kernel.
+        event: a generic event of perf, or one of the PMU: a name that the PMU lists, or terms
+            such as ``event=0xc0,umask=0x01``.
     """
 
     metric: str = Field(pattern=r"^(kernel|user)_[a-z0-9_]+$")
@@ -40,10 +41,10 @@ class Counters(Described):
     """The counters of a kind of core.
 
     Attributes:
-        title: the kind, in running text.
-        source: where the events are from.
+        title: the kind of core, in running text.
+        source: of the events.
         pmu: pattern of the PMU's name in sysfs; empty for perf's generic events.
-        at_once: how many a core counts at the same time without taking turns.
+        at_once: events that a core counts at the same time without multiplexing.
     """
 
     title: str
@@ -55,11 +56,11 @@ class Counters(Described):
 
 @dataclass(frozen=True)
 class Event:
-    """An event as perf is asked for it.
+    """An event on perf's command line.
 
     Attributes:
-        text: after ``-e``.
-        name: as perf names it in its output, without modifiers.
+        text: the argument of ``-e``.
+        name: its name in perf's output, without modifiers.
     """
 
     metric: str
@@ -69,10 +70,10 @@ class Event:
 
 @dataclass(frozen=True)
 class Countable:
-    """What a machine can count.
+    """The events that a machine can count.
 
     Attributes:
-        runs: events that are counted at the same time, run by run.
+        runs: the events that each run counts.
         lacking: why a metric is not counted.
     """
 
@@ -86,12 +87,12 @@ COUNTERS = DescribedRegistry(
 
 
 def counters_names() -> tuple[str, ...]:
-    """Every kind, sorted."""
+    """The name of every file of counters, sorted."""
     return COUNTERS.names()
 
 
 def load_counters(name: str) -> Counters:
-    """The counters of that name, or of a file ``….toml``.
+    """The counters of that name, or of a file whose path ends in ``.toml``.
 
     Raises:
         InputError: there are none, or their file is wrong.
@@ -100,13 +101,13 @@ def load_counters(name: str) -> Counters:
 
 
 def countable(shell: Shell, counters: Counters, cores: Sequence[int]) -> Countable:
-    """Which events to ask a machine for.
+    """Find the events that a machine can count.
 
     Args:
-        cores: on which the work runs; where cores of several kinds have a PMU each, it decides.
+        cores: CPUs that the work runs on; they choose among the PMUs of several kinds of cores.
 
     Raises:
-        EnvironmentLack: there is no such PMU.
+        EnvironmentLack: the machine does not have that PMU.
     """
     pmu = _pmu(shell, counters, cores) if counters.pmu else ""
     events: dict[str, list[Event]] = {}
@@ -116,7 +117,7 @@ def countable(shell: Shell, counters: Counters, cores: Sequence[int]) -> Countab
         if not pmu:
             event = Event(counter.metric, f"{counter.event}:{side}", counter.event)
         elif "=" in counter.event or shell.read(f"{_PMUS}/{pmu}/events/{counter.event}"):
-            # A name of our own: perf's spelling of an event differs from release to release.
+            # Named explicitly, since perf's spelling of an event differs between releases.
             text = f"{pmu}/{counter.event},name={counter.metric}/{side}"
             event = Event(counter.metric, text, counter.metric)
         else:
@@ -132,15 +133,15 @@ def _pmu(shell: Shell, counters: Counters, cores: Sequence[int]) -> str:
     paths = shell.paths(f"{_PMUS}/{counters.pmu}")
     for path in paths:
         of = shell.read(f"{path}/cpus")
-        # A PMU of all cores does not say so.
+        # A PMU of all cores has no such file.
         if of is None or set(cores) <= set(cpu_numbers(of)):
             return Path(path).name
     if paths:
         raise EnvironmentLack(
-            f"no PMU {counters.pmu} of {shell.name} is that of all the cores {list(cores)}",
+            f"no PMU {counters.pmu} of {shell.name} covers all of the cores {list(cores)}",
             "choose cores of one kind",
         )
     raise EnvironmentLack(
-        f"{shell.name} has no PMU {counters.pmu}, whose events {counters.title} would count",
-        "a virtual machine must be given its host's; without one, evaluate on the device qemu",
+        f"{shell.name} has no PMU {counters.pmu}, which the counters of {counters.title} need",
+        "pass the host's PMU through to a virtual machine, or evaluate on the device qemu",
     )

@@ -1,9 +1,8 @@
 """Counting a program's events by ``perf stat``.
 
-perf counts a program from its start to its end, with all that it starts, and knows nothing of
-marks. The output is that of ``perf stat -x`` (perf-stat(1), "CSV FORMAT"): value, unit, event,
-time that the event was counted in nanoseconds, the share of the program's time that this is in
-percent, and figures that follow from the value.
+perf counts a program and its children from start to end; it does not know the marks. The output is
+that of ``perf stat -x`` (perf-stat(1), "CSV FORMAT"): value, unit, event, time for which the event
+was counted in nanoseconds, that time as a percentage of the program's, and derived figures.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from mepof.device.shell import NOT_FOUND, Ran
 from mepof.errors import EnvironmentLack, WorkError
 from mepof.pmu.counter import Event
 
-# Descriptions of events hold commas.
+# Descriptions of events contain commas.
 _SEPARATOR = ";"
-_LEAST_PERCENT = 95.0
+_MIN_PERCENT = 95.0
 _NOT_COUNTED = re.compile(r"<not (?:counted|supported)>")
 _VALUE = re.compile(r"\d+(?:\.\d+)?")
 _PARANOID = re.compile(r"perf_event_paranoid setting is (-?\d+)")
@@ -26,66 +25,70 @@ _PARANOID = re.compile(r"perf_event_paranoid setting is (-?\d+)")
 
 @dataclass(frozen=True)
 class Count:
-    """What perf says of one event.
+    """perf's result for one event.
 
     Attributes:
-        value: counted; where the event was not counted all the time, perf's estimate; None if
-            it was not counted at all.
-        percent: share of the time in which it was counted.
-        said: instead of a value, ``not counted`` or ``not supported``.
+        value: the count; perf's estimate if the event was counted for part of the time, None if
+            it was not counted.
+        percent: of the time, for which the event was counted.
+        reason: why there is no value: ``not counted`` or ``not supported``.
     """
 
     event: Event
     value: int | None
     percent: float
-    said: str = ""
+    reason: str = ""
 
     @property
     def fault(self) -> str | None:
-        """Why it is no count to rely on."""
+        """Why the count is not reliable; None if it is."""
         if self.value is None:
-            return f"{self.event.text} is {self.said}"
-        if self.percent < _LEAST_PERCENT:
+            return f"{self.event.text} is {self.reason}"
+        if self.percent < _MIN_PERCENT:
             return f"{self.event.text} was counted for only {self.percent:g} % of the time"
         return None
 
 
 def command(events: Sequence[Event], argv: Sequence[str]) -> tuple[str, ...]:
-    """The command that runs a program and counts events of it.
+    """The command that runs a program and counts its events.
 
-    The events are in no group: where a PMU lacks one of a group, perf counts none.
+    The events are not a group, of which perf counts none if the PMU does not have one.
     """
     counted = [word for event in events for word in ("-e", event.text)]
-    # Else a locale may write numbers with a comma.
+    # Other locales may write numbers with a comma.
     return ("env", "LC_ALL=C", "perf", "stat", "-x", _SEPARATOR, *counted, "--", *argv)
 
 
 def counts_of(ran: Ran, events: Sequence[Event]) -> tuple[tuple[Count, ...], str]:
-    """What perf counted, and what the program said beside it.
+    """Parse perf's counts, and separate them from the program's output.
 
     Args:
-        ran: what the command of the events left, its two outputs mixed.
+        ran: the result of ``command``, both outputs mixed.
+        events: those of ``command``.
+
+    Returns:
+        The count of each event, and the output of the program.
 
     Raises:
-        EnvironmentLack: perf is not there, may not count, or does not know an event.
-        WorkError: this is not what perf says.
+        EnvironmentLack: perf is missing, is not permitted to count, or does not know an event.
+        WorkError: the output is not that of perf.
     """
     counts: list[Count] = []
-    said: list[str] = []
+    rest: list[str] = []
     for line in ran.output.splitlines():
         fields = line.split(_SEPARATOR)
         expected = events[len(counts)] if len(counts) < len(events) else None
         if expected is not None and len(fields) >= 5 and _is(fields[2], expected):
             counts.append(_count(expected, fields))
         else:
-            said.append(line)
+            rest.append(line)
     if len(counts) != len(events):
         raise _fault(ran, events)
-    return tuple(counts), "\n".join(said)
+    return tuple(counts), "\n".join(rest)
 
 
 def figures_of(counts: Sequence[Count]) -> tuple[dict[str, int], dict[str, str]]:
-    """The figures of the metrics, and why a metric has none."""
+    """The sum of each metric, and why a metric has none."""
     lacking: dict[str, str] = {}
     sums: dict[str, int] = {}
     for count in counts:
@@ -97,9 +100,9 @@ def figures_of(counts: Sequence[Count]) -> tuple[dict[str, int], dict[str, str]]
     return {name: value for name, value in sums.items() if name not in lacking}, lacking
 
 
-def _is(told: str, event: Event) -> bool:
-    """Whether perf names an event so: modifiers may follow, or be left out."""
-    return told == event.name or told.startswith((f"{event.name}:", f"{event.name}/"))
+def _is(printed: str, event: Event) -> bool:
+    """Whether a name that perf printed is that of an event; modifiers may follow it."""
+    return printed == event.name or printed.startswith((f"{event.name}:", f"{event.name}/"))
 
 
 def _count(event: Event, fields: Sequence[str]) -> Count:
@@ -107,11 +110,11 @@ def _count(event: Event, fields: Sequence[str]) -> Count:
     try:
         share = float(percent)
     except ValueError as error:
-        raise WorkError(f"perf says `{_SEPARATOR.join(fields)}`, without a percentage") from error
+        raise WorkError(f"perf printed no percentage: `{_SEPARATOR.join(fields)}`") from error
     if _NOT_COUNTED.fullmatch(value):
         return Count(event, None, share, value.strip("<>"))
     if not _VALUE.fullmatch(value):
-        raise WorkError(f"perf says `{_SEPARATOR.join(fields)}`, without a value")
+        raise WorkError(f"perf printed no value: `{_SEPARATOR.join(fields)}`")
     return Count(event, round(float(value)) if "." in value else int(value), share)
 
 
@@ -124,16 +127,17 @@ def _fault(ran: Ran, events: Sequence[Event]) -> Exception:
     if paranoid or "No permission" in output or "Access to performance" in output:
         level = f": perf_event_paranoid is {paranoid[1]}" if paranoid else ""
         return EnvironmentLack(
-            f"perf may not count events of the kernel{level}",
-            "be root, or `sysctl kernel.perf_event_paranoid=1`",
+            f"perf is not permitted to count events of the kernel{level}",
+            "be root, or run `sysctl kernel.perf_event_paranoid=1`",
         )
     syntax = re.search(r"Cannot find PMU `([^']*)'|unknown term '?([^']*)'?", output)
     if syntax or "event syntax error" in output:
-        what = next((f" {found}" for found in (syntax.groups() if syntax else ()) if found), "")
+        named = syntax.groups() if syntax else ()
+        what = next((found for found in named if found), "an event")
         names = ", ".join(event.text for event in events)
         return EnvironmentLack(
-            f"perf does not know{what}, asked for {names}", "choose the counters of that core"
+            f"perf does not know {what} in {names}", "choose the counters of that core"
         )
     if "Workload failed" in output:
-        return WorkError(f"perf could not start the program: {last}")
+        return WorkError(f"perf cannot start the program: {last}")
     return WorkError(f"perf counted nothing: {last}")

@@ -1,4 +1,4 @@
-"""``manual``: the user acts at the device's console, and leaves its shell when done."""
+"""``manual``: the user works at the device's console, and leaves its shell when done."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from mepof.app.apps import Action, App
 
 
 class Manual:
-    """No action of ours: what the user does is the workload."""
+    """It picks no action: what the user does is the workload."""
 
     interactive = True
 

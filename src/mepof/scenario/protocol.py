@@ -1,4 +1,4 @@
-"""Scenarios: the policies that pick what a device is made to do while it is profiled."""
+"""Scenarios: the policies that pick the actions of a device that is profiled."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from mepof.registry import Registry
 
 
 class Scenario(Protocol):
-    """How the next action is picked."""
+    """A policy that picks actions."""
 
-    #: The user acts, at the device's console.
+    #: The user works at the device's console instead.
     interactive: bool
 
     def pick(
@@ -21,9 +21,9 @@ class Scenario(Protocol):
         """The actions of one run, in order.
 
         Args:
-            count: how many, for policies that have no number of their own.
+            count: number of actions, for policies that do not determine it.
             seed: of the policy's random choice.
-            scripts: texts of the files that the program named behind the apps.
+            scripts: texts of the files that the program names after the apps.
 
         Raises:
             InputError: the apps or scripts do not fit the policy.
@@ -34,11 +34,11 @@ def every_action(apps: tuple[App, ...]) -> tuple[Action, ...]:
     """The actions of all apps, in their order.
 
     Raises:
-        InputError: there is none, so that a profile would be one of an idle kernel.
+        InputError: there is none; the profile would be that of an idle kernel.
     """
     actions = tuple(action for app in apps for action in app.actions)
     if not actions:
-        raise InputError("the scenario has no app to exercise", "name one, such as kbench")
+        raise InputError("the scenario has no app to exercise", "name an app, such as kbench")
     return actions
 
 

@@ -9,7 +9,7 @@ from mepof.scenario.protocol import every_action
 
 
 class Rand:
-    """The same seed draws the same actions."""
+    """A random draw that depends on the seed alone."""
 
     interactive = False
 

@@ -1,6 +1,6 @@
-"""``script``: the actions that a file lists, one name a line; ``#`` begins a comment.
+"""``script``: the actions that a file lists, one on each line; ``#`` begins a comment.
 
-The file stands behind the app's colon: ``kbench:./actions.txt``.
+A program names the file after the app and a colon: ``kbench:./actions.txt``.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from mepof.errors import InputError
 
 
 def read_script(path: Path) -> str:
-    """The text of a script file.
+    """Read a script.
 
     Raises:
-        InputError: it cannot be read, or is no text.
+        InputError: it cannot be read, or is not text.
     """
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(f"the script {path} cannot be read: {error.strerror}") from error
+        raise InputError(f"cannot read the script {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"the script {path} is no text") from error
+        raise InputError(f"the script {path} is not UTF-8 text") from error
 
 
 class Script:
-    """A fixed list of the user's."""
+    """A fixed list of actions."""
 
     interactive = False
 
@@ -35,7 +35,7 @@ class Script:
     ) -> tuple[Action, ...]:
         if len(scripts) != len(apps):
             raise InputError(
-                "scenario `script` needs a file for each app", "write it like kbench:./actions.txt"
+                "scenario `script` needs a file for each app", "write kbench:./actions.txt"
             )
         actions = tuple(
             app.action(name)

@@ -1,4 +1,4 @@
-"""``trav``: every action of every app once, in the apps' own order."""
+"""``trav``: every action of every app once, in the order of the files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mepof.scenario.protocol import every_action
 
 
 class Trav:
-    """A traversal: consistent from run to run, and complete."""
+    """A complete traversal, the same in every run."""
 
     interactive = False
 

@@ -134,7 +134,7 @@ def is_control(suite: str, case: str) -> bool:
 
 
 def cases_of(metrics: Sequence[str]) -> tuple[Case, ...]:
-    """The cases of some metrics, or of the default suite where none is named."""
+    """The cases of some metrics, or those of the default suite if there is no metric."""
     if not metrics:
         return load_suite(_DEFAULT).cases
     return tuple(

@@ -40,7 +40,7 @@ def test_suites_groups_and_cases_can_be_left_out() -> None:
     assert {"mepof", "pipe", "pipe128", "syscall"} <= set(names_to_leave_out())
 
 
-def test_what_an_action_includes_does_not_change_what_a_collection_is_known_by() -> None:
+def test_included_groups_are_not_part_of_the_identity_of_a_training() -> None:
     action = KBENCH.action("mix-io")
     assert action.includes == ("file",)
     assert "includes" not in repr(action)

@@ -6,7 +6,7 @@ from mepof.measure.boots import KeptBoots
 from mepof.measure.measurement import Boot
 
 
-def test_a_boot_is_found_by_what_decided_it_and_its_seed(tmp_path: Path) -> None:
+def test_a_boot_is_found_by_its_identity_and_seed(tmp_path: Path) -> None:
     kept, other = KeptBoots(tmp_path, ("kernel", 1)), KeptBoots(tmp_path, ("kernel", 2))
     boot = Boot(seed=7, cases=())
     assert kept.find(7) is None
@@ -17,7 +17,7 @@ def test_a_boot_is_found_by_what_decided_it_and_its_seed(tmp_path: Path) -> None
     assert KeptBoots(tmp_path, ("kernel", 1)).find(7) == boot
 
 
-def test_a_boot_that_was_cut_off_is_none(tmp_path: Path) -> None:
+def test_a_truncated_boot_counts_as_absent(tmp_path: Path) -> None:
     kept = KeptBoots(tmp_path, "kernel")
     kept.keep(Boot(seed=7, cases=()))
     (path,) = tmp_path.rglob("*.json")

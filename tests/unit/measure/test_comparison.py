@@ -27,7 +27,7 @@ def with_controls(image: Measurement, interrupts: int) -> Measurement:
     return image.model_copy(update={"boots": boots})
 
 
-def test_a_controls_interrupts_are_no_work_that_is_compared() -> None:
+def test_kernel_metrics_leave_out_controls() -> None:
     plain = [Build((measurement("plain"),))]
     opt = [Build((measurement(factors=(0.9,) * 5),))]
     with_plain = [Build((with_controls(measurement("plain"), 12),))]
@@ -49,7 +49,7 @@ def test_the_metric_that_is_a_control_is_averaged_over_all_cases() -> None:
     assert len(totals["user_instructions"].cases) == len(totals["guest_time"].cases) + 1
 
 
-def test_controls_are_what_user_space_computes() -> None:
+def test_controls_are_cases_that_compute_in_user_space() -> None:
     assert all(case.control for case in cases_of(["compute"]))
     assert {case.name for case in cases_of(["unixbench"]) if case.control} == {"dhry-1", "whet-1"}
     assert not any(case.control for case in cases_of([]))

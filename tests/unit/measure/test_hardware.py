@@ -88,12 +88,12 @@ def test_programs_run_on_the_cores_where_they_are() -> None:
     assert shell.ran[3][-2:] == ("--operations", "100")
 
 
-def test_rare_events_are_never_fewer_than_none() -> None:
+def test_counts_of_rare_events_are_not_negative() -> None:
     counted = measured(Hardware(walks=(30, 31))).counted
     assert counted is not None and counted.figures["kernel_tlb_walks"] == 0
 
 
-def test_metric_that_the_pmu_lacks_is_no_reason_to_stop() -> None:
+def test_a_metric_without_an_event_is_left_out() -> None:
     counted = measured(Hardware(walks=())).counted
     assert counted is not None
     assert counted.figures == {"kernel_instructions": 10_000}
@@ -111,31 +111,31 @@ def test_whole_program_is_counted_where_its_work_is_fixed() -> None:
     assert counted.figures["kernel_instructions"] == 5000 + 200 * 100
 
 
-def test_nothing_is_counted_where_nothing_is_asked_for() -> None:
+def test_nothing_is_counted_without_events() -> None:
     assert measured(Hardware(), countable=Countable((), {})).counted is None
 
 
-def test_why_a_metric_is_lacking_is_kept() -> None:
+def test_the_reason_for_a_missing_metric_is_kept() -> None:
     lacking = {"kernel_l2_misses": "the PMU has none"}
     counted = measured(Hardware(), countable=Countable(((INSTRUCTIONS,),), lacking)).counted
     assert counted is not None and counted.lacking == lacking
 
 
-def test_kernel_that_fails_its_check_is_a_result() -> None:
+def test_a_kernel_that_fails_its_check_is_a_result() -> None:
     bench = Bench(Hardware(selfcheck=1), Cores((0,)), "", "/tmp")
     made = measure_running(bench, [PROC], 1, "made-up", COUNTABLE)
     assert made.boot is None
     assert made.self_check.endswith("failed: selfcheck=failed check=memory")
 
 
-def test_case_that_the_kernel_lacks_something_for_is_told() -> None:
+def test_a_case_that_the_kernel_cannot_run_is_listed() -> None:
     bench = Bench(Hardware(status=77), Cores((0,)), "", "/tmp")
     made = measure_running(bench, [PROC], 1, "made-up", COUNTABLE)
     assert made.boot is not None
     assert [one.needs for one in made.boot.unsupported] == ["CONFIG_X"]
 
 
-def test_missing_program_says_where_it_was_looked_for() -> None:
+def test_a_missing_program_is_an_error_with_its_path() -> None:
     bench = Bench(LocalShell(), Cores((0,)), "/no/such", "/tmp")
     with pytest.raises(EnvironmentLack, match=r"/no/such/bin/kbench cannot be run on local"):
         measure_running(bench, [PROC], 1, "none", Countable((), {}))
@@ -176,7 +176,9 @@ def test_real_perf_counts_the_work_alone(programs: Path) -> None:
     assert 20 < counted.figures["user_instructions"] / counted.operations < 200
 
 
-def test_unsound_case_is_no_count(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_that_fails_while_counted_is_an_error(
+    programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("CHECK", "failed")
     bench = Bench(LocalShell(), Cores((0,)), str(programs), str(programs))
     with pytest.raises(WorkError, match="the case proc printed no valid result line"):

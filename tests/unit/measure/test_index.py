@@ -46,14 +46,14 @@ def test_the_index_of_the_baseline_is_ten() -> None:
     assert indices(measured(1)) == {"unixbench": pytest.approx(10, abs=0.01)}
 
 
-def test_it_is_a_geometric_mean() -> None:
+def test_the_index_is_a_geometric_mean() -> None:
     assert indices(measured(8)) == {"unixbench": pytest.approx(10, abs=0.01)}
 
 
-def test_there_is_none_without_all_cases() -> None:
+def test_a_missing_case_leaves_no_index() -> None:
     assert indices(measured(1, without="shell-1")) == {}
 
 
-def test_there_is_none_of_other_suites_or_without_boots() -> None:
+def test_suites_without_baselines_and_no_boots_have_no_index() -> None:
     assert indices(measurement()) == {}
     assert indices(measured(1).model_copy(update={"boots": ()})) == {}

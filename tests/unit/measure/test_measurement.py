@@ -19,7 +19,7 @@ from mepof.measure.metrics import METRICS
 from mepof.pmu.events import EVENTS
 
 
-def test_an_evaluation_survives_its_file(tmp_path: Path) -> None:
+def test_an_evaluation_can_be_written_and_read(tmp_path: Path) -> None:
     path = tmp_path / "evaluation.json"
     made = Evaluation(
         images=(measurement(),),
@@ -36,7 +36,7 @@ def test_an_evaluation_survives_its_file(tmp_path: Path) -> None:
     ("content", "complaint"),
     [("", "is not an evaluation"), ("[1]", "is not an evaluation"), ("{}", "images")],
 )
-def test_a_file_that_is_no_evaluation_is_one_line(
+def test_a_file_that_is_not_an_evaluation_is_one_line(
     tmp_path: Path, content: str, complaint: str
 ) -> None:
     path = tmp_path / "evaluation.json"

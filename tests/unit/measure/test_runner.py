@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from mepof import arch
 from mepof.device import agent
 from mepof.device.protocol import Interval, KernelHang, KernelPanic, Outcome
-from mepof.errors import InputError, WorkError
-from mepof.kernel import kconfig
+from mepof.errors import WorkError
 from mepof.measure.measurement import Boot
 from mepof.measure.runner import (
     Design,
@@ -21,13 +19,8 @@ from mepof.measure.runner import (
     measure_images,
 )
 from mepof.suite.cases import (
-    Case,
     cases_of,
-    guest_additions,
     load_suite,
-    metric_names,
-    suite_names,
-    suites_of,
 )
 
 CASES = cases_of(["pipe"])
@@ -65,7 +58,7 @@ def test_a_boot_checks_itself_and_runs_all_cases() -> None:
     assert (case.kernel_instructions, case.guest_nanoseconds) == (1, 5000)
 
 
-def test_a_device_that_models_nothing_is_told_when_a_core_is_asked_for() -> None:
+def test_a_device_that_cannot_model_the_core_is_an_error() -> None:
     with pytest.raises(WorkError, match="modelled no events of the core zen4"):
         measure_boot(CASES, 3, lambda seed, requests: outcome(), core="zen4")
 
@@ -96,7 +89,7 @@ def made(turns: Sequence[Turn]) -> list[OneBoot]:
     return [OneBoot(True, "passed", Boot(seed=seed, cases=())) for _, seed in turns]
 
 
-def test_images_are_booted_in_turns_and_each_has_every_place_alike() -> None:
+def test_images_are_booted_in_turns_and_take_every_position_equally_often() -> None:
     rounds: list[list[Turn]] = []
 
     def round_of(turns: Sequence[Turn]) -> list[OneBoot]:
@@ -121,7 +114,7 @@ def test_images_are_booted_in_turns_and_each_has_every_place_alike() -> None:
     assert sums == [12, 12, 12]
 
 
-def test_boots_end_when_enough_is_known_but_not_before_the_fewest() -> None:
+def test_boots_end_when_they_suffice_but_not_below_the_minimum() -> None:
     asked: list[int] = []
 
     def enough(images: Images) -> bool:
@@ -180,7 +173,7 @@ def test_missing_intervals_are_an_error() -> None:
         measure_boot(CASES, 1, lambda seed, requests: outcome(intervals=1))
 
 
-def test_what_else_a_case_prints_are_its_figures() -> None:
+def test_other_numbers_that_a_case_prints_are_its_figures() -> None:
     said = "case={} operations=100 bytes=7 elapsed_ns=5 p99_ns=80 speed=1.5 check=ok\n"
     texts = [said.format(case.name) for case in CASES]
     found = measure_boot(CASES, 1, lambda seed, requests: outcome(*texts))
@@ -209,7 +202,7 @@ def test_a_case_that_the_kernel_cannot_run_fails_nothing() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "case=other needs=X", f"case={CASES[0].name}"])
-def test_who_cannot_run_must_say_what_is_lacking(text: str) -> None:
+def test_a_case_that_cannot_run_must_say_what_is_missing(text: str) -> None:
     with pytest.raises(WorkError, match=f"the case {CASES[0].name} printed no valid result line"):
         measure_boot(CASES, 1, lambda seed, requests: unsupported(text))
 
@@ -223,39 +216,3 @@ def test_an_interval_of_a_case_that_did_not_run_is_an_error() -> None:
 def test_a_self_check_cannot_be_skipped() -> None:
     found = measure_boot(CASES, 1, lambda seed, requests: outcome(selfcheck=77))
     assert "failed with status 77" in found.self_check
-
-
-def test_the_default_suite_has_the_five_metrics_in_eight_cases() -> None:
-    assert {case.metric for case in cases_of(())} == {
-        "file",
-        "overhead",
-        "pipe",
-        "proc",
-        "syscall",
-    }
-    assert len(cases_of(())) == 8
-    assert [case.name for case in cases_of(["proc", "syscall"])] == ["syscall", "proc"]
-    with pytest.raises(InputError, match="unknown suite `none`"):
-        load_suite("none")
-
-
-@pytest.mark.parametrize("name", suite_names())
-def test_a_suite_has_cases_a_config_and_metrics_of_its_own(name: str) -> None:
-    suite = load_suite(name)
-    assert suite.config in kconfig.names()
-    assert set(suite.architectures) <= set(arch.names())
-    assert len({case.name for case in suite.cases}) == len(suite.cases) > 0
-    others = {case.metric for other in suite_names() if other != name for case in cases(other)}
-    assert not others & {case.metric for case in suite.cases}
-    assert all(case.baseline is None or case.baseline > 0 for case in suite.cases)
-
-
-def cases(name: str) -> tuple[Case, ...]:
-    return load_suite(name).cases
-
-
-def test_a_metric_brings_its_suites_programs() -> None:
-    added = guest_additions()
-    assert set(added) == set(metric_names())
-    assert (added["pipe"], added["ipc"]) == ((), ("ipc",))
-    assert [suite.name for suite in suites_of(cases_of(["ipc", "pipe"]))] == ["ipc", "mepof"]

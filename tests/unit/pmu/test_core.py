@@ -26,7 +26,7 @@ def test_every_core_is_sound_and_names_its_sources(name: str) -> None:
     assert all(len(table["source"]) > 7 for table in [*tables, *described["cost"].values()])
 
 
-def test_the_six_cores_of_the_field_are_there() -> None:
+def test_six_cores_come_with_mepof() -> None:
     arm = {"cortex-a53", "cortex-a57", "cortex-a76", "cortex-x1"}
     assert arm | {"skylake", "zen4"} <= set(core_names())
     assert {name for name in core_names() if load_core(name).arch == "arm64"} == arm

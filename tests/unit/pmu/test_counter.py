@@ -23,7 +23,7 @@ def machine(root: Path, pmus: dict[str, tuple[str, ...]], cpus: dict[str, str]) 
 
 
 @pytest.mark.parametrize("name", counters_names())
-def test_counters_have_the_names_of_metrics(name: str) -> None:
+def test_counters_count_known_metrics(name: str) -> None:
     counters = load_counters(name)
     assert {c.metric for c in counters.counter} <= {metric.name for metric in METRICS}
     assert {"kernel_instructions", "user_instructions", "kernel_cycles"} <= {
@@ -53,7 +53,7 @@ def test_events_by_number_are_named_for_their_metric(tmp_path: Path) -> None:
     assert all(len(run) <= 4 for run in able.runs)
 
 
-def test_pmu_is_that_of_the_cores_in_use(tmp_path: Path) -> None:
+def test_the_pmu_covers_the_cores_in_use(tmp_path: Path) -> None:
     little = ("inst_retired", "cpu_cycles", "pc_write_retired")
     big = ("inst_retired", "cpu_cycles", "itlb_walk")
     shell = machine(
@@ -73,17 +73,17 @@ def test_pmu_is_that_of_the_cores_in_use(tmp_path: Path) -> None:
     )
     # One of the two events that add up is no figure.
     assert able.lacking["kernel_tlb_walks"].endswith("dtlb_walk")
-    with pytest.raises(EnvironmentLack, match="is that of all the cores"):
+    with pytest.raises(EnvironmentLack, match="covers all of the cores"):
         countable(shell, arm, (3, 4))
 
 
-def test_machine_without_the_pmu_is_one_clear_error(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentLack, match="local has no PMU cpu, whose events AMD Zen 4"):
+def test_a_machine_without_the_pmu_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentLack, match="local has no PMU cpu, which the counters of AMD"):
         countable(LocalShell(tmp_path), load_counters("zen4"), (0,))
 
 
 @pytest.mark.parametrize("event", ["a b", "x/y", "a;b", "", "name='x'"])
-def test_event_cannot_end_its_description(event: str) -> None:
+def test_an_event_cannot_break_out_of_its_argument(event: str) -> None:
     with pytest.raises(ValueError, match="event"):
         Counter(metric="kernel_cycles", event=event)
 

@@ -1,4 +1,4 @@
-"""What perf says is as perf 6.1 of Debian said it, unless a release is named."""
+"""Parsing perf's output; the samples are from perf 6.1 of Debian, unless they name a release."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NEEDS_PERF = pytest.mark.skipif(
 )
 
 
-def test_events_are_asked_for_one_by_one() -> None:
+def test_each_event_is_an_argument_of_its_own() -> None:
     assert command((INSTRUCTIONS, NAMED), ("prog", "-e", "x")) == (
         *("env", "LC_ALL=C", "perf", "stat", "-x", ";"),
         *("-e", "instructions:k", "-e", NAMED.text, "--", "prog", "-e", "x"),
     )
 
 
-def test_counts_are_told_from_what_the_program_said() -> None:
+def test_counts_are_separated_from_the_output_of_the_program() -> None:
     output = (
         "case=proc operations=200 elapsed_ns=5 check=ok\n"
         "a;line;of;its;own;\n"
@@ -43,7 +43,7 @@ def test_counts_are_told_from_what_the_program_said() -> None:
     assert said.splitlines() == output.splitlines()[:2]
 
 
-def test_names_of_our_own_and_names_without_modifiers_are_known() -> None:
+def test_given_names_and_names_without_modifiers_are_recognised() -> None:
     # perf leaves the modifier out of an event that is not supported.
     output = "<not supported>;;L1-icache-load-misses;0;100.00;;\n77;;kernel_l1d_misses;9;100.00;;\n"
     counts, _ = counts_of(Ran(0, output), (L1I, NAMED))
@@ -69,7 +69,7 @@ def test_prefix_of_a_pmu_and_its_modifier_are_part_of_the_name() -> None:
         ("4000;;instructions:k;351506;99.50;;", None),
     ],
 )
-def test_event_that_took_turns_is_no_count(line: str, fault: str | None) -> None:
+def test_a_multiplexed_event_is_not_a_count(line: str, fault: str | None) -> None:
     output = f"{line}\n1;;instructions:u;703012;100.00;;\n"
     figures, lacking = figures_of(counts_of(Ran(0, output), BOTH)[0])
     assert lacking.get("kernel_instructions") == fault
@@ -77,7 +77,7 @@ def test_event_that_took_turns_is_no_count(line: str, fault: str | None) -> None
     assert figures["user_instructions"] == 1
 
 
-def test_counters_of_one_metric_add_up_or_are_none() -> None:
+def test_events_of_one_metric_add_up_or_the_metric_has_no_count() -> None:
     pair = (NAMED, NAMED)
     both = "3;;kernel_l1d_misses;9;100.00;;\n4;;kernel_l1d_misses;9;100.00;;\n"
     assert figures_of(counts_of(Ran(0, both), pair)[0]) == ({"kernel_l1d_misses": 7}, {})
@@ -110,7 +110,7 @@ Run 'perf list' for a list of valid events
 """
 
 
-def test_pmu_of_an_arm_core_is_read() -> None:
+def test_the_output_for_an_arm_pmu_is_parsed() -> None:
     events = tuple(
         Event(name, f"armv8_pmuv3/{event},name={name}/{side}", name)
         for name, event, side in (
@@ -148,27 +148,27 @@ Run 'perf list' for a list of valid events
     [
         (Ran(127, "env: 'perf': No such file or directory"), EnvironmentLack, "is not installed"),
         (Ran(255, PARANOID), EnvironmentLack, "perf_event_paranoid is 2 .*sysctl kernel"),
-        (Ran(129, NO_SUCH_PMU), EnvironmentLack, "perf does not know cpu, asked for"),
-        (Ran(129, UNLISTED), EnvironmentLack, "perf does not know nosuch, asked for"),
-        (Ran(129, NO_SUCH_EVENT), EnvironmentLack, "perf does not know, asked for"),
+        (Ran(129, NO_SUCH_PMU), EnvironmentLack, "perf does not know cpu in "),
+        (Ran(129, UNLISTED), EnvironmentLack, "perf does not know nosuch in "),
+        (Ran(129, NO_SUCH_EVENT), EnvironmentLack, "perf does not know an event in "),
         (
             Ran(255, "Workload failed: No such file or directory\n"),
             WorkError,
-            "perf could not start the program: Workload failed: No such file",
+            "perf cannot start the program: Workload failed: No such file",
         ),
         (Ran(0, "1;;instructions:k;9;100.00;;\n"), WorkError, "perf counted nothing"),
-        (Ran(0, "x;;instructions:k;9;100.00;;\n" * 2), WorkError, "without a value"),
-        (Ran(0, "1;;instructions:k;9;x;;\n" * 2), WorkError, "without a percentage"),
+        (Ran(0, "x;;instructions:k;9;100.00;;\n" * 2), WorkError, "printed no value"),
+        (Ran(0, "1;;instructions:k;9;x;;\n" * 2), WorkError, "printed no percentage"),
         (Ran(1, ""), WorkError, "perf counted nothing: status 1"),
     ],
 )
-def test_what_is_no_count_is_one_clear_error(ran: Ran, kind: type[Exception], message: str) -> None:
+def test_output_without_counts_is_one_error(ran: Ran, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
         counts_of(ran, BOTH)
 
 
 @NEEDS_PERF
-def test_this_perf_counts_by_names_of_our_own() -> None:
+def test_installed_perf_counts_by_given_names() -> None:
     """The kernel's own events stand in for a PMU's; page faults are of user space here."""
     events = (
         Event("user_faults", "software/config=2,name=user_faults/u", "user_faults"),
@@ -183,14 +183,14 @@ def test_this_perf_counts_by_names_of_our_own() -> None:
 
 
 @NEEDS_PERF
-def test_this_perf_says_what_it_does_not_know() -> None:
+def test_installed_perf_reports_unknown_events() -> None:
     unknown = (Event("kernel_x", "no-such-event:k", "no-such-event"),)
     with pytest.raises(EnvironmentLack, match="perf does not know"):
         counts_of(LocalShell().run(command(unknown, ("true",)), 60), unknown)
 
 
 @NEEDS_PERF
-def test_this_perf_says_what_it_cannot_start() -> None:
+def test_installed_perf_reports_what_it_cannot_start() -> None:
     event = (Event("user_faults", "software/config=2,name=user_faults/u", "user_faults"),)
-    with pytest.raises(WorkError, match="could not start the program"):
+    with pytest.raises(WorkError, match="cannot start the program"):
         counts_of(LocalShell().run(command(event, ("/no/such",)), 60), event)

@@ -161,7 +161,7 @@ def test_a_script_that_does_not_fit_is_told_before_the_kernel_is_built(
     script = room.root / "actions.txt"
     params: dict[str, Json] = {**COLLECT, "scenario": "script"}
     step = Step("c", "profile-collect", params, {"script0": HostInput(str(script))})
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="cannot read the script"):
         profile_collect.BODY.identity(step)
     script.write_text("sycall\n")
     with pytest.raises(InputError, match="has no action `sycall`"):

@@ -1,0 +1,34 @@
+"""Apps and their actions."""
+
+from __future__ import annotations
+
+import pytest
+
+from mepof.app.apps import app_names, load_app
+from mepof.errors import InputError
+from mepof.suite.cases import cases_of, metric_names
+
+
+def test_every_app_has_actions_with_limits() -> None:
+    assert "kbench" in app_names()
+    for name in app_names():
+        actions = load_app(name).actions
+        assert actions
+        assert len({action.name for action in actions}) == len(actions)
+        assert all(action.argv and action.seconds > 0 for action in actions)
+
+
+def test_kbench_has_an_action_for_every_default_case() -> None:
+    played = {action.argv for action in load_app("kbench").actions}
+    assert {case.argv for case in cases_of(())} <= played
+
+
+def test_an_unknown_app_is_an_error() -> None:
+    with pytest.raises(InputError, match="unknown app `none`"):
+        load_app("none")
+
+
+def test_actions_include_groups_that_exist() -> None:
+    for name in app_names():
+        included = {group for action in load_app(name).actions for group in action.includes}
+        assert included <= set(metric_names())
