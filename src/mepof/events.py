@@ -47,13 +47,17 @@ class StepFinished:
 
 @dataclass(frozen=True)
 class StepFailed:
-    """A step failed with an expected error; ``log`` is the path of its log, if any."""
+    """A step failed with an expected error, or was interrupted.
+
+    ``log`` is the path of its log, if it has one.
+    """
 
     step: str
     kind: str
     message: str
     seconds: float
     log: str | None
+    interrupted: bool = False
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def evaluate(
     """
     text = program_of(images, _arch_of(images), chosen_metrics(metric), repetitions)
     plan = plan_of(Source("the command line", text))
-    run_plan(plan, out, local(store, cores), False, as_json, _document)
+    run_plan(plan, out, local(store, cores), as_json, _document)
 
 
 def program_of(images: Sequence[Path], arch: str, metrics: Sequence[str], repetitions: str) -> str:

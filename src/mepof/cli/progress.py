@@ -44,7 +44,7 @@ Clock = Callable[[], float]
 
 @contextmanager
 def progress(console: Console | None = None, clock: Clock = time.monotonic) -> Iterator[Sink]:
-    """Show what happens while the block runs; give the sink for the events.
+    """Show events while the block runs; yields the sink for them.
 
     Args:
         console: where to show it, standard error if not given. It is a live display on a
@@ -52,7 +52,7 @@ def progress(console: Console | None = None, clock: Clock = time.monotonic) -> I
         clock: seconds from any start.
     """
     console = console or Console(stderr=True)
-    # Colour can be forced on a pipe; a moving display in a log would be noise all the same.
+    # Colour can be forced on a pipe, where a moving display would still be noise.
     if not (console.file.isatty() and console.is_interactive):
         yield LogDisplay(console, clock)
         return
@@ -70,6 +70,7 @@ class LogDisplay:
         self._began = clock()
         self._lock = threading.Lock()
         self._said: dict[tuple[str, str], _Said] = {}
+        self._latest: dict[str, StepProgress] = {}
 
     def __call__(self, event: Event) -> None:
         """Take an event."""
@@ -79,11 +80,22 @@ class LogDisplay:
                     self._line(Text(f"start  {event.step}: {event.reason}"))
                 case StepProgress():
                     self._progress(event)
-                case StepNote() | StepFinished() | StepFailed():
+                case StepFinished():
+                    self._complete(event)
+                    self._line(_last_line(event))
+                case StepNote() | StepFailed():
                     self._line(_last_line(event))
 
+    def _complete(self, event: StepFinished) -> None:
+        """End the progress of a step that had to do less than it could have had to."""
+        latest = self._latest.pop(event.step, None)
+        if latest is not None and latest.total and 0 < latest.done < latest.total:
+            done = StepProgress(event.step, latest.done, latest.done, latest.unit)
+            self._line(Text(f"       {event.step}: {_completion(done)}"))
+
     def _progress(self, event: StepProgress) -> None:
-        """Say how far it is if that is news: a bounded number of lines however many events."""
+        """Print progress that is news: a bounded number of lines however many events."""
+        self._latest[event.step] = event
         now = self._clock()
         part = _LOG_PERCENT * event.done // event.total if event.total else 0
         key = (event.step, event.unit)
@@ -100,7 +112,7 @@ class LogDisplay:
 
 @dataclass(frozen=True)
 class _Said:
-    """When progress was last told, and the part (of ten) reached then."""
+    """When progress was last printed, and the part (of ten) reached then."""
 
     at: float
     part: int
@@ -162,7 +174,7 @@ class LiveDisplay:
 
 
 class _FieldColumn(ProgressColumn):
-    """A field of the task as it is: names are not markup."""
+    """A field of the task, shown literally: names are not markup."""
 
     def __init__(self, field: str) -> None:
         super().__init__()
@@ -191,6 +203,11 @@ def _last_line(event: StepNote | StepFinished | StepFailed) -> Text:
             line = Text("made   ", style="green")
             return line.append(
                 printable(f"{event.step}  {duration(event.seconds)}"), style="default"
+            )
+        case StepFailed(interrupted=True):
+            line = Text("stopped", style="yellow")
+            return line.append(
+                printable(f" {event.step}  {duration(event.seconds)}"), style="default"
             )
         case StepFailed():
             line = Text("FAILED ", style="bold red")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import ceil, fsum
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,8 @@ from mepof.errors import InputError, WorkError
 from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
 from mepof.plan.explain import Explanation
 from mepof.plan.model import Plan, StepInput
+
+_MAX_NAMED = 3
 
 Out = Annotated[
     Path | None,
@@ -53,13 +56,21 @@ def run(
             metavar="FILE",
         ),
     ] = None,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="With --dry-run, show digests and full values."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a G4 program: build, profile, optimise, measure, report."""
     if executor != "local":
         raise InputError(f"unknown executor `{executor}`", "known: local")
     plan = plan_of(read_program(program), tuple(map(str, perf_data or ())))
-    run_plan(plan, out or Path("out") / name_of(program), local(store, cores), dry_run, as_json)
+    out = out or Path("out") / name_of(program)
+    if dry_run:
+        explain_plan(plan, local(store, cores), verbose, as_json)
+    else:
+        run_plan(plan, out, local(store, cores), as_json)
 
 
 def local(store: Path | None, cores: int | None) -> LocalExecutor:
@@ -71,22 +82,14 @@ def run_plan(
     plan: Plan,
     out: Path,
     executor: LocalExecutor,
-    dry_run: bool,
     as_json: bool,
     document: Callable[[Finished, Path], dict[str, object]] | None = None,
 ) -> None:
-    """Run or explain a plan and print the results.
+    """Run a plan and print the results.
 
     Args:
         document: what a run prints as JSON, :func:`run_document` if not given.
     """
-    if dry_run:
-        explained = executor.explain(plan)
-        if as_json:
-            print_json([_explanation(e, plan) for e in explained])
-        else:
-            _print_explained(explained, plan)
-        return
     from mepof.cli.progress import progress  # loads scipy
 
     with progress() as sink:
@@ -98,8 +101,21 @@ def run_plan(
     _refuse_unsound(finished)
 
 
+def explain_plan(plan: Plan, executor: LocalExecutor, verbose: bool, as_json: bool) -> None:
+    """Print what a run of a plan would do.
+
+    Args:
+        verbose: show the values behind the reasons, digests included.
+    """
+    explained = executor.explain(plan)
+    if as_json:
+        print_json([_explanation(e, plan) for e in explained])
+    else:
+        _print_explained(explained, plan, verbose)
+
+
 def _needs(plan: Plan, step: str) -> list[str]:
-    """The steps and host files that a step is made from: the edges of the DAG."""
+    """The steps and host files that a step reads: the edges of the DAG."""
     given = plan.step(step).inputs.values()
     return [i.step if isinstance(i, StepInput) else i.path for i in given]
 
@@ -111,11 +127,13 @@ def _explanation(explanation: Explanation, plan: Plan) -> dict[str, object]:
         "needs": _needs(plan, explanation.step),
         "state": explanation.state,
         "reasons": list(explanation.reasons),
+        "details": list(explanation.details),
+        "seconds": explanation.seconds,
         "fingerprint": explanation.fingerprint,
     }
 
 
-def _print_explained(explained: tuple[Explanation, ...], plan: Plan) -> None:
+def _print_explained(explained: tuple[Explanation, ...], plan: Plan, verbose: bool) -> None:
     console = Console(highlight=False, soft_wrap=True, emoji=False)
     words = {"cached": "cached ", "runs": "runs   ", "depends": "depends"}
     width = max((len(e.step) for e in explained), default=0)
@@ -124,9 +142,37 @@ def _print_explained(explained: tuple[Explanation, ...], plan: Plan) -> None:
         if needs := _needs(plan, explanation.step):
             line += "  ← " + ", ".join(dict.fromkeys(needs))
         console.print(line, markup=False)
-        # What a step waits for is what its arrow says.
-        for reason in explanation.reasons if explanation.state == "runs" else ():
+        # What a step waits for stands behind its arrow.
+        reasons = explanation.details if verbose else explanation.reasons
+        for reason in reasons if explanation.state == "runs" else ():
             console.print(f"         {'':{width}}  {reason}", markup=False, style="dim")
+    console.print(estimate(explained), markup=False)
+
+
+def estimate(explained: Sequence[Explanation]) -> str:
+    """How many steps would run, and how long they take one after the other."""
+    due = [e for e in explained if e.state != "cached"]
+    if not due:
+        return "Nothing has to run: the store has every result."
+    count = f"{len(due)} of {len(explained)} steps would run"
+    known = [e.seconds for e in due if e.seconds is not None]
+    if not known:
+        return f"{count}; none of their kind has run before, so the time is unknown."
+    total = _rounded(fsum(known))
+    unknown = [e.step for e in due if e.seconds is None]
+    if not unknown:
+        return f"{count}, about {total} one after the other, as earlier runs took."
+    names = ", ".join(unknown[:_MAX_NAMED])
+    more = f" and {len(unknown) - _MAX_NAMED} more" if len(unknown) > _MAX_NAMED else ""
+    return f"{count}, at least {total}: the time of {names}{more} is unknown."
+
+
+def _rounded(seconds: float) -> str:
+    """A time that nobody knows to the second."""
+    if seconds < 60:
+        return f"{ceil(seconds)} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min"
 
 
 def run_document(finished: Finished, out: Path) -> dict[str, object]:
@@ -154,10 +200,10 @@ def _print_finished(finished: Finished) -> None:
 
 
 def _refuse_unsound(finished: Finished) -> None:
-    """An image that is of no use is a failure, however good its report.
+    """Fail if a measured image is of no use, however good its report.
 
     Raises:
-        WorkError: a measured image did not boot or failed its self-check.
+        WorkError: an image did not boot or failed its self-check.
     """
     from mepof.report import read_report
 

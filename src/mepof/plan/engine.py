@@ -295,7 +295,8 @@ class _Run:
             self._cancel.set()
         message = outcome.message if isinstance(outcome, MepofError) else str(outcome)
         log = str(self._store.log(step, job.fingerprint))
-        self._emit(StepFailed(step, job.step.kind, message, seconds, log))
+        interrupted = isinstance(outcome, Interrupted)
+        self._emit(StepFailed(step, job.step.kind, message, seconds, log, interrupted))
         with contextlib.suppress(OSError):
             self._write("fail", job, seconds=seconds, message=message, log=log)
 
@@ -338,7 +339,8 @@ class _Run:
     def _reason(self, job: Job) -> str:
         if job.again:
             return "asked to run again" if self._again else VOLATILE
-        return "; ".join(why_it_runs(self._store, self._past, job.step.id, job.ingredients))
+        why = why_it_runs(self._store, self._past, job.step, job.ingredients)
+        return "; ".join(change.text for change in why)
 
 
 def _longest_paths(plan: Plan) -> dict[str, int]:

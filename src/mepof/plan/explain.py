@@ -1,21 +1,20 @@
-"""Why a step runs: for ``--dry-run``, and for the line that the progress display shows."""
+"""Why a step runs and how long it will take: for ``--dry-run`` and the progress display."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 from mepof.plan.action import Action
 from mepof.plan.body import StepBody
+from mepof.plan.changes import Change, changes
 from mepof.plan.digest import HostDigests
 from mepof.plan.fingerprint import Ingredients, body_of
-from mepof.plan.model import HostInput, Plan, StepInput
+from mepof.plan.model import HostInput, Plan, Step, StepInput
 from mepof.plan.store import Store
-
-_LONGEST_VALUE = 60
 
 
 @dataclass(frozen=True)
@@ -27,6 +26,9 @@ class Explanation:
             reads from a step that would run, and runs too unless that makes the same as before.
         reasons: why, one phrase each; empty if cached.
         fingerprint: None as long as an input is unknown.
+        details: the reasons with the values before and after, digests included.
+        seconds: how long it will take, as long as the last step of its name took, or of its
+            kind; None if the store has neither. 0 if cached.
     """
 
     step: str
@@ -34,10 +36,12 @@ class Explanation:
     state: Literal["cached", "runs", "depends"]
     reasons: tuple[str, ...]
     fingerprint: str | None
+    details: tuple[str, ...] = ()
+    seconds: float | None = None
 
 
 def explain(plan: Plan, store: Store, bodies: Mapping[str, StepBody]) -> tuple[Explanation, ...]:
-    """Tell for every step, in the plan's order, whether it would run and why.
+    """Whether each step would run, why, and how long it would take, in the plan's order.
 
     Nothing is run, and nothing is written.
 
@@ -46,7 +50,7 @@ def explain(plan: Plan, store: Store, bodies: Mapping[str, StepBody]) -> tuple[E
         EnvironmentLack: a tool is missing.
     """
     host = HostDigests(store.host_memory, write=False)
-    past: Mapping[str, Action] | None = None
+    past = _Past(store)
     made: dict[str, str] = {}
     found: list[Explanation] = []
     for step in plan.steps:
@@ -55,7 +59,8 @@ def explain(plan: Plan, store: Store, bodies: Mapping[str, StepBody]) -> tuple[E
         unknown = sorted(source for source in sources if source not in made)
         if unknown:
             reasons = tuple(f"{source} will run" for source in unknown)
-            found.append(Explanation(step.id, step.kind, "depends", reasons, None))
+            waits = Explanation(step.id, step.kind, "depends", reasons, None, reasons)
+            found.append(replace(waits, seconds=past.seconds(step)))
             continue
         inputs = {
             name: host.digest(Path(given.path))
@@ -66,18 +71,39 @@ def explain(plan: Plan, store: Store, bodies: Mapping[str, StepBody]) -> tuple[E
         ingredients = Ingredients.of(step, body, inputs, body.identity(step))
         fingerprint = ingredients.fingerprint()
         if is_volatile(body):
-            found.append(Explanation(step.id, step.kind, "runs", (VOLATILE,), fingerprint))
+            runs = Explanation(step.id, step.kind, "runs", (VOLATILE,), fingerprint, (VOLATILE,))
+            found.append(replace(runs, seconds=past.seconds(step)))
             continue
         action = store.find(fingerprint)
         if action is not None:
             made[step.id] = action.artifact.digest
-            found.append(Explanation(step.id, step.kind, "cached", (), fingerprint))
+            cached = Explanation(step.id, step.kind, "cached", (), fingerprint, seconds=0.0)
+            found.append(cached)
             continue
-        if past is None:
-            past = latest_actions(store)
-        reasons = why_it_runs(store, past, step.id, ingredients)
-        found.append(Explanation(step.id, step.kind, "runs", reasons, fingerprint))
+        why = why_it_runs(store, past.latest, step, ingredients)
+        texts, details = tuple(c.text for c in why), tuple(c.detail for c in why)
+        runs = Explanation(step.id, step.kind, "runs", texts, fingerprint, details)
+        found.append(replace(runs, seconds=past.seconds(step)))
     return tuple(found)
+
+
+class _Past:
+    """What the store knows of earlier steps; read when it is first asked."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @cached_property
+    def latest(self) -> Mapping[str, Action]:
+        return latest_actions(self._store)
+
+    def seconds(self, step: Step) -> float | None:
+        """How long the latest step of the same id took, else the latest of its kind."""
+        same = self.latest.get(step.id)
+        if same is not None and same.ingredients.kind == step.kind:
+            return same.seconds
+        alike = [a for a in self.latest.values() if a.ingredients.kind == step.kind]
+        return max(alike, key=lambda action: action.made_at).seconds if alike else None
 
 
 VOLATILE = "it runs every time"
@@ -99,45 +125,21 @@ def latest_actions(store: Store) -> dict[str, Action]:
 
 
 def why_it_runs(
-    store: Store, past: Mapping[str, Action], step: str, ingredients: Ingredients
-) -> tuple[str, ...]:
-    """Why a step is not taken from the store, one phrase per reason.
+    store: Store, past: Mapping[str, Action], step: Step, ingredients: Ingredients
+) -> tuple[Change, ...]:
+    """Why a step is not taken from the store.
 
     Args:
         past: what :func:`latest_actions` found.
     """
     if store.action(ingredients.fingerprint()) is not None:
-        return ("its result in the store is gone or damaged",)
-    before = past.get(step)
+        return (_plain("its result in the store is gone or damaged"),)
+    before = past.get(step.id)
     if before is None:
-        return ("never made in this store",)
-    return changes(before.ingredients, ingredients) or ("not in the store",)
+        return (_plain("never made in this store"),)
+    found = changes(before.ingredients, ingredients, step.inputs)
+    return found or (_plain("not in the store"),)
 
 
-def changes(before: Ingredients, after: Ingredients) -> tuple[str, ...]:
-    """What differs between two sets of ingredients, one phrase per difference."""
-    found: list[str] = []
-    if before.kind != after.kind:
-        found.append(f"kind from {before.kind} to {after.kind}")
-    if before.version != after.version:
-        found.append(f"version of {after.kind} from {before.version} to {after.version}")
-    for noun, old, new in (
-        ("param", before.params, after.params),
-        ("tool", before.tools, after.tools),
-    ):
-        for name in sorted({*old, *new}):
-            if name not in new:
-                found.append(f"{noun} {name} is gone (was {_short(old[name])})")
-            elif name not in old:
-                found.append(f"{noun} {name} is new ({_short(new[name])})")
-            elif old[name] != new[name]:
-                found.append(f"{noun} {name} from {_short(old[name])} to {_short(new[name])}")
-    for name in sorted({*before.inputs, *after.inputs}):
-        if before.inputs.get(name) != after.inputs.get(name):
-            found.append(f"input {name} changed")
-    return tuple(found)
-
-
-def _short(value: object) -> str:
-    text = value if isinstance(value, str) else json.dumps(value)
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
+def _plain(text: str) -> Change:
+    return Change(text, text)

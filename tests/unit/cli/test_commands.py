@@ -14,9 +14,11 @@ from writers.kernel_image import arm64_image, bz_image, elf
 
 from mepof.cli import g4cc
 from mepof.cli.main import main
+from mepof.cli.run import estimate
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
 from mepof.executor import local
 from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.explain import Explanation
 from mepof.plan.model import Step
 from mepof.steps import BODIES
 
@@ -312,11 +314,52 @@ def test_a_dry_run_shows_every_step_with_its_reason(
     path = program(tmp_path, f"recomp {tmp_path}/src {kernel(tmp_path)}.")
     answer = shell("run", path, "--dry-run")
     assert answer.status == 0
-    first, why, *others = (line.split() for line in answer.out.splitlines())
+    first, why, *others, _ = (line.split() for line in answer.out.splitlines())
     assert first[:3] == ["runs", "source", "←"]
     assert why == ["never", "made", "in", "this", "store"]
     (build,) = (words for words in others if words[1] == "recomp/build")
     assert build[:4] == ["depends", "recomp/build", "←", "source,"]
+
+
+def test_a_dry_run_says_how_long_it_will_take(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instant(monkeypatch)
+    (tmp_path / "src").mkdir()
+    path = program(tmp_path, f"recomp {tmp_path}/src {kernel(tmp_path)}.")
+    unknown = "3 of 3 steps would run; none of their kind has run before, so the time is unknown."
+    assert shell("run", path, "--dry-run").out.splitlines()[-1] == unknown
+    assert shell("run", path).status == 0
+    done = "Nothing has to run: the store has every result."
+    assert shell("run", path, "--dry-run").out.splitlines()[-1] == done
+
+    path.write_text(f"recomp {tmp_path}/src {kernel(tmp_path)} O3.")
+    answer = shell("run", path, "--dry-run")
+    assert answer.out.splitlines()[-1].startswith("1 of 3 steps would run, about ")
+    assert "options added: O3" in answer.out
+    (build,) = (e for e in one_document(shell("run", path, "--dry-run", "--json")) if e["reasons"])
+    assert build["reasons"] == ["options added: O3"]
+    assert build["details"] == ['options from [] to ["O3"]']
+    assert build["seconds"] >= 0
+    assert 'options from [] to ["O3"]' in shell("run", path, "--dry-run", "--verbose").out
+
+
+def explanation(step: str, seconds: float | None) -> Explanation:
+    return Explanation(step, "kind", "runs", ("why",), None, ("why",), seconds)
+
+
+def test_an_estimate_says_what_it_does_not_know() -> None:
+    steps = [explanation("build", 1234.0), explanation("boot", 40.5)]
+    assert estimate(steps) == (
+        "2 of 2 steps would run, about 21 min one after the other, as earlier runs took."
+    )
+    steps += [explanation(f"new{n}", None) for n in range(5)]
+    assert estimate(steps) == (
+        "7 of 7 steps would run, at least 21 min: "
+        "the time of new0, new1, new2 and 2 more is unknown."
+    )
+    assert "about 41 s " in estimate([explanation("boot", 40.5)])
+    assert "about 2 h 05 min " in estimate([explanation("boot", 7500.0)])
 
 
 def test_an_empty_program_runs_to_its_end(

@@ -65,6 +65,35 @@ def test_a_log_names_the_failure_and_its_log_in_one_line() -> None:
     assert line == "  0:00 FAILED boot  3.0 s: panic:\\nno root (log: /s/boot.log)"
 
 
+def test_an_interrupted_step_has_not_failed() -> None:
+    event = StepFailed("boot", "boot", "interrupted", 3.0, "/s/boot.log", interrupted=True)
+    assert log_lines(event) == ["  0:00 stopped boot  3.0 s"]
+    assert "FAILED" not in live_text(event)
+    assert "stopped boot" in live_text(event)
+
+
+def test_a_step_that_ends_early_ends_at_100_percent() -> None:
+    lines = log_lines(
+        StepProgress("measure", 10, 48, "boots", "seed 5"),
+        StepFinished("measure", "measure", "ab", 60.0, False),
+        StepFinished("other", "measure", "ab", 60.0, True),
+    )
+    assert [line[7:].strip() for line in lines] == [
+        "measure: 10 of 48 boots (20 %) seed 5",
+        "measure: 10 of 10 boots (100 %)",
+        "made   measure  1 min 00 s",
+        "cached other",
+    ]
+
+
+def test_a_failed_step_does_not_end_at_100_percent() -> None:
+    lines = log_lines(
+        StepProgress("measure", 10, 48, "boots"),
+        StepFailed("measure", "measure", "panic", 60.0, None),
+    )
+    assert not any("100 %" in line for line in lines)
+
+
 def test_a_log_has_a_line_for_each_tenth_however_many_files() -> None:
     lines = log_lines(*(StepProgress("b", n, 3000, "files") for n in range(3001)))
     assert len(lines) == 10

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mepof.errors import Interrupted, StoreFull, WorkError
-from mepof.events import Event, StepNote
+from mepof.events import Event, StepFailed, StepNote
 from mepof.plan.body import StepContext
 from mepof.plan.journal import Journal, read_runs
 from mepof.plan.store import Store
@@ -118,8 +118,12 @@ def test_a_signal_ends_the_children_and_the_run(tmp_path: Path, number: signal.S
             context.run(["sh", "-c", "echo $$; exec sleep 1000"], on_line=up)
         write_all(context)
 
+    events: list[Event] = []
     with pytest.raises(Interrupted, match="goes on from there"):
-        run(tmp_path, DIAMOND, Toy(do))
+        run(tmp_path, DIAMOND, Toy(do), sink=events.append)
+    ends = {e.step: e.interrupted for e in events if isinstance(e, StepFailed)}
+    assert ends.pop("left")
+    assert all(ends.values())
     assert signal.getsignal(number) is handler
     assert not is_running(Path("/proc") / pids[0])
     (journalled,) = read_runs(tmp_path / "out")

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mepof.errors import InputError
+from mepof.plan.changes import changes
 from mepof.plan.explain import Explanation, explain
-from mepof.plan.model import HostInput, Plan, Step
+from mepof.plan.fingerprint import Ingredients
+from mepof.plan.model import HostInput, Json, Plan, Step, StepInput
 from mepof.plan.store import Store, remove_tree
 
 from .toy_bodies import DIAMOND, Toy, plan_of, run, toy
@@ -65,7 +68,7 @@ def test_only_what_comes_after_a_change_runs(tmp_path: Path) -> None:
         "right": "cached",
         "last": "depends",
     }
-    assert explained(tmp_path, plan, Toy())["left"].reasons == ("param n from 1 to 5",)
+    assert explained(tmp_path, plan, Toy())["left"].reasons == ("n from 1 to 5",)
 
 
 def test_every_change_is_named(tmp_path: Path) -> None:
@@ -76,13 +79,25 @@ def test_every_change_is_named(tmp_path: Path) -> None:
     source.write_text("two")
     step = replace(step, params={"O": "3", "new": ["x"]})
     body = Toy(tools={"clang": "22", "lld": "19"}, version=2)
-    assert explained(tmp_path, plan_of(step), body)["one"].reasons == (
-        "version of toy from None to 2",
-        "param O from 2 to 3",
-        "param gone is gone (was 1)",
-        'param new is new (["x"])',
-        "tool clang from 19 to 22",
-        "input config changed",
+    found = explained(tmp_path, plan_of(step), body)["one"]
+    assert found.reasons == (
+        "this version of mepof does it differently",
+        "O from 2 to 3",
+        "gone removed (was 1)",
+        'new added: ["x"]',
+        "clang from 19 to 22",
+        f"{source} changed",
+    )
+    assert found.details[:-1] == (
+        "version of toy from none to 2",
+        "O from 2 to 3",
+        "gone removed (was 1)",
+        'new added: ["x"]',
+        "clang from 19 to 22",
+    )
+    assert re.fullmatch(
+        rf"{re.escape(str(source))} from \w*:?[0-9a-f]{{64}} to \w*:?[0-9a-f]{{64}}",
+        found.details[-1],
     )
 
 
@@ -90,7 +105,68 @@ def test_it_is_the_latest_run_that_a_change_is_told_against(tmp_path: Path) -> N
     for number in (1, 2, 3):
         run(tmp_path, plan_of(toy("one", n=number)), Toy())
     found = explained(tmp_path, plan_of(toy("one", n=4)), Toy())
-    assert found["one"].reasons == ("param n from 3 to 4",)
+    assert found["one"].reasons == ("n from 3 to 4",)
+
+
+BEFORE = Ingredients("toy", None, {}, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ({"metrics": ["file"]}, {"metrics": ["pages", "file", "threads"]}, "added: pages, threads"),
+        ({"metrics": ["file", "pipe"]}, {"metrics": ["pipe"]}, "removed: file"),
+        ({"metrics": ["file"]}, {"metrics": ["pipe"]}, "metrics added: pipe; removed: file"),
+        ({"metrics": ["a", "b"]}, {"metrics": ["b", "a"]}, "metrics in another order"),
+        ({"seed": 1}, {"seed": 2}, "seed from 1 to 2"),
+        ({"core": None}, {"core": "skylake"}, "core from none to skylake"),
+        ({}, {"core": "skylake"}, "core added: skylake"),
+        ({"record": {"depth": 16}}, {"record": {"depth": 32}}, "record depth from 16 to 32"),
+        ({"cases": "0" * 64}, {"cases": "1" * 64}, "cases changed"),
+        ({"cases": "0" * 64}, {}, "cases removed"),
+        ({"apps": ["0" * 64]}, {"apps": ["1" * 64]}, "apps added; removed"),
+        ({"program": "x" * 99}, {"program": "y" * 99}, "program changed"),
+    ],
+)
+def test_a_change_is_told_as_a_person_made_it(
+    old: dict[str, Json], new: dict[str, Json], text: str
+) -> None:
+    for before, after in (
+        (replace(BEFORE, params=old), replace(BEFORE, params=new)),
+        # What a tool says of itself is told alike.
+        (replace(BEFORE, tools=old), replace(BEFORE, tools=new)),  # type: ignore[arg-type]
+    ):
+        (change,) = changes(before, after)
+        assert change.text.endswith(text)
+        assert "0" * 64 not in change.text
+
+
+def test_inputs_are_named_by_what_they_are() -> None:
+    old, new = (replace(BEFORE, inputs={"source": digest * 64}) for digest in "ab")
+    (change,) = changes(old, new, {"source": StepInput("opt/build")})
+    assert change.text == "the result of opt/build changed"
+    assert "a" * 64 in change.detail and "b" * 64 in change.detail
+    (change,) = changes(BEFORE, new, {"source": HostInput("/linux")})
+    assert change.text == "/linux added"
+    (change,) = changes(old, BEFORE)
+    assert change.text == "input source removed"
+
+
+def test_how_long_it_takes_is_what_it_took_before(tmp_path: Path) -> None:
+    new = explained(tmp_path, DIAMOND, Toy())
+    assert [e.seconds for e in new.values()] == [None] * 4
+    result = run(tmp_path, DIAMOND, Toy())
+    plan = changed(DIAMOND, "left", n=5)
+    found = explained(tmp_path, plan, Toy())
+    assert found["first"].seconds == 0
+    assert found["left"].seconds == result.steps["left"].seconds
+    assert found["last"].seconds == result.steps["last"].seconds
+
+
+def test_a_step_takes_as_long_as_the_latest_of_its_kind(tmp_path: Path) -> None:
+    made = run(tmp_path, plan_of(toy("one"), toy("two", "one", n=2)), Toy()).steps
+    found = explained(tmp_path, plan_of(toy("other", n=9)), Toy())
+    assert found["other"].seconds == made["two"].seconds
 
 
 def test_a_lost_artifact_is_named(tmp_path: Path) -> None:
