@@ -49,9 +49,14 @@ class Device(Record):
 
 
 class SizeBytes(Record):
-    """Sizes in bytes: the kernel's text, and the bootable image as stored."""
+    """Sizes in bytes.
 
-    text: NonNegativeInt
+    Attributes:
+        text: of the kernel's code; None where only the bootable image is known.
+        image: of the bootable image as stored.
+    """
+
+    text: NonNegativeInt | None
     image: NonNegativeInt
 
 

@@ -11,6 +11,7 @@ from mepof.measure.index import indices
 from mepof.measure.measurement import Evaluation, Measurement
 from mepof.pmu.locations import Locations
 from mepof.report.detail import FunctionShare, ProfileQuality, Training
+from mepof.report.disagreements import disagreements_of
 from mepof.report.figures import core_cases_of, core_of, figures_of
 from mepof.report.locations import footprints_of, functions_of, heatmaps_of
 from mepof.report.method_statement import method_of
@@ -45,22 +46,23 @@ def build_report(
     profiles: Sequence[ProfileQuality] = (),
     places: Mapping[str, Locations] | None = None,
 ) -> Report:
-    """Compare every image with the first and put all that is known together.
+    """Compare every image with the first and assemble the report.
 
     Args:
-        evaluation: its images by the names that the program knows them by, the baseline first;
-            one alone is reported uncompared.
+        evaluation: images under the names that the program gives them, the baseline first; a
+            single image is reported without a comparison.
         phases: steps in the order in which they finished.
         profile: None if no profile was made.
-        notes: what is to be known of the builds, told with the warnings.
-        trained: suite and case of what the training ran, by image; without the images of whose
-            training nothing is known.
+        engine_share_percent: share of the wall time not spent building, booting or running.
+        notes: remarks on the builds, shown before the warnings.
+        trained: suite and case of what the training ran, by image; images whose training is
+            unknown are left out.
         trainings: the runs in which profiles of the images were collected.
         profiles: of the program, in its order.
-        places: where events are, by image; without images of which it is not known.
+        places: locations of events by image; images whose events were not located are left out.
 
     Raises:
-        InputError: there is no image, or two have one name.
+        InputError: there is no image, or two images have the same name.
     """
     measurements = evaluation.images
     if not measurements:
@@ -68,7 +70,7 @@ def build_report(
     names = [m.image for m in measurements]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"two images are called `{name}`", "give each a name of its own")
+            raise InputError(f"two images are called `{name}`", "give each image its own name")
 
     baseline = measurements[0] if len(measurements) > 1 else None
     tables = [
@@ -79,7 +81,7 @@ def build_report(
     summary = [row for table in tables for row in table.summary()]
     cases = [row for table in tables for row in table.cases()]
     controls = _controls(evaluation) if baseline else ()
-    # What an unsound image did is no work to compare with.
+    # An unsound image may have skipped work, so its events are not comparable.
     sound = [m.image for m in measurements if m.sound]
     known = {name: places[name] for name in sound if places and name in places}
     return Report(
@@ -104,6 +106,7 @@ def build_report(
         heatmaps=heatmaps_of(known),
         trainings=tuple(trainings),
         profiles=tuple(profiles),
+        disagreements=disagreements_of(summary, cases),
     )
 
 
@@ -120,16 +123,16 @@ def _functions(baseline: str | None, places: Mapping[str, Locations]) -> tuple[F
 
 @dataclass
 class _Table:
-    """One image's rows and their geometric means; the verdicts come when all tables are there.
+    """One image's rows and geometric means; verdicts need the tables of all images.
 
     Attributes:
-        apart: geometric means over cases that the training ran (True) or did not.
+        by_trained: geometric means over the cases that the training ran (True) or did not.
     """
 
     image: str
     rows: Sequence[Row]
     totals: Sequence[Total]
-    apart: Sequence[tuple[bool, Total]]
+    by_trained: Sequence[tuple[bool, Total]]
     trained: frozenset[tuple[str, str]] | None
     judged: Sequence[Judged] = ()
 
@@ -141,17 +144,17 @@ class _Table:
         trained: frozenset[tuple[str, str]] | None = None,
     ) -> _Table:
         rows = rows_of(baseline, [Build((measurement,))])
-        apart: list[tuple[bool, Total]] = []
+        by_trained: list[tuple[bool, Total]] = []
         if trained is not None:
             ran = {row.case for row in rows if (row.case.suite, row.case.case) in trained}
             other = {row.case for row in rows} - ran
-            apart += [(True, total) for total in totals_of(rows, ran.__contains__)]
-            apart += [(False, total) for total in totals_of(rows, other.__contains__)]
-        return cls(measurement.image, rows, totals_of(rows), apart, trained)
+            by_trained += [(True, total) for total in totals_of(rows, ran.__contains__)]
+            by_trained += [(False, total) for total in totals_of(rows, other.__contains__)]
+        return cls(measurement.image, rows, totals_of(rows), by_trained, trained)
 
     def comparisons(self) -> list[Row | Total]:
-        """Everything that a verdict is given on, in the order of ``judged``."""
-        return [*self.rows, *self.totals, *(total for _, total in self.apart)]
+        """Everything that receives a verdict, in the order of ``judged``."""
+        return [*self.rows, *self.totals, *(total for _, total in self.by_trained)]
 
     def cases(self) -> list[CaseRow]:
         return [
@@ -170,7 +173,7 @@ class _Table:
         judged = self.judged[len(self.rows) + len(self.totals) :]
         return [
             TrainingRow(**_total(self.image, total, each).model_dump(), trained=trained)
-            for (trained, total), each in zip(self.apart, judged, strict=True)
+            for (trained, total), each in zip(self.by_trained, judged, strict=True)
         ]
 
     def _ran(self, case: CaseName) -> bool | None:
@@ -178,7 +181,7 @@ class _Table:
 
 
 def _judge(tables: Sequence[_Table], precision_percent: float) -> None:
-    """Give all rows of some tables their verdicts; they are corrected for together."""
+    """Set the verdicts of all rows of some tables, corrected for their number together."""
     everything = [each.comparison for table in tables for each in table.comparisons()]
     judged = iter(judge(everything, precision_percent))
     for table in tables:
@@ -186,14 +189,14 @@ def _judge(tables: Sequence[_Table], precision_percent: float) -> None:
 
 
 def _builds(evaluation: Evaluation) -> tuple[Build, ...]:
-    """The builds of the baseline: the one with all of its boots, and those in other layouts."""
+    """The baseline's builds: the one that is compared, with all its boots, and the relinked."""
     same = (evaluation.same_build,) if evaluation.same_build else ()
     relinked = (Build((m,)) for m in evaluation.relinked if m.sound)
     return (Build((evaluation.images[0], *same)), *relinked)
 
 
 def _controls(evaluation: Evaluation) -> tuple[Control, ...]:
-    """The baseline against itself. Its verdicts are an evaluation of their own."""
+    """The baseline compared with itself, as a separate evaluation."""
     baseline = evaluation.images[0]
     tables: list[tuple[Measurement, _Table]] = []
     if evaluation.same_build is not None:

@@ -33,6 +33,9 @@ COLUMNS = (
     "outliers",
     "trained",
     "control",
+    "reduction_percent",
+    "reduction_low_percent",
+    "reduction_high_percent",
 )
 
 
@@ -49,10 +52,13 @@ def cases_csv(report: Report) -> str:
 
 def _cells(row: CaseRow, control: str) -> list[object]:
     low, high = row.interval_percent or (None, None)
+    reduction_low, reduction_high = row.reduction_interval_percent or (None, None)
     fields: dict[str, object] = {
         **row.model_dump(),
         "low_percent": low,
         "high_percent": high,
+        "reduction_low_percent": reduction_low,
+        "reduction_high_percent": reduction_high,
         "outliers": len(row.outliers),
         "trained": None if row.trained is None else "yes" if row.trained else "no",
         "control": control,

@@ -1,4 +1,4 @@
-"""``report.html``: one file with nothing outside it, for people who look rather than read."""
+"""``report.html``: one self-contained file."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from mepof.report import text
+from mepof.report.metrics import SIGNS, TONES, less_word, verdict_word
 from mepof.report.model import Report
 from mepof.report.views.cases import metrics_of
 from mepof.report.views.core_model import core_view
+from mepof.report.views.disagreements import disagreement_lines
 from mepof.report.views.image_set import ImageSet
 from mepof.report.views.locations import locations_of
 from mepof.report.views.result import result_of
@@ -18,6 +20,8 @@ from mepof.report.views.step_times import step_times_of
 from mepof.report.views.suites import suites_of
 
 _FILTERS: tuple[Callable[..., str], ...] = (
+    text.relative,
+    text.relative_interval,
     text.percent,
     text.plain_percent,
     text.interval,
@@ -39,6 +43,7 @@ def render(report: Report) -> str:
         .render(
             report=report,
             image_set=image_set,
+            disagreements=disagreement_lines(report),
             result=result_of(report, image_set),
             metrics=metrics_of(report, image_set),
             suites=suites_of(report, image_set),
@@ -63,5 +68,10 @@ def _environment() -> Environment:
     )
     for function in _FILTERS:
         environment.filters[function.__name__] = function
-    environment.globals["SIGNS"] = text.SIGNS
+    environment.globals |= {
+        "SIGNS": SIGNS,
+        "TONES": TONES,
+        "less_word": less_word,
+        "verdict_word": verdict_word,
+    }
     return environment

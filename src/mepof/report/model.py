@@ -1,14 +1,14 @@
-"""``report.json`` as data; ``report.schema.json``, published beside it, is made from these models.
+"""``report.json`` as data; ``report.schema.json`` is generated from these models.
 
-The keys are a promise to scripts: add, never rename. A number that does not exist (no baseline,
-an image that failed) is null, never a zero that could be taken for a result.
+Scripts depend on the keys: add keys, never rename them. A number that does not exist (no baseline,
+an image that failed) is null, never a zero that could be mistaken for a result.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt
+from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, computed_field
 
 from mepof.measure.measurement import DEFAULT_PRECISION_PERCENT, PASSED, Device, Record, SizeBytes
 from mepof.measure.metrics import Kind
@@ -22,7 +22,7 @@ from mepof.report.detail import (
     ProfileQuality,
     Training,
 )
-from mepof.statistics import Verdict
+from mepof.statistics import Verdict, reduction_percent
 from mepof.statistics.interval import Method
 
 SCHEMA: Literal["mepof-report/1"] = "mepof-report/1"
@@ -30,14 +30,20 @@ SCHEMA: Literal["mepof-report/1"] = "mepof-report/1"
 Interval = tuple[float, float]
 
 
+def _reduced(interval: Interval) -> Interval:
+    low, high = interval
+    return reduction_percent(low), reduction_percent(high)
+
+
 class Image(Record):
     """An image and whether its numbers count.
 
     Attributes:
-        baseline: the others are compared with this one.
+        baseline: true for the image that the others are compared with.
+        size_bytes: ``text`` is null for a bare image, of which only the file is known.
         boots: how many boots were measured.
-        unsupported: cases that it cannot run, as ``suite/case``, with what each needs.
-        indices: of suites that have one, by metric group; higher is better.
+        unsupported: cases that it cannot run, as ``suite/case``, with what each requires.
+        indices: by metric group, for suites that define an index; higher is better.
     """
 
     name: str
@@ -62,12 +68,18 @@ class SummaryRow(Record):
     """The geometric mean over the cases, for one image and metric.
 
     Attributes:
-        cases: how many cases it is the mean of.
-        boots: how many boots of the image it rests on; ``baseline_boots`` of the baseline.
-        interval_method: how the interval was made; ``none`` where both ends are the estimate.
+        geomean_improvement_percent: (baseline / value - 1) * 100; ``interval_percent`` is its
+            95 % confidence interval.
+        verdict: ``faster`` means a lower cost, whatever the metric; ``slower`` a higher one.
+        cases: how many cases the mean covers.
+        boots: how many boots of the image it is based on; ``baseline_boots`` of the baseline,
+            including those of its controls.
+        interval_method: how the interval was computed; ``none`` where both ends are the estimate.
         p_value: of the hypothesis that there is no difference of practical interest.
         adjusted_p: after the correction for the number of rows; null for a row that could not
             have shown a difference.
+        geomean_reduction_percent: (1 - value / baseline) * 100, as the page shows it;
+            ``reduction_interval_percent`` is ``interval_percent`` converted to it.
     """
 
     image: str
@@ -83,20 +95,32 @@ class SummaryRow(Record):
     p_value: float
     adjusted_p: float | None
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def geomean_reduction_percent(self) -> float:
+        """How much less the image costs than the baseline; negative when it costs more."""
+        return reduction_percent(self.geomean_improvement_percent)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def reduction_interval_percent(self) -> Interval:
+        """The 95 % confidence interval of the reduction."""
+        return _reduced(self.interval_percent)
+
 
 class TrainingRow(SummaryRow):
-    """The geometric mean over the cases that the training ran, or over those that it did not."""
+    """The geometric mean over the cases that the training ran, or over those it did not run."""
 
     trained: bool
 
 
 class Outlier(Record):
-    """A boot that is unlike the others of its build; it counts like them.
+    """A boot whose cost is far from that of the build's other boots; it counts like them.
 
     Attributes:
-        baseline: it is one of the baseline's.
+        baseline: whether it is a boot of the baseline.
         build: which build of the image, from 0.
-        deviation_percent: how far its cost lies from the median of the build's boots.
+        deviation_percent: how much its cost exceeds the median of the build's boots.
     """
 
     baseline: bool
@@ -109,14 +133,18 @@ class CaseRow(Record):
     """One case of one image in one metric; costs are per operation.
 
     Attributes:
-        boots: of the image, and ``baseline_boots`` of the baseline.
-        interval_method: how the interval was made; ``none`` where both ends are the estimate.
+        improvement_percent: (baseline / value - 1) * 100; null where nothing is compared.
+        verdict: ``faster`` means a lower cost, whatever the metric; ``slower`` a higher one.
+        boots: of the image, and ``baseline_boots`` of the baseline, including its controls'.
+        interval_method: how the interval was computed; ``none`` where both ends are the estimate.
         p_value: null where nothing is compared.
         adjusted_p: after the correction for the number of rows; null for a row that could not
             have shown a difference.
-        outliers: boots unlike the others; none is left out.
+        outliers: boots whose cost is far from the others'; none is dropped.
         trained: whether the training of the image's profile ran the case; null where there is
-            no profile, or nothing is known of its training.
+            no profile, or its training is unknown.
+        reduction_percent: (1 - value / baseline) * 100, as the page shows it;
+            ``reduction_interval_percent`` is ``interval_percent`` converted to it.
     """
 
     image: str
@@ -139,16 +167,46 @@ class CaseRow(Record):
     outliers: tuple[Outlier, ...] = ()
     trained: bool | None = None
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def reduction_percent(self) -> float | None:
+        """How much less the image costs than the baseline; negative when it costs more."""
+        known = self.improvement_percent
+        return None if known is None else reduction_percent(known)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def reduction_interval_percent(self) -> Interval | None:
+        """The 95 % confidence interval of the reduction."""
+        known = self.interval_percent
+        return None if known is None else _reduced(known)
+
+
+class Disagreement(Record):
+    """A case, or the mean, in which the image is better in one main metric and worse in another.
+
+    Attributes:
+        suite: null, as ``case`` is, for the geometric mean over the cases.
+        better: the metrics whose verdict is ``faster``.
+        worse: the metrics whose verdict is ``slower``.
+    """
+
+    image: str
+    suite: str | None
+    case: str | None
+    better: tuple[str, ...]
+    worse: tuple[str, ...]
+
 
 class Control(Record):
-    """The baseline compared with itself, where nothing may differ.
+    """The baseline compared with itself, where no difference is expected.
 
     Attributes:
         kind: ``same build`` was booted with other seeds; ``relinked`` has the same objects in
             another order.
         passed: it is sound, and no verdict is ``faster`` or ``slower``.
-        summary: as of an image.
-        cases: as of an image.
+        summary: the same rows as for an image.
+        cases: the same rows as for an image.
     """
 
     kind: Literal["same build", "relinked"]
@@ -161,12 +219,17 @@ class Control(Record):
     summary: tuple[SummaryRow, ...]
     cases: tuple[CaseRow, ...]
 
+    @property
+    def sound(self) -> bool:
+        """Whether it booted and passed the self-checks."""
+        return self.booted and self.self_check == PASSED
+
 
 class Phase(Record):
     """How long a step took when it ran; ``cached`` if that was in an earlier run.
 
     Attributes:
-        started_seconds: when it began, from the beginning of the run; null if it was cached.
+        started_seconds: when it started, counted from the start of the run; null if cached.
     """
 
     step: str
@@ -177,12 +240,12 @@ class Phase(Record):
 
 
 class ProfileSummary(Record):
-    """The profile that the image was optimised with, and whether it is worth trusting.
+    """The profile that the image was optimised with, and whether it can be trusted.
 
     Attributes:
-        functions: functions with a count above zero.
+        functions: how many functions have a count above zero.
         coverage_percent: share of the kernel's functions that the profile covers.
-        details: anything else worth telling, by its title.
+        details: other facts about the profile, by title.
     """
 
     algorithm: str
@@ -196,12 +259,12 @@ class Provenance(Record):
     """Everything that the result depends on.
 
     Attributes:
-        tools: version of every tool, by its name.
+        tools: version of each tool, by name.
         kernel: which source, such as ``debian:linux-source-6.12 (6.12.48)``.
-        program: the program's text.
-        digests: SHA-256 of every input and result worth naming.
-        flags: what the tools were told, by tool or step.
-        command: the one command that does it again.
+        program: the text of the G4 program.
+        digests: SHA-256 of each step's artifact.
+        flags: compiler and configuration flags, by image.
+        command: the command that repeats the run.
     """
 
     tools: dict[str, str]
@@ -217,22 +280,23 @@ class Report(Record):
     """The whole report.
 
     Attributes:
-        baseline: name of the image that the others are compared with, if there is one.
-        warnings: what a reader must know before believing the numbers.
-        method: how the numbers were made, one paragraph an entry.
-        engine_share_percent: share of the wall time that was not building, booting, running.
-        by_training: the geometric means over trained and over other cases apart, of images of
-            whose training something is known.
-        controls: the baseline against itself.
-        precision_percent: images whose interval lies within this much do not differ.
-        figures: what the cases told of themselves, of every image.
-        core: null where none was modelled, and then there is nothing in ``core_cases``.
-        core_cases: of every image and case.
-        functions: of every image but the baseline, the largest differences in cycles first;
-            empty, as ``heatmaps`` is null, where it is not known where events are.
-        footprints: of every image and case.
-        trainings: of every image with a profile of the program's own.
-        profiles: of the program, in its order.
+        baseline: name of the image that the others are compared with; null if there is one image.
+        warnings: what a reader must know before relying on the numbers.
+        method: how the numbers were obtained, one paragraph per entry.
+        engine_share_percent: share of the wall time not spent building, booting or running.
+        by_training: geometric means over trained and over untrained cases, for images whose
+            training is known.
+        controls: the baseline compared with itself.
+        precision_percent: an interval within this much of zero means no difference.
+        figures: what the cases printed about themselves, for each image.
+        core: null where no core was modelled; ``core_cases`` is then empty.
+        core_cases: one entry for each image and case.
+        functions: for each image except the baseline, the largest differences in cycles first;
+            empty, and ``heatmaps`` null, where events were not attributed to locations.
+        footprints: one entry for each image and case.
+        trainings: one entry for each profile that the program collected.
+        profiles: in the program's order.
+        disagreements: where the main metrics of an image disagree.
     """
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
@@ -259,6 +323,7 @@ class Report(Record):
     heatmaps: Heatmaps | None = None
     trainings: tuple[Training, ...] = ()
     profiles: tuple[ProfileQuality, ...] = ()
+    disagreements: tuple[Disagreement, ...] = ()
 
     def to_json(self) -> str:
         """The text of ``report.json``."""

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from mepof.measure.metrics import METRICS
-from mepof.report.model import CaseRow, Image, Report, SummaryRow
-from mepof.report.text import SIGNS, amount, indented, interval, percent, printable, size
+from mepof.measure.metrics import METRICS, Metric
+from mepof.report.metrics import SIGNS, less_word
+from mepof.report.model import CaseRow, Image, Interval, Report, SummaryRow
+from mepof.report.text import amount, indented, printable, relative, relative_interval, size
+from mepof.report.views.disagreements import disagreement_lines
 
 _STYLE = {"faster": "green", "slower": "red", "no difference": "", "not enough data": "dim"}
 
 
 def summary(report: Report, directory: Path | None = None) -> RenderableType:
-    """A short table for each image: improvement per case, geometric mean, sizes, warnings.
+    """A short table for each image: change per case, geometric mean, sizes, warnings.
 
     Args:
-        directory: where the files of the report are, to be told at the end.
+        directory: that holds the report's files, which are listed at the end.
     """
     parts: list[RenderableType] = []
     for image in report.images:
@@ -33,18 +36,16 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
         else:
             state = "FAILED ITS SELF-CHECK" if image.booted else "DID NOT BOOT"
             line.append(f"{state}: {indented(image.self_check)}", style="bold red")
-        line.append(f", text {size(image.size_bytes.text)}")
-        if reference and image is not reference and reference.size_bytes.text:
-            change = 100 * (image.size_bytes.text / reference.size_bytes.text - 1)
-            line.append(f" ({percent(change)})")
+        line.append(_text_size(image, reference))
         line.append(f", image {size(image.size_bytes.image)}")
         for group, index in image.indices.items():
             line.append(f", index of {group} {index:,.1f}")
         parts.append(line)
     for control in report.controls:
         what = "booted with other seeds" if control.kind == "same build" else "relinked"
-        result = "nothing was found to differ" if control.passed else "FAILED, see the warnings"
+        result = "no difference found" if control.passed else "FAILED, see the warnings"
         parts.append(Text(f"control, {printable(control.image)} {what}: {result}"))
+    parts += _disagreements(report)
     parts += [Text(f"warning: {indented(w)}", style="yellow") for w in report.warnings]
     if directory is not None:
         for name in ("report.html", "report.json", "cases.csv"):
@@ -52,8 +53,28 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
     return Group(*parts)
 
 
+def _disagreements(report: Report) -> Iterator[RenderableType]:
+    lines = disagreement_lines(report)
+    for line in lines.shown:
+        where = f"main metrics disagree: {line.image}, {line.where}: {line.text}"
+        yield Text(printable(where), style="yellow")
+    if lines.further:
+        yield Text(f"main metrics disagree in {lines.further} more, see report.html", "yellow")
+
+
+def _text_size(image: Image, reference: Image | None) -> str:
+    """The size of the kernel's code, if it is known, and its change."""
+    text = image.size_bytes.text
+    if text is None:
+        return ""
+    if reference is None or image is reference or not reference.size_bytes.text:
+        return f", text {size(text)}"
+    reduction = 100 * (1 - text / reference.size_bytes.text)
+    return f", text {size(text)} ({relative(reduction, 'smaller', 'larger')})"
+
+
 def _table(report: Report, image: Image) -> Table:
-    """Every case: improvement with interval in the first metric, and without in the others."""
+    """Every case: change with interval in the first metric, and without in the others."""
     compared = report.baseline is not None
     title = printable(image.name)
     if report.baseline is not None:
@@ -67,7 +88,7 @@ def _table(report: Report, image: Image) -> Table:
     for metric in shown:
         table.add_column(metric.title.lower(), justify="right", min_width=12, max_width=20)
         if compared and metric is shown[0]:
-            table.add_column("95 % interval", justify="right", no_wrap=True)
+            table.add_column("95 % interval", justify="right")
 
     for suite, case in dict.fromkeys((suite, case) for suite, case, _ in cases):
         cells = [Text(printable(case))]
@@ -76,48 +97,37 @@ def _table(report: Report, image: Image) -> Table:
             if not compared:
                 cells.append(Text(amount(row.value if row else None)))
                 continue
-            style = _STYLE[row.verdict] if row else ""
-            shown_percent = percent(row.improvement_percent if row else None)
-            cells.append(Text(f"{_sign(row)}{shown_percent}", style=style))
+            cells.append(_change(row, row.reduction_percent if row else None, metric))
             if metric is shown[0]:
-                cells.append(
-                    _interval(
-                        row.interval_percent if row and row.interval_method != "none" else None
-                    )
-                )
+                cells.append(_interval(row, metric))
         table.add_row(*cells)
     if totals:
         cells = [Text("geometric mean", style="bold")]
         for metric in shown:
             total = totals.get(metric.name)
-            value = total.geomean_improvement_percent if total else None
-            cells.append(
-                Text(
-                    f"{_sign(total)}{percent(value)}",
-                    style=f"bold {_STYLE[total.verdict]}" if total else "",
-                )
-            )
+            change = _change(total, total.geomean_reduction_percent if total else None, metric)
+            change.stylize("bold")
+            cells.append(change)
             if metric is shown[0]:
-                cells.append(
-                    _interval(
-                        total.interval_percent
-                        if total and total.interval_method != "none"
-                        else None
-                    )
-                )
+                cells.append(_interval(total, metric))
         table.add_row(*cells)
+        less = less_word(shown[0].name)
         table.caption = Text(
-            "improvement = baseline / cost - 1, per operation; verdict: ▲ faster, ▼ slower, "
-            "= no difference, ? not enough data",
+            f"percent {less} or more per operation than {printable(str(report.baseline))}; "
+            f"verdict: ▼ {less}, ▲ more, = no difference, ? not enough data",
             style="dim",
         )
         table.caption_justify = "left"
     return table
 
 
-def _sign(row: CaseRow | SummaryRow | None) -> str:
-    return f"{SIGNS[row.verdict]} " if row else ""
+def _change(row: CaseRow | SummaryRow | None, reduction: float | None, metric: Metric) -> Text:
+    sign, style = (f"{SIGNS[row.verdict]} ", _STYLE[row.verdict]) if row else ("", "")
+    return Text(f"{sign}{relative(reduction, less_word(metric.name))}", style=style)
 
 
-def _interval(bounds: tuple[float, float] | None) -> Text:
-    return Text(interval(bounds), style="dim")
+def _interval(row: CaseRow | SummaryRow | None, metric: Metric) -> Text:
+    known: Interval | None = None
+    if row is not None and row.interval_method != "none":
+        known = row.reduction_interval_percent
+    return Text(relative_interval(known, less_word(metric.name)), style="dim")

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import floor, log10
 
-from mepof.report.model import Outlier
+from mepof.report.model import Interval, Outlier
 
-#: How verdicts are told beside words and colours, on the page and on the terminal.
-SIGNS: Mapping[str, str] = {
-    "faster": "▲",
-    "slower": "▼",
-    "no difference": "=",
-    "not enough data": "?",
-}
 _MINUS = "\N{MINUS SIGN}"
 _NONE = "\N{EN DASH}"
 
@@ -32,8 +25,46 @@ def printable(text: str, keep: str = "") -> str:
 
 
 def indented(text: str) -> str:
-    """The printable text, its lines after the first one set in, so that none looks like ours."""
+    """The printable text with all lines but the first indented, so that none looks like ours."""
     return printable(text.rstrip("\n"), keep="\n").replace("\n", "\n    ")
+
+
+def relative(reduction: float | None, less: str = "fewer", more: str = "more") -> str:
+    """A change in words, such as ``10.12 % fewer``; a dash for none.
+
+    Args:
+        reduction: percent less than the baseline; negative for more.
+        less: the word for a reduction.
+        more: the word for an increase.
+    """
+    if reduction is None:
+        return _NONE
+    amount, word = _relative(reduction, less, more)
+    return f"{amount} % {word}".rstrip()
+
+
+def relative_interval(reductions: Interval | None, less: str = "fewer", more: str = "more") -> str:
+    """Both ends of an interval in words, such as ``9.81 to 10.43 % fewer``; a dash for none.
+
+    Args:
+        reductions: percent less than the baseline, the lower end first.
+    """
+    if reductions is None:
+        return _NONE
+    ends = [_relative(end, less, more) for end in reductions]
+    words = {word for _, word in ends if word}
+    if len(words) == 2:
+        (low, low_word), (high, high_word) = ends
+        return f"{low} % {low_word} to {high} % {high_word}"
+    # Of two increases the smaller one is the upper end.
+    (low, _), (high, _) = reversed(ends) if words == {more} else ends
+    return f"{low} to {high} % {''.join(words)}".rstrip()
+
+
+def _relative(reduction: float, less: str, more: str) -> tuple[str, str]:
+    # Rounded first: what rounds to zero is neither less nor more.
+    rounded = round(reduction, 2)
+    return f"{abs(rounded):,.2f}", less if rounded > 0 else more if rounded < 0 else ""
 
 
 def percent(value: float | None) -> str:
@@ -41,9 +72,14 @@ def percent(value: float | None) -> str:
     return _NONE if value is None else f"{_signed(value)} %"
 
 
-def interval(bounds: tuple[float, float] | None) -> str:
+def interval(bounds: Interval | None) -> str:
     """Both ends of an interval in percent; a dash for none."""
     return _NONE if bounds is None else f"{_signed(bounds[0])} to {_signed(bounds[1])} %"
+
+
+def points(value: float) -> str:
+    """A difference of two shares in percentage points."""
+    return _signed(value)
 
 
 def _signed(value: float) -> str:
@@ -53,12 +89,17 @@ def _signed(value: float) -> str:
     return f"{sign}{abs(rounded):,.2f}"
 
 
-def outliers(found: Sequence[Outlier], baseline: str) -> str:
-    """The boots that are unlike the others, by image and seed; a dash for none."""
+def plain_percent(value: float | None) -> str:
+    """A share without a sign, with one decimal; a dash for none."""
+    return _NONE if value is None else f"{value:,.1f} %"
+
+
+def outliers(found: Sequence[Outlier], baseline: str, less: str = "fewer") -> str:
+    """The outlying boots, by image and seed; a dash for none."""
     return (
         "; ".join(
             f"{baseline if one.baseline else 'image'} with seed {one.seed}: "
-            f"{percent(one.deviation_percent)}"
+            f"{relative(-one.deviation_percent, less)}"
             for one in found
         )
         or _NONE
@@ -83,8 +124,10 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60} h {minutes % 60:02d} min"
 
 
-def size(count: int) -> str:
-    """Bytes in KiB or MiB."""
+def size(count: int | None) -> str:
+    """Bytes in KiB or MiB; a dash for none."""
+    if count is None:
+        return _NONE
     if count < 1 << 10:
         return f"{count} B"
     if count < 1 << 20:
@@ -92,13 +135,8 @@ def size(count: int) -> str:
     return f"{count / (1 << 20):,.2f} MiB"
 
 
-def plain_percent(value: float | None) -> str:
-    """A share without a sign, with one decimal; a dash for none."""
-    return _NONE if value is None else f"{value:,.1f} %"
-
-
 def figure(value: float | None, unit: str) -> str:
-    """What a case told of itself, with three digits and a fitting unit; a dash for none."""
+    """A figure that a case printed, with three digits and a suitable unit; a dash for none."""
     if value is None:
         return _NONE
     if unit == "ns":
@@ -115,8 +153,3 @@ def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:
         rank += 1
     decimals = 0 if rank == 0 or value >= 100 else 1 if value >= 10 else 2
     return f"{value:,.{decimals}f} {units[rank]}"
-
-
-def points(value: float) -> str:
-    """A difference of two shares in percentage points."""
-    return _signed(value)

@@ -10,6 +10,7 @@ from mepof.statistics.compare import (
     compare,
     min_boots,
     narrow,
+    reduction_percent,
 )
 from mepof.statistics.interval import BCA_UNITS, CONFIDENCE, RESAMPLES, RESAMPLING_SEED
 from mepof.statistics.outlier import Outlier, outliers
@@ -47,4 +48,5 @@ __all__ = [
     "min_boots",
     "narrow",
     "outliers",
+    "reduction_percent",
 ]

@@ -13,6 +13,7 @@ from mepof.statistics.sample import PRACTICAL_PERCENT, LogCosts, builds_of
 Direction = Literal["faster", "slower"]
 
 _THRESHOLD = log1p(PRACTICAL_PERCENT / 100)
+_MIN_RATIO = 1e-16
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,19 @@ def compare(baseline: LogCosts, image: LogCosts) -> Comparison | None:
         boots=len(image),
         baseline_boots=len(baseline),
     )
+
+
+def reduction_percent(improvement_percent: float) -> float:
+    """How much less an image costs, (1 - cost / baseline cost) * 100, from its improvement.
+
+    It is monotonic, so it converts the ends of an interval as well.
+
+    Args:
+        improvement_percent: (baseline cost / cost - 1) * 100.
+    """
+    # The end of a very wide interval rounds to -100 %, of which the reduction is not finite.
+    ratio = max(1 + improvement_percent / 100, _MIN_RATIO)
+    return improvement_percent / ratio + 0.0  # no negative zero
 
 
 def min_boots(rows: int, level: float, controlled: bool) -> int:

@@ -47,7 +47,7 @@ class Measure:
 
     kind = "measure"
     phase: Phase = "run"
-    version = 2
+    version = 3
 
     def resources(self, step: Step) -> Resources:
         device, arch = DEVICES.get(str(step.params["device"])), str(step.params["arch"])
@@ -297,7 +297,7 @@ def _sizes(given: Path, kernel: Path) -> tuple[dict[str, int], SizeBytes]:
     image = kernel.stat().st_size
     description = given / "build.json"
     if not description.is_file():
-        return {}, SizeBytes(text=0, image=image)
+        return {}, SizeBytes(text=None, image=image)
     build = json.loads(description.read_text(encoding="utf-8"))
     return build["sections"], SizeBytes(text=build["size_bytes"]["text"], image=image)
 

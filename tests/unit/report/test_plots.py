@@ -1,10 +1,10 @@
-"""Where things stand in the drawings."""
+"""The layout of the drawings."""
 
 from __future__ import annotations
 
 import pytest
 
-from mepof.report.plots.axis import Axis, plain_percent, signed_percent
+from mepof.report.plots.axis import Axis, absolute_percent, plain_percent
 from mepof.report.plots.bars import Bar, Group, line_up, panel, stacks
 from mepof.report.plots.dumbbell import changes
 from mepof.report.plots.forest import Estimate, Track, forest
@@ -22,24 +22,31 @@ def test_a_forest_keeps_everything_inside_and_zero_on_the_axis() -> None:
     assert (first.bar, second.bar) == (plot.zero, second.x)
     assert dict(plot.ticks)[plot.zero] == "0"
     assert all(mark.y < plot.bottom for drawn in plot.tracks for mark in drawn.marks)
+    assert (plot.more, plot.less) == ("", "fewer")
+
+
+def test_a_forest_names_only_the_sides_of_zero_that_are_wide_enough() -> None:
+    better = forest([Track("pipe", [Estimate(0, 11.0, (10.0, 12.0), "faster")])])
+    worse = forest([Track("pipe", [Estimate(0, -11.0, (-12.0, -10.0), "slower")])], less="less")
+    assert (better.more, better.less) == ("", "fewer")
+    assert (worse.more, worse.less) == ("more", "")
 
 
 @pytest.mark.parametrize("value", [0.0, 1e-9, 0.003, 7.0, -250.0, 1e6])
 def test_an_axis_of_any_scale_has_few_round_ticks(value: float) -> None:
-    ticks = Axis.over([value], 0.0, 100.0).ticks(signed_percent)
+    ticks = Axis.over([value], 0.0, 100.0).ticks(absolute_percent)
     assert 1 <= len(ticks) <= 7
     assert all(0 <= x <= 100 for x, _ in ticks)
 
 
-def test_ticks_are_round_and_zero_has_no_sign() -> None:
+def test_ticks_are_round_and_unsigned() -> None:
     axis = Axis.over([-10.0, 10.0], 0.0, 100.0)
-    minus = "\N{MINUS SIGN}"
-    assert axis.ticks(signed_percent) == (
-        (0.0, f"{minus}10 %"),
-        (25.0, f"{minus}5 %"),
+    assert axis.ticks(absolute_percent) == (
+        (0.0, "10 %"),
+        (25.0, "5 %"),
         (50.0, "0"),
-        (75.0, "+5 %"),
-        (100.0, "+10 %"),
+        (75.0, "5 %"),
+        (100.0, "10 %"),
     )
     assert [text for _, text in Axis.over([1.0], 0.0, 1.0).ticks(plain_percent)][:2] == [
         "0",
@@ -87,7 +94,7 @@ def test_a_heatmap_is_one_path_for_each_level_with_the_first_row_below() -> None
     assert level_paths(["00"]) == ()
 
 
-def test_changes_tell_before_and_after() -> None:
+def test_changes_have_before_and_after() -> None:
     plot = changes([("vfs_read", 10.0, 4.0), ("memcpy", 0.0, 2.0)])
     down, up = plot.lines
     assert down.after < down.before

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from mepof.measure.measurement import SizeBytes
 from mepof.report import Report, summary
 from mepof.report.html import render
 from mepof.report.text import (
@@ -22,12 +23,14 @@ from mepof.report.text import (
     plain_percent,
     points,
     printable,
+    relative,
+    relative_interval,
     size,
 )
 from mepof.report.views import cases, core_model
 from mepof.report.views.image_set import ImageSet
 
-from .samples import GOLDEN, PROVENANCE, golden_report, measurement, report
+from .samples import GOLDEN, KVM, PROVENANCE, golden_report, measurement, report
 
 HOSTILE = "<script>alert(1)</script>\"'&[red]\x1b[31m\u202e"
 DEAD = measurement("dead", factors=(), booted=False, self_check="panic: no root")
@@ -120,7 +123,7 @@ def test_the_page_needs_nothing_outside_it(made: Report) -> None:
 
 
 @every_report
-def test_tables_and_drawings_speak_to_screen_readers(made: Report) -> None:
+def test_tables_and_drawings_are_described_for_screen_readers(made: Report) -> None:
     page = Page(render(made))
     tags = [tag for tag, _ in page.tags]
     assert tags.count("table") == tags.count("caption") > 0
@@ -135,7 +138,7 @@ def test_tables_and_drawings_speak_to_screen_readers(made: Report) -> None:
 
 
 @every_report
-def test_headings_and_landmarks_lead_through_the_page(made: Report) -> None:
+def test_headings_and_landmarks_structure_the_page(made: Report) -> None:
     page = Page(render(made))
     tags = [tag for tag, _ in page.tags]
     levels = [int(tag[1]) for tag in tags if re.fullmatch("h[1-6]", tag)]
@@ -148,7 +151,7 @@ def test_headings_and_landmarks_lead_through_the_page(made: Report) -> None:
             assert attributes["aria-labelledby"]
 
 
-def test_everything_that_scrolls_can_be_reached_by_the_keyboard() -> None:
+def test_everything_that_scrolls_is_reachable_by_keyboard() -> None:
     page = Page(render(golden_report()))
     scrolling = [a for _, a in page.tags if a.get("class") == "scroll"]
     assert scrolling
@@ -170,8 +173,8 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
-def test_every_colour_stands_out_from_what_it_is_on(scheme: int) -> None:
-    """4.5 is what level AA of WCAG asks of text; letters in bars are of the paper's colour."""
+def test_every_colour_contrasts_with_its_background(scheme: int) -> None:
+    """Level AA of WCAG requires 4.5 for text; letters in bars have the paper's colour."""
     styles = Page(render(golden_report())).styles
     roots = re.findall(r":root \{(.*?)\}", styles, re.DOTALL)
     assert len(roots) == 2
@@ -202,7 +205,7 @@ def test_the_terminal_is_not_driven_by_names() -> None:
     assert "[red]" in text
 
 
-def test_lines_of_a_warning_are_set_in() -> None:
+def test_lines_of_a_warning_are_indented() -> None:
     made = golden_report().model_copy(
         update={"warnings": ("it panicked:\nRIP: 0010:pipe_write\n",)}
     )
@@ -213,6 +216,7 @@ def test_a_failed_image_is_shown_first_and_has_no_figure() -> None:
     page = Page(render(REPORTS["failed"]))
     assert "✖ dead did not boot" in page.text
     assert "panic: no root" in page.text
+    assert "fewer" not in page.text.split("Method")[0]
     assert "faster" not in page.text.split("Method")[0]
     assert not any(a.get("class") == "figure" for _, a in page.tags)
     text = terminal(REPORTS["failed"])
@@ -227,8 +231,8 @@ def test_the_result_is_one_sentence() -> None:
         "single": "plain booted and passed its self-check. There was nothing to compare it with.",
         "equal": "opt does the same work with as many kernel instructions as plain, to within "
         "1 %, on average over 4 cases.",
-        "one boot": "opt cannot be told from plain yet: there is not enough data on its kernel "
-        "instructions, on average over 4 cases.",
+        "one boot": "opt cannot yet be distinguished from plain: there is not enough data on its "
+        "kernel instructions, on average over 4 cases.",
     }
     for name, sentence in sentences.items():
         assert sentence in Page(render(REPORTS[name])).text.replace("\N{NO-BREAK SPACE}", " ")
@@ -236,11 +240,11 @@ def test_the_result_is_one_sentence() -> None:
 
 def test_every_verdict_has_a_word_and_a_sign() -> None:
     page = Page(render(golden_report()))
-    for words in ("▲ faster", "▼ slower", "= no difference", "? not enough data"):
+    for words in ("▼ fewer", "▲ more", "= no difference", "? not enough data"):
         assert words in page.text
 
 
-def test_a_broken_image_has_no_place_beside_the_good_ones() -> None:
+def test_a_broken_image_is_not_shown_beside_the_sound_ones() -> None:
     page = Page(render(golden_report()))
     assert "broken failed its self-check" in page.text
     captions = re.findall(r"<caption>.*?</caption>", render(golden_report()))
@@ -249,12 +253,14 @@ def test_a_broken_image_has_no_place_beside_the_good_ones() -> None:
     assert "broken against" not in terminal(golden_report())
 
 
-def test_the_page_says_what_was_found_and_how_to_do_it_again() -> None:
+def test_the_page_has_the_result_and_how_to_reproduce_it() -> None:
     page = Page(render(golden_report()))
     for expected in (
+        "10.12 % fewer",
         "+11.26 %",
-        "▲ faster",
-        "▼ slower",
+        "▼ fewer",
+        "▲ more",
+        "▼ less",
         "mepof run quickstart.g4 --out out/demo",
         "opt debian:linux-source-6.12 pgo rand kbench O2.",
         "Debian clang version 22.1.0",
@@ -268,7 +274,7 @@ def test_the_terminal_summary_fits_eighty_columns() -> None:
     text = terminal(golden_report())
     assert max(map(len, text.splitlines())) <= 80
     assert "geometric mean" in text
-    assert "+11.26 %" in text
+    assert "10.12 % fewer" in text
     assert "out/demo/report.html" in text
 
 
@@ -285,6 +291,24 @@ def test_numbers_read_as_people_write_them() -> None:
         "\N{MINUS SIGN}3.00 %",
         "\N{EN DASH}",
     ]
+    assert [relative(v) for v in (10.118, -3.0, 0.001, None)] == [
+        "10.12 % fewer",
+        "3.00 % more",
+        "0.00 %",
+        "\N{EN DASH}",
+    ]
+    assert relative(2.0, "less") == "2.00 % less"
+    assert [relative_interval(v) for v in ((1.0, 2.5), (-2.0, -1.0), (-1.0, 2.0))] == [
+        "1.00 to 2.50 % fewer",
+        "1.00 to 2.00 % more",
+        "1.00 % more to 2.00 % fewer",
+    ]
+    assert [relative_interval(v) for v in ((0.0, 2.0), (-2.0, 0.0), (0.0, 0.0), None)] == [
+        "0.00 to 2.00 % fewer",
+        "0.00 to 2.00 % more",
+        "0.00 to 0.00 %",
+        "\N{EN DASH}",
+    ]
     assert interval((-1.0, 2.5)) == "\N{MINUS SIGN}1.00 to +2.50 %"
     assert [amount(v) for v in (180_000.0, 301.444, 0.5, 0.0)] == [
         "180,000",
@@ -298,7 +322,12 @@ def test_numbers_read_as_people_write_them() -> None:
         "4 min 12 s",
         "2 h 05 min",
     ]
-    assert [size(v) for v in (12, 2048, 9_000_000)] == ["12 B", "2.0 KiB", "8.58 MiB"]
+    assert [size(v) for v in (12, 2048, 9_000_000, None)] == [
+        "12 B",
+        "2.0 KiB",
+        "8.58 MiB",
+        "\N{EN DASH}",
+    ]
     assert printable("a\nb\x1b\u202e") == "a\\nb\\x1b\\u202e"
     assert [plain_percent(v) for v in (12.34, None)] == ["12.3 %", "\N{EN DASH}"]
     assert [points(v) for v in (1.234, -0.5)] == ["+1.23", "\N{MINUS SIGN}0.50"]
@@ -318,18 +347,19 @@ def test_numbers_read_as_people_write_them() -> None:
 def test_controls_training_and_outliers_are_shown() -> None:
     page = Page(render(golden_report()))
     assert "the same build, other seeds" in page.text
-    assert page.text.count("✔ nothing was found to differ") == 2
+    assert "A/A: the same build, other seeds" in page.text
+    assert page.text.count("✔ no difference found") == 2
     assert "of trained cases" in page.text
-    assert "of others" in page.text
-    assert "plain with seed 5: +2.95 %" in page.text
+    assert "of untrained cases" in page.text
+    assert "plain with seed 5: 2.95 % more" in page.text
     assert any(a.get("class") == "cross" for _, a in page.tags)
     text = terminal(golden_report())
-    assert "control, plain relinked: nothing was found to differ" in text
-    assert "▲ +11.26 %" in text
-    assert "▼ " in text
+    assert "control, plain relinked: no difference found" in text
+    assert "▼ 10.12 % fewer" in text
+    assert "▲ " in text
 
 
-def test_what_there_is_no_data_for_has_no_section() -> None:
+def test_a_section_without_data_is_left_out() -> None:
     sections = {"core", "kernel", "training", "controls", "suites"}
     full = {a["id"] for _, a in Page(render(golden_report())).tags if "id" in a}
     assert sections <= full
@@ -342,7 +372,7 @@ def test_the_modelled_core_is_said_to_be_modelled() -> None:
     text = Page(render(golden_report())).text
     assert "What happens in the core modelled" in text
     assert "a model of Intel Skylake" in text
-    assert "Where the gain comes from modelled" in text
+    assert "Where the difference comes from modelled" in text
     assert "What happens in the core" not in Page(render(REPORTS["equal"])).text
 
 
@@ -356,14 +386,14 @@ def test_the_parts_of_the_cycles_make_them_up() -> None:
     assert whole.values[1] is not None and 50 < whole.values[1] < 100
 
 
-def test_training_and_profiles_are_told() -> None:
+def test_training_and_profiles_are_shown() -> None:
     text = Page(render(golden_report())).text
-    assert "Trained by the scenario rand on kbench, on Linux 6.12.48, with the seed 7" in text
+    assert "Trained with the scenario rand on kbench, on Linux 6.12.48, seed 7" in text
     assert "Never run: pipe-128, file-8k." in text
     assert "✖ poor: 310 functions ran, fewer than 1,000" in text
 
 
-def test_cases_that_cannot_run_are_told() -> None:
+def test_cases_that_cannot_run_are_listed() -> None:
     text = Page(render(golden_report())).text
     assert "Cases of the suite kbench that could not run" in text
     assert "CONFIG_ANDROID_BINDERFS" in text
@@ -381,3 +411,124 @@ def test_events_of_too_many_cases_are_left_to_the_other_files(
     assert text.count("too many for a page") == 2
     assert "Kernel L1I misses, modelled" not in text
     assert "Kernel cycles, modelled" in text
+
+
+class Cells(HTMLParser):
+    """The stacking tables of a page: their column headers, and each cell's text and label."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tables: list[tuple[list[str], list[list[tuple[str, str | None]]]]] = []
+        self.inside = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        if tag == "table":
+            self.inside = attributes.get("class") == "stack"
+            if self.inside:
+                self.tables.append(([], []))
+        elif self.inside and tag == "tr":
+            self.tables[-1][1].append([])
+        elif self.inside and tag in ("th", "td"):
+            headers, rows = self.tables[-1]
+            if attributes.get("scope") == "col":
+                headers.append("")
+            rows[-1].append((tag, attributes.get("data-label")))
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            headers, rows = self.tables[-1]
+            if len(rows) == 1 and headers:
+                headers[-1] += data.strip()
+
+
+def test_each_cell_of_a_table_that_stacks_has_the_label_of_its_column() -> None:
+    tables = Cells(render(golden_report())).tables
+    assert len(tables) > 20
+    for headers, (_, *rows) in tables:
+        assert rows
+        for row in rows:
+            assert len(row) == len(headers)
+            for (tag, label), header in zip(row, headers, strict=True):
+                if tag == "td" and label is not None:
+                    assert label.replace(" ", "") == header.replace(" ", "")
+        assert {label for row in rows for tag, label in row if tag == "td"} - {None}
+
+
+def test_the_head_names_the_cases_in_which_main_metrics_disagree() -> None:
+    disagreement = (
+        "opt, kbench/file-8k: 10.12 % fewer kernel instructions, 19.22 % fewer kernel taken "
+        "branches and 10.06 % less guest time, but 12.28 % more kernel cycles"
+    )
+    text = Page(render(golden_report())).text.replace("\N{NO-BREAK SPACE}", " ")
+    before_the_result = text.split("Result")[1]
+    assert "Where the main metrics disagree" in before_the_result
+    assert disagreement in before_the_result
+    shown = terminal(golden_report(), width=200)
+    assert f"main metrics disagree: {disagreement}" in shown
+    assert "disagree" not in Page(render(REPORTS["equal"])).text
+    assert "disagree" not in terminal(REPORTS["equal"])
+
+
+def test_many_disagreements_are_left_to_report_json() -> None:
+    made = golden_report()
+    many = made.model_copy(update={"disagreements": made.disagreements * 10})
+    text = Page(render(many)).text
+    assert "2 more are under disagreements in report.json" in text
+    assert "main metrics disagree in 2 more, see report.html" in terminal(many)
+
+
+def test_the_boots_of_the_baseline_are_explained_where_they_are_stated() -> None:
+    text = Page(render(golden_report())).text
+    explained = "its own 5, 5 of its A/A control and 5 of its relinked build"
+    assert f"from 5 boots of opt against 15 of plain ({explained})" in text
+    assert f"Boots: image / plain; those of plain are {explained}" in text
+    plain = Page(render(REPORTS["equal"])).text
+    assert "from 5 boots of opt against 5 of plain." in plain
+    assert "its own 5" not in plain
+
+
+def test_people_read_percent_fewer_and_the_other_convention_only_in_details() -> None:
+    made = golden_report()
+    text = Page(render(made)).text
+    head, details = text.split("The same as improvement: baseline / value \N{MINUS SIGN} 1", 1)
+    assert "+11.26 %" not in head
+    assert "+11.26 %" in details.split("Case by case")[0]
+    assert "11.26" not in details.split("Case by case")[1]
+    assert "11.26" not in terminal(made)
+
+
+def test_instructions_are_fewer_and_time_is_less() -> None:
+    text = Page(render(golden_report())).text
+    assert not re.search(r"(?:▲|▼) ?(?:faster|slower)", text)
+    assert "9.77 % less" in text
+    timed = report(
+        measurement("plain", user=None, device=KVM), measurement(factors=[0.9] * 5, device=KVM)
+    )
+    only_time = timed.model_copy(
+        update={
+            "summary": tuple(s for s in timed.summary if s.metric == "guest_time"),
+            "cases": tuple(c for c in timed.cases if c.metric == "guest_time"),
+        }
+    )
+    page = Page(render(only_time)).text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "does the same work with 9.7 % less guest time than plain" in page
+    assert "fewer guest time" not in page
+    assert "▼ less" in terminal(only_time)
+
+
+def test_an_unknown_size_is_a_dash_and_not_zero() -> None:
+    plain, opt = (
+        image.model_copy(update={"size_bytes": SizeBytes(text=None, image=7)})
+        for image in (measurement("plain"), measurement("opt"))
+    )
+    made = report(plain, opt)
+    assert made.images[0].size_bytes.text is None
+    assert '<td data-label="Text">\N{EN DASH}</td>' in render(made)
+    shown = terminal(made)
+    assert "opt: booted, self-check passed, image 7 B" in shown
+    assert "text" not in shown.split("opt: booted")[1]
+    known = report(plain, measurement("opt"))
+    assert "8.58 MiB" in terminal(known)
+    assert "larger" not in terminal(known)

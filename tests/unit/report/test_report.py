@@ -68,7 +68,7 @@ def test_reports_follow_the_published_schema(made: Report) -> None:
     jsonschema.validate(json.loads(made.to_json()), schema)
 
 
-def test_the_keys_that_scripts_count_on_are_there() -> None:
+def test_the_keys_that_scripts_depend_on_are_there() -> None:
     made = json.loads(golden_report().to_json())
     assert made["schema"] == "mepof-report/1"
     promised = {
@@ -84,6 +84,38 @@ def test_the_keys_that_scripts_count_on_are_there() -> None:
     assert {"text", "image"} <= set(made["images"][0]["size_bytes"])
     assert {"algorithm", "functions", "coverage_percent", "verdict"} <= set(made["profile"])
     assert {"tools", "kernel", "program", "seed"} <= set(made["provenance"])
+
+
+def test_the_reduction_is_the_improvement_converted() -> None:
+    made = golden_report()
+    for row in made.cases:
+        if row.improvement_percent is None or row.interval_percent is None:
+            assert row.reduction_percent is None
+            assert row.reduction_interval_percent is None
+            continue
+        assert row.reduction_percent is not None and row.value is not None
+        assert row.reduction_percent == pytest.approx(100 * (1 - row.value / (row.baseline or 0)))
+        assert row.reduction_interval_percent == pytest.approx(
+            [100 * (1 - 1 / (1 + end / 100)) for end in row.interval_percent]
+        )
+    for total in (*made.summary, *made.by_training):
+        low, high = total.reduction_interval_percent
+        assert low <= total.geomean_reduction_percent <= high
+        assert total.geomean_reduction_percent == pytest.approx(
+            100 * (1 - 1 / (1 + total.geomean_improvement_percent / 100))
+        )
+
+
+def test_main_metrics_that_disagree_are_listed() -> None:
+    (found,) = golden_report().disagreements
+    assert (found.image, found.suite, found.case) == ("opt", "kbench", "file-8k")
+    assert found.better == ("kernel_instructions", "kernel_taken_branches", "guest_time")
+    assert found.worse == ("kernel_cycles",)
+    stalled = measurement("opt", factors=[0.9] * 5, core="skylake", stalls=dict.fromkeys(COSTS, 2))
+    mean, *cases = report(measurement("plain", core="skylake"), stalled).disagreements
+    assert (mean.suite, mean.case, mean.worse) == (None, None, ("kernel_cycles",))
+    assert {one.case for one in cases} == set(COSTS)
+    assert report(PLAIN, measurement(factors=[0.9] * 5)).disagreements == ()
 
 
 def test_identical_images_do_not_differ_in_any_metric() -> None:
@@ -102,7 +134,7 @@ def test_identical_images_do_not_differ_in_any_metric() -> None:
     assert made.warnings == ()
 
 
-def test_a_uniform_tenth_less_shows_in_every_case_and_in_the_mean() -> None:
+def test_ten_percent_fewer_everywhere_shows_in_every_case_and_in_the_mean() -> None:
     made = report(PLAIN, measurement(factors=[0.9] * 5))
     cases = [c for c in made.cases if c.metric == "kernel_instructions"]
     assert len(cases) == 4
@@ -114,6 +146,8 @@ def test_a_uniform_tenth_less_shows_in_every_case_and_in_the_mean() -> None:
     total = made.summary[0]
     assert (total.metric, total.cases, total.boots) == ("kernel_instructions", 4, 5)
     assert total.geomean_improvement_percent == pytest.approx(100 / 9)
+    assert total.geomean_reduction_percent == pytest.approx(10)
+    assert [c.reduction_percent for c in cases] == pytest.approx([10] * 4)
 
 
 def test_the_baseline_is_compared_with_all_of_its_boots() -> None:
@@ -139,14 +173,14 @@ def test_the_control_of_the_same_build_is_compared_for_itself() -> None:
     assert made.warnings == ()
 
 
-def test_a_control_that_differs_is_told_and_does_not_pass() -> None:
+def test_a_control_that_differs_is_warned_of_and_does_not_pass() -> None:
     drifted = measurement("plain", factors=[1.02] * 5, seed=1001)
     made = report(PLAIN, measurement(factors=[0.9] * 5), same_build=drifted)
     assert not made.controls[0].passed
     (warning,) = (w for w in made.warnings if "differs from itself" in w)
     assert "booted with other seeds" in warning
-    assert "kbench/syscall (-1.96 % kernel instructions)" in warning
-    assert "the mean (-1.96 % kernel instructions)" in warning
+    assert "kbench/syscall (2.00 % more kernel instructions)" in warning
+    assert "the mean (2.00 % more kernel instructions)" in warning
 
 
 def test_a_control_that_goes_down_makes_the_baseline_unsound() -> None:
@@ -171,7 +205,7 @@ def test_what_layout_alone_does_is_no_verdict() -> None:
     assert made.summary[0].verdict == "faster"
 
 
-def test_a_relinked_kernel_that_is_not_sound_or_not_another_is_told() -> None:
+def test_a_relinked_kernel_that_is_unsound_or_unchanged_is_warned_of() -> None:
     dead = measurement("plain22", factors=(), booted=False, self_check="panic")
     made = report(PLAIN, measurement(factors=[0.9] * 5), relinked=(dead, PLAIN))
     assert made.summary[0].verdict == "faster"
@@ -188,7 +222,7 @@ def test_outliers_are_shown_and_count() -> None:
     assert row.value == pytest.approx(300 * 1.5**0.2)
 
 
-def test_gains_of_cases_that_were_not_trained_are_stated_apart() -> None:
+def test_gains_of_untrained_cases_are_stated_separately() -> None:
     made = report(
         PLAIN,
         measurement(costs={"syscall": 150.0, "pipe-128": 2400.0, "proc": 180e3, "file-8k": 7000.0}),
@@ -242,34 +276,34 @@ def test_nothing_is_compared_with_a_failed_baseline() -> None:
     assert any("baseline plain" in w for w in made.warnings)
 
 
-def test_one_boot_is_not_enough_and_is_told() -> None:
+def test_one_boot_is_not_enough_and_is_warned_of() -> None:
     made = report(measurement("plain", factors=(1.0,)), measurement(factors=(0.9,)))
     assert {s.verdict for s in made.summary} == {"not enough data"}
     assert any("not booted often enough for a verdict" in w for w in made.warnings)
 
 
-def test_a_control_that_moved_is_told() -> None:
+def test_a_control_that_changed_is_warned_of() -> None:
     made = report(PLAIN, measurement(user=41 * 100_000))
     assert any("did not do the same work" in w for w in made.warnings)
 
 
-def test_what_pays_for_a_better_mean_is_told() -> None:
+def test_cases_that_cost_more_despite_a_better_mean_are_warned_of() -> None:
     def warned(costs: Mapping[str, float], ran: str | None = None) -> list[str]:
         half = {case: cost / 2 for case, cost in COSTS.items()}
         given = Evaluation(images=(PLAIN, measurement(costs={**half, **costs})))
         trained = None if ran is None else {"opt": frozenset({("kbench", ran)})}
         made = build_report(given, [], None, PROVENANCE, trained=trained)
-        return [w for w in made.warnings if "slower" in w]
+        return [w for w in made.warnings if "takes more" in w]
 
     assert warned({}) == []
-    told = "opt is slower than plain in kbench/proc (-20.00 %)"
+    told = "opt takes more kernel instructions than plain in kbench/proc (25.00 % more)"
     assert warned({"proc": 225_000.0}) == warned({"proc": 225_000.0}, "proc") == [told]
     assert warned({"proc": 225_000.0}, "syscall") == [f"{told}, none of which the training ran"]
     # The title says so of the mean.
     assert warned({case: cost * 2 for case, cost in COSTS.items()}) == []
 
 
-def test_a_case_that_an_image_lacks_stays_in_sight() -> None:
+def test_a_case_that_is_missing_in_an_image_stays_in_the_report() -> None:
     made = report(PLAIN, measurement(costs={"syscall": 300.0}))
     missing = [c for c in made.cases if c.case == "proc"]
     assert all(c.value is None and c.verdict == "not enough data" for c in missing)
@@ -277,7 +311,7 @@ def test_a_case_that_an_image_lacks_stays_in_sight() -> None:
     assert any("kbench/proc" in w for w in made.warnings)
 
 
-def test_what_an_image_cannot_run_is_told() -> None:
+def test_cases_that_an_image_cannot_run_are_warned_of() -> None:
     lacking = (
         Unsupported(suite="ipc", case="binder-4", needs="CONFIG_ANDROID_BINDERFS"),
         Unsupported(suite="ipc", case="binder-124", needs="CONFIG_ANDROID_BINDERFS"),
@@ -285,7 +319,7 @@ def test_what_an_image_cannot_run_is_told() -> None:
     whole = measurement()
     boots = tuple(b.model_copy(update={"unsupported": lacking}) for b in whole.boots)
     made = report(PLAIN, whole.model_copy(update={"boots": boots}))
-    assert "opt cannot run ipc/binder-4, ipc/binder-124: not without CONFIG_ANDROID_BINDERFS" in (
+    assert "opt cannot run ipc/binder-4, ipc/binder-124: CONFIG_ANDROID_BINDERFS is missing" in (
         made.warnings
     )
     assert made.images[1].unsupported == {
@@ -316,12 +350,12 @@ def test_what_a_device_cannot_count_has_no_rows() -> None:
     assert made.warnings == ()
 
 
-def test_another_device_is_told() -> None:
+def test_another_device_is_warned_of() -> None:
     made = report(PLAIN, measurement(device=KVM))
     assert any("same device" in w for w in made.warnings)
 
 
-def test_images_need_names_of_their_own() -> None:
+def test_images_need_different_names() -> None:
     with pytest.raises(InputError, match="two images are called `plain`"):
         report(PLAIN, PLAIN)
     with pytest.raises(InputError, match="no image"):
@@ -388,7 +422,7 @@ def with_core(measured: Measurement, cycles: float, misses: int = 0) -> Measurem
     return measured.model_copy(update={"boots": boots})
 
 
-def test_modelled_cycles_are_compared_and_events_that_never_happen_are_no_lack() -> None:
+def test_modelled_cycles_are_compared_and_events_that_never_happen_are_not_missing() -> None:
     made = report(with_core(PLAIN, 1100.0), with_core(measurement("again"), 1000.0))
     (row,) = [s for s in made.summary if s.metric == "kernel_cycles"]
     assert row.kind == "modelled"
@@ -400,14 +434,14 @@ def test_modelled_cycles_are_compared_and_events_that_never_happen_are_no_lack()
     assert any("of the core zen4" in text for text in made.method)
 
 
-def test_events_of_a_core_that_vary_ask_for_no_boots() -> None:
+def test_events_of_a_core_that_vary_need_no_more_boots() -> None:
     made = report(with_core(PLAIN, 1100.0, 10**6), with_core(measurement("again"), 1000.0, 10**6))
     (row,) = [s for s in made.summary if s.metric == "kernel_btb_misses"]
     assert row.verdict == "not enough data"
     assert made.warnings == ()
 
 
-def test_without_a_core_nothing_speaks_of_one() -> None:
+def test_without_a_core_the_report_does_not_mention_one() -> None:
     made = report(PLAIN, measurement("again"))
     assert not any("core" in text for text in made.method)
     assert all(not c.metric.startswith("kernel_l") for c in made.cases)

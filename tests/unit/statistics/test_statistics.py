@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import doctest
 import itertools
-from math import log, log1p
+from itertools import pairwise
+from math import isfinite, log, log1p
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from mepof.statistics import (
     narrow,
     outliers,
     ranks,
+    reduction_percent,
 )
 from mepof.statistics.interval import bca_interval, difference, t_interval
 
@@ -63,6 +65,21 @@ def test_a_tenth_less_cost_is_an_improvement_of_a_ninth() -> None:
     found = compared([100.0] * 4, [90.0] * 4)
     assert found.improvement_percent == pytest.approx(100 / 9)
     assert found.interval_percent == pytest.approx((100 / 9, 100 / 9))
+
+
+def test_an_improvement_of_a_ninth_is_a_tenth_less() -> None:
+    assert reduction_percent(100 / 9) == pytest.approx(10)
+    assert reduction_percent(118.0) == pytest.approx(54.128, abs=1e-3)
+    assert reduction_percent(-50.0) == pytest.approx(-100)
+    assert [str(reduction_percent(zero)) for zero in (0.0, -0.0)] == ["0.0", "0.0"]
+
+
+@given(st.lists(st.floats(min_value=-100, max_value=1e306), min_size=2, max_size=8))
+def test_the_reduction_keeps_the_order_and_is_finite(improvements: list[float]) -> None:
+    reductions = [reduction_percent(value) for value in sorted(improvements)]
+    assert all(map(isfinite, reductions))
+    assert all(low <= high * (1 + 1e-12) + 1e-9 for low, high in pairwise(reductions) if high >= 0)
+    assert all(low <= high * (1 - 1e-12) + 1e-9 for low, high in pairwise(reductions) if high < 0)
 
 
 def test_a_cost_of_zero_has_no_ratio_and_no_boot_is_dropped_for_it() -> None:

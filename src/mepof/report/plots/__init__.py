@@ -1,5 +1,5 @@
-"""Where things stand in the drawings of the page; its templates draw them.
+"""The layout of the page's drawings; the templates draw them.
 
-Horizontal positions are percent of a drawing's width and vertical ones pixels, so that a drawing
-fills a phone as well as a page while its text keeps its size. Nothing here knows of colours.
+Horizontal positions are percent of a drawing's width and vertical ones are pixels, so that a
+drawing fits any width while its text keeps its size. Nothing here knows about colours.
 """

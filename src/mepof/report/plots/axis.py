@@ -21,13 +21,13 @@ class Axis:
 
     @classmethod
     def over(cls, values: Iterable[float], left: float, right: float) -> Axis:
-        """The axis of all values and zero."""
+        """The axis that spans all values and zero."""
         ends = [0.0, *values]
         low, high = min(ends), max(ends)
         return cls(low, high, left, right) if high > low else cls(-1.0, 1.0, left, right)
 
     def at(self, value: float) -> float:
-        """Where a value stands."""
+        """Where a value is drawn, in percent of the width."""
         share = (value - self.low) / (self.high - self.low)
         return round(self.left + share * (self.right - self.left), 2)
 
@@ -35,7 +35,7 @@ class Axis:
         """Round values, about five, zero among them if it is on the axis.
 
         Args:
-            text: writes a value with so many decimals.
+            text: formats a value with a number of decimals.
         """
         rough = (self.high - self.low) / 5
         power = 10.0 ** floor(log10(rough))
@@ -45,9 +45,9 @@ class Axis:
         return tuple((self.at(i * step), text(i * step, decimals)) for i in range(first, last + 1))
 
 
-def signed_percent(value: float, decimals: int) -> str:
-    """A difference in percent; zero is plain."""
-    return f"{value:+.{decimals}f} %".replace("-", "\N{MINUS SIGN}") if value else "0"
+def absolute_percent(value: float, decimals: int) -> str:
+    """A difference in percent, of which the axis says whether it is less or more."""
+    return plain_percent(abs(value), decimals)
 
 
 def plain_percent(value: float, decimals: int) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mepof.report.plots.axis import Axis, Tick, plain_percent
 
-_LEFT, _RIGHT, _STACK_RIGHT = 0.0, 64.0, 79.0
+_LEFT, _RIGHT, _STACK_RIGHT = 0.0, 56.0, 79.0
 _LABEL_HEIGHT, _BAR_HEIGHT, _GAP, _AXIS_HEIGHT = 18, 18, 4, 26
 
 
@@ -57,7 +57,7 @@ class DrawnGroup:
 
 @dataclass(frozen=True)
 class Panel:
-    """A small drawing; ``reference`` is where the baseline stands, if it is drawn as a line."""
+    """A small drawing; ``reference`` is where the baseline's line is drawn, if it has one."""
 
     height: int
     bottom: int
@@ -65,26 +65,26 @@ class Panel:
     groups: tuple[DrawnGroup, ...]
 
 
-def panel(groups: Sequence[Group], most: float | None, reference: float | None) -> Panel:
+def panel(groups: Sequence[Group], end: float | None, reference: float | None) -> Panel:
     """Lay out the groups from the top.
 
     Args:
-        most: the end of the axis of all groups; each has its own where it is None.
+        end: of the axis that all groups share; None for an axis of its own for each group.
         reference: a value to mark.
     """
     drawn: list[DrawnGroup] = []
     y = 0
-    common = Axis(0.0, most or 1.0, _LEFT, _RIGHT)
+    common = Axis(0.0, end or 1.0, _LEFT, _RIGHT)
     for group in groups:
         values = [v for bar in group.bars for v in (bar.value, *bar.marks)]
-        axis = common if most else Axis(0.0, max(values, default=0.0) or 1.0, _LEFT, _RIGHT)
+        axis = common if end else Axis(0.0, max(values, default=0.0) or 1.0, _LEFT, _RIGHT)
         top, bars = y, []
         y += _LABEL_HEIGHT
         for bar in group.bars:
-            start = axis.at(min(bar.marks)) if bar.marks else _LEFT
-            end = axis.at(max((bar.value, *bar.marks)))
+            left = axis.at(min(bar.marks)) if bar.marks else _LEFT
+            right = axis.at(max((bar.value, *bar.marks)))
             marks = tuple(map(axis.at, bar.marks))
-            bars.append(DrawnBar(bar, y, start, round(end - start, 2), marks))
+            bars.append(DrawnBar(bar, y, left, round(right - left, 2), marks))
             y += _BAR_HEIGHT
         drawn.append(DrawnGroup(group.label, top, tuple(bars)))
         y += _GAP
@@ -93,7 +93,7 @@ def panel(groups: Sequence[Group], most: float | None, reference: float | None) 
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a stacked bar; ``labelled`` if there is room for its letter."""
+    """A part of a stacked bar; ``labelled`` if it is wide enough for its letter."""
 
     part: int
     x: float
@@ -137,7 +137,11 @@ Parts = tuple[int, Sequence[float]]
 
 
 def stacks(tracks: Sequence[tuple[str, bool, Sequence[Parts]]]) -> Stacks:
-    """Lay out stacked bars of parts in percent; labels, whether it is a mean, and the parts."""
+    """Lay out stacked bars of parts in percent.
+
+    Args:
+        tracks: label, whether it is a mean, and the parts of each image.
+    """
     wholes = [sum(parts) for _, _, images in tracks for _, parts in images]
     axis = Axis.over(wholes, _LEFT, _STACK_RIGHT)
     drawn: list[StackTrack] = []
@@ -161,7 +165,7 @@ def stacks(tracks: Sequence[tuple[str, bool, Sequence[Parts]]]) -> Stacks:
 
 
 def line_up(values: Sequence[float]) -> tuple[Segment, ...]:
-    """Parts of a whole one after the other, across the whole width."""
+    """Lay out the parts of a whole one after the other, across the whole width."""
     whole = sum(values) or 1.0
     segments: list[Segment] = []
     reached = 0.0

@@ -1,4 +1,4 @@
-"""Two values of the same thing on one line: before and after."""
+"""Dumbbell plots: values before and after on one line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Changes:
 
 
 def changes(values: Sequence[tuple[str, float, float]]) -> Changes:
-    """Lay out labels with shares before and after, in percent, from the top."""
+    """Lay out labelled shares before and after, in percent, from the top."""
     axis = Axis.over((v for _, *both in values for v in both), _LEFT, _RIGHT)
     height = _LABEL_HEIGHT + _LINE_HEIGHT
     lines = tuple(

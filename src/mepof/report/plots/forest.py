@@ -5,28 +5,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mepof.report.plots.axis import Axis, Tick, signed_percent
+from mepof.report.plots.axis import Axis, Tick, absolute_percent
 from mepof.statistics import Verdict
 
 # The rest of the width, to the right, holds the values as text.
-_LEFT, _RIGHT = 0.5, 74.0
-_LABEL_HEIGHT, _MARK_HEIGHT, _GAP, _AXIS_HEIGHT = 20, 20, 4, 26
+_LEFT, _RIGHT = 0.5, 63.0
+_LABEL_HEIGHT, _MARK_HEIGHT, _GAP, _AXIS_HEIGHT = 20, 20, 4, 44
+# Percent of the width that the words beside zero need on a phone.
+_WORD_WIDTH = 15.0
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What was found of an image.
+    """An image's result.
 
     Attributes:
         image: its number.
-        outliers: what single boots that are unlike the others come to, in percent.
+        reduction_percent: how much less it costs than the baseline; negative for more.
+        outliers: the reductions that outlying boots alone would give, in percent.
+        less: the word for a reduction.
     """
 
     image: int
-    improvement_percent: float
+    reduction_percent: float
     interval_percent: tuple[float, float]
     verdict: Verdict
     outliers: tuple[float, ...] = ()
+    less: str = "fewer"
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,7 @@ class Track:
 
 @dataclass(frozen=True)
 class Mark:
-    """An estimate in the drawing: a bar from zero, a whisker, a sign, and crosses."""
+    """An estimate in the drawing: a bar from zero, a whisker, a marker, and crosses."""
 
     estimate: Estimate
     y: int
@@ -64,27 +69,35 @@ class DrawnTrack:
 
 @dataclass(frozen=True)
 class Forest:
-    """A whole drawing; the axis lies below ``bottom``."""
+    """A whole drawing; the axis lies below ``bottom``.
+
+    Attributes:
+        less: what is written to the right of zero, and ``more`` to its left; empty where there is
+            no width for it.
+    """
 
     height: int
     bottom: int
     zero: float
     ticks: tuple[Tick, ...]
     tracks: tuple[DrawnTrack, ...]
+    less: str
+    more: str
 
 
 def forest_axis(tracks: Sequence[Track]) -> Axis:
-    """An axis that has room for some tracks, to be shared by several drawings."""
+    """An axis that spans some tracks, for several drawings to share."""
     every = [e for track in tracks for e in track.estimates]
-    values = [v for e in every for v in (*e.interval_percent, e.improvement_percent, *e.outliers)]
+    values = [v for e in every for v in (*e.interval_percent, e.reduction_percent, *e.outliers)]
     return Axis.over(values, _LEFT, _RIGHT)
 
 
-def forest(tracks: Sequence[Track], shared: Axis | None = None) -> Forest:
+def forest(tracks: Sequence[Track], shared: Axis | None = None, less: str = "fewer") -> Forest:
     """Lay out the tracks from the top.
 
     Args:
-        shared: the axis; one of its own where it is None.
+        shared: the axis; None for one that spans these tracks.
+        less: the word for a reduction.
     """
     axis = shared or forest_axis(tracks)
     zero = axis.at(0.0)
@@ -94,7 +107,7 @@ def forest(tracks: Sequence[Track], shared: Axis | None = None) -> Forest:
         top, marks = y, []
         y += _LABEL_HEIGHT
         for e in track.estimates:
-            x = axis.at(e.improvement_percent)
+            x = axis.at(e.reduction_percent)
             low, high = e.interval_percent
             marks.append(
                 Mark(
@@ -111,4 +124,12 @@ def forest(tracks: Sequence[Track], shared: Axis | None = None) -> Forest:
             y += _MARK_HEIGHT
         drawn.append(DrawnTrack(track, top, tuple(marks)))
         y += _GAP
-    return Forest(y + _AXIS_HEIGHT, y, zero, axis.ticks(signed_percent), tuple(drawn))
+    return Forest(
+        height=y + _AXIS_HEIGHT,
+        bottom=y,
+        zero=zero,
+        ticks=axis.ticks(absolute_percent),
+        tracks=tuple(drawn),
+        less=less if _RIGHT - zero >= _WORD_WIDTH else "",
+        more="more" if zero - _LEFT >= _WORD_WIDTH else "",
+    )

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mepof.measure.metrics import METRICS, Metric
+from mepof.report.metrics import MAIN, less_word
 from mepof.report.model import CaseRow, Outlier, Report, SummaryRow, TrainingRow
 from mepof.report.plots.forest import Estimate, Forest, Track, forest, forest_axis
 from mepof.report.views.image_set import ImageSet
-from mepof.report.views.result import MAIN
 
 
 @dataclass(frozen=True)
@@ -19,18 +19,21 @@ class Table:
     image: str
     rows: tuple[CaseRow, ...]
     overall: SummaryRow | None
-    apart: tuple[TrainingRow, ...]
+    by_training: tuple[TrainingRow, ...]
 
     @property
     def means(self) -> list[tuple[str, SummaryRow]]:
         """The geometric means by their titles."""
         means = [("Geometric mean", self.overall)] if self.overall else []
-        apart = [("of trained cases" if row.trained else "of others", row) for row in self.apart]
-        return [*means, *apart]
+        means += [
+            (f"Geometric mean of {'' if row.trained else 'un'}trained cases", row)
+            for row in self.by_training
+        ]
+        return means
 
     @property
     def has_suites(self) -> bool:
-        """Whether the cases are of several suites."""
+        """Whether the cases come from several suites."""
         return len({row.suite for row in self.rows}) > 1
 
     @property
@@ -40,7 +43,7 @@ class Table:
 
     @property
     def has_outliers(self) -> bool:
-        """Whether any case has one."""
+        """Whether any case has an outlier."""
         return any(row.outliers for row in self.rows)
 
 
@@ -49,7 +52,8 @@ class MetricView:
     """Everything about one metric.
 
     Attributes:
-        plots: a forest for each suite; none where nothing was compared.
+        prominent: whether it is a main metric.
+        plots: a forest plot for each suite; none where nothing was compared.
     """
 
     metric: Metric
@@ -60,17 +64,22 @@ class MetricView:
 
     @property
     def title(self) -> str:
-        """The metric's title, with how its figures came about."""
+        """The metric's title, with the kind of its figures."""
         title = self.metric.title
         return title if self.kind in title else f"{title}, {self.kind}"
 
+    @property
+    def less(self) -> str:
+        """The word for a reduction."""
+        return less_word(self.metric.name)
 
-# Beyond this many rows a page would be slow to load; all are in cases.csv.
+
+# With more rows the page would be slow to load; all are in cases.csv.
 _MAX_ROWS = 1000
 
 
 def metrics_of(report: Report, image_set: ImageSet) -> tuple[MetricView, ...]:
-    """Every metric that something was measured in, but for events of too many cases."""
+    """Every metric with measurements, except events if there are too many cases."""
     views = [view for m in METRICS if (view := _view(report, image_set, m)).tables]
     if sum(len(table.rows) for view in views for table in view.tables) > _MAX_ROWS:
         views = [view for view in views if not view.metric.may_be_none]
@@ -80,14 +89,14 @@ def metrics_of(report: Report, image_set: ImageSet) -> tuple[MetricView, ...]:
 def _view(report: Report, image_set: ImageSet, metric: Metric) -> MetricView:
     rows = [c for c in report.cases if c.metric == metric.name]
     totals = [s for s in report.summary if s.metric == metric.name]
-    apart = [r for r in report.by_training if r.metric == metric.name]
-    # What an unsound image measured is in report.json, but no table makes it look like a result.
+    by_training = [r for r in report.by_training if r.metric == metric.name]
+    # The numbers of an unsound image are in report.json, but no table presents them as a result.
     tables = tuple(
         Table(
             image.name,
             tuple(c for c in rows if c.image == image.name),
             next((s for s in totals if s.image == image.name), None),
-            tuple(r for r in apart if r.image == image.name),
+            tuple(r for r in by_training if r.image == image.name),
         )
         for image in image_set.sound
         if any(c.image == image.name for c in rows)
@@ -113,9 +122,10 @@ def _plots(
         [
             Estimate(
                 image_set.numbers[s.image],
-                s.geomean_improvement_percent,
-                s.interval_percent,
+                s.geomean_reduction_percent,
+                s.reduction_interval_percent,
                 s.verdict,
+                less=less_word(s.metric),
             )
             for s in totals
         ],
@@ -131,7 +141,8 @@ def _plots(
     if tracks:
         tracks[list(tracks)[-1]].append(mean)
     axis = forest_axis([track for some in tracks.values() for track in some])
-    return tuple((suite, forest(some, axis)) for suite, some in tracks.items())
+    less = less_word(totals[0].metric)
+    return tuple((suite, forest(some, axis, less)) for suite, some in tracks.items())
 
 
 def _training_note(rows: Sequence[CaseRow]) -> str:
@@ -139,22 +150,24 @@ def _training_note(rows: Sequence[CaseRow]) -> str:
     known = {row.trained for row in rows if row.trained is not None}
     if len(known) != 1:
         return ""
-    return "trained" if known == {True} else "not trained"
+    return "trained" if known == {True} else "untrained"
 
 
 def _estimate(row: CaseRow, image_set: ImageSet) -> Estimate:
-    assert row.improvement_percent is not None and row.interval_percent is not None
-    ratio = 1 + row.improvement_percent / 100
+    assert row.reduction_percent is not None and row.reduction_interval_percent is not None
+    ratio = 1 - row.reduction_percent / 100
     return Estimate(
         image_set.numbers[row.image],
-        row.improvement_percent,
-        row.interval_percent,
+        row.reduction_percent,
+        row.reduction_interval_percent,
         row.verdict,
-        tuple(100 * (ratio * _part(outlier) - 1) for outlier in row.outliers),
+        tuple(100 * (1 - ratio * _factor(outlier)) for outlier in row.outliers),
+        less_word(row.metric),
     )
 
 
-def _part(outlier: Outlier) -> float:
-    """What the improvement would be multiplied with, if all boots were like this one."""
+def _factor(outlier: Outlier) -> float:
+    """By how much the image's cost, relative to the baseline's, would change if all boots were
+    like this one."""
     cost = 1 + outlier.deviation_percent / 100
-    return cost if outlier.baseline else 1 / cost
+    return 1 / cost if outlier.baseline else cost

@@ -1,4 +1,4 @@
-"""The modelled core: what cycles are made of, and its events side by side."""
+"""The modelled core: what its cycles are spent on, and its events side by side."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from mepof.report.model import Report
 from mepof.report.plots.bars import Stacks, stacks
 from mepof.report.views.image_set import ImageSet
 
-#: What cycles go to.
+#: What cycles are spent on.
 PARTS: tuple[str, ...] = tuple(CYCLES.values())
 
-# Beyond this many values a page would be slow to load; all are in report.json.
+# With more values the page would be slow to load; all are in report.json.
 _MAX_VALUES = 2000
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A quantity of all images; None where one has none. Changes are against the first."""
+    """A quantity in every image; None where it is unknown. The first image is the reference."""
 
     title: str
     values: tuple[float | None, ...]
 
     @property
-    def changes(self) -> tuple[float | None, ...]:
-        """In percent; None of the first, and where there is nothing to divide by."""
+    def reductions(self) -> tuple[float | None, ...]:
+        """Percent fewer than in the first image; None for the first and where it has none."""
         first, *others = self.values
-        return (None, *(100 * (v / first - 1) if first and v is not None else None for v in others))
+        return (None, *(100 * (1 - v / first) if first and v is not None else None for v in others))
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,10 @@ class CoreView:
     """The section.
 
     Attributes:
-        parts: titles of what cycles go to.
-        composition: cycles in percent of the baseline's, each case weighing the same.
+        parts: titles of what cycles are spent on.
+        composition: cycles in percent of the baseline's, every case with the same weight.
         events: per 1,000 instructions that the baseline takes for the same work, likewise.
-        cases: by case, events per operation; empty where these are too many for a page.
+        cases: by case, events per operation; empty if there are too many for a page.
     """
 
     core: Core
@@ -68,7 +68,7 @@ def core_view(report: Report, image_set: ImageSet) -> CoreView | None:
         for name in images
     }
     first = by_image[images[0]]
-    # The mean is over what all have, so that it is of the same work.
+    # The mean covers the cases that all images ran, so that it is of the same work.
     cases = [case for case in first if all(case in rows for rows in by_image.values())]
     numbers = [image_set.numbers[name] for name in images]
     shares = {
@@ -135,6 +135,6 @@ def _per_operation(by_image: Mapping[str, Rows], case: tuple[str, str]) -> tuple
 
 
 def event_title(name: str) -> str:
-    """The plugin's name of an event as people write it."""
+    """The title of an event, from the name that the plugin gives it."""
     words = {"l1i": "L1I", "l1d": "L1D", "l2": "L2", "btb": "BTB", "itlb": "iTLB", "dtlb": "dTLB"}
     return " ".join(words.get(word, word) for word in name.split("_"))

@@ -5,36 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mepof.measure.metrics import METRICS, Metric
+from mepof.measure.metrics import Metric
+from mepof.report.metrics import MAIN, less_word
 from mepof.report.model import Image, Report, SummaryRow, TrainingRow
 from mepof.report.plots.forest import Estimate, Forest, Track, forest
 from mepof.report.views.image_set import ImageSet
 
 _NBSP = "\N{NO-BREAK SPACE}"
 
-# What a reader judges by; events explain these, and controls must not move.
-MAIN = tuple(metric for metric in METRICS if not (metric.control or metric.may_be_none))
-
 
 @dataclass(frozen=True)
 class Card:
-    """What one image came to.
+    """The result of one image.
 
     Attributes:
-        row: in the metric that counts most; None if nothing was compared.
-        cost_percent: how much the cost of one operation changes.
+        row: in the first main metric that was measured; None if nothing was compared.
+        title: of that metric.
+        boots: how many boots the row is based on, in words.
         further: titles and rows of the other main metrics.
-        apart: the first metric over trained cases and over others.
+        by_training: the first metric over trained and over untrained cases.
+        better: how many cases have a lower cost.
+        worse: how many cases have a higher cost.
     """
 
     image: Image
     row: SummaryRow | None
     title: str
-    cost_percent: float | None
+    boots: str
     further: tuple[tuple[str, SummaryRow], ...]
-    apart: tuple[TrainingRow, ...]
-    faster: int
-    slower: int
+    by_training: tuple[TrainingRow, ...]
+    better: int
+    worse: int
 
 
 @dataclass(frozen=True)
@@ -43,18 +44,20 @@ class Result:
 
     Attributes:
         sentence: the whole result.
+        baseline_boots: which boots of the baseline the images are compared with, in words.
         plot: geometric means by metric and image.
         rows: what is plotted, by metric.
     """
 
     sentence: str
     cards: tuple[Card, ...]
+    baseline_boots: str
     plot: Forest | None
     rows: tuple[tuple[Metric, tuple[SummaryRow, ...]], ...]
 
 
 def result_of(report: Report, image_set: ImageSet) -> Result:
-    """What the head says."""
+    """What the head shows."""
     cards = tuple(_card(report, image) for image in image_set.sound)
     rows = tuple((metric, found) for metric in MAIN if (found := _rows(report, metric)))
     tracks = [
@@ -64,7 +67,10 @@ def result_of(report: Report, image_set: ImageSet) -> Result:
     return Result(
         sentence=_sentence(report, image_set, cards),
         cards=cards,
-        plot=forest(tracks) if tracks else None,
+        baseline_boots=next(
+            (_baseline_boots(report, found[0].baseline_boots) for _, found in rows), ""
+        ),
+        plot=forest(tracks, less="less") if tracks else None,
         rows=rows,
     )
 
@@ -82,9 +88,10 @@ def _rows(report: Report, metric: Metric) -> tuple[SummaryRow, ...]:
 def _estimate(row: SummaryRow, image_set: ImageSet) -> Estimate:
     return Estimate(
         image_set.numbers[row.image],
-        row.geomean_improvement_percent,
-        row.interval_percent,
+        row.geomean_reduction_percent,
+        row.reduction_interval_percent,
         row.verdict,
+        less=less_word(row.metric),
     )
 
 
@@ -92,21 +99,47 @@ def _card(report: Report, image: Image) -> Card:
     ours = {row.metric: row for row in report.summary if row.image == image.name}
     known = [(metric.title, ours[metric.name]) for metric in MAIN if metric.name in ours]
     if not known:
-        return Card(image, None, MAIN[0].title, None, (), (), 0, 0)
+        return Card(image, None, MAIN[0].title, "", (), (), 0, 0)
     title, row = known[0]
     cases = [c for c in report.cases if (c.image, c.metric) == (image.name, row.metric)]
     return Card(
         image=image,
         row=row,
         title=title,
-        cost_percent=100 * (1 / (1 + row.geomean_improvement_percent / 100) - 1),
+        boots=_boots(row, report),
         further=tuple(known[1:]),
-        apart=tuple(
+        by_training=tuple(
             r for r in report.by_training if (r.image, r.metric) == (image.name, row.metric)
         ),
-        faster=sum(case.verdict == "faster" for case in cases),
-        slower=sum(case.verdict == "slower" for case in cases),
+        better=sum(case.verdict == "faster" for case in cases),
+        worse=sum(case.verdict == "slower" for case in cases),
     )
+
+
+def _boots(row: SummaryRow, report: Report) -> str:
+    baseline = _baseline_boots(report, row.baseline_boots)
+    why = f" ({baseline})" if baseline else ""
+    return (
+        f"{row.boots} boot{_s(row.boots)} of {row.image} "
+        f"against {row.baseline_boots} of {report.baseline}{why}"
+    )
+
+
+def _baseline_boots(report: Report, count: int) -> str:
+    """What makes up so many boots of the baseline, if its controls add to its own."""
+    own = sum(image.boots for image in report.images if image.baseline)
+    same = sum(c.boots for c in report.controls if c.kind == "same build")
+    relinked = [c.boots for c in report.controls if c.kind == "relinked" and c.sound]
+    # A row of cases that not every boot could run has fewer.
+    if not (same or relinked) or own + same + sum(relinked) != count:
+        return ""
+    parts = [f"its own {own}"]
+    if same:
+        parts.append(f"{same} of its A/A control")
+    if relinked:
+        builds = "its relinked build" if len(relinked) == 1 else f"{len(relinked)} relinked builds"
+        parts.append(f"{sum(relinked)} of {builds}")
+    return f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _sentence(report: Report, image_set: ImageSet, cards: Sequence[Card]) -> str:
@@ -118,34 +151,36 @@ def _sentence(report: Report, image_set: ImageSet, cards: Sequence[Card]) -> str
     judged = [card for card in cards if card.row is not None]
     if not judged:
         return "Nothing was compared: " + " ".join(_state(image) for image in image_set.subjects)
-    best = max(judged, key=_improvement)
+    best = max(judged, key=_reduction)
     which = f", the best of {len(judged)} images," if len(judged) > 1 else ""
     found = _found(best, image_set.baseline.name, report.precision_percent)
     return f"{best.image.name}{which} {found}"
 
 
-def _improvement(card: Card) -> float:
-    return card.row.geomean_improvement_percent if card.row else float("-inf")
+def _reduction(card: Card) -> float:
+    return card.row.geomean_reduction_percent if card.row else float("-inf")
 
 
 def _found(card: Card, baseline: str, precision: float) -> str:
-    row, cost = card.row, card.cost_percent
-    assert row is not None and cost is not None
+    row = card.row
+    assert row is not None
     what = card.title[0].lower() + card.title[1:]
-    over = f"over {row.cases} case{'s' if row.cases != 1 else ''}"
+    over = f"over {row.cases} case{_s(row.cases)}"
+    reduction = row.geomean_reduction_percent
+    less = less_word(row.metric)
     match row.verdict:
         case "faster" | "slower":
-            amount = f"{abs(cost):.1f}{_NBSP}% {'fewer' if cost < 0 else 'more'} {what}"
+            amount = f"{abs(reduction):.1f}{_NBSP}% {less if reduction > 0 else 'more'} {what}"
             return f"does the same work with {amount} than {baseline}, on average {over}."
         case "no difference":
             return (
-                f"does the same work with as many {what} as {baseline}, to within "
-                f"{precision:g}{_NBSP}%, on average {over}."
+                f"does the same work with as {'much' if less == 'less' else 'many'} {what} as "
+                f"{baseline}, to within {precision:g}{_NBSP}%, on average {over}."
             )
         case _:
             return (
-                f"cannot be told from {baseline} yet: there is not enough data on its {what}, "
-                f"on average {over}."
+                f"cannot yet be distinguished from {baseline}: there is not enough data on its "
+                f"{what}, on average {over}."
             )
 
 
@@ -153,3 +188,7 @@ def _state(image: Image) -> str:
     if image.sound:
         return f"{image.name} booted and passed its self-check."
     return f"{image.name} {'failed its self-check' if image.booted else 'did not boot'}."
+
+
+def _s(count: int) -> str:
+    return "" if count == 1 else "s"

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mepof.report.detail import Figure
+from mepof.report.metrics import MAIN, less_word
 from mepof.report.model import Report
 from mepof.report.plots.bars import Bar, Group, Panel, panel
-from mepof.report.text import figure, plain_percent
+from mepof.report.text import figure, relative
 from mepof.report.views.image_set import ImageSet
-from mepof.report.views.result import MAIN
 
 _PERCENTILES = ("p50", "p90", "p99")
 _REFERENCE = 100.0
@@ -18,11 +18,11 @@ _REFERENCE = 100.0
 
 @dataclass(frozen=True)
 class CasePanels:
-    """A case: costs in percent of the baseline's, and what it told of itself."""
+    """A case: costs in percent of the baseline's, and the figures that it printed."""
 
     case: str
     costs: Panel | None
-    told: Panel | None
+    printed: Panel | None
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class SuiteView:
     """A suite.
 
     Attributes:
-        figures: by case and figure, the images' in their order; None where one has none.
-        unsupported: by case, image and what it lacks.
+        figures: by case and name of the figure, one for each image; None where it printed none.
+        unsupported: case, image and what the image would need.
     """
 
     suite: str
@@ -41,33 +41,33 @@ class SuiteView:
 
 
 def suites_of(report: Report, image_set: ImageSet) -> tuple[SuiteView, ...]:
-    """The suites that there is something to show of."""
+    """The suites that have something to show."""
     measured = [row.suite for row in report.cases]
-    lacking = [case.partition("/")[0] for image in report.images for case in image.unsupported]
-    views = [_suite(report, image_set, suite) for suite in dict.fromkeys([*measured, *lacking])]
+    unsupported = [case.partition("/")[0] for image in report.images for case in image.unsupported]
+    views = [_suite(report, image_set, suite) for suite in dict.fromkeys([*measured, *unsupported])]
     return tuple(view for view in views if view.panels or view.figures or view.unsupported)
 
 
 def _suite(report: Report, image_set: ImageSet, suite: str) -> SuiteView:
     cases = dict.fromkeys(row.case for row in report.cases if row.suite == suite)
     costs = {case: [*_costs(report, image_set, suite, case)] for case in cases}
-    most = max(
+    largest = max(
         (bar.value for groups in costs.values() for group in groups for bar in group.bars),
         default=_REFERENCE,
     )
     ours = [f for f in report.figures if f.suite == suite and f.image in image_set.numbers]
     panels = []
     for case in cases:
-        told = [*_told(image_set, [f for f in ours if f.case == case])]
-        if not (costs[case] or told):
+        printed = [*_printed(image_set, [f for f in ours if f.case == case])]
+        if not (costs[case] or printed):
             continue
         panels.append(
             CasePanels(
                 case=case,
-                costs=panel(costs[case], max(most, _REFERENCE), _REFERENCE)
+                costs=panel(costs[case], max(largest, _REFERENCE), _REFERENCE)
                 if costs[case]
                 else None,
-                told=panel(told, None, None) if told else None,
+                printed=panel(printed, None, None) if printed else None,
             )
         )
     by_key = {(f.case, f.figure, f.image): f for f in ours}
@@ -101,7 +101,7 @@ def _costs(report: Report, image_set: ImageSet, suite: str, case: str) -> Iterat
             and row.value is not None
         ]
         bars = [
-            Bar(image_set.numbers[row.image], share, plain_percent(share))
+            Bar(image_set.numbers[row.image], share, relative(100 - share, less_word(metric.name)))
             for row in rows
             if row.baseline and row.value is not None
             for share in (100 * row.value / row.baseline,)
@@ -110,7 +110,7 @@ def _costs(report: Report, image_set: ImageSet, suite: str, case: str) -> Iterat
             yield Group(metric.title, bars)
 
 
-def _told(image_set: ImageSet, figures: Sequence[Figure]) -> Iterator[Group]:
+def _printed(image_set: ImageSet, figures: Sequence[Figure]) -> Iterator[Group]:
     """Latencies from the median to the 99th percentile, and throughput."""
     by_image: dict[str, dict[str, Figure]] = {}
     for one in figures:
@@ -118,23 +118,23 @@ def _told(image_set: ImageSet, figures: Sequence[Figure]) -> Iterator[Group]:
     latencies = [
         Bar(
             image_set.numbers[image],
-            told["p99"].value,
-            figure(told["p50"].value, "ns"),
-            tuple(told[name].value for name in _PERCENTILES),
+            printed["p99"].value,
+            figure(printed["p50"].value, "ns"),
+            tuple(printed[name].value for name in _PERCENTILES),
         )
-        for image, told in by_image.items()
-        if all(name in told for name in _PERCENTILES)
+        for image, printed in by_image.items()
+        if all(name in printed for name in _PERCENTILES)
     ]
     if latencies:
         yield Group("Latency: p50, p90, p99", latencies)
     moved = [
         Bar(
             image_set.numbers[image],
-            told["throughput"].value,
-            figure(told["throughput"].value, "bytes/s"),
+            printed["throughput"].value,
+            figure(printed["throughput"].value, "bytes/s"),
         )
-        for image, told in by_image.items()
-        if "throughput" in told
+        for image, printed in by_image.items()
+        if "throughput" in printed
     ]
     if moved:
         yield Group("Throughput", moved)
