@@ -17,7 +17,7 @@ from mepof.device.adb import AdbShell
 from mepof.device.former_values import default_directory
 from mepof.device.preparation import cores_of, load_preparation, preparation_names
 from mepof.device.prepared import Prepared, pending, prepared, restore
-from mepof.device.shell import LocalShell, Shell
+from mepof.device.shell import LocalShell, Reachable
 from mepof.errors import InputError, WorkError
 from mepof.process import run
 
@@ -160,7 +160,7 @@ def count(
 
 
 @contextmanager
-def _ready(shell: Shell, kind: str | None) -> Iterator[Prepared | None]:
+def _ready(shell: Reachable, kind: str | None) -> Iterator[Prepared | None]:
     if kind is None:
         yield None
         return
@@ -168,7 +168,7 @@ def _ready(shell: Shell, kind: str | None) -> Iterator[Prepared | None]:
         yield machine
 
 
-def _shell(adb: str | None) -> Shell:
+def _shell(adb: str | None) -> Reachable:
     return LocalShell() if adb is None else AdbShell.connect(adb)
 
 

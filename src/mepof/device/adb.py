@@ -12,25 +12,25 @@ from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.process import find_tool, run
 
 _INSTALL = "apt-get install -t bookworm-backports adb"
-# Seconds for what a phone answers at once, and for it to come back.
+# Seconds for an immediate answer, and for the phone to come back.
 _ANSWER = 30.0
 _RETURN = 60.0
-# Before Android 7 adb told no exit status; and a connection that broke has no last line.
+# Before Android 7 adb did not report the exit status; a broken connection has no last line.
 _STATUS = re.compile(r"\r?\n?mepof-status=(\d+)\s*\Z")
-# How root is asked for: adbd is root, AOSP's su, that of Magisk and its like.
+# Ways to be root: adbd is root already, AOSP's su, the su of Magisk and similar tools.
 _PREFIXES: tuple[tuple[str, ...], ...] = ((), ("su", "0", "sh", "-c"), ("su", "-c"))
 _ADDRESS = re.compile(r"[^:]+:\d+|adb-.*\._adb-tls-connect\._tcp\.?")
 
 
 @dataclass(frozen=True)
 class AdbShell:
-    """A phone's shell as root; make one by :meth:`connect`.
+    """A phone over adb, as root; :meth:`connect` makes one.
 
     Attributes:
         serial: of the phone as ``adb devices`` lists it, or the address of its adbd.
-        name: of the phone, whichever way it is reached.
-        prefix: what runs a script as root there, nothing where adbd is root; None if root is
-            not known yet.
+        name: of the phone, however it is reached.
+        prefix: the words that run a script as root, empty where adbd is root; None while the way
+            to root is unknown.
     """
 
     serial: str
@@ -42,13 +42,13 @@ class AdbShell:
         """Reach a phone.
 
         Raises:
-            EnvironmentLack: adb is missing here, or root there.
+            EnvironmentLack: adb is not installed here, or root is not available there.
             LostConnection: the phone cannot be reached.
-            InputError: no phone has such a serial number.
+            InputError: the serial number is not valid.
         """
         find_tool("adb", _INSTALL)
         if not serial or serial.startswith("-"):
-            raise InputError(f"no phone has the serial number `{serial}`", "see `adb devices`")
+            raise InputError(f"`{serial}` is not a serial number of a phone", "see `adb devices`")
         phone = cls(serial, f"adb-{serial}")
         phone.reconnect()
         for prefix in _PREFIXES:
@@ -58,7 +58,7 @@ class AdbShell:
                 known = number.output.strip() if number.status == 0 else ""
                 return cls(serial, f"adb-{known or serial}", prefix)
         raise EnvironmentLack(
-            f"there is no root on {serial}", "try `adb root`, or install a su on it"
+            f"{serial} does not give root access", "try `adb root`, or install a su on it"
         )
 
     @property
@@ -78,16 +78,16 @@ class AdbShell:
 
     def write(self, path: str, text: str) -> None:
         file = shlex.quote(path)
-        # The shell would make a file that is not there.
+        # The shell would create a file that does not exist.
         done = self._script(
             f"[ -e {file} ] && printf '%s\\n' {shlex.quote(text)} > {file}", _ANSWER
         )
         if done.status != 0:
-            why = done.output.strip().rpartition(": ")[2] or "there is no such file"
-            raise Refused(f"{path} does not take `{text}`: {why}")
+            why = done.output.strip().rpartition(": ")[2] or "it does not exist"
+            raise Refused(f"{path} does not accept `{text}`: {why}")
 
     def paths(self, pattern: str) -> tuple[str, ...]:
-        # All of it quoted but for what is the pattern.
+        # Everything is quoted except the pattern.
         words = re.sub(r"[^*?\[\]]+", lambda found: shlex.quote(found[0]), pattern)
         got = self._script(
             f'for file in {words}; do [ -e "$file" ] && printf \'%s\\n\' "$file"; done; true',
@@ -101,20 +101,20 @@ class AdbShell:
                 self._adb(("connect", self.serial), _RETURN)
             done = self._adb(("-s", self.serial, "wait-for-device"), _RETURN)
         except WorkError as error:
-            raise self._lost(f"it did not come within {_RETURN:g} s") from error
+            raise self._lost(f"it did not answer within {_RETURN:g} s") from error
         if done.status != 0:
             raise self._lost(done.output)
         if self.prefix == ():
-            # A reboot takes that from it.
+            # After a reboot adbd is no longer root.
             self._adb(("-s", self.serial, "root"), _ANSWER)
             self._adb(("-s", self.serial, "wait-for-device"), _RETURN)
 
     def _script(self, script: str, timeout: float) -> Ran:
         asked = shlex.join((*self.prefix, script)) if self.prefix else f"( {script} )"
-        # Files of one line may lack its end.
-        told = f"{asked}; printf '\\nmepof-status=%s\\n' $?"
+        # A file may end without a newline.
+        marked = f"{asked}; printf '\\nmepof-status=%s\\n' $?"
         try:
-            done = self._adb(("-s", self.serial, "shell", told), timeout)
+            done = self._adb(("-s", self.serial, "shell", marked), timeout)
         except WorkError as error:
             raise LostConnection(f"{self.name} did not answer within {timeout:g} s") from error
         status = _STATUS.search(done.output)

@@ -1,4 +1,4 @@
-"""The guest agent's wire protocol: requests to bytes, bytes to replies. No I/O.
+"""The guest agent's wire protocol: encodes requests and decodes replies. No I/O.
 
 A frame is ``u32 magic "MPF1", u32 type, u64 size`` and the payload, little endian. The other
 end is ``native/guest/agent.c``; ``docs/kbench.md`` has the table of both.
@@ -17,8 +17,8 @@ _U32 = struct.Struct("<I")
 _EXEC_REQUEST = struct.Struct("<II")
 _EXEC_RESULT = struct.Struct("<IIQ")
 _TRUNCATED = 1
-# A larger reply than any profile: what claims it is not a reply of ours.
-_LARGEST_PAYLOAD = 1 << 30
+# Larger than any profile: a header that claims more is not the agent's.
+_MAX_PAYLOAD = 1 << 30
 
 TIMED_OUT = 0xFFFFFFFE
 NOT_STARTED = 0xFFFFFFFF
@@ -29,7 +29,7 @@ class Exec:
     """Run a program in the guest, without a shell.
 
     Attributes:
-        timeout: limit in seconds, after which its process group is killed; 0 is none.
+        timeout: limit in seconds, after which its process group is killed; 0 means no limit.
     """
 
     argv: tuple[str, ...]
@@ -38,7 +38,7 @@ class Exec:
 
 @dataclass(frozen=True)
 class Put:
-    """Write a file; its directories are made. ``mode`` is that of a file which is created."""
+    """Write a file and create its directories. ``mode`` applies to a file that did not exist."""
 
     path: str
     mode: int
@@ -47,14 +47,14 @@ class Put:
 
 @dataclass(frozen=True)
 class Get:
-    """Read a file to its end, whatever size it claims."""
+    """Read a file to its end, whatever size ``stat`` reports."""
 
     path: str
 
 
 @dataclass(frozen=True)
 class PowerOff:
-    """End the guest."""
+    """Power the guest off."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,7 @@ class Shell:
 
 @dataclass(frozen=True)
 class Record:
-    """Begin or end what a device that records branches records (``Session.record``).
-
-    Elsewhere it does nothing.
-    """
+    """Begin or end recording branches (``Session.record``); otherwise it does nothing."""
 
     on: bool
 
@@ -77,20 +74,20 @@ Request = Exec | Put | Get | PowerOff | Shell | Record
 
 @dataclass(frozen=True)
 class Hello:
-    """The agent is there; ``release`` is the kernel's (``uname -r``)."""
+    """The agent runs; ``release`` is the kernel's (``uname -r``)."""
 
     release: str
 
 
 @dataclass(frozen=True)
 class ExecResult:
-    """What a program left.
+    """How a program ended.
 
     Attributes:
         status: exit code, 128 + signal, ``TIMED_OUT`` or ``NOT_STARTED``.
         elapsed_ns: guest time from start to end.
-        output: standard output and error as they came, or why it did not start.
-        truncated: there was more output than the agent keeps.
+        output: standard output and error in order, or why it did not start.
+        truncated: the program wrote more than the agent keeps.
     """
 
     status: int
@@ -100,7 +97,7 @@ class ExecResult:
 
     @property
     def text(self) -> str:
-        """The output as text; what is no UTF-8 is replaced."""
+        """The output as text; bytes that are not UTF-8 are replaced."""
         return self.output.decode("utf-8", "replace")
 
 
@@ -121,7 +118,7 @@ class GetResult:
 
 @dataclass(frozen=True)
 class PoweredOff:
-    """The last reply: the guest goes down."""
+    """The last reply: the guest powers off."""
 
 
 @dataclass(frozen=True)
@@ -133,12 +130,12 @@ class ShellResult:
 
 @dataclass(frozen=True)
 class RecordResult:
-    """Recording was begun or ended, if anything records."""
+    """Recording began or ended, if the device records."""
 
 
 @dataclass(frozen=True)
 class Refused:
-    """The agent could not make sense of a request of the type ``request``."""
+    """The agent did not understand a request of the type ``request``."""
 
     request: int
     message: str
@@ -150,15 +147,15 @@ Reply = (
 
 
 def encode(request: Request) -> bytes:
-    """The frame of a request; a request file is frames one after another.
+    """The frame of a request; a request file is a sequence of frames.
 
     Raises:
-        WorkError: an argument or path that the protocol cannot carry.
+        WorkError: the protocol cannot carry an argument or path.
     """
     match request:
         case Exec(argv, timeout):
             if not argv:
-                raise WorkError("the guest agent was asked to run nothing")
+                raise WorkError("the guest agent was asked to run an empty command")
             limit = min(max(timeout * 1000, 1), 0xFFFFFFFF) if timeout > 0 else 0
             words = b"".join(_string(word) for word in argv)
             return _frame(1, _EXEC_REQUEST.pack(round(limit), len(argv)) + words)
@@ -182,9 +179,9 @@ def _string(text: str) -> bytes:
     try:
         data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
-        raise WorkError(f"{text!r} is no text that can be encoded") from error
+        raise WorkError(f"{text!r} cannot be encoded") from error
     if b"\0" in data:
-        raise WorkError(f"{text!r} holds a NUL byte, which no argument or path can")
+        raise WorkError(f"{text!r} contains a NUL byte; arguments and paths cannot")
     return data + b"\0"
 
 
@@ -195,16 +192,16 @@ def _path(path: str) -> bytes:
 
 
 class Decoder:
-    """Turns the agent's bytes into replies, however they are cut.
+    """Decodes the agent's replies from a stream of bytes.
 
-    What comes from a guest is not trusted: anything that is not a reply is a WorkError.
+    Input from a guest is not trusted: anything that is not a reply is a WorkError.
     """
 
     def __init__(self) -> None:
         self._pending = bytearray()
 
     def feed(self, data: bytes) -> list[Reply]:
-        """The replies that are complete now.
+        """Add bytes, and return the replies that are complete now.
 
         Raises:
             WorkError: the stream is not the agent's.
@@ -215,8 +212,8 @@ class Decoder:
         while len(self._pending) - at >= _HEADER.size:
             magic, kind, size = _HEADER.unpack_from(self._pending, at)
             if magic != _MAGIC:
-                raise WorkError("the guest's port carries something else than the agent's replies")
-            if size > _LARGEST_PAYLOAD:
+                raise WorkError("the guest's port carries data that is not the agent's replies")
+            if size > _MAX_PAYLOAD:
                 raise WorkError(f"the guest agent announced a reply of {size} bytes")
             end = at + _HEADER.size + size
             if len(self._pending) < end:
@@ -227,13 +224,13 @@ class Decoder:
         return replies
 
     def close(self) -> None:
-        """Say that no more comes.
+        """End the stream.
 
         Raises:
-            WorkError: the last reply is not whole.
+            WorkError: the last reply is incomplete.
         """
         if self._pending:
-            raise WorkError("the guest went down within a reply of its agent")
+            raise WorkError("the guest went down in the middle of a reply")
 
 
 def _reply(kind: int, payload: bytes) -> Reply:
@@ -264,10 +261,10 @@ def _reply(kind: int, payload: bytes) -> Reply:
 
 
 def expect_success(request: Exec, reply: Reply) -> None:
-    """Check that a program ran to its end with exit status 0.
+    """Check that a program ended with exit status 0.
 
     Raises:
-        WorkError: it did not; says how it ended, and the last line that it wrote.
+        WorkError: it did not; the message says how it ended, and the last line that it wrote.
     """
     name = " ".join(request.argv)
     if not isinstance(reply, ExecResult):

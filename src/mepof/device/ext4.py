@@ -1,4 +1,4 @@
-"""An empty ext4 file system as what is not zero of it, for a guest's block device of zeros."""
+"""The non-zero blocks of an empty ext4 file system, for a guest's block device of zeros."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mepof.process import find_tool, run
 
 _BLOCK = 4096
 _REMEDY = "apt-get install e2fsprogs"
-# Whatever a file system draws at random or takes from the clock is given; and all tables are
-# written here, since else a thread of the guest's kernel would do it while cases run.
+# Everything that mke2fs would draw at random or take from the clock is fixed. All tables are
+# written here; otherwise a thread of the guest's kernel would write them while cases run.
 #
-# What makes a file system an ext4 one are features that mke2fs takes from its configuration, and
-# that may be another on every machine: these are Debian's.
+# mke2fs takes the features that make a file system ext4 from its configuration, which differs
+# between machines: these are Debian's.
 _FEATURES = (
     *("none", "has_journal", "extent", "huge_file", "flex_bg", "metadata_csum", "64bit"),
     *("dir_nlink", "extra_isize", "sparse_super", "large_file", "filetype", "resize_inode"),
@@ -39,15 +39,16 @@ def identity() -> Mapping[str, str]:
     """What decides the bytes of :func:`make`.
 
     Raises:
-        EnvironmentLack: mke2fs is missing.
+        EnvironmentLack: mke2fs is not installed.
     """
     said = run([_tool(), "-V"]).output.splitlines()[0]
     return {"mke2fs": said, "mke2fs options": sha256(repr(_OPTIONS).encode()).hexdigest()}
 
 
 def make(mebibytes: int, work: Path, runner: Callable[..., object]) -> bytes:
-    """The file that the guest's programs lay out (``native/suites/scratch.c``): the size in MiB,
-    then offset, size and contents of each run of blocks, all numbers of 64 bits, little endian.
+    """The file from which the guest's programs lay out the file system
+    (``native/suites/scratch.c``): the size in MiB, then offset, size and contents of each run of
+    blocks. All numbers have 64 bits, little endian.
 
     Args:
         work: scratch directory.
@@ -64,7 +65,7 @@ def make(mebibytes: int, work: Path, runner: Callable[..., object]) -> bytes:
 
 
 def _runs(image: Path) -> Iterator[tuple[int, bytes]]:
-    """Neighbouring blocks that are not zero, with their offset."""
+    """Runs of adjacent blocks that are not zero, with their offsets."""
     zero = bytes(_BLOCK)
     start, held = 0, b""
     with image.open("rb") as file:
@@ -83,6 +84,6 @@ def _runs(image: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def _tool() -> str:
-    # A user's PATH has no directories of the administrator's.
+    # /sbin is not in every user's PATH.
     found = Path("/sbin/mke2fs")
     return str(found) if found.is_file() else find_tool("mke2fs", _REMEDY)

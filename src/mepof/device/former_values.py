@@ -1,7 +1,7 @@
 """The journal of a prepared machine: what every setting was before it was changed.
 
-A line is written, and is on the disk, before its setting is changed; so whatever ends the
-program, the journal tells all that has to be set back. It is one JSON document a line.
+A line is on the disk before its setting is changed, so whatever ends the program, the journal
+lists everything that has to be restored. Each line is one JSON document.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Change:
 
 
 def default_directory() -> Path:
-    """Where journals are kept: ``mepof/prepared`` in the user's directory for state. A cache
-    may be emptied at any time; this may not.
+    """The directory of journals: ``mepof/prepared`` in the user's directory for state. Unlike a
+    cache, it must not be emptied.
 
     Raises:
-        InputError: there is no such directory.
+        InputError: the user has no home directory.
     """
     try:
         state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
@@ -42,7 +42,7 @@ def default_directory() -> Path:
 
 
 class FormerValues:
-    """The journal of one machine; make one by :meth:`of`."""
+    """The journal of one machine; :meth:`of` makes one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -50,7 +50,7 @@ class FormerValues:
     @classmethod
     @contextmanager
     def of(cls, directory: Path, machine: str) -> Iterator[FormerValues]:
-        """The journal of the machine of that name, which nobody else has meanwhile.
+        """The journal of the machine of that name, locked against other processes.
 
         Raises:
             WorkError: another process prepares or restores the machine.
@@ -62,26 +62,26 @@ class FormerValues:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise WorkError(
-                    f"another process has prepared {machine}", "wait until it has ended"
+                    f"another process has prepared {machine}", "wait until it ends"
                 ) from error
             yield cls(directory / f"{name}.jsonl")
 
     def changes(self) -> list[Change]:
-        """What was changed and not set back, in the order in which it was changed.
+        """The changes that were not undone, in the order in which they were made.
 
         Raises:
-            WorkError: the journal is not one.
+            WorkError: the file is not a journal.
         """
         try:
             text = self._path.read_text(encoding="utf-8")
         except FileNotFoundError:
             return []
-        # What follows the last newline was not whole when the machine changed nothing yet.
+        # A line without its newline was cut off before its setting was changed.
         whole = text.rpartition("\n")[0]
         return [self._change(line) for line in whole.splitlines()]
 
     def add(self, change: Change) -> None:
-        """Note a change that is about to be made; on return it is on the disk."""
+        """Add a change that is about to be made; when this returns, it is on the disk."""
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(asdict(change)) + "\n")
             file.flush()
@@ -104,19 +104,19 @@ class FormerValues:
 
     def _change(self, line: str) -> Change:
         try:
-            told = json.loads(line)
-            described = told["setting"]
+            document = json.loads(line)
+            described = document["setting"]
             setting = Setting(
                 str(described["what"]),
                 str(described["path"]),
                 tuple(described["read"]),
                 {value: tuple(command) for value, command in described["write"].items()},
             )
-            return Change(setting, str(told["former"]))
+            return Change(setting, str(document["former"]))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise WorkError(
-                f"{self._path} is no journal of former values: {line[:60]}",
-                "set back by hand what it tells, and remove it",
+                f"{self._path} is not a journal of former values: {line[:60]}",
+                "restore what it lists by hand, then remove it",
             ) from error
 
     def _sync_directory(self) -> None:

@@ -1,7 +1,7 @@
 """Initramfs images: cpio archives in the format ``newc`` that the kernel unpacks.
 
-The kernel takes several archives one after another, so what a run asks for is laid
-behind the image that all runs share (Documentation/driver-api/early-userspace/
+The kernel unpacks several archives one after another, so the requests of a boot follow
+the image that all boots share (Documentation/driver-api/early-userspace/
 buffer-format.rst in the kernel's tree).
 """
 
@@ -26,7 +26,7 @@ class Entry:
 
 
 def archive(entries: Iterable[Entry]) -> bytes:
-    """A newc archive; directories on the way to an entry must be entries before it."""
+    """A newc archive; the parent directories of an entry must be entries before it."""
     parts = [_record(number, entry) for number, entry in enumerate(entries, 1)]
     parts.append(_record(0, Entry("TRAILER!!!", 0, b"")))
     image = b"".join(parts)
@@ -49,14 +49,14 @@ def _record(number: int, entry: Entry) -> bytes:
         0,  # owner
         0,  # group
         2 if kind == _DIRECTORY else 1,  # links
-        0,  # time of last change: always the epoch
+        0,  # modification time: always the epoch
         len(data),
         0,
         0,
         major,
         minor,
         len(name),
-        0,  # check sum, unused in newc
+        0,  # checksum, unused in newc
     )
     header = b"070701" + b"".join(b"%08X" % field for field in fields)
     return _padded(header + name) + _padded(data)

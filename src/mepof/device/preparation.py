@@ -1,6 +1,6 @@
 """What is set on a machine before it measures: data files under ``preparations/``.
 
-A file says what to set, not how it is undone: that follows from what was there before.
+A file says what to set. How to undo it follows from the former values.
 """
 
 from __future__ import annotations
@@ -14,26 +14,25 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from mepof.described import read_described
-from mepof.device.shell import NOT_FOUND, Refused, Shell
+from mepof.device.shell import NOT_FOUND, Files, Reachable, Refused
 from mepof.errors import InputError
 
 _DIRECTORY = Path(__file__).with_name("preparations")
 _ANSWER = 60.0
-# Files such as transparent_hugepage/enabled list the choices, with the one in force in brackets.
+# Files such as transparent_hugepage/enabled list the choices, the current one in brackets.
 _CHOSEN = re.compile(r"(?:^|\s)\[([^\]\s]+)\](?:\s|$)")
 _ANY = "*"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One value of a machine: that of a file, or what a command tells and others set.
+    """One value of a machine: the text of a file, or what one command prints and others set.
 
     Attributes:
-        what: it is, for people.
+        what: its name in messages.
         path: of the file; empty where commands are used.
         read: command that prints the value.
-        write: the command that sets each value; ``*`` is for those that have none of their own,
-            with ``{value}`` in it.
+        write: the command that sets each value; ``*`` is for all others, with ``{value}`` in it.
     """
 
     what: str
@@ -42,33 +41,33 @@ class Setting:
     write: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
-    def place(self) -> str:
-        """What tells it apart from others."""
+    def key(self) -> str:
+        """What distinguishes it from others."""
         return self.path or " ".join(self.read)
 
-    def get(self, shell: Shell) -> str | None:
-        """The value now, or None if the machine has nothing of the kind."""
+    def get(self, shell: Reachable) -> str | None:
+        """The current value; None if the machine does not have the setting."""
         if self.path:
             text = shell.read(self.path)
             if text is None:
                 return None
             chosen = _CHOSEN.search(text)
             return chosen[1] if chosen else text.strip()
-        told = shell.run(self.read, _ANSWER)
-        # `systemctl is-active` fails where it says `inactive`.
-        unclear = told.status == NOT_FOUND or (_ANY in self.write and told.status != 0)
-        value = told.output.strip()
+        ran = shell.run(self.read, _ANSWER)
+        # `systemctl is-active` fails when it prints `inactive`.
+        unclear = ran.status == NOT_FOUND or (_ANY in self.write and ran.status != 0)
+        value = ran.output.strip()
         return None if unclear or not value or "\n" in value else value
 
     def takes(self, value: str) -> bool:
-        """Whether there is a way to set that value."""
+        """Whether the value can be set."""
         return bool(self.path) or value in self.write or _ANY in self.write
 
-    def put(self, shell: Shell, value: str) -> None:
+    def put(self, shell: Reachable, value: str) -> None:
         """Set the value.
 
         Raises:
-            Refused: the machine did not take it.
+            Refused: the machine did not accept it.
         """
         if self.path:
             shell.write(self.path, value)
@@ -82,10 +81,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Due:
-    """A setting of a machine, and what becomes of it.
+    """A setting of a machine and the value that it gets.
 
     Attributes:
-        only: the values that are changed; any if it is empty.
+        only: the former values that are changed; all if it is empty.
+        cuts_network: the machine loses its network.
     """
 
     setting: Setting
@@ -99,15 +99,15 @@ class _Described(BaseModel):
 
 
 class Wanted(_Described):
-    """An entry ``[[setting]]``: some settings, and the value that they are to have.
+    """An entry ``[[setting]]``: some settings, and the value that they get.
 
     Attributes:
-        each: the entry holds for each of these words, which stand for ``{each}`` in it.
+        each: the entry applies once for each of these words, which replaces ``{each}``.
         path: of a file, or a pattern of files.
         value: to set.
-        beside: instead of a value, the name of a file beside the one to set, which holds it.
-        only: the values that are changed; any if it is empty.
-        cuts_network: not where the network is how the machine is reached.
+        beside: instead of a value, the name of a file in the same directory that holds it.
+        only: the former values that are changed; all if it is empty.
+        cuts_network: skipped where the machine is reached by the network.
     """
 
     what: str
@@ -130,8 +130,8 @@ class Wanted(_Described):
             raise ValueError(f"`{self.what}` has no command that sets `{self.value}`")
         return self
 
-    def due(self, shell: Shell) -> list[Due]:
-        """The settings that the machine may have of it."""
+    def due(self, shell: Reachable) -> list[Due]:
+        """The settings of the entry that the machine may have."""
         found: list[Due] = []
         for word in self.each:
             what, path = (text.replace("{each}", word) for text in (self.what, self.path))
@@ -157,10 +157,10 @@ def _named(command: tuple[str, ...], word: str) -> tuple[str, ...]:
 
 
 class Reboot(_Described):
-    """How a machine is booted again, and how it says that it is up.
+    """How a machine is rebooted, and how it shows that it is up.
 
     Attributes:
-        command: that does it; it need not return.
+        command: that reboots it; it may not return.
         ready: command that prints ``answer`` when the system is up.
     """
 
@@ -170,14 +170,14 @@ class Reboot(_Described):
 
 
 class Preparation(_Described):
-    """What a kind of machine is prepared by.
+    """How a kind of machine is prepared.
 
     Attributes:
         title: the kind, in running text.
-        source: where the settings are from.
+        source: of the settings.
         cores: the kind of cores to run on, where there are several.
-        reboot: None where there is no way back after one.
-        setting: in the order in which they are made; they are undone in reverse.
+        reboot: None where the machine cannot be reached again after one.
+        setting: in the order in which they are made; they are undone in reverse order.
     """
 
     title: str
@@ -188,7 +188,7 @@ class Preparation(_Described):
 
 
 def preparation_names() -> tuple[str, ...]:
-    """Every kind that comes with mepof, sorted."""
+    """The kinds that mepof has, sorted."""
     return tuple(sorted(path.stem for path in _DIRECTORY.glob("*.toml")))
 
 
@@ -196,12 +196,14 @@ def load_preparation(kind: str) -> Preparation:
     """The preparation of a kind of machine, by its name or as a file ``….toml``.
 
     Raises:
-        InputError: there is none, or it is wrong.
+        InputError: it does not exist or is not valid.
     """
     path = Path(kind) if kind.endswith(".toml") else _DIRECTORY / f"{kind}.toml"
     if not kind.endswith(".toml") and not path.is_file():
         known = ", ".join(preparation_names())
-        raise InputError(f"unknown kind of machine `{kind}`", f"known: {known}; or a file .toml")
+        raise InputError(
+            f"unknown kind of machine `{kind}`", f"known: {known}; or name a TOML file"
+        )
     return read_described(path, Preparation, "preparation")
 
 
@@ -212,23 +214,24 @@ class Cores:
     numbers: tuple[int, ...]
 
     def command(self, argv: tuple[str, ...]) -> tuple[str, ...]:
-        """The command that runs a program on them alone, and all that it starts."""
+        """The command that runs a program, and all that it starts, on these CPUs alone."""
         mask = sum(1 << number for number in self.numbers)
         return ("taskset", f"{mask:x}", *argv)
 
 
-def cores_of(shell: Shell, kind: Literal["fastest", "slowest"]) -> Cores:
-    """The cores of a kind: those that have the same capacity, or else the same top frequency.
+def cores_of(files: Files, kind: Literal["fastest", "slowest"]) -> Cores:
+    """The cores of a kind: those with the same capacity, or the same maximum frequency where the
+    kernel reports no capacity.
 
     Raises:
-        Refused: the machine does not say which CPUs it has.
+        Refused: the machine does not report its CPUs.
     """
-    online = cpu_numbers(shell.read("/sys/devices/system/cpu/online") or "")
+    online = cpu_numbers(files.read("/sys/devices/system/cpu/online") or "")
     if not online:
-        raise Refused(f"{shell.name} does not say which CPUs are online")
+        raise Refused(f"{files.name} does not report which CPUs are online")
     for name in ("cpu_capacity", "cpufreq/cpuinfo_max_freq"):
-        told = {n: shell.read(f"/sys/devices/system/cpu/cpu{n}/{name}") for n in online}
-        speeds = {n: int(text) for n, text in told.items() if text and text.strip().isdecimal()}
+        texts = {n: files.read(f"/sys/devices/system/cpu/cpu{n}/{name}") for n in online}
+        speeds = {n: int(text) for n, text in texts.items() if text and text.strip().isdecimal()}
         if len(speeds) == len(online):
             wanted = (max if kind == "fastest" else min)(speeds.values())
             return Cores(tuple(n for n in online if speeds[n] == wanted))

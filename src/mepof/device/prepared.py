@@ -1,4 +1,4 @@
-"""Preparing a machine, and setting it back whatever happens."""
+"""Preparing a machine, and restoring it whatever happens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from mepof.device.former_values import Change, FormerValues
 from mepof.device.preparation import Cores, Due, Preparation, Reboot, Setting, cores_of
-from mepof.device.shell import LostConnection, Refused, Shell
+from mepof.device.shell import LostConnection, Reachable, Refused
 from mepof.errors import InputError, Interrupted, WorkError
 
 P = ParamSpec("P")
@@ -23,7 +23,7 @@ Tell = Callable[[str], None]
 
 _ATTEMPTS = 3
 _ANSWER = 30.0
-# Seconds until a machine that was booted again must be up.
+# Seconds until a rebooted machine must be up.
 _BOOT = 300.0
 _LOOK = 1.0
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -35,10 +35,10 @@ class Prepared:
     """A machine that is prepared.
 
     Attributes:
-        cores: that its work is to run on.
+        cores: the cores that its work runs on.
     """
 
-    shell: Shell
+    shell: Reachable
     preparation: Preparation
     journal: FormerValues
     cores: Cores
@@ -49,21 +49,22 @@ class Prepared:
         now: Callable[[], float] = time.monotonic,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Boot the machine again, and prepare it again; the former values remain those of the
-        first time.
+        """Reboot the machine, and prepare it again; the former values remain those of the first
+        preparation.
 
         Args:
-            now: seconds on a clock that does not go back.
-            pause: waits for so many seconds.
+            now: seconds of a monotonic clock.
+            pause: waits for a number of seconds.
 
         Raises:
-            InputError: its preparation does not say how.
-            WorkError: it did not come up again.
+            InputError: its preparation does not say how to reboot.
+            WorkError: it did not come up.
         """
         way = self.preparation.reboot
         if way is None:
             raise InputError(
-                f"{self.preparation.title} is not booted again", "describe it as [reboot]"
+                f"the preparation of {self.preparation.title} does not say how to reboot",
+                "add a table [reboot] to it",
             )
         before = _persistent(self.shell, self.shell.read, _BOOT_ID)
         until = now() + _BOOT
@@ -91,25 +92,25 @@ class Prepared:
 
 @contextmanager
 def prepared(
-    shell: Shell, preparation: Preparation, directory: Path, tell: Tell, leave: bool = False
+    shell: Reachable, preparation: Preparation, directory: Path, tell: Tell, leave: bool = False
 ) -> Iterator[Prepared]:
-    """A machine that is prepared inside of the ``with``, and set back at its end.
+    """A machine that is prepared within the ``with`` block and restored at its end.
 
-    An error, Ctrl-C, SIGTERM and SIGHUP end it in good order; after anything that does not
-    (SIGKILL, a loss of power), :func:`restore` or the next preparation sets back first.
+    It is restored after an error, Ctrl-C, SIGTERM and SIGHUP as well; after SIGKILL or a loss of
+    power :func:`restore` does it, or the next preparation before anything else.
 
     Args:
         directory: of journals.
-        tell: is told what is done, and what could not be done.
-        leave: where all went well, leave setting back to :func:`restore`.
+        tell: called with a line for everything that is done or could not be done.
+        leave: leave restoring to :func:`restore` if the block succeeds.
 
     Raises:
-        WorkError: another process has prepared it; or it could not be set back, and the message
-            says what does that later.
+        WorkError: another process has prepared it; or it could not be restored, and the remedy
+            is the command that restores it later.
         Interrupted: by a signal.
     """
     with FormerValues.of(directory, shell.name) as journal, _Signals() as signals:
-        set_back(shell, journal, tell)
+        undo(shell, journal, tell)
         well = False
         try:
             try:
@@ -120,13 +121,13 @@ def prepared(
             finally:
                 signals.wait = True
         finally:
-            # A signal that came before the line above took effect has led here as well.
+            # A signal that arrived before the line above took effect leads here as well.
             if not (leave and well):
-                set_back(shell, journal, tell)
+                undo(shell, journal, tell)
 
 
-def pending(shell: Shell, preparation: Preparation) -> list[str]:
-    """What preparing the machine would set, as it is now; sets nothing.
+def pending(shell: Reachable, preparation: Preparation) -> list[str]:
+    """What preparing the machine would set; sets nothing.
 
     Raises:
         LostConnection: the machine cannot be reached.
@@ -140,37 +141,37 @@ def pending(shell: Shell, preparation: Preparation) -> list[str]:
     return found
 
 
-def restore(shell: Shell, directory: Path, tell: Tell) -> None:
-    """Set back whatever was changed and not set back; if that is nothing, do nothing.
+def restore(shell: Reachable, directory: Path, tell: Tell) -> None:
+    """Undo every change that was not undone yet.
 
     Raises:
-        WorkError: something could not be set back.
+        WorkError: a former value was not accepted.
     """
     with FormerValues.of(directory, shell.name) as journal, _Signals(wait=True):
-        remain = set_back(shell, journal, tell)
+        remain = undo(shell, journal, tell)
     if remain:
         names = ", ".join(change.setting.what for change in remain)
-        raise WorkError(f"{shell.name} did not take back {names}", _remedy(shell))
+        raise WorkError(f"{shell.name} did not accept the former value of {names}", _remedy(shell))
 
 
-def apply(shell: Shell, preparation: Preparation, journal: FormerValues, tell: Tell) -> None:
+def apply(shell: Reachable, preparation: Preparation, journal: FormerValues, tell: Tell) -> None:
     """Make all settings, each after its former value is in the journal.
 
-    What the machine does not have or does not take is told, and is no error.
+    A setting that the machine does not have is skipped; one that it does not accept is reported.
 
     Raises:
         LostConnection: the machine cannot be reached.
     """
-    known = {change.setting.place for change in journal.changes()}
+    known = {change.setting.key for change in journal.changes()}
     for wanted in preparation.setting:
         for due in _persistent(shell, wanted.due, shell):
-            told = _make(shell, due, journal, known)
-            if told is not None:
-                tell(told)
+            line = _make(shell, due, journal, known)
+            if line is not None:
+                tell(line)
 
 
-def _make(shell: Shell, due: Due, journal: FormerValues, known: set[str]) -> str | None:
-    """Make one setting; tells what came of it, or nothing if there was nothing to do."""
+def _make(shell: Reachable, due: Due, journal: FormerValues, known: set[str]) -> str | None:
+    """Make one setting; the line to report, or None if there was nothing to do."""
     setting, value = due.setting, due.value
     former = _changeable(shell, due)
     if former is None:
@@ -178,42 +179,42 @@ def _make(shell: Shell, due: Due, journal: FormerValues, known: set[str]) -> str
     objection = _objection(shell, due, former)
     if objection is not None:
         return objection
-    if setting.place not in known:
+    if setting.key not in known:
         journal.add(Change(setting, former))
-        known.add(setting.place)
+        known.add(setting.key)
     try:
         _persistent(shell, setting.put, shell, value)
     except Refused as refused:
         return f"{setting.what} stays {former}: {refused.message}"
     now = _persistent(shell, setting.get, shell)
     if now != value:
-        return f"{setting.what} was to be {value}, but it is {now}"
+        return f"{setting.what} was set to {value}, but is {now}"
     return f"{setting.what}: {value}, was {former}"
 
 
-def _changeable(shell: Shell, due: Due) -> str | None:
-    """The value that a setting has, if there is anything to change."""
+def _changeable(shell: Reachable, due: Due) -> str | None:
+    """The value that a setting has, if it has to be changed."""
     former = _persistent(shell, due.setting.get, shell)
     if former == due.value or (due.only and former not in due.only):
         return None
     return former
 
 
-def _objection(shell: Shell, due: Due, former: str) -> str | None:
-    """Why a setting must stay as it is."""
+def _objection(shell: Reachable, due: Due, former: str) -> str | None:
+    """Why a setting is left as it is, if it is."""
     stays = f"{due.setting.what} stays {former}"
     if due.cuts_network and shell.by_network:
-        return f"{stays}: the network is how {shell.name} is reached"
+        return f"{stays}: {shell.name} is reached by the network"
     if not due.setting.takes(former):
-        return f"{stays}: that could not be set back"
+        return f"{stays}: it could not be restored"
     return None
 
 
-def set_back(shell: Shell, journal: FormerValues, tell: Tell) -> list[Change]:
-    """Set back what the journal tells, the last change first; then forget it.
+def undo(shell: Reachable, journal: FormerValues, tell: Tell) -> list[Change]:
+    """Undo the changes in the journal, the last one first, and remove them from it.
 
     Returns:
-        What the machine did not take, which the journal keeps.
+        The changes that could not be undone, which the journal keeps.
 
     Raises:
         WorkError: the machine cannot be reached; the journal keeps what remains.
@@ -223,23 +224,23 @@ def set_back(shell: Shell, journal: FormerValues, tell: Tell) -> list[Change]:
     for number in reversed(range(len(changes))):
         change = changes[number]
         try:
-            told = _undo(shell, change.setting, change.former)
+            line = _undo_one(shell, change.setting, change.former)
         except Refused as refused:
-            told = f"{change.setting.what} could not be set back: {refused.message}"
+            line = f"{change.setting.what} could not be restored: {refused.message}"
             remain.insert(0, change)
         except LostConnection as lost:
             journal.keep([*changes[: number + 1], *remain])
             raise WorkError(
-                f"{lost.message}: {number + 1} settings are not set back", _remedy(shell)
+                f"{lost.message}: {number + 1} settings are not restored", _remedy(shell)
             ) from lost
-        if told is not None:
-            tell(told)
+        if line is not None:
+            tell(line)
     if changes:
         journal.keep(remain)
     return remain
 
 
-def _undo(shell: Shell, setting: Setting, former: str) -> str | None:
+def _undo_one(shell: Reachable, setting: Setting, former: str) -> str | None:
     now = _persistent(shell, setting.get, shell)
     if now == former:
         return None
@@ -252,12 +253,12 @@ def _undo(shell: Shell, setting: Setting, former: str) -> str | None:
     return f"{setting.what}: {former} again"
 
 
-def _remedy(shell: Shell) -> str:
+def _remedy(shell: Reachable) -> str:
     return f"mepof device restore {shell.option}".rstrip()
 
 
-def _persistent(shell: Shell, act: Callable[P, T], *args: P.args, **words: P.kwargs) -> T:
-    """Do something on a machine that may be out of reach for a while."""
+def _persistent(shell: Reachable, act: Callable[P, T], *args: P.args, **words: P.kwargs) -> T:
+    """Do something on a machine that may be unreachable for a while."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return act(*args, **words)
@@ -267,11 +268,11 @@ def _persistent(shell: Shell, act: Callable[P, T], *args: P.args, **words: P.kwa
 
 
 class _Signals:
-    """SIGINT, SIGTERM and SIGHUP interrupt once, and then wait; in the main thread, which
-    gets them.
+    """SIGINT, SIGTERM and SIGHUP interrupt once, and are then ignored; in the main thread, which
+    receives them.
 
     Attributes:
-        wait: nothing but SIGKILL interrupts any more.
+        wait: nothing except SIGKILL interrupts any longer.
     """
 
     def __init__(self, wait: bool = False) -> None:
@@ -290,4 +291,4 @@ class _Signals:
     def _came(self, number: int, frame: FrameType | None) -> None:
         if not self.wait:
             self.wait = True
-            raise Interrupted(f"{signal.Signals(number).name} ended it")
+            raise Interrupted(f"ended by {signal.Signals(number).name}")

@@ -1,4 +1,4 @@
-"""Reaching the system that runs on a machine: its programs and its files."""
+"""Reaching the system that runs on a machine: its files, its programs, and a way back to it."""
 
 from __future__ import annotations
 
@@ -12,69 +12,82 @@ from mepof.errors import EnvironmentLack, WorkError
 from mepof.process import run
 
 NOT_FOUND = 127
-"""Status of a program that is not there, as shells have it."""
+"""Exit status of a program that is not installed, as shells report it."""
 
 
 class LostConnection(WorkError):
-    """The machine does not answer any more."""
+    """The machine no longer answers."""
 
 
 class Refused(WorkError):
-    """The machine did not take a value."""
+    """The machine did not accept a value."""
 
 
 @dataclass(frozen=True)
 class Ran:
-    """What a program left: its exit status, and standard output and error as they came."""
+    """How a program ended: its exit status, and standard output and error in order."""
 
     status: int
     output: str
 
 
-class Shell(Protocol):
-    """A machine's programs and files; whatever is done may raise LostConnection.
-
-    Attributes:
-        name: of the machine, the same whenever it is reached; it serves as a file's name.
-        option: what chooses the machine on mepof's command line, for messages.
-        by_network: without its network the machine is out of reach.
-    """
+class Named(Protocol):
+    """A machine with a name, the same whenever it is reached; it serves as a file's name."""
 
     @property
     def name(self) -> str: ...
 
-    @property
-    def option(self) -> str: ...
 
-    @property
-    def by_network(self) -> bool: ...
+class Files(Named, Protocol):
+    """A machine's files. Every method may raise LostConnection."""
+
+    def read(self, path: str) -> str | None:
+        """The text of a file; None if it does not exist or cannot be read."""
+
+    def write(self, path: str, text: str) -> None:
+        """Write a line to a file that exists.
+
+        Raises:
+            Refused: it does not exist, or does not accept the line.
+        """
+
+    def paths(self, pattern: str) -> tuple[str, ...]:
+        """The files that match a pattern (``*``, ``?``, ``[…]``), sorted."""
+
+
+class Shell(Named, Protocol):
+    """A machine's programs."""
 
     def run(self, argv: Sequence[str], timeout: float) -> Ran:
         """Run a program to its end; the limit is in seconds.
 
         Raises:
             WorkError: it did not end in time.
+            LostConnection: the machine cannot be reached.
         """
 
-    def read(self, path: str) -> str | None:
-        """What a file says; None if there is none, or none that can be read."""
 
-    def write(self, path: str, text: str) -> None:
-        """Write a line to a file that is there.
+class Recovery(Named, Protocol):
+    """A way back to a machine that rebooted or lost its connection."""
 
-        Raises:
-            Refused: it is not there, or does not take it.
-        """
+    @property
+    def option(self) -> str:
+        """What chooses the machine on mepof's command line, for messages."""
 
-    def paths(self, pattern: str) -> tuple[str, ...]:
-        """The files that match a pattern (``*``, ``?``, ``[…]``), sorted."""
+    @property
+    def by_network(self) -> bool:
+        """Whether the machine cannot be reached without its network."""
 
     def reconnect(self) -> None:
-        """Try to reach the machine again, for some seconds.
+        """Try for some seconds to reach the machine again.
 
         Raises:
             LostConnection: it cannot be reached.
         """
+
+
+class Reachable(Files, Shell, Recovery, Protocol):
+    """A machine that can be prepared: its files, its programs, and a way back to it."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +95,7 @@ class LocalShell:
     """This machine.
 
     Attributes:
-        root: where its files are; another directory than ``/`` is for trying things out.
+        root: the directory of its files, other than ``/`` in tests and trials.
     """
 
     root: Path = Path("/")
@@ -114,14 +127,14 @@ class LocalShell:
 
     def write(self, path: str, text: str) -> None:
         try:
-            # A file of the kernel's is never made by writing to it.
+            # A file of the kernel is never created by writing to it.
             handle = os.open(self._at(path), os.O_WRONLY | os.O_TRUNC)
             try:
                 os.write(handle, f"{text}\n".encode())
             finally:
                 os.close(handle)
         except OSError as error:
-            raise Refused(f"{path} does not take `{text}`: {error.strerror}") from error
+            raise Refused(f"{path} does not accept `{text}`: {error.strerror}") from error
 
     def paths(self, pattern: str) -> tuple[str, ...]:
         found = self.root.glob(pattern.lstrip("/"))

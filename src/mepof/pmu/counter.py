@@ -13,7 +13,7 @@ from pydantic import Field
 
 from mepof.described import Described
 from mepof.device.preparation import cpu_numbers
-from mepof.device.shell import Shell
+from mepof.device.shell import Files
 from mepof.errors import EnvironmentLack
 from mepof.registry import DescribedRegistry
 
@@ -100,7 +100,7 @@ def load_counters(name: str) -> Counters:
     return COUNTERS.get(name)
 
 
-def countable(shell: Shell, counters: Counters, cores: Sequence[int]) -> Countable:
+def countable(files: Files, counters: Counters, cores: Sequence[int]) -> Countable:
     """Find the events that a machine can count.
 
     Args:
@@ -109,14 +109,14 @@ def countable(shell: Shell, counters: Counters, cores: Sequence[int]) -> Countab
     Raises:
         EnvironmentLack: the machine does not have that PMU.
     """
-    pmu = _pmu(shell, counters, cores) if counters.pmu else ""
+    pmu = _pmu(files, counters, cores) if counters.pmu else ""
     events: dict[str, list[Event]] = {}
     lacking: dict[str, str] = {}
     for counter in counters.counter:
         side = "u" if counter.metric.startswith(_USER) else "k"
         if not pmu:
             event = Event(counter.metric, f"{counter.event}:{side}", counter.event)
-        elif "=" in counter.event or shell.read(f"{_PMUS}/{pmu}/events/{counter.event}"):
+        elif "=" in counter.event or files.read(f"{_PMUS}/{pmu}/events/{counter.event}"):
             # Named explicitly, since perf's spelling of an event differs between releases.
             text = f"{pmu}/{counter.event},name={counter.metric}/{side}"
             event = Event(counter.metric, text, counter.metric)
@@ -129,19 +129,19 @@ def countable(shell: Shell, counters: Counters, cores: Sequence[int]) -> Countab
     return Countable(tuple(tuple(run) for run in runs), lacking)
 
 
-def _pmu(shell: Shell, counters: Counters, cores: Sequence[int]) -> str:
-    paths = shell.paths(f"{_PMUS}/{counters.pmu}")
+def _pmu(files: Files, counters: Counters, cores: Sequence[int]) -> str:
+    paths = files.paths(f"{_PMUS}/{counters.pmu}")
     for path in paths:
-        of = shell.read(f"{path}/cpus")
+        of = files.read(f"{path}/cpus")
         # A PMU of all cores has no such file.
         if of is None or set(cores) <= set(cpu_numbers(of)):
             return Path(path).name
     if paths:
         raise EnvironmentLack(
-            f"no PMU {counters.pmu} of {shell.name} covers all of the cores {list(cores)}",
+            f"no PMU {counters.pmu} of {files.name} covers all of the cores {list(cores)}",
             "choose cores of one kind",
         )
     raise EnvironmentLack(
-        f"{shell.name} has no PMU {counters.pmu}, which the counters of {counters.title} need",
+        f"{files.name} has no PMU {counters.pmu}, which the counters of {counters.title} need",
         "pass the host's PMU through to a virtual machine, or evaluate on the device qemu",
     )

@@ -139,7 +139,7 @@ def test_counts_as_json_are_measurements(mepof: Call) -> None:
         (("--metric", "nothing"), "unknown metric `nothing`"),
         (("--counters", "abacus"), "unknown counters `abacus`"),
         (("--reboot",), "--reboot needs to know how the machine reboots"),
-        (("--reboot", "--prepare", "kind.toml"), "is not booted again"),
+        (("--reboot", "--prepare", "kind.toml"), "does not say how to reboot"),
     ],
 )
 def test_what_cannot_be_counted_is_the_users_mistake(

@@ -101,7 +101,7 @@ def test_cut_stream_is_an_error_at_its_end(sent: list[Reply], data: st.DataObjec
     kept = data.draw(st.integers(1, len(last) - 1))
     decoder = Decoder()
     assert decoder.feed(b"".join(map(as_sent, sent[:-1])) + last[:kept]) == sent[:-1]
-    with pytest.raises(WorkError, match="within a reply"):
+    with pytest.raises(WorkError, match="in the middle of a reply"):
         decoder.close()
 
 

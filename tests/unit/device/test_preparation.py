@@ -58,7 +58,7 @@ def test_phone_of_the_paper_is_prepared(tmp_path: Path) -> None:
         },
     )
     due = [one for wanted in load_preparation("android").setting for one in wanted.due(shell)]
-    values = {one.setting.place: one.value for one in due}
+    values = {one.setting.key: one.value for one in due}
     assert values["getprop init.svc.thermal-engine"] == "stopped"
     assert values["getprop init.svc.mpdecision"] == "stopped"
     assert values["/sys/module/msm_thermal/core_control/enabled"] == "0"
@@ -85,7 +85,7 @@ def test_cores_of_one_kind_are_all(tmp_path: Path) -> None:
 
 
 def test_machine_that_tells_no_cpus_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="does not say which CPUs"):
+    with pytest.raises(Refused, match="does not report which CPUs"):
         cores_of(LocalShell(tmp_path), "fastest")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from mepof.device.former_values import FormerValues
 from mepof.device.prepared import pending, prepared, restore
-from mepof.device.shell import LocalShell, LostConnection, Ran, Refused, Shell
+from mepof.device.shell import LocalShell, LostConnection, Ran, Reachable, Refused
 from mepof.errors import InputError, Interrupted, WorkError
 
 from .machine import PREPARATION, Machine, state, tree
@@ -194,7 +194,7 @@ def test_line_that_was_not_written_to_its_end_means_no_change(root: Path, journa
 def test_foreign_journal_is_one_clear_error(root: Path, journals: Path) -> None:
     journals.mkdir()
     (journals / "made-up.jsonl").write_text('{"what": 1}\n')
-    with pytest.raises(WorkError, match=r"made-up\.jsonl is no journal"):
+    with pytest.raises(WorkError, match=r"made-up\.jsonl is not a journal"):
         restore(Machine(root), journals, quiet)
 
 
@@ -220,19 +220,22 @@ def test_machine_behind_a_network_stays_in_reach(root: Path, journals: Path) -> 
     told: list[str] = []
     with prepared(Machine(root, network=True), PREPARATION, journals, told.append):
         assert "data/aeroplane" not in state(root)
-    assert any(line.startswith("aeroplane mode stays null: the network") for line in told)
+    assert any(
+        line.startswith("aeroplane mode stays null: made-up is reached by the network")
+        for line in told
+    )
 
 
 @dataclass(frozen=True)
 class Stubborn(Machine):
-    """It does not take some value."""
+    """It does not accept some value."""
 
     refused: str = ""
     silent: bool = False
 
     def write(self, path: str, text: str) -> None:
         if text == self.refused and not self.silent:
-            raise Refused(f"{path} does not take `{text}`: Invalid argument")
+            raise Refused(f"{path} does not accept `{text}`: Invalid argument")
         if text != self.refused:
             super().write(path, text)
 
@@ -253,7 +256,7 @@ def test_value_that_is_not_taken_back_stays_noted(root: Path, journals: Path) ->
     before = state(root)
     with prepared(Machine(root), PREPARATION, journals, quiet, leave=True):
         pass
-    with pytest.raises(WorkError, match="did not take back governor") as caught:
+    with pytest.raises(WorkError, match="did not accept the former value of governor") as caught:
         restore(Stubborn(root, refused="interactive"), journals, quiet)
     assert caught.value.remedy == "mepof device restore --adb made-up"
     assert state(root)["data/thermald"] == "running"
@@ -300,7 +303,7 @@ def test_lost_connection_says_which_command_restores(root: Path, journals: Path)
     before = state(root)
     shell = Flaky(root, at=lost, comes_back=False)
     with (
-        pytest.raises(WorkError, match="8 settings are not set back") as caught,
+        pytest.raises(WorkError, match="8 settings are not restored") as caught,
         prepared(shell, PREPARATION, journals, quiet),
     ):
         shell.from_now(every=True)
@@ -350,7 +353,7 @@ def test_machine_without_a_way_is_not_rebooted(root: Path, journals: Path) -> No
     fixed = PREPARATION.model_copy(update={"reboot": None})
     with (
         prepared(Machine(root), fixed, journals, quiet) as machine,
-        pytest.raises(InputError, match="is not booted again"),
+        pytest.raises(InputError, match="does not say how to reboot"),
     ):
         machine.reboot()
 
@@ -388,7 +391,7 @@ def test_names_of_machines_are_safe_as_files(tmp_path: Path) -> None:
 
 
 def test_local_machine_is_a_shell(tmp_path: Path) -> None:
-    shell: Shell = LocalShell(tmp_path)
+    shell: Reachable = LocalShell(tmp_path)
     assert shell.run(("sh", "-c", "echo out; echo err >&2; exit 3"), 10) == Ran(3, "out\nerr")
     assert shell.run(("no-such-program",), 10).status == 127
     with pytest.raises(Refused, match="No such file"):

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mepof.device import qemu
 from mepof.device.observation import Branches
-from mepof.device.protocol import DEVICES, branch_source, counter_source
+from mepof.device.protocol import (
+    DEVICES,
+    BranchSource,
+    CounterSource,
+    branch_source,
+    counter_source,
+)
 from mepof.errors import EnvironmentLack, InputError
 from mepof.registry import Registry
+
+PAGES = Path(__file__).parents[3] / "docs" / "devices"
+#: What a device may have beside ``Boot``.
+CAPABILITIES: dict[str, type] = {"CounterSource": CounterSource, "BranchSource": BranchSource}
 
 
 def test_qemu_counts_and_records_branches() -> None:
@@ -57,3 +69,11 @@ def test_a_branch_stack_has_bounds(depth: int) -> None:
 def test_a_period_is_a_number_of_branches(period: int) -> None:
     with pytest.raises(InputError, match="cannot be sampled every"):
         Branches(period=period)
+
+
+@pytest.mark.parametrize("name", DEVICES.names())
+def test_the_page_of_a_device_lists_what_it_can_do(name: str) -> None:
+    page = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    device = DEVICES.get(name)
+    listed = set(re.findall(r"^\| `(\w+)` \|", page, re.M)) & set(CAPABILITIES)
+    assert listed == {word for word, kind in CAPABILITIES.items() if isinstance(device, kind)}
