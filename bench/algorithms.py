@@ -1,10 +1,10 @@
-"""Every algorithm on the same kernel: what each brings, side by side.
+"""Every algorithm on the same kernel: what each gains, side by side.
 
     bench/algorithms.py [--store DIR] [PROGRAM…]
 
-Runs the programs of bench/algorithms/ (hours on two cores when nothing is in the store; again in
-seconds), and writes docs/benchmarks/algorithms.json and .md from their reports. Programs that are
-not named keep the results they have there. They need Debian's linux-source-6.12 and -7.2, and
+Runs the programs of bench/algorithms/ (hours on two cores when the store is empty, seconds
+afterwards), and writes docs/benchmarks/algorithms.json and .md from their reports. Programs that
+are not named keep the results they have there. They need Debian's linux-source-6.12 and -7.2, and
 arm64 what `MEPOF_SETUP_ARM64=1 make setup` adds.
 """
 
@@ -54,7 +54,7 @@ def measured(program: Path, store: Path | None) -> dict[str, Any]:
 
 
 def summary(report: dict[str, Any]) -> dict[str, Any]:
-    """What is left of each image's costs, in percent of the plain kernel's, by metric and case."""
+    """Each image's costs in percent of the plain kernel's, by metric and case."""
     left: dict[str, dict[str, dict[str, float]]] = {}
     for row in report["cases"]:
         # Some modelled events do not happen in some cases.
@@ -74,7 +74,7 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
 
 
 def model() -> str:
-    """What the model of cores is: a digest of its sources and of the cores' parameters."""
+    """The digest of the core model's sources and of the cores' parameters."""
     files = sorted(file for pattern in MODEL for file in ROOT.glob(pattern))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
@@ -163,25 +163,25 @@ def _by_case(metric: str, left: dict[str, Any]) -> str:
 
 _PAGE = """# The algorithms side by side
 
-Command: `make bench-algorithms`, which runs the programs of `bench/algorithms/`. Written by it.
+`make bench-algorithms` writes this page from the programs of `bench/algorithms/`.
 
-Each algorithm is trained by the same 24 actions of `rand kbench` on the configuration `slim`; the
-cases are those of the suite `mepof`. Kernel instructions and taken branches of the kernel are
-counted in the emulator, so the numbers repeat; cycles and misses are *modelled*
-([the emulated PMU](../pmu.md)) on the core that the program names. The tables tell how many of the
-plain kernel's are saved, in percent (first the geometric mean over the cases in which there are
-any), and how the text grows.
+Each algorithm is trained with the same 24 actions of `rand kbench` on the configuration `slim`; the
+cases are those of the suite `mepof`. The emulator counts the kernel's instructions and taken
+branches, so these numbers repeat; cycles and misses are *modelled*
+([the emulated PMU](../pmu.md)) on the core that the program names. The tables give percent fewer
+than in the plain kernel (first the geometric mean over the cases in which there are any), and the
+growth of the text in percent.
 
 """
 
-_MODELLED = "cycles and misses are modelled, of the core `{core}`{when}; "
+_MODELLED = "cycles and misses are modelled on the core `{core}`{when}; "
 _EARLIER = ", before the model's last change"
 
 _SECTION = """## {name}: {kernel}
 
 {clang}
 
-Percent fewer than in the plain kernel; {modelled}the text grows by so many percent.
+Percent fewer than in the plain kernel; {modelled}growth of the text in percent.
 
 | image | {titles} | text |
 {lines}

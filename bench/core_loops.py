@@ -1,13 +1,13 @@
-"""The model of a core against this machine, one thing at a time: loops of a few instructions, in
+"""The model of a core against this machine, one effect at a time: loops of a few instructions, in
 cycles of both.
 
     bench/core_loops.py [--kernel FILE --guest DIR] [--core NAME] [--runs N]
 
-Each loop of bench/core_loops/ is for one limit: what is decoded or fetched in a cycle, what a
-call, a misprediction or a store's value takes. Here they are timed in units of a multiplication,
-of which a chain takes three cycles each; the least of many turns, because what others do to a
-shared machine comes and goes. Without ``--kernel`` and ``--guest`` (the artifact of a ``guest``
-step) it takes those of `make demo` from the store. Writes docs/benchmarks/core-loops.md.
+Each loop of bench/core_loops/ tests one limit: what is decoded or fetched in a cycle, or the
+latency of a call, a misprediction or store forwarding. The machine's cycles come from timing
+against a chain of multiplications, which takes three cycles each; the minimum of many turns counts,
+because the load of a shared machine varies. Without ``--kernel`` and ``--guest`` (the artifact of a
+``guest`` step) it takes those of `make demo` from the store. Writes docs/benchmarks/core-loops.md.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def build(directory: Path) -> Path:
 
 
 def timed(program: Path, runs: int) -> dict[str, tuple[int, float]]:
-    """Each loop's parts and the least cycles that one takes, by title, over runs on each processor
-    in turn."""
+    """Each loop's parts and the minimal cycles of one, by title, over runs on each processor in
+    turn."""
     found: dict[str, tuple[int, float]] = {}
     processors = sorted(os.sched_getaffinity(0))
     for number in range(runs):
@@ -64,7 +64,7 @@ def timed(program: Path, runs: int) -> dict[str, tuple[int, float]]:
 
 
 def modelled(program: Path, session: Session, scratch: Path) -> list[float]:
-    """Cycles of each loop on the core: of what its second interval has more than its first."""
+    """Cycles of each loop on the core: its second interval less its first."""
     work = agent.Exec(("/tmp/loops", "model"), 600)
     put = agent.Put("/tmp/loops", 0o755, program.read_bytes())
     booted = replace(session, requests=(put, work))
@@ -85,12 +85,12 @@ def page(loops: Sequence[Loop], core: str, runs: int) -> str:
 
 Command: `make bench` (`bench/core_loops.py --core {core} --runs {runs}`).
 
-[Loops](../../bench/core_loops/loops.c) of a few instructions, each for one thing that a core does:
-cycles of each part, here ({demo.processor()}; the least of {runs} runs of 300 turns, in units of a
-multiplication, which takes three), and on the core `{core}` of [the model](../pmu.md), warm. Each
-loop has a branch of its own besides.
+[Loops](../../bench/core_loops/loops.c) of a few instructions, each for one effect in a core. The
+table has the cycles of each part on hardware ({demo.processor()}; the minimum of {runs} runs of 300
+turns, timed in units of a multiplication, which takes three) and on the core `{core}` of
+[the model](../pmu.md), warm. Each loop also has a branch of its own.
 
-| loop | here | modelled | ratio |
+| loop | hardware | modelled | ratio |
 | --- | --- | --- | --- |
 {rows}
 """

@@ -1,4 +1,4 @@
-"""What counting and modelling cost: boots of the same image with the same work, plain TCG against
+"""The cost of counting and modelling: boots of the same image with the same work, plain TCG against
 the counting plugin and the emulated PMU, alternating, as ratios of whole-process CPU time.
 
     bench/counting_cost.py [--kernel FILE --guest DIR] [--core NAME] [--rounds N]
@@ -46,7 +46,7 @@ def cost(session: Session, directory: Path) -> float:
 
 
 def contestants(session: Session, core: str, scratch: Path) -> dict[str, Session]:
-    """The same work, watched in different ways."""
+    """The same work, observed in different ways."""
     run(["make", "-s", "-C", ROOT / "native" / "tcg-plugin", f"OUT={scratch}"])
     counting = replace(session, measure=Measure(), artifacts={"plugins": scratch})
     model = demo.modelled(session, core, scratch)
@@ -100,9 +100,10 @@ Command: `make bench` (`{command}`).
 
 The eight cases of the suite `mepof`, {arguments.repetitions} times over, in one boot of the
 quickstart's optimised kernel; CPU seconds of the whole QEMU process less those of a boot without
-work; plain TCG (`-icount shift=0`), the counting plugin, and [the emulated PMU](../pmu.md)
-alternate, {arguments.rounds} rounds. A ratio is to plain TCG of the same round. The target of the
-full model is 12 at most. The machine's load was {os.getloadavg()[2]:.1f} on {os.cpu_count()} cores.
+work. Plain TCG (`-icount shift=0`), the counting plugin, and [the emulated PMU](../pmu.md)
+alternate for {arguments.rounds} rounds. A ratio is to plain TCG of the same round; the target
+of the full model is at most 12. The machine's load was {os.getloadavg()[2]:.1f} on
+{os.cpu_count()} cores.
 
 | | CPU seconds, median | to plain TCG, median | range |
 |---|---|---|---|

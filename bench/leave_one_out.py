@@ -1,11 +1,11 @@
-"""What a profile does for work that it does not know: training on all cases but one, and on none.
+"""What a profile does for untrained work: training on all cases except one, and on all of them.
 
     bench/leave_one_out.py [--suite NAME …] [--by case|metric|suite] [--apps NAME;…]
                            [--source KERNEL] [--write] [--store DIR]
 
 For every case (or metric, or whole suite) the kernel is trained on everything else that the apps
 do, and those cases are measured beside the kernel that was trained on all. Each training is another
-build: hours. With ``--write`` the program is printed and nothing is run. Writes
+build: hours. With ``--write`` it prints the program and runs nothing. Writes
 docs/benchmarks/leave-one-out.json and .md.
 """
 
@@ -62,7 +62,7 @@ def _part(case: Case, by: str) -> str:
 
 
 def program(operands: str, left_out: list[str], metrics: list[str]) -> str:
-    """The program that trains on everything, and on all but each part in turn."""
+    """The program that trains on everything, and on everything except each part in turn."""
     lines = ["set name all.", f"opt {operands}."]
     for part in left_out:
         lines += [
@@ -111,11 +111,13 @@ def page(result: dict[str, Any]) -> str:
     )
 
 
-_PAGE = """# Gains where the training did not go
+_PAGE = """# Gains on untrained work
 
-`{command}` on {kernel} with {clang}: improvement of kernel instructions against the plain kernel,
-percent, of a kernel that was trained on all actions of its apps, and of one whose training ran
-neither the case nor any mix with it.
+`{command}` on {kernel} with {clang}.
+
+Kernel instructions against the plain kernel, baseline / cost - 1 in percent, of a kernel that was
+trained on all actions of its apps, and of one whose training ran neither the case nor any mix with
+it.
 
 | case | trained on it | left out | 95 % interval | verdict |
 | --- | --- | --- | --- | --- |

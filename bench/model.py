@@ -5,13 +5,12 @@ with other layouts, timed natively and modelled, and how well the modelled speed
                    [--programs DIR] [--only NAME,…] [--variants NAME,…]
 
 The model runs in QEMU's system emulation, because Debian's qemu-user is built without plugins.
-Without ``--kernel`` and ``--guest`` (the artifact of a ``guest`` step) it takes those of
-`make demo` from the store. Programs are timed in two runs, whose agreement with each other is the
-most that a model can reach. ``--only-time`` adds one such run to those of the last call, for when
-the machine is quiet, and models nothing; ``--again`` models anew and keeps the times there are;
-``--programs`` names where the built programs are kept, and taken from if they are there;
-``--only`` leaves out all programs but those.
-Writes docs/benchmarks/model.json and .md.
+Without ``--kernel`` and ``--guest`` (the artifact of a ``guest`` step) it takes those of `make
+demo` from the store. Programs are timed in two runs, whose agreement with each other bounds that of
+any model. ``--only-time`` adds one such run to those of the last call, for when the machine is
+idle, and models nothing; ``--again`` repeats the modelling and keeps the times; ``--programs``
+names a directory in which built programs are kept and reused; ``--only`` leaves out all other
+programs. Writes docs/benchmarks/model.json and .md.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ Nanoseconds = dict[str, dict[str, list[float]]]
 
 @dataclass(frozen=True)
 class Variant:
-    """How the programs are built once, and what is told of it."""
+    """One way to build the programs, and its description on the page."""
 
     name: str
-    told: str
+    description: str
     flags: tuple[str, ...] = ()
     trained: bool = False
     bolt: tuple[str, ...] = ()
@@ -64,7 +63,7 @@ class Variant:
 
 VARIANTS = (
     Variant(PLAIN, "as they are"),
-    Variant("pgo", "with PGO, trained by the same work on other data", trained=True),
+    Variant("pgo", "with PGO, trained with the same work on other data", trained=True),
     Variant("unplaced", "without placement of blocks", ("-mllvm", "-disable-block-placement")),
     Variant(
         "reversed",
@@ -112,7 +111,7 @@ class Point:
     @property
     def is_beyond_noise(self) -> bool:
         """Whether this machine tells the builds apart: the middle half of the rounds, and every
-        run, are on the same side of nothing."""
+        run, are on the same side of zero."""
         ends = (self.native_low, self.native_high, *self.runs)
         return all(end > 0 for end in ends) or all(end < 0 for end in ends)
 
@@ -166,7 +165,7 @@ def timed(built: Mapping[tuple[str, str], Path], rounds: int) -> dict[str, Any]:
 def modelled(
     built: Mapping[tuple[str, str], Path], session: Session, scratch: Path
 ) -> dict[str, dict[str, Interval]]:
-    """What two rounds of work are on the core, by program and variant: a boot a variant."""
+    """Two rounds of work on the core, by program and variant; one boot for each variant."""
     found: dict[str, dict[str, Interval]] = {}
     for variant in dict.fromkeys(kind for _, kind in built):
         names = [program for program, kind in built if kind == variant]
@@ -191,7 +190,7 @@ def modelled(
 
 
 def difference(long: Interval, short: Interval) -> Interval:
-    """What the longer has more, which a cold core has no part in."""
+    """The longer less the shorter, which cancels the cold core."""
     found: dict[str, Any] = {}
     for field in fields(Interval):
         one, other = getattr(long, field.name), getattr(short, field.name)
@@ -267,7 +266,7 @@ def compared(
     model: dict[str, dict[str, Interval]],
     machine: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Everything that is written down."""
+    """Everything that goes into the JSON."""
     found = points(runs, model)
     kinds = {"all": found, "beyond noise": [p for p in found if p.is_beyond_noise]} | {
         v.name: some for v in VARIANTS if (some := [p for p in found if p.variant == v.name])
@@ -311,33 +310,35 @@ def page(result: dict[str, Any]) -> str:
         for name, a in result["agreement"].items()
     )
     machine = result["machine"]
-    builds = "\n".join(f"- {v.name}: {v.told}" for v in VARIANTS if v.name in result["variants"])
+    builds = "\n".join(
+        f"- {v.name}: {v.description}" for v in VARIANTS if v.name in result["variants"]
+    )
     loads = " and ".join(run["load"] for run in result["runs"])
     rounds = " and ".join(str(run["rounds"]) for run in result["runs"])
-    return f"""# The model against reality
+    return f"""# The model against hardware
 
 Command: `make bench-model` (`{result["command"]}`).
 
 {len(result["programs"])} programs of bench/model/, compiled by clang -O2:
 {builds}
 
-Each round of a program's work is over other data, so that no predictor knows them by heart; the
-native and the modelled programs do the same work over the same data.
+Each round of a program's work uses other data, so that no predictor memorises it; the native and
+the modelled programs do the same work on the same data.
 
 The speed-up over the plain build, in percent: *native*, CPU time on {machine["cpu"]}, in
 {len(result["runs"])} runs of {rounds} rounds in which the builds alternate, each round the least of
 {NATIVE_TURNS} turns: the median, and the middle half of the rounds; and *modelled*, cycles of the
-core `{result["core"]}` ([the model](../pmu.md)). `≈ 0`: the machine itself does not tell the
-builds apart (the middle half of the rounds, or the runs, are on both sides of nothing). At the
-beginning of the runs the machine's load was {loads} on {machine["cores"]} cores.
+core `{result["core"]}` ([the model](../pmu.md)). `≈ 0`: the machine itself does not tell the builds
+apart (the middle half of the rounds, or the runs, are on both sides of zero). At the start of the
+runs the machine's load was {loads} on {machine["cores"]} cores.
 
-| | points | rank correlation | median error, points | native again: correlation | error |
+| | points | rank correlation | median error, points | native repeated: correlation | error |
 | --- | --- | --- | --- | --- | --- |
 {by_kind}
 
-The targets are a rank correlation of 0.9 at least and a median error below 3 points, for the builds
-that the machine tells apart: where it does not, there is no order to predict. The last two columns
-compare the first native run with the second, where there are two: no model can do better.
+The targets are a rank correlation of at least 0.9 and a median error below 3 points, for the builds
+that the machine tells apart: for others there is no order to predict. The last two columns compare
+the first native run with the second, if there are two: no model can do better.
 
 | program | build | native | middle half | | modelled | error |
 | --- | --- | --- | --- | --- | --- | --- |

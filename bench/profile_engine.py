@@ -1,5 +1,5 @@
 """The profile engine against llvm-profgen: time and memory for the same perf-script text and
-the same kernel, side by side, and how far both are from the least that reading takes.
+the same kernel, side by side, and how far both are from the minimum that reading takes.
 
     bench/profile_engine.py [--vmlinux FILE] [--mepof PROGRAM] [--sizes MIB,…]
                             [--large MIB] [--rounds N]
@@ -57,14 +57,14 @@ class Contestant:
 
 
 def contestants(mepof: Path) -> tuple[Contestant, ...]:
-    """llvm-profgen has one thread and takes whichever core is free; ours has both, or one."""
+    """llvm-profgen has one thread and runs on either core; mepof has both, or one."""
     free = tuple(sorted(os.sched_getaffinity(0)))[:2]
     both, one = (Contestant("mepof", mepof, cores) for cores in (free, free[:1]))
     return (Contestant(PROFGEN, Path(find_tool(PROFGEN)), free), both, one)
 
 
 def inputs(vmlinux: Path, sizes: Sequence[int]) -> dict[int, Path]:
-    """A file of perf-script text for each size in MiB; those of an earlier run serve again."""
+    """A file of perf-script text for each size in MiB; files of an earlier run are reused."""
     made = {}
     identity = f"{vmlinux.stat().st_size:x}-{vmlinux.stat().st_mtime_ns:x}"
     walk = ["cargo", "run", "--quiet", "--release", "-p", "mepof-trace", "--example"]
@@ -80,7 +80,7 @@ def inputs(vmlinux: Path, sizes: Sequence[int]) -> dict[int, Path]:
 
 
 def repeated(text: Path, mib: int) -> Path:
-    """A file of at least that size: the given one, again and again."""
+    """A file of at least that size: the given one, repeated."""
     target = SCRATCH / "large.perfscript"
     with target.open("wb") as out:
         while out.tell() < mib * MIB:
@@ -113,8 +113,8 @@ def read_debug_information(vmlinux: Path, cores: Sequence[int]) -> Usage:
 def compete(
     all_of_them: Sequence[Contestant], vmlinux: Path, text: Path, rounds: int
 ) -> Mapping[str, list[Usage]]:
-    """Each in turn, in every round; the order turns around from round to round. llvm-profgen's
-    runs come first in the result."""
+    """Each in turn, in every round; the order reverses from round to round. llvm-profgen's runs
+    come first in the result."""
     runs: dict[str, list[Usage]] = {one.label: [] for one in all_of_them}
     for number in range(rounds):
         order = all_of_them if number % 2 == 0 else all_of_them[::-1]
@@ -128,7 +128,7 @@ def compete(
 
 
 def compared(runs: Mapping[str, list[Usage]]) -> dict[str, object]:
-    """Medians of each, and ratios within the rounds: how many times what ours takes."""
+    """Medians of each, and ratios within the rounds: llvm-profgen's cost over each one's."""
     theirs = next(iter(runs.values()))
     rows: dict[str, object] = {}
     for label, ours in runs.items():
@@ -199,9 +199,9 @@ def main() -> None:
     RESULT.parent.mkdir(parents=True, exist_ok=True)
     written = json.dumps(result, indent=1) + "\n"
     RESULT.with_suffix(".json").write_text(written, encoding="utf-8")
-    told = page(json.loads(written))
-    RESULT.with_suffix(".md").write_text(told, encoding="utf-8")
-    print(told)
+    markdown = page(json.loads(written))
+    RESULT.with_suffix(".md").write_text(markdown, encoding="utf-8")
+    print(markdown)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""How good a recording of branches is as a profile: block by block against an instrumented kernel.
+"""How good recorded branches are as a profile: block by block against an instrumented kernel.
 
     bench/profile_quality.py [--periods N,…] [--depths N,…]
 
-An instrumented kernel counts its blocks itself. While it works, its branches are recorded as
-well, exactly or as samples of a branch stack; so both speak of the very same work on the very
-same code. The overlap is the sum of min(p, q) over all blocks, p and q being a block's share of
-all counts. Writes docs/benchmarks/profile-quality.json and .md.
+An instrumented kernel counts its blocks itself. While it runs the work, its branches are recorded
+too, all of them or samples of a branch stack, so both describe the same work on the same code. The
+overlap is the sum of min(p, q) over all blocks, p and q being a block's share of all counts. Writes
+docs/benchmarks/profile-quality.json and .md.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _kernel() -> tuple[Path, Path]:
 def _compared(
     branches: Branches, build: Path, guest: Path, blocks: dict[int, list[int]]
 ) -> dict[str, Any]:
-    """Run the work once, and hold the recording against the kernel's own counters."""
+    """Run the work once, and compare the recorded branches with the kernel's own counters."""
     algorithm = ALGORITHMS.get("pgo")
     actions = SCENARIOS.get("rand").pick((load_app("kbench"),), ACTIONS, SEED, ())
     session = Session(
@@ -115,7 +115,7 @@ def _compared(
 
 
 def _base(vmlinux: Path) -> int:
-    """What the engine counts addresses in unsymbolized text from: the first loaded byte."""
+    """The origin of addresses in the engine's unsymbolized text: the first loaded byte."""
     with vmlinux.open("rb") as file:
         segments = ELFFile(file).iter_segments("PT_LOAD")
         return min(segment["p_vaddr"] for segment in segments if segment["p_flags"] & 1)
@@ -144,21 +144,21 @@ def _page(result: dict[str, Any]) -> str:
     )
 
 
-_PAGE = """# How good a recording is as a profile
+_PAGE = """# How good recorded branches are as a profile
 
-Command: `{command}`. Written by it.
+`{command}` writes this page.
 
-An instrumented kernel (`slim`, Linux 6.12) counts its blocks itself. While it does {actions}
-actions of `rand kbench` (seed {seed}), its branches are recorded too, so both speak of the same
-work on the same code, and no debug information comes in between. The overlap is the sum of
-min(p, q) over all blocks, p and q being a block's share of all counts. Counters that the compiler
-adds to once for many rounds of a loop are left out; those that are compared hold
+An instrumented kernel (`slim`, Linux 6.12) counts its blocks itself. While it runs {actions}
+actions of `rand kbench` (seed {seed}), its branches are recorded too, so both describe the same
+work on the same code, without debug information in between. The overlap is the sum of min(p, q)
+over all blocks, p and q being a block's share of all counts. Counters to which the compiler adds
+once for many iterations of a loop are left out; the compared ones hold
 {compared_percent} % of all counts.
 
-Exact recording: the overlap is **{overlap_percent} %**; {blocks_seen:,} of the {blocks_executed:,}
-blocks that ran were seen.
+Every branch recorded: the overlap is **{overlap_percent} %**; {blocks_seen:,} of the
+{blocks_executed:,} blocks that ran were seen.
 
-Samples of a branch stack, one every so many taken branches of the kernel:
+Branch stacks sampled once every *period* taken branches of the kernel:
 
 | period | samples | {heads} |
 |{rule}|

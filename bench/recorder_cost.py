@@ -1,11 +1,11 @@
-"""What recording branches costs: boots of one kernel with the same work, plain TCG against the
-counting plugin, the recorder exact and sampled, and other plugins, alternating.
+"""The cost of recording branches: boots of one kernel with the same work, plain TCG against the
+counting plugin, the recorder (every branch, and samples), and other plugins, alternating.
 
     bench/recorder_cost.py [--kernel FILE --guest DIR] [--peer NAME=PLUGIN[,ARGUMENT…]]…
                            [--rounds N]
 
 Without ``--kernel`` and ``--guest`` (the artifact of a ``guest`` step) it takes those of
-`make demo` from the store. QEMU's own plugins are no part of its packages: build them from
+`make demo` from the store. QEMU's own plugins are not in its packages: build them from
 contrib/plugins of QEMU's source. Writes docs/benchmarks/recorder-cost.json and .md.
 """
 
@@ -163,24 +163,24 @@ def page(result: dict[str, Any]) -> str:
     table = "\n".join(lines)
     return f"""# The cost of recording
 
-Command: `{result["command"]}`, a part of `make bench`.
+`{result["command"]}`, a part of `make bench`, writes this page.
 
 The eight cases of the suite `mepof`, {REPETITIONS} times over, in one boot: kernel-heavy work.
-Seconds of the whole QEMU process less those of a boot without work; the contestants alternate,
-{result["rounds"]} rounds, medians. A ratio is to plain TCG (`-icount shift=0`) of the same round,
-its median and range. Where others use the machine, as the spread of the wall time shows, user
-CPU time says more, and a wall ratio below 1 says nothing.
+The table has seconds of the whole QEMU process less those of a boot without work: medians of
+{result["rounds"]} rounds in which the contestants alternate. A ratio is to plain TCG
+(`-icount shift=0`) of the same round, its median and range. On a shared machine, which the spread
+of the wall time reveals, user CPU time is more reliable, and a wall ratio below 1 means nothing.
 {result["machine"]["cores"]} cores, {result["machine"]["qemu"]}.
 
 | | wall, s | to plain | user, s | to plain |
 | --- | --- | --- | --- | --- |
 {table}
 
-`count.so` and `record.so` watch what is between their marks. The other plugins watch everything
-from power-on, and a boot with each is taken off its time as well. QEMU's own, from
+`count.so` and `record.so` observe what is between their marks. The other plugins observe everything
+from power-on, and a boot with each is subtracted from its time as well. They are QEMU's own, from
 contrib/plugins of its source: hotblocks counts executions of translated blocks; howvec counts
-instructions by class; cflow counts where blocks went on to when that was not what follows them,
-exceptions, interrupts and the iterations of REP string instructions among the branches. None
+instructions by class; cflow counts where blocks continue when it is not at the next instruction,
+with exceptions, interrupts and the iterations of REP string instructions among the branches. None
 gives fall-through ranges.
 """
 

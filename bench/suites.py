@@ -3,10 +3,10 @@
     bench/suites.py [--store DIR] [--report DIR] [PROGRAM…]
 
 Runs examples/suites.g4 and the programs of bench/suites/ (kernels to build, then boots of minutes),
-or one of them alone, and then perhaps takes the results of a run of it from ``--report``. Writes
-docs/benchmarks/suites.json and .md; programs that are not named keep the results they have there.
-They need what `MEPOF_SETUP_TOOLS=1 MEPOF_SETUP_ARM64=1 make setup` adds, and arm64 the library
-that docs/suites/sqlite.md names.
+or only the named ones; ``--report`` reads the results of an earlier run of one program instead.
+Writes docs/benchmarks/suites.json and .md; programs that are not named keep the results they have
+there. They need what `MEPOF_SETUP_TOOLS=1 MEPOF_SETUP_ARM64=1 make setup` installs, and arm64 the
+library that docs/suites/sqlite.md names.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def _training(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     for trained in (True, False):
         found = {row["metric"]: row for row in rows if row["trained"] is trained}
         cases = found["kernel_instructions"]["cases"]
-        told = " | ".join(f"{found[metric][_MEAN]:+.1f}" for metric in METRICS)
-        yield f"| {'' if trained else 'not '}trained | {cases} | {told} |"
+        means = " | ".join(f"{found[metric][_MEAN]:+.1f}" for metric in METRICS)
+        yield f"| {'' if trained else 'un'}trained | {cases} | {means} |"
 
 
 def _suites(suites: dict[str, dict[str, dict[str, float]]]) -> Iterator[str]:
@@ -126,15 +126,16 @@ def _slower(result: dict[str, Any]) -> Iterator[str]:
 
 _PAGE = """# Every suite, for a profile of kbench
 
-Command: `make bench-suites`. Written by it.
+`make bench-suites` writes this page.
 
 The kernel is trained by `rand kbench` alone, which does the work of the suite `mepof`, and measured
-on all of them. Improvement over the plain kernel in percent (baseline / cost - 1), geometric means
-over the cases that do such work at all; instructions and branches are counted.
+on all suites. The tables give baseline / cost - 1 in percent: +10 means that the plain kernel takes
+10 % more, so the image takes 9.1 % fewer. They are geometric means over the cases that do such work
+at all; instructions and branches are counted.
 
-Beyond chance, some cases take more kernel instructions with the profile than without it. Code that
-no training ran is cold to the compiler, which makes it small rather than fast; the option `NoPGSO`
-([options](../configs.md#recompilation-options)) has it made fast all the same.
+Some cases take more kernel instructions with the profile than without it, beyond chance. Untrained
+code is cold to the compiler, which makes it small rather than fast; the option `NoPGSO`
+([options](../configs.md#recompilation-options)) makes it fast all the same.
 """
 
 _SECTION = """
@@ -150,7 +151,7 @@ _SECTION = """
 {lines}
 {suites}
 
-Slower in kernel instructions:
+More kernel instructions:
 
 {slower}
 """

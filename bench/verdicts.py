@@ -1,8 +1,8 @@
-"""How often verdicts are false, and how often a slowdown is found: made-up evaluations.
+"""How often verdicts are false, and how often they detect a slowdown: simulated evaluations.
 
     bench/verdicts.py [--evaluations N] [--take NAME=MEASUREMENT …]
 
-The noise is that of real boots, kept in bench/measure/boots.json (``--take`` reads them anew from
+The noise is that of real boots, kept in bench/measure/boots.json (``--take`` rereads them from
 the JSON of measurements with many boots), and modelled: normal, with two modes, and wall time with
 outliers. Writes docs/benchmarks/verdicts.json and .md.
 """
@@ -50,7 +50,7 @@ COVERAGE_TRIALS = 500
 
 @dataclass(frozen=True)
 class World:
-    """Where evaluations are made: a noise, and how many cases in how many metrics it is of."""
+    """What evaluations are simulated with: a noise, and its numbers of cases and metrics."""
 
     title: str
     noise: str
@@ -141,7 +141,9 @@ def simulated(world: World, design: Design, count: int) -> dict[str, Any]:
     cases = case_rates(everywhere, world.cases)
     return {
         "noise": world.title,
-        "boots": f"{design.fewest}-{design.most}" if design == DEFAULT else str(design.fewest),
+        "boots": f"{design.min_boots}-{design.max_boots}"
+        if design == DEFAULT
+        else str(design.min_boots),
         "boots_mean": round(fmean(made.boots for made in same), 2),
         "evaluations": count,
         "false_percent": round(false_rate(same), 2),
@@ -156,7 +158,7 @@ def simulated(world: World, design: Design, count: int) -> dict[str, Any]:
 
 
 def covered(world: World) -> dict[str, Any]:
-    """How often 95 % intervals of the noisiest case hold the truth, by method and boots."""
+    """How often 95 % intervals of the noisiest case contain the truth, by method and boots."""
     generator, noise = np.random.default_rng(SEED), world.drawn()
     worst = int(np.argmax(noise(generator, 200).std(axis=0)))
     found: dict[str, Any] = {"noise": world.title}
@@ -209,16 +211,18 @@ _HEAD = (
 )
 _PAGE = """# How far verdicts can be trusted
 
-`make bench-verdicts` (`{command}`, seed {seed}) makes up evaluations and judges them by the code
-that judges real ones. *Real* noise is that of 20 boots of a kernel each
-(`bench/measure/boots.json`), drawn whole and with replacement; what is *modelled* says so. Every
-evaluation boots an image, its baseline, and the baseline again as the A/A control.
+`make bench-verdicts` (`{command}`, seed {seed}) simulates evaluations and judges them with the
+code that judges real ones. *Real* noise is that of 20 boots of each kernel
+(`bench/measure/boots.json`), drawn whole and with replacement; *modelled* noise is drawn from a
+distribution. Every evaluation boots an image, its baseline, and the baseline again as the A/A
+control.
 [statistics.md](../statistics.md) has the method.
 
-- *boots* of each image, and how many were *made* on average (a range: until intervals were narrow);
-- *false*: share of evaluations, percent, in which an image that does not differ at all has any
-  verdict `faster` or `slower`, in a case or the mean of any metric;
-- *undecided*: share of that image's cases with the verdict `not enough data`;
+- *boots* of each image, and how many were *made* on average (in a range, until intervals were
+  narrow);
+- *false*: percent of evaluations in which an image that does not differ at all has a verdict
+  `faster` or `slower`, in a case or the mean of any metric;
+- *undecided*: percent of that image's cases with the verdict `not enough data`;
 - *found*: the image is {slowdown} % slower everywhere, and the verdict on the geometric mean
   (*mean*), on a case on average (*cases*), or on the noisiest case (*worst*) is `slower`;
 - *alone*: one case is {slowdown} % slower and no other, and its verdict is `slower`.
@@ -227,15 +231,15 @@ evaluation boots an image, its baseline, and the baseline again as the A/A contr
 
 ## Intervals
 
-How often 95 % intervals of the noisiest case hold the truth, percent of {trials}: Welch's t / BCa,
-by the boots of an image against twice as many of the baseline.
+How often 95 % intervals of the noisiest case contain the truth, percent of {trials}: Welch's t /
+BCa, by the boots of an image against twice as many of the baseline.
 
 | noise | {units} |
 {rule}
 {coverage}
 
 BCa intervals are too narrow with few boots, and with outliers even with many; so t intervals are
-used up to 19 boots, and wherever a boot is an outlier.
+used up to 19 boots, and whenever a boot is an outlier.
 """
 
 if __name__ == "__main__":

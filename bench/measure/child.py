@@ -35,7 +35,7 @@ def measured(argv: Sequence[str | Path], cores: Sequence[int], log: Path) -> Usa
     program, too: a copy of this process. That one has to be small (``mepof.errors`` is).
 
     Raises:
-        WorkError: it failed; the log's last line is told.
+        WorkError: it failed; the message has the log's last line.
     """
     with log.open("wb") as out:
         began = time.perf_counter()

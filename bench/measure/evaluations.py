@@ -1,4 +1,4 @@
-"""Evaluations that are made up: noise as it was seen or modelled, and what is judged of it."""
+"""Simulated evaluations: noise, observed or modelled, and the verdicts on it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Boots:
         return lambda generator, boots: residuals[generator.integers(0, len(residuals), boots)]
 
     def many(self, cases: int) -> Noise:
-        """As many cases as wanted, each with the noise of one of these and drawn by itself."""
+        """That many cases, each with the noise of one of these and drawn by itself."""
         residuals = self.log_costs - np.median(self.log_costs, axis=0)
         known = len(self.cases)
         columns = np.asarray(
@@ -62,7 +62,7 @@ class Boots:
 
 
 def normal(cases: int, percent: float) -> Noise:
-    """Normal noise of this standard deviation, every case for itself."""
+    """Normal noise of this standard deviation, independent for every case."""
     return lambda generator, boots: generator.normal(0, percent / 100, (boots, cases))
 
 
@@ -88,14 +88,14 @@ def wall_time(cases: int, percent: float) -> Noise:
 class Design:
     """How an evaluation is made: between so many boots and so many, to this precision."""
 
-    fewest: int
-    most: int
+    min_boots: int
+    max_boots: int
     precision_percent: float
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What one made-up evaluation came to.
+    """The result of one simulated evaluation.
 
     Attributes:
         boots: of each image.
@@ -120,12 +120,12 @@ def evaluation(
         metrics: how many metrics the columns of the noise are of.
         slowdown: log cost that the image has more, for every column or one for all.
     """
-    image = noise(generator, design.most) + slowdown
-    baseline, control = noise(generator, design.most), noise(generator, design.most)
-    boots = design.fewest
+    image = noise(generator, design.max_boots) + slowdown
+    baseline, control = noise(generator, design.max_boots), noise(generator, design.max_boots)
+    boots = design.min_boots
     while True:
         found = _compared(np.vstack((baseline[:boots], control[:boots])), image[:boots], metrics)
-        if boots == design.most or enough(found, design.precision_percent):
+        if boots == design.max_boots or enough(found, design.precision_percent):
             break
         boots += 1
     verdicts = tuple(j.verdict for j in judge(found, design.precision_percent))
@@ -152,7 +152,7 @@ def _compared(baseline: Any, image: Any, metrics: int) -> list[Comparison]:
 
 
 def false_rate(evaluations: Sequence[Evaluation]) -> float:
-    """Share of A/A evaluations in which anything at all is called faster or slower, percent."""
+    """Share of A/A evaluations in which anything is judged faster or slower, percent."""
     wrong = sum(1 for e in evaluations if {"faster", "slower"} & {*e.overall, *e.cases})
     return 100 * wrong / len(evaluations)
 

@@ -17,7 +17,7 @@ _FRAGMENT = Path(__file__).with_name("debug.config")
 
 def build() -> Path:
     """``vmlinux`` of Debian's kernel in the configuration ``slim`` with DWARF 5, from the
-    store; the first time it is built, which takes as long as building a kernel takes."""
+    store; the first call builds it."""
     source = Step("source", "kernel-source", {"debian": _SOURCE}, {})
     kernel = Step(
         "kernel",

@@ -1,4 +1,4 @@
-"""The page that tells the results of ``bench/profile_engine.py``."""
+"""The page of the results of ``bench/profile_engine.py``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def page(result: dict[str, Any]) -> str:
-    """Markdown from what the benchmark wrote as JSON."""
+    """Markdown of what the benchmark wrote as JSON."""
     return _HEAD.format(
         command=result["command"],
         rounds=max(len(row["runs"]) for rows in result["sizes"].values() for row in rows.values()),
@@ -64,22 +64,22 @@ def _large(result: dict[str, Any]) -> str:
 
 _HEAD = """# The profile engine and llvm-profgen
 
-Command: `{command}`. `make bench` runs it with its defaults.
+`{command}` writes this page. `make bench` runs it with its defaults.
 
 {processor}, {cores} cores. The same perf-script text (`crates/trace/examples/walk_kernel.rs`: 32
 entries a sample, `.text` of the same kernel) and the same `vmlinux` ({vmlinux:.0f} MiB, DWARF 5);
-whole processes, from start to end, writing the extensible binary; the text is in the page cache.
-The contestants take turns, in {rounds} rounds, and ratios are within a round. The peak is that of
-the resident set: pages of mapped files count.
+whole processes, from start to end, write the extensible binary; the text is in the page cache.
+The contestants alternate for {rounds} rounds, and ratios are within a round. The peak is that of
+the resident set, with pages of mapped files.
 
 | text | | s | CPU s | peak MiB | times faster | times less memory |
 |---|---|---|---|---|---|---|
 {comparisons}
 
-## What came out
+## The profiles
 
-Functions at the top level, their samples, and the share of llvm-profgen's samples that lie in
-functions whose totals differ by more than 0.1 %.
+Functions at the top level, their samples, and the share of llvm-profgen's samples in functions
+whose totals differ by more than 0.1 %.
 
 | text | functions, llvm-profgen | mepof | samples, llvm-profgen | mepof | that differ |
 |---|---|---|---|---|---|
@@ -87,10 +87,10 @@ functions whose totals differ by more than 0.1 %.
 
 ## The floor
 
-*Read* is the text once from the page cache, a MiB at a time, on one core. *Debug information* is
+*Read* reads the text once from the page cache, a MiB at a time, on one core. *Debug information* is
 `llvm-gsymutil-22 --convert` of the same kernel with as many threads: it reads every function,
-inlined call and line once, and writes them down. Nobody has to read all of it for a profile, so
-this is a yardstick, not a bound.
+inlined call and line once, and writes them. A profile does not need all of it, so this is a
+yardstick, not a bound.
 
 | text | | read, s | debug information, s | mepof, s | times the sum |
 |---|---|---|---|---|---|
@@ -98,5 +98,5 @@ this is a yardstick, not a bound.
 
 ## Memory at 8 GiB
 
-The largest text eight times over; a run of ours alone. {large}
+The largest text eight times over, mepof alone. {large}
 """
