@@ -199,16 +199,36 @@ def write_tree(root: Path, *sections: Section, contents: Mapping[str, bytes] | N
     return root
 
 
-def write_tools(directory: Path) -> Path:
-    """A directory with the toolchain, and a ccache that passes everything on."""
+CLANG = {
+    "compiler": f"clang{SUFFIX}",
+    "linker": f"ld.lld{SUFFIX}",
+    "archiver": f"llvm-ar{SUFFIX}",
+    "nm": f"llvm-nm{SUFFIX}",
+    "objcopy": f"llvm-objcopy{SUFFIX}",
+    "profile-merger": f"llvm-profdata{SUFFIX}",
+}
+
+
+def write_tools(
+    directory: Path,
+    commands: Mapping[str, str] = CLANG,
+    spelling: Mapping[str, str] | None = None,
+) -> Path:
+    """A directory with a toolchain, and a ccache that passes everything on.
+
+    Args:
+        commands: the tools' names, by their roles.
+        spelling: flags of a compiler that does not spell them like Clang, by Clang's.
+    """
     directory.mkdir()
+    compiler = _CLANG.replace("@RESOURCES@", str(directory / "resources"))
+    for flag, own in (spelling or {}).items():
+        compiler = compiler.replace(flag, own)
+    special = {"compiler": compiler, "nm": _NM, "profile-merger": _PROFDATA}
     plain = f"#!/bin/sh\necho LLVM version {VERSION}\n"
     scripts = {
-        f"clang{SUFFIX}": _CLANG.replace("@RESOURCES@", str(directory / "resources")),
+        **{command: special.get(role, plain) for role, command in commands.items()},
         "ccache": '#!/bin/sh\nexec "$@"\n',
-        **{f"{name}{SUFFIX}": plain for name in ("ld.lld", "llvm-ar", "llvm-objcopy")},
-        f"llvm-nm{SUFFIX}": _NM,
-        f"llvm-profdata{SUFFIX}": _PROFDATA,
     }
     for name, text in scripts.items():
         (directory / name).write_text(text)

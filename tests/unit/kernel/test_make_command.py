@@ -1,0 +1,119 @@
+"""The commands, variables and flags that a kernel is built with, word for word.
+
+A kernel is reproducible, so what changes one of these changes every image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import pytest
+from writers.mini_kernel import SUFFIX, VERSION, write_tools, write_tree
+
+from mepof import arch
+from mepof.kernel import kbuild, overlay
+from mepof.process import Completed, run
+from mepof.toolchain import versions
+from mepof.toolchain.protocol import Tools, select
+
+EXCLUDED = " ".join(each.match for each in overlay.exclusions())
+CALLERS = (
+    *("CROSS_COMPILE", "HOSTCFLAGS", "HOSTLDFLAGS", "KCPPFLAGS", "LOCALVERSION"),
+    *("USERCFLAGS", "USERLDFLAGS"),
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A directory with a toolchain and a tree."""
+    monkeypatch.setenv("PATH", f"{write_tools(tmp_path / 'tools')}:/usr/bin:/bin")
+    versions._banner.cache_clear()
+    versions._version.cache_clear()
+    write_tree(tmp_path / "tree")
+    yield tmp_path
+    versions._banner.cache_clear()
+    versions._version.cache_clear()
+
+
+def test_make_gets_the_same_words_and_environment_as_ever(root: Path) -> None:
+    (root / "mini.config").write_text("# base: allnoconfig\nCONFIG_NET=y\n")
+    (root / "output").mkdir()
+    calls: list[tuple[Sequence[str], Mapping[str, str]]] = []
+
+    def recorded(argv: Sequence[str], env: Mapping[str, str], **options: object) -> Completed:
+        calls.append((argv, env))
+        return partial(run, log=root / "log")(argv, env=env, **options)  # type: ignore[arg-type]
+
+    kbuild.build(
+        kbuild.BuildSpec(
+            arch.get("x86-64"),
+            (root / "mini.config",),
+            cflags=("-O3", "-fmini"),
+            ldflags=("--one", "--two"),
+            variables={"CLANG_AUTOFDO_PROFILE": "profile"},
+        ),
+        Tools(select(f"clang{SUFFIX}"), recorded),
+        kbuild.BuildPlaces(
+            *(root / name for name in ("tree", "work", "output", "log", "cache")),
+        ),
+        3,
+        lambda done, total, file: None,
+    )
+    make = [
+        *("make", "-C", f"{root}/work/tree", f"O={root}/work/tree/build"),
+        *("ARCH=x86_64", "LLVM=-22"),
+        "KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 1970",
+        *("KBUILD_BUILD_USER=mepof", "KBUILD_BUILD_HOST=mepof", "KBUILD_BUILD_VERSION=1"),
+        "KCFLAGS=-fdebug-compilation-dir=build",
+        "KAFLAGS=-fdebug-compilation-dir=build",
+        *("MEPOF_CFLAGS=-O3 -fmini", "MEPOF_LDFLAGS=--one --two"),
+        *("MEPOF_SELECTED=mepof-selected.mk", "CLANG_AUTOFDO_PROFILE=profile"),
+        f"MEPOF_EXCLUDE={EXCLUDED}",
+        *("CC=ccache clang-22", "HOSTCC=ccache clang-22"),
+    ]
+    environment = {
+        **dict.fromkeys(CALLERS, ""),
+        **{"KCONFIG_CONFIG": ".config", "MAKEFLAGS": "", "MFLAGS": "", "MAKELEVEL": "0"},
+        **{"LC_ALL": "C", "CCACHE_DIR": f"{root}/cache/ccache", "CCACHE_BASEDIR": str(root)},
+        **{"CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1"},
+    }
+    configured = environment | {"KCONFIG_ALLCONFIG": f"{root}/work/tree/build/.mepof-config"}
+    assert calls == [
+        ([*make, "allnoconfig"], configured),
+        ([*make, "prepare"], environment),
+        ([*make, "-j3", "bzImage"], environment),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "source", "triple"),
+    [
+        ("x86-64", "x86_64", "x86", "x86_64-linux-gnu"),
+        ("arm64", "arm64", "arm64", "aarch64-linux-gnu"),
+        ("arm", "arm", "arm", "arm-linux-gnueabi"),
+    ],
+)
+def test_kconfig_gets_the_same_environment_as_ever(
+    root: Path, name: str, make: str, source: str, triple: str
+) -> None:
+    spec = kbuild.BuildSpec(arch.get(name), ())
+    assert kbuild._kconfig_environment(spec, select(f"clang{SUFFIX}"), "6.12.7") == {
+        "ARCH": make,
+        "SRCARCH": source,
+        "KERNELVERSION": "6.12.7",
+        "CC": "clang-22",
+        "HOSTCC": "clang-22",
+        "HOSTCXX": "clang-22",
+        "LD": "ld.lld-22",
+        "AR": "llvm-ar-22",
+        "NM": "llvm-nm-22",
+        "OBJCOPY": "llvm-objcopy-22",
+        "RUSTC": "rustc",
+        "BINDGEN": "bindgen",
+        "PAHOLE": "pahole",
+        "CC_VERSION_TEXT": f"mini clang version {VERSION} (test)",
+        "CLANG_FLAGS": f"--target={triple} -fintegrated-as",
+        "RUSTC_VERSION_TEXT": "",
+    }

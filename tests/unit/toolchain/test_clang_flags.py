@@ -1,0 +1,53 @@
+"""Clang's flags, word for word: with others, kernels and profiles would not be the same."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from mepof.toolchain.clang import Clang
+from mepof.toolchain.protocol import Meaning, Role
+
+CLANG = Clang("-22")
+FLAGS: dict[Meaning, str] = {
+    "debug-directory": "-fdebug-compilation-dir=D",
+    "function-sections": "-ffunction-sections",
+    "whole-functions": "-fno-split-machine-functions",
+    "count": "-fprofile-generate -mllvm -vp-counters-per-site=T",
+    "use-counts": "-fprofile-use=P",
+    "quiet-counts": "-Wno-profile-instr-unprofiled -Wno-profile-instr-out-of-date "
+    "-Wno-backend-plugin",
+    "drop-counts": "-fno-profile-use",
+    "keep-lines": "-fno-optimize-sibling-calls -mllvm -enable-tail-merge=false "
+    "-mllvm -disable-tail-duplicate -mllvm -disable-early-taildup -mllvm -tail-dup-placement=0",
+    "inline-unmarked": "-D__no_profile_instrument_function__=__unused__",
+    "probes": "-fpseudo-probe-for-profiling -fno-unique-internal-linkage-names",
+    "use-samples": "-fprofile-sample-use=P",
+    "drop-samples": "-fno-profile-sample-use -fno-split-machine-functions",
+    "exact-samples": "-fprofile-sample-accurate -mllvm -profile-summary-cutoff-hot=999000",
+    "rematch-samples": "-mllvm -salvage-stale-profile -mllvm -salvage-unused-profile",
+    "place-blocks": "-fbasic-block-sections=list=P",
+    "drop-blocks": "-fbasic-block-sections=none",
+    "order-functions": "--symbol-ordering-file=O --no-warn-symbol-ordering",
+    "place-lto-blocks": "--lto-basic-block-sections=P",
+    "shuffle-sections": "--shuffle-sections=.text*=S",
+}
+VALUES = {"directory": "D", "targets": "T", "profile": "P", "order": "O", "seed": "S"}
+
+
+@pytest.mark.parametrize("meaning", get_args(Meaning))
+def test_a_meaning_has_the_same_words_as_ever(meaning: Meaning) -> None:
+    assert " ".join(CLANG.flags(meaning, pattern=".text*", **VALUES)) == FLAGS[meaning]
+
+
+def test_clang_has_a_tool_for_every_role() -> None:
+    tools = {role: CLANG.tool(role) for role in get_args(Role)}
+    assert tools == {
+        "compiler": "clang-22",
+        "linker": "ld.lld-22",
+        "archiver": "llvm-ar-22",
+        "nm": "llvm-nm-22",
+        "objcopy": "llvm-objcopy-22",
+        "profile-merger": "llvm-profdata-22",
+    }
