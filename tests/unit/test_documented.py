@@ -24,6 +24,7 @@ from mepof.pmu.core import core_names
 from mepof.pmu.counter import counters_names
 from mepof.scenario.protocol import SCENARIOS
 from mepof.suite.cases import load_suite, suite_names
+from mepof.toolchain.protocol import TOOLCHAINS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -32,6 +33,7 @@ PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md
 PAGE_OF = {
     **{f"algorithms/{name}.md": name for name in ALGORITHMS.names()},
     **{f"devices/{name}.md": name for name in DEVICES.names()},
+    **{f"toolchains/{name}.md": name for name in TOOLCHAINS.names()},
     **{f"scenarios/{name}.md": name for name in SCENARIOS.names()},
     **{f"suites/{name}.md": name for name in suite_names()},
     **{f"{name}.md": name for name in app_names()},

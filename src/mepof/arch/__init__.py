@@ -1,7 +1,8 @@
 """Architectures: one record each, ``NAME.toml`` beside this module, found by its G4 name.
 
 A port begins with what kbuild needs to know, and gains a stage with each further section:
-``guest`` builds the programs of a guest, ``machine`` boots it, ``pages`` models its PMU.
+``guest`` builds the programs of a guest, ``machine`` boots it, ``pages`` models its PMU
+(docs/porting.md).
 """
 
 from __future__ import annotations
