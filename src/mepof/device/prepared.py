@@ -19,7 +19,7 @@ from mepof.errors import InputError, Interrupted, WorkError
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 _ATTEMPTS = 3
 _ANSWER = 30.0
@@ -42,7 +42,7 @@ class Prepared:
     preparation: Preparation
     journal: FormerValues
     cores: Cores
-    tell: Tell
+    report: Report
 
     def reboot(
         self,
@@ -77,7 +77,7 @@ class Prepared:
                     f"when it is up, {_remedy(self.shell)}",
                 )
             pause(_LOOK)
-        apply(self.shell, self.preparation, self.journal, self.tell)
+        apply(self.shell, self.preparation, self.journal, self.report)
 
     def _is_up(self, way: Reboot, before: str | None) -> bool:
         try:
@@ -92,7 +92,7 @@ class Prepared:
 
 @contextmanager
 def prepared(
-    shell: Reachable, preparation: Preparation, directory: Path, tell: Tell, leave: bool = False
+    shell: Reachable, preparation: Preparation, directory: Path, report: Report, leave: bool = False
 ) -> Iterator[Prepared]:
     """A machine that is prepared within the ``with`` block and restored at its end.
 
@@ -101,7 +101,7 @@ def prepared(
 
     Args:
         directory: of journals.
-        tell: called with a line for everything that is done or could not be done.
+        report: called with a line for everything that is done or could not be done.
         leave: leave restoring to :func:`restore` if the block succeeds.
 
     Raises:
@@ -110,20 +110,20 @@ def prepared(
         Interrupted: by a signal.
     """
     with FormerValues.of(directory, shell.name) as journal, _Signals() as signals:
-        undo(shell, journal, tell)
+        undo(shell, journal, report)
         well = False
         try:
             try:
-                apply(shell, preparation, journal, tell)
+                apply(shell, preparation, journal, report)
                 cores = _persistent(shell, cores_of, shell, preparation.cores)
-                yield Prepared(shell, preparation, journal, cores, tell)
+                yield Prepared(shell, preparation, journal, cores, report)
                 well = True
             finally:
                 signals.wait = True
         finally:
             # A signal that arrived before the line above took effect leads here as well.
             if not (leave and well):
-                undo(shell, journal, tell)
+                undo(shell, journal, report)
 
 
 def pending(shell: Reachable, preparation: Preparation) -> list[str]:
@@ -141,20 +141,22 @@ def pending(shell: Reachable, preparation: Preparation) -> list[str]:
     return found
 
 
-def restore(shell: Reachable, directory: Path, tell: Tell) -> None:
+def restore(shell: Reachable, directory: Path, report: Report) -> None:
     """Undo every change that was not undone yet.
 
     Raises:
         WorkError: a former value was not accepted.
     """
     with FormerValues.of(directory, shell.name) as journal, _Signals(wait=True):
-        remain = undo(shell, journal, tell)
+        remain = undo(shell, journal, report)
     if remain:
         names = ", ".join(change.setting.what for change in remain)
         raise WorkError(f"{shell.name} did not accept the former value of {names}", _remedy(shell))
 
 
-def apply(shell: Reachable, preparation: Preparation, journal: FormerValues, tell: Tell) -> None:
+def apply(
+    shell: Reachable, preparation: Preparation, journal: FormerValues, report: Report
+) -> None:
     """Make all settings, each after its former value is in the journal.
 
     A setting that the machine does not have is skipped; one that it does not accept is reported.
@@ -167,7 +169,7 @@ def apply(shell: Reachable, preparation: Preparation, journal: FormerValues, tel
         for due in _persistent(shell, wanted.due, shell):
             line = _make(shell, due, journal, known)
             if line is not None:
-                tell(line)
+                report(line)
 
 
 def _make(shell: Reachable, due: Due, journal: FormerValues, known: set[str]) -> str | None:
@@ -210,7 +212,7 @@ def _objection(shell: Reachable, due: Due, former: str) -> str | None:
     return None
 
 
-def undo(shell: Reachable, journal: FormerValues, tell: Tell) -> list[Change]:
+def undo(shell: Reachable, journal: FormerValues, report: Report) -> list[Change]:
     """Undo the changes in the journal, the last one first, and remove them from it.
 
     Returns:
@@ -234,7 +236,7 @@ def undo(shell: Reachable, journal: FormerValues, tell: Tell) -> list[Change]:
                 f"{lost.message}: {number + 1} settings are not restored", _remedy(shell)
             ) from lost
         if line is not None:
-            tell(line)
+            report(line)
     if changes:
         journal.keep(remain)
     return remain

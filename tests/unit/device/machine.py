@@ -1,4 +1,4 @@
-"""A machine to prepare: a tree of files, and programs that keep what they are told."""
+"""A machine to prepare: a tree of files, and programs that keep what is written to them."""
 
 from __future__ import annotations
 

@@ -29,31 +29,31 @@ def start_adbd() -> subprocess.Popen[bytes]:
     raise AssertionError(f"adbd cannot be reached: {said.stdout!r}")
 
 
-def main(place: Path) -> None:
+def main(directory: Path) -> None:
     """Prepare, lose and restore; says ``restored`` at the end."""
-    governors = [place / f"policy{n}" for n in (0, 4)]
+    governors = [directory / f"policy{n}" for n in (0, 4)]
     for file in governors:
         file.write_text("schedutil\n")
     settings = [
-        {"what": "governor", "path": f"{place}/policy*", "value": "performance"},
+        {"what": "governor", "path": f"{directory}/policy*", "value": "performance"},
         {
             "what": "service",
-            "read": ["cat", f"{place}/service"],
+            "read": ["cat", f"{directory}/service"],
             "value": "stopped",
             "write": {
-                "stopped": ["sh", "-c", f"echo stopped > {place}/service"],
-                "running": ["sh", "-c", f"echo running > {place}/service"],
+                "stopped": ["sh", "-c", f"echo stopped > {directory}/service"],
+                "running": ["sh", "-c", f"echo running > {directory}/service"],
             },
         },
     ]
-    service = place / "service"
+    service = directory / "service"
     service.write_text("running\n")
     described = {"title": "this", "source": "nowhere", "setting": settings}
     preparation = Preparation.model_validate(described)
     daemon = start_adbd()
     shell = adb.AdbShell.connect(ADDRESS)
     try:
-        with prepared(shell, preparation, place / "journals", print):
+        with prepared(shell, preparation, directory / "journals", print):
             assert [file.read_text() for file in governors] == ["performance\n"] * 2
             assert service.read_text() == "stopped\n"
             daemon.kill()
@@ -68,7 +68,7 @@ def main(place: Path) -> None:
     daemon = start_adbd()
     adb._RETURN = patience
     shell.reconnect()
-    restore(shell, place / "journals", print)
+    restore(shell, directory / "journals", print)
     assert [file.read_text() for file in governors] == ["schedutil\n"] * 2
     assert service.read_text() == "running\n"
     daemon.kill()

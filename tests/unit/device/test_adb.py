@@ -17,11 +17,11 @@ ADBD = Path("/usr/lib/android-sdk/platform-tools/adbd")
 # What adb does to a script, without a phone: it joins words and has a shell run them there.
 FAKE_ADB = """\
 #!/bin/sh
-echo "$*" >> {place}/asked
+echo "$*" >> {root}/asked
 [ "$1" = -s ] && shift 2
-if [ -e {place}/gone ]; then echo "error: device 'x' not found"; exit 1; fi
+if [ -e {root}/gone ]; then echo "error: device 'x' not found"; exit 1; fi
 case "$1" in
-shell) PATH={place}/phone:$PATH; shift; sh -c "$*" 2>&1 | sed 's/$/'"$(cat {place}/ending)"'/' ;;
+shell) PATH={root}/phone:$PATH; shift; sh -c "$*" 2>&1 | sed 's/$/'"$(cat {root}/ending)"'/' ;;
 esac
 """
 
@@ -29,27 +29,27 @@ esac
 class Phone:
     """A phone that is this machine, with programs of its own."""
 
-    def __init__(self, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.place = place
-        (place / "host").mkdir()
-        (place / "phone").mkdir()
-        self._program(place / "host/adb", FAKE_ADB.format(place=place))
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.directory = directory
+        (directory / "host").mkdir()
+        (directory / "phone").mkdir()
+        self._program(directory / "host/adb", FAKE_ADB.format(root=directory))
         self.ending("")
         self.has("id", "echo 0")
-        monkeypatch.setenv("PATH", f"{place}/host:{os.environ['PATH']}")
+        monkeypatch.setenv("PATH", f"{directory}/host:{os.environ['PATH']}")
 
     def has(self, name: str, script: str) -> None:
-        self._program(self.place / "phone" / name, f"#!/bin/sh\n{script}\n")
+        self._program(self.directory / "phone" / name, f"#!/bin/sh\n{script}\n")
 
     def ending(self, text: str) -> None:
         """What stands before the end of every line, as terminals have it."""
-        (self.place / "ending").write_text(text)
+        (self.directory / "ending").write_text(text)
 
     def goes(self) -> None:
-        (self.place / "gone").touch()
+        (self.directory / "gone").touch()
 
     def asked(self) -> str:
-        return (self.place / "asked").read_text()
+        return (self.directory / "asked").read_text()
 
     def _program(self, path: Path, text: str) -> None:
         path.write_text(text)
@@ -67,22 +67,22 @@ def shell(phone: Phone) -> AdbShell:
 
 
 @pytest.mark.parametrize("ending", ["", "\\r"])
-def test_program_runs_with_its_words_as_they_are(
+def test_program_runs_with_its_arguments_unchanged(
     phone: Phone, shell: AdbShell, ending: str
 ) -> None:
     phone.ending(ending)
     words = ("two words", "'", '"$HOME"', "a;b", "", "*")
-    told = shell.run(("printf", "[%s]\\n", *words), 10)
-    assert told.status == 0
-    assert told.output.splitlines() == [f"[{word}]" for word in words]
+    ran = shell.run(("printf", "[%s]\\n", *words), 10)
+    assert ran.status == 0
+    assert ran.output.splitlines() == [f"[{word}]" for word in words]
 
 
-def test_status_and_both_outputs_come_back(shell: AdbShell) -> None:
+def test_status_and_both_outputs_are_returned(shell: AdbShell) -> None:
     assert shell.run(("sh", "-c", "echo out; echo err >&2; exit 3"), 10) == Ran(3, "out\nerr\n")
     assert shell.run(("no-such-program",), 10).status == 127
 
 
-def test_files_are_read_and_written_but_not_made(shell: AdbShell, tmp_path: Path) -> None:
+def test_files_are_read_and_written_but_not_created(shell: AdbShell, tmp_path: Path) -> None:
     file = tmp_path / "with blank"
     file.write_text("no newline")
     assert shell.read(str(file)) == "no newline"
@@ -103,7 +103,7 @@ def test_patterns_find_files(shell: AdbShell, tmp_path: Path) -> None:
     assert shell.paths(f"{tmp_path}/none*") == ()
 
 
-def test_phone_that_went_is_a_lost_connection(phone: Phone, shell: AdbShell) -> None:
+def test_phone_that_disappears_is_a_lost_connection(phone: Phone, shell: AdbShell) -> None:
     phone.goes()
     why = r"adb-x cannot be reached .*device 'x' not found"
     with pytest.raises(LostConnection, match=why):
@@ -112,7 +112,7 @@ def test_phone_that_went_is_a_lost_connection(phone: Phone, shell: AdbShell) -> 
         shell.reconnect()
 
 
-def test_phone_is_named_by_its_own_number(phone: Phone) -> None:
+def test_phone_is_named_by_its_serial_number(phone: Phone) -> None:
     assert AdbShell.connect("10.0.0.7:5555").name == "adb-10.0.0.7:5555"
     phone.has("getprop", 'test "$1" = ro.serialno && echo 0123abcd')
     assert AdbShell.connect("10.0.0.7:5555").name == "adb-0123abcd"
@@ -127,11 +127,11 @@ def test_phone_is_named_by_its_own_number(phone: Phone) -> None:
         ("adb-0123abcd-x1Y2z3._adb-tls-connect._tcp", True),
     ],
 )
-def test_address_is_told_from_a_serial_number(serial: str, by_network: bool) -> None:
+def test_address_is_distinguished_from_a_serial_number(serial: str, by_network: bool) -> None:
     assert AdbShell(serial, "phone").by_network is by_network
 
 
-def test_address_is_connected_to_first(phone: Phone) -> None:
+def test_address_is_connected_first(phone: Phone) -> None:
     AdbShell.connect("10.0.0.7:5555")
     assert phone.asked().startswith("connect 10.0.0.7:5555\n")
 
@@ -147,24 +147,26 @@ def test_either_su_gives_root(phone: Phone, su: str) -> None:
     assert shell.run(("printf", "%s", "it's; $HOME"), 10).output == "it's; $HOME"
 
 
-def test_phone_without_root_is_of_no_use(phone: Phone) -> None:
+def test_phone_without_root_is_refused(phone: Phone) -> None:
     phone.has("id", "echo 2000")
     phone.has("su", "exit 1")
     with pytest.raises(EnvironmentLack, match="x does not give root access"):
         AdbShell.connect("x")
 
 
-def test_adbd_that_was_root_is_asked_for_it_again(phone: Phone, shell: AdbShell) -> None:
+def test_adbd_that_was_root_is_restarted_as_root(phone: Phone, shell: AdbShell) -> None:
     shell.reconnect()
     assert "-s x root" in phone.asked()
 
 
-def test_option_is_no_serial_number(phone: Phone) -> None:
+def test_option_is_not_a_serial_number(phone: Phone) -> None:
     with pytest.raises(InputError, match="`--help` is not a serial number"):
         AdbShell.connect("--help")
 
 
-def test_missing_adb_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_adb_is_reported_with_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvironmentLack, match=r"adb is not installed .*apt-get install"):
         AdbShell.connect("x")

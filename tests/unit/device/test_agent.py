@@ -68,7 +68,7 @@ def test_requests_have_the_documented_bytes() -> None:
     ("seconds", "limit"),
     [(0, 0), (1e-9, 1), (0.25, 250), (1e9, 2**32 - 1), (float("inf"), 2**32 - 1)],
 )
-def test_limit_stays_a_limit(seconds: float, limit: int) -> None:
+def test_limit_is_sent_in_milliseconds(seconds: float, limit: int) -> None:
     sent = agent.encode(Exec(("ls",), seconds))
     assert struct.unpack_from("<I", sent, 16) == (limit,)
 
@@ -77,13 +77,15 @@ def test_limit_stays_a_limit(seconds: float, limit: int) -> None:
     "request_",
     [Exec((), 1), Exec(("a\0b",), 1), Get(""), Get("a\0"), Put("", 0, b""), Get("\ud800")],
 )
-def test_what_cannot_be_carried_is_an_error(request_: agent.Request) -> None:
+def test_what_the_protocol_cannot_carry_is_an_error(request_: agent.Request) -> None:
     with pytest.raises(WorkError):
         agent.encode(request_)
 
 
 @given(st.lists(replies), st.lists(st.integers(1, 50)))
-def test_replies_survive_however_they_are_cut(sent: list[Reply], cuts: list[int]) -> None:
+def test_replies_are_decoded_however_the_stream_is_split(
+    sent: list[Reply], cuts: list[int]
+) -> None:
     stream = b"".join(map(as_sent, sent))
     decoder = Decoder()
     got: list[Reply] = []
@@ -96,7 +98,7 @@ def test_replies_survive_however_they_are_cut(sent: list[Reply], cuts: list[int]
 
 
 @given(st.lists(replies, min_size=1), st.data())
-def test_cut_stream_is_an_error_at_its_end(sent: list[Reply], data: st.DataObject) -> None:
+def test_truncated_stream_is_an_error_when_it_ends(sent: list[Reply], data: st.DataObject) -> None:
     last = as_sent(sent[-1])
     kept = data.draw(st.integers(1, len(last) - 1))
     decoder = Decoder()
@@ -126,7 +128,7 @@ def test_any_payload_gives_a_reply_or_a_work_error(kind: int, payload: bytes) ->
         assert "\n" not in error.message
 
 
-def test_huge_reply_is_refused_before_it_comes() -> None:
+def test_huge_reply_is_refused_by_its_header() -> None:
     with pytest.raises(WorkError, match="announced"):
         Decoder().feed(b"MPF1" + struct.pack("<IQ", 0x83, 1 << 60))
 

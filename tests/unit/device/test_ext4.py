@@ -29,7 +29,7 @@ def laid_out(blocks: bytes, image: Path) -> None:
             at += 16 + size
 
 
-def test_it_is_a_sound_file_system_and_little_of_it_is_kept(tmp_path: Path) -> None:
+def test_it_is_a_valid_file_system_and_small(tmp_path: Path) -> None:
     blocks = ext4.make(16, tmp_path, run)
     assert len(blocks) < 2 << 20
     image = tmp_path / "image"
@@ -38,7 +38,7 @@ def test_it_is_a_sound_file_system_and_little_of_it_is_kept(tmp_path: Path) -> N
     assert run(["/sbin/e2fsck", "-n", "-f", image], check=False).status == 0
 
 
-def test_it_has_what_makes_it_an_ext4(tmp_path: Path) -> None:
+def test_it_has_the_features_of_ext4(tmp_path: Path) -> None:
     laid_out(ext4.make(16, tmp_path, run), tmp_path / "image")
     # The superblock lies at 1024; its words of features at 0x5c from there.
     features = struct.unpack_from("<II", (tmp_path / "image").read_bytes(), 1024 + 0x5C)

@@ -37,7 +37,7 @@ def test_cpio_lists_every_entry_with_kind_mode_and_device() -> None:
 
 
 @needs_cpio
-def test_cpio_unpacks_the_very_contents(tmp_path: Path) -> None:
+def test_cpio_unpacks_the_same_contents(tmp_path: Path) -> None:
     files = [entry for entry in ENTRIES if entry.device is None]
     cpio(archive(files), "-i", "--quiet", cwd=tmp_path)
     assert (tmp_path / "bin/init").read_bytes() == b"#!\x00\xff" * 7

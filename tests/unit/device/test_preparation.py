@@ -31,7 +31,7 @@ def files(root: Path, texts: Mapping[str, str]) -> LocalShell:
 
 
 @pytest.mark.parametrize("kind", preparation_names())
-def test_kinds_that_come_with_it_can_be_undone(kind: str) -> None:
+def test_our_preparations_can_be_undone(kind: str) -> None:
     for wanted in load_preparation(kind).setting:
         # A value without a command of its own must be one that may stand.
         assert wanted.path or len(wanted.write) > 1
@@ -71,20 +71,20 @@ def test_phone_of_the_paper_is_prepared(tmp_path: Path) -> None:
     assert cores_of(shell, "slowest") == Cores((0, 1, 2, 3))
 
 
-def test_cores_are_told_apart_by_capacity(tmp_path: Path) -> None:
+def test_cores_are_distinguished_by_capacity(tmp_path: Path) -> None:
     shell = tree(tmp_path)
     assert cores_of(shell, "fastest").numbers == (2, 3)
     assert cores_of(shell, "slowest").numbers == (0, 1)
 
 
-def test_cores_of_one_kind_are_all(tmp_path: Path) -> None:
+def test_all_cores_of_one_kind_are_chosen(tmp_path: Path) -> None:
     assert cores_of(files(tmp_path, {f"{CPU}/online": "0-2,5\n"}), "fastest").numbers == (
         *(0, 1, 2),
         5,
     )
 
 
-def test_machine_that_tells_no_cpus_is_an_error(tmp_path: Path) -> None:
+def test_machine_that_reports_no_cpus_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="does not report which CPUs"):
         cores_of(LocalShell(tmp_path), "fastest")
 
@@ -110,7 +110,7 @@ def test_lists_of_cpus(text: str, numbers: tuple[int, ...]) -> None:
         ("\n", ""),
     ],
 )
-def test_value_of_a_file_is_the_one_in_force(tmp_path: Path, text: str, value: str) -> None:
+def test_value_of_a_file_is_the_current_one(tmp_path: Path, text: str, value: str) -> None:
     shell = files(tmp_path, {"x": text})
     assert Setting("x", path="/x").get(shell) == value
 
@@ -125,7 +125,7 @@ def test_value_of_a_file_is_the_one_in_force(tmp_path: Path, text: str, value: s
         (Ran(1, "two\nlines\n"), None),
     ],
 )
-def test_value_that_a_command_tells(tmp_path: Path, ran: Ran, value: str | None) -> None:
+def test_value_that_a_command_prints(tmp_path: Path, ran: Ran, value: str | None) -> None:
     class Telling(Machine):
         def run(self, argv: object, timeout: float) -> Ran:
             return ran

@@ -21,7 +21,7 @@ POLICY = "sys/devices/system/cpu/cpufreq/policy"
 
 
 @pytest.fixture
-def place() -> Iterator[Path]:
+def directory() -> Iterator[Path]:
     """A directory in memory where there is one: some of this is done hundreds of times."""
     memory = Path("/dev/shm")
     with TemporaryDirectory(dir=memory if memory.is_dir() else None) as directory:
@@ -29,21 +29,21 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture
-def root(place: Path) -> Path:
-    tree(place / "root")
-    return place / "root"
+def root(directory: Path) -> Path:
+    tree(directory / "root")
+    return directory / "root"
 
 
 @pytest.fixture
-def journals(place: Path) -> Path:
-    return place / "journals"
+def journals(directory: Path) -> Path:
+    return directory / "journals"
 
 
 def quiet(text: str) -> None:
     pass
 
 
-def test_everything_is_set_inside_and_as_before_outside(root: Path, journals: Path) -> None:
+def test_everything_is_set_inside_and_restored_outside(root: Path, journals: Path) -> None:
     before = state(root)
     with prepared(Machine(root), PREPARATION, journals, quiet) as machine:
         inside = state(root)
@@ -62,15 +62,15 @@ def test_everything_is_set_inside_and_as_before_outside(root: Path, journals: Pa
     assert not list(journals.glob("*.jsonl"))
 
 
-def test_what_is_told_says_what_was(root: Path, journals: Path) -> None:
-    told: list[str] = []
-    with prepared(Machine(root), PREPARATION, journals, told.append):
-        assert "service thermald: stopped, was running" in told
-        assert not any("absent" in line or "threads" in line for line in told)
-        told.clear()
+def test_messages_name_the_former_values(root: Path, journals: Path) -> None:
+    lines: list[str] = []
+    with prepared(Machine(root), PREPARATION, journals, lines.append):
+        assert "service thermald: stopped, was running" in lines
+        assert not any("absent" in line or "threads" in line for line in lines)
+        lines.clear()
     # The last that was changed is the first that is set back.
-    assert told[0] == "aeroplane mode: null again"
-    assert told[-1] == "service thermald: running again"
+    assert lines[0] == "aeroplane mode: null again"
+    assert lines[-1] == "service thermald: running again"
 
 
 def test_asking_what_would_be_set_sets_nothing(root: Path) -> None:
@@ -79,7 +79,7 @@ def test_asking_what_would_be_set_sets_nothing(root: Path) -> None:
     assert state(root) == before
 
 
-def test_error_inside_is_no_reason_to_leave_it(root: Path, journals: Path) -> None:
+def test_error_inside_restores_it(root: Path, journals: Path) -> None:
     before = state(root)
     with pytest.raises(ZeroDivisionError), prepared(Machine(root), PREPARATION, journals, quiet):
         raise ZeroDivisionError
@@ -87,7 +87,7 @@ def test_error_inside_is_no_reason_to_leave_it(root: Path, journals: Path) -> No
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_signal_interrupts_and_sets_back(root: Path, journals: Path, number: int) -> None:
+def test_signal_interrupts_and_restores(root: Path, journals: Path, number: int) -> None:
     before, handler = state(root), signal.getsignal(number)
     with pytest.raises(Interrupted), prepared(Machine(root), PREPARATION, journals, quiet):
         os.kill(os.getpid(), number)
@@ -95,7 +95,7 @@ def test_signal_interrupts_and_sets_back(root: Path, journals: Path, number: int
     assert signal.getsignal(number) is handler
 
 
-def test_signals_while_setting_back_change_nothing(root: Path, journals: Path) -> None:
+def test_signals_while_restoring_change_nothing(root: Path, journals: Path) -> None:
     before = state(root)
     shell = Watched(root, at=lambda: os.kill(os.getpid(), signal.SIGINT))
     with prepared(shell, PREPARATION, journals, quiet):
@@ -157,7 +157,7 @@ def killed_at(number: int, root: Path, journals: Path) -> None:
     assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
 
 
-def test_killed_anywhere_all_is_set_back_later(root: Path, journals: Path) -> None:
+def test_killed_anywhere_everything_is_restored_later(root: Path, journals: Path) -> None:
     before = state(root)
     acts = acts_of(root, journals)
     assert acts > 40
@@ -170,7 +170,7 @@ def test_killed_anywhere_all_is_set_back_later(root: Path, journals: Path) -> No
     assert changed > acts // 2
 
 
-def test_next_preparation_sets_back_first(root: Path, journals: Path) -> None:
+def test_next_preparation_restores_first(root: Path, journals: Path) -> None:
     before = state(root)
     acts = acts_of(root, journals)
     killed_at(acts // 2, root, journals)
@@ -180,7 +180,7 @@ def test_next_preparation_sets_back_first(root: Path, journals: Path) -> None:
     assert state(root) == before
 
 
-def test_line_that_was_not_written_to_its_end_means_no_change(root: Path, journals: Path) -> None:
+def test_incomplete_line_of_the_journal_means_no_change(root: Path, journals: Path) -> None:
     before = state(root)
     with prepared(Machine(root), PREPARATION, journals, quiet, leave=True):
         pass
@@ -191,14 +191,14 @@ def test_line_that_was_not_written_to_its_end_means_no_change(root: Path, journa
     assert state(root) == before
 
 
-def test_foreign_journal_is_one_clear_error(root: Path, journals: Path) -> None:
+def test_invalid_journal_is_one_clear_error(root: Path, journals: Path) -> None:
     journals.mkdir()
     (journals / "made-up.jsonl").write_text('{"what": 1}\n')
     with pytest.raises(WorkError, match=r"made-up\.jsonl is not a journal"):
         restore(Machine(root), journals, quiet)
 
 
-def test_left_prepared_until_it_is_restored_however_often(root: Path, journals: Path) -> None:
+def test_it_stays_prepared_until_it_is_restored_however_often(root: Path, journals: Path) -> None:
     before = state(root)
     with prepared(Machine(root), PREPARATION, journals, quiet, leave=True):
         pass
@@ -208,7 +208,7 @@ def test_left_prepared_until_it_is_restored_however_often(root: Path, journals: 
         assert state(root) == before
 
 
-def test_nobody_else_prepares_it_meanwhile(root: Path, journals: Path) -> None:
+def test_no_other_process_prepares_it_meanwhile(root: Path, journals: Path) -> None:
     with (
         prepared(Machine(root), PREPARATION, journals, quiet),
         pytest.raises(WorkError, match="another process has prepared made-up"),
@@ -216,13 +216,13 @@ def test_nobody_else_prepares_it_meanwhile(root: Path, journals: Path) -> None:
         restore(Machine(root), journals, quiet)
 
 
-def test_machine_behind_a_network_stays_in_reach(root: Path, journals: Path) -> None:
-    told: list[str] = []
-    with prepared(Machine(root, network=True), PREPARATION, journals, told.append):
+def test_machine_behind_a_network_stays_reachable(root: Path, journals: Path) -> None:
+    lines: list[str] = []
+    with prepared(Machine(root, network=True), PREPARATION, journals, lines.append):
         assert "data/aeroplane" not in state(root)
     assert any(
         line.startswith("aeroplane mode stays null: made-up is reached by the network")
-        for line in told
+        for line in lines
     )
 
 
@@ -241,18 +241,18 @@ class Stubborn(Machine):
 
 
 @pytest.mark.parametrize("silent", [False, True])
-def test_value_that_is_not_taken_is_told_and_the_rest_is_set(
+def test_value_that_is_not_accepted_is_reported_and_the_rest_is_set(
     root: Path, journals: Path, silent: bool
 ) -> None:
-    before, told = state(root), list[str]()
+    before, lines = state(root), list[str]()
     shell = Stubborn(root, refused="performance", silent=silent)
-    with prepared(shell, PREPARATION, journals, told.append):
+    with prepared(shell, PREPARATION, journals, lines.append):
         assert state(root)["sys/kernel/hugepages"] == "never"
-    assert sum("governor" in line and "interactive" in line for line in told) == 2
+    assert sum("governor" in line and "interactive" in line for line in lines) == 2
     assert state(root) == before
 
 
-def test_value_that_is_not_taken_back_stays_noted(root: Path, journals: Path) -> None:
+def test_former_value_that_is_not_accepted_stays_in_the_journal(root: Path, journals: Path) -> None:
     before = state(root)
     with prepared(Machine(root), PREPARATION, journals, quiet, leave=True):
         pass
@@ -264,13 +264,13 @@ def test_value_that_is_not_taken_back_stays_noted(root: Path, journals: Path) ->
     assert state(root) == before
 
 
-def test_what_is_gone_is_told_and_forgotten(root: Path, journals: Path) -> None:
+def test_what_is_gone_is_reported_and_forgotten(root: Path, journals: Path) -> None:
     with prepared(Machine(root), PREPARATION, journals, quiet, leave=True):
         pass
     (root / "sys/kernel/hugepages").unlink()
-    told: list[str] = []
-    restore(Machine(root), journals, told.append)
-    assert "huge pages is gone; it was always" in told
+    lines: list[str] = []
+    restore(Machine(root), journals, lines.append)
+    assert "huge pages is gone; it was always" in lines
     assert not list(journals.glob("*.jsonl"))
 
 
@@ -289,7 +289,7 @@ def lost() -> None:
     raise LostConnection("made-up cannot be reached")
 
 
-def test_connection_that_comes_back_is_nothing_to_tell(root: Path, journals: Path) -> None:
+def test_connection_that_comes_back_is_not_reported(root: Path, journals: Path) -> None:
     before = state(root)
     for number in range(acts_of(root, journals)):
         shell = Flaky(root, at=lost)
@@ -299,7 +299,7 @@ def test_connection_that_comes_back_is_nothing_to_tell(root: Path, journals: Pat
         assert state(root) == before
 
 
-def test_lost_connection_says_which_command_restores(root: Path, journals: Path) -> None:
+def test_lost_connection_names_the_command_that_restores(root: Path, journals: Path) -> None:
     before = state(root)
     shell = Flaky(root, at=lost, comes_back=False)
     with (
@@ -312,7 +312,9 @@ def test_lost_connection_says_which_command_restores(root: Path, journals: Path)
     assert state(root) == before
 
 
-def test_reboot_is_prepared_again_and_first_values_come_back(root: Path, journals: Path) -> None:
+def test_rebooted_machine_is_prepared_again_and_the_first_values_come_back(
+    root: Path, journals: Path
+) -> None:
     before = state(root)
     boot_id = root / "proc/sys/kernel/random/boot_id"
     shell = Machine(
@@ -349,7 +351,7 @@ def no_pause(seconds: float) -> None:
     raise AssertionError("it is up at once")
 
 
-def test_machine_without_a_way_is_not_rebooted(root: Path, journals: Path) -> None:
+def test_machine_without_a_reboot_command_is_not_rebooted(root: Path, journals: Path) -> None:
     fixed = PREPARATION.model_copy(update={"reboot": None})
     with (
         prepared(Machine(root), fixed, journals, quiet) as machine,
@@ -379,9 +381,9 @@ def test_former_value_is_on_the_disk_before_the_change(
     with prepared(Noting(root), PREPARATION, journals, quiet, leave=True):
         pass
     assert events.count("written") == 5
-    places = [i for i, event in enumerate(events) if event == "written"]
+    written = [i for i, event in enumerate(events) if event == "written"]
     # The line, and the directory that holds the file.
-    assert all(events[i - 2 : i] == ["synced", "synced"] for i in places)
+    assert all(events[i - 2 : i] == ["synced", "synced"] for i in written)
 
 
 def test_names_of_machines_are_safe_as_files(tmp_path: Path) -> None:

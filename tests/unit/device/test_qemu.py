@@ -64,8 +64,8 @@ def session(tmp_path: Path) -> Session:
     )
 
 
-def boot(tmp_path: Path, session: Session, told: list[int] | None = None) -> Outcome:
-    log: list[int] = [] if told is None else told
+def boot(tmp_path: Path, session: Session, replied: list[int] | None = None) -> Outcome:
+    log: list[int] = [] if replied is None else replied
     return qemu.DEVICE.boot(session, tmp_path / "boot", run, log.append)
 
 
@@ -134,7 +134,7 @@ def test_a_core_is_modelled_by_a_plugin_that_counts_too(
     assert plugin == f"{tmp_path}/a,,b/pmu.so,out={tmp_path}/boot/counts.json,line=64,l1i=64:8"
 
 
-def test_locations_are_asked_for_and_missed(
+def test_missing_locations_are_a_boot_failure(
     fake: FakeQemu, session: Session, tmp_path: Path
 ) -> None:
     fake.will(replies=GOOD, counts=json.dumps({"intervals": []}).encode())
@@ -145,7 +145,7 @@ def test_locations_are_asked_for_and_missed(
     assert f",where={tmp_path}/boot/places.jsonl" in " ".join(fake.arguments())
 
 
-def test_an_arm64_guest_gets_a_machine_of_its_own(
+def test_an_arm64_guest_gets_its_own_machine(
     fake: FakeQemu, session: Session, tmp_path: Path
 ) -> None:
     (fake.directory / PROGRAM).rename(fake.directory / "qemu-system-aarch64")
@@ -157,7 +157,7 @@ def test_an_arm64_guest_gets_a_machine_of_its_own(
     assert qemu.DEVICE.identity("arm64")["qemu command"]
 
 
-def test_a_comma_in_a_path_is_no_end_of_an_option(
+def test_a_comma_in_a_path_does_not_end_an_option(
     fake: FakeQemu, session: Session, tmp_path: Path
 ) -> None:
     with pytest.raises(GuestReset):
@@ -175,7 +175,7 @@ def test_a_comma_in_a_path_is_no_end_of_an_option(
         "[    1.0] Unable to handle kernel paging request at ffff",
     ],
 )
-def test_a_panic_is_told_with_the_consoles_end(
+def test_a_panic_is_reported_with_the_end_of_the_console(
     fake: FakeQemu, session: Session, tmp_path: Path, line: str
 ) -> None:
     console = "\n".join([*(f"early {n}" for n in range(30)), line, "Call Trace:"])
@@ -193,7 +193,7 @@ def test_a_panic_is_told_with_the_consoles_end(
 @pytest.mark.parametrize(
     "where", ["RIP: 0010:shmem_write_begin+0x1a/0x90", "pc : el0_svc+0x28/0x80"]
 )
-def test_a_panic_is_told_with_where_it_happened(
+def test_a_panic_is_reported_with_where_it_happened(
     fake: FakeQemu, session: Session, tmp_path: Path, where: str
 ) -> None:
     lines = ["Oops: 0000 [#1] PREEMPT", f"[  1.0] {where}", *("below" for _ in range(30))]
@@ -203,7 +203,7 @@ def test_a_panic_is_told_with_where_it_happened(
 
 
 @pytest.mark.parametrize("time", ["", "[    1.0] "])
-def test_a_panic_that_was_asked_for_is_told_with_who_asked(
+def test_a_call_of_panic_is_reported_with_the_caller(
     fake: FakeQemu, session: Session, tmp_path: Path, time: str
 ) -> None:
     frames = (
@@ -239,10 +239,10 @@ def test_a_guest_that_falls_silent_is_a_hang(
 ) -> None:
     silent(fake)
     fake.will(replies=HELLO + result())
-    told: list[int] = []
+    replied: list[int] = []
     with pytest.raises(KernelHang, match=r"answered nothing for 0\.3 s"):
-        boot(tmp_path, replace(session, boot_seconds=100, quiet_seconds=0.3), told)
-    assert told == [1]
+        boot(tmp_path, replace(session, boot_seconds=100, quiet_seconds=0.3), replied)
+    assert replied == [1]
 
 
 def test_a_panic_that_ends_in_silence_is_a_panic(
@@ -254,7 +254,7 @@ def test_a_panic_that_ends_in_silence_is_a_panic(
         boot(tmp_path, replace(session, boot_seconds=0.2))
 
 
-def test_a_reset_before_the_agent_answered_is_told(
+def test_a_reset_before_the_agent_answers_is_reported(
     fake: FakeQemu, session: Session, tmp_path: Path
 ) -> None:
     fake.will(console=b"Decompressing Linux...\n")
@@ -265,7 +265,7 @@ def test_a_reset_before_the_agent_answered_is_told(
 @pytest.mark.parametrize(
     "replies", [HELLO + result(), HELLO + result() + result()[:-3], HELLO + result() + POWERED_OFF]
 )
-def test_a_reset_while_it_worked_is_told(
+def test_a_reset_between_requests_is_reported(
     fake: FakeQemu, session: Session, tmp_path: Path, replies: bytes
 ) -> None:
     fake.will(replies=replies)
@@ -285,7 +285,7 @@ def test_garbage_on_the_port_is_a_boot_failure_that_ends_the_guest(
         boot(tmp_path, session)
 
 
-def test_what_qemu_itself_complains_of_is_told(
+def test_an_error_of_qemu_itself_is_reported(
     fake: FakeQemu, session: Session, tmp_path: Path
 ) -> None:
     fake.will(complaint=b"warning: x\nqemu: could not load kernel 'k'\n")
@@ -347,7 +347,7 @@ def test_an_old_qemu_is_refused_with_what_installs_a_new_one(fake: FakeQemu, ban
     assert "apt-get install" in (caught.value.remedy or "")
 
 
-def test_a_missing_qemu_is_told(fake: FakeQemu, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_qemu_is_reported(fake: FakeQemu, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(EnvironmentLack, match=f"{PROGRAM} is not installed"):
         qemu.DEVICE.identity("x86-64")
