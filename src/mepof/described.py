@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TypeVar, get_args, get_origin
+from typing import Literal, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -98,6 +98,7 @@ def read_described(
     except ValidationError as error:
         errors = error.errors(include_url=False)
     unknown = [detail["loc"] for detail in errors if detail["type"] == "extra_forbidden"]
+    unknown += [detail["loc"][:-1] for detail in errors if detail["loc"][-1:] == ("[key]",)]
     unknown += [(key,) for key in given if key in written]
     if not errors and not unknown:
         return described
@@ -145,10 +146,24 @@ def _named(location: Sequence[str | int]) -> str:
 
 
 def _keys(model: object, location: Location) -> set[str]:
-    """The keys of the table at a location of a model."""
+    """The keys of the table at a location of a model, as far as they are known."""
     for key in location:
         model = _inside(model, key)
-    return {key for table in _models(model) for key in _fields(table)}
+    return set(_known(model))
+
+
+def _known(model: object) -> Iterator[str]:
+    """The keys of a table, whose type may be optional."""
+    if isinstance(model, type) and issubclass(model, RootModel):
+        yield from _known(model.model_fields["root"].annotation)
+    elif isinstance(model, type) and issubclass(model, BaseModel):
+        yield from _fields(model)
+    elif get_origin(model) in (dict, Mapping):
+        names = get_args(model)[0]
+        yield from get_args(names) if get_origin(names) is Literal else ()
+    else:
+        for alternative in get_args(model):
+            yield from _known(alternative)
 
 
 def _inside(model: object, key: str | int) -> object:
@@ -164,17 +179,6 @@ def _inside(model: object, key: str | int) -> object:
         return arguments[0]
     alternatives = (_inside(each, key) for each in arguments)
     return next((found for found in alternatives if found is not None), None)
-
-
-def _models(model: object) -> Iterator[type[BaseModel]]:
-    """The models in a type such as ``tuple[Case, ...] | None``."""
-    if isinstance(model, type) and issubclass(model, RootModel):
-        yield from _models(model.model_fields["root"].annotation)
-    elif isinstance(model, type) and issubclass(model, BaseModel):
-        yield model
-    else:
-        for part in get_args(model):
-            yield from _models(part)
 
 
 def _fields(table: type[BaseModel]) -> dict[str, object]:

@@ -82,7 +82,7 @@ class DescribedRegistry(Generic[D]):
     Attributes:
         model: what a file describes; one that is ``Named`` gets the file's stem.
         noun: the kind of variant, for messages.
-        or_path: the path of a file ``….toml`` is a name too.
+        or_path: whether a path that ends in ``.toml`` is a name too.
     """
 
     directory: Path
@@ -105,7 +105,7 @@ class DescribedRegistry(Generic[D]):
             path = Path(name)
         elif name not in self.names():
             known = "known: " + ", ".join(self.names())
-            also = "; or the path of a file .toml" if self.or_path else ""
+            also = "; or name a TOML file" if self.or_path else ""
             raise InputError(f"unknown {self.noun} `{name}`", known + also)
         given = {"name": path.stem} if issubclass(self.model, Named) else {}
         return read_described(path, self.model, self.noun, given)

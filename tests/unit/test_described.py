@@ -6,11 +6,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from pydantic import BaseModel, Field, RootModel, model_validator
 
 from mepof.app.apps import App
+from mepof.arch import Arch
 from mepof.described import Described, Named, check_distinct, read_described
 from mepof.device.preparation import Preparation
 from mepof.errors import InputError
@@ -19,6 +21,7 @@ from mepof.kernel.overlay import Exclusions, Overlay
 from mepof.pmu.core import Core
 from mepof.pmu.counter import Counters
 from mepof.suite.cases import Suite
+from mepof.toolchain.versions import Description
 
 ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src" / "mepof"
@@ -50,6 +53,8 @@ KINDS = {
         Preparation, CODE / "device/preparations/android.toml", "what", "`setting[0]`"
     ),
     "overlay": Kind(Overlay, ROOT / "native/overlays/pgo/overlay.toml", "file", "`edit[0]`"),
+    "architecture": Kind(Arch, CODE / "arch/arm64.toml", "triple", "the architecture"),
+    "toolchain": Kind(Description, CODE / "toolchain/clang.toml", "title", "the toolchain"),
     "exclusions": Kind(Exclusions, ROOT / "native/overlays/exclude.toml", "reason", "`exclude[0]`"),
 }
 
@@ -139,6 +144,7 @@ class Outer(Named):
     inner: Inner | None = None
     table: dict[str, Inner] = Field(default={})
     inners: tuple[Inner, ...] = ()
+    choice: dict[Literal["left", "right"], Inner] | None = None
 
     @model_validator(mode="after")
     def _are_distinct(self) -> Outer:
@@ -159,6 +165,8 @@ class Outer(Named):
         ("inner = 3", "1: `inner` must be a table"),
         ("inner.n = 3", "1: unknown key `n` (known: fraction, number, words)"),
         ("[table.number]\nnumbr = 1", "2: unknown key `numbr` (did you mean `number`?)"),
+        ("choice.left.nubmer = 1", "1: unknown key `nubmer` (did you mean `number`?)"),
+        ("[choice.rihgt]", "1: unknown key `rihgt` (did you mean `right`?)"),
         ("\ninners = [\n{},\n{word = 1}]", "4: unknown key `word` (did you mean `words`?)"),
         ("[[inners]]\n[[inners]]\ntable = 1", "3: unknown key `table`"),
         ("innre = 1\n[inner]\nnumber = ''", "1: unknown key `innre` (did you mean `inner`?)"),

@@ -92,5 +92,5 @@ def test_a_variant_can_be_a_file_elsewhere(tmp_path: Path) -> None:
     path.write_text("size = 3\n")
     things = DescribedRegistry(tmp_path / "none", NamedThing, "thing", or_path=True)
     assert things.get(str(path)) == NamedThing(name="mine", size=3)
-    with pytest.raises(InputError, match=r"or the path of a file \.toml"):
+    with pytest.raises(InputError, match=r"or name a TOML file"):
         things.get("mine")

@@ -13,11 +13,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from mepof.described import Described, Named, read_described
-from mepof.errors import InputError
+from mepof.described import Described, Named
+from mepof.registry import DescribedRegistry
 
 DEFAULT = "x86-64"
-_DIRECTORY = Path(__file__).parent
 
 
 def _power_of_two(size: int) -> int:
@@ -113,9 +112,12 @@ class Arch(Named):
         return f"{self.triple}-"
 
 
+ARCHITECTURES = DescribedRegistry(Path(__file__).parent, Arch, "architecture")
+
+
 def names() -> tuple[str, ...]:
     """The G4 name of every architecture, sorted."""
-    return tuple(sorted(path.stem for path in _DIRECTORY.glob("*.toml")))
+    return ARCHITECTURES.names()
 
 
 @cache
@@ -125,9 +127,7 @@ def get(name: str) -> Arch:
     Raises:
         InputError: there is none.
     """
-    if name not in names():
-        raise InputError(f"unknown architecture `{name}`", "known: " + ", ".join(names()))
-    return read_described(_DIRECTORY / f"{name}.toml", Arch, "architecture", {"name": name})
+    return ARCHITECTURES.get(name)
 
 
 def records() -> tuple[Arch, ...]:

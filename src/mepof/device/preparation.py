@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from mepof.described import read_described
+from mepof.described import Described
 from mepof.device.shell import NOT_FOUND, Files, Reachable, Refused
-from mepof.errors import InputError
+from mepof.registry import DescribedRegistry
 
-_DIRECTORY = Path(__file__).with_name("preparations")
 _ANSWER = 60.0
 # Files such as transparent_hugepage/enabled list the choices, the current one in brackets.
 _CHOSEN = re.compile(r"(?:^|\s)\[([^\]\s]+)\](?:\s|$)")
@@ -94,11 +93,7 @@ class Due:
     cuts_network: bool = False
 
 
-class _Described(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Wanted(_Described):
+class Wanted(Described):
     """An entry ``[[setting]]``: some settings, and the value that they get.
 
     Attributes:
@@ -156,7 +151,7 @@ def _named(command: tuple[str, ...], word: str) -> tuple[str, ...]:
     return tuple(part.replace("{each}", word) for part in command)
 
 
-class Reboot(_Described):
+class Reboot(Described):
     """How a machine is rebooted, and how it shows that it is up.
 
     Attributes:
@@ -169,7 +164,7 @@ class Reboot(_Described):
     answer: str
 
 
-class Preparation(_Described):
+class Preparation(Described):
     """How a kind of machine is prepared.
 
     Attributes:
@@ -187,9 +182,14 @@ class Preparation(_Described):
     setting: tuple[Wanted, ...]
 
 
+PREPARATIONS = DescribedRegistry(
+    Path(__file__).with_name("preparations"), Preparation, "kind of machine", or_path=True
+)
+
+
 def preparation_names() -> tuple[str, ...]:
     """The kinds that mepof has, sorted."""
-    return tuple(sorted(path.stem for path in _DIRECTORY.glob("*.toml")))
+    return PREPARATIONS.names()
 
 
 def load_preparation(kind: str) -> Preparation:
@@ -198,13 +198,7 @@ def load_preparation(kind: str) -> Preparation:
     Raises:
         InputError: it does not exist or is not valid.
     """
-    path = Path(kind) if kind.endswith(".toml") else _DIRECTORY / f"{kind}.toml"
-    if not kind.endswith(".toml") and not path.is_file():
-        known = ", ".join(preparation_names())
-        raise InputError(
-            f"unknown kind of machine `{kind}`", f"known: {known}; or name a TOML file"
-        )
-    return read_described(path, Preparation, "preparation")
+    return PREPARATIONS.get(kind)
 
 
 @dataclass(frozen=True)
