@@ -1,4 +1,4 @@
-"""The report: one model, shown as JSON, as a page and on the terminal."""
+"""The report: one model, written as JSON, as a page and as a summary on the terminal."""
 
 from mepof.report.build import build_report
 from mepof.report.detail import ProfileQuality, Training

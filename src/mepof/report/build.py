@@ -44,7 +44,7 @@ def build_report(
     trained: Trained | None = None,
     trainings: Sequence[Training] = (),
     profiles: Sequence[ProfileQuality] = (),
-    places: Mapping[str, Locations] | None = None,
+    locations: Mapping[str, Locations] | None = None,
 ) -> Report:
     """Compare every image with the first and assemble the report.
 
@@ -59,7 +59,7 @@ def build_report(
             unknown are left out.
         trainings: the runs in which profiles of the images were collected.
         profiles: of the program, in its order.
-        places: locations of events by image; images whose events were not located are left out.
+        locations: of events by image; images whose events were not located are left out.
 
     Raises:
         InputError: there is no image, or two images have the same name.
@@ -83,7 +83,7 @@ def build_report(
     controls = _controls(evaluation) if baseline else ()
     # An unsound image may have skipped work, so its events are not comparable.
     sound = [m.image for m in measurements if m.sound]
-    known = {name: places[name] for name in sound if places and name in places}
+    known = {name: locations[name] for name in sound if locations and name in locations}
     return Report(
         baseline=baseline.image if baseline else None,
         images=tuple(_image(m, m is baseline) for m in measurements),
@@ -110,14 +110,16 @@ def build_report(
     )
 
 
-def _functions(baseline: str | None, places: Mapping[str, Locations]) -> tuple[FunctionShare, ...]:
-    if baseline is None or baseline not in places:
+def _functions(
+    baseline: str | None, locations: Mapping[str, Locations]
+) -> tuple[FunctionShare, ...]:
+    if baseline is None or baseline not in locations:
         return ()
     return tuple(
         row
-        for name, theirs in places.items()
+        for name, theirs in locations.items()
         if name != baseline
-        for row in functions_of(places[baseline], name, theirs)
+        for row in functions_of(locations[baseline], name, theirs)
     )
 
 

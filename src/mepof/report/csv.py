@@ -1,6 +1,6 @@
 """``cases.csv``: one row for each image, case and metric, for spreadsheets and data frames.
 
-It says nothing that ``report.json`` does not say; a cell without a number is empty.
+``report.json`` has all of it too. A cell without a number is empty.
 """
 
 from __future__ import annotations

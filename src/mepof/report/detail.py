@@ -1,6 +1,6 @@
-"""What stands behind a report's rows: figures of the cases, the modelled core, places, training.
+"""The details of a report: figures of the cases, the modelled core, locations, training.
 
-Parts of ``report.json``, like those of ``model.py`` and by the same promise.
+Parts of ``report.json``, under the same rules as those of ``model.py``.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from mepof.measure.metrics import Kind
 
 
 class Figure(Record):
-    """What a case told of itself on one image.
+    """A figure that a case printed on one image.
 
     Attributes:
         figure: ``p1``, ``p50``, ``p90``, ``p99`` and ``mean`` are latencies of operations;
-            ``throughput`` is what they moved by the guest's time; anything else has the name that
-            the case gave it.
-        unit: empty where the case said none.
+            ``throughput`` is the bytes that they moved, divided by the guest's time; any other
+            figure has the name that the case printed.
+        unit: empty where the case printed none.
         value: the median over the boots.
-        low: the least of any boot, and ``high`` the most.
+        low: the smallest of any boot; ``high`` is the largest.
     """
 
     image: str
@@ -45,12 +45,12 @@ class Core(Record):
 
 
 class CoreCase(Record):
-    """What the model of a core made of the kernel's work in one case; means over the boots.
+    """The kernel's work in one case on the modelled core; means over the boots.
 
     Attributes:
         instructions: of the kernel, per operation.
-        events: per operation, by the plugin's name (docs/pmu.md).
-        cycles: per operation, by what they go to; the sum is the whole.
+        events: per operation, by the plugin's name of the event (docs/pmu.md).
+        cycles: per operation, by what they are spent on; their sum is the total.
     """
 
     image: str
@@ -64,13 +64,13 @@ class CoreCase(Record):
 class FunctionShare(Record):
     """A function in the baseline and in an image, matched by name.
 
-    All figures are percent of what the kernel took in the baseline, each case weighing the same,
-    in the first boot of each.
+    All figures are percent of all kernel cycles or instructions in the baseline, every case with
+    the same weight, in the first boot of each image.
 
     Attributes:
-        function: without the suffixes of parts and copies that a compiler makes; null for all
-            functions that have no row of their own.
-        functions: how many it stands for.
+        function: without the suffixes of parts and copies that the compiler splits off; null for
+            the sum of all functions without a row of their own.
+        functions: how many functions the row sums up.
     """
 
     image: str
@@ -86,8 +86,8 @@ class Footprint(Record):
     """How much kernel text a case executed, in pages of 4 KiB.
 
     Attributes:
-        pages: that were executed.
-        pages_of_90_percent: the fewest that hold nine tenths of the instructions.
+        pages: how many were executed.
+        pages_of_90_percent: how many of the hottest pages hold 90 % of the instructions.
     """
 
     image: str
@@ -98,7 +98,7 @@ class Footprint(Record):
 
 
 class HeatmapCase(Record):
-    """The columns of a case: from ``first`` on, ``columns`` of them."""
+    """The ``columns`` of a case, which start at ``first``."""
 
     suite: str
     case: str
@@ -110,8 +110,8 @@ class ImageHeat(Record):
     """An image's heatmap.
 
     Attributes:
-        levels: a text for each row, the lowest address first, with a digit for each column: 0 is
-            nothing, and n > 0 at least ``level_from[n - 1]`` instructions.
+        levels: a string for each row, the lowest address first, with a digit for each column: 0
+            is nothing, and n > 0 is at least ``level_from[n - 1]`` instructions.
     """
 
     image: str
@@ -119,17 +119,17 @@ class ImageHeat(Record):
 
 
 class Heatmaps(Record):
-    """Instructions by address and time, of all images on the same axes and by the same scale.
+    """Instructions by address and time, for all images on the same axes and scale.
 
     Attributes:
-        address: of kernel text where the first row begins.
-        row_bytes: how much text a row is.
-        column_instructions: about how many instructions, of kernel and user, a column is.
-        level_from: the least number of instructions in a cell of each level; the first also has
-            all that is less.
+        address: of the kernel text in the first row.
+        row_bytes: bytes of text per row.
+        column_instructions: approximate instructions, of kernel and user, per column.
+        level_from: the smallest number of instructions in a cell of each level; the first level
+            also covers smaller numbers.
         cases: in the order of time. A case has as many columns as the image that takes longest.
-        left_out_percent: share of the kernel's instructions that is too far from the rest of the
-            text to be drawn, such as that of modules.
+        left_out_percent: share of the kernel's instructions that are too far from the rest of the
+            text to be drawn, such as those of modules.
     """
 
     address: NonNegativeInt
@@ -145,9 +145,9 @@ class Training(Record):
     """A run in which a profile of an image was collected.
 
     Attributes:
-        actions: how often each was run.
-        never: actions of the apps that were not run.
-        cases: those that the actions ran, as ``suite/case``; empty where a user worked by hand.
+        actions: how often each action ran.
+        never: actions of the apps that did not run.
+        cases: those that the actions ran, as ``suite/case``; empty for training by hand.
     """
 
     image: str
@@ -161,12 +161,12 @@ class Training(Record):
 
 
 class ProfileQuality(Record):
-    """A profile of the program, and whether it is worth trusting.
+    """A profile of the program, and whether it can be trusted.
 
     Attributes:
-        functions: that it knows, and ``executed`` those of them that ran.
+        functions: how many functions it describes; ``executed`` of them ran.
         reasons: why it is poor.
-        exact: everything was counted, nothing sampled.
+        exact: whether its counts are complete rather than sampled.
     """
 
     name: str

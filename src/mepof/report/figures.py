@@ -1,4 +1,4 @@
-"""What cases told of themselves, and what a modelled core made of them, as rows of a report."""
+"""The figures that cases printed, and the modelled core's, as rows of a report."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ _TIME = next(metric for metric in METRICS if metric.name == GUEST_TIME)
 
 
 def figures_of(measurements: Sequence[Measurement]) -> tuple[Figure, ...]:
-    """What the cases of sound images told, in the order of the cases."""
+    """The figures that the cases of sound images printed, in the order of the cases."""
     return tuple(figure for m in measurements if m.sound for figure in _figures(m))
 
 
 def _figures(measurement: Measurement) -> Iterator[Figure]:
-    # What a case says of its latencies is by the guest's clock, and as true as that is.
+    # Cases measure latencies by the guest's clock, so they are of the same kind as its time.
     kind = _TIME.kind(measurement.device)
     for (suite, case), boots in _by_case(measurement).items():
         names = dict.fromkeys(name for boot in boots for name in boot.figures)
         for name in names:
-            told = [boot for boot in boots if name in boot.figures]
+            printed = [boot for boot in boots if name in boot.figures]
             figure, unit = name, ""
-            values = [float(boot.figures[name]) for boot in told]
+            values = [float(boot.figures[name]) for boot in printed]
             if name.endswith(_NANOSECONDS):
                 figure, unit = name.removesuffix(_NANOSECONDS), "ns"
             elif name == _MOVED:
-                timed = [boot for boot in told if boot.guest_nanoseconds]
+                timed = [boot for boot in printed if boot.guest_nanoseconds]
                 figure, unit = "throughput", "bytes/s"
                 values = [1e9 * b.figures[name] / b.guest_nanoseconds for b in timed]
             if any(values):
@@ -51,7 +51,7 @@ def _figures(measurement: Measurement) -> Iterator[Figure]:
 
 
 def core_of(measurements: Sequence[Measurement]) -> Core | None:
-    """The core that was modelled, if one was; an evaluation has one at most."""
+    """The core that was modelled; None if none was. An evaluation models at most one."""
     for measurement in measurements:
         for boot in measurement.boots:
             for case in boot.cases:
@@ -62,7 +62,7 @@ def core_of(measurements: Sequence[Measurement]) -> Core | None:
 
 
 def core_cases_of(measurements: Sequence[Measurement]) -> tuple[CoreCase, ...]:
-    """What the model made of the cases of sound images."""
+    """The modelled core's figures for the cases of sound images."""
     return tuple(row for m in measurements if m.sound for row in _core_cases(m))
 
 

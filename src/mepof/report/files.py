@@ -1,4 +1,4 @@
-"""The report's files: written whole or not at all, and read back."""
+"""The report's files: replaced atomically, and read back."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CSV_NAME = "cases.csv"
 def write_report(report: Report, directory: Path) -> None:
     """Write ``report.json``, ``report.html`` and ``cases.csv``, each atomically.
 
-    The directory is made.
+    The directory is created if necessary.
 
     Raises:
         StoreFull: no space is left.
@@ -43,7 +43,7 @@ def read_report(directory: Path) -> Report:
     """Read the report that a run left in a directory.
 
     Raises:
-        InputError: there is none, or it is not one of ours.
+        InputError: there is no report, or the file is not a report.
     """
     path = directory / JSON_NAME
     try:

@@ -1,4 +1,4 @@
-"""Where in the kernels the work is done: places summed up to a size that a report can hold."""
+"""Locations of the kernels' work, aggregated to a size that fits a report."""
 
 from __future__ import annotations
 
@@ -21,22 +21,24 @@ from mepof.suite.cases import CaseId
 _FUNCTIONS = 24
 _ROWS, _COLUMNS = 160, 160
 _LEVELS, _FACTOR = 6, 4
-# What the plugin's slices are made of unless it is told otherwise (docs/pmu.md).
+# Instructions per slice of the plugin by default (docs/pmu.md).
 _SLICE_INSTRUCTIONS = 1 << 20
-# Modules and generated code are gigabytes away from the text, and would leave it one row.
+# Modules and generated code are gigabytes away: with them, the text would shrink to one row.
 _REACH_BYTES = 64 << 20
-_MOST = 0.9
+_HOT_SHARE = 0.9
 
 ImageLocations = Mapping[str, Locations]
-"""The places of images by their names, the baseline first."""
+"""Locations by image name, the baseline first."""
 
 
-def functions_of(baseline: Locations, image: str, places: Locations) -> tuple[FunctionShare, ...]:
+def functions_of(
+    baseline: Locations, image: str, locations: Locations
+) -> tuple[FunctionShare, ...]:
     """The functions that differ most in modelled cycles, the largest difference first.
 
-    The last row is all others together.
+    The last row is the sum of all others.
     """
-    theirs, ours = _shares(baseline, baseline), _shares(places, baseline)
+    theirs, ours = _shares(baseline, baseline), _shares(locations, baseline)
     none = _Share(0.0, 0.0)
     names = sorted(
         theirs.keys() | ours.keys(),
@@ -52,16 +54,16 @@ def functions_of(baseline: Locations, image: str, places: Locations) -> tuple[Fu
 
 @dataclass(frozen=True)
 class _Share:
-    """Of what the kernel took in the baseline, in percent."""
+    """A function's percentages of all kernel cycles and instructions in the baseline."""
 
     cycles: float
     instructions: float
 
 
-def _shares(places: Locations, baseline: Locations) -> dict[str, _Share]:
-    """The shares of functions, over the cases of both, each weighing the same."""
+def _shares(locations: Locations, baseline: Locations) -> dict[str, _Share]:
+    """The shares of functions over the cases that both ran, each with the same weight."""
     wholes = {_id(case): case for case in baseline.cases}
-    cases = [(case, wholes[_id(case)]) for case in places.cases if _id(case) in wholes]
+    cases = [(case, wholes[_id(case)]) for case in locations.cases if _id(case) in wholes]
     cycles: defaultdict[str, float] = defaultdict(float)
     instructions: defaultdict[str, float] = defaultdict(float)
     for case, whole in cases:
@@ -76,7 +78,7 @@ def _shares(places: Locations, baseline: Locations) -> dict[str, _Share]:
 
 
 def source_name(symbol: str) -> str:
-    """A function's name without what compilers append to parts and copies (``.cold``)."""
+    """A function's name without the suffix of a part or copy (``.cold``)."""
     return symbol[:1] + symbol[1:].partition(".")[0]
 
 
@@ -92,24 +94,24 @@ def _row(image: str, name: str | None, both: Sequence[tuple[_Share, _Share]]) ->
     )
 
 
-def footprints_of(image: str, places: Locations) -> Iterator[Footprint]:
-    """How much text each case executed."""
-    for case in places.cases:
+def footprints_of(image: str, locations: Locations) -> Iterator[Footprint]:
+    """The amount of text that each case executed."""
+    for case in locations.cases:
         pages = sorted(_pages(case).values(), reverse=True)
-        wanted = _MOST * sum(pages)
-        # Of the sums from the hottest page on, those that are still too small, and the next one.
-        fewest = sum(held < wanted for held in accumulate(pages)) + 1
+        wanted = _HOT_SHARE * sum(pages)
+        # Hottest page first: count the running sums that are too small, plus the next one.
+        pages_needed = sum(held < wanted for held in accumulate(pages)) + 1
         yield Footprint(
             image=image,
             suite=case.suite,
             case=case.case,
             pages=len(pages),
-            pages_of_90_percent=min(fewest, len(pages)),
+            pages_of_90_percent=min(pages_needed, len(pages)),
         )
 
 
 def _pages(case: CaseLocations) -> Counter[int]:
-    """Instructions by the number of the page."""
+    """Instructions by page number."""
     found: Counter[int] = Counter()
     for row in case.heatmap.rows:
         for index, instructions in row:
@@ -118,10 +120,10 @@ def _pages(case: CaseLocations) -> Counter[int]:
 
 
 def heatmaps_of(images: ImageLocations) -> Heatmaps | None:
-    """The heatmaps of all images on the same axes, by the same scale; None if nothing ran."""
+    """The heatmaps of all images on the same axes and scale; None if nothing ran."""
     total: Counter[int] = Counter()
-    for places in images.values():
-        for case in places.cases:
+    for locations in images.values():
+        for case in locations.cases:
             total += _pages(case)
     if not total:
         return None
@@ -129,12 +131,12 @@ def heatmaps_of(images: ImageLocations) -> Heatmaps | None:
     middle = _median(total)
     reach = _REACH_BYTES // page_bytes
     near = [page for page in total if abs(page - middle) <= reach]
-    pages_a_row = 1
+    pages_per_row = 1
     first = min(near)
-    while (max(near) - first) // pages_a_row >= _ROWS:
-        pages_a_row *= 2
-        first = min(near) // pages_a_row * pages_a_row
-    rows = (max(near) - first) // pages_a_row + 1
+    while (max(near) - first) // pages_per_row >= _ROWS:
+        pages_per_row *= 2
+        first = min(near) // pages_per_row * pages_per_row
+    rows = (max(near) - first) // pages_per_row + 1
     slices = {
         name: max(len(c.heatmap.rows) for p in images.values() for c in p.cases if _id(c) == name)
         for name in dict.fromkeys(_id(c) for p in images.values() for c in p.cases)
@@ -147,14 +149,14 @@ def heatmaps_of(images: ImageLocations) -> Heatmaps | None:
         cases.append(HeatmapCase(suite=suite, case=case_name, first=column, columns=columns))
         column += columns
     cells = {
-        name: _cells(places, cases, merged, first, pages_a_row, rows)
-        for name, places in images.items()
+        name: _cells(locations, cases, merged, first, pages_per_row, rows)
+        for name, locations in images.items()
     }
-    most = max(max(grid.values()) for grid in cells.values() if grid)
-    level_from = [max(1, most // _FACTOR ** (_LEVELS - level)) for level in range(_LEVELS)]
+    largest = max(max(grid.values()) for grid in cells.values() if grid)
+    level_from = [max(1, largest // _FACTOR ** (_LEVELS - level)) for level in range(_LEVELS)]
     return Heatmaps(
         address=first * page_bytes,
-        row_bytes=pages_a_row * page_bytes,
+        row_bytes=pages_per_row * page_bytes,
         column_instructions=merged * _SLICE_INSTRUCTIONS,
         level_from=tuple(level_from),
         cases=tuple(cases),
@@ -167,7 +169,7 @@ def heatmaps_of(images: ImageLocations) -> Heatmaps | None:
 
 
 def _median(counts: Mapping[int, int]) -> int:
-    """The key below which half of all counts are."""
+    """The weighted median of the keys."""
     half, reached = sum(counts.values()) / 2, 0
     for key in sorted(counts):
         reached += counts[key]
@@ -177,21 +179,21 @@ def _median(counts: Mapping[int, int]) -> int:
 
 
 def _cells(
-    places: Locations,
+    locations: Locations,
     cases: Sequence[HeatmapCase],
     merged: int,
     first: int,
-    pages_a_row: int,
+    pages_per_row: int,
     rows: int,
 ) -> Counter[tuple[int, int]]:
     """Instructions by row and column."""
     found: Counter[tuple[int, int]] = Counter()
-    begins = {(case.suite, case.case): case.first for case in cases}
-    for case in places.cases:
+    first_columns = {(case.suite, case.case): case.first for case in cases}
+    for case in locations.cases:
         for number, cells in enumerate(case.heatmap.rows):
-            column = begins[_id(case)] + number // merged
+            column = first_columns[_id(case)] + number // merged
             for index, instructions in cells:
-                row = (case.heatmap.pages[index] - first) // pages_a_row
+                row = (case.heatmap.pages[index] - first) // pages_per_row
                 if 0 <= row < rows:
                     found[row, column] += instructions
     return found
@@ -202,7 +204,7 @@ def _levels(
 ) -> tuple[str, ...]:
     def level(row: int, column: int) -> str:
         count = cells.get((row, column), 0)
-        return str(max(1, sum(count >= least for least in level_from)) if count else 0)
+        return str(max(1, sum(count >= bound for bound in level_from)) if count else 0)
 
     return tuple("".join(level(row, column) for column in range(columns)) for row in range(rows))
 

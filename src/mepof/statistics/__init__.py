@@ -1,8 +1,7 @@
-"""Comparing the costs of images. ``docs/statistics.md`` states the method and argues for it.
+"""Comparing the costs of images. ``docs/statistics.md`` describes and justifies the method.
 
-Everything happens on the scale of log costs, so that swapping two images changes the sign and
-nothing else, and so that the mean over cases is the geometric mean, which does not depend on
-the cases' units.
+All computation is on log costs. Swapping two images then only changes the sign, and the mean
+over cases is the geometric mean, which does not depend on the cases' units.
 """
 
 from mepof.statistics.compare import (

@@ -1,4 +1,4 @@
-"""Comparing one image with a baseline in one case."""
+"""Comparing one image with a baseline in one row: a case, or the mean over cases."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _MIN_RATIO = 1e-16
 
 @dataclass(frozen=True)
 class Comparison:
-    """How much better one image is than another.
+    """How much less one image costs than another.
 
     Attributes:
         improvement_percent: (baseline cost / cost - 1) * 100, of geometric means.
-        interval_percent: its 95 % confidence interval; where there is none (``method``), both
-            ends are the estimate.
+        interval_percent: its 95 % confidence interval; both ends are the estimate if ``method``
+            is ``none``.
         p_value: two-sided, of the hypothesis that the images differ by no more than the
             practical threshold.
-        direction: where the ranks of the boots point.
-        min_p: the least p-value that this many boots with these ties could have.
-        min_p_untied: the least one that this many boots could have without ties.
-        boots: of the image; ``baseline_boots`` those that it is compared with.
+        direction: that the ranks of the boots indicate.
+        min_p: the smallest p-value that this many boots with these ties could have.
+        min_p_untied: the smallest p-value that this many boots could have without ties.
+        boots: of the image; ``baseline_boots`` are those that it is compared with.
     """
 
     improvement_percent: float
@@ -44,12 +44,12 @@ class Comparison:
 
 
 def compare(baseline: LogCosts, image: LogCosts) -> Comparison | None:
-    """The comparison of two images' log costs; None if one of them has none."""
+    """The comparison of two images' log costs; None if either image has none."""
     if not baseline or not image:
         return None
     theirs, ours = builds_of(baseline), builds_of(image)
     found = difference(theirs, ours)
-    p_value, direction, least = _tested(theirs, ours)
+    p_value, direction, min_p = _tested(theirs, ours)
     p_value = max(p_value, _layout(found))
     return Comparison(
         improvement_percent=_percent(found.estimate),
@@ -57,7 +57,7 @@ def compare(baseline: LogCosts, image: LogCosts) -> Comparison | None:
         method=found.method,
         p_value=p_value,
         direction=direction,
-        min_p=least,
+        min_p=min_p,
         min_p_untied=min(1.0, 2 * ranks.min_p(len(image), len(baseline))),
         boots=len(image),
         baseline_boots=len(baseline),
@@ -78,10 +78,12 @@ def reduction_percent(improvement_percent: float) -> float:
 
 
 def min_boots(rows: int, level: float, controlled: bool) -> int:
-    """How many boots of an image can show a difference in one row among so many.
+    """The smallest number of boots of an image that can show a difference in one of many rows.
 
     Args:
-        controlled: the baseline is booted twice as often, once more for the A/A control.
+        rows: how many rows the correction is for.
+        level: the false discovery rate.
+        controlled: whether the A/A control doubles the baseline's boots.
     """
     boots = 1
     while 2 * ranks.min_p(boots, 2 * boots if controlled else boots) * max(rows, 1) > level:
@@ -90,27 +92,27 @@ def min_boots(rows: int, level: float, controlled: bool) -> int:
 
 
 def narrow(comparison: Comparison, precision_percent: float) -> bool:
-    """Whether the interval is no wider than the precision to either side."""
+    """Whether the interval is no wider than plus or minus the precision."""
     low, high = comparison.interval_percent
     return comparison.method != "none" and high - low <= 2 * precision_percent
 
 
 def _tested(baseline: Builds, image: Builds) -> tuple[float, Direction, float]:
-    """The p-value of the boots' ranks, their direction, and the least p-value."""
+    """The p-value of the boots' ranks, their direction, and the smallest possible p-value."""
     theirs = [cost for boots in baseline for cost in boots]
     ours = [cost for boots in image for cost in boots]
     if min(*theirs, *ours) == max(*theirs, *ours):
         return 1.0, "faster", 1.0
-    # Each side is moved by the threshold to where the hypothesis ends.
-    faster, least_faster = ranks.smaller([c + _THRESHOLD for c in ours], theirs)
-    slower, least_slower = ranks.smaller([_THRESHOLD - c for c in ours], [-c for c in theirs])
+    # Each side is shifted by the threshold, to the boundary of the hypothesis.
+    faster, min_faster = ranks.smaller([c + _THRESHOLD for c in ours], theirs)
+    slower, min_slower = ranks.smaller([_THRESHOLD - c for c in ours], [-c for c in theirs])
     direction: Direction = "faster" if faster <= slower else "slower"
-    least = min(1.0, 2 * min(least_faster, least_slower))
-    return min(1.0, 2 * min(faster, slower)), direction, least
+    min_p = min(1.0, 2 * min(min_faster, min_slower))
+    return min(1.0, 2 * min(faster, slower)), direction, min_p
 
 
 def _layout(found: Difference) -> float:
-    """The p-value of the difference against what builds of one image differ by."""
+    """The p-value of the difference, given how much builds of one image differ."""
     if found.between_builds is None:
         return 0.0
     error, freedom = found.between_builds

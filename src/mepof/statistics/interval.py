@@ -1,8 +1,8 @@
 """Confidence intervals of the difference of two mean log costs.
 
-Boots are the units where every image is one build. Where images have several builds, the builds
-are the units, for boots of one build repeat its layout: the mean of an image is that of the means
-of its builds, and the spread of those means holds what builds and boots vary together.
+The units are boots if every image is one build. If an image has several builds, the units are
+builds, because boots of one build share its layout: the mean of an image is the mean of its builds'
+means, whose spread covers the variation of both builds and boots.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from mepof.statistics.outlier import unlike_others
 
 CONFIDENCE = 0.95
 BCA_UNITS = 20
-"""From this many units of each image on, intervals are BCa, unless one is an outlier.
+"""With at least this many units of each image and no outlier, intervals are BCa.
 
 With fewer, or with outliers, BCa intervals are too narrow: ``docs/benchmarks/verdicts.md``."""
 
 RESAMPLES = 10_000
 RESAMPLING_SEED = 1
-"""One seed for all rows: the same boots are drawn in each, and the same data give the same
-interval wherever and in whatever order they are analysed."""
+"""One seed for all rows: every row draws the same boots, and the same data give the same interval
+in whatever order rows are analysed."""
 
 Method = Literal["t", "BCa", "none"]
 Builds = Sequence[Sequence[float]]
@@ -33,12 +33,12 @@ Builds = Sequence[Sequence[float]]
 
 @dataclass(frozen=True)
 class Difference:
-    """Mean log cost of one image less that of another.
+    """Mean log cost of one image minus that of another.
 
     Attributes:
-        low: with ``high`` its interval; both are the estimate where there is none.
-        between_builds: standard error and degrees of freedom of the spread of the builds; None
-            where each image is one build.
+        low: of the interval, as ``high``; both are the estimate if ``method`` is ``none``.
+        between_builds: standard error and degrees of freedom of the spread between builds; None
+            if each image is one build.
     """
 
     estimate: float
@@ -49,10 +49,11 @@ class Difference:
 
 
 def difference(first: Builds, second: Builds) -> Difference:
-    """The mean of ``first`` less that of ``second``, with its interval.
+    """The mean of ``first`` minus that of ``second``, with its interval.
 
     Args:
-        first: log costs of every boot of every build.
+        first: log costs of one image, by build and boot.
+        second: those of the other.
     """
     estimate = fmean(map(fmean, first)) - fmean(map(fmean, second))
     several = max(len(first), len(second)) > 1
@@ -80,7 +81,7 @@ def t_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, 
 
 
 def bca_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
-    """The BCa interval of the difference of two means, of however many values."""
+    """The BCa interval of the difference of two means, of any number of values."""
     estimate, units = fmean(first) - fmean(second), (first, second)
     if all(len(set(values)) == 1 for values in units):
         return estimate, estimate
@@ -94,7 +95,7 @@ def _odd(values: Sequence[float]) -> bool:
 def _half_width(error: float, freedom: float) -> float:
     if error == 0:
         return 0.0
-    # Imported here, because it takes longer than a whole cached run may.
+    # Imported here because importing it takes longer than a fully cached run may.
     from scipy.special import stdtrit
 
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2)) * error
@@ -115,7 +116,7 @@ def _welch(first: Sequence[float], second: Sequence[float]) -> tuple[float, floa
 
 
 def _squares(values: Sequence[float]) -> float:
-    """The sum of squared deviations; exactly none of values that repeat."""
+    """The sum of squared deviations; exactly 0 if all values are equal."""
     if min(values) == max(values):
         return 0.0
     mean = fmean(values)
@@ -123,7 +124,7 @@ def _squares(values: Sequence[float]) -> float:
 
 
 def _pooled(first: Sequence[float], second: Sequence[float]) -> tuple[float, float] | None:
-    """The same where one of the two may be a single value: both are taken to spread alike."""
+    """The same with a pooled variance, for which either side may be a single value."""
     freedom = len(first) + len(second) - 2
     if freedom < 1:
         return None
@@ -139,12 +140,12 @@ def _means_of_boots(builds: Builds, stream: int) -> Any:
 
 
 def _means_of_builds(builds: Builds, stream: int) -> Any:
-    """Means of builds that were drawn anew, and in each of them its boots."""
+    """Means of resampled builds, with the boots of each build resampled too."""
     import numpy as np
 
     count = len(builds)
     generator = np.random.default_rng([RESAMPLING_SEED, 2, stream])
-    # For every build its boots drawn anew once for each place that it may be drawn to.
+    # The boots of every build, resampled once for each position that the build may be drawn to.
     redrawn = np.stack(
         [
             np.asarray(boots)[
@@ -154,8 +155,8 @@ def _means_of_builds(builds: Builds, stream: int) -> Any:
         ]
     )
     chosen = generator.integers(0, count, (RESAMPLES, count))
-    rows, places = np.indices(chosen.shape)
-    return redrawn[chosen, rows, places].mean(axis=1)
+    rows, positions = np.indices(chosen.shape)
+    return redrawn[chosen, rows, positions].mean(axis=1)
 
 
 @lru_cache(maxsize=32)
@@ -172,7 +173,9 @@ def _bca(
     """The BCa interval of the difference of two samples' means.
 
     Args:
-        means: of the resamples of each sample.
+        means: of each sample's resamples.
+        estimate: the difference of the samples' means.
+        units: the samples.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap, 14.3 and 15.36.
     """

@@ -1,4 +1,4 @@
-"""Boots that are unlike the others of their build: shown, never dropped."""
+"""Outliers: boots far from the others of their build; marked, never dropped."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Outlier:
 
 
 def outliers(costs: LogCosts) -> tuple[Outlier, ...]:
-    """The boots that are unlike the others of their build, of at least four."""
+    """The boots that are far from the others of their build; none in builds of under four."""
     found: list[Outlier] = []
     for build in sorted({unit.build for unit in costs}):
         units = sorted(unit for unit in costs if unit.build == build)
@@ -41,8 +41,10 @@ def outliers(costs: LogCosts) -> tuple[Outlier, ...]:
 def unlike_others(log_costs: Sequence[float]) -> tuple[bool, ...]:
     """Which values have a modified z-score above 3.5.
 
-    A deviation below the practical threshold is none, so that counts which all but repeat have
-    no outliers. Source of score and cut: Iglewicz and Hoaglin, How to Detect and Handle Outliers.
+    A deviation below the practical threshold does not count, so that counts that barely vary have
+    no outliers.
+
+    Source of score and cut-off: Iglewicz and Hoaglin, How to Detect and Handle Outliers.
     """
     if len(log_costs) < _MIN_BOOTS:
         return (False,) * len(log_costs)

@@ -1,4 +1,4 @@
-"""What is observed: one boot of one build."""
+"""The unit of observation, one boot of one build, and means over units."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Unit(NamedTuple):
     """The unit of observation, a boot of a build.
 
     Attributes:
-        build: which build of the image; they differ in their layout alone.
-        seed: of the boot; with the build it names the boot.
+        build: which build of the image; builds differ only in layout.
+        seed: of the boot; with ``build`` it identifies the boot.
     """
 
     build: int
@@ -23,14 +23,14 @@ class Unit(NamedTuple):
 LogCosts = Mapping[Unit, float]
 
 PRACTICAL_PERCENT = 0.1
-"""A difference below this much is of no practical interest, however certain it is."""
+"""A smaller difference is of no practical interest, however certain it is."""
 
 
 def log_costs(costs: Mapping[Unit, float]) -> dict[Unit, float]:
-    """The logarithms of costs; nothing if one of them is zero.
+    """The logarithms of costs; empty if any cost is zero.
 
-    A boot that cost nothing has no ratio, and a comparison that left it out would drop the very
-    boot that is unlike the others.
+    A cost of zero has no logarithm, and a comparison without that boot would drop exactly the boot
+    that differs from the others.
     """
     if any(cost <= 0 for cost in costs.values()):
         return {}
@@ -46,7 +46,7 @@ def mean_over_cases(cases: Sequence[LogCosts]) -> dict[Unit, float]:
 
 
 def builds_of(costs: LogCosts) -> tuple[tuple[float, ...], ...]:
-    """The boots of every build."""
+    """The boots' log costs by build."""
     found: dict[int, list[float]] = {}
     for unit in sorted(costs):
         found.setdefault(unit.build, []).append(costs[unit])
@@ -54,14 +54,14 @@ def builds_of(costs: LogCosts) -> tuple[tuple[float, ...], ...]:
 
 
 def mean_cost(costs: Mapping[Unit, float]) -> float:
-    """Geometric mean over the boots of a build and then over builds, so that the ratio of two is
-    the ratio that the improvement states.
+    """Geometric mean over the boots of each build, then over builds.
 
-    Falls back on the arithmetic mean if a cost is zero: there is no ratio then.
+    The ratio of two such means is the ratio that the improvement states. If a cost is zero, there
+    is no ratio, and the result is the arithmetic mean.
     """
     low, high = min(costs.values()), max(costs.values())
     if low == high:
-        return low  # counts that repeat are shown to the digit, without exp's rounding
+        return low  # counts that repeat are shown exactly, without the rounding of exp
     if low <= 0:
         return fmean(costs.values())
     return exp(fmean(map(fmean, builds_of(log_costs(costs)))))

@@ -1,4 +1,4 @@
-"""Verdicts over all rows of an evaluation, with their number corrected for."""
+"""Verdicts on all rows of an evaluation, corrected for multiple testing."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from mepof.statistics.compare import Comparison, narrow
 from mepof.statistics.sample import PRACTICAL_PERCENT
 
 LEVEL = 0.05
-"""Share of the verdicts ``faster`` and ``slower`` of an evaluation that may be expected to be
-false; where nothing differs at all, the probability that there is one."""
+"""The expected share of false verdicts among ``faster`` and ``slower``; if nothing differs at all,
+the probability of any such verdict."""
 
 Verdict = Literal["faster", "slower", "no difference", "not enough data"]
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What may be said of one comparison.
+    """The verdict on one comparison.
 
     Attributes:
-        adjusted_p: the p-value after the correction; None for a row that could show nothing.
+        adjusted_p: the p-value after the correction; None for a row that could not have shown a
+            difference.
     """
 
     verdict: Verdict
@@ -33,10 +34,10 @@ def judge(comparisons: Sequence[Comparison | None], precision_percent: float) ->
 
     Args:
         comparisons: None for rows that could not be compared.
-        precision_percent: two images whose interval lies within this much do not differ.
+        precision_percent: an interval within this much of zero means no difference.
     """
-    # A row that no data with its ties could make significant is no hypothesis that may be
-    # falsely rejected (Tarone 1990); counting it would only blunt the others.
+    # A row that cannot become significant with its ties cannot be rejected falsely either
+    # (Tarone 1990). Counting it would only cost the other rows power.
     tested = [
         (c.p_value, n) for n, c in enumerate(comparisons) if c is not None and c.min_p <= LEVEL
     ]
@@ -50,10 +51,10 @@ def judge(comparisons: Sequence[Comparison | None], precision_percent: float) ->
 def _benjamini_hochberg(tested: Sequence[tuple[float, int]]) -> dict[int, float]:
     """Adjusted p-values by row. Source: Benjamini and Hochberg 1995."""
     adjusted: dict[int, float] = {}
-    least = 1.0
+    smallest = 1.0
     for rank, (p_value, row) in reversed(list(enumerate(sorted(tested), start=1))):
-        least = min(least, p_value * len(tested) / rank)
-        adjusted[row] = least
+        smallest = min(smallest, p_value * len(tested) / rank)
+        adjusted[row] = smallest
     return adjusted
 
 
@@ -65,7 +66,7 @@ def _verdict(
     ratio = 1 + comparison.improvement_percent / 100
     threshold = 1 + PRACTICAL_PERCENT / 100
     if adjusted is not None and adjusted <= LEVEL:
-        # The ranks and the mean may disagree, when one boot is far away from all others.
+        # Ranks and mean may disagree if one boot is far from all others.
         beyond = ratio if comparison.direction == "faster" else 1 / ratio
         if beyond > threshold:
             return comparison.direction
@@ -75,10 +76,10 @@ def _verdict(
 
 
 def enough(comparisons: Sequence[Comparison | None], precision_percent: float) -> bool:
-    """Whether further boots would add little: every interval is narrow enough, and a difference
-    in one row alone would pass the correction.
+    """Whether further boots would add little.
 
-    Rows that cannot be compared are not waited for.
+    Every interval must be narrow enough, and a difference in one row alone must pass the
+    correction. Rows that cannot be compared do not count.
     """
     made = [c for c in comparisons if c is not None]
     return all(narrow(c, precision_percent) and c.min_p_untied * len(made) <= LEVEL for c in made)

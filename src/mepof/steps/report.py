@@ -83,7 +83,7 @@ class ReportStep:
             trained=_trained(inputs, trained),
             trainings=[*_trainings(inputs, trained)],
             profiles=[*_profiles(inputs, cast(list[str], params["profiles"]))],
-            places=_places(inputs["evaluation"], names),
+            locations=_places(inputs["evaluation"], names),
             notes=[
                 note
                 for number, name in enumerate(names)

@@ -87,7 +87,7 @@ def measurement(
                         kernel_taken_branches=round(cost * factor * factor * OPERATIONS / 8),
                         user_taken_branches=4 * OPERATIONS,
                         guest_nanoseconds=round((cost * factor + 40) * OPERATIONS),
-                        figures=told(case, cost * factor) if figures else {},
+                        figures=printed(case, cost * factor) if figures else {},
                         modelled=modelled(core, cost * factor, (stalls or {}).get(case, 1.0))
                         if core
                         else None,
@@ -101,7 +101,7 @@ def measurement(
     )
 
 
-def told(case: str, cost: float) -> dict[str, int]:
+def printed(case: str, cost: float) -> dict[str, int]:
     """The figures that a case prints."""
     figures = {f"p{p}_ns": round(cost * (1 + p / 100)) for p in (1, 50, 90, 99)}
     return {**figures, "bytes": 8192 * OPERATIONS} if case.startswith("file") else figures
@@ -120,7 +120,7 @@ def modelled(core: str, cost: float, stall: float = 1.0) -> Modelled:
     return Modelled(core=core, kernel=side, user=side)
 
 
-def places(
+def locations(
     shares: Mapping[str, float], pages: Sequence[int], *, core: str = "skylake", slices: int = 3
 ) -> Locations:
     """Functions with these thousands of cycles in each case, on these pages of text.
@@ -159,15 +159,15 @@ def places(
 
 
 _TEXT = 0xFFFFFFFF81000
-PLACES = {
-    "plain": places(
+LOCATIONS = {
+    "plain": locations(
         {"vfs_read": 30.0, "fdget": 20.0, "memcpy": 40.0, "schedule.cold": 10.0},
         [_TEXT, _TEXT + 7, _TEXT + 40, _TEXT + 90],
     ),
-    "opt": places(
+    "opt": locations(
         {"vfs_read": 42.0, "memcpy": 36.0, "schedule": 4.0}, [_TEXT, _TEXT + 1], slices=2
     ),
-    "size": places(
+    "size": locations(
         {"vfs_read": 34.0, "fdget": 24.0, "memcpy": 41.0, "schedule": 11.0},
         [_TEXT, _TEXT + 6, _TEXT + 36],
     ),
@@ -237,7 +237,7 @@ def report(
     trained: Mapping[str, frozenset[tuple[str, str]]] | None = None,
     trainings: Sequence[Training] = (),
     profiles: Sequence[ProfileQuality] = (),
-    places: Mapping[str, Locations] | None = None,
+    locations: Mapping[str, Locations] | None = None,
 ) -> Report:
     """A report of these measurements, with everything else made up."""
     return build_report(
@@ -249,7 +249,7 @@ def report(
         trained=trained,
         trainings=trainings,
         profiles=profiles,
-        places=places,
+        locations=locations,
     )
 
 
@@ -258,7 +258,7 @@ def golden_report() -> Report:
 
     The better one takes more modelled cycles in one case.
     """
-    lacking = (Unsupported(suite="kbench", case="binder", needs="CONFIG_ANDROID_BINDERFS"),)
+    unsupported = (Unsupported(suite="kbench", case="binder", needs="CONFIG_ANDROID_BINDERFS"),)
 
     def made(
         name: str,
@@ -275,7 +275,7 @@ def golden_report() -> Report:
             core="skylake",
             stalls=stalls,
             figures=True,
-            unsupported=lacking,
+            unsupported=unsupported,
         )
 
     return report(
@@ -288,7 +288,7 @@ def golden_report() -> Report:
         trained={"opt": frozenset({("kbench", "syscall"), ("kbench", "proc")})},
         trainings=TRAININGS,
         profiles=PROFILES,
-        places=PLACES,
+        locations=LOCATIONS,
     )
 
 

@@ -1,4 +1,4 @@
-"""What cases told of themselves and what a model made of them, and the rows of cases.csv."""
+"""The figures that cases printed, the modelled core, and the rows of cases.csv."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from .samples import KVM, OPERATIONS, golden_report, measurement, report
 
 
 def test_latencies_are_the_median_over_the_boots() -> None:
-    told = figures_of([measurement(factors=(1.0, 3.0, 2.0), figures=True)])
-    (p50,) = [f for f in told if (f.case, f.figure) == ("syscall", "p50")]
+    figures = figures_of([measurement(factors=(1.0, 3.0, 2.0), figures=True)])
+    (p50,) = [f for f in figures if (f.case, f.figure) == ("syscall", "p50")]
     assert (p50.unit, p50.kind, p50.boots) == ("ns", "modelled", 3)
     assert (p50.low, p50.value, p50.high) == (450, 900, 1350)
 
 
-def test_throughput_is_bytes_by_the_time_of_the_work() -> None:
-    told = figures_of([measurement(factors=(1.0,), figures=True, device=KVM)])
-    (moved,) = [f for f in told if f.figure == "throughput"]
+def test_throughput_is_bytes_divided_by_time() -> None:
+    figures = figures_of([measurement(factors=(1.0,), figures=True, device=KVM)])
+    (moved,) = [f for f in figures if f.figure == "throughput"]
     assert (moved.case, moved.unit, moved.kind) == ("file-8k", "bytes/s", "timed")
     assert moved.value == pytest.approx(8192 * OPERATIONS / (7040 * OPERATIONS) * 1e9)
 
 
-def test_an_unsound_image_tells_nothing() -> None:
+def test_an_unsound_image_has_no_figures() -> None:
     broken = measurement(figures=True, core="skylake", self_check="sum is wrong")
     assert figures_of([broken]) == ()
     assert core_cases_of([broken]) == ()
 
 
-def test_the_modelled_core_is_per_operation() -> None:
+def test_figures_of_the_modelled_core_are_per_operation() -> None:
     made = [measurement(core="skylake", costs={"syscall": 2000.0})]
     core = core_of(made)
     assert core is not None

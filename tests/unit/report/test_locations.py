@@ -12,7 +12,7 @@ from mepof.report.locations import (
     source_name,
 )
 
-from .samples import PLACES, places
+from .samples import LOCATIONS, locations
 
 TEXT = 0xFFFFFFFF81000
 
@@ -41,7 +41,7 @@ def test_parts_and_copies_have_their_function_s_name(symbol: str, name: str) -> 
 
 
 def test_functions_are_matched_by_name_and_are_shares_of_the_baseline() -> None:
-    rows = functions_of(PLACES["plain"], "opt", PLACES["opt"])
+    rows = functions_of(LOCATIONS["plain"], "opt", LOCATIONS["opt"])
     assert [r.function for r in rows] == ["fdget", "vfs_read", "schedule", "memcpy"]
     assert [r.baseline_cycles_percent for r in rows] == pytest.approx([20, 30, 10, 40])
     assert [r.cycles_percent for r in rows] == pytest.approx([0, 42, 4, 36])
@@ -52,7 +52,7 @@ def test_functions_are_matched_by_name_and_are_shares_of_the_baseline() -> None:
 def test_functions_beyond_the_largest_differences_are_one_row() -> None:
     many = {f"f{number:02}": float(number) for number in range(30)}
     half = {name: cycles / 2 for name, cycles in many.items()}
-    rows = functions_of(places(many, [TEXT]), "opt", places(half, [TEXT]))
+    rows = functions_of(locations(many, [TEXT]), "opt", locations(half, [TEXT]))
     assert len(rows) == 25
     assert rows[0].function == "f29"
     assert (rows[-1].function, rows[-1].functions) == (None, 6)
@@ -60,7 +60,7 @@ def test_functions_beyond_the_largest_differences_are_one_row() -> None:
 
 
 def test_cases_weigh_the_same_whatever_they_cost() -> None:
-    small, large = places({"a": 1.0}, [TEXT]), places({"b": 1000.0}, [TEXT])
+    small, large = locations({"a": 1.0}, [TEXT]), locations({"b": 1000.0}, [TEXT])
     mixed = small.model_copy(update={"cases": (small.cases[0], large.cases[1])})
     rows = {r.function: r for r in functions_of(mixed, "same", mixed)}
     assert rows["a"].baseline_cycles_percent == rows["b"].baseline_cycles_percent == 50

@@ -229,12 +229,12 @@ def test_gains_of_untrained_cases_are_stated_separately() -> None:
         measurement("other"),
         trained={"opt": frozenset({("kbench", "syscall")})},
     )
-    apart = {
+    by_training = {
         (row.trained, row.cases): row.geomean_improvement_percent
         for row in made.by_training
         if row.metric == "kernel_instructions"
     }
-    assert apart == {(True, 1): pytest.approx(100), (False, 3): pytest.approx(0)}
+    assert by_training == {(True, 1): pytest.approx(100), (False, 3): pytest.approx(0)}
     trained = {(c.image, c.case): c.trained for c in made.cases}
     assert trained["opt", "syscall"] is True
     assert trained["opt", "proc"] is False
@@ -296,9 +296,9 @@ def test_cases_that_cost_more_despite_a_better_mean_are_warned_of() -> None:
         return [w for w in made.warnings if "takes more" in w]
 
     assert warned({}) == []
-    told = "opt takes more kernel instructions than plain in kbench/proc (25.00 % more)"
-    assert warned({"proc": 225_000.0}) == warned({"proc": 225_000.0}, "proc") == [told]
-    assert warned({"proc": 225_000.0}, "syscall") == [f"{told}, none of which the training ran"]
+    expected = "opt takes more kernel instructions than plain in kbench/proc (25.00 % more)"
+    assert warned({"proc": 225_000.0}) == warned({"proc": 225_000.0}, "proc") == [expected]
+    assert warned({"proc": 225_000.0}, "syscall") == [f"{expected}, none of which the training ran"]
     # The title says so of the mean.
     assert warned({case: cost * 2 for case, cost in COSTS.items()}) == []
 
@@ -312,12 +312,12 @@ def test_a_case_that_is_missing_in_an_image_stays_in_the_report() -> None:
 
 
 def test_cases_that_an_image_cannot_run_are_warned_of() -> None:
-    lacking = (
+    unsupported = (
         Unsupported(suite="ipc", case="binder-4", needs="CONFIG_ANDROID_BINDERFS"),
         Unsupported(suite="ipc", case="binder-124", needs="CONFIG_ANDROID_BINDERFS"),
     )
     whole = measurement()
-    boots = tuple(b.model_copy(update={"unsupported": lacking}) for b in whole.boots)
+    boots = tuple(b.model_copy(update={"unsupported": unsupported}) for b in whole.boots)
     made = report(PLAIN, whole.model_copy(update={"boots": boots}))
     assert "opt cannot run ipc/binder-4, ipc/binder-124: CONFIG_ANDROID_BINDERFS is missing" in (
         made.warnings
@@ -331,11 +331,11 @@ def test_cases_that_an_image_cannot_run_are_warned_of() -> None:
 
 
 def test_an_image_that_can_run_nothing_has_a_report() -> None:
-    lacking = (Unsupported(suite="binder", case="rpc-1", needs="CONFIG_ANDROID_BINDERFS"),)
+    unsupported = (Unsupported(suite="binder", case="rpc-1", needs="CONFIG_ANDROID_BINDERFS"),)
     nothing = PLAIN.model_copy(
         update={
             "boots": tuple(
-                b.model_copy(update={"cases": (), "unsupported": lacking}) for b in PLAIN.boots
+                b.model_copy(update={"cases": (), "unsupported": unsupported}) for b in PLAIN.boots
             )
         }
     )
@@ -344,7 +344,7 @@ def test_an_image_that_can_run_nothing_has_a_report() -> None:
     assert "binder/rpc-1" in render(made)
 
 
-def test_what_a_device_cannot_count_has_no_rows() -> None:
+def test_a_metric_that_the_device_cannot_count_has_no_rows() -> None:
     made = report(measurement("plain", user=None), measurement(user=None))
     assert "user_instructions" not in {c.metric for c in made.cases}
     assert made.warnings == ()
@@ -372,7 +372,7 @@ def test_a_report_survives_its_files(tmp_path: Path) -> None:
     ]
 
 
-def test_a_missing_or_foreign_report_is_one_line(tmp_path: Path) -> None:
+def test_a_missing_or_foreign_report_is_a_one_line_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No such file"):
         read_report(tmp_path)
     (tmp_path / "report.json").write_text('{"schema": "other/1"}')
@@ -394,7 +394,7 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.M
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_an_output_that_is_a_file_is_one_line(tmp_path: Path) -> None:
+def test_an_output_that_is_a_file_is_a_one_line_error(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("")
     with pytest.raises(WorkError, match="cannot write the report"):
         write_report(report(PLAIN), tmp_path / "out")

@@ -32,7 +32,7 @@ from mepof.statistics.interval import bca_interval, difference, t_interval
 
 costs = st.floats(min_value=1, max_value=1000)
 boots = st.lists(costs, min_size=2, max_size=8)
-# Of ones that are far apart, the ends of the interval are beyond what a percentage can hold.
+# If they are far apart, the ends of the interval exceed the range of a percentage.
 alike = st.lists(st.floats(min_value=100, max_value=110), min_size=3, max_size=8)
 
 
@@ -82,7 +82,7 @@ def test_the_reduction_keeps_the_order_and_is_finite(improvements: list[float]) 
     assert all(low <= high * (1 - 1e-12) + 1e-9 for low, high in pairwise(reductions) if high < 0)
 
 
-def test_a_cost_of_zero_has_no_ratio_and_no_boot_is_dropped_for_it() -> None:
+def test_a_cost_of_zero_has_no_ratio_and_drops_no_boot() -> None:
     assert log_costs(units([1.0, 0.0, 2.0])) == {}
     assert compare({}, log_costs(units([1.0]))) is None
     assert mean_cost(units([0.0, 4.0])) == 2.0
@@ -115,7 +115,7 @@ def test_the_t_interval_is_welchs() -> None:
     assert (found.low, found.high) == pytest.approx(ours)
 
 
-def test_the_bca_interval_is_scipys_within_what_resampling_leaves_open() -> None:
+def test_the_bca_interval_is_scipys_up_to_resampling_noise() -> None:
     generator = np.random.default_rng(1)
     a, b = generator.lognormal(0, 0.2, 25), generator.lognormal(0.3, 0.3, 22)
     low, high = bca_interval(a.tolist(), b.tolist())
@@ -139,8 +139,8 @@ def test_many_boots_without_outliers_have_a_bca_interval() -> None:
     assert difference([[*a[:19], 0.5]], [b]).method == "t"
 
 
-def test_boots_of_one_build_are_no_substitute_for_builds() -> None:
-    # Boots repeat exactly, and layouts differ by 1 %: only builds tell how certain the mean is.
+def test_boots_of_one_build_do_not_replace_builds() -> None:
+    # Boots repeat exactly, layouts differ by 1 %: only builds show how certain the mean is.
     theirs = [[0.00] * 9, [0.01] * 9, [0.02] * 9]
     found = difference(theirs, [[0.0] * 9])
     assert found.estimate == pytest.approx(0.01)
@@ -150,7 +150,7 @@ def test_boots_of_one_build_are_no_substitute_for_builds() -> None:
     assert (found.low, found.high) == pytest.approx((0.01 - half, 0.01 + half), rel=1e-5)
 
 
-def test_many_builds_are_resampled_as_builds() -> None:
+def test_many_builds_are_resampled_by_build() -> None:
     generator = np.random.default_rng(1)
 
     def image() -> list[list[float]]:
@@ -177,7 +177,7 @@ def test_one_boot_of_each_has_an_estimate_and_no_interval() -> None:
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=4), st.lists(st.integers(0, 4), min_size=1))
 @settings(max_examples=60)
-def test_the_rank_test_counts_out_every_way_to_share_the_ranks(
+def test_the_rank_test_enumerates_every_assignment_of_ranks(
     values: list[int], reference: list[int]
 ) -> None:
     reference = reference[:6]
@@ -210,7 +210,7 @@ def test_many_boots_are_ranked_by_the_normal_approximation() -> None:
         ([100.0] * 5, [100.09] * 5, "no difference"),
         # Larger than that on average, but the boots disagree.
         ([100.0, 130.0, 90.0, 105.0], [100.0, 120.0, 95.0, 110.0], "not enough data"),
-        # However far apart: three boots of each are so by chance once in ten times.
+        # However far apart: three boots of each are ordered like this by chance one time in ten.
         ([100.0] * 3, [50.0] * 3, "not enough data"),
         ([100.0] * 2, [100.0] * 2, "not enough data"),
         # The ranks say faster and the mean says slower.
@@ -233,7 +233,7 @@ def test_one_row_among_many_needs_more_boots() -> None:
     assert {j.verdict for j in together[:20]} == {"slower"}
 
 
-def test_rows_that_could_show_nothing_do_not_count_against_the_others() -> None:
+def test_rows_that_cannot_become_significant_are_not_counted() -> None:
     repeated, other = compared([7.0] * 6, [7.0] * 6), compared([1.0] * 6, [2.0] * 6)
     found = judge([other, *[repeated] * 30], 1.0)
     assert found[0].adjusted_p == other.p_value
@@ -250,7 +250,7 @@ def test_the_adjusted_p_values_are_those_of_benjamini_and_hochberg() -> None:
     assert [j.adjusted_p for j in judge(rows, 1.0)] == pytest.approx(theirs.tolist())
 
 
-def test_what_layouts_differ_by_is_no_difference_between_images() -> None:
+def test_a_difference_between_layouts_is_not_one_between_images() -> None:
     layouts = log_costs(units([100.0] * 5, [102.0] * 5, [98.0] * 5))
     image = log_costs(units([97.0] * 5))
     alone = compare({u: c for u, c in layouts.items() if u.build == 0}, image)
@@ -261,13 +261,13 @@ def test_what_layouts_differ_by_is_no_difference_between_images() -> None:
     assert judge([both], 1.0)[0].verdict == "not enough data"
 
 
-def test_boots_go_on_until_the_intervals_are_narrow_and_one_row_could_be_told() -> None:
+def test_boots_continue_until_intervals_are_narrow_and_one_row_can_differ() -> None:
     wide = compared([100.0, 110.0, 90.0, 100.0, 95.0], [100.0, 108.0, 93.0, 100.0, 97.0])
     close = compared([100.0, 100.1] * 5, [99.0, 99.1, 99.0, 99.1, 99.0])
     assert not enough([wide, close], 1.0)
     assert enough([close, None], 1.0)
     assert not enough([close], 0.01)
-    # Five boots against ten: once in 1,502 ways, both sides counted.
+    # Five boots against ten: a two-sided p-value of 2 / 3,003.
     assert enough([close] * 75, 1.0)
     assert not enough([close] * 76, 1.0)
     assert [min_boots(rows, 0.05, controlled=True) for rows in (1, 36, 75, 76)] == [3, 5, 5, 6]
@@ -283,14 +283,14 @@ def test_outliers_are_far_from_the_median_in_median_deviations() -> None:
     assert found[0].deviation_percent == pytest.approx(100 * (130 / 100.5 - 1))
 
 
-def test_counts_that_all_but_repeat_have_no_outliers() -> None:
+def test_counts_that_barely_vary_have_no_outliers() -> None:
     assert outliers(log_costs(units([100.0, 100.0, 100.0, 100.0, 100.05]))) == ()
     assert outliers(log_costs(units([1.0, 9.0, 1.0]))) == ()
     (found,) = outliers(log_costs(units([100.0] * 4 + [100.2])))
     assert found.unit.seed == 4
 
 
-# --- what holds for any data
+# --- properties of any data
 
 
 @given(boots)
@@ -337,7 +337,7 @@ def evaluated(generator: np.random.Generator, slowdown: float) -> list[str]:
     return [j.verdict for j in judge([compare(*pair) for pair in pairs], 1.0)]
 
 
-def test_an_image_that_is_the_baseline_is_rarely_called_another() -> None:
+def test_the_baseline_rarely_differs_from_itself() -> None:
     generator = np.random.default_rng(1)
     made = [evaluated(generator, 0.0) for _ in range(100)]
     assert sum(bool({"faster", "slower"} & set(verdicts)) for verdicts in made) <= 5

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from report.samples import PLACES, measurement
+from report.samples import LOCATIONS, measurement
 
 from mepof.errors import WorkError
 from mepof.measure.measurement import Evaluation
@@ -42,7 +42,7 @@ def test_a_report_is_made_of_places_trainings_and_the_journal(room: Room) -> Non
     text = Evaluation(images=(plain, opt)).model_dump_json()
     (measured / "evaluation.json").write_text(text)
     for number, name in enumerate(("plain", "opt")):
-        (measured / f"places{number}.json").write_text(PLACES[name].to_json())
+        (measured / f"places{number}.json").write_text(LOCATIONS[name].to_json())
     profile, collected = room.directory("profile"), room.directory("collected")
     describe(profile, "pgo", Quality(20, 5, 25.0, "poor", ("too few",), exact=True))
     (collected / "collection.json").write_text(json.dumps(COLLECTION))

@@ -1,1 +1,1 @@
-"""What each section of the page shows, as values; the templates say it in HTML."""
+"""The contents of each section of the page as values; the templates turn them into HTML."""

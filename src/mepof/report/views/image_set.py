@@ -1,4 +1,4 @@
-"""The images of a report, and the number by which drawings tell each from the others."""
+"""The images of a report, and the number that distinguishes each in drawings."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class ImageSet:
 
     Attributes:
         baseline: None where nothing is compared.
-        subjects: the others, sound or not.
-        numbers: by name; the baseline's is 0.
+        subjects: all other images, sound or not.
+        numbers: by image name; 0 for the baseline.
     """
 
     baseline: Image | None
@@ -24,7 +24,7 @@ class ImageSet:
 
     @classmethod
     def of(cls, report: Report) -> ImageSet:
-        """Those of a report."""
+        """The images of a report."""
         baseline = next((image for image in report.images if image.baseline), None)
         subjects = tuple(image for image in report.images if not image.baseline)
         numbers = {baseline.name: 0} if baseline else {}
@@ -38,12 +38,12 @@ class ImageSet:
 
     @property
     def all_sound(self) -> tuple[Image, ...]:
-        """Those, and the baseline before them."""
+        """The sound subjects, after the baseline if it is sound."""
         return (*self._sound_baseline(), *self.sound)
 
     def _sound_baseline(self) -> Iterable[Image]:
         return (self.baseline,) if self.baseline and self.baseline.sound else ()
 
     def name(self, number: int) -> str:
-        """The image of a number."""
+        """The name of the image with this number."""
         return next(name for name, its in self.numbers.items() if its == number)

@@ -1,4 +1,4 @@
-"""Where in the kernels the work is: heatmaps, text that was executed, and functions."""
+"""Where in the kernels the work is done: heatmaps, executed text, and functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Map:
 
 @dataclass(frozen=True)
 class HeatView:
-    """All heatmaps, of the same width and height in cells."""
+    """All heatmaps; they have the same width and height in cells."""
 
     heatmaps: Heatmaps
     columns: int
@@ -32,7 +32,7 @@ class HeatView:
 
 @dataclass(frozen=True)
 class FunctionsView:
-    """Where one image's gain comes from."""
+    """The functions in which one image differs from the baseline."""
 
     image: str
     plot: Changes
@@ -46,7 +46,7 @@ class Locations:
     """The section.
 
     Attributes:
-        footprints: by case, the images' in their order.
+        footprints: by case, one for each image; None where an image did not run the case.
     """
 
     heat: HeatView | None
@@ -56,7 +56,7 @@ class Locations:
 
 
 def locations_of(report: Report, image_set: ImageSet) -> Locations | None:
-    """What the section shows; None where it is not known where events are."""
+    """What the section shows; None where events were not attributed to locations."""
     if report.heatmaps is None:
         return None
     images = tuple(heat.image for heat in report.heatmaps.images)

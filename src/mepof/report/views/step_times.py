@@ -1,4 +1,4 @@
-"""What the result cost: time by kind of work, and every step."""
+"""The time that a run spent: by kind of work, and for every step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class KindTime:
-    """All steps of a kind: seconds of those that ran now, and of all."""
+    """A kind of work: seconds of its steps that ran now, and of all its steps."""
 
     title: str
     now: float
@@ -41,8 +41,8 @@ class StepTimes:
 
     Attributes:
         timeline: a segment for each step.
-        kinds: those that something was done of.
-        total: seconds of all steps, and ``now`` of those that ran now.
+        kinds: those that took time.
+        total: seconds of all steps; ``now`` of those that ran now.
     """
 
     timeline: tuple[Segment, ...]
