@@ -201,16 +201,27 @@ def compare(
     top: Top = 10,
     as_json: Json = False,
 ) -> None:
-    """Say how alike two AutoFDO profiles are, and which functions set them apart."""
-    _only_autofdo(
-        [base, test],
-        f"two of instrumented kernels are compared by `llvm-profdata overlap {base} {test}`",
-    )
-    done = json.loads(_engine.compare(base, test, top))
+    """Show how alike two profiles are, and which functions differ most."""
+    kinds = {_is_instrumentation(path) for path in (base, test)}
+    if len(kinds) > 1:
+        raise InputError(
+            "an AutoFDO profile and one of an instrumented kernel cannot be compared",
+            "compare profiles of one kind",
+        )
+    if kinds == {True}:
+        from mepof.cli import count_tables
+        from mepof.profile.counts import compare_counts, read_counts
+
+        found = compare_counts(read_counts(base), read_counts(test))
+        done = count_tables.compare_document(found, top)
+        shown = count_tables.comparison(done)
+    else:
+        done = {"kind": "autofdo", **json.loads(_engine.compare(base, test, top))}
+        shown = tables.comparison(done, base, test)
     if as_json:
         print_json({"schema": "mepof-profile-compare/1", **done})
     else:
-        _print(tables.comparison(done, base, test))
+        _print(shown)
 
 
 @app.command("drift")
@@ -228,9 +239,11 @@ def drift(
     as_json: Json = False,
 ) -> None:
     """Show how much of an AutoFDO profile still fits a newer binary."""
-    _only_autofdo(
-        [profile], "build the newer kernel with it: clang warns of functions that have changed"
-    )
+    if _is_instrumentation(profile):
+        raise InputError(
+            f"{profile} is a profile of an instrumented kernel",
+            "build the newer kernel with it: clang warns of functions that have changed",
+        )
     done = json.loads(_engine.drift(profile, new, old))
     if as_json:
         print_json({"schema": "mepof-profile-drift/1", **done})
@@ -249,13 +262,20 @@ def show(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show what is in an AutoFDO profile: its size, its hottest functions and lines."""
-    _only_autofdo([profile], f"use `llvm-profdata show --topn={top} {profile}`")
-    done = json.loads(_engine.show(profile, top, top if lines else 0))
+    """Show the size of a profile, its hottest functions and lines."""
+    if _is_instrumentation(profile):
+        from mepof.cli import count_tables
+        from mepof.profile.counts import read_counts
+
+        done = count_tables.show_document(read_counts(profile), top)
+        shown = count_tables.shown(done, profile)
+    else:
+        done = {"kind": "autofdo", **json.loads(_engine.show(profile, top, top if lines else 0))}
+        shown = tables.shown(done, profile)
     if as_json:
         print_json({"schema": "mepof-profile-show/1", **done})
     else:
-        _print(tables.shown(done, profile))
+        _print(shown)
 
 
 @app.command("heatmap")
@@ -349,13 +369,10 @@ def _reading(inputs: list[Path]) -> Iterator[Callable[[int], None]]:
         yield tell
 
 
-def _only_autofdo(paths: list[Path], remedy: str) -> None:
-    """Refuse profiles of instrumented kernels, which the engine does not read."""
-    from mepof.profile.instrumentation import is_instrumentation
+def _is_instrumentation(path: Path) -> bool:
+    from mepof.profile.instrumentation import is_instrumentation  # loads all algorithms
 
-    for path in paths:
-        if is_instrumentation(path):
-            raise InputError(f"{path} is a profile of an instrumented kernel", remedy)
+    return is_instrumentation(path)
 
 
 def _print(*parts: Any) -> None:

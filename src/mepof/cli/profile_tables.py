@@ -1,4 +1,4 @@
-"""What the verbs of ``mepof profile`` say to people."""
+"""What the commands of ``mepof profile`` print."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _STYLES = {"good": "green", "poor": "bold red"}
 
 
 def verdict(done: Document) -> RenderableType:
-    """What a conversion rests on, and what it wrote."""
+    """The verdict on a conversion, what it read, and the files that it wrote."""
     judged = done["verdict"]
-    shown = _facts()
+    shown = fact_table()
     head = Text(judged["quality"], style=_STYLES[judged["quality"]])
     shown.add_row(Text("verdict"), head)
     for reason in done["reasons"]:
@@ -34,7 +34,7 @@ def verdict(done: Document) -> RenderableType:
     shown.add_row(
         Text("sampling"),
         Text(
-            "another recording of the same work would overlap by about "
+            "a second branch trace of the same work would overlap by about "
             f"{judged['expected_overlap_percent']:.1f} %"
         ),
     )
@@ -66,13 +66,13 @@ def _binary(shown: Table, one: Document) -> None:
         Text("  coverage"),
         Text(
             f"{one['functions_executed']:,} of {one['functions']:,} functions ran; "
-            f"{_percent(ran, text)} of the code ran, {_percent(hot, text)} is hot{known}"
+            f"{percent(ran, text)} of the code ran, {percent(hot, text)} is hot{known}"
         ),
     )
 
 
 def counts(count: Document) -> Text:
-    """Records used of records read, and the others by cause."""
+    """Samples used of those read, and the others by cause."""
     text = Text(f"{count['used']:,} used of {count['read']:,}")
     for cause, dropped in sorted(count["dropped"].items(), key=lambda item: -item[1]):
         text.append(f"; {dropped:,} {_engine.CAUSES.get(cause, cause)}")
@@ -81,7 +81,7 @@ def counts(count: Document) -> Text:
 
 def merged(done: Document) -> RenderableType:
     """What a merge wrote."""
-    shown = _facts()
+    shown = fact_table()
     if done["kind"] == "instrumentation":
         shown.add_row(Text("functions"), Text(f"{done['executed']:,} of {done['functions']:,} ran"))
         shown.add_row(Text("verdict"), Text(done["verdict"], style=_STYLES[done["verdict"]]))
@@ -94,7 +94,7 @@ def merged(done: Document) -> RenderableType:
                 Text(f"{origin['name']}: {origin['functions']:,} functions, {origin['total']:,}"),
             )
         for name in done["saturated"]:
-            shown.add_row(Text("full"), Text(f"counters reached their end at {name}"))
+            shown.add_row(Text("full"), Text(f"counters reached their limit at {name}"))
         if left_out := done["conflicts"]:
             names = ", ".join(conflict["function"] for conflict in left_out[:5])
             more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
@@ -110,21 +110,23 @@ def merged(done: Document) -> RenderableType:
 
 def comparison(done: Document, base: Path, test: Path) -> RenderableType:
     """How alike two profiles are."""
-    facts = _facts()
+    facts = fact_table()
     for name, key, meaning in (
-        ("flow overlap", "flow_overlap", "the share of execution that both place alike"),
+        ("flow overlap", "flow_overlap", "the share of execution that both attribute alike"),
         ("similarity", "similarity", "as llvm-profdata overlap computes it"),
-        ("sample overlap", "sample_overlap", "counts in both, of the greater of both"),
-        ("only in A", "base_unique_share", f"samples of {base} at places that B does not have"),
-        ("only in B", "test_unique_share", f"samples of {test} at places that A does not have"),
+        ("sample overlap", "sample_overlap", "counts in both, of the larger count"),
+        ("only in A", "base_unique_share", f"samples of {base} at locations missing from B"),
+        ("only in B", "test_unique_share", f"samples of {test} at locations missing from A"),
     ):
         facts.add_row(Text(name), Text(f"{100 * done[key]:6.2f} %  {meaning}"))
-    sets = _table("", "in both", "A only", "B only", numbers=3)
+    sets = number_table("", "in both", "A only", "B only", numbers=3)
     for name in ("functions", "hot_functions", "hot_lines"):
         row = done[name]
         numbers = (row["common"], row["base_only"], row["test_only"])
         sets.add_row(Text(name.replace("_", " ")), *(Text(f"{number:,}") for number in numbers))
-    apart = _table("function", "share of A", "share of B", "takes from the flow overlap", numbers=3)
+    apart = number_table(
+        "function", "share of A", "share of B", "takes from the flow overlap", numbers=3
+    )
     for row in done["differences"]:
         shares = (row["base_share"], row["test_share"], row["flow_difference"])
         apart.add_row(Text(row["name"]), *(Text(f"{100 * share:.2f} %") for share in shares))
@@ -133,10 +135,10 @@ def comparison(done: Document, base: Path, test: Path) -> RenderableType:
 
 def drift(done: Document, top: int, *, knows_moved: bool) -> RenderableType:
     """What of a profile fits a newer binary."""
-    facts = _facts()
+    facts = fact_table()
     facts.add_row(
         Text("matched"),
-        Text(f"{done['matched_percent']:.2f} % of the samples are at places that are still there"),
+        Text(f"{done['matched_percent']:.2f} % of the samples are at locations that still exist"),
     )
     for change, share in done["changes"].items():
         if change == "moved" and not knows_moved:
@@ -146,7 +148,7 @@ def drift(done: Document, top: int, *, knows_moved: bool) -> RenderableType:
             Text(f"{share['functions']:,} functions, {share['samples_percent']:.2f} % of samples"),
         )
     worst = sorted(done["functions"], key=lambda f: -_lost(f))[:top]
-    table = _table("function", "", "samples", "matched", numbers=2, first=2)
+    table = number_table("function", "", "samples", "matched", numbers=2, first=2)
     for row in (row for row in worst if _lost(row) > 0):
         percents = (row["samples_percent"], row["matched_percent"])
         table.add_row(
@@ -156,7 +158,7 @@ def drift(done: Document, top: int, *, knows_moved: bool) -> RenderableType:
 
 
 def _lost(function: Document) -> float:
-    """The part of all samples that has no place any more because of a function, in per cent."""
+    """The samples of a function whose locations no longer exist, in percent of all samples."""
     lost: float = function["samples_percent"] * (100 - function["matched_percent"]) / 100
     return lost
 
@@ -164,7 +166,7 @@ def _lost(function: Document) -> float:
 def shown(done: Document, path: Path) -> RenderableType:
     """What is in a profile."""
     has = done["statistics"]
-    facts = _facts()
+    facts = fact_table()
     flags = ("probe_based", "flow_sensitive", "md5_names")
     kind = [done["format"], *(flag.replace("_", " ") for flag in flags if done[flag])]
     facts.add_row(Text("profile"), Text(f"{path}: {', '.join(kind)}"))
@@ -185,34 +187,34 @@ def shown(done: Document, path: Path) -> RenderableType:
     facts.add_row(Text("samples"), Text(f"{has['total']:,}"))
     if done["symbols"]:
         facts.add_row(Text("symbols"), Text(f"{done['symbols']:,} known, cold ones included"))
-    hot = _table("function", "total", "share", "entered", "own lines", numbers=4)
+    hot = number_table("function", "total", "share", "entered", "own lines", numbers=4)
     for row in done["functions"]:
         hot.add_row(
             Text(row["name"]),
             Text(f"{row['total']:,}"),
-            Text(_percent(row["total"], has["total"])),
+            Text(percent(row["total"], has["total"])),
             Text(f"{row['head']:,}"),
             Text(f"{row['own_count']:,}"),
         )
-    lines = _table("line", "count", numbers=1)
+    lines = number_table("line", "count", numbers=1)
     for row in done["lines"]:
-        place = f"{row['function']}:{row['offset']}"
+        location = f"{row['function']}:{row['offset']}"
         if row["discriminator"]:
-            place += f".{row['discriminator']}"
-        lines.add_row(Text(place), Text(f"{row['count']:,}"))
+            location += f".{row['discriminator']}"
+        lines.add_row(Text(location), Text(f"{row['count']:,}"))
     return Group(facts, *(table for table in (hot, lines) if table.row_count))
 
 
 def heat(done: Document, output: Path) -> RenderableType:
     """What a heatmap shows."""
-    facts = _facts()
+    facts = fact_table()
     every = done["visits"] + done["visits_outside"]
     facts.add_row(
         Text("visits"),
         Text(
             f"{done['visits']:,} of {done['granule_bytes']} bytes each in "
             f"{', '.join(section['name'] for section in done['sections'])}: "
-            f"{_percent(done['visits'], every)} of all"
+            f"{percent(done['visits'], every)} of all"
         ),
     )
     if done["time"] is None:
@@ -223,15 +225,15 @@ def heat(done: Document, output: Path) -> RenderableType:
     return facts
 
 
-def _facts() -> Table:
-    """Lines with a name each."""
+def fact_table() -> Table:
+    """Rows of a name and a fact."""
     facts = Table(box=None, show_header=False, pad_edge=False)
     facts.add_column(no_wrap=True, style="dim")
     facts.add_column(overflow="fold")
     return facts
 
 
-def _table(*headings: str, numbers: int, first: int = 1) -> Table:
+def number_table(*headings: str, numbers: int, first: int = 1) -> Table:
     """A table whose last columns are numbers."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for index, heading in enumerate(headings):
@@ -240,5 +242,5 @@ def _table(*headings: str, numbers: int, first: int = 1) -> Table:
     return table
 
 
-def _percent(part: float, whole: float) -> str:
+def percent(part: float, whole: float) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "0 %"

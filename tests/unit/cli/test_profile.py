@@ -307,11 +307,45 @@ def test_an_unknown_word_is_answered_with_the_known_ones(
     assert "known:" in error.message
 
 
-def test_counts_of_an_instrumented_kernel_are_llvm_profdatas(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A profile of the program, which counted itself."""
+    directory = tmp_path_factory.mktemp("counts")
+    (directory / "a.c").write_text(SOURCE)
+    flags = ("-O1", "-fprofile-generate", "a.c", "-o", "a")
+    subprocess.run([CLANG, *flags], cwd=directory, check=True)
+    environment = {"LLVM_PROFILE_FILE": "a.profraw"}
+    subprocess.run(["./a"], cwd=directory, env=environment, check=False)
+    merge = ["llvm-profdata-22", "merge", "a.profraw", "-o", "a.profdata"]
+    subprocess.run(merge, cwd=directory, check=True)
+    return directory / "a.profdata"
+
+
+def test_counts_of_an_instrumented_kernel_are_shown(counts: Path) -> None:
+    document = done("show", counts)
+    assert document["kind"] == "instrumentation"
+    assert document["functions"][0]["name"] == "hot"
+    assert document["statistics"]["functions_executed"] == 2
+    assert len(done("show", counts, "--top", 1)["functions"]) == 1
+    result = run("show", counts)
+    assert re.search(r"^ *hot +[\d,]+ +9\d\.\d %", result.stdout, re.M)
+
+
+def test_counts_of_instrumented_kernels_are_compared(counts: Path, profile: Path) -> None:
+    document = done("compare", counts, counts)
+    assert (document["kind"], document["differences"]) == ("instrumentation", [])
+    assert document["overlap"] == pytest.approx(1)
+    assert "100.00 %" in run("compare", counts, counts).stdout
+    error = failed("compare", counts, profile)
+    assert isinstance(error, InputError)
+    assert "cannot be compared" in error.message
+
+
+def test_damaged_counts_of_an_instrumented_kernel_are_refused(tmp_path: Path) -> None:
     counts = tmp_path / "kernel.profdata"
-    counts.write_bytes(b"\xfflprofi\x81" + bytes(64))
+    counts.write_bytes(b"\xfflprofi\x81" + bytes(20))
     error = failed("show", counts)
-    assert "llvm-profdata" in (error.remedy or "")
+    assert "llvm-profdata" in error.message
     error = failed("merge", counts, __file__, "-o", tmp_path / "out")
     assert "cannot be merged" in error.message
 

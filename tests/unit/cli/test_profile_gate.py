@@ -259,13 +259,13 @@ def test_user_addresses_are_told_from_those_of_another_kernel(
 @pytest.mark.parametrize("verb", ["compare", "drift", "show"])
 def test_counts_of_an_instrumented_kernel(tmp_path: Path, refused: Refused, verb: str) -> None:
     counts = tmp_path / "kernel.profdata"
-    counts.write_bytes(b"\xfflprofi\x81" + bytes(64))
+    counts.write_bytes(b"\xfflprofi\x81" + bytes(20))
     more = () if verb == "show" else (counts,)
     said = refused(2, verb, counts, *more)
     cures = {
-        "compare": f"are compared by `llvm-profdata overlap {counts} {counts}`",
+        "compare": f"{counts} cannot be read: llvm-profdata",
         "drift": "help: build the newer kernel with it",
-        "show": f"use `llvm-profdata show --topn=20 {counts}`",
+        "show": f"{counts} cannot be read: llvm-profdata",
     }
     assert cures[verb] in said
 
