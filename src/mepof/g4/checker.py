@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from mepof.g4.ast import (
     OPERANDS,
@@ -46,6 +46,12 @@ class Vocabulary:
     #: What training can be told to leave out: suites, cases, groups of cases.
     untrained: tuple[str, ...] = ()
     cores: tuple[str, ...] = ()
+    #: The toolchain of a program that sets none.
+    default_toolchain: str = ""
+    #: What algorithms and options require of a toolchain, where they require anything.
+    requirements: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: Which of these each toolchain has.
+    capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
@@ -57,9 +63,13 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
     bindings = bind(program)
     found: list[Diagnostic] = []
     relinked = False
+    toolchain = vocabulary.default_toolchain
     for index, statement in enumerate(program.statements):
         found += _empty_operands(statement)
         found += _words(statement, vocabulary)
+        if isinstance(statement, Set) and statement.key.text == "toolchain":
+            toolchain = statement.value.text
+        found += _requirements(statement, toolchain, vocabulary)
         if program.complete:
             found += _references(statement, bindings, index)
             match statement:
@@ -104,6 +114,38 @@ def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]
         yield from _conflicts(statement.options)
 
 
+def _requirements(
+    statement: Statement, toolchain: str, vocabulary: Vocabulary
+) -> Iterator[Diagnostic]:
+    """Algorithms and options that the toolchain cannot serve."""
+    has = vocabulary.capabilities.get(toolchain)
+    if has is None:
+        return
+    words: list[tuple[Span, str]] = []
+    if isinstance(statement, Opt | Profile | Adap):
+        words += _parts(statement.algorithm)
+    if isinstance(statement, Opt | Adap | Recomp):
+        words += [(word.span, word.text) for word in statement.options]
+    for span, text in words:
+        required = vocabulary.requirements.get(text, frozenset())
+        if missing := sorted(required - has):
+            able = [name for name, all_ in vocabulary.capabilities.items() if required <= all_]
+            yield Diagnostic(
+                span,
+                f"`{text}` needs a toolchain with {', '.join(missing)}, "
+                f"which `{toolchain}` does not have",
+                f"write `set toolchain {able[0]}` before it" if able else None,
+            )
+
+
+def _parts(stack: Word) -> Iterator[tuple[Span, str]]:
+    """The algorithms of a stack, and where they stand."""
+    at = 0
+    for part in stack.text.split("+"):
+        yield stack.part(at, at + len(part)), part
+        at += len(part) + 1
+
+
 def _references(statement: Statement, bindings: Bindings, index: int) -> Iterator[Diagnostic]:
     role: Role
     match statement:
@@ -143,19 +185,15 @@ def _lookup(
 
 def _algorithm(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     """An algorithm, or a stack of them joined by ``+``."""
-    parts = word.text.split("+")
-    if word.text and "" in parts:
+    if word.text and "" in word.text.split("+"):
         yield Diagnostic(
             word.span,
             f"{quote(word.text)} lacks an algorithm beside `+`",
             "a stack is written such as `autofdo+propeller`",
         )
         return
-    at = 0
-    for part in parts:
-        span = word.part(at, at + len(part))
+    for span, part in _parts(word):
         yield from _lookup("algorithm", word, part, vocabulary.algorithms, span)
-        at += len(part) + 1
 
 
 def _merge(statement: Merge) -> Iterator[Diagnostic]:

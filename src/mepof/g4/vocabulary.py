@@ -30,4 +30,10 @@ def vocabulary() -> Vocabulary:
         configs=kconfig.names(),
         untrained=names_to_leave_out(),
         cores=core_names(),
+        default_toolchain=toolchain.DEFAULT,
+        requirements={
+            **{name: algorithm.requires for name, algorithm in ALGORITHMS.all().items()},
+            **{name: option.requires for name, option in options().items()},
+        },
+        capabilities=toolchain.capabilities(),
     )

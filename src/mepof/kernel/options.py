@@ -17,6 +17,7 @@ class Option(Described):
     """What an option adds to a build.
 
     Attributes:
+        requires: capabilities of a toolchain without which it cannot be used.
         group: a program names at most one option of each group; empty for those of none.
         config: Kconfig lines.
         cflags: compiler flags of all files.
@@ -24,6 +25,7 @@ class Option(Described):
     """
 
     title: str
+    requires: frozenset[str] = frozenset()
     group: str = ""
     config: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()

@@ -222,6 +222,11 @@ def names() -> tuple[str, ...]:
     )
 
 
+def capabilities() -> dict[str, frozenset[str]]:
+    """What each toolchain can do that not every one can, by its G4 names."""
+    return {name: TOOLCHAINS.get(_parse(name)[0]).capabilities for name in names()}
+
+
 def select(name: str) -> Toolchain:
     """The toolchain of a G4 name: ``clang`` is the newest one here, ``clang-22`` that one.
 

@@ -127,6 +127,33 @@ def test_an_algorithm_that_it_cannot_serve_is_refused(tools: Path) -> None:
         ALGORITHMS.get("autofdo").use(Path("/p"), Use(select(NAME), True))
 
 
+def refused(program: str) -> list[tuple[str, str | None]]:
+    """What is refused of a program."""
+    source = Source("p.g4", program)
+    found = check(parse(source).program, vocabulary())
+    return [(each.message, each.help) for each in found]
+
+
+def test_a_program_that_needs_another_toolchain_is_refused_before_anything_is_built(
+    tools: Path,
+) -> None:
+    opt = "opt debian:linux-source-6.12 {} rand kbench {}.\n"
+    assert refused(opt.format("autofdo+propeller", "ThinLTO")) == []
+    assert refused("set toolchain mcc.\n" + opt.format("pgo", "O3")) == []
+    assert refused("set toolchain mcc-22.\n" + opt.format("pgo+propeller", "O3;ThinLTO")) == [
+        (
+            "`propeller` needs a toolchain with basic-block-sections, which `mcc-22` does not have",
+            "write `set toolchain clang` before it",
+        ),
+        (
+            "`ThinLTO` needs a toolchain with llvm-lto, which `mcc-22` does not have",
+            "write `set toolchain clang` before it",
+        ),
+    ]
+    later = "set toolchain mcc-22.\nset toolchain clang.\n"
+    assert refused(later + opt.format("pgo+propeller", "ThinLTO")) == []
+
+
 def test_doctor_looks_for_its_programs_but_does_not_need_them(tools: Path) -> None:
     found = {tool.command: tool for tool in toolchain_tools()}
     assert not found["mcc-22"].required
