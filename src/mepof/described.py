@@ -21,7 +21,7 @@ from mepof.toml_lines import Location, lines_of
 
 Model = TypeVar("Model", bound=BaseModel)
 
-# By the names of pydantic's errors, which speaks of JSON.
+# By the names of pydantic's errors, whose messages are about JSON.
 _TYPES = {
     "string_type": "a string",
     "int_type": "an integer",
@@ -43,10 +43,10 @@ class Described(BaseModel):
 
 
 class Named(Described):
-    """A file whose name is that of what it describes.
+    """A file whose stem is the name of what it describes.
 
     Attributes:
-        name: the file's stem, which the reader gives; no key of the file.
+        name: the file's stem, which is not a key of the file.
     """
 
     name: str
@@ -68,12 +68,12 @@ def check_distinct(names: Iterable[str]) -> None:
 def read_described(
     path: Path, model: type[Model], what: str, given: Mapping[str, str] | None = None
 ) -> Model:
-    """What a file describes.
+    """Read a file that people write.
 
     Args:
         model: its fields, or their aliases, are the keys of the file.
         what: the kind of thing, for messages, such as ``core``.
-        given: fields whose values are not from the file, such as its name.
+        given: values of fields that are not in the file, such as its name.
 
     Raises:
         InputError: it cannot be read, is not TOML, or does not fit the model.
@@ -91,7 +91,7 @@ def read_described(
     given = given or {}
     errors: list[ErrorDetails] = []
     try:
-        # By way of JSON: only there pydantic is strict of types and lets an array be a tuple.
+        # By way of JSON, for which pydantic's strict mode accepts an array as a tuple.
         described = model.model_validate_json(
             json.dumps({**written, **given}, default=str), strict=True
         )
@@ -127,7 +127,7 @@ def _nearest(key: str, known: Collection[str]) -> str:
 
 
 def _complaint(detail: ErrorDetails, what: str) -> str:
-    """What is wrong with one value, in the words of a sentence."""
+    """One sentence about a wrong value."""
     *above, last = detail["loc"] or ("",)
     if detail["type"] == "missing":
         return f"`{last}` is missing from {_named(above) or f'the {what}'}"

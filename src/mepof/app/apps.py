@@ -27,7 +27,7 @@ class Action(Described):
     name: str
     argv: tuple[str, ...] = Field(min_length=1)
     seconds: float = Field(gt=0)
-    # Not in the text, by which steps tell actions apart: it changes nothing of what runs.
+    # Left out of repr(), which steps hash: it does not change what runs.
     includes: tuple[str, ...] = Field(default=(), repr=False)
 
 

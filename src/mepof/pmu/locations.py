@@ -142,7 +142,7 @@ def read_raw(path: Path) -> RawLocations:
 
 
 def functions_of(build: Path) -> tuple[Function, ...]:
-    """The functions of a build's ``vmlinux``, by address; none if it has only an image.
+    """The functions of a build's ``vmlinux``, by address; empty if it has only an image.
 
     Raises:
         WorkError: the file cannot be read.
@@ -241,7 +241,7 @@ def _by_function(
 
 
 def _index(address: int, starts: Sequence[int], functions: Sequence[Function]) -> int | None:
-    """Index of the function that has an address; None if none has."""
+    """Index of the function that contains an address, if any does."""
     index = bisect_right(starts, address) - 1
     if index < 0 or address >= functions[index].address + functions[index].size:
         return None

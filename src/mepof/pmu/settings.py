@@ -24,7 +24,7 @@ def settings_of(core: Core) -> tuple[str, ...]:
         "l1-btb": core.l1_btb,
     }
     pages = arch.get(core.arch).pages
-    assert pages is not None  # Core refuses an architecture without
+    assert pages is not None  # Core refuses architectures without pages
     # The plugin takes logarithms of two.
     text, data = (size.bit_length() - 1 for size in (pages.text, pages.data))
     direction = (

@@ -20,7 +20,7 @@ CaseId = tuple[str, str]
 
 
 class CaseEntry(Described):
-    """What a suite's file says of a case.
+    """A case in a suite's file.
 
     Attributes:
         metric: G4's word for the group of cases that it is in.
@@ -32,7 +32,7 @@ class CaseEntry(Described):
     name: str
     metric: str
     argv: tuple[str, ...] = Field(min_length=1)
-    # Not in the text, by which cases_digest() tells cases apart: these change nothing of what runs.
+    # Left out of repr(), which cases_digest() hashes: these do not change what runs.
     control: bool = Field(default=False, repr=False)
     baseline: float | None = Field(default=None, gt=0, repr=False)
 
@@ -51,13 +51,13 @@ class Tool(Described):
 
 
 class Programs(Described):
-    """What a suite's guest needs beside what the guest of every kernel has.
+    """Additions to the guest of every kernel that a suite needs.
 
     Attributes:
-        native: the directory under ``native/suites`` whose sources make its program.
+        native: the directory under ``native/suites`` with the sources of its program.
         libraries: static libraries that it is linked with, such as ``sqlite3``.
         tools: programs of packages.
-        scratch: MiB of the file system on a block device that its cases work on; 0 is none.
+        scratch: MiB of the file system on a block device that its cases work on; 0 for none.
     """
 
     native: str | None = None
@@ -70,14 +70,14 @@ class Suite(Named):
     """A named set of cases.
 
     Attributes:
-        selfcheck: the command by which a guest checks itself before the cases; every other suite
-            relies on that of one.
+        selfcheck: the command by which a guest checks itself before the cases; only the default
+            suite has one.
         config: the configuration whose kernels can run all of it.
         architectures: those whose guests can run it; empty for all.
         memory: MiB that its guest needs.
-        programs: what is added to the guest; None where the guest has all.
-        shorter: what is added to a case's command for half of its work, with ``{operations}``
-            for the operations of that; empty where its work cannot be chosen.
+        programs: additions to the guest; None if it needs none.
+        shorter: words added to a case's command for half of its work, with ``{operations}`` for
+            half of its operations; empty if the work is fixed.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Which cases training runs, and training without some of them."""
+"""The cases that training runs, and training without some of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cases' costs are compared, and what is averaged over."""
+"""The cases whose costs are compared and averaged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mepof.suite.cases import cases_of, is_control
 
 
 def with_controls(image: Measurement, interrupts: int) -> Measurement:
-    """An image's boots, and in each the control `sieve` with so many interrupts."""
+    """An image's boots, each with the control `sieve` and that number of interrupts."""
     sieve = CaseMeasurement(
         suite="compute",
         case="sieve",

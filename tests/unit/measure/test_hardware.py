@@ -25,7 +25,7 @@ TOOL = load_suite("tools").cases[0]
 
 @dataclass(frozen=True)
 class Hardware(LocalShell):
-    """A machine whose kernel takes 100 instructions an operation, and 5000 to start a program."""
+    """A machine whose kernel takes 100 instructions per operation, and 5000 to start a program."""
 
     status: int = 0
     start: int = 5000
@@ -35,7 +35,7 @@ class Hardware(LocalShell):
     ran: list[tuple[str, ...]] = field(default_factory=list)
 
     def run(self, argv: Sequence[str], timeout: float) -> Ran:
-        # Behind taskset, sh and its script.
+        # After taskset, sh and its script.
         words = tuple(argv[6:])
         self.ran.append(words)
         if "selfcheck" in words:
@@ -73,7 +73,7 @@ def test_what_surrounds_the_work_is_not_counted() -> None:
     costs = {metric.name: metric.cost(case) for metric in METRICS}
     assert costs["kernel_instructions"] == 100
     assert costs["kernel_tlb_walks"] == 0.1
-    # What no counter counts has no cost; time is that of the run that nobody watched.
+    # Without a counter there is no cost; the time is that of the run without counting.
     assert costs["kernel_cycles"] is None
     assert costs["guest_time"] == 45
     assert case.figures == {"p50_ns": 7}
@@ -154,7 +154,7 @@ echo "case=$2 operations=$n elapsed_ns=1 check=${CHECK:-ok}"
 
 @pytest.fixture
 def programs(tmp_path: Path) -> Path:
-    """A suite's program that starts programs, each with page faults of its own."""
+    """A suite's program that starts programs, each of which has page faults."""
     (tmp_path / "bin").mkdir()
     path = tmp_path / "bin/kbench"
     path.write_text(KBENCH)
@@ -172,7 +172,7 @@ def test_real_perf_counts_the_work_alone(programs: Path) -> None:
     assert made.boot is not None
     counted = made.boot.cases[0].counted
     assert counted is not None and counted.operations == 10
-    # A program that is started has some dozens of page faults, and the shell is not counted.
+    # Each started program has dozens of page faults; those of the shell are not counted.
     assert 20 < counted.figures["user_instructions"] / counted.operations < 200
 
 

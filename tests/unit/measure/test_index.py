@@ -14,7 +14,7 @@ ALONE = [case for case in SUITE.cases if case.metric == "unixbench"]
 
 
 def measured(times: float, without: str = "") -> Measurement:
-    """Two boots, in which each case is that many times as fast as its baseline, or as slow."""
+    """Two boots, in which each case is faster or slower than its baseline by this factor."""
     boots = tuple(
         Boot(
             seed=seed,

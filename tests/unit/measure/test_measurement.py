@@ -80,7 +80,7 @@ def test_time_is_modelled_under_icount_and_counts_never_are() -> None:
     kinds = {m.name: (m.kind(ICOUNT), m.kind(KVM)) for m in METRICS}
     assert kinds["guest_time"] == ("modelled", "timed")
     assert kinds["kernel_instructions"] == kinds["user_instructions"] == ("counted", "counted")
-    # Where hardware executes, its PMU counts what an emulator can only model.
+    # On hardware a PMU counts what an emulator models.
     assert kinds["kernel_cycles"] == kinds["kernel_l1i_misses"] == ("modelled", "counted")
 
 

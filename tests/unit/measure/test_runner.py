@@ -1,4 +1,4 @@
-"""Measuring an image: what is a result, and what is an error."""
+"""Measuring images in boots."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def exec_result(text: str, status: int = 0) -> agent.ExecResult:
 
 
 def outcome(*texts: str, selfcheck: int = 0, intervals: int = len(CASES)) -> Outcome:
-    """A boot whose cases print these texts, or what they should."""
+    """A boot whose cases print these texts, by default valid results."""
     said = texts or tuple(GOOD.format(case.name) for case in CASES)
     replies = (exec_result("selfcheck", selfcheck), *(exec_result(text) for text in said))
     return Outcome("6.12", replies, tuple(Interval(n, 2, 3, 4) for n in range(intervals)), "")
@@ -108,7 +108,7 @@ def test_images_are_booted_in_turns_and_take_every_position_equally_often() -> N
         [1001, 1002, 1003],
     ]
     assert ended == "the maximum number of boots was reached"
-    # What changes by the same amount from boot to boot weighs on every image alike.
+    # A steady drift from boot to boot affects every image alike.
     when = {turn: at for at, turn in enumerate(turn for turns in rounds for turn in turns)}
     sums = [sum(at for (i, _), at in when.items() if i == image) for image in range(3)]
     assert sums == [12, 12, 12]
@@ -182,7 +182,7 @@ def test_other_numbers_that_a_case_prints_are_its_figures() -> None:
 
 
 def unsupported(text: str, intervals: int = 1) -> Outcome:
-    """A boot whose first case ends as one that cannot run, and says this."""
+    """A boot whose first case prints this and ends with the status of one that cannot run."""
     replies = (
         exec_result("selfcheck"),
         exec_result(text, 77),

@@ -71,7 +71,7 @@ def test_the_pmu_covers_the_cores_in_use(tmp_path: Path) -> None:
     assert able.lacking["kernel_taken_branches"] == (
         "the PMU armv8_cortex_a76 has no event pc_write_retired"
     )
-    # One of the two events that add up is no figure.
+    # One of the two events of a sum is not a figure.
     assert able.lacking["kernel_tlb_walks"].endswith("dtlb_walk")
     with pytest.raises(EnvironmentLack, match="covers all of the cores"):
         countable(shell, arm, (3, 4))

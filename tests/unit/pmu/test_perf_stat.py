@@ -86,8 +86,8 @@ def test_events_of_one_metric_add_up_or_the_metric_has_no_count() -> None:
     assert not figures and "kernel_l1d_misses" in lacking
 
 
-# perf 6.1 in a guest of QEMU's (virt, Cortex-A57, icount, Debian's kernel 6.1), whose PMU counts
-# instructions and cycles; the program is a loop of so many rounds in busybox's shell.
+# perf 6.1 in a QEMU guest (virt, Cortex-A57, icount, Debian's kernel 6.1), whose PMU counts
+# instructions and cycles; the program is a loop in BusyBox's shell, here by its rounds.
 PMUV3 = {
     200: """\
 case=loop operations=200 elapsed_ns=1 check=ok
@@ -120,7 +120,7 @@ def test_the_output_for_an_arm_pmu_is_parsed() -> None:
         )
     )
     more, less = (figures_of(counts_of(Ran(0, PMUV3[n]), events)[0])[0] for n in (400, 200))
-    # A round of the loop is the same in user space, every time.
+    # In user space every round of the loop costs the same.
     assert (more["user_instructions"] - less["user_instructions"]) / 200 == 18072
     assert 11_000 < (more["kernel_instructions"] - less["kernel_instructions"]) / 200 < 11_300
 
@@ -169,7 +169,7 @@ def test_output_without_counts_is_one_error(ran: Ran, kind: type[Exception], mes
 
 @NEEDS_PERF
 def test_installed_perf_counts_by_given_names() -> None:
-    """The kernel's own events stand in for a PMU's; page faults are of user space here."""
+    """Software events of the kernel replace those of a PMU; page faults are in user space here."""
     events = (
         Event("user_faults", "software/config=2,name=user_faults/u", "user_faults"),
         Event("kernel_switches", "software/config=3,name=kernel_switches/k", "kernel_switches"),
