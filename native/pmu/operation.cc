@@ -1,8 +1,6 @@
 /* LLVM's interface: llvm/MC/MCSchedule.h; llvm/lib/MCA/InstrBuilder.cpp reads the same tables. */
 #include "operation.h"
-#include "instruction.h"
-#include "skylake.h"
-#include "zen.h"
+#include "core.h"
 
 #include <algorithm>
 #include <map>
@@ -49,7 +47,8 @@ struct Tables {
 	std::unique_ptr<MCInstrAnalysis> analysis;
 	/* Those of LLVM, by where these begin and how many there are; many instructions share them. */
 	std::map<std::pair<const MCReadAdvanceEntry *, size_t>, std::vector<struct bypass>> bypasses;
-	MCRegister stack, flags; /* of x86-64 */
+	const Core *corrections;
+	MCRegister stack;
 };
 Tables *tables;
 
@@ -190,12 +189,13 @@ bool isZeroIdiom(const MCInst &instruction)
 	       tables->analysis->isZeroIdiom(instruction, which, processor());
 }
 
-bool isRenamed(const MCInst &instruction, StringRef name)
+bool isRenamed(const Decoded &instruction)
 {
-	if (isSkylake(*tables->core))
-		return skylakeRenames(instruction, name, *tables->registers);
-	return tables->analysis != nullptr &&
-	       tables->analysis->isOptimizableRegisterMove(instruction, processor());
+	const bool by_llvm =
+		tables->analysis != nullptr &&
+		tables->analysis->isOptimizableRegisterMove(instruction.operands, processor());
+
+	return tables->corrections->isRenamed(instruction, by_llvm);
 }
 
 /* SBB of a register with itself waits for the flags alone. */
@@ -229,41 +229,7 @@ void describeLoad(struct operation *operation)
 
 bool isVector(MCRegister reg)
 {
-	return reg && StringRef(tables->registers->getName(reg)).contains("MM");
-}
-
-/* The conditions of a conditional jump, which are numbered as the instruction set does. */
-uint8_t groupOf(const MCInst &instruction)
-{
-	switch (instruction.getOperand(1).getImm()) {
-	case 2:
-	case 3:
-	case 6:
-	case 7:
-		return BY_CARRY;
-	case 0:
-	case 1:
-	case 8:
-	case 9:
-	case 10:
-	case 11:
-		return BY_SIGN;
-	default:
-		return BY_ORDER;
-	}
-}
-
-/* By which conditions a jump is one with the instruction before it, which sets the flags. */
-uint8_t fusesBy(StringRef name, const MCInst &instruction, const MCInstrDesc &described)
-{
-	const uint8_t any = BY_ORDER | BY_CARRY | BY_SIGN;
-	const StringRef what = name.take_until([](char c) { return c >= '0' && c <= '9'; });
-
-	if (isZen(*tables->core))
-		return zenFusesBy(what, described);
-	if (isSkylake(*tables->core))
-		return skylakeFusesBy(what, instruction, described);
-	return what == "CMP" || what == "TEST" ? any : 0;
+	return reg && tables->corrections->isVector(tables->registers->getName(reg));
 }
 
 void describe(const MCInst &instruction, struct operation *operation)
@@ -273,10 +239,10 @@ void describe(const MCInst &instruction, struct operation *operation)
 
 	operation->stores = described.mayStore();
 	const StringRef name = tables->instructions->getName(instruction.getOpcode());
-	if (name.starts_with("JCC_"))
-		operation->branches_by = groupOf(instruction);
-	else if (tables->flags && described.hasImplicitDefOfPhysReg(tables->flags))
-		operation->fuses_by = fusesBy(name, instruction, described);
+	const Decoded whole{instruction, described, name, *tables->core, *tables->registers};
+	const Core &corrections = *tables->corrections;
+	operation->branches_by = corrections.branchesBy(whole);
+	operation->fuses_by = corrections.fusesBy(whole);
 	for (const MCOperand &operand : instruction)
 		operation->is_vector |= operand.isReg() && isVector(operand.getReg());
 	operation->forwards_late = operation->is_vector;
@@ -284,9 +250,9 @@ void describe(const MCInst &instruction, struct operation *operation)
 		return;
 	const int latency = MCSchedModel::computeInstrLatency(*tables->core, *scheduled);
 	const bool is_placeholder = latency >= PLACEHOLDER && described.hasUnmodeledSideEffects() &&
-				    !isDivision(name);
+				    !corrections.isDivision(name);
 	const bool is_zero = isZeroIdiom(instruction);
-	const bool renamed = is_zero || isRenamed(instruction, name);
+	const bool renamed = is_zero || isRenamed(whole);
 	if (!is_placeholder) {
 		operation->slots = static_cast<uint8_t>(
 			std::clamp<unsigned>(scheduled->NumMicroOps, 1, UINT8_MAX));
@@ -303,11 +269,8 @@ void describe(const MCInst &instruction, struct operation *operation)
 		writeBy(operation, static_cast<int16_t>(operation->latency));
 	if (described.mayLoad())
 		describeLoad(operation);
-	if (isZen(*tables->core) && !is_placeholder)
-		mendZen(instruction, described, name, operation);
-	else if (isSkylake(*tables->core) && !is_placeholder)
-		mendSkylake(instruction, described, name, *tables->core, *tables->registers,
-			    operation);
+	if (!is_placeholder)
+		corrections.correct(whole, operation);
 }
 
 } // namespace
@@ -336,13 +299,10 @@ extern "C" const char *operations_open(const char *target, const char *cpu,
 						      tables->registers.get(), tables->core.get());
 	tables->disassembler.reset(found->createMCDisassembler(*tables->core, *tables->context));
 	tables->analysis.reset(found->createMCInstrAnalysis(tables->instructions.get()));
-	for (unsigned reg = 1; reg < tables->registers->getNumRegs(); reg++) {
-		const StringRef name = tables->registers->getName(reg);
-		if (name == "RSP")
+	tables->corrections = &CoreFamily::find(*tables->core);
+	for (unsigned reg = 1; reg < tables->registers->getNumRegs(); reg++)
+		if (tables->registers->getName(reg) == tables->corrections->stackRegister())
 			tables->stack = reg;
-		else if (name == "EFLAGS")
-			tables->flags = reg;
-	}
 
 	const MCSchedModel &model = tables->core->getSchedModel();
 	*pipeline = {};

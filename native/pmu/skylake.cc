@@ -1,6 +1,10 @@
-#include "skylake.h"
-
-#include "instruction.h"
+/*
+ * Intel's Skylake where it differs from LLVM's model: by Agner Fog's Instruction tables and his The
+ * microarchitecture of Intel, AMD and VIA CPUs, by what uops.info measured, and by Intel's
+ * optimisation manual (Intel 64 and IA-32 Architectures Optimization Reference Manual, order number
+ * 248966).
+ */
+#include "x86.h"
 
 #include <algorithm>
 
@@ -9,6 +13,17 @@
 using namespace llvm;
 
 namespace {
+
+const class Skylake final : public X86
+{
+public:
+	bool isRenamed(const Decoded &instruction, bool by_llvm) const override;
+	void correct(const Decoded &instruction, struct operation *operation) const override;
+
+protected:
+	uint8_t flagsFuseBy(const Decoded &instruction) const override;
+} skylake;
+const CoreFamily family(Triple::x86_64, "skylake", skylake);
 
 constexpr int16_t SLOW_ADDRESS_LATENCY = 3;
 
@@ -42,18 +57,20 @@ uint8_t stackSlots(StringRef name)
 	return name == "CALL64m" ? 3 : 0;
 }
 
-bool hasIndex(const MCInst &instruction, int address)
+bool hasIndex(const Decoded &instruction, int address)
 {
 	return addressAt(instruction, address).has_index;
 }
 
 /* Loads that are never dispatched as one with what is done with them (uops.info). */
-bool isNeverFused(StringRef name, const MCInst &instruction, int address)
+bool isNeverFused(const Decoded &instruction, int address)
 {
 	constexpr int OPERANDS = 5; /* of an address */
+	const MCInst &operands = instruction.operands;
+	const StringRef name = instruction.name;
 	const bool has_constant =
-		static_cast<int>(instruction.getNumOperands()) > address + OPERANDS &&
-		instruction.getOperand(instruction.getNumOperands() - 1).isImm();
+		static_cast<int>(operands.getNumOperands()) > address + OPERANDS &&
+		operands.getOperand(operands.getNumOperands() - 1).isImm();
 
 	for (const char *one : {"BT", "MOVBE", "SHLX", "SHRX", "SARX", "COMIS", "UCOMIS", "PSHUFB",
 				"AES", "PSLL", "PSRL", "PSRA"})
@@ -65,14 +82,14 @@ bool isNeverFused(StringRef name, const MCInst &instruction, int address)
 }
 
 /* Whether it changes a register by another operand, and needs no flags for it. */
-bool isOfTwoOperands(const MCInst &instruction, const MCInstrDesc &described,
-		     const MCRegisterInfo &registers)
+bool isOfTwoOperands(const Decoded &instruction)
 {
+	const MCInstrDesc &described = instruction.described;
 	const auto isOfControl = [&](MCPhysReg reg) {
-		return StringRef(registers.getName(reg)) == "MXCSR";
+		return StringRef(instruction.registers.getName(reg)) == "MXCSR";
 	};
 
-	return instruction.getNumOperands() == 7 && described.getNumDefs() == 1 &&
+	return instruction.operands.getNumOperands() == 7 && described.getNumDefs() == 1 &&
 	       described.getOperandConstraint(1, MCOI::TIED_TO) == 0 &&
 	       all_of(described.implicit_uses(), isOfControl);
 }
@@ -83,10 +100,11 @@ bool isOfTwoOperands(const MCInst &instruction, const MCInstrDesc &described,
  * for general registers). With an index, a load is so only for what changes a register by two
  * operands (P. Cordes, stackoverflow.com/questions/26046634).
  */
-unsigned microFused(const MCInst &instruction, const MCInstrDesc &described, StringRef name,
-		    const MCRegisterInfo &registers)
+unsigned microFused(const Decoded &instruction)
 {
-	const int at = addressOf(instruction, described);
+	const MCInstrDesc &described = instruction.described;
+	const StringRef name = instruction.name;
+	const int at = addressOf(instruction);
 
 	if (at == NONE || name.starts_with("XCHG") || name.starts_with("MOVNTI"))
 		return 0;
@@ -100,23 +118,23 @@ unsigned microFused(const MCInst &instruction, const MCInstrDesc &described, Str
 	}
 	if (described.mayStore())
 		return 1;
-	return !isNeverFused(name, instruction, at) &&
-	       (!hasIndex(instruction, at) || isOfTwoOperands(instruction, described, registers));
+	return !isNeverFused(instruction, at) &&
+	       (!hasIndex(instruction, at) || isOfTwoOperands(instruction));
 }
 
 /* Three parts of an address, a base that must have a displacement, or one from the instruction on. */
-bool isSlowAddress(const MCInst &instruction, const MCRegisterInfo &registers)
+bool isSlowAddress(const Decoded &instruction)
 {
 	const Address address = addressAt(instruction, 1);
-	const MCRegister base = instruction.getOperand(1).getReg();
-	const StringRef name = base ? registers.getName(base) : "";
+	const MCRegister base = instruction.operands.getOperand(1).getReg();
+	const StringRef name = base ? instruction.registers.getName(base) : "";
 
 	return hasThreeParts(address) || name == "RIP" ||
 	       (address.has_index && isOneOf(name, {"RBP", "EBP", "R13", "R13D"}));
 }
 
 /* On one of the two units that addresses of two parts have. */
-void mendSlowAddress(const MCSchedModel &model, struct operation *operation)
+void correctSlowAddress(const MCSchedModel &model, struct operation *operation)
 {
 	writeAt(operation, SLOW_ADDRESS_LATENCY);
 	for (uint8_t i = 0; i < operation->use_count; i++)
@@ -126,7 +144,7 @@ void mendSlowAddress(const MCSchedModel &model, struct operation *operation)
 				operation->uses[i].kind = static_cast<uint8_t>(kind);
 }
 
-void mendDivision(const Division &division, bool loads, struct operation *operation)
+void correctDivision(const Division &division, bool loads, struct operation *operation)
 {
 	operation->slots = division.slots + (loads && division.unit_cycles == 6);
 	for (uint8_t i = 0; i < operation->use_count; i++)
@@ -146,20 +164,15 @@ void dropSums(const MCSchedModel &model, struct operation *operation)
 	operation->use_count = static_cast<uint8_t>(end - operation->uses);
 }
 
-} // namespace
-
-bool isSkylake(const MCSubtargetInfo &core)
-{
-	return core.getCPU().starts_with("skylake");
-}
-
 /* Intel's manual, 3.4.2.2; llvm/lib/Target/X86/MCTargetDesc/X86BaseInfo.h has the same. */
-uint8_t skylakeFusesBy(StringRef name, const MCInst &instruction, const MCInstrDesc &described)
+uint8_t Skylake::flagsFuseBy(const Decoded &instruction) const
 {
-	const int at = addressOf(instruction, described);
+	const MCInst &operands = instruction.operands;
+	const StringRef name = mnemonic(instruction);
 
-	if (described.mayStore() ||
-	    (at != NONE && instruction.getOperand(instruction.getNumOperands() - 1).isImm()))
+	if (instruction.described.mayStore() ||
+	    (addressOf(instruction) != NONE &&
+	     operands.getOperand(operands.getNumOperands() - 1).isImm()))
 		return 0;
 	if (isOneOf(name, {"TEST", "AND"}))
 		return BY_ORDER | BY_CARRY | BY_SIGN;
@@ -172,29 +185,32 @@ uint8_t skylakeFusesBy(StringRef name, const MCInst &instruction, const MCInstrD
  * Fog, Microarchitecture: moves are almost always eliminated; not those of a register to itself,
  * nor of the second byte of one.
  */
-bool skylakeRenames(const MCInst &instruction, StringRef name, const MCRegisterInfo &registers)
+bool Skylake::isRenamed(const Decoded &instruction, bool by_llvm) const
 {
+	const MCInst &operands = instruction.operands;
+	StringRef name = instruction.name;
+
+	(void)by_llvm;
 	name.consume_back("_REV");
 	if (name.starts_with("VMOV"))
 		name = name.drop_front(1);
 	name.consume_back("Yrr") || name.consume_back("rr");
 	if (isOneOf(name, {"MOVZX32rr8", "MOVZX64rr8"})) {
-		const StringRef byte = registers.getName(instruction.getOperand(1).getReg());
+		const StringRef byte = instruction.registers.getName(operands.getOperand(1).getReg());
 		if (isOneOf(byte, {"AH", "BH", "CH", "DH"}))
 			return false;
 	} else if (!isOneOf(name, {"MOV32", "MOV64", "MOVAPS", "MOVAPD", "MOVUPS", "MOVUPD", "MOVDQA",
 				   "MOVDQU"})) {
 		return false;
 	}
-	return !registers.regsOverlap(instruction.getOperand(0).getReg(),
-				      instruction.getOperand(1).getReg());
+	return !instruction.registers.regsOverlap(operands.getOperand(0).getReg(),
+						    operands.getOperand(1).getReg());
 }
 
-void mendSkylake(const MCInst &instruction, const MCInstrDesc &described, StringRef name,
-		 const MCSubtargetInfo &core, const MCRegisterInfo &registers,
-		 struct operation *operation)
+void Skylake::correct(const Decoded &instruction, struct operation *operation) const
 {
-	const MCSchedModel &model = core.getSchedModel();
+	const MCSchedModel &model = instruction.core.getSchedModel();
+	const StringRef name = instruction.name;
 
 	if (const uint8_t slots = stackSlots(name)) {
 		operation->slots = slots;
@@ -202,12 +218,14 @@ void mendSkylake(const MCInst &instruction, const MCInstrDesc &described, String
 	} else if (name.starts_with("BT") && name.ends_with("mr")) {
 		operation->slots = BIT_SLOTS;
 	} else if (operation->slots > 1) {
-		const unsigned fewer = microFused(instruction, described, name, registers);
+		const unsigned fewer = microFused(instruction);
 		operation->slots = static_cast<uint8_t>(std::max<unsigned>(operation->slots - fewer, 1));
 	}
-	if (isAddressOnly(name, described) && isSlowAddress(instruction, registers))
-		mendSlowAddress(model, operation);
+	if (isAddressOnly(instruction) && isSlowAddress(instruction))
+		correctSlowAddress(model, operation);
 	for (const Division &division : DIVISIONS)
 		if (name.drop_back(1) == division.name)
-			mendDivision(division, described.mayLoad(), operation);
+			correctDivision(division, instruction.described.mayLoad(), operation);
 }
+
+} // namespace

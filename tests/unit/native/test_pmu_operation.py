@@ -109,9 +109,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Core]:
     flags = ("-std=c++17", "-fno-exceptions", "-fno-rtti", "-shared", "-fPIC", "-O1")
     include = ("-isystem", *asked("--includedir"))
     linked = [f"-L{asked('--libdir')[0]}", *asked("--libs", "--link-shared")]
-    sources = [
-        str(PMU / name) for name in ("operation.cc", "instruction.cc", "skylake.cc", "zen.cc")
-    ]
+    sources = [str(path) for path in sorted(PMU.glob("*.cc"))]
     words = ["g++", *flags, *include, "-o", str(path), *sources, *linked]
     subprocess.run(words, check=True, timeout=120)
     library = ctypes.CDLL(str(path))
