@@ -8,7 +8,7 @@
 enum { HASHES = 1 << 16, PAGE_BITS = 12 };
 
 static struct pmu_block *by_hash[HASHES];
-static struct pmu_block *by_id[MOST_BLOCKS];
+static struct pmu_block *by_id[MAX_BLOCKS];
 static uint32_t known;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -26,25 +26,25 @@ static bool is_like(const struct pmu_block *one, const struct pmu_block *other)
 
 static struct pmu_block *copy(const struct pmu_block *like)
 {
-	const size_t room = sizeof(*like) + like->line_count * sizeof(*like->lines);
-	struct pmu_block *block = malloc(room);
+	const size_t bytes = sizeof(*like) + like->line_count * sizeof(*like->lines);
+	struct pmu_block *block = malloc(bytes);
 
 	if (block == NULL)
 		return NULL;
-	memcpy(block, like, room);
+	memcpy(block, like, bytes);
 	block->operations = calloc(like->size, sizeof(*block->operations));
-	block->places = calloc(like->size, sizeof(*block->places));
-	if (block->operations == NULL || block->places == NULL)
+	block->locations = calloc(like->size, sizeof(*block->locations));
+	if (block->operations == NULL || block->locations == NULL)
 		return NULL;
 	for (uint32_t i = 0; i < like->size; i++)
-		block->places[i] = (struct place){block, (uint16_t)i};
+		block->locations[i] = (struct location){block, (uint16_t)i};
 	return block;
 }
 
 const struct pmu_block *block_known(const struct pmu_block *like,
 				    void (*describe)(struct pmu_block *block, void *given), void *given)
 {
-	/* The golden ratio; the high bits are the good ones. */
+	/* The golden ratio; the high bits are the best mixed. */
 	const uint64_t hash = (like->start * 0x9e3779b97f4a7c15u ^ like->size) >> 40 & (HASHES - 1);
 
 	pthread_mutex_lock(&lock);
@@ -55,7 +55,7 @@ const struct pmu_block *block_known(const struct pmu_block *like,
 		describe(block, given);
 		block->next_of_hash = by_hash[hash];
 		block->id = known;
-		if (known < MOST_BLOCKS)
+		if (known < MAX_BLOCKS)
 			by_id[known++] = block;
 		by_hash[hash] = block;
 	}
@@ -65,7 +65,7 @@ const struct pmu_block *block_known(const struct pmu_block *like,
 
 struct site *site_of_new_chunk(struct sites *sites, uint32_t id)
 {
-	if (id >= MOST_BLOCKS)
+	if (id >= MAX_BLOCKS)
 		return NULL;
 	struct site *chunk = calloc(CHUNK_BLOCKS, sizeof(*chunk));
 	sites->chunks[id / CHUNK_BLOCKS] = chunk;
@@ -74,13 +74,13 @@ struct site *site_of_new_chunk(struct sites *sites, uint32_t id)
 
 void sites_clear(struct sites *sites)
 {
-	for (size_t i = 0; i < MOST_BLOCKS / CHUNK_BLOCKS; i++) {
+	for (size_t i = 0; i < MAX_BLOCKS / CHUNK_BLOCKS; i++) {
 		free(sites->chunks[i]);
 		sites->chunks[i] = NULL;
 	}
 }
 
-/* The block of a REP that is under way is not executed anew, and yet things happen in it. */
+/* A REP that is under way does not execute its block again, and yet causes events in it. */
 static bool is_empty(const struct site *site)
 {
 	uint64_t any = site->executions;
@@ -151,11 +151,11 @@ void sites_slice(FILE *file, struct sites *sites)
 		if (!block->is_kernel || chunk == NULL)
 			continue;
 		struct site *site = &chunk[id % CHUNK_BLOCKS];
-		if (site->executions > site->told)
+		if (site->executions > site->reported)
 			pages[count++] =
 				(struct page){block->start >> PAGE_BITS,
-					      (site->executions - site->told) * block->size};
-		site->told = site->executions;
+					      (site->executions - site->reported) * block->size};
+		site->reported = site->executions;
 	}
 	qsort(pages, count, sizeof(*pages), by_number);
 	for (size_t i = 0; i < count;) {

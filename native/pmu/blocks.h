@@ -1,4 +1,6 @@
-/* The translated blocks of the guest's code, each once, and what was counted in each. */
+/*
+ * The translated blocks of the guest's code, each distinct one once, and what was counted in each.
+ */
 #ifndef MEPOF_PMU_BLOCKS_H
 #define MEPOF_PMU_BLOCKS_H
 
@@ -9,13 +11,13 @@
 #include "model.h"
 #include "operation.h"
 
-/* Of code, as keys of the instruction TLB and of L1I; a block of QEMU's is in two pages at most. */
-enum { MOST_PAGES = 2 };
+/* Pages of a block's code, as keys of the instruction TLB; QEMU's blocks span at most two. */
+enum { MAX_PAGES = 2 };
 
 struct pmu_block;
 
-/* An instruction of a block, as accesses to data tell it. */
-struct place {
+/* The instruction of a block that an access to data is attributed to. */
+struct location {
 	const struct pmu_block *block;
 	uint16_t operation;
 };
@@ -26,63 +28,66 @@ struct pmu_block {
 	uint32_t id;
 	uint32_t size; /* instructions */
 	bool is_kernel;
-	/* Begins with a REP: one that is under way counts no more. */
+	/* The block begins or ends with a REP; one that is under way does not count again. */
 	bool begins_with_repeat, ends_with_repeat;
 	struct branch branch;
-	uint64_t code; /* a hash of its bytes: other programs have others at its address */
+	uint64_t code; /* a hash of its bytes: another program has other code at the address */
 	struct operation *operations;
-	struct place *places;
+	struct location *locations;
 	uint32_t page_count;
-	uint64_t pages[MOST_PAGES];
-	uint32_t first_lines[MOST_PAGES]; /* of each page, an index into `lines` */
+	uint64_t pages[MAX_PAGES];
+	uint32_t first_lines[MAX_PAGES]; /* index into `lines` of the first line of each page */
 	uint32_t line_count;
 	uint64_t lines[];
 };
 
-/* More blocks than a kernel and its programs have; of what is beyond, only totals are kept. */
-enum { MOST_BLOCKS = 1 << 20, CHUNK_BLOCKS = 1 << 10 };
+/* More blocks than a kernel and its programs have. Blocks beyond are counted in the totals only. */
+enum { MAX_BLOCKS = 1 << 20, CHUNK_BLOCKS = 1 << 10 };
 
-/* What happened in a block on one vCPU, in an interval. */
+/* Events in a block on one vCPU, in an interval. */
 struct site {
 	uint64_t executions;
-	uint64_t told; /* executions that sites_slice() told of */
+	uint64_t reported; /* executions that sites_slice() has reported */
 	uint64_t events[EVENTS];
 };
 
-/* By the block's id. All zeros is none. */
+/* By the block's id. All zeros is empty. */
 struct sites {
-	struct site *chunks[MOST_BLOCKS / CHUNK_BLOCKS];
+	struct site *chunks[MAX_BLOCKS / CHUNK_BLOCKS];
 };
 
 /*
- * The block like that one, which lasts; NULL when memory is short. Any vCPU may call it. A new one
- * has its operations described by `describe`, one caller at a time.
+ * Returns the equal block, which is never freed; NULL when memory is short. Any vCPU may call it.
+ * `describe` fills in the operations of a new block, one caller at a time.
  */
 const struct pmu_block *block_known(const struct pmu_block *like,
 				    void (*describe)(struct pmu_block *block, void *given), void *given);
 
 struct site *site_of_new_chunk(struct sites *sites, uint32_t id);
 
-/* Of the block with that id, or NULL when memory is short or there are too many. */
+/* The site of the block with that id, or NULL when memory is short or there are too many blocks. */
 static inline struct site *site_of(struct sites *sites, uint32_t id)
 {
-	struct site *chunk = id < MOST_BLOCKS ? sites->chunks[id / CHUNK_BLOCKS] : NULL;
+	struct site *chunk = id < MAX_BLOCKS ? sites->chunks[id / CHUNK_BLOCKS] : NULL;
 
 	return chunk != NULL ? &chunk[id % CHUNK_BLOCKS] : site_of_new_chunk(sites, id);
 }
 
 void sites_clear(struct sites *sites);
 
-/* Adds what happened in one to another. False when memory is short. */
+/* Adds the events of one to another. False when memory is short. */
 bool sites_add(struct sites *sum, const struct sites *sites);
 
 /*
- * Every kernel block that was executed or in which something happened, as a JSON list of
- * [start, end, instructions, executions, events…].
+ * Prints every kernel block that was executed or had an event, as a JSON list of [start, end,
+ * instructions, executions, events…].
  */
 void sites_print(FILE *file, const struct sites *sites);
 
-/* Instructions of kernel code since the last call, by page: a JSON list of [page, instructions]. */
+/*
+ * Prints instructions of kernel code since the last call, by page: a JSON list of [page,
+ * instructions].
+ */
 void sites_slice(FILE *file, struct sites *sites);
 
 #endif

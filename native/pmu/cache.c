@@ -36,7 +36,7 @@ bool cache_touch_older(struct cache *cache, uint64_t *set, uint64_t key)
 	while (way < cache->ways && set[way] != wanted)
 		way++;
 	const bool found = way < cache->ways;
-	/* All that were used after it, or all but the oldest, become one older. */
+	/* The more recently used keys, or on a miss all but the oldest, become one older. */
 	memmove(set + 1, set, (found ? way : cache->ways - 1) * sizeof(*set));
 	set[0] = wanted;
 	return found;

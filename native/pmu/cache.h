@@ -1,7 +1,7 @@
 /*
  * A set-associative table of keys with least-recently-used replacement: caches (keys are line
  * numbers), TLBs (page numbers), the branch target buffer (addresses of branches). The keys of a
- * set lie in the order of their last use, the latest first, so that most look-ups compare one.
+ * set are in the order of their last use, latest first, so that most lookups compare one.
  */
 #ifndef MEPOF_PMU_CACHE_H
 #define MEPOF_PMU_CACHE_H
@@ -14,14 +14,14 @@ struct table_size {
 	uint32_t ways;
 };
 
-/* All zeros is a cache without entries, which misses always. */
+/* All zeros is a cache without entries, which always misses. */
 struct cache {
-	uint64_t *keys; /* plus one; zero is an empty way */
+	uint64_t *keys; /* key + 1; zero is an empty way */
 	uint64_t set_mask;
 	uint32_t ways;
 };
 
-/* False when memory is short. No ways or sets make an empty cache. */
+/* False when memory is short. Without ways or sets the cache is empty. */
 bool cache_make(struct cache *cache, struct table_size size);
 void cache_clear(struct cache *cache);
 void cache_free(struct cache *cache);
@@ -29,7 +29,7 @@ void cache_free(struct cache *cache);
 /* The rest of cache_touch() when the key is not the latest of its set. */
 bool cache_touch_older(struct cache *cache, uint64_t *set, uint64_t key);
 
-/* Whether the key is in; if it was not, it is now, in the place of its set's oldest. */
+/* Whether the key is present. Otherwise inserts it and evicts the least recently used one. */
 static inline bool cache_touch(struct cache *cache, uint64_t key)
 {
 	uint64_t *set = cache->keys + (key & cache->set_mask) * cache->ways;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Branches after which entries become less useful, so that dead ones make room. */
+/* After so many branches, entries become less useful, so that dead ones are replaced. */
 enum { AGEING_PERIOD = 1 << 18 };
 
 bool direction_make(struct direction *direction, const struct direction_size *size)
@@ -13,7 +13,10 @@ bool direction_make(struct direction *direction, const struct direction_size *si
 	bool sound = direction->base != NULL;
 	for (uint32_t i = 0; i < size->tables; i++) {
 		const uint32_t length = size->history[i];
-		/* In an even number of bits, one of two branches of a loop would only ever reach half. */
+		/*
+		 * With an even number of bits, one of two branches of a loop would reach only half
+		 * of the table.
+		 */
 		direction->index[i] = (struct folded){0, length, size->table_bits | 1};
 		direction->tag[i] = (struct folded){0, length, TAG_BITS};
 		direction->tag_again[i] = (struct folded){0, length, TAG_BITS - 1};
@@ -56,12 +59,12 @@ static void fold(struct folded *folded, uint32_t entering, uint32_t leaving)
 
 static void remember(struct direction *direction, bool taken)
 {
-	direction->newest = (direction->newest + 1) % LONGEST_HISTORY;
+	direction->newest = (direction->newest + 1) % MAX_HISTORY;
 	direction->history[direction->newest] = taken;
 	for (uint32_t i = 0; i < direction->size.tables; i++) {
 		const uint32_t length = direction->index[i].length;
 		const uint32_t oldest =
-			(direction->newest + LONGEST_HISTORY - length) % LONGEST_HISTORY;
+			(direction->newest + MAX_HISTORY - length) % MAX_HISTORY;
 		const uint32_t leaving = direction->history[oldest];
 		fold(&direction->index[i], taken, leaving);
 		fold(&direction->tag[i], taken, leaving);
@@ -76,15 +79,17 @@ static void age(struct direction *direction)
 			direction->tables[i][at].useful >>= 1;
 }
 
-static void move(int8_t *counter, bool up, int8_t least, int8_t most)
+static void move(int8_t *counter, bool up, int8_t min, int8_t max)
 {
-	if (up && *counter < most)
+	if (up && *counter < max)
 		++*counter;
-	else if (!up && *counter > least)
+	else if (!up && *counter > min)
 		--*counter;
 }
 
-/* A table with a longer history takes the branch that those up to `provider` got wrong. */
+/*
+ * A table with a longer history takes the branch that the tables up to `provider` predicted wrong.
+ */
 static void allocate(struct direction *direction, struct tagged *const *entries,
 		     const uint16_t *tags, int provider, bool taken)
 {
@@ -103,10 +108,10 @@ static void allocate(struct direction *direction, struct tagged *const *entries,
 bool direction_resolve(struct direction *direction, uint64_t address, bool taken)
 {
 	const struct direction_size *size = &direction->size;
-	struct tagged *entries[MOST_TABLES];
-	uint16_t tags[MOST_TABLES];
+	struct tagged *entries[MAX_TABLES];
+	uint16_t tags[MAX_TABLES];
 	int provider = -1, alternative = -1;
-	/* Instructions of fixed length have no low bits; those of others have. */
+	/* Addresses of fixed-length instructions have constant low bits; others do not. */
 	const uint64_t hashed = address ^ address >> 2;
 
 	for (uint32_t i = 0; i < size->tables; i++) {
@@ -114,7 +119,7 @@ bool direction_resolve(struct direction *direction, uint64_t address, bool taken
 		const uint64_t at = hashed ^ hashed >> (size->table_bits - i) ^ folded ^
 				    folded >> size->table_bits;
 		entries[i] = &direction->tables[i][at & (((uint64_t)1 << size->table_bits) - 1)];
-		/* Never zero, which is an empty entry's. */
+		/* Never zero, which marks an empty entry. */
 		tags[i] = (uint16_t)(((hashed ^ direction->tag[i].value ^
 				       (uint64_t)direction->tag_again[i].value << 1) &
 				      ((1u << TAG_BITS) - 1)) |

@@ -1,9 +1,9 @@
 /*
- * A predictor of the direction of conditional branches: TAGE without its statistical corrector,
- * after Seznec and Michaud, "A case for (partially) TAgged GEometric history length branch
- * prediction", Journal of Instruction-Level Parallelism 8, 2006. A base table of two-bit counters
- * by address, and tagged tables by address and a length of history each; the longest history
- * that has an entry predicts. Without tagged tables it is the bimodal predictor.
+ * Predictor of the direction of conditional branches: TAGE without its statistical corrector, after
+ * Seznec and Michaud, "A case for (partially) TAgged GEometric history length branch prediction",
+ * Journal of Instruction-Level Parallelism 8, 2006. It has a base table of two-bit counters by
+ * address, and tagged tables by address and a history of a different length each; the entry with
+ * the longest history predicts. Without tagged tables it is the bimodal predictor.
  *
  * Unlike the paper's, allocation is not randomised, so that runs repeat: the first longer table
  * whose entry is not useful takes the branch.
@@ -14,18 +14,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MOST_TABLES = 8, LONGEST_HISTORY = 256, TAG_BITS = 11 };
+enum { MAX_TABLES = 8, MAX_HISTORY = 256, TAG_BITS = 11 };
 
 /* Sizes are logarithms of two of numbers of entries. */
 struct direction_size {
 	uint32_t base_bits;
 	uint32_t table_bits;
 	uint32_t tables;
-	/* Branches of each table's history, rising. */
-	uint32_t history[MOST_TABLES];
+	/* Length of each table's history in branches, rising. */
+	uint32_t history[MAX_TABLES];
 };
 
-/* A history of some length, folded by exclusive or into some bits. */
+/* A history of some length, folded into some bits by exclusive or. */
 struct folded {
 	uint32_t value;
 	uint32_t length;
@@ -41,19 +41,22 @@ struct tagged {
 struct direction {
 	struct direction_size size;
 	int8_t *base; /* 0 to 3; taken from 2 on */
-	struct tagged *tables[MOST_TABLES];
-	struct folded index[MOST_TABLES], tag[MOST_TABLES], tag_again[MOST_TABLES];
-	uint8_t history[LONGEST_HISTORY]; /* a ring */
+	struct tagged *tables[MAX_TABLES];
+	struct folded index[MAX_TABLES], tag[MAX_TABLES], tag_again[MAX_TABLES];
+	uint8_t history[MAX_HISTORY]; /* a ring */
 	uint32_t newest;
 	uint32_t branches;
 };
 
-/* False when memory is short. The size is sound: the settings saw to it. */
+/* False when memory is short. The settings have checked the size. */
 bool direction_make(struct direction *direction, const struct direction_size *size);
 void direction_clear(struct direction *direction);
 void direction_free(struct direction *direction);
 
-/* Predicts the branch at `address`, learns what it did, and tells whether it was right. */
+/*
+ * Predicts the branch at `address`, learns the outcome, and returns whether the prediction was
+ * right.
+ */
 bool direction_resolve(struct direction *direction, uint64_t address, bool taken);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the model counts. The names are those of its output and of report.json. */
+/* The events that the model counts. The names are those of its output and of report.json. */
 #ifndef MEPOF_PMU_EVENTS_H
 #define MEPOF_PMU_EVENTS_H
 

@@ -64,7 +64,7 @@ static void print_counts(FILE *file, const struct counts *counts)
 	fputc('}', file);
 }
 
-/* Whole or not at all: readers may look while QEMU runs, and QEMU may be killed. */
+/* Replaces the file atomically: readers may look while QEMU runs, and QEMU may be killed. */
 static bool write_counts(const char *path)
 {
 	char draft[4096];
@@ -100,7 +100,7 @@ static bool write_where(const char *path, struct vcpu *const *vcpus, size_t coun
 	for (size_t i = 0; i < count; i++) {
 		if (vcpus[i] == NULL)
 			continue;
-		/* What is left of a slice is one too. */
+		/* The rest of the last slice is a slice too. */
 		fputs(vcpus[i]->has_slices ? "," : "", vcpus[i]->slices);
 		sites_slice(vcpus[i]->slices, &vcpus[i]->sites);
 		fflush(vcpus[i]->slices);

@@ -1,4 +1,4 @@
-/* What an interval gave: a vCPU's state while it runs, and the files that are written after it. */
+/* An interval: the state of a vCPU while it runs, and the files that are written after it. */
 #ifndef MEPOF_PMU_INTERVAL_H
 #define MEPOF_PMU_INTERVAL_H
 
@@ -11,24 +11,24 @@
 #include "settings.h"
 #include "window.h"
 
-enum { USER, KERNEL, SIDES, MOST_ACCESSES = 2048 };
+enum { USER, KERNEL, SIDES, MAX_ACCESSES = 2048 };
 
 struct vcpu {
 	struct model model;
 	struct window window;
-	/* The block that is being executed, and its accesses until now. */
+	/* The block that is being executed, and its accesses so far. */
 	const struct pmu_block *running;
-	struct access accesses[MOST_ACCESSES];
+	struct access accesses[MAX_ACCESSES];
 	uint32_t access_count;
 	uint64_t totals[SIDES][EVENTS];
 	/* The address space of user code, as the high bits of keys. */
 	uint64_t space;
-	/* Of the last access to data. */
+	/* Page of the last access to data. */
 	uint64_t last_page;
-	/* Of the REP under way, what it loads and what it stores. */
+	/* Last lines that the current REP loaded and stored. */
 	uint64_t last_repeat_line[2];
 	struct sites sites;
-	/* Instructions until the next slice, and the slices until now, as items of a JSON list. */
+	/* Instructions until the next slice, and the slices so far, as items of a JSON list. */
 	int64_t slice_left;
 	FILE *slices;
 	char *slices_text;
@@ -39,16 +39,16 @@ struct vcpu {
 /* NULL when memory is short. */
 struct vcpu *vcpu_new(const struct pmu_settings *settings);
 
-/* An interval begins: with an empty model, in the address space that it is in. */
+/* Begins an interval with an empty model, in the current address space. */
 void vcpu_clear(struct vcpu *vcpu, const struct pmu_settings *settings);
 
-/* Both are false when a file cannot be written, or memory is short; errno says why. */
+/* Both return false when a file cannot be written or memory is short; errno has the cause. */
 
 bool interval_begin_files(const struct pmu_settings *settings);
 
 /*
- * An interval has ended; `executed` are its instructions. The counts of all intervals are written
- * anew, whole or not at all; where the events were is appended. `vcpus` has holes.
+ * Ends an interval; `executed` has its instructions. Rewrites the counts of all intervals
+ * atomically, and appends where the events were. `vcpus` has gaps.
  */
 bool interval_write(const struct pmu_settings *settings, const uint64_t executed[SIDES],
 		    struct vcpu *const *vcpus, size_t count);

@@ -2,7 +2,7 @@
 
 #include "model.h"
 
-/* No line and no page. */
+/* Neither a line nor a page. */
 #define NONE UINT64_MAX
 
 enum { PAGE_BITS = 12 };
@@ -51,10 +51,10 @@ void model_free(struct model *model)
 
 /* Branches */
 
-static void surprise(struct model *model, struct tally tally, enum event event)
+static void mispredict(struct model *model, struct tally tally, enum event event)
 {
 	count(tally, event);
-	model->surprise = event;
+	model->misprediction = event;
 }
 
 bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
@@ -63,21 +63,21 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 	struct targets *targets = &model->targets;
 	const bool falls_through = branch->transfer == TRANSFER_CONDITIONAL && to == branch->next;
 	const bool is_direct = branch->transfer <= TRANSFER_CALL;
-	enum foresight foresight = TARGET_BY_ADDRESS;
+	enum prediction prediction = TARGET_BY_ADDRESS;
 
-	model->surprise = EVENTS;
+	model->misprediction = EVENTS;
 	model->late = 0;
 	if (branch->transfer == TRANSFER_NONE)
 		return false;
-	/* A direct one that leads elsewhere: an interrupt came just after it. */
+	/* A direct branch that continues elsewhere: an interrupt came just after it. */
 	if (!falls_through && is_direct && to != branch->target)
 		return true;
 	switch (branch->transfer) {
 	case TRANSFER_CONDITIONAL:
 		tally.total[EVENT_conditional_branches]++;
 		if (!direction_resolve(&model->direction, branch->address, !falls_through)) {
-			surprise(model, tally, EVENT_direction_mispredictions);
-			/* The front end is told where to go, target or not. */
+			mispredict(model, tally, EVENT_direction_mispredictions);
+			/* The front end is redirected, whether the target is known or not. */
 			if (!falls_through)
 				targets_direct(targets, branch->address);
 			break;
@@ -87,19 +87,19 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 		/* Fall through. */
 	case TRANSFER_JUMP:
 	case TRANSFER_CALL:
-		foresight = targets_direct(targets, branch->address);
-		if (foresight == TARGET_WRONG)
-			surprise(model, tally, EVENT_btb_misses);
+		prediction = targets_direct(targets, branch->address);
+		if (prediction == TARGET_WRONG)
+			mispredict(model, tally, EVENT_btb_misses);
 		break;
 	case TRANSFER_INDIRECT_JUMP:
 	case TRANSFER_INDIRECT_CALL:
-		foresight = targets_indirect(targets, branch->address, to);
-		if (foresight == TARGET_WRONG)
-			surprise(model, tally, EVENT_indirect_mispredictions);
+		prediction = targets_indirect(targets, branch->address, to);
+		if (prediction == TARGET_WRONG)
+			mispredict(model, tally, EVENT_indirect_mispredictions);
 		break;
 	case TRANSFER_RETURN:
 		if (!targets_return(targets, branch->address, to))
-			surprise(model, tally, EVENT_return_mispredictions);
+			mispredict(model, tally, EVENT_return_mispredictions);
 		model->late = model->size.latency.return_target;
 		break;
 	default:
@@ -109,9 +109,9 @@ bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 		targets_call(targets, branch->next);
 		model->late = model->size.latency.call_target;
 	}
-	if (foresight == TARGET_BY_PATH)
+	if (prediction == TARGET_BY_PATH)
 		model->late += model->size.latency.path_target;
-	else if (foresight == TARGET_BY_L2_BTB)
+	else if (prediction == TARGET_BY_L2_BTB)
 		model->late += model->size.latency.l1_btb_miss;
 	return !falls_through;
 }
@@ -175,7 +175,7 @@ uint32_t model_data_page(struct model *model, uint64_t page, struct tally tally)
 	return latency->dtlb_miss + latency->dtlb_walk;
 }
 
-/* The lines that follow in a stream, if the line goes on with one. */
+/* Prefetches the following lines of a stream if the line continues one. */
 static void prefetch(struct model *model, uint64_t line, uint64_t physical_line)
 {
 	for (uint32_t i = 0; i < STREAMS; i++) {

@@ -1,6 +1,6 @@
 /*
- * The model of a core that one vCPU drives: what it executes goes in, events come out. Nothing in
- * here knows QEMU, so that tests can drive it too. docs/pmu.md describes what is modelled.
+ * The model of a core that one vCPU drives: executed code goes in, events come out. Nothing here
+ * depends on QEMU, so that tests can drive it too. docs/pmu.md describes what is modelled.
  */
 #ifndef MEPOF_PMU_MODEL_H
 #define MEPOF_PMU_MODEL_H
@@ -22,14 +22,16 @@ struct core_size {
 	uint32_t line_bits;
 	struct table_size l1i, l1d, l2;
 	struct table_size itlb, dtlb;
-	/* The second level; `l2_dtlb` without ways says that `l2_itlb` is for both. */
+	/* The second level. If `l2_dtlb` has no ways, `l2_itlb` serves both. */
 	struct table_size l2_itlb, l2_dtlb;
 	struct targets_size targets;
 	struct direction_size direction;
-	/* Lines that a miss brings in beside its own: those that follow in the code; those that
-	 * follow a second miss of a stream of data. */
+	/*
+	 * Lines that a miss prefetches: the next ones of code; after a second miss of a stream of
+	 * data, those that follow it.
+	 */
 	uint32_t code_prefetch, data_prefetch;
-	/* Cycles that each costs, beyond those of what it is a part of. */
+	/* Latencies in cycles, beyond those of the event that each is part of. */
 	struct latencies {
 		uint32_t l1i_miss, l1d_miss, l2_code_miss, l2_data_miss;
 		uint32_t itlb_miss, dtlb_miss, itlb_walk, dtlb_walk;
@@ -41,16 +43,16 @@ struct core_size {
 struct branch {
 	enum transfer transfer;
 	uint64_t address;
-	uint64_t next;   /* what follows it */
-	uint64_t target; /* of a direct one */
+	uint64_t next;   /* address after it */
+	uint64_t target; /* of a direct branch */
 };
 
 struct stream {
-	uint64_t next; /* the line that goes on with it */
+	uint64_t next; /* the line that continues it */
 	int64_t step;  /* 1 or -1; 0: one miss is known, the line before or after `next` */
 };
 
-/* All zeros but the size is a model without room: model_make() comes first. */
+/* Call model_make() first: all zeros except the size is a model without tables. */
 struct model {
 	struct core_size size;
 	struct cache l1i, l1d, l2, itlb, dtlb, l2_itlb, l2_dtlb;
@@ -58,15 +60,15 @@ struct model {
 	struct direction direction;
 	struct stream streams[STREAMS];
 	uint32_t next_stream;
-	/* What was asked for last is there still. */
+	/* The last accessed ones, which are still present. */
 	uint64_t last_code_line, last_code_page;
-	/* How the last branch was predicted wrong: an event, or EVENTS. */
-	enum event surprise;
-	/* Cycles by which it was predicted later than others. */
+	/* The event if the last branch was mispredicted, otherwise EVENTS. */
+	enum event misprediction;
+	/* Cycles by which it was predicted later than other branches. */
 	uint32_t late;
 };
 
-/* Where events are counted: totals, and those of the code that they happen in. */
+/* Where events are counted: totals, and those of the code in which they happen. */
 struct tally {
 	uint64_t *total;
 	uint64_t *site;
@@ -77,15 +79,15 @@ void model_clear(struct model *model);
 void model_free(struct model *model);
 
 /*
- * A block ended with that branch, and execution went on at `to`. Whether it was one that is
- * taken, as a processor counts it: also when an interrupt came in between.
+ * A block ended with that branch, and execution continued at `to`. Returns whether a processor
+ * counts it as taken, which includes branches that an interrupt follows.
  */
 bool model_branch(struct model *model, const struct branch *branch, uint64_t to,
 		  struct tally tally);
 
 /*
- * Code is fetched: a line by its physical number, and the page that it is in by its key. These and
- * those of data give the cycles that what missed costs.
+ * Code is fetched: a line by its physical number, and its page by its key. These functions and
+ * those for data return the cycles that the misses cost.
  */
 uint32_t model_code_page(struct model *model, uint64_t page, struct tally tally);
 uint32_t model_code_miss(struct model *model, uint64_t line, struct tally tally);
@@ -99,12 +101,10 @@ static inline uint32_t model_code_line(struct model *model, uint64_t line, struc
 	return cache_touch(&model->l1i, line) ? 0 : model_code_miss(model, line, tally);
 }
 
-/* The rest of an access to data whose page is not the last, or whose line is not in L1. */
+/* Slow path of an access to data, whose page is not the last one or whose line is not in L1. */
 uint32_t model_data_page(struct model *model, uint64_t page, struct tally tally);
 
-/*
- * A miss of L1, with the physical number of the line, or UINT64_MAX for what no cache holds.
- */
+/* A miss in L1, with the physical number of the line, or UINT64_MAX for uncached memory. */
 uint32_t model_data_miss(struct model *model, uint64_t line, uint64_t physical_line,
 			 struct tally tally);
 

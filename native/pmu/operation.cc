@@ -33,7 +33,7 @@ using namespace llvm;
 
 namespace {
 
-/* Latencies from here on stand for what nobody has measured. */
+/* Latencies from here on are placeholders for what nobody has measured. */
 constexpr int PLACEHOLDER = 100;
 
 struct Tables {
@@ -45,7 +45,7 @@ struct Tables {
 	std::unique_ptr<MCContext> context;
 	std::unique_ptr<MCDisassembler> disassembler;
 	std::unique_ptr<MCInstrAnalysis> analysis;
-	/* Those of LLVM, by where these begin and how many there are; many instructions share them. */
+	/* LLVM's, by address and number of entries; many instructions share them. */
 	std::map<std::pair<const MCReadAdvanceEntry *, size_t>, std::vector<struct bypass>> bypasses;
 	const Core *corrections;
 	MCRegister stack;
@@ -70,21 +70,21 @@ int16_t cyclesOf(int cycles)
 	return static_cast<int16_t>(std::clamp(cycles, -100, 1000));
 }
 
-/* Parts of registers that no instruction names are read and written with their others. */
-void add(struct operand *operands, uint8_t &count, unsigned most, MCRegister reg, int cycles,
+/* Parts of registers that no instruction names are read and written together with the others. */
+void add(struct operand *operands, uint8_t &count, unsigned capacity, MCRegister reg, int cycles,
 	 unsigned of)
 {
 	for (MCRegUnit unit : tables->registers->regunits(reg)) {
 		const unsigned number = static_cast<unsigned>(unit);
 		MCRegUnitRootIterator root(unit, tables->registers.get());
-		if (number >= MOST_REGISTERS || count >= most || tables->registers->isArtificial(*root))
+		if (number >= MAX_REGISTERS || count >= capacity || tables->registers->isArtificial(*root))
 			continue;
 		operands[count++] = {static_cast<uint16_t>(number), cyclesOf(cycles),
 				     static_cast<uint16_t>(of)};
 	}
 }
 
-/* Push, pop, call and return change it in the front end, and wait for nobody (a stack engine). */
+/* Push, pop, call and return change it in the front end, without waiting (a stack engine). */
 bool isStackEngines(const MCInstrDesc &described, MCRegister reg)
 {
 	return reg == tables->stack && described.hasImplicitUseOfPhysReg(reg) &&
@@ -98,7 +98,7 @@ void addReads(struct operation *operation, const MCInst &instruction, const MCIn
 	const auto read = [&](MCRegister reg) {
 		const unsigned use = number++;
 		if (reg && !tables->registers->isConstant(reg) && !isStackEngines(described, reg))
-			add(operation->reads, operation->read_count, MOST_READS, reg,
+			add(operation->reads, operation->read_count, MAX_READS, reg,
 			    tables->core->getReadAdvanceCycles(scheduled, use, 0), use);
 	};
 
@@ -110,7 +110,7 @@ void addReads(struct operation *operation, const MCInst &instruction, const MCIn
 		read(reg);
 }
 
-/* Those that name a writer; the others are what the reads have. */
+/* Entries that name a writer; the others are in the reads. */
 void addBypasses(struct operation *operation, const MCSchedClassDesc *scheduled)
 {
 	const ArrayRef<MCReadAdvanceEntry> entries = tables->core->getReadAdvanceEntries(*scheduled);
@@ -138,7 +138,7 @@ void addWrites(struct operation *operation, const MCInst &instruction, const MCI
 		const int latency = entry != nullptr ? std::max<int>(entry->Cycles, 0) : operation->latency;
 		number++;
 		if (reg && !tables->registers->isConstant(reg) && !isStackEngines(described, reg))
-			add(operation->writes, operation->write_count, MOST_WRITES, reg, latency,
+			add(operation->writes, operation->write_count, MAX_WRITES, reg, latency,
 			    entry != nullptr ? entry->WriteResourceID : 0);
 	};
 
@@ -149,7 +149,7 @@ void addWrites(struct operation *operation, const MCInst &instruction, const MCI
 		write(reg);
 }
 
-/* Of units that a cycle's instructions cannot use up, nobody waits. */
+/* Units that the instructions of a cycle cannot exhaust never cause waiting. */
 void addUses(struct operation *operation, const MCSchedClassDesc *scheduled)
 {
 	const MCSchedModel &model = tables->core->getSchedModel();
@@ -160,7 +160,7 @@ void addUses(struct operation *operation, const MCSchedClassDesc *scheduled)
 	     entry != tables->core->getWriteProcResEnd(scheduled); entry++) {
 		const int cycles = entry->ReleaseAtCycle - entry->AcquireAtCycle;
 		const unsigned kind = entry->ProcResourceIdx;
-		if (cycles > 0 && kind < MOST_UNIT_KINDS &&
+		if (cycles > 0 && kind < MAX_UNIT_KINDS &&
 		    (cycles > 1 || model.getProcResource(kind)->NumUnits < model.IssueWidth))
 			uses.push_back({static_cast<uint8_t>(kind),
 					static_cast<uint8_t>(std::min(cycles, 255))});
@@ -169,7 +169,7 @@ void addUses(struct operation *operation, const MCSchedClassDesc *scheduled)
 		const unsigned more = one.cycles * unitsOf(other), less = other.cycles * unitsOf(one);
 		return more > less || (more == less && one.kind < other.kind);
 	});
-	operation->use_count = static_cast<uint8_t>(std::min<size_t>(uses.size(), MOST_USES));
+	operation->use_count = static_cast<uint8_t>(std::min<size_t>(uses.size(), MAX_USES));
 	std::copy_n(uses.begin(), operation->use_count, operation->uses);
 	operation->takes_long = std::any_of(operation->uses, operation->uses + operation->use_count,
 					    [](struct use use) { return use.cycles > 1; });
@@ -180,7 +180,7 @@ unsigned processor()
 	return tables->core->getSchedModel().getProcessorID();
 }
 
-/* XOR of a register with itself is made by renaming, and so are copies. */
+/* Renaming executes the exclusive-or of a register with itself, and copies. */
 bool isZeroIdiom(const MCInst &instruction)
 {
 	APInt which;
@@ -198,7 +198,7 @@ bool isRenamed(const Decoded &instruction)
 	return tables->corrections->isRenamed(instruction, by_llvm);
 }
 
-/* SBB of a register with itself waits for the flags alone. */
+/* SBB of a register with itself waits only for the flags. */
 bool isDependencyBreaking(const MCInst &instruction)
 {
 	APInt which;
@@ -207,14 +207,14 @@ bool isDependencyBreaking(const MCInst &instruction)
 	       tables->analysis->isDependencyBreaking(instruction, which, processor());
 }
 
-/* Nothing that it writes is there later than that. */
+/* All results are ready by then. */
 void writeBy(struct operation *operation, int16_t cycles)
 {
 	for (uint8_t i = 0; i < operation->write_count; i++)
 		operation->writes[i].cycles = std::min(operation->writes[i].cycles, cycles);
 }
 
-/* What is read late is read when the value is loaded. */
+/* Operands that are needed late are needed when the value is loaded. */
 void describeLoad(struct operation *operation)
 {
 	const int16_t usual = static_cast<int16_t>(tables->core->getSchedModel().LoadLatency);
@@ -278,15 +278,15 @@ void describe(const MCInst &instruction, struct operation *operation)
 extern "C" const char *operations_open(const char *target, const char *cpu,
 				       struct pipeline *pipeline)
 {
-	static std::string complaint;
+	static std::string error;
 	const Triple triple(std::string(target) + "-linux-gnu");
 
 	InitializeAllTargetInfos();
 	InitializeAllTargetMCs();
 	InitializeAllDisassemblers();
-	const Target *found = TargetRegistry::lookupTarget(triple, complaint);
+	const Target *found = TargetRegistry::lookupTarget(triple, error);
 	if (found == nullptr)
-		return complaint.c_str();
+		return error.c_str();
 	tables = new Tables;
 	tables->registers.reset(found->createMCRegInfo(triple));
 	tables->assembly.reset(found->createMCAsmInfo(*tables->registers, triple, tables->options));
@@ -294,7 +294,10 @@ extern "C" const char *operations_open(const char *target, const char *cpu,
 	tables->core.reset(found->createMCSubtargetInfo(triple, cpu, ""));
 	if (!tables->core->isCPUStringValid(cpu) || !tables->core->getSchedModel().hasInstrSchedModel())
 		return "LLVM has no scheduling model of it";
-	/* Of what its model is of, whatever the architecture's options: guests may have more. */
+	/*
+	 * Disassemble by the model's core, whatever the architecture's options: guests may have
+	 * more.
+	 */
 	tables->context = std::make_unique<MCContext>(triple, tables->assembly.get(),
 						      tables->registers.get(), tables->core.get());
 	tables->disassembler.reset(found->createMCDisassembler(*tables->core, *tables->context));
@@ -308,7 +311,7 @@ extern "C" const char *operations_open(const char *target, const char *cpu,
 	*pipeline = {};
 	pipeline->width = model.IssueWidth;
 	pipeline->window = static_cast<uint32_t>(model.MicroOpBufferSize);
-	pipeline->unit_kinds = std::min<unsigned>(model.getNumProcResourceKinds(), MOST_UNIT_KINDS);
+	pipeline->unit_kinds = std::min<unsigned>(model.getNumProcResourceKinds(), MAX_UNIT_KINDS);
 	for (unsigned i = 1; i < pipeline->unit_kinds; i++)
 		pipeline->units[i] = static_cast<uint8_t>(
 			std::min<unsigned>(model.getProcResource(i)->NumUnits, UINT8_MAX));
@@ -328,7 +331,7 @@ extern "C" void operation_of(const uint8_t *bytes, size_t size, uint64_t address
 	operation->size = static_cast<uint8_t>(size);
 	operation->latency = 1;
 	operation->slots = 1;
-	/* LLVM takes some prefixes, as LOCK, for instructions of their own. */
+	/* LLVM decodes some prefixes, such as LOCK, as separate instructions. */
 	do {
 		instruction.clear();
 		is_known = tables->disassembler->getInstruction(instruction, length, left, address,

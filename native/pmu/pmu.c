@@ -1,19 +1,19 @@
 /*
- * QEMU TCG plugin: a model of a core's caches, TLBs and branch predictors, fed with what the
- * guest executes between its start and stop marks, or from the beginning to the end.
+ * QEMU TCG plugin: a model of a core's caches, TLBs, branch predictors and pipeline, driven by what
+ * the guest executes between its start and stop marks, or from the beginning to the end.
  *
  *   -plugin pmu.so,out=FILE[,where=FILE],… (docs/pmu.md has the arguments)
  *
- * It counts what count.so counts, by the same definitions: instructions when they start (inline),
- * and a branch as taken unless the next block is where it falls through to.
+ * It counts what count.so counts, with the same definitions: instructions when they start (inline),
+ * and a branch as taken unless the next block is its fall-through.
  *
- * Each block has a callback at its start, and notes itself when its last instruction starts. So
- * the callback knows how control came here: the block that is noted got to its end; none did if
- * an exception led here. Each access to data has a callback; it is short where the page is the
- * last one and the line the last one of its set.
+ * Each block has a callback at its start, and notes itself when its last instruction starts. So the
+ * callback knows how control came here: a noted block was executed to its end; without one, an
+ * exception led here. Each access to data has a callback, which is short if the page is the last
+ * one and the line the last one of its set.
  *
- * A vCPU has a model of its own and shares nothing while it runs but the list of blocks, which
- * grows at translation.
+ * Each vCPU has a model of its own. While they run they share only the list of blocks, which grows
+ * at translation.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -31,12 +31,12 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
 enum { MAX_VCPUS = 1024, SMALL_PAGE = 12, MAX_BLOCK_INSNS = 512 };
 
-/* What inline code reaches, one per vCPU. QEMU may move it. */
+/* What inline code accesses, one per vCPU. QEMU may move it. */
 struct noted {
 	uint64_t instructions[SIDES];
 	/* The block whose last instruction started, a const struct pmu_block *, or 0. */
 	uint64_t block;
-	/* The REP under way, or 0. */
+	/* The REP that is under way, or 0. */
 	uint64_t repeat;
 };
 
@@ -64,7 +64,7 @@ static void die(const char *what)
 
 /* Pages */
 
-/* Of an address, as a key of TLBs: the page's number, marked with its size. */
+/* The key of an address in TLBs: the number of the page, tagged with its size. */
 static uint64_t page_of(uint64_t address, bool is_text)
 {
 	uint32_t bits = SMALL_PAGE;
@@ -74,13 +74,13 @@ static uint64_t page_of(uint64_t address, bool is_text)
 	return address >> bits ^ (uint64_t)bits << 56;
 }
 
-/* Of user addresses, the keys differ by address space; the kernel's are in all. */
+/* Keys of user addresses differ by address space; kernel addresses are in all of them. */
 static uint64_t space_of(const struct vcpu *vcpu, uint64_t address)
 {
 	return is_kernel(address) ? 0 : vcpu->space;
 }
 
-/* What is executed */
+/* Execution */
 
 static struct tally tally_in(struct vcpu *vcpu, const struct pmu_block *block)
 {
@@ -89,7 +89,7 @@ static struct tally tally_in(struct vcpu *vcpu, const struct pmu_block *block)
 	return (struct tally){vcpu->totals[block->is_kernel], site != NULL ? site->events : NULL};
 }
 
-/* The last block's instructions take their time, now that what they missed is known. */
+/* Gives the instructions of the last block their times, now that their misses are known. */
 static uint64_t ran(struct vcpu *vcpu)
 {
 	const struct pmu_block *block = vcpu->running;
@@ -119,9 +119,9 @@ static void left(struct vcpu *vcpu, struct noted *noted, const struct pmu_block 
 		count(tally, EVENT_taken_branches);
 		window_turn(&vcpu->window);
 	}
-	if (vcpu->model.surprise == EVENT_btb_misses)
+	if (vcpu->model.misprediction == EVENT_btb_misses)
 		window_redirected(&vcpu->window, settings.core.latency.btb_miss);
-	else if (vcpu->model.surprise != EVENTS)
+	else if (vcpu->model.misprediction != EVENTS)
 		window_mispredicted(&vcpu->window, executed);
 	else
 		window_predicts_late(&vcpu->window, vcpu->model.late);
@@ -139,7 +139,7 @@ static void fetch(struct vcpu *vcpu, const struct pmu_block *block, bool begins,
 		  struct tally tally)
 {
 	const uint64_t space = block->is_kernel ? 0 : vcpu->space;
-	/* Those of a block follow one another. */
+	/* The lines of a block are consecutive. */
 	const uint64_t first = block->start >> settings.core.line_bits;
 	uint32_t pages = 0;
 
@@ -149,7 +149,7 @@ static void fetch(struct vcpu *vcpu, const struct pmu_block *block, bool begins,
 			translating =
 				model_code_page(&vcpu->model, block->pages[pages++] ^ space, tally);
 		const uint32_t missing = model_code_line(&vcpu->model, block->lines[i], tally);
-		/* What a REP under way misses anew, an interrupt has put out. */
+		/* Code that the current REP misses again was evicted by an interrupt. */
 		if (begins && translating + missing > 0)
 			window_code_misses(&vcpu->window, first + i, translating, missing);
 	}
@@ -196,7 +196,7 @@ static uint64_t physical_line(qemu_plugin_meminfo_t info, uint64_t address, uint
 	return qemu_plugin_hwaddr_phys_addr(where) >> settings.core.line_bits;
 }
 
-/* Cycles beyond those of a hit. */
+/* Returns the cycles beyond those of a hit. */
 static inline uint32_t touch(struct vcpu *vcpu, qemu_plugin_meminfo_t info, uint64_t address,
 			     const struct pmu_block *block)
 {
@@ -217,33 +217,35 @@ static inline uint32_t touch(struct vcpu *vcpu, qemu_plugin_meminfo_t info, uint
 }
 
 static inline void data_access(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
-			       const struct place *place, enum event event)
+			       const struct location *location, enum event event)
 {
 	struct vcpu *vcpu = vcpus[index];
 
-	vcpu->totals[place->block->is_kernel][event]++;
-	const uint32_t cycles = touch(vcpu, info, address, place->block);
-	if (vcpu->access_count < MOST_ACCESSES)
+	vcpu->totals[location->block->is_kernel][event]++;
+	const uint32_t cycles = touch(vcpu, info, address, location->block);
+	if (vcpu->access_count < MAX_ACCESSES)
 		vcpu->accesses[vcpu->access_count++] = (struct access){
 			.address = address,
 			.missing = cycles,
-			.operation = place->operation,
+			.operation = location->operation,
 			.bytes = (uint8_t)(1u << qemu_plugin_mem_size_shift(info)),
 			.is_store = event == EVENT_stores,
 		};
 }
 
-static void load(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address, void *place)
+static void load(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address, void *location)
 {
-	data_access(index, info, address, place, EVENT_loads);
+	data_access(index, info, address, location, EVENT_loads);
 }
 
-static void store(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address, void *place)
+static void store(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address, void *location)
 {
-	data_access(index, info, address, place, EVENT_stores);
+	data_access(index, info, address, location, EVENT_stores);
 }
 
-/* Processors move whole lines for a REP: each line is one access, however small its units. */
+/*
+ * Processors move whole lines for a REP: each line is one access, whatever the size of its units.
+ */
 static void repeat_access(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
 			  const struct pmu_block *block, enum event event)
 {
@@ -259,15 +261,15 @@ static void repeat_access(unsigned int index, qemu_plugin_meminfo_t info, uint64
 }
 
 static void repeat_load(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
-			void *place)
+			void *location)
 {
-	repeat_access(index, info, address, ((const struct place *)place)->block, EVENT_loads);
+	repeat_access(index, info, address, ((const struct location *)location)->block, EVENT_loads);
 }
 
 static void repeat_store(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
-			 void *place)
+			 void *location)
 {
-	repeat_access(index, info, address, ((const struct place *)place)->block, EVENT_stores);
+	repeat_access(index, info, address, ((const struct location *)location)->block, EVENT_stores);
 }
 
 static void space_is_set(unsigned int index, void *handle)
@@ -344,7 +346,7 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 
 /* Translation */
 
-/* Also between intervals: what runs in one has often been switched to before. */
+/* Watched between intervals too: the code of an interval has often been switched to before it. */
 static void watch_space(struct qemu_plugin_insn *insn, const uint8_t *bytes, size_t size)
 {
 	const char *name = is_system ? instructions->space_register(bytes, size) : NULL;
@@ -369,9 +371,9 @@ static void note(struct qemu_plugin_insn *insn, qemu_plugin_u64 where, uint64_t 
 }
 
 static void watch_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool first,
-		       const struct place *place)
+		       const struct location *location)
 {
-	const struct pmu_block *block = place->block;
+	const struct pmu_block *block = location->block;
 	const bool repeats = kind == INSN_REPEAT;
 
 	if (!(repeats && first))
@@ -381,9 +383,9 @@ static void watch_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool 
 	if (repeats)
 		note(insn, MEMBER(repeat), qemu_plugin_insn_vaddr(insn));
 	qemu_plugin_register_vcpu_mem_cb(insn, repeats ? repeat_load : load, QEMU_PLUGIN_CB_NO_REGS,
-					 QEMU_PLUGIN_MEM_R, (void *)place);
+					 QEMU_PLUGIN_MEM_R, (void *)location);
 	qemu_plugin_register_vcpu_mem_cb(insn, repeats ? repeat_store : store, QEMU_PLUGIN_CB_NO_REGS,
-					 QEMU_PLUGIN_MEM_W, (void *)place);
+					 QEMU_PLUGIN_MEM_W, (void *)location);
 }
 
 static void add_code(struct pmu_block *block, const struct qemu_plugin_insn *insn)
@@ -399,7 +401,7 @@ static void add_code(struct pmu_block *block, const struct qemu_plugin_insn *ins
 		const uint32_t pages = block->page_count, lines = block->line_count;
 		if (lines == 0 || block->lines[lines - 1] != line)
 			block->lines[block->line_count++] = line;
-		if (pages == 0 || (block->pages[pages - 1] != page && pages < MOST_PAGES)) {
+		if (pages == 0 || (block->pages[pages - 1] != page && pages < MAX_PAGES)) {
 			block->first_lines[pages] = block->line_count - 1;
 			block->pages[block->page_count++] = page;
 		}
@@ -413,13 +415,13 @@ static void describe(struct pmu_block *block, void *tb)
 		uint8_t bytes[MAX_INSN_BYTES];
 		const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
 		operation_of(bytes, size, qemu_plugin_insn_vaddr(insn), &block->operations[i]);
-		/* What sets the flags and the branch by them are one. */
+		/* The instruction that sets the flags and the branch on them fuse. */
 		if (i > 0 && block->operations[i - 1].fuses_by & block->operations[i].branches_by)
 			block->operations[i].slots = 0;
 	}
 }
 
-/* FNV-1a, from what came before on. */
+/* FNV-1a, continued from `hash`. */
 static uint64_t hash_on(uint64_t hash, const uint8_t *bytes, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -445,12 +447,12 @@ static struct branch branch_of(enum insn_kind kind, const uint8_t *bytes, size_t
 static const struct pmu_block *block_of(struct qemu_plugin_tb *tb, const enum insn_kind *kinds,
 					const uint8_t *last_bytes, uint64_t code)
 {
-	/* An instruction begins one line more, and ends in another, at most. */
+	/* An instruction adds at most two lines. */
 	static _Thread_local union {
 		struct pmu_block block;
 		uint64_t words[sizeof(struct pmu_block) / sizeof(uint64_t) + 2 * MAX_BLOCK_INSNS];
-	} room;
-	struct pmu_block *block = &room.block;
+	} buffer;
+	struct pmu_block *block = &buffer.block;
 	const size_t count = qemu_plugin_tb_n_insns(tb);
 
 	memset(block, 0, sizeof(*block));
@@ -490,7 +492,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 			die("no memory for a block");
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, enter, QEMU_PLUGIN_CB_NO_REGS, (void *)block);
 		for (size_t i = 0; i < count; i++)
-			watch_insn(qemu_plugin_tb_get_insn(tb, i), kinds[i], i == 0, &block->places[i]);
+			watch_insn(qemu_plugin_tb_get_insn(tb, i), kinds[i], i == 0, &block->locations[i]);
 		note(qemu_plugin_tb_get_insn(tb, count - 1), MEMBER(block), (uintptr_t)block);
 	}
 	for (size_t i = 0; i < count; i++)
@@ -500,18 +502,18 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 static bool open_pipeline(const char *target)
 {
 	struct pipeline *pipeline = &settings.window.pipeline;
-	const char *complaint = operations_open(target, settings.cpu, pipeline);
+	const char *message = operations_open(target, settings.cpu, pipeline);
 
-	if (complaint != NULL) {
-		fprintf(stderr, "pmu: cannot model the core %s: %s\n", settings.cpu, complaint);
+	if (message != NULL) {
+		fprintf(stderr, "pmu: cannot model the core %s: %s\n", settings.cpu, message);
 		return false;
 	}
 	if (settings.width > 0)
 		pipeline->width = settings.width;
-	if (settings.room > 0)
-		pipeline->window = settings.room;
-	if (pipeline->window > MOST_WINDOW)
-		pipeline->window = MOST_WINDOW;
+	if (settings.reorder_slots > 0)
+		pipeline->window = settings.reorder_slots;
+	if (pipeline->window > MAX_WINDOW)
+		pipeline->window = MAX_WINDOW;
 	return true;
 }
 
@@ -525,7 +527,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		return 1;
 	if (!open_pipeline(info->target_name))
 		return 1;
-	/* Now rather than after minutes of running. */
+	/* Fail now rather than after minutes of running. */
 	if (!interval_begin_files(&settings)) {
 		fprintf(stderr, "pmu: cannot write %s: %s\n", settings.out, strerror(errno));
 		return 1;

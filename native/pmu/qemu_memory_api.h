@@ -1,7 +1,7 @@
 /*
- * What pmu.so uses of QEMU's plugin interface beside tcg-plugin/qemu_plugin_api.h: data accesses,
+ * What pmu.so uses of QEMU's plugin interface besides tcg-plugin/qemu_plugin_api.h: data accesses,
  * physical addresses, registers. Names and types are QEMU's ("QEMU TCG Plugins" in its developer
- * manual) and, of the arrays, GLib's; QEMU brings GLib.
+ * manual) and, for the arrays, GLib's; QEMU links GLib.
  */
 #ifndef MEPOF_QEMU_MEMORY_API_H
 #define MEPOF_QEMU_MEMORY_API_H
@@ -27,15 +27,15 @@ void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
 					  qemu_plugin_vcpu_udata_cb_t cb,
 					  enum qemu_plugin_cb_flags flags, void *userdata);
 
-/* The address that the instruction lies at in the host's memory, or NULL. */
+/* The address of the instruction in the host's memory, or NULL. */
 void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn);
 
 void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_mem_cb_t cb,
 				      enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw,
 				      void *userdata);
-/* Logarithm of two of the bytes that are accessed. */
+/* Base-2 logarithm of the bytes that are accessed. */
 unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
-/* NULL without a system; valid within the callback only. */
+/* NULL in user-mode emulation; valid within the callback only. */
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t vaddr);
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *haddr);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *haddr);

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_WAYS = 128, MOST_SETS = 1 << 20, MOST_NUMBERS = MOST_TABLES + 3 };
+enum { MAX_WAYS = 128, MAX_SETS = 1 << 20, MAX_NUMBERS = MAX_TABLES + 3 };
 
-bool pmu_refuse(const char *complaint, const char *word)
+bool pmu_refuse(const char *message, const char *word)
 {
 	fprintf(stderr,
 		"pmu: %s%s%s (usage: -plugin pmu.so,out=FILE[,where=FILE[,slice=N]][,span=marks|all]"
@@ -15,18 +15,18 @@ bool pmu_refuse(const char *complaint, const char *word)
 		"itlb=…,dtlb=…,l2-itlb=…,l2-dtlb=…,btb=…,l1-btb=…,indirect=ENTRIES:HISTORY…,path=all|caller,returns=DEPTH,"
 		"direction=BASE_BITS:TABLE_BITS:HISTORY…,code-prefetch=LINES,data-prefetch=LINES,cpu=NAME,"
 		"fetch-bytes=BYTES,fetch-instructions=N,fetch-ahead=CYCLES,misprediction=CYCLES,…)\n",
-		complaint, word ? ": " : "", word ? word : "");
+		message, word ? ": " : "", word ? word : "");
 	return false;
 }
 
-/* Whole numbers with colons between them; how many, or 0. */
+/* Reads whole numbers separated by colons; returns how many, or 0. */
 static size_t read_numbers(const char *text, uint64_t *numbers)
 {
 	size_t count = 0;
 
 	for (;;) {
 		char *rest;
-		if (count == MOST_NUMBERS || *text < '0' || *text > '9')
+		if (count == MAX_NUMBERS || *text < '0' || *text > '9')
 			return 0;
 		errno = 0;
 		numbers[count++] = strtoull(text, &rest, 10);
@@ -47,30 +47,30 @@ static bool is_power_of_two(uint64_t number)
 
 static bool read_table(const char *text, struct table_size *size)
 {
-	uint64_t numbers[MOST_NUMBERS];
+	uint64_t numbers[MAX_NUMBERS];
 
 	if (read_numbers(text, numbers) != 2 || !is_power_of_two(numbers[0]) ||
-	    numbers[0] > MOST_SETS || numbers[1] > MOST_WAYS)
+	    numbers[0] > MAX_SETS || numbers[1] > MAX_WAYS)
 		return false;
 	*size = (struct table_size){(uint32_t)numbers[0], (uint32_t)numbers[1]};
 	return true;
 }
 
-static bool read_number(const char *text, uint64_t least, uint64_t most, uint32_t *number)
+static bool read_number(const char *text, uint64_t min, uint64_t max, uint32_t *number)
 {
-	uint64_t numbers[MOST_NUMBERS];
+	uint64_t numbers[MAX_NUMBERS];
 
-	if (read_numbers(text, numbers) != 1 || numbers[0] < least || numbers[0] > most)
+	if (read_numbers(text, numbers) != 1 || numbers[0] < min || numbers[0] > max)
 		return false;
 	*number = (uint32_t)numbers[0];
 	return true;
 }
 
-/* Lengths of histories: they rise, from 1 on. */
-static bool take_rising(const uint64_t *numbers, size_t count, uint64_t most, uint32_t *lengths)
+/* Lengths of histories, which rise and begin at 1 or more. */
+static bool take_rising(const uint64_t *numbers, size_t count, uint64_t max, uint32_t *lengths)
 {
 	for (size_t i = 0; i < count; i++) {
-		if (numbers[i] > most || numbers[i] <= (i > 0 ? numbers[i - 1] : 0))
+		if (numbers[i] > max || numbers[i] <= (i > 0 ? numbers[i - 1] : 0))
 			return false;
 		lengths[i] = (uint32_t)numbers[i];
 	}
@@ -79,28 +79,28 @@ static bool take_rising(const uint64_t *numbers, size_t count, uint64_t most, ui
 
 static bool read_direction(const char *text, struct direction_size *size)
 {
-	uint64_t numbers[MOST_NUMBERS];
+	uint64_t numbers[MAX_NUMBERS];
 	const size_t count = read_numbers(text, numbers);
 
-	if (count < 2 || count - 2 > MOST_TABLES || numbers[0] < 1 || numbers[0] > 24 ||
-	    numbers[1] < MOST_TABLES || numbers[1] > 24)
+	if (count < 2 || count - 2 > MAX_TABLES || numbers[0] < 1 || numbers[0] > 24 ||
+	    numbers[1] < MAX_TABLES || numbers[1] > 24)
 		return false;
 	*size = (struct direction_size){.base_bits = (uint32_t)numbers[0],
 					.table_bits = (uint32_t)numbers[1],
 					.tables = (uint32_t)(count - 2)};
-	return take_rising(numbers + 2, size->tables, LONGEST_HISTORY - 1, size->history);
+	return take_rising(numbers + 2, size->tables, MAX_HISTORY - 1, size->history);
 }
 
 static bool read_indirect(const char *text, struct targets_size *size)
 {
-	uint64_t numbers[MOST_NUMBERS];
+	uint64_t numbers[MAX_NUMBERS];
 	const size_t count = read_numbers(text, numbers);
 
-	if (count < 1 || count - 1 > MOST_PATHS || numbers[0] > 1 << 24 || numbers[0] < count - 1)
+	if (count < 1 || count - 1 > MAX_PATHS || numbers[0] > 1 << 24 || numbers[0] < count - 1)
 		return false;
 	size->indirect_entries = (uint32_t)numbers[0];
 	size->paths = (uint32_t)(count - 1);
-	return take_rising(numbers + 1, size->paths, LONGEST_PATH, size->path_lengths);
+	return take_rising(numbers + 1, size->paths, MAX_PATH_LENGTH, size->path_lengths);
 }
 
 static bool read_line(const char *text, uint32_t *bits)
@@ -134,7 +134,7 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 	};
 	const struct {
 		const char *name;
-		uint32_t least, most;
+		uint32_t min, max;
 		uint32_t *number;
 	} numbers[] = {
 		{"returns", 0, 1024, &core->targets.return_depth},
@@ -144,14 +144,14 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		{"kernel-text-page", 12, 30, &settings->kernel_text_page},
 		{"kernel-data-page", 12, 30, &settings->kernel_data_page},
 		{"width", 0, 16, &settings->width},
-		{"window", 0, MOST_WINDOW, &settings->room},
+		{"window", 0, MAX_WINDOW, &settings->reorder_slots},
 		{"fetch-instructions", 1, 64, &window->fetch_operations},
 		{"fetch-split", 0, 1, &window->fetch_split},
 		{"fetch-free", 0, 1, &window->fetch_free},
 		{"decode-instructions", 1, 64, &window->decode_operations},
 		{"decode-turn", 0, 1000, &window->decode_turn},
 		{"fetch-ahead", 0, 1000, &window->fetch_ahead},
-		{"predict-ahead", 1, MOST_PREDICTED, &window->predict_ahead},
+		{"predict-ahead", 1, MAX_PREDICTED, &window->predict_ahead},
 		{"line-cycles", 0, 1000, &window->line_cycles},
 		{"forwarding", 0, 1000, &window->forwarding},
 		{"renamed-forwarding", 0, 1000, &window->renamed_forwarding},
@@ -178,7 +178,7 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 			return read_table(value, tables[i].size);
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		if (strcmp(name, numbers[i].name) == 0)
-			return read_number(value, numbers[i].least, numbers[i].most,
+			return read_number(value, numbers[i].min, numbers[i].max,
 					   numbers[i].number);
 	if (strcmp(name, "line") == 0)
 		return read_line(value, &core->line_bits);
@@ -218,23 +218,23 @@ bool pmu_settings_read(struct pmu_settings *settings, int argc, char **argv)
 		.window = {.fetch_bits = 6, .fetch_operations = 8, .decode_bits = 6,
 			   .decode_operations = 8, .predict_ahead = 1,
 			   .renamed_forwarding = NEVER_RENAMED},
-		.core = {.line_bits = 6, .direction = {.base_bits = 1, .table_bits = MOST_TABLES}},
+		.core = {.line_bits = 6, .direction = {.base_bits = 1, .table_bits = MAX_TABLES}},
 	};
 	for (int i = 0; i < argc; i++) {
 		char name[24];
 		const char *sign = strchr(argv[i], '=');
 		const size_t length = sign != NULL ? (size_t)(sign - argv[i]) : 0;
 		if (sign == NULL || length >= sizeof(name))
-			return pmu_refuse("wrong argument", argv[i]);
+			return pmu_refuse("invalid argument", argv[i]);
 		memcpy(name, argv[i], length);
 		name[length] = '\0';
 		if (!read_argument(settings, name, sign + 1))
-			return pmu_refuse("wrong argument", argv[i]);
+			return pmu_refuse("invalid argument", argv[i]);
 	}
 	settings->window.line_bits = settings->core.line_bits;
 	if (settings->out == NULL)
-		return pmu_refuse("where to write to is missing", NULL);
+		return pmu_refuse("out=FILE is missing", NULL);
 	if (settings->cpu == NULL)
-		return pmu_refuse("the core's name in LLVM is missing", NULL);
+		return pmu_refuse("cpu=NAME is missing", NULL);
 	return true;
 }

@@ -1,4 +1,4 @@
-/* What the plugin's arguments ask for. */
+/* The arguments of the plugin. */
 #ifndef MEPOF_PMU_SETTINGS_H
 #define MEPOF_PMU_SETTINGS_H
 
@@ -10,22 +10,24 @@
 
 struct pmu_settings {
 	const char *out;
-	const char *where; /* NULL: nobody asks where events happen */
+	const char *where; /* NULL: locations are not wanted */
 	bool all;	   /* from the beginning to the end, rather than between marks */
-	/* Logarithms of two of page sizes: of the kernel's text, and its data but what is mapped
-	 * by small pages. User code and data have pages of 4 KiB. */
+	/*
+	 * Base-2 logarithms of page sizes: of the kernel's text, and of its data except what is
+	 * mapped with small pages. User code and data have pages of 4 KiB.
+	 */
 	uint32_t kernel_text_page, kernel_data_page;
-	uint32_t slice; /* instructions, about, from one row of the heatmap to the next */
-	const char *cpu; /* LLVM's name of the core */
-	uint32_t width, room; /* of the window, where they are not LLVM's; or 0 */
+	uint32_t slice; /* approximate number of instructions per row of the heatmap */
+	const char *cpu; /* the core's name in LLVM */
+	uint32_t width, reorder_slots; /* instead of LLVM's; 0: LLVM's */
 	struct core_size core;
 	struct window_size window;
 };
 
-/* False after a complaint on standard error. */
+/* False after an error message on standard error. */
 bool pmu_settings_read(struct pmu_settings *settings, int argc, char **argv);
 
-/* Complains, and is false. */
-bool pmu_refuse(const char *complaint, const char *word);
+/* Prints an error message; always false. */
+bool pmu_refuse(const char *message, const char *word);
 
 #endif

@@ -27,10 +27,10 @@ const CoreFamily family(Triple::x86_64, "skylake", skylake);
 
 constexpr int16_t SLOW_ADDRESS_LATENCY = 3;
 
-/* Of a bit anywhere in memory, by a register. */
+/* Of an instruction that addresses a bit in memory by a register. */
 constexpr uint8_t BIT_SLOTS = 10;
 
-/* Fog, Instruction tables, with the least that he gives. LLVM's classes of divisions are of others. */
+/* Fog, Instruction tables, the lowest values. LLVM's classes of divisions do not match. */
 struct Division {
 	StringRef name;
 	uint8_t slots, unit_cycles;
@@ -46,7 +46,9 @@ bool isOneOf(StringRef name, std::initializer_list<StringRef> names)
 	return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/* Slots of what moves the stack pointer, which takes none of its own (a stack engine); or 0. */
+/*
+ * Slots of an instruction that moves the stack pointer, which takes no slot (a stack engine); or 0.
+ */
 uint8_t stackSlots(StringRef name)
 {
 	if (isOneOf(name, {"PUSH64r", "PUSH64rmr", "PUSH64i8", "PUSH64i32", "POP64r", "POP64rmr",
@@ -62,7 +64,7 @@ bool hasIndex(const Decoded &instruction, int address)
 	return addressAt(instruction, address).has_index;
 }
 
-/* Loads that are never dispatched as one with what is done with them (uops.info). */
+/* Loads that are never dispatched together with the operation on them (uops.info). */
 bool isNeverFused(const Decoded &instruction, int address)
 {
 	constexpr int OPERANDS = 5; /* of an address */
@@ -81,7 +83,7 @@ bool isNeverFused(const Decoded &instruction, int address)
 	       !name.starts_with("IMUL") && !name.starts_with("CMOV");
 }
 
-/* Whether it changes a register by another operand, and needs no flags for it. */
+/* Whether it changes a register by another operand without needing flags. */
 bool isOfTwoOperands(const Decoded &instruction)
 {
 	const MCInstrDesc &described = instruction.described;
@@ -95,10 +97,10 @@ bool isOfTwoOperands(const Decoded &instruction)
 }
 
 /*
- * How many slots fewer than LLVM's, which counts what the execution units get: a load and what is
- * done with it are dispatched as one, and so are a store's address and its value (as LLVM has it
- * for general registers). With an index, a load is so only for what changes a register by two
- * operands (P. Cordes, stackoverflow.com/questions/26046634).
+ * How many slots fewer than in LLVM, which counts execution micro-operations: a load and the
+ * operation on it are dispatched as one, and so are a store's address and its value (LLVM has this
+ * for general registers). With an index, a load fuses only with an operation that changes a
+ * register by two operands (P. Cordes, stackoverflow.com/questions/26046634).
  */
 unsigned microFused(const Decoded &instruction)
 {
@@ -122,7 +124,7 @@ unsigned microFused(const Decoded &instruction)
 	       (!hasIndex(instruction, at) || isOfTwoOperands(instruction));
 }
 
-/* Three parts of an address, a base that must have a displacement, or one from the instruction on. */
+/* An address of three parts, with a base that requires a displacement, or relative to RIP. */
 bool isSlowAddress(const Decoded &instruction)
 {
 	const Address address = addressAt(instruction, 1);
@@ -133,7 +135,7 @@ bool isSlowAddress(const Decoded &instruction)
 	       (address.has_index && isOneOf(name, {"RBP", "EBP", "R13", "R13D"}));
 }
 
-/* On one of the two units that addresses of two parts have. */
+/* On one of the two units that execute addresses of two parts. */
 void correctSlowAddress(const MCSchedModel &model, struct operation *operation)
 {
 	writeAt(operation, SLOW_ADDRESS_LATENCY);
@@ -153,7 +155,7 @@ void correctDivision(const Division &division, bool loads, struct operation *ope
 		static_cast<int16_t>(division.latency + (loads ? operation->load_latency : 0)));
 }
 
-/* Without the units for sums, and without the count of all of them. */
+/* Drops the units for sums, and the group of all units. */
 void dropSums(const MCSchedModel &model, struct operation *operation)
 {
 	struct use *const end = std::remove_if(

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Last targets are kept for this many indirect branches, as bits. */
+/* Base-2 logarithm of the number of indirect branches whose last target is kept. */
 enum { LAST_BITS = 12 };
-/* Branches of so many bytes are found in the same set. */
+/* Base-2 logarithm of the bytes whose branches share a set. */
 enum { BLOCK_BITS = 5 };
-/* A taken branch moves the path by this many bits. */
+/* A taken branch shifts the path by this many bits. */
 enum { PATH_BITS = 3 };
 
 static uint64_t *array(uint64_t elements)
@@ -15,7 +15,7 @@ static uint64_t *array(uint64_t elements)
 	return calloc(elements, sizeof(uint64_t));
 }
 
-/* Entries of one. */
+/* Entries of one table. */
 static size_t table_size(const struct targets *targets)
 {
 	return targets->size.paths > 0 ? targets->size.indirect_entries / targets->size.paths : 0;
@@ -59,7 +59,7 @@ void targets_free(struct targets *targets)
 
 static uint64_t mixed(uint64_t value)
 {
-	/* The golden ratio; every bit of the value has a part in every bit of the result. */
+	/* The golden ratio; every bit of the value affects every bit of the result. */
 	value = (value ^ value >> 32) * 0x9e3779b97f4a7c15u;
 	return value ^ value >> 32;
 }
@@ -70,20 +70,20 @@ static void follow(struct targets *targets, uint64_t branch, uint64_t target)
 	targets->path = targets->path << PATH_BITS ^ mixed(branch ^ target << 1) >> 52;
 }
 
-enum foresight targets_direct(struct targets *targets, uint64_t branch)
+enum prediction targets_direct(struct targets *targets, uint64_t branch)
 {
-	/* Sets are chosen by the low bits: branches of a block share one. */
+	/* The low bits select the set: branches of a block share one. */
 	const uint64_t key = branch >> BLOCK_BITS | branch << (64 - BLOCK_BITS);
 	const bool at_once = targets->size.l1_btb.ways == 0 || cache_touch(&targets->l1_btb, key);
 
-	/* Where it leads, its address says. */
+	/* Its address determines its target. */
 	follow(targets, branch, 0);
 	if (!cache_touch(&targets->btb, key))
 		return TARGET_WRONG;
 	return at_once ? TARGET_BY_ADDRESS : TARGET_BY_L2_BTB;
 }
 
-/* The entry of each table for a branch, and the tag it would have there. */
+/* Finds the entry of each table for a branch, and its tag there. */
 static void look_up(struct targets *targets, uint64_t branch, struct target **entries,
 		    uint16_t *tags)
 {
@@ -93,7 +93,7 @@ static void look_up(struct targets *targets, uint64_t branch, struct target **en
 		const uint32_t bits = PATH_BITS * targets->size.path_lengths[i];
 		const uint64_t path = targets->path & (((uint64_t)1 << bits) - 1);
 		const uint64_t hash = mixed(mixed(path) + branch);
-		/* Never zero, which is an empty entry's. */
+		/* Never zero, which marks an empty entry. */
 		tags[i] = (uint16_t)(hash & 0xfff) | 0x1000;
 		entries[i] = &targets->tables[i * size + (hash >> 32) % size];
 	}
@@ -113,12 +113,12 @@ static void allocate(struct target *const *entries, const uint16_t *tags, int pa
 		entries[i]->useful = 0;
 }
 
-static enum foresight by_path(struct targets *targets, uint64_t branch, uint64_t target,
+static enum prediction by_path(struct targets *targets, uint64_t branch, uint64_t target,
 			      bool has_last, bool by_last)
 {
 	const int paths = (int)targets->size.paths;
-	struct target *entries[MOST_PATHS];
-	uint16_t tags[MOST_PATHS];
+	struct target *entries[MAX_PATHS];
+	uint16_t tags[MAX_PATHS];
 	int provider = -1, alternative = -1;
 
 	look_up(targets, branch, entries, tags);
@@ -129,7 +129,7 @@ static enum foresight by_path(struct targets *targets, uint64_t branch, uint64_t
 		}
 	}
 	if (provider < 0) {
-		/* A branch that has had no other target needs no path to tell which. */
+		/* A branch that has had one target only needs no path. */
 		if (!by_last && has_last)
 			allocate(entries, tags, paths, provider, target);
 		return by_last ? TARGET_BY_ADDRESS : TARGET_WRONG;
@@ -156,17 +156,17 @@ static enum foresight by_path(struct targets *targets, uint64_t branch, uint64_t
 	return is_trusted || alternative >= 0 ? TARGET_BY_PATH : TARGET_BY_ADDRESS;
 }
 
-enum foresight targets_indirect(struct targets *targets, uint64_t branch, uint64_t target)
+enum prediction targets_indirect(struct targets *targets, uint64_t branch, uint64_t target)
 {
 	uint64_t *last = &targets->last_target[mixed(branch) >> (64 - LAST_BITS)];
 	const bool by_last = *last == target;
-	enum foresight foresight = by_last ? TARGET_BY_ADDRESS : TARGET_WRONG;
+	enum prediction prediction = by_last ? TARGET_BY_ADDRESS : TARGET_WRONG;
 
 	if (table_size(targets) > 0)
-		foresight = by_path(targets, branch, target, *last != 0, by_last);
+		prediction = by_path(targets, branch, target, *last != 0, by_last);
 	*last = target;
 	follow(targets, branch, target);
-	return foresight;
+	return prediction;
 }
 
 void targets_call(struct targets *targets, uint64_t return_address)

@@ -1,10 +1,10 @@
 /*
- * Predictors of where branches lead: the branch target buffer, that of indirect branches, and
- * the return stack.
+ * Predictors of the targets of branches: the branch target buffer, the predictor of indirect
+ * branches, and the return stack.
  *
- * That of indirect branches is ITTAGE, after Seznec, "A 64-Kbytes ITTAGE indirect branch
- * predictor", JWAC-2, 2011: the last target by address, and tagged tables by address and a length
- * of path each; the longest path that has an entry predicts.
+ * Indirect branches are predicted by ITTAGE, after Seznec, "A 64-Kbytes ITTAGE indirect branch
+ * predictor", JWAC-2, 2011: the last target by address, and tagged tables by address and a path of
+ * a different length each; the entry with the longest path predicts.
  */
 #ifndef MEPOF_PMU_TARGETS_H
 #define MEPOF_PMU_TARGETS_H
@@ -14,18 +14,20 @@
 
 #include "cache.h"
 
-enum { MOST_PATHS = 4, LONGEST_PATH = 21 };
+enum { MAX_PATHS = 4, MAX_PATH_LENGTH = 21 };
 
 struct targets_size {
 	struct table_size btb;
-	struct table_size l1_btb; /* a smaller one before it; without ways there is none */
-	/* Entries of all tagged tables together, which tell an indirect branch's targets apart by
-	 * the path to it. */
+	struct table_size l1_btb; /* a smaller one before it; none without ways */
+	/*
+	 * Entries of all tagged tables together, which distinguish the targets of an indirect
+	 * branch by the path to it.
+	 */
 	uint32_t indirect_entries;
-	uint32_t paths; /* tagged tables; without any it is the last target that predicts */
-	/* Taken branches of each table's path, rising. */
-	uint32_t path_lengths[MOST_PATHS];
-	/* Whether a return's path is again what it was before the call. */
+	uint32_t paths; /* tagged tables; without any, the last target predicts */
+	/* Length of each table's path in taken branches, rising. */
+	uint32_t path_lengths[MAX_PATHS];
+	/* Whether a return restores the path from before the call. */
 	bool path_returns;
 	uint32_t return_depth;
 };
@@ -41,11 +43,11 @@ struct targets {
 	struct targets_size size;
 	struct cache btb, l1_btb;
 	uint64_t *last_target; /* of indirect branches, by a hash of their address */
-	struct target *tables; /* one after the other */
+	struct target *tables; /* consecutive */
 	uint64_t path, path_before; /* the last branch */
-	/* A ring: what overflows overwrites the oldest, and what underflows finds what was there. */
+	/* A ring: overflow overwrites the oldest entry, and underflow finds a stale one. */
 	uint64_t *returns;
-	uint64_t *paths; /* before the calls that these are of */
+	uint64_t *paths; /* the paths before these calls */
 	uint32_t top;
 };
 
@@ -55,12 +57,12 @@ void targets_clear(struct targets *targets);
 void targets_free(struct targets *targets);
 
 /* How a branch was predicted. */
-enum foresight { TARGET_WRONG, TARGET_BY_ADDRESS, TARGET_BY_L2_BTB, TARGET_BY_PATH };
+enum prediction { TARGET_WRONG, TARGET_BY_ADDRESS, TARGET_BY_L2_BTB, TARGET_BY_PATH };
 
-/* Each learns what it is told of a taken branch, and gives how it would have predicted it. */
-enum foresight targets_direct(struct targets *targets, uint64_t branch);
+/* Each learns the target of a taken branch, and returns how it would have predicted it. */
+enum prediction targets_direct(struct targets *targets, uint64_t branch);
 bool targets_return(struct targets *targets, uint64_t branch, uint64_t target);
-enum foresight targets_indirect(struct targets *targets, uint64_t branch, uint64_t target);
+enum prediction targets_indirect(struct targets *targets, uint64_t branch, uint64_t target);
 
 void targets_call(struct targets *targets, uint64_t return_address);
 

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Bytes that a store is found by. */
+/* Granularity at which stores are found, in bytes. */
 enum { WORD = 4 };
 
 bool window_make(struct window *window, const struct window_size *size)
@@ -51,7 +51,7 @@ static void count(enum event event, uint64_t by, uint64_t *total, uint64_t *site
 		site[event] += by;
 }
 
-static void pay(struct window *window, uint64_t retired, enum event cause, uint64_t *total,
+static void retire(struct window *window, uint64_t retired, enum event cause, uint64_t *total,
 		uint64_t *site)
 {
 	if (retired <= window->retired)
@@ -62,7 +62,7 @@ static void pay(struct window *window, uint64_t retired, enum event cause, uint6
 
 /* Fetching */
 
-/* Lines of the block up to that one are asked for. */
+/* Requests the lines of the block up to `last`. */
 static void ask(struct window *window, uint64_t last)
 {
 	for (; window->next_awaited < window->awaited_count; window->next_awaited++) {
@@ -79,7 +79,10 @@ static void ask(struct window *window, uint64_t last)
 	}
 }
 
-/* Whether the block's delivery goes on with so many more; if not, another begins with these. */
+/*
+ * Whether the delivery of the block continues with so many more instructions; otherwise a new one
+ * begins with them.
+ */
 static bool delivers(struct delivery *delivery, uint64_t block, uint32_t at_once, uint32_t more)
 {
 	if (delivery->left >= more && delivery->block == block) {
@@ -90,11 +93,11 @@ static bool delivers(struct delivery *delivery, uint64_t block, uint32_t at_once
 	return false;
 }
 
-/* Fetching comes to a block there: is it to be decoded? */
+/* Fetching enters a block: must it be decoded? */
 static void look_up(struct window *window, uint64_t address, uint64_t *total, uint64_t *site)
 {
 	const uint32_t bits = window->size.fetch_bits;
-	/* Sets are chosen by the low bits. */
+	/* The low bits select the set. */
 	const bool decodes = window->op_cache.ways > 0 &&
 			     !cache_touch(&window->op_cache, address >> bits | address << (64 - bits));
 
@@ -107,7 +110,7 @@ static void look_up(struct window *window, uint64_t address, uint64_t *total, ui
 	window->decodes = decodes;
 }
 
-/* What begins at that address of a block: an instruction, or its end. */
+/* Fetches an instruction at that address of a block, or its tail. */
 static void fetch_block(struct window *window, uint64_t address, uint32_t instructions,
 			uint64_t *total, uint64_t *site)
 {
@@ -123,11 +126,11 @@ static void fetch_block(struct window *window, uint64_t address, uint32_t instru
 	if (goes_on && !window->waits)
 		return;
 	window->waits = false;
-	/* Behind a queue, so that a narrow place costs only what dispatching catches up with. */
+	/* The queue hides a bottleneck of fetching until dispatching catches up. */
 	window->fetched =
 		later(window->fetched + 1, earlier_by(window->dispatched, size->fetch_ahead));
 	window->fetched = later(window->fetched, later(window->predicted, window->arrived));
-	/* The predictor goes on, as far as its queue has room. */
+	/* The predictor continues as far as its queue has capacity. */
 	window->queue[window->next_queued] = window->fetched;
 	window->next_queued =
 		window->next_queued + 1 < size->predict_ahead ? window->next_queued + 1 : 0;
@@ -154,7 +157,7 @@ void window_turn(struct window *window)
 
 void window_mispredicted(struct window *window, uint64_t executed)
 {
-	/* Fetching is a cycle of these. */
+	/* Fetching takes one of these cycles. */
 	window->fetched =
 		later(window->fetched, executed + earlier_by(window->size.misprediction, 1));
 	window->predicted = window->fetched;
@@ -178,12 +181,12 @@ void window_predicts_late(struct window *window, uint32_t cycles)
 void window_code_misses(struct window *window, uint64_t line, uint32_t translating,
 			uint32_t missing)
 {
-	if (window->awaited_count < MOST_AWAITED)
+	if (window->awaited_count < MAX_AWAITED)
 		window->awaited[window->awaited_count++] =
 			(struct awaited){line, translating, missing};
 }
 
-/* Dispatching: whether what was fetched, rather than room, decided when. */
+/* Dispatches; returns whether fetching, rather than capacity, decided when. */
 static bool dispatch(struct window *window, const struct operation *operation)
 {
 	const struct pipeline *pipeline = &window->size.pipeline;
@@ -209,7 +212,7 @@ static bool dispatch(struct window *window, const struct operation *operation)
 		window->dispatched++;
 		window->slots = 0;
 	}
-	/* Some have more than a cycle has. */
+	/* Some instructions have more slots than a cycle. */
 	for (window->slots += operation->slots; window->slots > pipeline->width;
 	     window->slots -= pipeline->width)
 		window->dispatched++;
@@ -218,9 +221,9 @@ static bool dispatch(struct window *window, const struct operation *operation)
 
 /* Execution units */
 
-static uint8_t *row(struct window *window, uint64_t cycle)
+static uint8_t *reserved_at(struct window *window, uint64_t cycle)
 {
-	struct row *row = &window->rows[cycle % CALENDAR];
+	struct reserved *row = &window->reservations[cycle % RESERVATION_CYCLES];
 
 	if (row->cycle != (uint32_t)cycle) {
 		memset(row, 0, sizeof(*row));
@@ -229,8 +232,8 @@ static uint8_t *row(struct window *window, uint64_t cycle)
 	return row->taken;
 }
 
-/* Whether all units that it needs are free in a cycle; if so, they are taken. */
-static bool take(uint8_t *taken, const uint8_t *units, const struct operation *operation)
+/* Reserves all units that it needs in a cycle, if they are free. */
+static bool reserve(uint8_t *taken, const uint8_t *units, const struct operation *operation)
 {
 	for (uint32_t i = 0; i < operation->use_count; i++)
 		if (taken[operation->uses[i].kind] >= units[operation->uses[i].kind])
@@ -240,20 +243,23 @@ static bool take(uint8_t *taken, const uint8_t *units, const struct operation *o
 	return true;
 }
 
-/* The first cycle from that one on in which all units that it needs are free, now taken. */
+/*
+ * Reserves all units that it needs, and returns the first cycle from `cycle` on in which they are
+ * free.
+ */
 static uint64_t start(struct window *window, const struct operation *operation, uint64_t cycle)
 {
 	const uint8_t *units = window->size.pipeline.units;
 
 	if (!operation->takes_long) {
-		while (!take(row(window, cycle), units, operation))
+		while (!reserve(reserved_at(window, cycle), units, operation))
 			cycle++;
 		return cycle;
 	}
 	for (uint32_t i = 0; i < operation->use_count;) {
 		const struct use use = operation->uses[i++];
 		for (uint32_t k = 0; k < use.cycles; k++)
-			if (row(window, cycle + k)[use.kind] >= units[use.kind]) {
+			if (reserved_at(window, cycle + k)[use.kind] >= units[use.kind]) {
 				cycle += k + 1;
 				i = 0;
 				break;
@@ -261,7 +267,7 @@ static uint64_t start(struct window *window, const struct operation *operation, 
 	}
 	for (uint32_t i = 0; i < operation->use_count; i++)
 		for (uint32_t k = 0; k < operation->uses[i].cycles; k++)
-			row(window, cycle + k)[operation->uses[i].kind]++;
+			reserved_at(window, cycle + k)[operation->uses[i].kind]++;
 	return cycle;
 }
 
@@ -297,7 +303,7 @@ static bool covers(const struct stored *stored, const struct access *access)
 	       end_of(stored->address, stored->bytes) >= end_of(access->address, access->bytes);
 }
 
-/* The store that a load has its value or the latest part of it from, or NULL. */
+/* The store from which a load gets its value or the latest part of it, or NULL. */
 static const struct stored *store_of(const struct window *window, const struct access *access)
 {
 	const uint64_t last = (end_of(access->address, access->bytes) - 1) / WORD;
@@ -312,7 +318,7 @@ static const struct stored *store_of(const struct window *window, const struct a
 	return found;
 }
 
-/* When a value that is asked for at that time is there. */
+/* When a value that is requested at that time is loaded. */
 static uint64_t load(struct window *window, const struct operation *operation,
 		     const struct access *access, uint64_t asked)
 {
@@ -324,7 +330,7 @@ static uint64_t load(struct window *window, const struct operation *operation,
 		return loaded;
 	const uint32_t forwarding = covers(stored, access) ? window->size.forwarding
 							   : window->size.blocked_forwarding;
-	/* Long in the cache. */
+	/* Already in the cache. */
 	if (stored->ready + 2 * operation->load_latency + forwarding < asked)
 		return loaded;
 	const bool is_expected = *distance == window->stores - stored->number;
@@ -351,7 +357,7 @@ static int32_t needed_after(const struct window *window, const struct operation 
 	return read->cycles;
 }
 
-/* When it can begin; and when all is there that it needs beside what it loads. */
+/* When it can begin, and when all inputs other than loaded ones are ready. */
 static void operands_ready(const struct window *window, const struct operation *operation,
 			   uint64_t *begin, uint64_t *late)
 {
@@ -367,7 +373,7 @@ static void operands_ready(const struct window *window, const struct operation *
 	}
 }
 
-/* When its values from memory are there; the accesses are consumed. */
+/* When its values from memory are loaded; consumes the accesses. */
 static uint64_t load_all(struct window *window, const struct operation *operation, uint64_t begin,
 			 const struct access **access, const struct access *end, uint32_t number,
 			 uint32_t *missing)
@@ -396,7 +402,7 @@ static uint64_t execute(struct window *window, const struct operation *operation
 		begin = later(begin, later(window->started, late));
 	begin = start(window, operation, begin);
 	window->started = begin;
-	/* What cannot start holds up what is fetched. */
+	/* An instruction that cannot start stalls fetching. */
 	if (in_order && begin - 1 > window->dispatched) {
 		window->dispatched = begin - 1;
 		window->slots = operation->slots;
@@ -407,7 +413,10 @@ static uint64_t execute(struct window *window, const struct operation *operation
 	const uint64_t executed = inputs + earlier_by(operation->latency, load);
 	for (uint8_t i = 0; i < operation->write_count; i++) {
 		const struct operand *written = &operation->writes[i];
-		/* What is there before the load, as an address that goes on, waits for none. */
+		/*
+		 * Results that do not depend on the load, such as an updated address, do not wait
+		 * for it.
+		 */
 		window->ready[written->reg] = written->cycles >= load
 						      ? inputs + (uint64_t)(written->cycles - load)
 						      : begin + (uint64_t)written->cycles;
@@ -415,7 +424,7 @@ static uint64_t execute(struct window *window, const struct operation *operation
 	}
 	for (; operation->stores && first < *access; first++)
 		if (first->is_store)
-			/* The last cycle of its latency is that of the store. */
+			/* The store takes the last cycle of the latency. */
 			store(window, first, earlier_by(executed, 1));
 	return executed;
 }
@@ -424,7 +433,7 @@ uint64_t window_execute(struct window *window, const struct operation *operation
 			const struct access *accesses, uint32_t access_count, uint64_t *total,
 			uint64_t *site)
 {
-	const uint32_t room = window->size.pipeline.window;
+	const uint32_t capacity = window->size.pipeline.window;
 	const struct access *const end = accesses + access_count;
 	uint64_t executed = 0;
 
@@ -436,10 +445,10 @@ uint64_t window_execute(struct window *window, const struct operation *operation
 			cause = window->fetch_cause;
 		window->fetch_cause = EVENT_fetch_cycles;
 		executed = execute(window, &operations[i], &accesses, end, i, &missing);
-		pay(window, executed, missing > 0 ? EVENT_data_cycles : cause, total, site);
-		for (uint8_t k = 0; room > 0 && k < operations[i].slots; k++) {
+		retire(window, executed, missing > 0 ? EVENT_data_cycles : cause, total, site);
+		for (uint8_t k = 0; capacity > 0 && k < operations[i].slots; k++) {
 			window->freed[window->next_freed] = window->retired;
-			window->next_freed = window->next_freed + 1 < room ? window->next_freed + 1 : 0;
+			window->next_freed = window->next_freed + 1 < capacity ? window->next_freed + 1 : 0;
 		}
 	}
 	ask(window, UINT64_MAX);
@@ -449,7 +458,7 @@ uint64_t window_execute(struct window *window, const struct operation *operation
 
 void window_repeats(struct window *window, uint32_t missing, uint64_t *total, uint64_t *site)
 {
-	pay(window, window->retired + window->size.repeat_line + missing / 4,
+	retire(window, window->retired + window->size.repeat_line + missing / 4,
 	    missing > 0 ? EVENT_data_cycles : EVENT_execution_cycles, total, site);
 	window->dispatched = later(window->dispatched, window->retired);
 	window->slots = 0;

@@ -1,9 +1,9 @@
 /*
- * The time that a core's pipeline takes, by a window of instructions that wait for their operands,
- * for execution units and for what misses; after T. E. Carlson and others, "An evaluation of
- * high-level mechanistic core models", ACM TACO 11 (3), 2014 (its instruction-window-centric
- * model). Each instruction is given its times once, in the order of the program, when its block
- * has been executed and what it missed is known. docs/pmu.md says what is left out.
+ * The timing of a core's pipeline: a window of instructions that wait for operands, for execution
+ * units and for cache misses; after T. E. Carlson and others, "An evaluation of high-level
+ * mechanistic core models", ACM TACO 11 (3), 2014 (its instruction-window-centric model). Each
+ * instruction gets its times once, in program order, when its block has been executed and its
+ * misses are known. docs/pmu.md says what is left out.
  */
 #ifndef MEPOF_PMU_WINDOW_H
 #define MEPOF_PMU_WINDOW_H
@@ -16,45 +16,46 @@
 #include "operation.h"
 
 enum {
-	CALENDAR = 512,
+	RESERVATION_CYCLES = 512,
 	STORED = 1024,
 	PAIRS = 512,
-	MOST_WINDOW = 1024,
-	MOST_PREDICTED = 256,
-	MOST_AWAITED = 128
+	MAX_WINDOW = 1024,
+	MAX_PREDICTED = 256,
+	MAX_AWAITED = 128
 };
 
 #define NEVER_RENAMED UINT32_MAX
 
-/* Latencies in cycles, and what the front end delivers. */
+/* Latencies in cycles, and the capacity of the front end. */
 struct window_size {
 	struct pipeline pipeline;
-	uint32_t line_bits;	   /* logarithm of two of the bytes of a cache line */
-	uint32_t fetch_bits;	   /* of those that are fetched at once */
-	uint32_t fetch_operations; /* instructions of these, in a cycle */
+	uint32_t line_bits;	   /* base-2 logarithm of the bytes of a cache line */
+	uint32_t fetch_bits;	   /* of the block that is fetched at once */
+	uint32_t fetch_operations; /* instructions of this block in a cycle */
 	uint32_t fetch_split;	   /* 1: an instruction that ends in another block is fetched with both */
-	uint32_t fetch_free;	   /* 1: those without slots of dispatch are none of them */
+	uint32_t fetch_free;	   /* 1: instructions without dispatch slots do not count */
 	/*
-	 * Micro-operations of what was decoded before, by where fetching came to a block. What is
-	 * not there is decoded: of smaller blocks and fewer instructions in a cycle, after
-	 * `decode_turn` more. Without ways everything is there.
+	 * The micro-op cache, by the address at which fetching entered a block. On a miss the code
+	 * is decoded: in smaller blocks with fewer instructions in a cycle, after `decode_turn`
+	 * more cycles. Without ways it always hits.
 	 */
 	struct table_size op_cache;
 	uint32_t decode_bits, decode_operations, decode_turn;
-	uint32_t fetch_ahead;	   /* cycles that fetching is ahead of dispatching, at most */
-	uint32_t predict_ahead;	   /* fetches that predicting is ahead of fetching, at most */
-	uint32_t line_cycles;	   /* between lines that come to L1I */
-	uint32_t misprediction;	   /* from a branch's execution until what follows is dispatched */
+	uint32_t fetch_ahead;	   /* maximum cycles that fetching is ahead of dispatching */
+	uint32_t predict_ahead;	   /* maximum fetches that predicting is ahead of fetching */
+	uint32_t line_cycles;	   /* between lines that arrive in L1I */
+	uint32_t misprediction;	   /* from a branch's execution to the dispatch of what follows */
 	/*
-	 * From a store's value to a load of what was stored; to one of the same four or eight bytes
-	 * into a general register that was as many stores ago as the last time, where the core
-	 * renames it (otherwise NEVER_RENAMED); and to one of more than was stored.
+	 * From a store's value to a load of what was stored. `renamed_forwarding` is for a load of
+	 * the same four or eight bytes into a general register, as many stores later as the last
+	 * time, if the core renames it (otherwise NEVER_RENAMED). `blocked_forwarding` is for a
+	 * load of more than was stored.
 	 */
 	uint32_t forwarding, renamed_forwarding, blocked_forwarding;
-	uint32_t repeat_line; /* of a REP, a line */
+	uint32_t repeat_line; /* of a REP, per line */
 };
 
-/* A load or store, of an operation of the block by its number. */
+/* A load or store, with the index of its operation in the block. */
 struct access {
 	uint64_t address;
 	uint32_t missing; /* cycles beyond those of a hit in L1 */
@@ -69,50 +70,53 @@ struct delivery {
 	uint32_t left;
 };
 
-/* All zeros but the size is a window without room: window_make() comes first. */
+/* Call window_make() first: all zeros except the size is a window without tables. */
 struct window {
 	struct window_size size;
 	struct cache op_cache;
-	uint64_t dispatched; /* the cycle in which slots are being filled */
-	uint32_t slots;	     /* that are filled of it */
-	uint64_t fetched;    /* the cycle from which on the next can be dispatched */
+	uint64_t dispatched; /* the cycle whose slots are being filled */
+	uint32_t slots;	     /* slots of it that are filled */
+	uint64_t fetched;    /* the first cycle in which the next instruction can be dispatched */
 	uint64_t predicted;  /* the cycle in which the next fetch was predicted */
-	/* Lines of the block that are not in L1I or whose page is not in its TLB, in order. */
+	/* Lines of the block that are not in L1I or whose page is not in the TLB, in order. */
 	struct awaited {
 		uint64_t line;
 		uint32_t translating, missing;
-	} awaited[MOST_AWAITED];
+	} awaited[MAX_AWAITED];
 	uint32_t awaited_count, next_awaited;
-	uint64_t arrived;    /* the cycle in which what it misses is there */
-	uint64_t port;	     /* the cycle in which the next line can be asked for */
-	/* When the last ones were fetched, a ring: predicting waits for its oldest. */
-	uint64_t queue[MOST_PREDICTED];
+	uint64_t arrived;    /* the cycle in which the missing lines have arrived */
+	uint64_t port;	     /* the cycle in which the next line can be requested */
+	/* Cycles of the last fetches, a ring: predicting waits for the oldest. */
+	uint64_t queue[MAX_PREDICTED];
 	uint32_t next_queued;
 	struct delivery fetch, decode;
-	bool decodes; /* what is not in the micro-op cache */
-	bool waits;   /* for a line, so that what comes next is of another cycle */
+	bool decodes; /* the code is not in the micro-op cache */
+	bool waits;   /* for a line, so that the next instruction is in another cycle */
 	enum event fetch_cause;
-	uint64_t started; /* of a core that starts in order */
+	uint64_t started; /* last start on an in-order core */
 	uint64_t retired;
-	uint64_t ready[MOST_REGISTERS];
-	uint16_t writers[MOST_REGISTERS]; /* by which kind of writer */
-	/* When the slots of the window become free, a ring. */
-	uint64_t freed[MOST_WINDOW];
+	uint64_t ready[MAX_REGISTERS];
+	uint16_t writers[MAX_REGISTERS]; /* kind of writer of each */
+	/* Cycles in which the slots of the window become free, a ring. */
+	uint64_t freed[MAX_WINDOW];
 	uint32_t next_freed;
-	/* Units that are taken, by cycle and kind; a row is of one cycle at a time, by its low bits. */
-	struct row {
+	/*
+	 * Reservation table of execution units, by cycle and kind. A row holds one cycle at a time,
+	 * selected by the low bits.
+	 */
+	struct reserved {
 		uint32_t cycle;
-		uint8_t taken[MOST_UNIT_KINDS];
-	} rows[CALENDAR];
-	/* What was stored last, and what before that, by words of four bytes. */
+		uint8_t taken[MAX_UNIT_KINDS];
+	} reservations[RESERVATION_CYCLES];
+	/* The last two stores to each word of four bytes. */
 	struct stored {
 		uint64_t address;
 		uint64_t ready;
-		uint64_t number; /* of all stores */
+		uint64_t number; /* position among all stores */
 		uint8_t bytes;
 	} stored[STORED][2];
 	uint64_t stores;
-	/* How many stores ago that was which a load had its value from, by the address of the load. */
+	/* How many stores ago the value of a load was stored, by the address of the load. */
 	uint64_t distances[PAIRS];
 };
 
@@ -122,34 +126,37 @@ void window_clear(struct window *window);
 void window_free(struct window *window);
 
 /*
- * A block's operations were executed, with their accesses in order. Counts the cycles by what they
- * went to, and what was decoded, in `total` and, if it is not NULL, `site`. Gives when the last one
- * was executed.
+ * A block's operations were executed, with their accesses in order. Attributes the cycles to causes
+ * and counts micro-op cache misses, in `total` and, if it is not NULL, in `site`. Returns when the
+ * last operation was executed.
  */
 uint64_t window_execute(struct window *window, const struct operation *operations, uint32_t count,
 			const struct access *accesses, uint32_t access_count, uint64_t *total,
 			uint64_t *site);
 
-/* What comes next is fetched from elsewhere: after a branch that was predicted as taken. */
+/* The next instruction is fetched from elsewhere, after a branch that was predicted as taken. */
 void window_turn(struct window *window);
 
-/* What comes next waits for a branch that was executed at that time. */
+/* The next instruction waits for a branch that was executed at that time. */
 void window_mispredicted(struct window *window, uint64_t executed);
 
-/* What comes next was fetched wrong, which is seen that many cycles later, at decoding. */
+/*
+ * The next instruction was fetched from a wrong address, which decoding detects so many cycles
+ * later.
+ */
 void window_redirected(struct window *window, uint32_t cycles);
 
-/* What comes next is predicted that many cycles later, which the queue may cover. */
+/* The next instruction is predicted so many cycles later, which the queue may hide. */
 void window_predicts_late(struct window *window, uint32_t cycles);
 
 /*
- * A line of the next block, by the number of its virtual address, comes that many cycles after it
- * is asked for, which is when it has been predicted and then been translated.
+ * A line of the next block, by the number of its virtual address, arrives so many cycles after it
+ * is requested, which is when it has been predicted and then translated.
  */
 void window_code_misses(struct window *window, uint64_t line, uint32_t translating,
 			uint32_t missing);
 
-/* A line of a REP; with what is beyond a hit in L1. */
+/* A line of a REP, with the cycles beyond a hit in L1. */
 void window_repeats(struct window *window, uint32_t missing, uint64_t *total, uint64_t *site);
 
 #endif

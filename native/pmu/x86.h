@@ -11,7 +11,9 @@ struct Address {
 	bool has_base, has_index, is_scaled, is_displaced;
 };
 
-/* The first operand of an address; those of string instructions and of offsets are shorter. */
+/*
+ * The first operand of an address. Those of string instructions and of offsets have fewer operands.
+ */
 int addressOf(const Decoded &instruction);
 
 /* The address whose first operand is that one. */

@@ -29,7 +29,10 @@ bool isForwardedByRenaming(const Decoded &instruction)
 	       instruction.described.mayStore();
 }
 
-/* Two parts are added in a cycle, scaled or not; three take another, for which an index is in time. */
+/*
+ * Two parts are added in one cycle, scaled or not. Three take another, for which an index is needed
+ * later.
+ */
 void correctLea(const Decoded &instruction, struct operation *operation)
 {
 	const bool takes_two = hasThreeParts(addressAt(instruction, 1));
@@ -41,8 +44,8 @@ void correctLea(const Decoded &instruction, struct operation *operation)
 }
 
 /*
- * Four cycles, and one more for a scaled index, for three parts of an address, and for what extends
- * the sign or keeps a part of the register. LLVM's have five if they load and do no more.
+ * Four cycles, and one more for a scaled index, for an address of three parts, and for a load that
+ * extends the sign or keeps a part of the register. LLVM has five for plain loads.
  */
 void correctLoad(const Decoded &instruction, struct operation *operation)
 {
@@ -73,7 +76,7 @@ uint8_t Zen::flagsFuseBy(const Decoded &instruction) const
 
 	if (instruction.described.mayLoad() || instruction.described.mayStore())
 		return 0;
-	/* These leave the carry as it was. */
+	/* These leave the carry unchanged. */
 	if (name == "INC" || name == "DEC")
 		return BY_ORDER | BY_SIGN;
 	for (const char *one : {"CMP", "TEST", "ADD", "SUB", "AND", "OR", "XOR"})
@@ -89,7 +92,10 @@ void Zen::correct(const Decoded &instruction, struct operation *operation) const
 
 	if (name.starts_with("NOOP"))
 		operation->slots = 0;
-	/* All units but the dividers begin anew in each cycle; those that store vectors, in each other. */
+	/*
+	 * All units except the dividers accept an operation in each cycle; those that store
+	 * vectors, in every other.
+	 */
 	if (!isDivision(name) && !operation->is_vector) {
 		for (uint8_t i = 0; i < operation->use_count; i++)
 			operation->uses[i].cycles = 1;
@@ -101,10 +107,10 @@ void Zen::correct(const Decoded &instruction, struct operation *operation) const
 		correctLoad(instruction, operation);
 		operation->forwards_late |= !isForwardedByRenaming(instruction);
 	}
-	/* What changes memory is two, of which LLVM counts one. */
+	/* Operations that change memory are two, of which LLVM counts one. */
 	if (described.mayLoad() && described.mayStore() && addressOf(instruction) == 0)
 		operation->slots = std::max<uint8_t>(operation->slots, 2);
-	/* From general registers into those of vectors and back. */
+	/* From general to vector registers and back. */
 	if (name.starts_with("MOVDI2PDI") || name.starts_with("MOV64toPQI"))
 		writeAt(operation, 4);
 	else if (name.starts_with("MOVPDI2DI") || name.starts_with("MOVPQIto64") ||

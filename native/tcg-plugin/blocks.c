@@ -21,7 +21,7 @@ static bool is_like(const struct block *block, enum leaves leaves, uint64_t targ
 const struct block *block_like(enum leaves leaves, uint64_t target, const uint64_t *addresses,
 			       uint32_t size)
 {
-	const size_t room = sizeof(struct block) + (size + 1) * sizeof(*addresses);
+	const size_t size_in_bytes = sizeof(struct block) + (size + 1) * sizeof(*addresses);
 	/* The golden ratio; the high bits are the good ones. */
 	const uint64_t hash = (addresses[0] * 0x9e3779b97f4a7c15u ^ size) >> 40 & (HASHES - 1);
 
@@ -29,11 +29,11 @@ const struct block *block_like(enum leaves leaves, uint64_t target, const uint64
 	struct block *block = by_hash[hash];
 	while (block != NULL && !is_like(block, leaves, target, addresses, size))
 		block = block->next;
-	if (block == NULL && (block = malloc(room)) != NULL) {
+	if (block == NULL && (block = malloc(size_in_bytes)) != NULL) {
 		*block = (struct block){by_hash[hash], leaves, size, target};
 		memcpy(block->addresses, addresses, (size + 1) * sizeof(*addresses));
 		by_hash[hash] = block;
-		bytes += room;
+		bytes += size_in_bytes;
 	}
 	pthread_mutex_unlock(&lock);
 	return block;

@@ -1,4 +1,4 @@
-/* What the recorder knows of the guest's code: the translated blocks, each kind once. */
+/* The translated blocks of the guest's code, each distinct one once. */
 #ifndef MEPOF_BLOCKS_H
 #define MEPOF_BLOCKS_H
 
@@ -8,47 +8,47 @@
 
 #include "path_counts.h"
 
-/* How control leaves a block at its end, if not to what follows it. */
+/* How control leaves a block at its end, unless it falls through. */
 enum leaves {
 	BY_BRANCH,
-	/* IRET, SYSRET, ERET and their like: to wherever an event came from. */
+	/* IRET, SYSRET, ERET and similar: to wherever an event came from. */
 	BY_RETURN,
-	/* A REP: to itself, noting its own address. */
+	/* A REP instruction: to itself, noting its own address. */
 	BY_REPEAT,
 	BY_EVENT,
 };
 
-/* Instructions in a block of QEMU's, at most (TCG_MAX_INSNS). */
+/* TCG_MAX_INSNS of QEMU. */
 enum { MAX_BLOCK_INSNS = 512 };
 
 struct block {
-	/* Of the same hash. */
+	/* With the same hash. */
 	struct block *next;
 	enum leaves leaves;
 	uint32_t size;
-	/* Of a direct branch; otherwise 0. */
+	/* Target of a direct branch; otherwise 0. */
 	uint64_t target;
-	/* Of its instructions, and at last what follows them. */
+	/* Addresses of its instructions, and the address after the last one. */
 	uint64_t addresses[];
 };
 
-/* Bytes of blocks from which on blocks_are_many() is true: more than all code of a kernel. */
+/* blocks_are_many() is true from this many bytes of blocks on: more than a kernel's code takes. */
 #ifndef MANY_BLOCKS
 #define MANY_BLOCKS (64u << 20)
 #endif
 
 /*
- * The block like that, which lasts until the next blocks_forget(); `addresses` has one more than
- * `size`. NULL when memory is short. Several vCPUs may call it at once.
+ * Returns the equal block, which stays valid until the next blocks_forget(). `addresses` has one
+ * element more than `size`. NULL when memory is short. Several vCPUs may call it at once.
  */
 const struct block *block_like(enum leaves leaves, uint64_t target, const uint64_t *addresses,
 			       uint32_t size);
 
 bool blocks_are_many(void);
 
-/* The next two: while no vCPU runs. */
+/* Call the next two only while no vCPU runs. */
 
-/* For each address after an instruction: that instruction's, as a count. */
+/* For each address after an instruction, the address of that instruction, as a count. */
 struct path_counts blocks_predecessors(void);
 
 void blocks_forget(void);

@@ -1,4 +1,4 @@
-/* The last branches of a vCPU, as a processor's branch record keeps them. */
+/* The last branches of a vCPU, as a processor's branch stack (LBR) keeps them. */
 #ifndef MEPOF_BRANCH_STACK_H
 #define MEPOF_BRANCH_STACK_H
 
@@ -7,20 +7,23 @@
 
 #include "trace_file.h"
 
-/* A ring of which `filled` entries count, the newest at `newest`. All zeros is an empty one. */
+/* A ring with `filled` valid entries, the newest at `newest`. All zeros is an empty stack. */
 struct branch_stack {
 	struct trace_entry *entries;
 	uint32_t newest;
 	uint32_t filled;
 };
 
-/* Room for `depth` entries, the same each time. False when memory is short. */
+/* `depth` is the capacity, the same at each call. False when memory is short. */
 bool branch_stack_push(struct branch_stack *stack, uint32_t depth, uint64_t from, uint64_t to);
 
-/* What comes next does not follow from what was before: an entry of zeros says so, once. */
+/*
+ * Pushes an entry of zeros, which separates branches that do not follow from one another.
+ * Consecutive gaps are merged.
+ */
 bool branch_stack_push_gap(struct branch_stack *stack, uint32_t depth);
 
-/* The newest first; the number of them. */
+/* Copies the entries, newest first, and returns how many there are. */
 uint32_t branch_stack_read(const struct branch_stack *stack, uint32_t depth,
 			   struct trace_entry *entries);
 

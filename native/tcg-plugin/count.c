@@ -1,28 +1,28 @@
 /*
- * QEMU TCG plugin: instructions and taken branches of kernel and user between the guest's
- * start and stop marks.
+ * QEMU TCG plugin: counts instructions and taken branches of kernel and user code between the
+ * guest's start and stop marks.
  *
  *   -plugin count.so,out=FILE
  *
- * Outside the marks the guest runs uninstrumented: only mark instructions carry a callback.
- * A start mark makes QEMU drop its translations, and the next ones count; a stop mark takes
- * the counts and drops them again. So counting begins with the first block after the start
- * mark's own (a few user instructions later) and ends exactly at the stop mark; the kernel's
- * counts miss nothing.
+ * Outside the marks the guest runs uninstrumented: only mark instructions have a callback. A start
+ * mark makes QEMU drop its translations, and the new ones count; a stop mark takes the counts and
+ * drops the translations again. So counting begins with the first block after that of the start
+ * mark (a few user instructions later) and ends exactly at the stop mark. No kernel instruction is
+ * missed.
  *
- * How it counts, all inline except where said:
- * - instructions: each adds one when it starts. One that faults and is executed again after
- *   the fault was handled counts again.
- * - taken branches: a branch adds one. A conditional one also notes its fall-through address;
- *   a block that starts at the noted address is where control fell through, and takes the one
- *   back (a callback). Every block clears the note. An interrupt just between a branch that
- *   is not taken and the next instruction hides that, and the branch counts as taken: one in
- *   some hundred thousand.
+ * Counting is inline except where noted:
+ *
+ * - Instructions: each adds one when it starts. One that faults and is executed again counts
+ *   again.
+ * - Taken branches: a branch adds one. A conditional branch also notes its fall-through address. A
+ *   block that starts at the noted address subtracts the one again (a callback), because control
+ *   fell through. Every block clears the note. An interrupt between a branch that is not taken and
+ *   the next instruction hides the fall-through, and the branch counts as taken: about one in
+ *   100,000.
  * - REP string instructions: with -icount, TCG executes one iteration and jumps to the same
- *   instruction, which then stands first in its block. So there an instruction counts (in a
- *   callback) only if it is not the one that is under way already. The end of it is seen like
- *   a fall-through, and interrupts between iterations are harmless unless their handler
- *   itself repeats.
+ *   instruction, which then is the first of its block. There, an instruction counts (in a callback)
+ *   only if it is not already under way. Its end is detected like a fall-through, and interrupts
+ *   between iterations do no harm unless their handler uses REP itself.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -43,10 +43,10 @@ struct counts {
 	uint64_t taken[2];
 };
 
-/* One per vCPU; zero is no address of interest, so it stands for none. */
+/* One per vCPU. Zero is not an address of interest, so it means none. */
 struct vcpu {
 	struct counts counts;
-	/* Where control goes if the branch or REP that ended the last block is not taken. */
+	/* The address after the branch or REP that ended the last block. */
 	uint64_t fall_through;
 	/* The REP under way, and the instruction after it. */
 	uint64_t repeat;
@@ -82,7 +82,7 @@ static qemu_plugin_u64 taken_of(uint64_t address)
 	return side_of(address) == KERNEL ? MEMBER(counts.taken[KERNEL]) : MEMBER(counts.taken[USER]);
 }
 
-/* Whole or not at all: readers may look while QEMU runs, and QEMU may be killed. */
+/* Replaces the file atomically: readers may look while QEMU runs, and QEMU may be killed. */
 static bool write_out(void)
 {
 	FILE *file = fopen(draft_path, "w");
@@ -103,7 +103,7 @@ static bool write_out(void)
 	return fclose(file) == 0 && sound && rename(draft_path, out_path) == 0;
 }
 
-/* A run whose counts are lost must not look like one that counted nothing. */
+/* A run that loses its counts must not look like one that counted nothing. */
 static void write_out_or_die(void)
 {
 	if (write_out())
@@ -176,7 +176,7 @@ static void count_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool 
 	const uint64_t address = qemu_plugin_insn_vaddr(insn);
 	const uint64_t next = address + qemu_plugin_insn_size(insn);
 
-	/* Only the first of a block can be a REP that is under way. */
+	/* Only the first instruction of a block can be a REP that is under way. */
 	if (kind == INSN_REPEAT && first)
 		qemu_plugin_register_vcpu_insn_exec_cond_cb(insn, repeat_begins, QEMU_PLUGIN_CB_NO_REGS,
 							    QEMU_PLUGIN_COND_NE, MEMBER(repeat), address,
@@ -227,9 +227,9 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 	write_out();
 }
 
-static int refuse(const char *complaint, const char *word)
+static int refuse(const char *message, const char *word)
 {
-	fprintf(stderr, "count: %s%s%s (usage: -plugin count.so,out=FILE)\n", complaint,
+	fprintf(stderr, "count: %s%s%s (usage: -plugin count.so,out=FILE)\n", message,
 		word ? ": " : "", word ? word : "");
 	return 1;
 }
@@ -246,13 +246,13 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		out_path = argv[i] + 4;
 	}
 	if (out_path == NULL || *out_path == '\0')
-		return refuse("where to write to is missing", NULL);
+		return refuse("out=FILE is missing", NULL);
 	draft_path = malloc(strlen(out_path) + sizeof(".draft"));
 	if (draft_path == NULL)
 		return refuse("not enough memory", NULL);
 	strcpy(draft_path, out_path);
 	strcat(draft_path, ".draft");
-	/* Now rather than after minutes of running. */
+	/* Fail now rather than after minutes of running. */
 	if (!write_out()) {
 		fprintf(stderr, "count: cannot write %s: %s\n", out_path, strerror(errno));
 		return 1;

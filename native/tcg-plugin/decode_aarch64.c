@@ -11,7 +11,7 @@ static uint32_t word_of(const uint8_t *bytes)
 	       (uint32_t)bytes[3] << 24;
 }
 
-/* Of `width` bits from bit `lowest` on, in instructions: as a distance in bytes. */
+/* The signed field of `width` bits from bit `lowest` on, in instructions; returns bytes. */
 static int64_t displacement(uint32_t word, unsigned lowest, unsigned width)
 {
 	const int64_t sign = (int64_t)1 << (width - 1);
@@ -65,12 +65,12 @@ static enum insn_kind kind_of(const uint8_t *bytes, size_t size)
 		return INSN_PLAIN;
 
 	const uint32_t word = word_of(bytes);
-	/* One to the next instruction leads where execution goes anyway. */
+	/* A branch to the next instruction goes where execution goes anyway. */
 	if (is_immediate(word))
 		return displacement(word, 0, 26) == 4 ? INSN_PLAIN : INSN_UNCONDITIONAL;
 	if (is_conditional(word) || is_compare(word) || is_test(word))
 		return INSN_CONDITIONAL;
-	/* Through a register; bit 24 says that two of them make the pointer's authentication. */
+	/* Through a register; with bit 24 set, two registers authenticate the pointer. */
 	if ((word & 0xfe000000) == 0xd6000000) {
 		switch (word >> 21 & 0xf) {
 		case 0x0: /* BR, BRAAZ, BRABZ */
@@ -86,7 +86,7 @@ static enum insn_kind kind_of(const uint8_t *bytes, size_t size)
 			return INSN_PLAIN;
 		}
 	}
-	/* RETAASPPC, RETABSPPC: a return whose modifier is an address before it. */
+	/* RETAASPPC, RETABSPPC: a return whose modifier is an earlier address. */
 	if ((word & 0xffc0001f) == 0x5500001f)
 		return INSN_UNCONDITIONAL;
 	return mark(word);

@@ -26,7 +26,7 @@ static enum insn_kind mark(const uint8_t *bytes, size_t size)
 	}
 }
 
-/* A direct jump or call whose displacement is zero leads where execution goes anyway. */
+/* A direct jump or call with displacement zero goes where execution goes anyway. */
 static enum insn_kind direct(const uint8_t *displacement, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
@@ -48,7 +48,7 @@ static enum insn_kind kind_of(const uint8_t *bytes, size_t size)
 
 	if (mark(bytes, size) != INSN_PLAIN)
 		return mark(bytes, size);
-	/* Legacy prefixes in any order, then perhaps REX. */
+	/* Legacy prefixes in any order, then an optional REX. */
 	for (; at < size; at++) {
 		const uint8_t prefix = bytes[at];
 		if (prefix == 0xf2 || prefix == 0xf3)
@@ -79,8 +79,8 @@ static enum insn_kind kind_of(const uint8_t *bytes, size_t size)
 	if (opcode == 0xe8 || opcode == 0xe9 || opcode == 0xeb)
 		return direct(bytes + at + 1, size - at - 1);
 	/*
-	 * Near and far returns. System calls and interrupts are transfers but no branches:
-	 * processors do not count them among taken branches either.
+	 * Near and far returns. System calls and interrupts transfer control but are not branches:
+	 * processors do not count them as taken branches either.
 	 */
 	if (opcode == 0xc2 || opcode == 0xc3 || opcode == 0xca || opcode == 0xcb)
 		return INSN_UNCONDITIONAL;
@@ -90,12 +90,12 @@ static enum insn_kind kind_of(const uint8_t *bytes, size_t size)
 	return INSN_PLAIN;
 }
 
-/* The displacement ends the instruction. */
+/* The displacement is the end of the instruction. */
 static uint64_t direct_target(const uint8_t *bytes, size_t size, uint64_t next)
 {
 	size_t at = 0;
 
-	/* Prefixes that stand before jumps and calls: segments as branch hints, BND, REX. */
+	/* Prefixes of jumps and calls: segments as branch hints, BND, REX. */
 	while (at + 1 < size && (bytes[at] == 0x2e || bytes[at] == 0x3e || bytes[at] == 0xf2 ||
 				 (bytes[at] & 0xf0) == 0x40))
 		at++;

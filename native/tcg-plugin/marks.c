@@ -6,10 +6,12 @@ static qemu_plugin_id_t plugin;
 static struct interval_calls calls;
 static bool all;
 static bool within;
-/* What a mark asked for: it takes effect when no vCPU runs. One that follows another closely
- * finds that under way, and changes what it leads to. */
+/*
+ * The state that a mark requested. It takes effect when no vCPU runs. A mark that closely follows
+ * another finds the reset under way, and changes its outcome.
+ */
 static atomic_bool wanted;
-/* The interval has ended, and what is counted until that takes effect is of none. */
+/* The interval has ended; what is counted until the reset takes effect does not count. */
 static atomic_bool ended;
 
 void marks_open(qemu_plugin_id_t id, const struct interval_calls *to_call, bool everything)
@@ -25,7 +27,7 @@ bool marks_within(void)
 	return within;
 }
 
-/* Runs with all vCPUs stopped and no translation left, because of a mark. */
+/* Runs after a mark, with all vCPUs stopped and all translations dropped. */
 static void turn(qemu_plugin_id_t id)
 {
 	if (wanted)

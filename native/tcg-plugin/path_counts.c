@@ -2,13 +2,13 @@
 
 #include <stdlib.h>
 
-enum { SMALLEST = 1 << 12 };
+enum { MIN_CAPACITY = 1 << 12 };
 
-static size_t most = PATHS_KEPT;
+static size_t limit = PATHS_KEPT;
 
 void path_counts_limit(size_t paths)
 {
-	most = paths;
+	limit = paths;
 }
 
 static size_t home_of(const struct path_counts *counts, uint64_t first, uint64_t last, uint64_t to)
@@ -34,14 +34,14 @@ static struct path *slot_of(const struct path_counts *counts, uint64_t first, ui
 	}
 }
 
-/* At most half full, so that what is looked for is near its home. */
-static bool make_room(struct path_counts *counts)
+/* Keeps the table at most half full, so that probes stay short. */
+static bool reserve(struct path_counts *counts)
 {
-	if (counts->used >= most)
+	if (counts->used >= limit)
 		return false;
 	if (counts->capacity > 0 && counts->used < counts->capacity / 2)
 		return true;
-	struct path_counts grown = {.capacity = counts->capacity ? counts->capacity * 2 : SMALLEST};
+	struct path_counts grown = {.capacity = counts->capacity ? counts->capacity * 2 : MIN_CAPACITY};
 	grown.slots = calloc(grown.capacity, sizeof(*grown.slots));
 	if (grown.slots == NULL)
 		return false;
@@ -62,7 +62,7 @@ bool path_counts_add(struct path_counts *counts, uint64_t first, uint64_t last, 
 	struct path *slot = counts->capacity > 0 ? slot_of(counts, first, last, to) : NULL;
 
 	if (slot == NULL || slot->count == 0) {
-		if (!make_room(counts))
+		if (!reserve(counts))
 			return false;
 		slot = slot_of(counts, first, last, to);
 		*slot = (struct path){.first = first, .last = last, .to = to};

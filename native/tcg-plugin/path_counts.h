@@ -1,4 +1,4 @@
-/* Counts of what ran: a hash table from three addresses to a number. */
+/* Execution counts: a hash table from three addresses to a number. */
 #ifndef MEPOF_PATH_COUNTS_H
 #define MEPOF_PATH_COUNTS_H
 
@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Code ran straight from `first` to `last`, and a branch led on to `to` (0: none did). */
+/* Code ran straight from `first` to `last`, and a branch went on to `to` (0: no branch). */
 struct path {
 	uint64_t first;
 	uint64_t last;
@@ -22,23 +22,23 @@ struct path_counts {
 };
 
 /*
- * Distinct paths in a table, at most: a kernel's busy day makes a tenth of these. A table takes
- * 64 bytes for each.
+ * Maximum number of distinct paths in a table. A busy day of a kernel makes a tenth of these. Each
+ * takes 64 bytes.
  */
 enum { PATHS_KEPT = 1 << 20 };
 
-/* Another limit, for every table. */
+/* Sets another limit, for every table. */
 void path_counts_limit(size_t paths);
 
-/* False if it is new and there is no room for it. */
+/* False if the path is new and the table is full. */
 bool path_counts_add(struct path_counts *counts, uint64_t first, uint64_t last, uint64_t to,
 		     uint64_t count);
 
-/* 0 for what was never added. */
+/* 0 for a path that was never added. */
 uint64_t path_counts_get(const struct path_counts *counts, uint64_t first, uint64_t last,
 			 uint64_t to);
 
-/* By addresses, so that equal runs leave equal files. Nothing can be added afterwards. */
+/* Sorts by address, so that equal runs write equal files. Nothing can be added afterwards. */
 void path_counts_sort(struct path_counts *counts);
 
 void path_counts_free(struct path_counts *counts);

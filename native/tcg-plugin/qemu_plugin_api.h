@@ -1,7 +1,7 @@
 /*
- * The part of QEMU's plugin interface that our plugins use, declared anew: distributions do
- * not ship the header. Interface version 4 (QEMU 10.0); names and types are QEMU's, see
- * "QEMU TCG Plugins" in its developer manual.
+ * The part of QEMU's plugin interface that our plugins use, redeclared because distributions do not
+ * ship the header. Interface version 4 (QEMU 10.0); names and types are QEMU's, see "QEMU TCG
+ * Plugins" in its developer manual.
  */
 #ifndef MEPOF_QEMU_PLUGIN_API_H
 #define MEPOF_QEMU_PLUGIN_API_H
@@ -28,16 +28,16 @@ typedef struct qemu_info_t {
 	} system;
 } qemu_info_t;
 
-/* What a plugin defines. Install returns 0, or anything else to refuse to load. */
+/* A plugin defines these. Install returns 0, or any other value to refuse to load. */
 extern QEMU_PLUGIN_EXPORT int qemu_plugin_version;
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
 					   char **argv);
 
-/* Opaque, and valid within the translation callback only. */
+/* Opaque; valid only within the translation callback. */
 struct qemu_plugin_tb;
 struct qemu_plugin_insn;
 
-/* One element per vCPU; QEMU makes it grow, so pointers into it do not last. */
+/* One element per vCPU. QEMU may move it when it grows, so pointers into it do not last. */
 struct qemu_plugin_scoreboard;
 
 /* A 64-bit member of a scoreboard's elements. */
@@ -73,7 +73,7 @@ typedef void (*qemu_plugin_udata_cb_t)(qemu_plugin_id_t id, void *userdata);
 typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int vcpu_index, void *userdata);
 typedef void (*qemu_plugin_vcpu_tb_trans_cb_t)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 
-/* Life: drop every callback and every translation, then call back with all vCPUs stopped. */
+/* Lifetime: drops every callback and every translation, then calls back with all vCPUs stopped. */
 void qemu_plugin_reset(qemu_plugin_id_t id, qemu_plugin_simple_cb_t cb);
 void qemu_plugin_register_atexit_cb(qemu_plugin_id_t id, qemu_plugin_udata_cb_t cb, void *userdata);
 int qemu_plugin_num_vcpus(void);
@@ -87,7 +87,7 @@ size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *dest, si
 size_t qemu_plugin_insn_size(const struct qemu_plugin_insn *insn);
 uint64_t qemu_plugin_insn_vaddr(const struct qemu_plugin_insn *insn);
 
-/* Execution: what to do at each execution of a block or instruction, in this order. */
+/* Execution: actions at each execution of a block or instruction, in this order. */
 void qemu_plugin_register_vcpu_tb_exec_cond_cb(struct qemu_plugin_tb *tb,
 					       qemu_plugin_vcpu_udata_cb_t cb,
 					       enum qemu_plugin_cb_flags flags,

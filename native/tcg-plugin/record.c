@@ -1,29 +1,29 @@
 /*
- * QEMU TCG plugin: every taken branch and fall-through range of the kernel, exactly or as
+ * QEMU TCG plugin: records every taken branch and fall-through range of the kernel, exactly or as
  * samples of a branch stack, between the guest's start and stop marks (docs/recorder-trace.md).
  *
  *   -plugin record.so,out=FILE[,span=marks|session|all][,sample=PERIOD[,depth=N]]
  *                    [,paths=N][,text=ADDRESS][,buildid=HEX]
  *
- * How it sees them: each kernel instruction notes, when it starts, the address after it; each
- * block notes itself. A block that does not begin at the noted address was led to, and only
- * then the plugin is called. What the last block says of its last instruction tells how:
+ * How it detects them: each kernel instruction, when it starts, notes the address after it; each
+ * block notes itself. When a block does not begin at the noted address, control was transferred,
+ * and only then is the plugin called. The last instruction of the previous block says how:
  *
- * - it did not get to its last instruction: an exception, and the range ends before the one
- *   that raised it;
- * - a branch: taken, unless it is direct and leads elsewhere, or leads to where events do: then
- *   an interrupt came just after it;
+ * - the block did not reach its last instruction: an exception, and the range ends before the
+ *   instruction that raised it;
+ * - a branch: taken, unless it is direct and has another target, or execution continues where
+ *   events lead: then an interrupt came just after it;
  * - anything else: an interrupt, or a return from one.
  *
- * Where events lead is learned from those that are certain: what enters the kernel from user
- * code, and what follows an instruction that is neither a branch nor a return from an event.
+ * The targets of events are learned from certain cases: entries into the kernel from user code, and
+ * what follows an instruction that is neither a branch nor a return from an event.
  *
- * A REP notes its own address: TCG leads from each iteration to the next, and that is then no
- * break. What it costs is a call at its end, which is told by `repeat_end`.
+ * A REP notes its own address: TCG goes from each iteration to the next, which then does not end
+ * the range. The cost is a call at its end, which `repeat_end` identifies.
  *
- * Not exact to the last unit: an exception of the last instruction of a block ends the range
- * after it, not before; a REP that an interrupt ends just when it is complete is in no range;
- * the branch before an interrupt that came between two blocks is not counted.
+ * Not exact to the last unit: an exception in the last instruction of a block ends the range after
+ * it, not before; a REP that an interrupt ends just as it completes is in no range; a branch before
+ * an interrupt that came between two blocks is not counted.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -43,25 +43,25 @@
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-/* One per vCPU. QEMU may move it, so no pointer to it lasts. */
+/* One per vCPU. QEMU may move it, so pointers to it do not last. */
 struct vcpu {
-	/* Where the last instruction goes on to; 0 in user code, and at the beginning. */
+	/* Address after the last instruction; 0 in user code and at the beginning. */
 	uint64_t next;
 	/* The last block, a const struct block *. */
 	uint64_t block;
-	/* What follows the REP under way, or 0. */
+	/* Address after the REP that is under way, or 0. */
 	uint64_t repeat_end;
 	uint64_t repeat_visits;
-	/* Of user and kernel; sampled only. */
+	/* Of user and kernel code; only for samples. */
 	uint64_t instructions;
-	/* Inline code reaches what is above, the callbacks the rest. */
-	uint64_t first; /* of the range under way */
+	/* Inline code accesses the members above, callbacks those below. */
+	uint64_t first; /* of the current range */
 	uint64_t repeats;
 	uint64_t interruptions;
 	uint64_t taken;
 	uint64_t lost;
 	uint64_t since_sample;
-	/* It passed the stop mark; what it still executes is not recorded. */
+	/* The vCPU has passed the stop mark; what it still executes is not recorded. */
 	bool stopped;
 	struct path_counts paths;
 	struct path_counts event_targets;
@@ -77,10 +77,10 @@ static const struct instruction_set *instructions;
 static struct record_settings settings;
 static char *draft_path;
 static bool recording;
-/* What a mark asked for: it takes effect when no vCPU runs. */
+/* The state that a mark requested. It takes effect when no vCPU runs. */
 static atomic_bool wanted;
 
-/* What finished intervals gave. */
+/* Sums over the finished intervals. */
 static struct path_counts branches, ranges;
 static uint64_t repeats_left_out, interruptions, taken, lost;
 
@@ -111,7 +111,7 @@ static void die(const char *what)
 
 /* Samples */
 
-/* What comes next does not follow from what was before. */
+/* The next branch does not follow from the previous one. */
 static void push_gap(struct vcpu *vcpu)
 {
 	if (is_sampled() && !branch_stack_push_gap(&vcpu->stack, settings.header.depth))
@@ -129,7 +129,7 @@ static void sample(unsigned int index, const struct vcpu *vcpu)
 	pthread_mutex_unlock(&samples_lock);
 }
 
-/* What was executed */
+/* Execution */
 
 static void ran(struct vcpu *vcpu, uint64_t last, uint64_t to)
 {
@@ -158,8 +158,8 @@ static void branched(unsigned int index, struct vcpu *vcpu, uint64_t from, uint6
 	}
 }
 
-/* An instruction of the block that noted where it goes on to, but did not get there. */
-static void broke_off(struct vcpu *vcpu, const struct block *block)
+/* An instruction of the block noted its successor, but control did not get there. */
+static void stopped_early(struct vcpu *vcpu, const struct block *block)
 {
 	uint32_t at = 0;
 
@@ -185,14 +185,14 @@ static const struct block *block_of(const struct vcpu *vcpu)
 	return (const struct block *)(uintptr_t)vcpu->block;
 }
 
-/* The range under way ends; `to` may be in user code. */
+/* The current range ends; `to` may be in user code. */
 static void left(unsigned int index, struct vcpu *vcpu, uint64_t to)
 {
 	const struct block *block = block_of(vcpu);
 	const uint64_t last = block->addresses[block->size - 1];
 
 	if (!is_whole(vcpu, block)) {
-		broke_off(vcpu, block);
+		stopped_early(vcpu, block);
 		interrupted(vcpu, to);
 		return;
 	}
@@ -217,8 +217,8 @@ static void left(unsigned int index, struct vcpu *vcpu, uint64_t to)
 	}
 }
 
-/* A kernel block begins where the last instruction did not go on to. */
-static void led_to(unsigned int index, void *address)
+/* A kernel block begins at another address than the last instruction noted. */
+static void transferred_to(unsigned int index, void *address)
 {
 	struct vcpu *vcpu = vcpu_at(index);
 	const uint64_t start = (uintptr_t)address;
@@ -226,7 +226,7 @@ static void led_to(unsigned int index, void *address)
 	if (vcpu->stopped)
 		return;
 	if (vcpu->next == 0) {
-		/* Without a block before, recording has just begun. */
+		/* Without a previous block, recording has just begun. */
 		if (vcpu->block != 0)
 			path_counts_add(&vcpu->event_targets, start, 0, 0, 1);
 		push_gap(vcpu);
@@ -242,7 +242,7 @@ static void led_to(unsigned int index, void *address)
 }
 
 /* Recording ends within a range. */
-static void cut(struct vcpu *vcpu)
+static void end_range(struct vcpu *vcpu)
 {
 	const struct block *block = block_of(vcpu);
 
@@ -251,10 +251,10 @@ static void cut(struct vcpu *vcpu)
 	if (is_whole(vcpu, block))
 		ran(vcpu, block->addresses[block->size - 1], 0);
 	else
-		broke_off(vcpu, block);
+		stopped_early(vcpu, block);
 }
 
-/* A user block begins, and the last instruction was the kernel's. */
+/* A user block begins after a kernel instruction. */
 static void left_kernel(unsigned int index, void *address)
 {
 	struct vcpu *vcpu = vcpu_at(index);
@@ -282,12 +282,12 @@ static void settle_path(const struct path *path, const struct path_counts *known
 	if (path->to == BEFORE_LAST)
 		last = path_counts_get(known, last, 0, 0);
 	if (is_branch && is_event_target(path->to)) {
-		/* An indirect branch, before it was known where events lead. */
+		/* Counted as an indirect branch before its target was known as one of events. */
 		interruptions += path->count;
 		taken -= path->count;
 		is_branch = false;
 	}
-	/* What leads to no instruction that is known of is no range. */
+	/* A path that ends in no known instruction is not a range. */
 	if (last < path->first)
 		return;
 	if (!path_counts_add(&ranges, path->first, last, 0, path->count) ||
@@ -295,13 +295,13 @@ static void settle_path(const struct path *path, const struct path_counts *known
 		lost += is_branch ? path->count : 0;
 }
 
-/* Takes what the vCPUs counted into what finished intervals gave. */
+/* Adds the counts of the vCPUs to those of the finished intervals. */
 static void settle(void)
 {
 	struct path_counts known = blocks_predecessors();
 
 	for (int i = 0; i < qemu_plugin_num_vcpus(); i++)
-		cut(vcpu_at((unsigned)i));
+		end_range(vcpu_at((unsigned)i));
 	for (int i = 0; i < qemu_plugin_num_vcpus(); i++) {
 		const struct vcpu *vcpu = vcpu_at((unsigned)i);
 		repeats_left_out += vcpu->repeat_visits - vcpu->repeats;
@@ -315,7 +315,7 @@ static void settle(void)
 	path_counts_free(&known);
 }
 
-static void begin_anew(void)
+static void clear_vcpus(void)
 {
 	for (int i = 0; i < qemu_plugin_num_vcpus(); i++) {
 		struct vcpu *vcpu = vcpu_at((unsigned)i);
@@ -353,7 +353,7 @@ static struct path_counts sorted_copy(const struct path_counts *counts)
 	return copy;
 }
 
-/* Whole or not at all: readers may look while QEMU runs, and QEMU may be killed. */
+/* Replaces the file atomically: readers may look while QEMU runs, and QEMU may be killed. */
 static void write_exact(void)
 {
 	struct trace_file trace;
@@ -379,8 +379,8 @@ static void register_callbacks(qemu_plugin_id_t id)
 }
 
 /*
- * Runs with all vCPUs stopped and no translation left: because of a mark, or because there are
- * many blocks. An interval that a second start mark ends counts like any other.
+ * Runs with all vCPUs stopped and all translations dropped, after a mark or because there are many
+ * blocks. An interval that a second start mark ends counts like any other.
  */
 static void turn(qemu_plugin_id_t id)
 {
@@ -388,7 +388,7 @@ static void turn(qemu_plugin_id_t id)
 
 	if (was_recording)
 		settle();
-	begin_anew();
+	clear_vcpus();
 	recording = wanted;
 	if (was_recording && !recording && !is_sampled())
 		write_exact();
@@ -409,7 +409,7 @@ static void stop_mark(unsigned int index, void *address)
 
 	if (!recording)
 		return;
-	/* The mark is the last that counts, and may be the kernel's. */
+	/* The mark is the last instruction that counts, and may be in kernel code. */
 	if (vcpu->next != 0 && !vcpu->stopped)
 		ran(vcpu, (uintptr_t)address, 0);
 	vcpu->stopped = true;
@@ -421,7 +421,7 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 {
 	(void)id;
 	(void)userdata;
-	/* Nothing ends what is under way but the end of the run. */
+	/* The end of the run ends the current range. */
 	if (recording)
 		settle();
 	if (!is_sampled())
@@ -461,19 +461,19 @@ static void watch_user_block(struct qemu_plugin_tb *tb)
 						  (void *)(uintptr_t)qemu_plugin_tb_vaddr(tb));
 }
 
-/* What leads to a block is looked at first, then the block and its instructions are noted. */
+/* The transfer is checked first, then the block and its instructions are noted. */
 static void watch_kernel_block(struct qemu_plugin_tb *tb, const struct block *block)
 {
 	const uint64_t start = qemu_plugin_tb_vaddr(tb);
 
-	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, led_to, QEMU_PLUGIN_CB_NO_REGS,
+	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, transferred_to, QEMU_PLUGIN_CB_NO_REGS,
 						  QEMU_PLUGIN_COND_NE, MEMBER(next), start,
 						  (void *)(uintptr_t)start);
 	qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_STORE_U64,
 							  MEMBER(block), (uintptr_t)block);
 }
 
-/* Notes where the instruction goes on to. */
+/* Notes the address after the instruction. */
 static void watch_kernel_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, uint64_t next)
 {
 	if (kind != INSN_REPEAT) {
@@ -509,7 +509,7 @@ static void watch_kernel(struct qemu_plugin_tb *tb)
 	uint64_t target = 0;
 
 	if (size > MAX_BLOCK_INSNS)
-		die("a block is longer than any");
+		die("a block has more instructions than QEMU allows");
 	for (size_t i = 0; i < size; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		uint8_t bytes[MAX_INSN_BYTES] = {0};
@@ -526,7 +526,7 @@ static void watch_kernel(struct qemu_plugin_tb *tb)
 	if (block == NULL)
 		die("no memory for a block");
 	watch_kernel_block(tb, block);
-	/* Until then there are some more. */
+	/* The reset is asynchronous: a few more blocks may come first. */
 	if (blocks_are_many())
 		qemu_plugin_reset(plugin, turn);
 }
@@ -570,7 +570,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	plugin = id;
 	vcpus = qemu_plugin_scoreboard_new(sizeof(struct vcpu));
 	recording = wanted = settings.span == SPAN_ALL;
-	/* Now rather than after minutes of running. */
+	/* Fail now rather than after minutes of running. */
 	if (!is_sampled())
 		write_exact();
 	else if (!trace_open(&samples, settings.out, &settings.header))

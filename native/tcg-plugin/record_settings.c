@@ -6,23 +6,23 @@
 
 enum { DEFAULT_DEPTH = 32 };
 
-bool record_refuse(const char *complaint, const char *word)
+bool record_refuse(const char *message, const char *word)
 {
 	fprintf(stderr,
 		"record: %s%s%s (usage: -plugin record.so,out=FILE[,span=marks|session|all]"
 		"[,sample=PERIOD[,depth=N]][,paths=N][,text=ADDRESS][,buildid=HEX])\n",
-		complaint, word ? ": " : "", word ? word : "");
+		message, word ? ": " : "", word ? word : "");
 	return false;
 }
 
-static bool read_number(const char *text, uint64_t least, uint64_t most, uint64_t *number)
+static bool read_number(const char *text, uint64_t min, uint64_t max, uint64_t *number)
 {
 	char *rest;
 
 	errno = 0;
 	*number = strtoull(text, &rest, 0);
-	return errno == 0 && text[0] >= '0' && text[0] <= '9' && *rest == '\0' && *number >= least &&
-	       *number <= most;
+	return errno == 0 && text[0] >= '0' && text[0] <= '9' && *rest == '\0' && *number >= min &&
+	       *number <= max;
 }
 
 static bool read_span(const char *name, enum span *span)
@@ -99,12 +99,12 @@ bool record_settings_read(struct record_settings *settings, int argc, char **arg
 		const char *sign = strchr(argv[i], '=');
 		if (sign == NULL ||
 		    !read_argument(settings, argv[i], (size_t)(sign - argv[i]), sign + 1))
-			return record_refuse("wrong argument", argv[i]);
+			return record_refuse("invalid argument", argv[i]);
 	}
 	if (settings->out == NULL)
-		return record_refuse("where to write to is missing", NULL);
+		return record_refuse("out=FILE is missing", NULL);
 	if (header->depth != 0 && !(header->flags & TRACE_SAMPLED))
-		return record_refuse("a depth goes with samples", NULL);
+		return record_refuse("depth=N requires sample=PERIOD", NULL);
 	if (header->flags & TRACE_SAMPLED && header->depth == 0)
 		header->depth = DEFAULT_DEPTH;
 	return true;

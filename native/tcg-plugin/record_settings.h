@@ -1,4 +1,4 @@
-/* What the recorder's arguments say. */
+/* The arguments of the recording plugin. */
 #ifndef MEPOF_RECORD_SETTINGS_H
 #define MEPOF_RECORD_SETTINGS_H
 
@@ -6,7 +6,7 @@
 
 #include "trace_file.h"
 
-/* Between whose marks to record. */
+/* Which marks begin and end the recording. */
 enum span {
 	/* The benchmark's. */
 	SPAN_MARKS,
@@ -19,15 +19,15 @@ enum span {
 struct record_settings {
 	const char *out;
 	enum span span;
-	/* Distinct paths in a table, at most. */
+	/* Maximum number of distinct paths in a table. */
 	uint64_t paths;
 	struct trace_header header;
 };
 
-/* False, and a complaint on standard error, if they make no sense. */
+/* False, after an error message on standard error, if they are invalid. */
 bool record_settings_read(struct record_settings *settings, int argc, char **argv);
 
-/* The complaint, with how it is used; `word` may be NULL. Always false. */
-bool record_refuse(const char *complaint, const char *word);
+/* Prints the error message and the usage; `word` may be NULL. Always false. */
+bool record_refuse(const char *message, const char *word);
 
 #endif

@@ -1,6 +1,6 @@
 #include "trace_file.h"
 
-/* Pairs in one record: 1.5 MiB of a body that may have 16. */
+/* Pairs in one record: 1.5 MiB of a body of up to 16 MiB. */
 enum { CHUNK = 1 << 16, END = 255 };
 
 static bool put(struct trace_file *trace, const void *data, size_t size)

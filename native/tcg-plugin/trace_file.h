@@ -1,4 +1,4 @@
-/* The recorder's trace as a file: docs/recorder-trace.md. */
+/* The branch trace as a file: docs/recorder-trace.md. */
 #ifndef MEPOF_TRACE_FILE_H
 #define MEPOF_TRACE_FILE_H
 
@@ -18,7 +18,7 @@ enum trace_counter {
 };
 enum trace_event { TRACE_EVENT_NONE = 0, TRACE_EVENT_TAKEN = 1 };
 
-/* What the header says; the layout is the file's, from offset 8 on. */
+/* The header from offset 8 on, in the layout of the file. */
 struct trace_header {
 	uint32_t version;
 	uint32_t machine;
@@ -36,7 +36,7 @@ _Static_assert(sizeof(struct trace_header) == 120, "the format says 128 with the
 
 enum { TRACE_SAMPLED = 1, TRACE_KERNEL_ONLY = 2 };
 
-/* Entries of a sample. */
+/* Of the entries of a sample. */
 enum { MAX_DEPTH = 1024 };
 
 struct trace_entry {
@@ -49,9 +49,9 @@ struct trace_file {
 	uint64_t records;
 };
 
-/* Each is false when the file cannot be written; errno says why. */
+/* Each returns false when the file cannot be written; errno has the cause. */
 bool trace_open(struct trace_file *trace, const char *path, const struct trace_header *header);
-/* `counts` is sorted: `first` and `last` are the pair. */
+/* `counts` must be sorted: `first` and `last` are the pair. */
 bool trace_pairs(struct trace_file *trace, enum trace_record type,
 		 const struct path_counts *counts);
 bool trace_sample(struct trace_file *trace, uint64_t time, uint64_t address, uint32_t vcpu,

@@ -96,8 +96,8 @@ def test_the_agents_marks_are_none_of_its_own(built: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ("", "where to write to is missing"),
-        (",out=", "where to write to is missing"),
+        ("", "out=FILE is missing"),
+        (",out=", "out=FILE is missing"),
         (",ouT=x", "unknown argument: ouT=x"),
         (",out=/no/such/directory/x", "cannot write /no/such/directory/x: No such file"),
     ],

@@ -26,7 +26,7 @@ from mepof.toolchain import clang
 from .conftest import NATIVE, llvm_config
 
 PMU = NATIVE / "pmu"
-SIZES = dict(re.findall(r"(MOST_\w+) = (\d+)", (PMU / "operation.h").read_text()))
+SIZES = dict(re.findall(r"(MAX_\w+) = (\d+)", (PMU / "operation.h").read_text()))
 
 
 class Operand(ctypes.Structure):
@@ -51,9 +51,9 @@ class Operation(ctypes.Structure):
         *((name, c_bool) for name in ("stores", "is_vector", "forwards_late")),
         *((name, c_uint8) for name in ("branches_by", "fuses_by")),
         ("takes_long", c_bool),
-        ("uses", Use * int(SIZES["MOST_USES"])),
-        ("all_reads", Operand * int(SIZES["MOST_READS"])),
-        ("all_writes", Operand * int(SIZES["MOST_WRITES"])),
+        ("uses", Use * int(SIZES["MAX_USES"])),
+        ("all_reads", Operand * int(SIZES["MAX_READS"])),
+        ("all_writes", Operand * int(SIZES["MAX_WRITES"])),
         ("bypasses", POINTER(Bypass)),
         ("bypass_count", c_uint32),
     )
