@@ -1,16 +1,13 @@
 /*
  * The guest's /init: prepares the machine and serves the host's requests.
  *
- * Requests come over the virtio-serial port named `mepof`; or, when the initramfs holds
- * /mepof/requests, from that file. Then nothing in the guest waits for the host, and under
- * -icount a run repeats instruction for instruction. Responses always go to the port.
+ * Requests come over the virtio-serial port, or from a file of the initramfs if it has one. With
+ * the file, nothing in the guest waits for the host, and under -icount a run repeats instruction
+ * for instruction. Responses always go to the port. abi/agent_protocol.h defines the frames. The
+ * agent runs only on little-endian machines, so it copies numbers as they are.
  *
- * A frame is `u32 magic, u32 type, u64 size` and size bytes, all little endian, as are the
- * numbers inside; docs/kbench.md has the table. The agent runs on little-endian machines
- * only, so that numbers are copied as they are.
- *
- * Run as an ordinary program (`agent REQUESTS RESPONSES`) it serves a file of requests and
- * leaves the machine alone; the tests use that.
+ * Run as an ordinary program (`agent REQUESTS RESPONSES`), it serves a file of requests and leaves
+ * the machine alone; the tests use that.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -46,7 +43,7 @@ static int responses = -1;
 static _Noreturn void power_off(void)
 {
 	sync();
-	/* QEMU runs with -no-reboot, and its microvm machine has no other way to power off. */
+	/* QEMU runs with -no-reboot; its microvm machine has no other way to power off. */
 	if (is_init)
 		reboot(RB_AUTOBOOT);
 	exit(0);
@@ -62,9 +59,9 @@ _Noreturn void fail(const char *what)
 
 char *bytes_grow(struct bytes *bytes, size_t more)
 {
-	if (bytes->size + more > bytes->room) {
-		bytes->room = (bytes->size + more) * 3 / 2;
-		bytes->data = realloc(bytes->data, bytes->room);
+	if (bytes->size + more > bytes->capacity) {
+		bytes->capacity = (bytes->size + more) * 3 / 2;
+		bytes->data = realloc(bytes->data, bytes->capacity);
 		if (bytes->data == NULL)
 			fail("not enough memory for a message");
 	}
@@ -112,7 +109,7 @@ static void respond(uint32_t type, const struct bytes *payload)
 	send_all(payload->data, payload->size);
 }
 
-/* True when all came; false at the end of a request file, exactly between two frames. */
+/* True when everything arrived; false at the end of a request file, exactly between two frames. */
 static bool receive(void *data, size_t size, bool may_end)
 {
 	char *at = data;
@@ -129,7 +126,7 @@ static bool receive(void *data, size_t size, bool may_end)
 					return false;
 				fail("the request file ends within a request");
 			}
-			/* The port reads as empty while nobody holds its other end. */
+			/* The port reads as empty while its other end is closed. */
 			pause_ms(10);
 		}
 		if (got > 0) {
@@ -167,7 +164,7 @@ static void serve_exec(char *at, char *end)
 		return respond_error(EXEC, "short request");
 	memcpy(numbers, at, sizeof(numbers));
 	at += sizeof(numbers);
-	/* Every argument takes a byte at least: this bounds the allocation. */
+	/* Every argument takes at least a byte, which bounds the allocation. */
 	if (numbers[1] == 0 || numbers[1] > (size_t)(end - at))
 		return respond_error(EXEC, "wrong number of arguments");
 	char **argv = calloc(numbers[1] + 1, sizeof(*argv));
@@ -182,7 +179,7 @@ static void serve_exec(char *at, char *end)
 		argv[i] = at;
 		at += length + 1;
 	}
-	/* The numbers go in front of the output, and are known after it. */
+	/* The numbers precede the output, and are known after it. */
 	payload.size = 16;
 	bytes_grow(&payload, 0);
 	const struct outcome outcome = run_program(argv, numbers[0], &payload);
@@ -204,7 +201,7 @@ static void make_parents(char *path)
 	}
 }
 
-/* Returns errno. The mode is that of a created file; an existing one keeps its own. */
+/* Returns errno. The mode applies to a file that is created; an existing file keeps its own. */
 static uint32_t put_file(char *path, uint32_t mode, const char *data, size_t size)
 {
 	make_parents(path);
@@ -242,7 +239,7 @@ static void serve_put(char *at, char *end)
 	free(payload.data);
 }
 
-/* To the end of file, whatever the size says: files of debugfs and procfs state none. */
+/* Reads to the end of file, whatever its size: files of debugfs and procfs report none. */
 static uint32_t get_file(const char *path, struct bytes *into)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -277,7 +274,7 @@ static void serve_get(const char *at, const char *end)
 	free(payload.data);
 }
 
-/* Replies stay outside of the recording: they are none of the work that it is made for. */
+/* Replies are outside of the recording, because they are not part of the recorded work. */
 static void serve_record(const char *at, const char *end)
 {
 	const struct bytes nothing = {0};
@@ -349,7 +346,7 @@ static _Noreturn void serve(void)
 	power_off();
 }
 
-/* A file system that the kernel may lack is no reason to stop: what needs it will say so. */
+/* The kernel may not have this file system: whatever needs it reports that. */
 static void mount_at(const char *type, const char *where, bool needed)
 {
 	mkdir(where, 0755);
@@ -374,7 +371,7 @@ static void bring_up_loopback(void)
 	close(fd);
 }
 
-/* True if the virtio port of that directory in sysfs bears our name. */
+/* True if the virtio port of that directory in sysfs has our name. */
 static bool port_is_ours(const char *port)
 {
 	char path[300];

@@ -1,4 +1,4 @@
-/* Running programs for the host: with a limit and captured output, or on the console. */
+/* Runs programs for the host: with a limit and captured output, or on the console. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static uint32_t exit_status(int status)
 	return WIFEXITED(status) ? (uint32_t)WEXITSTATUS(status) : 128u + (uint32_t)WTERMSIG(status);
 }
 
-/* Keep the first OUTPUT_LIMIT bytes, read and forget the rest; false at the end of file. */
+/* Keep the first OUTPUT_LIMIT bytes and discard the rest; false at the end of file. */
 static bool take_output(int fd, struct bytes *output, size_t start, bool *truncated)
 {
 	static char chunk[CHUNK];
@@ -49,7 +49,7 @@ static bool take_output(int fd, struct bytes *output, size_t start, bool *trunca
 	return got > 0;
 }
 
-/* In the child: become the program, or tell errno through `report`. */
+/* In the child: become the program, or report errno through `report`. */
 static _Noreturn void become(char **argv, int output, int report, const sigset_t *signals)
 {
 	setpgid(0, 0);
@@ -67,9 +67,8 @@ static _Noreturn void become(char **argv, int output, int report, const sigset_t
 }
 
 /*
- * Take output until the child ends or the limit passes; returns whether it ended by itself.
- * It is the child's end that counts, not the end of its output: a grandchild may keep the
- * pipe open for ever.
+ * Take output until the child ends or the limit passes; returns whether it ended by itself. The end
+ * of the child counts, not the end of its output: a grandchild may keep the pipe open for ever.
  */
 static bool watch(pid_t pid, int output_fd, int signal_fd, uint64_t deadline, struct bytes *output,
 		  bool *truncated, int *status)
@@ -96,7 +95,7 @@ static bool watch(pid_t pid, int output_fd, int signal_fd, uint64_t deadline, st
 			continue;
 		if (poller[1].revents != 0 && !take_output(output_fd, output, start, truncated))
 			poller[1].fd = -1;
-		/* Other children of init end as well: reap them in passing. */
+		/* Other children of init end too: reap them in passing. */
 		if (poller[0].revents != 0 && read(signal_fd, &info, sizeof(info)) > 0) {
 			int some;
 			for (pid_t gone; (gone = waitpid(-1, &some, WNOHANG)) > 0;) {
@@ -106,7 +105,7 @@ static bool watch(pid_t pid, int output_fd, int signal_fd, uint64_t deadline, st
 				}
 			}
 		}
-		/* Ended: only what is in the pipe already is still taken. */
+		/* The child has ended: take only what is already in the pipe. */
 		if (ended && poller[1].fd < 0)
 			return true;
 	}
@@ -144,7 +143,7 @@ struct outcome run_program(char **argv, uint32_t limit_ms, struct bytes *output)
 	close(ends[1]);
 	close(report[1]);
 	int error = pid < 0 ? errno : 0;
-	/* Closed by a successful exec, so this never waits long. */
+	/* A successful exec closes it, so this never waits long. */
 	if (pid > 0 && read(report[0], &error, sizeof(error)) == sizeof(error))
 		waitpid(pid, NULL, 0);
 	if (error != 0) {
@@ -158,7 +157,7 @@ struct outcome run_program(char **argv, uint32_t limit_ms, struct bytes *output)
 		if (watch(pid, ends[0], signal_fd, deadline, output, &outcome.truncated, &status)) {
 			outcome.status = exit_status(status);
 		} else {
-			/* The parent does it too: the child may not have come so far. */
+			/* The parent does it too: the child may not have reached its own call. */
 			setpgid(pid, pid);
 			kill(-pid, SIGKILL);
 			waitpid(pid, &status, 0);
@@ -175,7 +174,7 @@ struct outcome run_program(char **argv, uint32_t limit_ms, struct bytes *output)
 	return outcome;
 }
 
-/* The console's own device: /dev/console cannot be a controlling terminal. */
+/* The console's own device, because /dev/console cannot be a controlling terminal. */
 static int open_console(void)
 {
 	char active[256] = "";
@@ -187,7 +186,7 @@ static int open_console(void)
 			active[0] = '\0';
 		fclose(file);
 	}
-	/* Several names: the last is the one that /dev/console writes to. */
+	/* Of several names, the last is the one that /dev/console writes to. */
 	active[strcspn(active, "\n")] = '\0';
 	const char *last = strrchr(active, ' ');
 	last = last ? last + 1 : active;

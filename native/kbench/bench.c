@@ -1,6 +1,6 @@
 /*
- * The eight cases of MEPOF's five metrics. Every loop checks what the kernel returns: a
- * kernel that was optimised into a wrong one must not look fast.
+ * The eight cases of MEPOF's five metrics. Every loop checks what the kernel returns: a kernel that
+ * was optimised into a wrong one must not look fast.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -19,7 +19,10 @@ static unsigned char outgoing[BUFFER_MAX];
 static unsigned char incoming[BUFFER_MAX];
 static int ends[2] = {-1, -1};
 
-/* Whole words: a C library's memcmp may go byte by byte, and outweigh the kernel's work. */
+/*
+ * Compares whole words: a C library's memcmp may compare single bytes, and outweigh the kernel's
+ * work.
+ */
 static bool same(const unsigned char *one, const unsigned char *two, size_t size)
 {
 	uint64_t difference = 0;
@@ -66,7 +69,7 @@ static bool syscall_run(const struct bench *bench, unsigned long operations)
 	const long uid = getuid();
 	long copy = -1;
 
-	/* Raw calls: a C library may answer some of these without the kernel. */
+	/* Raw calls, because a C library may answer some of these without the kernel. */
 	for (unsigned long i = 0; i < operations; i++) {
 		switch (i % 5) {
 		case 0:
@@ -97,7 +100,7 @@ static bool syscall_run(const struct bench *bench, unsigned long operations)
 	return true;
 }
 
-/* overhead: the way into the kernel and out again, with next to nothing between. */
+/* overhead: into the kernel and out again, with almost nothing between. */
 
 static bool overhead_prepare(const struct bench *bench)
 {
@@ -120,7 +123,7 @@ static void nothing(void)
 {
 }
 
-/* pipe: a message written and read back by one process, so that no scheduling interferes. */
+/* pipe: one process writes a message and reads it back, so that no scheduling interferes. */
 
 static bool pipe_prepare(const struct bench *bench)
 {
@@ -151,7 +154,7 @@ static uint64_t pipe_bytes(const struct bench *bench)
 	return 2 * bench->buffer;
 }
 
-/* proc: create a process and reap it; the child hands its own exit status back. */
+/* proc: create a process and reap it; the child returns a given exit status. */
 
 static bool proc_run(const struct bench *bench, unsigned long operations)
 {

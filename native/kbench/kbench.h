@@ -1,4 +1,4 @@
-/* What the parts of kbench share: cases, mixes, checks. */
+/* Shared by the parts of kbench: cases, mixes, checks. */
 #ifndef KBENCH_H
 #define KBENCH_H
 
@@ -7,9 +7,8 @@
 #include <stdint.h>
 
 /*
- * One benchmark. `prepare` and `finish` run outside the marks; `run` is what is measured.
- * Each returns false when something that the kernel gave back is wrong; `run` reports the
- * first such thing through `fault`.
+ * One benchmark. `prepare` and `finish` run outside the marks; `run` is measured. Each returns
+ * false if the kernel returned something wrong; `run` reports the first error through `fault`.
  */
 struct bench {
 	const char *name;
@@ -32,16 +31,16 @@ extern const size_t bench_count;
 
 const struct bench *bench_find(const char *name);
 
-/* Bounded work that trains what the cases do not reach; false if a check failed. */
+/* Bounded work that exercises what the cases do not reach; false if a check failed. */
 bool mix_run(const char *name, unsigned long operations, bool *known);
 void mix_list(void);
 
-/* The quick look at the kernel's health; names what failed on standard output. */
+/* A quick check of the kernel's health; prints the name of the check that failed. */
 bool selfcheck(void);
 
 /*
- * Remember and report (on standard error, once) what went wrong; always false, so that a
- * check reads `return fault("close")`.
+ * Record an error and report the first one on standard error; always false, so that a check reads
+ * `return fault("close")`.
  */
 bool fault(const char *what);
 
@@ -56,9 +55,9 @@ void pattern(unsigned char *data, size_t size, unsigned seed);
 bool reap(int pid, int status);
 
 /*
- * Deliberate damage for testing the checks: true in the one place that the environment
- * variable KBENCH_DAMAGE names.
+ * Deliberate damage for testing the checks: true for the name in the environment variable
+ * KBENCH_DAMAGE.
  */
-bool damaged(const char *place);
+bool damaged(const char *name);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * kbench: MEPOF's kernel benchmarks as one static program.
  *
- * The work is fixed (a number of operations, never a time), so that two kernels can be
- * compared by what they executed for it.
+ * The work is fixed (a number of operations, never a time), so that two kernels can be compared by
+ * what they executed for it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -65,17 +65,17 @@ bool reap(int pid, int status)
 	return waitpid(pid, &got, 0) == pid && WIFEXITED(got) && WEXITSTATUS(got) == status;
 }
 
-bool damaged(const char *place)
+bool damaged(const char *name)
 {
 	static const char *named;
 
-	/* Looked up once: this stands inside measured loops. */
+	/* Looked up once, because measured loops call this. */
 	if (named == NULL) {
 		named = getenv("KBENCH_DAMAGE");
 		if (named == NULL)
 			named = "";
 	}
-	return *named != '\0' && strcmp(named, place) == 0;
+	return *named != '\0' && strcmp(named, name) == 0;
 }
 
 static uint64_t now_ns(void)

@@ -1,6 +1,6 @@
 /*
- * Mixes: bounded work for training a profile. They go through the cases and then wider than
- * these, so that a profile does not know the benchmarks alone.
+ * Mixes: bounded work for training a profile. They run the cases and then other code paths, so that
+ * a profile does not cover the benchmarks alone.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -26,9 +26,9 @@
 
 struct mix {
 	const char *name;
-	/* Rounds of `once` when the user names no number. */
+	/* Rounds of `once` by default. */
 	unsigned long operations;
-	/* Metrics whose cases it includes, a tenth of their default work each. */
+	/* Metrics whose cases it includes, each with a tenth of its default work. */
 	const char *metrics[3];
 	bool (*once)(void);
 };
@@ -223,7 +223,7 @@ void mix_list(void)
 		printf("mix=%s operations=%lu\n", mixes[i].name, mixes[i].operations);
 }
 
-/* The empty metric stands for every case. */
+/* The empty metric means every case. */
 static bool includes(const struct mix *mix, const struct bench *bench)
 {
 	for (size_t i = 0; i < 3 && mix->metrics[i] != NULL; i++)

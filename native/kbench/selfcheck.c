@@ -1,7 +1,6 @@
 /*
- * The guest's quick look at its kernel: is each part that a wrong optimisation would break
- * still right? A few dozen operations whose results are known, in about a hundredth of a
- * second.
+ * A quick check of the kernel by its guest: is each part that a wrong optimisation would break
+ * still right? A few dozen operations with known results, in about a hundredth of a second.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -32,7 +31,7 @@
 #include "kbench.h"
 
 #define PAGE 4096
-/* From the kernel's futex interface; musl carries no header for it. */
+/* From the kernel's futex interface; musl has no header for it. */
 #define FUTEX_WAIT 0
 #define FUTEX_WAKE 1
 
@@ -162,7 +161,7 @@ static bool memory(void)
 	sound = sound && moved != MAP_FAILED && moved[2 * PAGE + 8] == (unsigned char)(8 * 7 + 3 * 16 + 6);
 	if (moved != MAP_FAILED)
 		munmap(moved, 32 * PAGE);
-	/* What is left at the old place; moving may have left nothing between. */
+	/* What remains at the old address; moving may have left nothing between. */
 	return munmap(map, PAGE) == 0 && munmap(map + 5 * PAGE, 11 * PAGE) == 0 && sound;
 }
 

@@ -18,13 +18,13 @@
 #define MAPPED (1u << 20)
 #define MOUNT_POINT "/dev/binderfs"
 
-/* What is written to the driver, command after command. */
+/* Commands for the driver, one after another. */
 struct commands {
 	unsigned char bytes[256];
 	size_t size;
 };
 
-/* The driver's commands are packed: a word, then its argument with no space between. */
+/* The driver's commands are packed: a word, directly followed by its argument. */
 static void add(struct commands *commands, uint32_t command, const void *argument, size_t size)
 {
 	memcpy(commands->bytes + commands->size, &command, sizeof(command));
@@ -37,7 +37,7 @@ static void add_free(struct commands *commands, binder_uintptr_t buffer)
 	add(commands, BC_FREE_BUFFER, &buffer, sizeof(buffer));
 }
 
-/* A payload of bytes alone: no object in it, so no offsets. */
+/* A payload of bytes without objects, so without offsets. */
 static void add_transaction(struct commands *commands, uint32_t command, uint32_t code,
 			    const void *data, size_t size)
 {
@@ -52,26 +52,26 @@ static void add_transaction(struct commands *commands, uint32_t command, uint32_
 
 int binder_open(void)
 {
-	static const char *const places[] = {MOUNT_POINT "/binder", "/dev/binder"};
+	static const char *const paths[] = {MOUNT_POINT "/binder", "/dev/binder"};
 
 	if (access(MOUNT_POINT "/binder-control", F_OK) != 0) {
 		mkdir(MOUNT_POINT, 0755);
 		if (mount("binder", MOUNT_POINT, "binder", 0, NULL) != 0)
 			rmdir(MOUNT_POINT);
 	}
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		const int device = open(places[i], O_RDWR | O_CLOEXEC);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		const int device = open(paths[i], O_RDWR | O_CLOEXEC);
 		if (device >= 0)
 			return device;
 	}
-	/* A kernel that was told no device names makes them when it is asked. */
+	/* A kernel without configured device names makes them on request. */
 	struct binderfs_device wanted = {.name = "binder"};
 	const int control = open(MOUNT_POINT "/binder-control", O_RDONLY | O_CLOEXEC);
 	if (control < 0)
 		unsupported("CONFIG_ANDROID_BINDERFS");
 	const int made = ioctl(control, BINDER_CTL_ADD, &wanted);
 	close(control);
-	const int device = made == 0 ? open(places[0], O_RDWR | O_CLOEXEC) : -1;
+	const int device = made == 0 ? open(paths[0], O_RDWR | O_CLOEXEC) : -1;
 	if (device < 0)
 		unsupported("CONFIG_ANDROID_BINDERFS");
 	return device;
@@ -90,7 +90,7 @@ bool binder_map(int device)
 
 bool binder_become_manager(int device)
 {
-	/* The one before is gone for good only when a worker of the kernel's has seen to it. */
+	/* A worker of the kernel has to dispose of the previous manager first. */
 	for (int tries = 0; tries < 1000; tries++) {
 		if (ioctl(device, BINDER_SET_CONTEXT_MGR, 0) == 0)
 			return true;
@@ -101,13 +101,13 @@ bool binder_become_manager(int device)
 	return fault("become context manager");
 }
 
-/* One trip into the driver: what is to be done, and what came. */
-static bool exchange(int device, struct commands *commands, void *into, size_t room, size_t *got)
+/* One call into the driver: commands in, events out. */
+static bool exchange(int device, struct commands *commands, void *into, size_t capacity, size_t *got)
 {
 	struct binder_write_read trip = {
 		.write_size = commands->size,
 		.write_buffer = (binder_uintptr_t)(uintptr_t)commands->bytes,
-		.read_size = room,
+		.read_size = capacity,
 		.read_buffer = (binder_uintptr_t)(uintptr_t)into,
 	};
 
@@ -120,8 +120,8 @@ static bool exchange(int device, struct commands *commands, void *into, size_t r
 }
 
 /*
- * Go into the driver until the awaited transaction has come; what else comes is only told.
- * The commands hold what is to be done at first.
+ * Call the driver until the awaited transaction arrives; other events are only checked. The
+ * commands are for the first call.
  */
 static bool await(int device, struct commands *commands, uint32_t awaited,
 		  struct binder_transaction_data *transaction)
@@ -157,7 +157,7 @@ bool binder_serve(int device, binder_service service)
 	struct commands commands = {.size = 0};
 	struct binder_transaction_data request;
 	/* Services read and write numbers in it. */
-	_Alignas(uint64_t) unsigned char reply[BINDER_LINK_MOST];
+	_Alignas(uint64_t) unsigned char reply[BINDER_LINK_MAX];
 	size_t reply_size;
 
 	add(&commands, BC_ENTER_LOOPER, "", 0);
@@ -179,7 +179,7 @@ bool binder_call(int device, uint32_t code, const void *request, size_t size, vo
 	static __thread struct commands commands;
 	struct binder_transaction_data answer;
 
-	/* The buffer of the call before is given back on the way in, as libbinder does. */
+	/* The buffer of the previous call is returned on the way in, as libbinder does. */
 	add_transaction(&commands, BC_TRANSACTION, code, request, size);
 	if (!await(device, &commands, BR_REPLY, &answer))
 		return false;

@@ -1,4 +1,4 @@
-/* What the cases of all suites share: the interval, the result line, and checks. */
+/* Shared by the cases of all suites: the interval, the result line, and checks. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #include "marks.h"
 
 #define NOT_SUPPORTED 77
-/* Far more than the workers need, which wait for some grace periods one after the other. */
+/* Far more than the kernel's workers need, which wait for some grace periods one after another. */
 #define SETTLE_MS 500
 
 static const char *running = "";
@@ -27,7 +27,7 @@ static uint64_t elapsed;
 static uint64_t bytes;
 static unsigned long done;
 static uint64_t *latencies;
-static unsigned long latency_room;
+static unsigned long latency_capacity;
 static unsigned long latency_count;
 
 uint64_t now_ns(void)
@@ -63,9 +63,9 @@ void gate_init(struct gate *gate, unsigned workers, bool across)
 }
 
 /*
- * Four meetings of all: everyone is ready; the interval has begun; everyone is done; the
- * interval has ended. Without the fourth, whoever is done last would go on to clean up while
- * the one that ends the interval has still to be scheduled.
+ * All threads meet four times: everyone is ready; the interval has begun; everyone is done; the
+ * interval has ended. Without the fourth, the last worker would clean up while the thread that ends
+ * the interval waits to be scheduled.
  */
 static void meet(struct gate *gate)
 {
@@ -98,7 +98,7 @@ bool fault(const char *what)
 {
 	const int error = errno;
 
-	/* Whatever follows from it, and what other threads find, says less. */
+	/* Later errors, and those of other threads, say less. */
 	if (!atomic_exchange(&faulted, true))
 		fprintf(stderr, "%s: wrong: %s (%s)\n", suite_name, what, strerror(error));
 	return false;
@@ -125,7 +125,7 @@ pid_t fork_child(void)
 		fault("fork");
 	if (child == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* It may have gone before that was said. */
+		/* The parent may have ended before the call. */
 		if (getppid() != parent)
 			_exit(1);
 	}
@@ -224,7 +224,7 @@ bool damaged(void)
 {
 	static int asked = -1;
 
-	/* Looked up once: this stands inside measured loops. */
+	/* Looked up once, because measured loops call this. */
 	if (asked < 0) {
 		const char *named = getenv("SUITE_DAMAGE");
 		asked = named != NULL && *named != '\0';
@@ -234,7 +234,7 @@ bool damaged(void)
 
 bool latencies_expect(unsigned long operations)
 {
-	latency_room = operations;
+	latency_capacity = operations;
 	latencies = calloc(operations, sizeof(*latencies));
 	if (latencies == NULL)
 		return fault("memory for latencies");
@@ -245,7 +245,7 @@ bool latencies_expect(unsigned long operations)
 
 void latency_note(uint64_t nanoseconds)
 {
-	if (latency_count < latency_room)
+	if (latency_count < latency_capacity)
 		latencies[latency_count++] = nanoseconds;
 }
 

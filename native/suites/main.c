@@ -11,7 +11,7 @@ static int run_case(const struct suite_case *is, unsigned long scale)
 {
 	const unsigned long operations = is->operations / scale > 0 ? is->operations / scale : 1;
 
-	/* A case that is scaled down is tried, not measured. */
+	/* A scaled-down case is a test, not a measurement. */
 	if (scale == 1)
 		settle();
 	case_begin(is->name, operations);

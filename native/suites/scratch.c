@@ -15,7 +15,7 @@
 #define CONFIGFS "/sys/kernel/config"
 #define MOUNT_POINT "/scratch"
 #define ITEM CONFIGFS "/nullb/scratch"
-/* What mke2fs wrote, but for zeros: pairs of offset and size, then the bytes. */
+/* The output of mke2fs without zeros: pairs of offset and size, each followed by the bytes. */
 #define BLOCKS "/suites/scratch.blocks"
 
 static bool set(const char *name, const char *value)
@@ -31,7 +31,7 @@ static bool set(const char *name, const char *value)
 }
 
 /* The device has the item's name; before Linux 6.0 it had a number. */
-static int open_device(char *name, size_t room)
+static int open_device(char *name, size_t size)
 {
 	char index[16] = "";
 	int device = -1;
@@ -39,7 +39,7 @@ static int open_device(char *name, size_t room)
 	for (int tries = 0; device < 0 && tries < 1000; tries++) {
 		if (tries > 0)
 			usleep(1000);
-		snprintf(name, room, "/dev/scratch");
+		snprintf(name, size, "/dev/scratch");
 		device = open(name, O_RDWR | O_CLOEXEC);
 		if (device >= 0)
 			break;
@@ -47,23 +47,23 @@ static int open_device(char *name, size_t room)
 		const ssize_t got = fd < 0 ? 0 : read(fd, index, sizeof(index) - 1);
 		if (fd >= 0)
 			close(fd);
-		snprintf(name, room, "/dev/nullb%ld", got > 0 ? strtol(index, NULL, 10) : 0);
+		snprintf(name, size, "/dev/nullb%ld", got > 0 ? strtol(index, NULL, 10) : 0);
 		device = open(name, O_RDWR | O_CLOEXEC);
 	}
 	return device;
 }
 
-/* Lay out the file system; its size in MiB is what the file begins with. */
+/* Write the file system; the file begins with its size in MiB. */
 static bool lay_out(int device, int blocks)
 {
-	uint64_t place[2];
+	uint64_t extent[2];
 	static unsigned char data[1 << 16];
 
-	while (read_all(blocks, place, sizeof(place))) {
-		for (uint64_t at = 0; at < place[1];) {
-			const size_t size = place[1] - at < sizeof(data) ? place[1] - at : sizeof(data);
+	while (read_all(blocks, extent, sizeof(extent))) {
+		for (uint64_t at = 0; at < extent[1];) {
+			const size_t size = extent[1] - at < sizeof(data) ? extent[1] - at : sizeof(data);
 			if (!read_all(blocks, data, size) ||
-			    pwrite(device, data, size, (off_t)(place[0] + at)) != (ssize_t)size)
+			    pwrite(device, data, size, (off_t)(extent[0] + at)) != (ssize_t)size)
 				return fault("lay out a file system");
 			at += size;
 		}
@@ -78,7 +78,7 @@ static bool mount_device(void)
 	return mount(path, MOUNT_POINT, "ext4", MS_NOATIME, "") == 0;
 }
 
-/* A directory to be used instead, or NULL. */
+/* A directory to use instead, or NULL. */
 static const char *given(void)
 {
 	return getenv("SUITE_SCRATCH");

@@ -1,6 +1,6 @@
 /*
- * binder: calls to a server in another process, with 1 and 4 clients' threads at a time on as
- * many of the server's, straight on the driver. An operation is a call and its reply.
+ * binder: calls to a server in another process, from 1 and 4 client threads to as many server
+ * threads, directly on the driver. An operation is a call and its reply.
  */
 #define _GNU_SOURCE
 #include "../binder_link.h"
@@ -20,7 +20,7 @@ const char suite_name[] = "binder";
 
 enum call { ECHO = 1, ADD_INTS, PING, REPEAT, LENGTH };
 
-/* What lies in shared memory: how many threads serve, and how many calls they have answered. */
+/* In shared memory: how many threads serve, and how many calls they have answered. */
 struct server {
 	_Atomic unsigned ready;
 	_Atomic unsigned long answered;
@@ -65,7 +65,7 @@ static bool service(uint32_t code, const void *request, size_t size, void *reply
 	return true;
 }
 
-/* A thread that fails ends the process, which the driver tells all that wait for it. */
+/* A thread that fails ends the process, and the driver notifies all that wait for it. */
 static void *serve(void *nothing)
 {
 	(void)nothing;
@@ -121,8 +121,8 @@ static bool add_ints(const struct client *me, unsigned long i)
 }
 
 /*
- * What services are asked for in turn: a ping without data, names and strings that come back,
- * and a buffer of which only the length comes back.
+ * The requests, in turn: a ping without data, names and strings that come back, and a buffer of
+ * which only the length comes back.
  */
 static bool rpc(const struct client *me, unsigned long i)
 {
@@ -152,7 +152,7 @@ static void *call_all(void *argument)
 {
 	struct client *me = argument;
 
-	/* The first trips make the driver's threads, nodes and buffers. */
+	/* The first calls create the driver's threads, nodes and buffers. */
 	me->sound = true;
 	for (unsigned long i = 0; me->sound && i < me->calls / 10 + 1; i++)
 		me->sound = me->one(me, i);

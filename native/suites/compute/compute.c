@@ -1,7 +1,7 @@
 /*
- * compute: six loads that live in user space, as the control of an evaluation: no kernel can
- * make them faster, so a difference here is noise or a mistake. Every load has one known
- * result, which does not depend on the machine.
+ * compute: six loads in user space, as the control of an evaluation: no kernel can make them
+ * faster, so a difference here is noise or an error. Every load has one known result, which does
+ * not depend on the machine.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -21,7 +21,7 @@ static uint32_t next_number(uint32_t *state)
 	return *state;
 }
 
-/* sieve: the primes below a limit, by Eratosthenes' sieve. */
+/* sieve: the primes below a limit, by the sieve of Eratosthenes. */
 
 #define SIEVE_LIMIT 65536
 #define SIEVE_PRIMES 6542
@@ -42,7 +42,7 @@ static uint64_t sieve(void)
 	return primes;
 }
 
-/* loop: a sequence is made and sorted by nested loops; the sum of differences is known. */
+/* loop: nested loops fill and sort an array; the sum of differences is known. */
 
 #define LOOP_LENGTH 512
 
@@ -63,7 +63,7 @@ static uint64_t loop(void)
 	return checksum(numbers, sizeof(numbers));
 }
 
-/* logic: decisions that no predictor knows, in a little machine of states. */
+/* logic: unpredictable decisions in a small state machine. */
 
 #define LOGIC_STEPS 100000
 
@@ -89,8 +89,8 @@ static uint64_t logic(void)
 }
 
 /*
- * string: long strings are put together, moved as they grow, turned and searched. They live in
- * one arena: memory that is asked for and given back would be the kernel's work.
+ * string: long strings are concatenated, moved as they grow, reversed and searched. They are in one
+ * arena, because allocating and freeing memory would be the kernel's work.
  */
 
 #define STRING_WORDS 2000
@@ -109,7 +109,7 @@ static uint64_t string(void)
 		const char *word = words[(i * 7 + i / 5) % 4];
 		const size_t length = strlen(word);
 		if (size + length + 2 > room) {
-			/* Each place is behind the one before, and larger than it. */
+			/* Each block is after the previous one, and larger. */
 			char *larger = text + room;
 			room = room * 2 + 64;
 			if (larger + room > arena + ARENA)
@@ -150,8 +150,8 @@ static uint64_t method(void)
 }
 
 /*
- * float: points are turned around an axis and back; they must be where they were. Rotation by
- * products of an exact pair (3/5, 4/5), so that the result is the same to a small error.
+ * float: points are rotated around an axis and back, and must return. Rotation multiplies by an
+ * exact pair (3/5, 4/5), so the result is exact up to a small error.
  */
 
 #define POINTS 1000
@@ -223,7 +223,7 @@ static bool run(const struct suite_case *is, unsigned long operations)
 	return sound;
 }
 
-/* The size of a case is the number of its load. */
+/* The size of a case is the index of its load. */
 const struct suite_case suite_cases[] = {
 	{"sieve", 60, 0, 1, run},  {"loop", 60, 1, 1, run},    {"logic", 20, 2, 1, run},
 	{"string", 60, 3, 1, run}, {"method", 300, 4, 1, run}, {"float", 80, 5, 1, run},

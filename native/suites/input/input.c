@@ -1,8 +1,8 @@
 /*
- * input: the way of a touch from a driver to an application in three stages: it is obtained
- * from the driver (uinput and evdev, against a ring in shared memory), processed (decoded and
- * queued to another thread), and dispatched to the application's process, which says that it is
- * done (a Unix socket of packets, against the ring). An operation is one touch.
+ * input: a touch on its way from a driver to an application, in three stages. It is obtained from
+ * the driver (uinput and evdev, against a ring in shared memory), processed (decoded and queued to
+ * another thread), and dispatched to the application's process, which acknowledges it (a Unix
+ * socket of packets, against the ring). An operation is one touch.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -39,8 +39,10 @@ struct touch {
 
 static struct touch touch_of(uint32_t number)
 {
-	/* Each differs in everything from the one before, and the first from zero: the kernel
-	 * passes on only what changes. */
+	/*
+	 * Each differs from the previous one in every value, and the first from zero: the kernel
+	 * passes on only changes.
+	 */
 	return (struct touch){number, (int32_t)((number * 7 + 1) % WIDTH),
 			      (int32_t)((number * 11 + 1) % HEIGHT), (number + 1) & 1};
 }
@@ -54,7 +56,7 @@ static bool is_touch(const struct touch *touch, uint32_t number)
 	       fault("what became of a touch");
 }
 
-/* ring: places in shared memory, and words to sleep on. */
+/* ring: slots in shared memory, and words to sleep on. */
 
 #define PLACES 16
 
@@ -97,7 +99,7 @@ static struct touch ring_take(struct ring *ring)
 	return touch;
 }
 
-/* The driver's side: one device that a program makes, and what reads it. */
+/* The driver's side: one device that a program creates, and its reader. */
 
 struct driver {
 	int device;
@@ -120,7 +122,7 @@ static int event_node(int device)
 		if (strncmp(entry->d_name, "event", 5) != 0)
 			continue;
 		snprintf(path, sizeof(path), "/dev/input/%s", entry->d_name);
-		/* The node is made by a thread of the kernel's, which may not have run yet. */
+		/* A thread of the kernel creates the node, and may not have run yet. */
 		for (int tries = 0; node < 0 && tries < 1000; tries++) {
 			node = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 			if (node < 0)
@@ -177,7 +179,7 @@ static bool emit(struct driver *driver, const struct touch *touch)
 	       fault("write to an input device");
 }
 
-/* As an input reader does: wait until there is something, then take all of it. */
+/* As an input reader does: wait until there is an event, then take all of them. */
 static bool obtain(struct driver *driver, struct touch *touch)
 {
 	struct input_event events[16];
@@ -208,7 +210,7 @@ static bool obtain(struct driver *driver, struct touch *touch)
 	}
 }
 
-/* Two words: how far the last stage is, for whoever began, and whether a stage failed. */
+/* Two words: progress of the last stage, for the producer, and whether a stage failed. */
 struct progress {
 	_Atomic uint32_t done;
 	_Atomic uint32_t failed;
@@ -258,7 +260,7 @@ static void enqueue(const struct touch *touch)
 	pthread_mutex_lock(&queue.lock);
 	while (queue.full)
 		pthread_cond_wait(&queue.changed, &queue.lock);
-	/* What a reader keeps of its device: whether the finger moved, and when it was used. */
+	/* State of a reader for its device: whether the finger moved, and when it was used. */
 	queue.moves += (unsigned long)touch->x != queue.last_x;
 	queue.last_x = (unsigned long)touch->x;
 	queue.touch = *touch;
@@ -279,7 +281,7 @@ static struct touch dequeue(void)
 	return touch;
 }
 
-/* dispatch: to the application's process and its word that it is done. */
+/* dispatch: to the application's process, and its acknowledgement. */
 
 struct channel {
 	int ends[2];
@@ -335,7 +337,7 @@ static pid_t start_application(struct channel *channel, unsigned long count)
 	struct touch touch;
 	for (uint32_t i = 0; sound && i < count; i++) {
 		sound = take(channel->ends[1], channel->there, &touch) && is_touch(&touch, touch.number);
-		/* Whoever dispatched it waits for an answer, a wrong one too. */
+		/* The dispatcher waits for an answer, even a wrong one. */
 		touch.number = sound ? touch.number : ~touch.number;
 		sound = pass(channel->ends[1], channel->back, &touch) && sound;
 	}
@@ -381,7 +383,7 @@ static void *dispatch_touches(void *with_channel)
 	return NULL;
 }
 
-/* One after the other: the next touch comes when the one before is where it belongs. */
+/* One at a time: the next touch comes when the previous one has arrived. */
 static bool drive(enum stages stages, uint32_t from, uint32_t count, bool timed)
 {
 	for (uint32_t i = from; i < from + count; i++) {
@@ -410,7 +412,7 @@ static bool measure(enum stages stages, bool rings, unsigned long operations)
 	pid_t application = 0;
 	const uint32_t warm = (uint32_t)operations / 10 + 2;
 
-	/* The last touch comes after the interval, so that the ends of the stages do as well. */
+	/* The last touch comes after the interval, so that the stages end after it too. */
 	total = warm + operations + 1;
 	progress = shared_memory(sizeof(*progress));
 	if (!latencies_expect(operations))

@@ -1,6 +1,6 @@
 /*
- * ipc: a message of 4 or 124 bytes to another process and its answer back, over each transport
- * that Linux has for that. An operation is a round trip.
+ * ipc: a message of 4 or 124 bytes to another process and its answer, over each transport that
+ * Linux has for that. An operation is a round trip.
  */
 #define _GNU_SOURCE
 #include <limits.h>
@@ -20,7 +20,7 @@
 const char suite_name[] = "ipc";
 
 /*
- * A way to the other process. Both ends send and receive whole messages; the parent is end 0
+ * A channel to the other process. Both ends send and receive whole messages; the parent is end 0
  * and sends first.
  */
 struct transport {
@@ -31,7 +31,7 @@ struct transport {
 static int to_child[2];
 static int to_parent[2];
 
-/* What the answer to a message is: something that the message decides. */
+/* The answer to a message, computed from it. */
 static void answer(uint32_t *message, size_t size)
 {
 	message[0] = damaged() ? message[0] : ~message[0];
@@ -84,7 +84,7 @@ static bool measure(const struct transport *over, size_t size, unsigned long ope
 		close(to_parent[0]);
 		leave(echo(over, size, warm + operations + 1));
 	}
-	/* Else the end of a child that failed would never be seen. */
+	/* Otherwise the end of a child that failed would go unnoticed. */
 	close(to_child[0]);
 	close(to_parent[1]);
 	if (!ping(over, size, warm))
@@ -92,7 +92,7 @@ static bool measure(const struct transport *over, size_t size, unsigned long ope
 	measure_begin();
 	const bool sound = ping(over, size, operations);
 	measure_end();
-	/* Until this one the child is there, so that its end is not measured. */
+	/* The child stays until this message, so that its exit is not measured. */
 	return sound && ping(over, size, 1) && reap(child);
 }
 
@@ -121,7 +121,7 @@ static bool run_unix(const struct suite_case *is, unsigned long operations)
 {
 	int ends[2];
 
-	/* One stream, both ways; each end has a descriptor to read and one to write. */
+	/* One stream for both directions; each end has a descriptor to read and one to write. */
 	if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0)
 		unsupported("CONFIG_UNIX");
 	to_child[1] = ends[0];
@@ -133,7 +133,7 @@ static bool run_unix(const struct suite_case *is, unsigned long operations)
 	return measure(&bytes_transport, is->size, operations);
 }
 
-/* futex and eventfd: the message lies in shared memory, and the kernel only wakes. */
+/* futex and eventfd: the message is in shared memory, and the kernel only wakes. */
 
 struct slot {
 	_Atomic uint32_t full;
@@ -160,7 +160,7 @@ static bool futex_receive(unsigned end, void *message, size_t size)
 {
 	struct slot *slot = &slots[1 - end];
 
-	/* Awake in vain, or too late to sleep: only the word tells. */
+	/* Woken spuriously, or too late to sleep: only the word decides. */
 	while (atomic_load(&slot->full) == 0)
 		futex(&slot->full, FUTEX_WAIT, 0);
 	memcpy(message, slot->message, size);
@@ -216,7 +216,7 @@ static bool run_eventfd(const struct suite_case *is, unsigned long operations)
 	return measure(&event_transport, is->size, operations);
 }
 
-/* binder: the call waits for its reply in the same trip into the driver. */
+/* binder: the call waits for its reply in the same call into the driver. */
 
 static bool service(uint32_t code, const void *request, size_t size, void *reply,
 		    size_t *reply_size)

@@ -1,8 +1,8 @@
 /*
- * network: TCP between two processes in the manner of neper's tcp_rr and tcp_stream: requests
- * and responses of one byte, each sent when the one before is answered, with 1 and 8 flows that
- * an epoll loop serves; and a stream by writes of 16 KiB. Over the loopback device, and over a
- * cable between two network namespaces.
+ * network: TCP between two processes, like neper's tcp_rr and tcp_stream: requests and responses of
+ * one byte, each sent when the previous one is answered, with 1 and 8 flows that an epoll loop
+ * serves; and a stream in writes of 16 KiB. Over the loopback device, and over a cable between two
+ * network namespaces.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -19,16 +19,16 @@
 #define PORT 12865
 #define MOST_FLOWS 8
 #define BLOCK 16384
-/* What a block's contents are made from. */
+/* Seed of a block's contents. */
 #define PATTERN 9
 
 const char suite_name[] = "network";
 
 /* In shared memory: 1 when the server listens. */
 static _Atomic unsigned *listening;
-static struct place place;
+static struct topology topology;
 
-/* How many operations go before those that are measured. */
+/* Operations before those that are measured. */
 static unsigned long warming(unsigned long operations)
 {
 	return operations / 10 + 1;
@@ -46,7 +46,7 @@ static struct sockaddr_in server_address(void)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(PORT)};
 
-	inet_pton(AF_INET, place.server_address, &address.sin_addr);
+	inet_pton(AF_INET, topology.server_address, &address.sin_addr);
 	return address;
 }
 
@@ -99,7 +99,7 @@ static int watch(const int *connections, unsigned count)
 	return loop;
 }
 
-/* The server of requests: gives every byte back, turned, until all flows are closed. */
+/* The server of requests: returns every byte inverted, until all flows are closed. */
 static bool respond(unsigned flows)
 {
 	int connections[MOST_FLOWS];
@@ -132,7 +132,7 @@ static bool respond(unsigned flows)
 	return loop >= 0;
 }
 
-/* Every flow has one request on its way, until as many as asked for are answered. */
+/* Every flow has one request under way, until as many as requested are answered. */
 static bool transact(int loop, const int *connections, unsigned flows, unsigned long count)
 {
 	unsigned char sent[MOST_FLOWS];
@@ -191,7 +191,7 @@ static bool request_all(unsigned flows, unsigned long operations)
 	return sound;
 }
 
-/* Take so many bytes of a stream of blocks, and say that they are there. */
+/* Receive so many bytes of a stream of blocks, and acknowledge them. */
 static bool receive_bytes(int connection, const unsigned char *block, uint64_t bytes)
 {
 	static unsigned char data[BLOCK];
@@ -202,7 +202,7 @@ static bool receive_bytes(int connection, const unsigned char *block, uint64_t b
 			read(connection, data, left < sizeof(data) ? (size_t)left : sizeof(data));
 		if (got <= 0)
 			return fault("read a stream");
-		/* A look at the ends of what came: a look at all would outweigh the kernel. */
+		/* Checks the ends of what came: checking everything would outweigh the kernel. */
 		const uint64_t last = received + (uint64_t)got - 1;
 		if (data[0] != block[received % BLOCK] + damaged() ||
 		    data[got - 1] != block[last % BLOCK])
@@ -212,7 +212,7 @@ static bool receive_bytes(int connection, const unsigned char *block, uint64_t b
 	return write(connection, "", 1) == 1 || fault("say that a stream has come");
 }
 
-/* The receiver of a stream, which must end when all has come. */
+/* The receiver of a stream, which must end when everything has arrived. */
 static bool receive_stream(unsigned long operations)
 {
 	static unsigned char block[BLOCK];
@@ -226,7 +226,7 @@ static bool receive_stream(unsigned long operations)
 	       (read(connection, &more, 1) == 0 || fault("the end of a stream"));
 }
 
-/* Until the other side has all: a stream that is only buffered has not been transferred. */
+/* Wait until the other side has everything: buffered is not transferred. */
 static bool send_blocks(int connection, const unsigned char *block, unsigned long count)
 {
 	char all;
@@ -253,7 +253,7 @@ static bool send_stream(unsigned long operations)
 	return sound;
 }
 
-/* The server is a process of its own, in its own place. */
+/* The server is a process of its own, in its own namespace. */
 static bool measure(const struct suite_case *is, unsigned long operations, bool streams)
 {
 	listening = shared_memory(sizeof(*listening));
@@ -262,7 +262,7 @@ static bool measure(const struct suite_case *is, unsigned long operations, bool 
 	if (child < 0)
 		return false;
 	if (child == 0)
-		leave(enter(place.server_namespace) &&
+		leave(enter(topology.server_namespace) &&
 		      (streams ? receive_stream(operations) : respond(is->concurrency)));
 	return await_child(child, listening, 1) &&
 	       (streams ? send_stream(operations) : request_all(is->concurrency, operations)) &&
@@ -271,22 +271,22 @@ static bool measure(const struct suite_case *is, unsigned long operations, bool 
 
 static bool rr_loopback(const struct suite_case *is, unsigned long operations)
 {
-	return place_loopback(&place) && measure(is, operations, false);
+	return topology_loopback(&topology) && measure(is, operations, false);
 }
 
 static bool rr_veth(const struct suite_case *is, unsigned long operations)
 {
-	return place_cable(&place) && measure(is, operations, false);
+	return topology_cable(&topology) && measure(is, operations, false);
 }
 
 static bool stream_loopback(const struct suite_case *is, unsigned long operations)
 {
-	return place_loopback(&place) && measure(is, operations, true);
+	return topology_loopback(&topology) && measure(is, operations, true);
 }
 
 static bool stream_veth(const struct suite_case *is, unsigned long operations)
 {
-	return place_cable(&place) && measure(is, operations, true);
+	return topology_cable(&topology) && measure(is, operations, true);
 }
 
 const struct suite_case suite_cases[] = {

@@ -1,6 +1,6 @@
 /*
- * pages: work on large buffers in pages of 4 KiB, 64 KiB and 2 MiB. What the kernel gave is
- * looked at, since it may give smaller pages than it is asked for without a word.
+ * pages: work on large buffers in pages of 4 KiB, 64 KiB and 2 MiB. Page sizes are verified, since
+ * the kernel may silently give smaller pages than requested.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -27,7 +27,7 @@
 
 const char suite_name[] = "pages";
 
-/* A setting of the kernel's that a case changes, and what it was before. */
+/* A setting of the kernel that a case changes, and its previous value. */
 struct setting {
 	char path[128];
 	char before[64];
@@ -59,7 +59,7 @@ static bool get_text(const char *path, char *text, size_t room)
 	return got > 0;
 }
 
-/* Change a setting; restore() takes it back. A choice is read as `a [b] c`, of which b holds. */
+/* Change a setting; restore() reverts it. A choice reads as `a [b] c`, of which b is set. */
 static bool change(const char *path, const char *text)
 {
 	struct setting *setting = &settings[setting_count];
@@ -104,7 +104,7 @@ static void *aligned(size_t size)
 	return start;
 }
 
-/* How pages of the size in use are come by. */
+/* How pages of the current size are obtained. */
 static enum { ORDINARY, TRANSPARENT, POOL } way;
 
 static void *map_pages(size_t page, size_t size)
@@ -119,14 +119,14 @@ static void *map_pages(size_t page, size_t size)
 		return memory;
 	const int advised =
 		madvise(memory, size, way == ORDINARY ? MADV_NOHUGEPAGE : MADV_HUGEPAGE);
-	/* A kernel without larger pages refuses to be told not to give any, and is right to. */
+	/* A kernel without larger pages rightly refuses the advice not to use any. */
 	if (way == ORDINARY || advised == 0)
 		return memory;
 	munmap(memory, size);
 	return MAP_FAILED;
 }
 
-/* Have hugetlb reserve pages, and see whether it has. */
+/* Have hugetlb reserve pages, and check that it has. */
 static bool fill_pool(size_t page, size_t size)
 {
 	char path[128];
@@ -144,9 +144,9 @@ static bool fill_pool(size_t page, size_t size)
 }
 
 /*
- * Choose how pages of that size are come by, or end as unsupported. Pages of 64 KiB come from
- * hugetlb where the processor has such (arm64, by its contiguous entries), else as the
- * kernel's folios of that size; pages of 2 MiB are transparent ones where they can be.
+ * Choose how to obtain pages of that size, or end as unsupported. Pages of 64 KiB come from hugetlb
+ * if the processor has them (arm64, by its contiguous entries), otherwise as the kernel's folios of
+ * that size. Pages of 2 MiB are transparent ones where possible.
  */
 static void choose(size_t page, size_t size)
 {
@@ -160,7 +160,7 @@ static void choose(size_t page, size_t size)
 	restore();
 	if (page < LARGE)
 		unsupported("pages-of-64-KiB");
-	/* A kernel turns them off where there is little memory. */
+	/* The kernel disables them when memory is scarce. */
 	change(SETTINGS "enabled", "madvise");
 	void *memory = map_pages(page, size);
 	if (memory != MAP_FAILED)
@@ -174,7 +174,7 @@ static bool unmap(void *memory, size_t size)
 	return munmap(memory, size) == 0 || fault("munmap");
 }
 
-/* A number of /proc/self/smaps of the mapping at an address, in bytes; 0 where it has none. */
+/* A number of /proc/self/smaps for the mapping at an address, in bytes; 0 if there is none. */
 static size_t of_mapping(const void *memory, const char *name)
 {
 	char line[256];
@@ -212,7 +212,7 @@ static void touch(unsigned char *memory, size_t size)
 		memory[at] = (unsigned char)(at >> 12);
 }
 
-/* Touch memory and see that it came in pages of that size. */
+/* Touch memory and check that it came in pages of that size. */
 static bool populate(unsigned char *memory, size_t page, size_t size)
 {
 	const size_t before = given_of_64k();
@@ -230,7 +230,7 @@ static bool populate(unsigned char *memory, size_t page, size_t size)
 	       fault("pages of another size than asked for");
 }
 
-/* fault: map a buffer, touch all of it and give it back. An operation is all of that. */
+/* fault: map a buffer, touch all of it and unmap it. That is an operation. */
 
 static bool map_and_touch(size_t page, unsigned long operations)
 {
@@ -293,7 +293,7 @@ static bool run_blend(const struct suite_case *is, unsigned long operations)
 			blend((uint32_t *)both, (const uint32_t *)(both + half), half / sizeof(uint32_t));
 		measure_end();
 	}
-	/* Half way nearer to the upper one each time. */
+	/* Halves the distance to the upper one each time. */
 	unsigned expected = 0;
 	for (unsigned long i = 0; i < operations; i++)
 		expected = (expected >> 1) + 0x40;
@@ -305,7 +305,7 @@ static bool run_blend(const struct suite_case *is, unsigned long operations)
 	return sound;
 }
 
-/* walk: from one line of memory to another that it names, each in another page of 4 KiB. */
+/* walk: from one line of memory to the next that it names, each in another page of 4 KiB. */
 
 static void chain(uint32_t *memory, size_t count, size_t stride)
 {

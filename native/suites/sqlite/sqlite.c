@@ -1,7 +1,7 @@
 /*
- * sqlite: a database on a file system of a block device. One load of many kinds of statements
- * in the manner of SQLite's speedtest1, and small transactions of their own, which are what an
- * application's thread waits for.
+ * sqlite: a database on a file system of a block device. One load has many kinds of statements like
+ * SQLite's speedtest1, another small transactions, which are what an application's thread waits
+ * for.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "../case.h"
 #include "../scratch.h"
 
-/* Rows of a table for each unit of the size parameter, as speedtest1 has them. */
+/* Rows of a table for each unit of the size parameter, as in speedtest1. */
 #define ROWS_PER_SIZE 500
 
 const char suite_name[] = "sqlite";
@@ -36,7 +36,7 @@ static bool run_sql(const char *sql)
 	return sqlite3_exec(database, sql, NULL, NULL, NULL) == SQLITE_OK || wrong(sql);
 }
 
-/* A query's one number. */
+/* The single number that a query returns. */
 static int64_t ask(const char *sql)
 {
 	sqlite3_stmt *statement;
@@ -52,14 +52,14 @@ static int64_t ask(const char *sql)
 	return number;
 }
 
-/* A number that differs for each index, and never repeats within a table. */
+/* A number that differs for each index, without repetition within a table. */
 static uint32_t spread(uint32_t index, uint32_t rows)
 {
-	/* 7919 is prime, and divides no number of rows of ours. */
+	/* 7919 is prime, and does not divide any number of rows used here. */
 	return (uint32_t)((uint64_t)index * 7919 % rows);
 }
 
-/* A number in words, so that texts have something to search in. */
+/* A number in words, so that texts have something to search for. */
 static void spell(uint32_t number, char *text)
 {
 	static const char *const digits[] = {"zero", "one", "two",   "three", "four",
@@ -94,7 +94,7 @@ static bool insert_rows(const char *table, uint32_t rows, bool in_order)
 	return sound || wrong(sql);
 }
 
-/* A prepared statement for many ranges of numbers; the sum of its first columns. */
+/* Runs a prepared statement for many ranges of numbers; returns the sum of its first columns. */
 static int64_t over_ranges(const char *sql, uint32_t rows, uint32_t times, uint32_t width)
 {
 	sqlite3_stmt *statement;
@@ -122,7 +122,7 @@ static int64_t over_ranges(const char *sql, uint32_t rows, uint32_t times, uint3
 	return sum;
 }
 
-/* What the counts over those ranges must come to, when no range goes beyond the last row. */
+/* The expected sum of counts over those ranges, if no range exceeds the last row. */
 static int64_t expected_rows(uint32_t rows, uint32_t times, uint32_t width)
 {
 	int64_t sum = 0;
@@ -134,7 +134,7 @@ static int64_t expected_rows(uint32_t rows, uint32_t times, uint32_t width)
 	return sum;
 }
 
-/* How many of the first numbers have a digit in them: rows that LIKE must find. */
+/* How many of the first numbers contain a digit: rows that LIKE must find. */
 static int64_t with_digit(uint32_t rows, char digit)
 {
 	char decimal[16];
@@ -153,7 +153,7 @@ static bool same(const char *what, int64_t got, int64_t expected)
 	return got == expected + damaged() || fault(what);
 }
 
-/* The load: three tables are filled, asked, indexed, changed, emptied and checked. */
+/* The load: three tables are filled, queried, indexed, changed, emptied and checked. */
 static bool many_statements(uint32_t rows)
 {
 	const uint32_t width = rows / 10;
@@ -212,7 +212,7 @@ static bool open_database(const char *journal)
 	return run_sql(sql) && run_sql("PRAGMA synchronous=FULL");
 }
 
-/* What is on the device must be sound, and not only what lies in memory. */
+/* The data on the device must be sound, and not only that in memory. */
 static bool close_database(const char *query, int64_t expected)
 {
 	bool sound = sqlite3_close(database) == SQLITE_OK || wrong("close a database");
@@ -227,7 +227,7 @@ static bool close_database(const char *query, int64_t expected)
 
 static bool run_speedtest(const struct suite_case *is, unsigned long operations)
 {
-	/* The size is the parameter; --scale makes it smaller. */
+	/* The size is the parameter; --scale reduces it. */
 	const uint32_t size = (uint32_t)(operations < is->size ? operations : is->size);
 	const uint32_t rows = size * ROWS_PER_SIZE;
 
@@ -240,7 +240,7 @@ static bool run_speedtest(const struct suite_case *is, unsigned long operations)
 	return close_database("SELECT count(*) FROM plain", rows) && sound;
 }
 
-/* Rows from one number to before another, each a transaction of its own. */
+/* Inserts rows from one number to before another, each in a transaction of its own. */
 static bool insert_each(sqlite3_stmt *statement, unsigned long from, unsigned long to)
 {
 	char text[96];

@@ -1,6 +1,6 @@
 /*
- * threads: what an application's background threads do to the scheduler, with 1 and 4 of them
- * at a time: they are created, set their priority to the background's, yield, and are joined.
+ * threads: scheduling of an application's background threads, 1 and 4 at a time: they are created,
+ * set their priority to background, yield, and are joined.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -13,9 +13,9 @@
 #include "../case.h"
 
 #define MOST 4
-/* What Android gives the threads of the background. */
+/* Android's nice value for background threads. */
 #define BACKGROUND 10
-/* As many as an application's thread yields in its life here. */
+/* Yields in the life of an application's thread. */
 #define YIELDS 4
 
 const char suite_name[] = "threads";
@@ -34,7 +34,7 @@ static struct gate gate;
 
 static long raw_priority(void)
 {
-	/* The system call itself gives 20 minus the nice value, and so never a negative number. */
+	/* The raw system call returns 20 minus the nice value, and so never a negative number. */
 	return 20 - syscall(SYS_getpriority, PRIO_PROCESS, 0);
 }
 
@@ -50,7 +50,7 @@ static bool set_policy(int policy)
 	return syscall(SYS_sched_setscheduler, 0, policy, &none) == 0 || fault("sched_setscheduler");
 }
 
-/* One step of the way into the background and back. */
+/* One step into the background or back. */
 #define WAY 5
 
 static bool change(unsigned long step)
@@ -111,7 +111,7 @@ static bool generations(unsigned concurrency, unsigned long rounds, void *(*life
 	return true;
 }
 
-/* An operation is a thread's life. */
+/* An operation is the life of a thread. */
 static bool measure_lives(const struct suite_case *is, unsigned long operations,
 			  void *(*life)(void *))
 {
@@ -168,7 +168,7 @@ static bool measure_calls(const struct suite_case *is, unsigned long operations,
 	bool sound = true;
 
 	gate_init(&gate, is->concurrency, false);
-	/* Whole ways into the background and back, for every thread. */
+	/* Whole rounds into the background and back, for every thread. */
 	const unsigned long share = (operations / is->concurrency / WAY + 1) * WAY;
 	const unsigned long warm = (share / 10 / WAY + 1) * WAY;
 	operations_done(share * is->concurrency);
@@ -187,7 +187,7 @@ static bool measure_calls(const struct suite_case *is, unsigned long operations,
 
 static bool run_priority(const struct suite_case *is, unsigned long operations)
 {
-	/* Back out of the background takes a privilege that a host's user may lack. */
+	/* Leaving the background requires a privilege that a host's user may not have. */
 	if (!set_nice(1))
 		return false;
 	if (syscall(SYS_setpriority, PRIO_PROCESS, 0, 0) != 0)

@@ -1,12 +1,12 @@
 /*
- * tools: public programs as cases. They know nothing of marks and result lines, so this runs
- * them and has both:
+ * tools: public programs as cases. They do not know marks and result lines, so this program runs
+ * them and adds both:
  *
  *   tools CASE OPERATIONS [--scratch] [--server PORT COMMAND…] -- COMMAND…
  *
- * OPERATIONS is what the command line has the tool do; --scratch runs it in a file system on
- * a block device; --server starts another program first, and waits until it listens on a TCP
- * port. A case is sound when the tool's exit status is 0: what it checks is its own affair.
+ * OPERATIONS is the number that the command line makes the tool do. --scratch runs it in a file
+ * system on a block device. --server starts another program first, and waits until it listens on a
+ * TCP port. A case is sound if the tool's exit status is 0: its checks are its own.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +25,7 @@
 
 const char suite_name[] = "tools";
 
-/* A file without a name, in which lies what the tools say. */
+/* An unnamed file with the output of the tools. */
 static int said;
 
 static pid_t start(char **command)
@@ -42,7 +42,7 @@ static pid_t start(char **command)
 	_exit(127);
 }
 
-/* The end of what the tools said: why one failed. */
+/* The last output of the tools: why one failed. */
 static void show_output(void)
 {
 	char text[TAIL];
@@ -53,7 +53,7 @@ static void show_output(void)
 	fprintf(stderr, "%.*s\n", got > 0 ? (int)got : 0, text);
 }
 
-/* Whether someone listens on a port; connecting would be taken for the client. */
+/* Whether a program listens on a port; the server would take a connection for the client. */
 static bool listens(unsigned port)
 {
 	char line[256];

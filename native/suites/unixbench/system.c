@@ -12,10 +12,10 @@
 
 #include "unixbench.h"
 
-/* The largest file that is copied is of this many buffers. */
+/* Buffers of the largest file that is copied. */
 #define BLOCKS 500
 #define LARGEST 4096
-/* How often a program that becomes itself has still to do so. */
+/* Environment variable with the remaining number of execs. */
 #define STEPS_LEFT "MEPOF_EXECL_STEPS"
 
 static unsigned char buffer[LARGEST];
@@ -34,7 +34,7 @@ static bool nothing_left(const struct suite_case *is, unsigned long operations)
 	return true;
 }
 
-/* syscall: five cheap calls, raw, since a C library may answer some of them alone. */
+/* syscall: five cheap calls, raw, since a C library may answer some of them itself. */
 
 static bool work_syscall(const struct suite_case *is, unsigned long operations)
 {
@@ -57,7 +57,7 @@ static bool work_syscall(const struct suite_case *is, unsigned long operations)
 
 const struct load load_syscall = {nothing, work_syscall, nothing_left};
 
-/* pipe: a message written and read back by the one process. */
+/* pipe: one process writes a message and reads it back. */
 
 static bool prepare_pipe(const struct suite_case *is)
 {
@@ -136,7 +136,7 @@ static bool finish_context(const struct suite_case *is, unsigned long operations
 
 const struct load load_context = {prepare_context, work_context, finish_context};
 
-/* spawn: a process is made and reaped. */
+/* spawn: a process is created and reaped. */
 
 static bool work_spawn(const struct suite_case *is, unsigned long operations)
 {
@@ -158,8 +158,8 @@ static bool work_spawn(const struct suite_case *is, unsigned long operations)
 const struct load load_spawn = {nothing, work_spawn, nothing_left};
 
 /*
- * execl: a process becomes this program again and again. How often is handed on in its
- * environment, and looked at before main: the rest of the program is not for it.
+ * execl: a process executes this program again and again. The remaining number is in its
+ * environment, and is checked before main, so that the rest of the program does not run.
  */
 
 static void become_again(unsigned long left)
@@ -283,7 +283,7 @@ static bool prepare_shell(const struct suite_case *is)
 	return (fclose(input) == 0 && fclose(text) == 0) || fault("write a file");
 }
 
-/* How many lines have a 7: what the script must have counted. */
+/* How many lines contain a 7: what the script must have counted. */
 static int lines_with_7(void)
 {
 	FILE *input = fopen("input", "r");

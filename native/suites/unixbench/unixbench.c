@@ -1,5 +1,5 @@
 /*
- * unixbench: loads like those of UnixBench, each once alone (`-1`) and in as many copies as
+ * unixbench: loads like those of UnixBench, each once alone (`-1`) and once in as many copies as
  * there are processors (`-n`).
  */
 #define _GNU_SOURCE
@@ -14,11 +14,11 @@
 const char suite_name[] = "unixbench";
 
 static _Noreturn void be_copy(const struct suite_case *is, const struct load *load,
-			      const char *place, unsigned long operations, struct gate *gate)
+			      const char *path, unsigned long operations, struct gate *gate)
 {
 	const unsigned long warm = operations / 10 + 1;
-	/* A copy that is wrong meets the others all the same: they would wait for it. */
-	bool sound = (chdir(place) == 0 || fault("enter a directory")) && load->prepare(is) &&
+	/* A copy that failed still meets the others, because they would wait for it. */
+	bool sound = (chdir(path) == 0 || fault("enter a directory")) && load->prepare(is) &&
 		     load->work(is, warm);
 
 	gate_begin(gate);
@@ -33,7 +33,7 @@ static bool measure(const struct suite_case *is, unsigned long operations, const
 	const unsigned copies = is->concurrency == 1 || processors < 1 ? 1 : (unsigned)processors;
 	struct gate *gate = shared_memory(sizeof(*gate));
 	char directory[] = "unixbench-XXXXXX";
-	char place[sizeof(directory) + 12];
+	char path[sizeof(directory) + 12];
 	bool sound = true;
 
 	if (mkdtemp(directory) == NULL)
@@ -43,21 +43,21 @@ static bool measure(const struct suite_case *is, unsigned long operations, const
 	if (children == NULL)
 		return fault("memory for copies");
 	for (unsigned i = 0; i < copies; i++) {
-		snprintf(place, sizeof(place), "%s/%u", directory, i);
-		if (mkdir(place, 0755) != 0)
+		snprintf(path, sizeof(path), "%s/%u", directory, i);
+		if (mkdir(path, 0755) != 0)
 			return fault("make a directory");
 		children[i] = fork_child();
 		if (children[i] < 0)
 			return false;
 		if (children[i] == 0)
-			be_copy(is, load, place, operations, gate);
+			be_copy(is, load, path, operations, gate);
 	}
 	operations_done(operations * copies);
 	measure_gate(gate);
 	for (unsigned i = 0; i < copies; i++) {
 		sound = reap(children[i]) && sound;
-		snprintf(place, sizeof(place), "%s/%u", directory, i);
-		rmdir(place);
+		snprintf(path, sizeof(path), "%s/%u", directory, i);
+		rmdir(path);
 	}
 	free(children);
 	rmdir(directory);

@@ -7,9 +7,9 @@
 #include "../case.h"
 
 /*
- * What one copy of a load does: `prepare` outside of the measured interval, `work` inside, a
- * number of operations, and `finish` checks and cleans up. Copies run in processes and
- * directories of their own. False after fault().
+ * One copy of a load: `prepare` runs outside of the measured interval, `work` inside, for a number
+ * of operations, and `finish` checks and cleans up. Copies run in processes and directories of
+ * their own. False after fault().
  */
 struct load {
 	bool (*prepare)(const struct suite_case *is);

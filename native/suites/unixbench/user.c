@@ -1,6 +1,6 @@
 /*
- * Loads of the processor, in the manner of Dhrystone (records, strings, calls) and Whetstone
- * (arrays and functions in floating point); their numbers compare with nobody else's.
+ * Loads of the processor, like Dhrystone (records, strings, calls) and Whetstone (floating-point
+ * arrays and functions). Their numbers do not compare with anybody else's.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -102,7 +102,7 @@ static bool work_dhry(const struct suite_case *is, unsigned long operations)
 
 const struct load load_dhry = {nothing, work_dhry, nothing_left};
 
-/* whet: the classic's modules, each as often as there for 100,000 of its instructions. */
+/* whet: the modules of the original, each as often as for 100,000 of its instructions. */
 
 static volatile double half = 0.499975;
 static volatile double two = 2.0;
@@ -171,7 +171,7 @@ static bool work_whet(const struct suite_case *is, unsigned long operations)
 
 	(void)is;
 	errno = 0;
-	/* The same every time, and where the functions must lead from these beginnings. */
+	/* The same every time, and the limits that the functions must reach from these inputs. */
 	for (unsigned long i = 0; i < operations; i++)
 		if (whetstone() + damaged() != first)
 			return fault("a sum of functions");

@@ -1,4 +1,6 @@
-/* Network namespaces and the cable between them, by netlink: a guest has no iproute2. */
+/*
+ * Network namespaces and the cable between them, by netlink, because guests do not have iproute2.
+ */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +21,7 @@
 #define SERVER_ADDRESS "10.77.0.2"
 #define PREFIX_BITS 24
 
-/* A netlink request that is being put together. */
+/* A netlink request under construction. */
 struct request {
 	struct nlmsghdr header;
 	unsigned char body[512];
@@ -45,7 +47,7 @@ static struct rtattr *add(struct request *request, unsigned short type, const vo
 	return attribute;
 }
 
-/* Attributes added between these two are inside of the first. */
+/* Attributes added between these two are nested in the first. */
 static struct rtattr *open_nest(struct request *request, unsigned short type)
 {
 	return add(request, type, NULL, 0);
@@ -58,7 +60,7 @@ static void close_nest(struct request *request, struct rtattr *nest)
 	nest->rta_len = (unsigned short)(end - (unsigned char *)nest);
 }
 
-/* Send a request in the current namespace; the error number that the kernel answers. */
+/* Send a request in the current namespace; returns the kernel's error number. */
 static int ask(struct request *request)
 {
 	struct {
@@ -80,7 +82,7 @@ static int ask(struct request *request)
 	return error;
 }
 
-/* A pair of devices, the second of them in another namespace. */
+/* Create a pair of devices, the second of them in another namespace. */
 static int make_pair(const char *ours, const char *theirs, int their_namespace)
 {
 	struct request request = {
@@ -124,13 +126,13 @@ static bool give_address(const char *device, const char *address)
 			   .nlmsg_type = RTM_NEWADDR,
 			   .nlmsg_flags = NLM_F_CREATE | NLM_F_EXCL},
 	};
-	const struct ifaddrmsg place = {.ifa_family = AF_INET,
+	const struct ifaddrmsg message = {.ifa_family = AF_INET,
 					.ifa_prefixlen = PREFIX_BITS,
 					.ifa_index = if_nametoindex(device)};
 	struct in_addr number;
 
 	inet_pton(AF_INET, address, &number);
-	memcpy(reserve(&request, sizeof(place)), &place, sizeof(place));
+	memcpy(reserve(&request, sizeof(message)), &message, sizeof(message));
 	add(&request, IFA_LOCAL, &number, sizeof(number));
 	add(&request, IFA_ADDRESS, &number, sizeof(number));
 	errno = ask(&request);
@@ -142,7 +144,7 @@ bool enter(int namespace)
 	return namespace < 0 || setns(namespace, CLONE_NEWNET) == 0 || fault("enter a namespace");
 }
 
-/* A namespace of its own for this process, and the descriptor by which to come back. */
+/* A new namespace for this process; returns the descriptor to enter it again. */
 static int new_namespace(void)
 {
 	if (unshare(CLONE_NEWNET) != 0)
@@ -150,29 +152,29 @@ static int new_namespace(void)
 	return open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 }
 
-bool place_loopback(struct place *place)
+bool topology_loopback(struct topology *topology)
 {
-	*place = (struct place){"127.0.0.1", -1, -1};
-	/* One of our own where that is possible: nothing else is in it. */
+	*topology = (struct topology){"127.0.0.1", -1, -1};
+	/* In a namespace of our own if possible, because nothing else is in it. */
 	if (unshare(CLONE_NEWNET) == 0)
 		return bring_up("lo");
 	return true;
 }
 
-bool place_cable(struct place *place)
+bool topology_cable(struct topology *topology)
 {
-	*place = (struct place){SERVER_ADDRESS, -1, -1};
-	place->server_namespace = new_namespace();
-	place->client_namespace = new_namespace();
-	if (place->server_namespace < 0 || place->client_namespace < 0)
+	*topology = (struct topology){SERVER_ADDRESS, -1, -1};
+	topology->server_namespace = new_namespace();
+	topology->client_namespace = new_namespace();
+	if (topology->server_namespace < 0 || topology->client_namespace < 0)
 		return fault("open a namespace");
-	const int error = make_pair("near", "far", place->server_namespace);
+	const int error = make_pair("near", "far", topology->server_namespace);
 	if (error == EOPNOTSUPP)
 		unsupported("CONFIG_VETH");
 	errno = error;
 	if (error != 0)
 		return fault("make a pair of network devices");
 	return give_address("near", CLIENT_ADDRESS) && bring_up("near") &&
-	       enter(place->server_namespace) && give_address("far", SERVER_ADDRESS) &&
-	       bring_up("far") && enter(place->client_namespace);
+	       enter(topology->server_namespace) && give_address("far", SERVER_ADDRESS) &&
+	       bring_up("far") && enter(topology->client_namespace);
 }
