@@ -33,7 +33,7 @@ using namespace llvm;
 
 namespace {
 
-/* Latencies from here on are placeholders for what nobody has measured. */
+/* From this latency on, LLVM's numbers are placeholders for missing measurements. */
 constexpr int PLACEHOLDER = 100;
 
 struct Tables {
@@ -239,10 +239,10 @@ void describe(const MCInst &instruction, struct operation *operation)
 
 	operation->stores = described.mayStore();
 	const StringRef name = tables->instructions->getName(instruction.getOpcode());
-	const Decoded whole{instruction, described, name, *tables->core, *tables->registers};
+	const Decoded decoded{instruction, described, name, *tables->core, *tables->registers};
 	const Core &corrections = *tables->corrections;
-	operation->branches_by = corrections.branchesBy(whole);
-	operation->fuses_by = corrections.fusesBy(whole);
+	operation->branches_by = corrections.branchesBy(decoded);
+	operation->fuses_by = corrections.fusesBy(decoded);
 	for (const MCOperand &operand : instruction)
 		operation->is_vector |= operand.isReg() && isVector(operand.getReg());
 	operation->forwards_late = operation->is_vector;
@@ -252,7 +252,7 @@ void describe(const MCInst &instruction, struct operation *operation)
 	const bool is_placeholder = latency >= PLACEHOLDER && described.hasUnmodeledSideEffects() &&
 				    !corrections.isDivision(name);
 	const bool is_zero = isZeroIdiom(instruction);
-	const bool renamed = is_zero || isRenamed(whole);
+	const bool renamed = is_zero || isRenamed(decoded);
 	if (!is_placeholder) {
 		operation->slots = static_cast<uint8_t>(
 			std::clamp<unsigned>(scheduled->NumMicroOps, 1, UINT8_MAX));
@@ -270,7 +270,7 @@ void describe(const MCInst &instruction, struct operation *operation)
 	if (described.mayLoad())
 		describeLoad(operation);
 	if (!is_placeholder)
-		corrections.correct(whole, operation);
+		corrections.correct(decoded, operation);
 }
 
 } // namespace

@@ -310,7 +310,7 @@ static void vcpu_begins(qemu_plugin_id_t id, unsigned int index)
 		return;
 	vcpus[index] = vcpu_new(&settings);
 	if (vcpus[index] == NULL)
-		die("no memory for the model");
+		die("not enough memory for the model");
 	if (index == 0) {
 		registers = qemu_plugin_get_registers();
 		register_value = g_byte_array_new();
@@ -489,7 +489,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	if (marks_within()) {
 		const struct pmu_block *block = block_of(tb, kinds, bytes, code);
 		if (block == NULL)
-			die("no memory for a block");
+			die("not enough memory for a block");
 		qemu_plugin_register_vcpu_tb_exec_cb(tb, enter, QEMU_PLUGIN_CB_NO_REGS, (void *)block);
 		for (size_t i = 0; i < count; i++)
 			watch_insn(qemu_plugin_tb_get_insn(tb, i), kinds[i], i == 0, &block->locations[i]);

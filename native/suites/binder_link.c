@@ -126,19 +126,19 @@ static bool exchange(int device, struct commands *commands, void *into, size_t c
 static bool await(int device, struct commands *commands, uint32_t awaited,
 		  struct binder_transaction_data *transaction)
 {
-	unsigned char told[256];
+	unsigned char events[256];
 	size_t got = 0;
 
 	for (;;) {
 		bool came = false;
-		if (!exchange(device, commands, told, sizeof(told), &got))
+		if (!exchange(device, commands, events, sizeof(events), &got))
 			return false;
 		for (size_t at = 0; at + sizeof(uint32_t) <= got;) {
 			uint32_t what;
-			memcpy(&what, told + at, sizeof(what));
+			memcpy(&what, events + at, sizeof(what));
 			at += sizeof(what);
 			if (what == awaited) {
-				memcpy(transaction, told + at, sizeof(*transaction));
+				memcpy(transaction, events + at, sizeof(*transaction));
 				came = true;
 			} else if (what != BR_NOOP && what != BR_TRANSACTION_COMPLETE &&
 				   what != BR_SPAWN_LOOPER) {

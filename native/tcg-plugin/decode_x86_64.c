@@ -170,7 +170,10 @@ const struct instruction_set x86_64 = {
 	.direct_target = direct_target,
 	.transfer = transfer_of,
 	.space_register = space_register,
-	/* With page-table isolation, bit 12 tells the kernel's table from the process's beside it. */
+	/*
+	 * With page-table isolation, bit 12 distinguishes the tables of the kernel and of the
+	 * process.
+	 */
 	.space_low_bits = 13,
 	.has_small_pages = has_small_pages,
 };

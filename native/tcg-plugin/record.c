@@ -11,8 +11,8 @@
  *
  * - the block did not reach its last instruction: an exception, and the range ends before the
  *   instruction that raised it;
- * - a branch: taken, unless it is direct and has another target, or execution continues where
- *   events lead: then an interrupt came just after it;
+ * - a branch: taken, unless it is direct and has another target, or execution continues at a
+ *   target of events: then an interrupt came just after it;
  * - anything else: an interrupt, or a return from one.
  *
  * The targets of events are learned from certain cases: entries into the kernel from user code, and
@@ -115,7 +115,7 @@ static void die(const char *what)
 static void push_gap(struct vcpu *vcpu)
 {
 	if (is_sampled() && !branch_stack_push_gap(&vcpu->stack, settings.header.depth))
-		die("no memory for a branch stack");
+		die("not enough memory for a branch stack");
 }
 
 static void sample(unsigned int index, const struct vcpu *vcpu)
@@ -151,7 +151,7 @@ static void branched(unsigned int index, struct vcpu *vcpu, uint64_t from, uint6
 	if (!is_sampled())
 		return;
 	if (!branch_stack_push(&vcpu->stack, settings.header.depth, from, to))
-		die("no memory for a branch stack");
+		die("not enough memory for a branch stack");
 	if (++vcpu->since_sample == settings.header.period) {
 		vcpu->since_sample = 0;
 		sample(index, vcpu);
@@ -346,7 +346,7 @@ static struct path_counts sorted_copy(const struct path_counts *counts)
 
 	copy.slots = malloc(counts->capacity * sizeof(*copy.slots) + 1);
 	if (copy.slots == NULL)
-		die("no memory to sort counts");
+		die("not enough memory to sort counts");
 	if (counts->capacity > 0)
 		memcpy(copy.slots, counts->slots, counts->capacity * sizeof(*copy.slots));
 	path_counts_sort(&copy);
@@ -524,7 +524,7 @@ static void watch_kernel(struct qemu_plugin_tb *tb)
 	const struct block *block =
 		block_like(leaves, leaves == BY_BRANCH ? target : 0, addresses, (uint32_t)size);
 	if (block == NULL)
-		die("no memory for a block");
+		die("not enough memory for a block");
 	watch_kernel_block(tb, block);
 	/* The reset is asynchronous: a few more blocks may come first. */
 	if (blocks_are_many())
@@ -564,7 +564,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	settings.header.vcpus = (uint32_t)info->system.smp_vcpus;
 	draft_path = malloc(strlen(settings.out) + sizeof(".draft"));
 	if (draft_path == NULL)
-		die("no memory for a name");
+		die("not enough memory for a name");
 	strcpy(draft_path, settings.out);
 	strcat(draft_path, ".draft");
 	plugin = id;

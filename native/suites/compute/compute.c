@@ -102,17 +102,17 @@ static uint64_t string(void)
 	static char arena[ARENA];
 	char *text = arena;
 	size_t size = 0;
-	size_t room = 0;
+	size_t capacity = 0;
 	uint64_t found = 0;
 
 	for (unsigned i = 0; i < STRING_WORDS; i++) {
 		const char *word = words[(i * 7 + i / 5) % 4];
 		const size_t length = strlen(word);
-		if (size + length + 2 > room) {
+		if (size + length + 2 > capacity) {
 			/* Each block is after the previous one, and larger. */
-			char *larger = text + room;
-			room = room * 2 + 64;
-			if (larger + room > arena + ARENA)
+			char *larger = text + capacity;
+			capacity = capacity * 2 + 64;
+			if (larger + capacity > arena + ARENA)
 				return 0;
 			memcpy(larger, text, size);
 			text = larger;

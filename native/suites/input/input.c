@@ -58,12 +58,12 @@ static bool is_touch(const struct touch *touch, uint32_t number)
 
 /* ring: slots in shared memory, and words to sleep on. */
 
-#define PLACES 16
+#define SLOTS 16
 
 struct ring {
 	_Atomic uint32_t put;
 	_Atomic uint32_t taken;
-	struct touch touches[PLACES];
+	struct touch touches[SLOTS];
 };
 
 static void sleep_while(_Atomic uint32_t *word, uint32_t value)
@@ -80,9 +80,9 @@ static void ring_put(struct ring *ring, const struct touch *touch)
 {
 	const uint32_t at = atomic_load(&ring->put);
 
-	for (uint32_t taken; at - (taken = atomic_load(&ring->taken)) == PLACES;)
+	for (uint32_t taken; at - (taken = atomic_load(&ring->taken)) == SLOTS;)
 		sleep_while(&ring->taken, taken);
-	ring->touches[at % PLACES] = *touch;
+	ring->touches[at % SLOTS] = *touch;
 	atomic_store(&ring->put, at + 1);
 	wake(&ring->put);
 }
@@ -93,7 +93,7 @@ static struct touch ring_take(struct ring *ring)
 
 	while (atomic_load(&ring->put) == at)
 		sleep_while(&ring->put, at);
-	const struct touch touch = ring->touches[at % PLACES];
+	const struct touch touch = ring->touches[at % SLOTS];
 	atomic_store(&ring->taken, at + 1);
 	wake(&ring->taken);
 	return touch;

@@ -47,13 +47,13 @@ static bool put_text(const char *path, const char *text)
 	return close(fd) == 0 && put;
 }
 
-static bool get_text(const char *path, char *text, size_t room)
+static bool get_text(const char *path, char *text, size_t capacity)
 {
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return false;
-	const ssize_t got = read(fd, text, room - 1);
+	const ssize_t got = read(fd, text, capacity - 1);
 	close(fd);
 	text[got > 0 ? got : 0] = '\0';
 	return got > 0;
