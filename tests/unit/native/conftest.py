@@ -1,4 +1,4 @@
-"""The native parts, built once as the Makefile builds them."""
+"""The native parts, built once by their Makefiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mepof.errors import EnvironmentLack
 from mepof.toolchain import scheduling_models
 
 NATIVE = Path(__file__).parents[3] / "native"
-# Finds the marks, for programs that no Makefile builds.
+# Find the marks, for programs that are built without a Makefile.
 ABI_FLAGS = (f"-I{NATIVE}/abi", f"-I{NATIVE}/abi/x86_64")
 
 
@@ -32,7 +32,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build(out: Path) -> Path:
-    """Have the Makefiles of the guest's programs and of the plugins make them there."""
+    """Builds the guest's programs and the plugins in that directory."""
     for directory in (NATIVE, NATIVE / "tcg-plugin"):
         subprocess.run(["make", "-s", "-C", directory, f"OUT={out}"], check=True, timeout=120)
     return out
@@ -45,14 +45,14 @@ def pmu(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def build_pmu(out: Path) -> Path:
-    """Have its Makefile make ``pmu.so`` there."""
+    """Builds ``pmu.so`` in that directory."""
     words = ["make", "-s", "-C", str(NATIVE / "pmu"), f"OUT={out}", f"LLVM_CONFIG={llvm_config()}"]
     subprocess.run(words, check=True, timeout=120)
     return out / "pmu.so"
 
 
 def llvm_config() -> str:
-    """Of the LLVM that the model reads, or the test is skipped."""
+    """``llvm-config`` of the LLVM that the model reads. Skips the test without it."""
     try:
         return scheduling_models.llvm_config()
     except EnvironmentLack as lack:
@@ -61,7 +61,7 @@ def llvm_config() -> str:
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """What ``pmu.so`` models a core by, without the emulator, and the harness that calls it."""
+    """The core model of ``pmu.so`` without the emulator, and the harness that calls it."""
     path = tmp_path_factory.mktemp("pmu") / "model.so"
     names = ("cache", "direction", "targets", "model", "window")
     sources = [Path(__file__).with_name("pmu_harness.c"), *(NATIVE / f"pmu/{n}.c" for n in names)]

@@ -1,8 +1,8 @@
 /*
- * A guest of known counts for the plugins, as marked.S but for arm64: enters the high half of the
+ * A guest of known counts for the plugins, like marked.S for arm64: enters the high half of the
  * address space at EL1, runs marked code in both, and powers the machine off. With CPUS 2 a second
  * CPU runs the high half at the same time. Pointers are not signed, so branches that
- * authenticate them are like the others.
+ * authenticate them behave like the others.
  *
  * aarch64-linux-gnu-gcc -nostdlib -static -Wl,-Ttext=0x40200000 -Wl,--build-id=none \
  *     -o marked.elf marked_aarch64.S
@@ -77,7 +77,7 @@ high:	mov	w0, #10				/* 0 */
 	mov	x30, x20			/* 24 */
 	retaa					/* 25: taken, to the low half */
 
-	/* The handler of it: skips the instruction that raised it. */
+	/* Its handler skips the instruction that raised it. */
 	.balign	2048
 vectors:
 	.skip	0x200				/* from EL1 with its own stack pointer */

@@ -1,4 +1,4 @@
-/* What the tests drive of the model, with arrays for arguments. */
+/* The functions of the model that the tests call, with arrays as arguments. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -28,7 +28,7 @@ void run_direction(const struct direction_size *size, const uint64_t *addresses,
 	direction_free(&direction);
 }
 
-/* An address calls, zero is no call; a target returns, zero is no return. */
+/* Zero in `calls` is not a call, and zero in `returns` is not a return. */
 void run_returns(uint32_t depth, const uint64_t *calls, const uint64_t *returns, size_t count,
 		 bool *right)
 {
@@ -61,8 +61,8 @@ void run_indirect(uint32_t entries, const uint64_t *branches, const uint64_t *le
 }
 
 /*
- * Branches one after another; what they are counted as, and the cycles by
- * which each is predicted late, come out beside the events.
+ * A sequence of branches; returns whether each counts as taken, the cycles by which it is predicted
+ * late, and the events.
  */
 void run_branches(const struct core_size *size, const struct branch *branches, const uint64_t *to,
 		  size_t count, bool *taken, uint64_t *late, uint64_t *events)
@@ -106,26 +106,26 @@ void run_data(const struct core_size *size, const uint64_t *lines, size_t count,
 }
 
 /*
- * An instruction of 16 bytes, at a multiple of these and some, in few words: a register of 0 is
- * none, and so is a kind of units. What it reads from writers of kind `bypassed` is needed that
- * many cycles after the start.
+ * The needs of an instruction of 16 bytes, at a multiple of 16 plus `shifted`. Register 0 and unit
+ * kind 0 mean none. Results of writers of kind `bypassed` are needed `bypass_cycles` after the
+ * start.
  */
-struct told {
+struct needs {
 	uint16_t reads, late, writes, latency, load_latency, kind, kind_cycles, slots, stores;
 	uint16_t writer, bypassed, bypass_cycles, shifted;
 };
 
-/* What happens around each block; a line of code that misses is the block's with that number. */
+/* Events around each block; `code_line` numbers the missing line of code within the block. */
 struct around {
 	bool turned, mispredicted;
 	uint32_t redirected, late, code_line, code_translating, code_missing, repeat_missing, repeats;
 };
 
 /*
- * Blocks of the same instructions, some times over, with the same accesses. What is fetched else
- * never is too little.
+ * Repeated blocks of the same instructions, with the same accesses. By default fetching is never the
+ * bottleneck.
  */
-void run_window(const struct window_size *size, const struct told *told, uint32_t count,
+void run_window(const struct window_size *size, const struct needs *needs, uint32_t count,
 		const struct access *accesses, uint32_t access_count, uint32_t times,
 		const struct around *around, uint64_t *cycles)
 {
@@ -137,24 +137,24 @@ void run_window(const struct window_size *size, const struct told *told, uint32_
 		return;
 	for (uint32_t i = 0; i < count; i++) {
 		struct operation *operation = &operations[i];
-		operation->address = 16 * i + told[i].shifted;
+		operation->address = 16 * i + needs[i].shifted;
 		operation->size = 16;
-		operation->latency = told[i].latency;
-		operation->load_latency = told[i].load_latency;
-		operation->slots = (uint8_t)told[i].slots;
-		operation->stores = told[i].stores;
-		operation->read_count = told[i].reads > 0;
-		operation->reads[0] = (struct operand){told[i].reads, (int16_t)told[i].late, 0};
-		operation->write_count = told[i].writes > 0;
+		operation->latency = needs[i].latency;
+		operation->load_latency = needs[i].load_latency;
+		operation->slots = (uint8_t)needs[i].slots;
+		operation->stores = needs[i].stores;
+		operation->read_count = needs[i].reads > 0;
+		operation->reads[0] = (struct operand){needs[i].reads, (int16_t)needs[i].late, 0};
+		operation->write_count = needs[i].writes > 0;
 		operation->writes[0] =
-			(struct operand){told[i].writes, (int16_t)told[i].latency, told[i].writer};
-		bypasses[i] = (struct bypass){0, told[i].bypassed, (int16_t)told[i].bypass_cycles};
+			(struct operand){needs[i].writes, (int16_t)needs[i].latency, needs[i].writer};
+		bypasses[i] = (struct bypass){0, needs[i].bypassed, (int16_t)needs[i].bypass_cycles};
 		operation->bypasses = &bypasses[i];
-		operation->bypass_count = told[i].bypassed > 0;
-		operation->use_count = told[i].kind > 0;
+		operation->bypass_count = needs[i].bypassed > 0;
+		operation->use_count = needs[i].kind > 0;
 		operation->uses[0] =
-			(struct use){(uint8_t)told[i].kind, (uint8_t)told[i].kind_cycles};
-		operation->takes_long = told[i].kind_cycles > 1;
+			(struct use){(uint8_t)needs[i].kind, (uint8_t)needs[i].kind_cycles};
+		operation->takes_long = needs[i].kind_cycles > 1;
 	}
 	for (uint32_t i = 0; i < times; i++) {
 		window_predicts_late(&window, around->late);

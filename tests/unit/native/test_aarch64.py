@@ -1,4 +1,4 @@
-"""Both plugins on an arm64 guest whose every branch is known, one and two CPUs at once."""
+"""Both plugins on an arm64 guest with known branches, on one and two CPUs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QEMU = "qemu-system-aarch64"
 GCC = "aarch64-linux-gnu-gcc"
 SOURCE = Path(__file__).with_name("marked_aarch64.S")
 LINKED, HIGH = 0x40200000, 0xFFFFFF8000000000
-# Instructions from `high` on; the exception's handler begins at this one.
+# Instructions are numbered from `high` on; the exception handler begins at this number.
 HANDLER = 100
 KNOWN_BRANCHES = {
     **{(2, 1): 9, (3, 5): 1, (6, 8): 1, (10, 12): 1, (13, 15): 1, (15, 14): 1, (14, 16): 1},
@@ -61,7 +61,7 @@ def record(built: Path, directory: Path, elf: Path, plugin: str = "", *, cpus: i
 
 
 def numbers_of(elf: Path) -> dict[int, int]:
-    """Number of each instruction of the high half by its address."""
+    """Numbers of the instructions in the high half, by address."""
     listing = subprocess.run(["nm", elf], check=True, capture_output=True, text=True).stdout
     symbols = {name: int(value, 16) for value, _, name in map(str.split, listing.splitlines())}
     high, handler = HIGH + symbols["high"], HIGH + symbols["vectors"] + 0x200
@@ -86,7 +86,7 @@ def test_branches_and_ranges_are_exact(
     assert trace.counter(TAKEN) == 19 * cpus
     assert trace.counter(INTERRUPTIONS) == cpus
     assert trace.counter(LOST) == 0
-    # e_machine of arm64, and how many CPUs.
+    # e_machine of arm64, and the number of CPUs.
     assert (trace.header[12], trace.header[20]) == (183, cpus)
 
 

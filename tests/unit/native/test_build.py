@@ -1,4 +1,4 @@
-"""The C compiles without a warning, and what comes out of it depends on nothing else."""
+"""The C compiles without warnings, and the binaries depend on nothing else."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SOURCES = sorted(
     for part in ("kbench", "guest", "tcg-plugin", "pmu")
     for path in (NATIVE / part).glob("*.c")
 )
-# The encodings of mark_encoding.h as they lie in memory.
+# The encodings of mark_encoding.h as they are in memory.
 MARKS = {"start": bytes.fromhex("0f1f84000100504d"), "stop": bytes.fromhex("0f1f84000200504d")}
 # movz xzr, #0x4d51 and #0x4d52
 ARM64_MARKS = {"start": bytes.fromhex("3faa89d2"), "stop": bytes.fromhex("5faa89d2")}
@@ -63,22 +63,22 @@ def test_arm64_guest_programs_are_static_and_for_arm64(arm64: Path, name: str) -
 
 
 @pytest.mark.parametrize("mark", ARM64_MARKS)
-def test_kbench_for_arm64_holds_each_mark_once(arm64: Path, mark: str) -> None:
+def test_kbench_for_arm64_contains_each_mark_once(arm64: Path, mark: str) -> None:
     assert (arm64 / "kbench").read_bytes().count(ARM64_MARKS[mark]) == 1
 
 
-def test_build_is_the_same_in_another_directory(built: Path, tmp_path: Path) -> None:
+def test_a_build_in_another_directory_is_identical(built: Path, tmp_path: Path) -> None:
     build(tmp_path)
     for name in ("kbench", "agent", "count.so", "record.so"):
         assert (tmp_path / name).read_bytes() == (built / name).read_bytes()
 
 
-def test_the_model_is_the_same_in_another_directory(pmu: Path, tmp_path: Path) -> None:
+def test_a_model_built_in_another_directory_is_identical(pmu: Path, tmp_path: Path) -> None:
     assert build_pmu(tmp_path).read_bytes() == pmu.read_bytes()
 
 
 @pytest.mark.parametrize("mark", MARKS)
-def test_kbench_holds_each_mark_once(built: Path, mark: str) -> None:
+def test_kbench_contains_each_mark_once(built: Path, mark: str) -> None:
     assert (built / "kbench").read_bytes().count(MARKS[mark]) == 1
 
 

@@ -1,4 +1,4 @@
-"""The counting plugin, on a guest whose counts are known to the instruction."""
+"""The counting plugin, on a guest with exactly known counts."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_counts_are_exact_however_long_a_repeat_is(
     assert count(built, tmp_path, image, *options) == [KNOWN]
 
 
-def test_every_interval_starts_from_nothing(built: Path, tmp_path: Path) -> None:
+def test_every_interval_starts_from_zero(built: Path, tmp_path: Path) -> None:
     image = guest(tmp_path, rounds=3)
     assert count(built, tmp_path, image, *ICOUNT) == [KNOWN] * 3
 
@@ -89,12 +89,12 @@ def test_an_interval_starts_in_the_block_in_which_another_ends(built: Path, tmp_
     assert count(built, tmp_path, image, *ICOUNT) == [KNOWN, later, later]
 
 
-def test_the_agents_marks_are_none_of_its_own(built: Path, tmp_path: Path) -> None:
+def test_the_agents_marks_do_not_count(built: Path, tmp_path: Path) -> None:
     assert count(built, tmp_path, guest(tmp_path, session=True)) == []
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         ("", "out=FILE is missing"),
         (",out=", "out=FILE is missing"),
@@ -102,9 +102,9 @@ def test_the_agents_marks_are_none_of_its_own(built: Path, tmp_path: Path) -> No
         (",out=/no/such/directory/x", "cannot write /no/such/directory/x: No such file"),
     ],
 )
-def test_wrong_arguments_refuse_to_load(
-    built: Path, tmp_path: Path, arguments: str, complaint: str
+def test_wrong_arguments_are_refused(
+    built: Path, tmp_path: Path, arguments: str, message: str
 ) -> None:
     done = boot(guest(tmp_path), f"{built}/count.so{arguments}")
     assert done.returncode != 0
-    assert f"count: {complaint}" in done.stderr
+    assert f"count: {message}" in done.stderr

@@ -1,4 +1,4 @@
-"""What the plugins make of instructions, by the bytes that the assembler gives for them."""
+"""How the plugins decode instructions, as the assembler encodes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KIND = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
 SPACE = ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
 TARGET = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64)
 TCG_PLUGIN = NATIVE / "tcg-plugin"
-# Where the instructions are, and where those that name `there` and `far` lead.
+# Address of the instructions, and the targets `there` and `far`.
 HERE, THERE, FAR = 0x1000, 0x1040, 0x200
 
 INSTRUCTIONS = {
@@ -53,12 +53,12 @@ INSTRUCTIONS = {
         ("sysexit", EVENT_RETURN, None),
         ("syscall", PLAIN, None),
         ("int3", PLAIN, None),
-        # Ends in IRET's opcode.
+        # The last byte is IRET's opcode.
         ("mov %ecx, %edi", PLAIN, None),
         ("rep stosq", REPEAT, None),
         ("repne scasb", REPEAT, None),
         ("stosq", PLAIN, None),
-        # REP's prefix, but no string.
+        # The REP prefix without a string instruction.
         ("pause", PLAIN, None),
         ("nopl 0x4d500001(%rax,%rax,1)", START, None),
         ("nopl 0x4d500002(%rax,%rax,1)", STOP, None),
@@ -185,7 +185,7 @@ def test_every_decoder_has_its_marks_and_its_known_instructions() -> None:
 
 
 def assembled(prefix: str, instructions: list[str], directory: Path) -> list[bytes]:
-    """The bytes of each, as if it were at ``HERE``."""
+    """The encoding of each at ``HERE``."""
     if shutil.which(f"{prefix}as") is None:
         pytest.skip(f"{prefix}as is not installed")
     source, thing, flat = (directory / name for name in ("one.s", "one.o", "one.bin"))
@@ -204,7 +204,7 @@ def assembled(prefix: str, instructions: list[str], directory: Path) -> list[byt
 
 
 @pytest.mark.parametrize("name", INSTRUCTIONS)
-def test_kinds_and_targets_are_those_of_the_instruction(
+def test_instructions_are_decoded_to_kinds_and_targets(
     decoders: ctypes.CDLL, tmp_path: Path, name: str
 ) -> None:
     known = INSTRUCTIONS[name]

@@ -1,4 +1,4 @@
-"""The agent program, serving a file of requests as an ordinary process."""
+"""The agent, serving a file of requests as an ordinary process."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_arguments_arrive_as_they_are(built: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("script", "status"), [("exit 7", 7), ("kill -SEGV $$", 128 + 11)])
-def test_status_tells_exit_code_or_signal(
+def test_status_is_the_exit_code_or_signal(
     built: Path, tmp_path: Path, script: str, status: int
 ) -> None:
     assert only(serve(built, tmp_path, Exec(("sh", "-c", script), 30))).status == status
@@ -103,7 +103,7 @@ def test_limit_ends_the_whole_process_group(built: Path, tmp_path: Path) -> None
     assert not witness.exists()
 
 
-def test_background_process_does_not_hold_the_result_back(built: Path, tmp_path: Path) -> None:
+def test_background_process_does_not_delay_the_result(built: Path, tmp_path: Path) -> None:
     result = only(serve(built, tmp_path, Exec(("sh", "-c", "sleep 5 & echo done"), 60)))
     assert (result.status, result.output) == (0, b"done\n")
     assert result.elapsed_ns < 4e9
@@ -114,7 +114,7 @@ def test_long_output_is_cut_and_flagged(built: Path, tmp_path: Path) -> None:
     assert (result.status, len(result.output), result.truncated) == (0, 4 << 20, True)
 
 
-def test_file_put_comes_back_whole(built: Path, tmp_path: Path) -> None:
+def test_file_put_comes_back_complete(built: Path, tmp_path: Path) -> None:
     path = tmp_path / "new" / "directories" / "file"
     data = bytes(range(256)) * 9000
     replies = serve(built, tmp_path, Put(str(path), 0o640, data), Get(str(path)))
@@ -137,7 +137,7 @@ def test_errors_of_files_carry_the_number(built: Path, tmp_path: Path) -> None:
     ]
 
 
-def test_marks_do_nothing_where_nothing_records(built: Path, tmp_path: Path) -> None:
+def test_marks_do_nothing_without_a_recorder(built: Path, tmp_path: Path) -> None:
     replies = serve(built, tmp_path, Record(True), Record(False), Get("/no/such/file"))
     assert replies == [RecordResult(), RecordResult(), GetResult(ENOENT, b"")]
 
@@ -164,7 +164,7 @@ def test_nothing_is_served_after_power_off(built: Path, tmp_path: Path) -> None:
         (7, b"\1\0\0\0\0"),
     ],
 )
-def test_malformed_request_is_refused_and_the_next_served(
+def test_malformed_request_is_refused_and_the_next_is_served(
     built: Path, tmp_path: Path, kind: int, payload: bytes
 ) -> None:
     frame = b"MPF1" + struct.pack("<IQ", kind, len(payload)) + payload
@@ -176,7 +176,7 @@ def test_malformed_request_is_refused_and_the_next_served(
 
 
 @pytest.mark.parametrize(
-    ("data", "complaint"),
+    ("data", "message"),
     [
         (b"GET / HTTP/1.1\r\n\r\n", "wrong magic"),
         (b"MPF1" + struct.pack("<IQ", 1, 1 << 40), "larger than"),
@@ -185,10 +185,10 @@ def test_malformed_request_is_refused_and_the_next_served(
     ],
 )
 def test_broken_stream_ends_the_agent_with_one_line(
-    built: Path, tmp_path: Path, data: bytes, complaint: str
+    built: Path, tmp_path: Path, data: bytes, message: str
 ) -> None:
     done, _ = serve_bytes(built, tmp_path, data)
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
     assert line.startswith("mepof-agent: ")
-    assert complaint in line
+    assert message in line

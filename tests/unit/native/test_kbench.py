@@ -48,7 +48,7 @@ def test_list_names_the_eight_cases_of_five_metrics(built: Path, tmp_path: Path)
     assert all(int(line["operations"]) > 0 for line in lines)
 
 
-def test_app_names_what_kbench_lists(built: Path, tmp_path: Path) -> None:
+def test_app_lists_the_same_actions_as_kbench(built: Path, tmp_path: Path) -> None:
     lines = [fields(line) for line in kbench(built, tmp_path, "list").stdout.splitlines()]
     known = {("run", line["case"]) for line in lines if "case" in line}
     known |= {("mix", line["mix"]) for line in lines if "mix" in line}
@@ -89,7 +89,7 @@ def test_bytes_are_what_the_operations_move(
 
 
 @pytest.mark.parametrize("mix", ["io", "ipc", "proc", "all"])
-def test_mix_passes_and_leaves_nothing(built: Path, tmp_path: Path, mix: str) -> None:
+def test_mix_passes_and_leaves_no_files(built: Path, tmp_path: Path, mix: str) -> None:
     done = kbench(built, tmp_path, "mix", mix, "--operations", "2")
     assert (done.returncode, done.stdout) == (0, f"mix={mix} check=ok\n")
     assert not list(tmp_path.iterdir())
@@ -109,7 +109,7 @@ def test_self_check_names_what_failed(built: Path, tmp_path: Path, check: str) -
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("words", "message"),
     [
         ((), "what to do?"),
         (("walk",), "walk"),
@@ -123,10 +123,10 @@ def test_self_check_names_what_failed(built: Path, tmp_path: Path, check: str) -
         (("run", "proc", "--speed", "9"), "--speed"),
     ],
 )
-def test_wrong_words_are_explained(
-    built: Path, tmp_path: Path, words: tuple[str, ...], complaint: str
+def test_wrong_arguments_are_explained(
+    built: Path, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     done = kbench(built, tmp_path, *words)
     assert done.returncode == 2
-    assert complaint in done.stderr.splitlines()[0]
+    assert message in done.stderr.splitlines()[0]
     assert "usage:" in done.stderr

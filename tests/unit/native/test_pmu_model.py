@@ -1,4 +1,4 @@
-"""The model of a core against plain models of the same things in Python, and traces by hand."""
+"""The model of a core against reference models in Python, and hand-written traces."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Lru:
 
 
 @pytest.mark.parametrize(("sets", "ways"), [(1, 1), (1, 5), (16, 1), (8, 4), (2, 24)])
-def test_a_cache_replaces_what_was_not_used_for_longest(
+def test_a_cache_replaces_the_least_recently_used_line(
     model: ctypes.CDLL, sets: int, ways: int
 ) -> None:
     drawn = random.Random(sets * ways)
@@ -115,14 +115,14 @@ def test_a_cache_replaces_what_was_not_used_for_longest(
     assert list(hits) == [reference.touch(key) for key in keys]
 
 
-def test_a_cache_without_ways_misses_always(model: ctypes.CDLL) -> None:
+def test_a_cache_without_ways_always_misses(model: ctypes.CDLL) -> None:
     hits = (c_bool * 2)(True, True)
     model.run_cache(c_uint64(0), c_uint32(0), numbers([5, 5]), c_size_t(2), hits)
     assert list(hits) == [False, False]
 
 
 class Tage:
-    """The predictor as its description says it, with histories as lists of bits."""
+    """The predictor as described in the paper, with histories as lists of bits."""
 
     def __init__(self, base_bits: int, table_bits: int, lengths: Sequence[int]) -> None:
         self.base_bits, self.table_bits, self.lengths = base_bits, table_bits, lengths
@@ -138,17 +138,17 @@ class Tage:
 
     def resolve(self, address: int, taken: bool) -> bool:
         hashed = address ^ address >> 2
-        places, tags = [], []
+        indices, tags = [], []
         for number, length in enumerate(self.lengths):
             at = hashed ^ hashed >> (self.table_bits - number)
             odd = self.folded(length, self.table_bits | 1)
             at ^= odd ^ odd >> self.table_bits
-            places.append(at & (1 << self.table_bits) - 1)
+            indices.append(at & (1 << self.table_bits) - 1)
             tag = hashed ^ self.folded(length, 11) ^ self.folded(length, 10) << 1
             tags.append(tag & 0x7FF)
         entries = [
             entry if (entry := table.get(at)) is not None and entry[0] == tag else None
-            for table, at, tag in zip(self.tables, places, tags, strict=True)
+            for table, at, tag in zip(self.tables, indices, tags, strict=True)
         ]
         found = [number for number, entry in enumerate(entries) if entry is not None]
         at_base = hashed & (1 << self.base_bits) - 1
@@ -170,22 +170,22 @@ class Tage:
             step = self.base[at_base] + (1 if taken else -1)
             self.base[at_base] = min(3, max(0, step))
         if first != taken:
-            self.allocate(found[-1] if found else -1, places, tags, taken)
+            self.allocate(found[-1] if found else -1, indices, tags, taken)
         self.history.insert(0, int(taken))
         return predicted == taken
 
-    def allocate(self, above: int, places: list[int], tags: list[int], taken: bool) -> None:
+    def allocate(self, above: int, indices: list[int], tags: list[int], taken: bool) -> None:
         longer = range(above + 1, len(self.lengths))
         for number in longer:
-            if self.tables[number].get(places[number], [0, 0, 0])[2] == 0:
-                self.tables[number][places[number]] = [tags[number], 0 if taken else -1, 0]
+            if self.tables[number].get(indices[number], [0, 0, 0])[2] == 0:
+                self.tables[number][indices[number]] = [tags[number], 0 if taken else -1, 0]
                 return
         for number in longer:
-            self.tables[number][places[number]][2] -= 1
+            self.tables[number][indices[number]][2] -= 1
 
 
 def branches_of(seed: int, count: int) -> tuple[list[int], list[bool]]:
-    """Loops, branches that follow others, biased ones and coins, at some addresses."""
+    """Loops, correlated, biased and random branches, at various addresses."""
     drawn = random.Random(seed)
     addresses, taken = [], []
     before = [False] * 8
@@ -220,7 +220,7 @@ def test_directions_are_predicted_as_described(
 
 
 @pytest.mark.parametrize("table_bits", [10, 11])
-def test_a_sequence_is_known_by_heart_beside_a_branch_that_is_always_taken(
+def test_a_sequence_is_learned_beside_a_branch_that_is_always_taken(
     model: ctypes.CDLL, table_bits: int
 ) -> None:
     drawn = random.Random(1)
@@ -260,7 +260,7 @@ def test_returns_come_from_a_ring_that_wraps_around(model: ctypes.CDLL, depth: i
             expected.append(False)
             continue
         calls.append(0)
-        # Sometimes elsewhere than it was called from; after an underflow, to what was there.
+        # Sometimes to another address than the call's; after an underflow, to a stale entry.
         leads = ring[top] if ring[top] and drawn.random() < 0.8 else drawn.randrange(1000, 2000)
         returns.append(leads)
         expected.append(depth > 0 and leads == ring[top])
@@ -272,7 +272,7 @@ def test_returns_come_from_a_ring_that_wraps_around(model: ctypes.CDLL, depth: i
     assert list(right) == expected
 
 
-def test_a_path_tells_the_targets_of_an_indirect_branch_apart(model: ctypes.CDLL) -> None:
+def test_a_path_distinguishes_the_targets_of_an_indirect_branch(model: ctypes.CDLL) -> None:
     leads = [0x1000, 0x2000, 0x3000, 0x2000] * 100
     wrong = {}
     for entries in (0, 1024):
@@ -294,8 +294,8 @@ Trace = Sequence[tuple[int, int, int, int, int]]
 def predicted(
     model: ctypes.CDLL, trace: Trace, **changed: object
 ) -> tuple[list[bool], list[int], dict[str, int]]:
-    """Taken or not, cycles late, and the events, of (transfer, address, next, target, where it
-    led)."""
+    """Taken or not, cycles late, and the events, of (transfer, address, next, target, actual
+    target)."""
     given = (Branch * len(trace))(*(Branch(*one[:4]) for one in trace))
     to, taken = numbers([one[4] for one in trace]), truths(len(trace))
     late = numbers([0] * len(trace))
@@ -313,7 +313,7 @@ def branches(
     return taken, events
 
 
-# What the larger buffer, the path, a call and a return take.
+# Latencies of the larger buffer, the path, a call and a return.
 LATE = (c_uint32 * 13)(*[0] * 9, 2, 5, 3, 1)
 
 
@@ -322,9 +322,9 @@ def test_a_branch_is_missed_once_and_then_known(model: ctypes.CDLL) -> None:
     assert branches(model, [jump] * 5) == ([True] * 5, {"btb_misses": 1})
 
 
-def test_what_the_small_buffer_has_not_is_predicted_late(model: ctypes.CDLL) -> None:
+def test_a_miss_in_the_small_buffer_is_predicted_late(model: ctypes.CDLL) -> None:
     jumps = [(JUMP, 0x100 + n, 0x105 + n, 0x900, 0x900) for n in range(0, 0x60, 0x20)]
-    # The small buffer holds the last four: what was there a while ago is told by the large one.
+    # The small buffer holds the last four branches; earlier ones hit in the large one.
     _, late, _ = predicted(model, [*jumps, *jumps], latency=LATE)
     assert late == [0] * 6
     crowd = [(JUMP, 0x100 + n, 0x105 + n, 0x900, 0x900) for n in range(0, 0x200, 0x20)]
@@ -333,7 +333,7 @@ def test_what_the_small_buffer_has_not_is_predicted_late(model: ctypes.CDLL) -> 
     assert events == {"btb_misses": 16}
 
 
-def test_what_the_path_tells_is_predicted_late(model: ctypes.CDLL) -> None:
+def test_a_target_by_path_is_predicted_late(model: ctypes.CDLL) -> None:
 
     def late(leads: Sequence[int]) -> list[int]:
         trace = [(INDIRECT_JUMP, 0x100, 0x102, 0, to) for to in leads]
@@ -343,7 +343,7 @@ def test_what_the_path_tells_is_predicted_late(model: ctypes.CDLL) -> None:
     assert late([0x900, 0xA00, 0xB00, 0xC00]) == [5] * 4
 
 
-def test_a_return_that_leads_back_is_predicted_and_another_is_not(model: ctypes.CDLL) -> None:
+def test_a_return_to_its_call_is_predicted_and_another_is_not(model: ctypes.CDLL) -> None:
     call = (CALL, 0x100, 0x105, 0x900, 0x900)
     back, elsewhere = ((RETURN, 0x950, 0x951, 0, to) for to in (0x105, 0x777))
     taken, events = branches(model, [call, back, call, elsewhere])
@@ -359,7 +359,7 @@ def test_an_indirect_call_is_returned_from(model: ctypes.CDLL) -> None:
     assert events["indirect_mispredictions"] == 1
 
 
-def test_what_has_one_target_is_told_by_its_address(model: ctypes.CDLL) -> None:
+def test_a_single_target_is_predicted_by_address(model: ctypes.CDLL) -> None:
     ways = [(JUMP, 0x400 + 0x20 * n, 0x405 + 0x20 * n, 0x100, 0x100) for n in range(8)]
     jump = (INDIRECT_JUMP, 0x100, 0x102, 0, 0x900)
     _, late, events = predicted(model, [b for way in ways for b in (way, jump)], latency=LATE)
@@ -375,10 +375,10 @@ def test_calls_and_returns_are_predicted_late(model: ctypes.CDLL) -> None:
 
 
 @pytest.mark.parametrize("path_returns", [False, True])
-def test_what_was_called_is_of_the_path_unless_a_return_takes_it_back(
+def test_a_called_function_is_in_the_path_unless_a_return_restores_it(
     model: ctypes.CDLL, path_returns: bool
 ) -> None:
-    # A call in a loop leads here and there by turns.
+    # A call in a loop alternates between two targets.
     turn = [
         [
             (INDIRECT_CALL, 0x100, 0x102, 0, to),
@@ -401,7 +401,7 @@ def test_a_conditional_branch_is_taken_unless_it_falls_through(model: ctypes.CDL
     assert events["direction_mispredictions"] == 1
 
 
-def test_what_an_interrupt_hides_is_counted_as_taken_and_predicts_nothing(
+def test_a_branch_hidden_by_an_interrupt_counts_as_taken_and_trains_nothing(
     model: ctypes.CDLL,
 ) -> None:
     trace = [(kind, 0x100, 0x102, 0x180, 0xFFFF) for kind in (CONDITIONAL, JUMP, CALL)]
@@ -418,7 +418,7 @@ def lines(model: ctypes.CDLL, what: str, trace: Sequence[int], **changed: object
     return {name: count for name, count in zip(EVENTS, events, strict=True) if count}
 
 
-def test_code_of_one_line_is_asked_for_once(model: ctypes.CDLL) -> None:
+def test_code_of_one_line_is_accessed_once(model: ctypes.CDLL) -> None:
     assert lines(model, "code", [7, 7, 7, 8, 7]) == {
         "l1i_accesses": 3,
         "l1i_misses": 2,
@@ -426,7 +426,7 @@ def test_code_of_one_line_is_asked_for_once(model: ctypes.CDLL) -> None:
     }
 
 
-def test_a_line_that_leaves_l1_is_in_l2_still(model: ctypes.CDLL) -> None:
+def test_a_line_evicted_from_l1_is_still_in_l2(model: ctypes.CDLL) -> None:
     # Three lines of one set of two ways.
     assert lines(model, "code", [0, 4, 8] * 10) == {
         "l1i_accesses": 30,
@@ -435,29 +435,29 @@ def test_a_line_that_leaves_l1_is_in_l2_still(model: ctypes.CDLL) -> None:
     }
 
 
-def test_the_next_line_of_code_comes_along_but_not_of_the_next_page(model: ctypes.CDLL) -> None:
+def test_the_next_line_of_code_is_prefetched_within_its_page(model: ctypes.CDLL) -> None:
     assert lines(model, "code", [0, 1], code_prefetch=1)["l1i_misses"] == 1
     assert lines(model, "code", [63, 64], code_prefetch=1)["l1i_misses"] == 2
 
 
 @pytest.mark.parametrize("step", [1, -1])
-def test_a_stream_of_data_is_fetched_ahead(model: ctypes.CDLL, step: int) -> None:
+def test_a_stream_of_data_is_prefetched(model: ctypes.CDLL, step: int) -> None:
     trace = [1000 * 64 + (at if step > 0 else 63 - at) for at in range(64)]
     plain = lines(model, "data", trace)
     assert (plain["l1d_misses"], plain["l2_data_misses"]) == (64, 64)
-    # Two to find it, then one of five.
+    # Two misses to detect it, then one of five.
     ahead = lines(model, "data", trace, data_prefetch=4)
     assert ahead["l1d_misses"] == 2 + 62 // 5
     assert (plain["dtlb_misses"], ahead["dtlb_misses"]) == (1, 1)
 
 
-def test_lines_here_and_there_are_no_stream(model: ctypes.CDLL) -> None:
+def test_scattered_lines_are_not_a_stream(model: ctypes.CDLL) -> None:
     trace = random.Random(1).sample(range(0, 100_000, 2), 500)
     assert lines(model, "data", trace, data_prefetch=4)["l1d_misses"] == 500
 
 
-def test_pages_beyond_the_first_level_are_in_the_second(model: ctypes.CDLL) -> None:
-    # Five pages in four entries, one after another: each misses, and is walked once.
+def test_pages_that_miss_the_first_level_are_in_the_second(model: ctypes.CDLL) -> None:
+    # Five pages in turn in four entries: each misses, and is walked once.
     trace = [page * 64 for page in range(5)] * 10
     events = lines(model, "data", trace)
     assert (events["dtlb_misses"], events["dtlb_walks"]) == (50, 5)

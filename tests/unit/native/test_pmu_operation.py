@@ -1,4 +1,4 @@
-"""What instructions ask of a core, as LLVM's scheduling models tell it."""
+"""What instructions need of a core, by LLVM's scheduling models and their corrections."""
 
 from __future__ import annotations
 
@@ -65,31 +65,33 @@ class Operation(ctypes.Structure):
 
     @property
     def writes(self) -> dict[int, int]:
-        """Cycles after the start until it is there, by register."""
+        """Cycles after the start until it is ready, by register."""
         return {one.reg: one.cycles for one in self.all_writes[: self.write_count]}
 
 
 @dataclass(frozen=True)
 class Core:
-    """A library has one core at a time."""
+    """The core that the library models; one at a time."""
 
     library: ctypes.CDLL
     target: str
     flags: tuple[str, ...]
 
     def of(self, text: str) -> Operation:
-        """What an instruction of assembly asks."""
+        """The operation of an instruction in assembly."""
         assembler = (
             clang.TOOLCHAIN.select(None).program("llvm-mc"),
             f"--triple={self.target}-linux-gnu",
         )
         words = [*assembler, *self.flags, "--show-encoding"]
-        told = subprocess.run(words, input=text, check=True, capture_output=True, text=True).stdout
-        encoded = re.findall(r"0x([0-9a-f]{2})", told.partition("[")[2].partition("]")[0])
+        output = subprocess.run(
+            words, input=text, check=True, capture_output=True, text=True
+        ).stdout
+        encoded = re.findall(r"0x([0-9a-f]{2})", output.partition("[")[2].partition("]")[0])
         return self.of_bytes(bytes(int(byte, 16) for byte in encoded))
 
     def of_bytes(self, encoded: bytes) -> Operation:
-        """What the instruction of that encoding asks."""
+        """The operation of the instruction with that encoding."""
         operation = Operation()
         size = c_size_t(len(encoded))
         self.library.operation_of(encoded, size, c_uint64(0x1000), ctypes.byref(operation))
@@ -116,8 +118,8 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Core]:
     library.operations_open.restype = c_char_p
 
     def open_core(target: str, cpu: str, *flags: str) -> Core:
-        room = ctypes.create_string_buffer(4096)
-        assert library.operations_open(target.encode(), cpu.encode(), room) is None
+        pipeline = ctypes.create_string_buffer(4096)
+        assert library.operations_open(target.encode(), cpu.encode(), pipeline) is None
         return Core(library, target, flags)
 
     return open_core
@@ -134,17 +136,17 @@ def test_a_placeholder_takes_a_slot_and_a_cycle(zen4: Core, text: str) -> None:
     assert (operation.slots, operation.latency, operation.use_count) == (1, 1, 0)
 
 
-def test_what_was_measured_is_no_placeholder(zen4: Core) -> None:
+def test_a_measured_latency_is_not_a_placeholder(zen4: Core) -> None:
     assert zen4.of("divq %rcx").latency > 10
     assert zen4.of("lock cmpxchgq %rcx, (%rdx)").slots > 1
 
 
-def test_a_zero_idiom_waits_for_nobody(zen4: Core) -> None:
+def test_a_zero_idiom_does_not_wait(zen4: Core) -> None:
     operation = zen4.of("xorl %eax, %eax")
     assert (operation.read_count, operation.latency, operation.use_count) == (0, 0, 0)
 
 
-def test_a_borrow_waits_for_the_flags_alone(zen4: Core) -> None:
+def test_a_borrow_waits_only_for_the_flags(zen4: Core) -> None:
     borrow, other = zen4.of("sbbl %eax, %eax"), zen4.of("sbbl %ecx, %eax")
     flags = set(zen4.of("cmpl %ecx, %eax").writes)
     assert set(borrow.reads) == flags < set(other.reads)
@@ -177,14 +179,14 @@ def skylake(opened: Callable[..., Core]) -> Core:
         ("leal 1(%eax), %eax", 0),
     ],
 )
-def test_what_a_branch_is_one_with(zen4: Core, text: str, groups: int) -> None:
+def test_what_fuses_with_a_branch(zen4: Core, text: str, groups: int) -> None:
     assert zen4.of(text).fuses_by == groups
 
 
 @pytest.mark.parametrize(
     ("opcodes", "group"), [("4 5 c d e f", ORDER), ("2 3 6 7", CARRY), ("0 1 8 9 a b", SIGN)]
 )
-def test_what_a_branch_is_by(zen4: Core, opcodes: str, group: int) -> None:
+def test_conditions_of_branches_are_grouped(zen4: Core, opcodes: str, group: int) -> None:
     for opcode in opcodes.split():
         assert zen4.of_bytes(bytes.fromhex(f"7{opcode}10")).branches_by == group
     assert zen4.of("jmp *%rax").branches_by == zen4.of("cmpl %ecx, %eax").branches_by == 0
@@ -207,11 +209,11 @@ def test_what_a_branch_is_by(zen4: Core, opcodes: str, group: int) -> None:
         *((flags, 0) for flags in ("cmpsb", "cmc", "stc", "sahf", "cli", "sti", "clac", "stac")),
     ],
 )
-def test_what_a_branch_is_one_with_on_skylake(skylake: Core, text: str, groups: int) -> None:
+def test_what_fuses_with_a_branch_on_skylake(skylake: Core, text: str, groups: int) -> None:
     assert skylake.of(text).fuses_by == groups
 
 
-def test_elsewhere_comparisons_alone_are_one_with_a_branch(opened: Callable[..., Core]) -> None:
+def test_on_other_cores_only_comparisons_fuse_with_a_branch(opened: Callable[..., Core]) -> None:
     core = opened("x86_64", "haswell")
     assert core.of("cmpl (%rdi), %eax").fuses_by == ORDER | CARRY | SIGN
     assert core.of("subl %ecx, %eax").fuses_by == core.of("cmpsb").fuses_by == 0
@@ -262,14 +264,14 @@ def test_elsewhere_comparisons_alone_are_one_with_a_branch(opened: Callable[...,
         ("idivq %rcx", 57, 42),
     ],
 )
-def test_what_skylake_is_published_to_do(
+def test_skylake_follows_published_measurements(
     skylake: Core, text: str, slots: int, latency: int
 ) -> None:
     operation = skylake.of(text)
     assert (operation.slots, operation.latency) == (slots, latency)
 
 
-def test_a_stack_engine_leaves_the_units_for_sums_alone(skylake: Core) -> None:
+def test_a_stack_engine_does_not_use_the_units_for_sums(skylake: Core) -> None:
     assert skylake.of("pushq %rax").use_count < skylake.of("pushfq").use_count
 
 
@@ -304,7 +306,7 @@ def test_a_slow_address_has_a_unit_of_its_own(skylake: Core) -> None:
         ("pmovmskb %xmm0, %eax", 1, 3),
     ],
 )
-def test_what_zen_4_was_measured_to_do(zen4: Core, text: str, slots: int, latency: int) -> None:
+def test_zen_4_follows_measurements(zen4: Core, text: str, slots: int, latency: int) -> None:
     operation = zen4.of(text)
     assert (operation.slots, operation.latency) == (slots, latency)
 
@@ -312,14 +314,14 @@ def test_what_zen_4_was_measured_to_do(zen4: Core, text: str, slots: int, latenc
 @pytest.mark.parametrize(
     "text", ["lodsb", "movsq", "movabsb 0x1122334455667788, %al", "xlatb", "movb %fs:0, %al"]
 )
-def test_addresses_without_all_parts_are_no_trouble(zen4: Core, text: str) -> None:
+def test_addresses_without_all_parts_are_described(zen4: Core, text: str) -> None:
     operation = zen4.of(text)
     assert operation.slots > 0
     assert operation.latency >= operation.load_latency
 
 
 @pytest.mark.parametrize("text", ["movq %rax, (%rdi)", "sete %al", "mulq %rcx", "movl $5, %eax"])
-def test_units_begin_anew_in_each_cycle(zen4: Core, text: str) -> None:
+def test_units_accept_an_operation_in_each_cycle(zen4: Core, text: str) -> None:
     operation = zen4.of(text)
     assert {use.cycles for use in operation.uses[: operation.use_count]} == {1}
     assert not operation.takes_long
@@ -347,11 +349,11 @@ def test_an_index_is_needed_later_than_a_base(zen4: Core) -> None:
         ("movups (%rdi), %xmm0", True),
     ],
 )
-def test_what_is_renamed_to_what_was_stored(zen4: Core, text: str, late: bool) -> None:
+def test_which_loads_are_forwarded_by_renaming(zen4: Core, text: str, late: bool) -> None:
     assert zen4.of(text).forwards_late == late
 
 
-def test_what_is_added_to_a_load_is_needed_when_it_is_loaded(zen4: Core) -> None:
+def test_the_other_operand_of_a_load_is_needed_when_it_is_loaded(zen4: Core) -> None:
     operation = zen4.of("addq (%rdi), %rax")
     assert sorted(operation.reads.values()) == [0, *[operation.load_latency] * 2]
     assert zen4.of("movq (%rdi), %rax").load_latency == 4
@@ -367,14 +369,14 @@ def test_a_sum_is_needed_late_by_the_multiplication_that_adds_to_it(
     (number,) = {
         one.number for one in added.all_reads[: added.read_count] if one.reg in added.writes
     }
-    told = {(b.read, b.writer): b.cycles for b in added.bypasses[: added.bypass_count]}
-    assert told[number, writer] > 0
+    cycles = {(b.read, b.writer): b.cycles for b in added.bypasses[: added.bypass_count]}
+    assert cycles[number, writer] > 0
 
 
-def test_bypasses_are_an_instructions_own_whatever_came_before(
+def test_bypasses_do_not_depend_on_earlier_instructions(
     opened: Callable[..., Core],
 ) -> None:
-    # LLVM's tables of some begin with those of others.
+    # Some of LLVM's tables are prefixes of others.
     texts = ("add x0, x1, #4", "add x0, x1, x2", "udiv x0, x1, x2", "madd x0, x1, x2, x0")
     counts = []
     for order in (texts, texts[::-1]):
@@ -384,13 +386,13 @@ def test_bypasses_are_an_instructions_own_whatever_came_before(
     assert len(set(counts[0].values())) > 1
 
 
-def test_what_llvm_does_not_know_takes_a_slot_and_a_cycle(zen4: Core) -> None:
+def test_an_unknown_instruction_takes_a_slot_and_a_cycle(zen4: Core) -> None:
     operation = zen4.of_bytes(b"\x06")
     assert (operation.slots, operation.latency) == (1, 1)
 
 
 def test_a_core_without_a_model_is_refused(opened: Callable[..., Core]) -> None:
     core = opened("x86_64", "znver4")
-    room = ctypes.create_string_buffer(4096)
-    told = core.library.operations_open(b"x86_64", b"pentium-nothing", room)
-    assert told == b"LLVM has no scheduling model of it"
+    pipeline = ctypes.create_string_buffer(4096)
+    error = core.library.operations_open(b"x86_64", b"pentium-nothing", pipeline)
+    assert error == b"LLVM has no scheduling model of it"

@@ -1,4 +1,4 @@
-"""The plugin of the emulated PMU, on guests whose every instruction is known."""
+"""The plugin of the emulated PMU, on guests with known instructions."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def test_every_interval_starts_with_an_empty_core(pmu: Path, tmp_path: Path) -> 
     ("behind", "intervals"),
     [
         ("mark 0x4d500001\n jmp 1f\n nop\n1: nop\n mark 0x4d500002", 2),
-        # Nothing is between the second two.
+        # Nothing is between the second pair of marks.
         ("mark 0x4d500001\n mark 0x4d500002", 1),
     ],
 )
-def test_a_mark_close_behind_another_counts(
+def test_a_mark_that_closely_follows_another_counts(
     pmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, behind: str, intervals: int
 ) -> None:
     source = tmp_path / "close.S"
@@ -80,7 +80,7 @@ def test_a_mark_close_behind_another_counts(
     assert all(0 < other["kernel_instructions"] < 5 for other in others)
 
 
-def test_the_agents_marks_are_none_of_its_own(pmu: Path, tmp_path: Path) -> None:
+def test_the_agents_marks_do_not_count(pmu: Path, tmp_path: Path) -> None:
     assert run(pmu, tmp_path, guest(tmp_path, session=True)) == []
 
 
@@ -88,20 +88,20 @@ def test_events_of_a_known_guest(pmu: Path, tmp_path: Path) -> None:
     """See ``marked.S``: its loop of 1000, a call and its return, and three loops above."""
     (interval,) = run(pmu, tmp_path, guest(tmp_path, repeats=100), *ICOUNT)
     user, kernel = interval["user_events"], interval["kernel_events"]
-    # The return's address is stored and loaded; nothing else of memory.
+    # The return address is stored and loaded; there are no other accesses.
     assert (user["loads"], user["stores"]) == (1, 1)
     assert user["conditional_branches"] == 1000
-    # The counter learns at the first, and the end of a loop of 1000 cannot be known.
+    # The counter learns at the first; the end of a loop of 1000 is not predictable.
     assert user["direction_mispredictions"] == 2
     assert (user["return_mispredictions"], user["btb_misses"]) == (0, 1)
-    # 100 bytes are two lines; thrice stored, but what REP touched last is not asked for again.
+    # 100 bytes are two lines, stored three times; the line that REP touched last counts once.
     assert (kernel["loads"], kernel["stores"]) == (2, 2 + 3 * 2)
     assert kernel["conditional_branches"] == 10 + 1 + 3
-    # Its loop is two instructions an iteration, of which the one waits for itself.
+    # Its loop has two instructions per iteration, one of which depends on itself.
     cycles = {name: user[name] for name in CYCLES}
     assert 1000 <= sum(cycles.values()) < 1300
     assert cycles["misprediction_cycles"] > 10
-    # Text of both halves has a page each, of 4 KiB below and of 2 MiB above.
+    # The text of each half is one page, of 4 KiB in the low half and 2 MiB in the high one.
     assert (user["itlb_misses"], kernel["itlb_misses"]) == (1, 1)
 
 
@@ -111,8 +111,8 @@ def test_the_whole_run_counts_without_marks(pmu: Path, tmp_path: Path) -> None:
     assert interval["kernel_instructions"] > KNOWN["kernel_instructions"]
 
 
-def test_places_are_those_of_the_counts(pmu: Path, tmp_path: Path) -> None:
-    where = tmp_path / "places"
+def test_events_by_location_add_up_to_the_counts(pmu: Path, tmp_path: Path) -> None:
+    where = tmp_path / "locations"
     intervals = run(
         pmu, tmp_path, guest(tmp_path, rounds=2), *ICOUNT, given=f",where={where},slice=1000"
     )
@@ -128,7 +128,7 @@ def test_places_are_those_of_the_counts(pmu: Path, tmp_path: Path) -> None:
             assert events[name] == interval["kernel_events"][name]
         assert all(HIGH <= start < end for start, end, *_ in line["sites"])
         executed = sum(size * times for _, _, size, times, *_ in line["sites"])
-        # The block of the stop mark has two more that are not executed.
+        # The block of the stop mark has two more instructions, which are not executed.
         assert executed == interval["kernel_instructions"] + 2
         assert sum(n for row in line["slices"] for _, n in row) == executed
         pages = {page for row in line["slices"] for page, _ in row}
@@ -147,7 +147,7 @@ def test_every_core_can_be_modelled(pmu: Path, tmp_path: Path, core: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("given", "complaint"),
+    ("given", "message"),
     [
         ("", "out=FILE is missing"),
         (",out=/no/such/directory/x,cpu=znver4", "cannot write /no/such/directory/x: No such file"),
@@ -168,12 +168,10 @@ def test_every_core_can_be_modelled(pmu: Path, tmp_path: Path, core: str) -> Non
         (",out=/dev/null,slice=99999999999999999999", "invalid argument: slice=9999"),
     ],
 )
-def test_wrong_arguments_refuse_to_load(
-    pmu: Path, tmp_path: Path, given: str, complaint: str
-) -> None:
+def test_wrong_arguments_are_refused(pmu: Path, tmp_path: Path, given: str, message: str) -> None:
     done = boot(guest(tmp_path), f"{pmu}{given}")
     assert done.returncode != 0
-    assert f"pmu: {complaint}" in done.stderr
+    assert f"pmu: {message}" in done.stderr
 
 
 @pytest.mark.skipif(

@@ -1,4 +1,4 @@
-"""The recording plugin, on a guest whose every branch is known."""
+"""The recording plugin, on a guest with known branches."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ HIGH = 0xFFFF800000000000
 BRANCHES, RANGES, SAMPLE, COUNTERS, END = 1, 2, 3, 4, 255
 REPEATS, INTERRUPTIONS, LOST, TAKEN = 1, 2, 3, 6
 
-# Whatever lies in the low half.
+# Any address in the low half.
 LOW = -1
-# The high half of `marked.S` by the numbers of its instructions, from `high` on.
+# The high half of `marked.S`, by the numbers of its instructions from `high` on.
 KNOWN_BRANCHES = {(2, 1): 9, (9, 11): 1, (13, 15): 3, (17, 12): 2}
 KNOWN_RANGES = {
     **{(0, 2): 1, (1, 2): 8, (1, 9): 1, (11, 13): 1, (12, 13): 2, (15, 17): 2},
@@ -84,7 +84,7 @@ def record(built: Path, directory: Path, image: Path, plugin: str, *options: str
 
 
 def numbers_of(image: Path) -> dict[int, int]:
-    """Number of each instruction from the label ``high`` on, by its address in the high half."""
+    """Numbers of the instructions from the label ``high`` on, by address in the high half."""
     elf = image.with_suffix(".elf")
     listing = subprocess.run(
         ["objdump", "-d", elf], check=True, capture_output=True, text=True
@@ -118,7 +118,7 @@ def test_intervals_add_up(built: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("span", ["marks", "session"])
 @pytest.mark.parametrize("session", [False, True])
-def test_a_span_heeds_its_own_marks_only(
+def test_a_span_follows_only_its_own_marks(
     built: Path, tmp_path: Path, span: str, session: bool
 ) -> None:
     image = guest(tmp_path, session=session)
@@ -128,7 +128,7 @@ def test_a_span_heeds_its_own_marks_only(
     assert trace.counter(TAKEN) == (15 if heeded else 0)
 
 
-def test_the_whole_run_holds_what_is_outside_of_the_marks(built: Path, tmp_path: Path) -> None:
+def test_the_whole_run_includes_what_is_outside_of_the_marks(built: Path, tmp_path: Path) -> None:
     image = guest(tmp_path, rounds=2)
     trace, numbers = record(built, tmp_path, image, ",span=all", *ICOUNT), numbers_of(image)
     # After the marks: `jmp *%rax` back to the low half, and in the last round `jz done`.
@@ -137,7 +137,7 @@ def test_the_whole_run_holds_what_is_outside_of_the_marks(built: Path, tmp_path:
 
 
 @pytest.mark.parametrize("plugin", ["", ",sample=5"])
-def test_what_no_mark_ends_the_next_or_the_run_does(
+def test_an_interval_without_stop_mark_ends_with_the_next_or_the_run(
     built: Path, tmp_path: Path, plugin: str
 ) -> None:
     image = guest(tmp_path, rounds=2, endless=True)
@@ -148,7 +148,7 @@ def test_what_no_mark_ends_the_next_or_the_run_does(
     assert trace.pairs(BRANCHES, numbers) == ({} if plugin else known)
 
 
-def test_branches_for_which_there_is_no_room_are_counted(built: Path, tmp_path: Path) -> None:
+def test_branches_beyond_the_capacity_are_counted_as_lost(built: Path, tmp_path: Path) -> None:
     image = guest(tmp_path, rounds=3)
     trace, numbers = record(built, tmp_path, image, ",paths=3", *ICOUNT), numbers_of(image)
     kept = trace.pairs(BRANCHES, numbers)
@@ -165,13 +165,13 @@ def test_blocks_are_dropped_when_there_are_many(built: Path, tmp_path: Path) -> 
     subprocess.run(["gcc", *plugin, "-o", tmp_path / "record.so", *sources], check=True, timeout=60)
     image = guest(tmp_path)
     trace, numbers = record(tmp_path, tmp_path, image, "", *ICOUNT), numbers_of(image)
-    # What leads from one block to the next just then is not seen.
+    # Branches that are taken just then are not seen.
     kept = trace.pairs(BRANCHES, numbers)
     assert set(kept) <= set(KNOWN_BRANCHES)
     assert trace.counter(TAKEN) == sum(kept.values()) >= 10
 
 
-def test_a_sample_holds_the_last_branches_the_newest_first(built: Path, tmp_path: Path) -> None:
+def test_a_sample_has_the_last_branches_newest_first(built: Path, tmp_path: Path) -> None:
     image = guest(tmp_path)
     trace, numbers = record(built, tmp_path, image, ",sample=5,depth=4", *ICOUNT), numbers_of(image)
     stacks = []
@@ -199,7 +199,7 @@ def test_the_header_says_what_was_recorded(built: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         ("", "out=FILE is missing"),
         (",out=", "invalid argument: out="),
@@ -214,9 +214,9 @@ def test_the_header_says_what_was_recorded(built: Path, tmp_path: Path) -> None:
         (",out=/no/such/directory/x", "/no/such/directory/x: No such file"),
     ],
 )
-def test_wrong_arguments_refuse_to_load(
-    built: Path, tmp_path: Path, arguments: str, complaint: str
+def test_wrong_arguments_are_refused(
+    built: Path, tmp_path: Path, arguments: str, message: str
 ) -> None:
     done = boot(guest(tmp_path), f"{built}/record.so{arguments}")
     assert done.returncode != 0
-    assert f"record: {complaint}" in done.stderr
+    assert f"record: {message}" in done.stderr

@@ -1,4 +1,4 @@
-"""The suites' programs, run on the host's own kernel with little work."""
+"""The suites' programs, on the host's own kernel with little work."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ TABLES = tuple(
 )
 CASES = [(name, case.name) for name in TABLES for case in load_suite(name).cases]
 UNSUPPORTED = 77
-# Pages of 64 KiB are a setting of the whole machine's.
+# Pages of 64 KiB are a setting of the whole machine.
 ELSEWHERE = re.compile(r"pages/.*-64k")
 
 
 ARM64_CC = "aarch64-linux-gnu-gcc"
 ARM64 = "qemu-aarch64"
-# What asks an emulator of user space for nothing but system calls that it knows.
+# Cases that use only system calls that QEMU's user-mode emulation supports.
 ON_ARM64 = [
     (suite, case)
     for suite, case in CASES
@@ -108,7 +108,7 @@ def test_a_program_has_the_cases_of_its_suites_data(
 
 
 @pytest.mark.parametrize(("suite", "case"), CASES)
-def test_a_case_passes_or_says_what_the_kernel_lacks(
+def test_a_case_passes_or_names_what_the_kernel_does_not_have(
     programs: Path, tmp_path: Path, suite: str, case: str
 ) -> None:
     if ELSEWHERE.match(f"{suite}/{case}"):
@@ -140,7 +140,7 @@ def test_a_case_notices_a_wrong_result(
 
 
 @pytest.mark.parametrize(("suite", "case"), ON_ARM64)
-def test_a_case_comes_out_the_same_on_arm64(
+def test_a_case_gives_the_same_result_on_arm64(
     arm64_programs: Path, tmp_path: Path, suite: str, case: str
 ) -> None:
     done = subprocess.run(
@@ -178,7 +178,7 @@ def test_percentiles_are_by_nearest_rank(tmp_path: Path) -> None:
         {{
             case_begin("known", 200);
             bool sound = latencies_expect(200);
-            latency_note(7); /* before the interval, and so forgotten */
+            latency_note(7); /* before the interval, so discarded */
             measure_begin();
             for (unsigned long i = 0; i < 200; i++)
                 latency_note(i * 37 % 200 + 1); /* each of 1 to 200 once */
@@ -194,15 +194,15 @@ def test_percentiles_are_by_nearest_rank(tmp_path: Path) -> None:
     assert found == {"p1": 2, "p50": 100, "p90": 180, "p99": 198, "mean": 100}
 
 
-def test_a_case_whose_partner_ends_says_so_and_does_not_wait(
+def test_a_case_reports_that_its_partner_ended_and_does_not_wait(
     programs: Path, tmp_path: Path
 ) -> None:
-    # The server cannot have the port: the client must not wait for it.
+    # The port is taken: the client must not wait for the server.
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", 12865))
         taken.listen()
-        # Whoever may would have a network of its own.
+        # A privileged user would get a network namespace of its own.
         lesser = ("setpriv", "--bounding-set", "-sys_admin") if os.geteuid() == 0 else ()
         done = subprocess.run(
             [*lesser, programs / "network", "rr-loopback-1", "--scale", "100"],
@@ -230,7 +230,7 @@ def test_the_children_of_a_case_end_with_it(programs: Path, tmp_path: Path) -> N
         os.close(theirs)
         assert heard.readline() == b"begun\n"
         case.kill()
-        # Its end comes when nobody has the other end of the pipe.
+        # End of file comes when no process has the other end of the pipe.
         assert heard.read() == b""
 
 
@@ -253,7 +253,9 @@ def test_bytes_are_what_a_stream_moved(programs: Path, tmp_path: Path) -> None:
         ("pipe-4", "--faster", "2"),
     ],
 )
-def test_wrong_words_are_explained(programs: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_wrong_arguments_are_explained(
+    programs: Path, tmp_path: Path, words: tuple[str, ...]
+) -> None:
     done = ran(programs, "ipc", *words, cwd=tmp_path)
     assert done.returncode == 2
     assert "usage:" in done.stderr
@@ -282,7 +284,7 @@ def test_a_tool_on_the_scratch_file_system_runs_there(programs: Path, tmp_path: 
     assert (tmp_path / "here").is_file()
 
 
-def test_a_server_that_ends_before_it_listens_is_told(programs: Path, tmp_path: Path) -> None:
+def test_a_server_that_ends_before_it_listens_is_reported(programs: Path, tmp_path: Path) -> None:
     done = tools(programs, tmp_path, "x", "1", "--server", "1", "/bin/false", "--", "/bin/true")
     assert done.returncode == 1
     assert "the server's end before it listened" in done.stderr
