@@ -1,77 +1,126 @@
-"""``mepof doctor``: what this machine has, what mepof needs, and what mends the difference."""
+"""``mepof doctor``: what this machine has, what mepof needs, and how to get what is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from textwrap import fill
+from typing import Annotated
 
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import typer
 
 from mepof.cli.output import Json, print_json
 from mepof.errors import EnvironmentLack
 from mepof.executor.local import default_store
-from mepof.toolchain.probe import Finding
+from mepof.toolchain.probe import EXTRAS, KERNELS, Finding
 from mepof.toolchain.requirements import findings
 
+_MAX_VERSION = 24
 
-def doctor(as_json: Json = False) -> None:
-    """List every tool with its version, whether it suffices, and what mends it.
+
+def doctor(
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="List everything that was looked for.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Check what this machine can do, and name what is missing.
 
     Raises:
-        EnvironmentLack: something is not there without which mepof cannot work.
+        EnvironmentLack: something is missing without which mepof cannot work.
     """
     found = findings(default_store())
-    lacking = [finding.name for finding in found if finding.stops]
+    stopping = [finding for finding in found if finding.stops]
     if as_json:
         print_json(
             {
                 "schema": "mepof-doctor/1",
-                "ok": not lacking,
+                "ok": not stopping,
                 "findings": [asdict(finding) for finding in found],
             }
         )
     else:
-        console = Console(highlight=False)
-        console.print(table(found))
-        for command, names in remedies(found).items():
-            console.print(
-                f"{', '.join(names)}:", f"  {command}", sep="\n", soft_wrap=True, markup=False
-            )
-    if lacking:
-        raise EnvironmentLack(f"this machine lacks {', '.join(lacking)}", "run `make setup`")
+        width = shutil.get_terminal_size().columns
+        parts: list[Iterable[str]] = [problems(stopping), goals(found, width)]
+        if verbose:
+            parts += [every(found, width), remedies(f for f in found if not f.stops)]
+        else:
+            parts.append(["`mepof doctor --verbose` lists every tool, and how to install it."])
+        print("\n\n".join("\n".join(lines) for lines in map(list, parts) if lines))
+    if stopping:
+        raise EnvironmentLack(f"mepof cannot work here: {lacking(stopping)}", "run `make setup`")
 
 
-def table(found: Sequence[Finding]) -> Table:
-    """The findings for people."""
-    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("what", "found", "needed", "", "for"):
-        shown.add_column(heading, no_wrap=heading not in ("found", "for"), overflow="fold")
+def problems(stopping: Sequence[Finding]) -> Iterator[str]:
+    """What stops every run, each with its remedy."""
+    for finding in stopping:
+        yield f"{finding.name} is {finding.state}: {finding.purpose}"
+        if finding.found:
+            yield f"  found {finding.found}, needed {finding.needed}"
+        if finding.remedy:
+            yield f"  {finding.remedy}"
+
+
+def goals(found: Sequence[Finding], width: int) -> Iterator[str]:
+    """One line for each goal: whether this machine is ready for it, or what it is missing."""
+    by_goal = _by_goal(found)
+    column = max(map(len, by_goal), default=0) + 2
+    for goal, group in by_goal.items():
+        text = lacking([finding for finding in group if finding.state != "ok"]) or "ready"
+        yield _wrapped(f"{goal:{column}}{text}", column, width)
+
+
+def lacking(found: Iterable[Finding]) -> str:
+    """What is missing, too old, broken or too little, by its name."""
+    by_state: dict[str, list[str]] = {}
     for finding in found:
-        shown.add_row(
-            Text(finding.name),
-            Text(finding.found or "-"),
-            Text(finding.needed),
-            _state(finding),
-            Text(finding.purpose),
-        )
-    return shown
+        by_state.setdefault(finding.state, []).append(finding.name)
+    return "; ".join(f"{state}: {', '.join(names)}" for state, names in by_state.items())
 
 
-def remedies(found: Sequence[Finding]) -> dict[str, list[str]]:
-    """Each command that mends something, and the names of what it mends."""
-    mended: dict[str, list[str]] = {}
+def every(found: Sequence[Finding], width: int) -> Iterator[str]:
+    """Everything that was looked for, by goal."""
+    names = max((len(finding.name) for finding in found), default=0)
+    versions = max(
+        (length for f in found if (length := len(_version(f))) <= _MAX_VERSION), default=0
+    )
+    for number, (goal, group) in enumerate(_by_goal(found).items()):
+        yield f"\n{goal}" if number else goal
+        for finding in group:
+            head = f"  {finding.state:8} {finding.name:{names}}  {_version(finding):{versions}}  "
+            yield _wrapped(head + finding.purpose, len(head), width)
+
+
+def remedies(found: Iterable[Finding]) -> Iterator[str]:
+    """Each command that installs something, after the names of what it installs."""
+    by_command: dict[str, list[str]] = {}
     for finding in found:
         if finding.remedy is not None:
-            mended.setdefault(finding.remedy, []).append(finding.name)
-    return mended
+            by_command.setdefault(finding.remedy, []).append(finding.name)
+    for command, names in by_command.items():
+        yield f"{', '.join(names)}:"
+        yield f"  {command}"
 
 
-def _state(finding: Finding) -> Text:
-    if finding.state == "ok":
-        return Text("ok", style="green")
-    if finding.required:
-        return Text(finding.state, style="bold red")
-    return Text(f"{finding.state} (optional)", style="yellow")
+def _by_goal(found: Sequence[Finding]) -> dict[str, list[Finding]]:
+    by_goal: dict[str, list[Finding]] = {KERNELS: []}
+    for finding in sorted(found, key=lambda finding: finding.goal == EXTRAS):
+        by_goal.setdefault(finding.goal, []).append(finding)
+    return by_goal
+
+
+def _version(finding: Finding) -> str:
+    needed = "" if finding.needed in ("any", finding.found) else f"({finding.needed})"
+    return " ".join(filter(None, (finding.found, needed)))
+
+
+def _wrapped(line: str, indent: int, width: int) -> str:
+    """A line that is continued below its last column, between words only."""
+    return fill(
+        line,
+        max(width, indent + 1),
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -1,6 +1,6 @@
-"""The programs that mepof needs, which of them are there, and the command that mends a lack.
+"""The programs that mepof needs, which of them are there, and how to install the others.
 
-The least versions of the kernel's own build tools are those of
+The minimum versions of the kernel's own build tools are those of
 Documentation/process/changes.rst in Linux 6.12.
 """
 
@@ -24,6 +24,25 @@ _VERSION = re.compile(r"(?<![\d.])(\d+(?:\.\d+)+)")
 ANSWER_SECONDS = 20.0
 
 
+#: What findings are for, as the doctor calls it. The first is what every program needs.
+KERNELS = f"{arch.DEFAULT} kernels in the emulator"
+CORE_MODELS = "models of cores (set core)"
+COUNTERS = "counters of this machine"
+PHONES = "phones"
+SUITES = "suites tools and sqlite"
+EXTRAS = "extras"
+
+
+def kernels_of(architecture: str) -> str:
+    """The goal of building, booting and measuring kernels for an architecture."""
+    return f"{architecture} kernels in the emulator"
+
+
+def goal_of(toolchain: str) -> str:
+    """The goal of building kernels with a family of toolchains."""
+    return KERNELS if toolchain == DEFAULT else f"kernels built by {toolchain}"
+
+
 @dataclass(frozen=True)
 class Tool:
     """A program that mepof runs, or runs through others.
@@ -35,6 +54,7 @@ class Tool:
         package: Debian's package, if it has another name; None where `make setup` chooses one.
         options: further words for apt-get.
         required: without it no program runs; otherwise something is slower or missing.
+        goal: what it is for.
     """
 
     command: str
@@ -43,6 +63,7 @@ class Tool:
     package: str | None = ""
     options: str = ""
     required: bool = True
+    goal: str = KERNELS
 
     @property
     def remedy(self) -> str:
@@ -62,6 +83,7 @@ TOOLS = (
             each.machine.package,
             "-t bookworm-backports",
             required=each.name == arch.DEFAULT,
+            goal=kernels_of(each.name),
         )
         for each in arch.records()
         if each.machine is not None
@@ -79,12 +101,13 @@ TOOLS = (
             f"the programs of {each.name} guests",
             package=" ".join(each.guest.packages),
             required=each.name == arch.DEFAULT,
+            goal=kernels_of(each.name),
         )
         for each in arch.records()
         if each.guest is not None
     ),
     *(
-        Tool(command, "the suite tools", package=package, required=False)
+        Tool(command, "the suite tools", package=package, required=False, goal=SUITES)
         for command, package in (
             ("fio", "fio"),
             ("hackbench", "rt-tests"),
@@ -93,12 +116,18 @@ TOOLS = (
             ("sysbench", "sysbench"),
         )
     ),
-    Tool("perf", "counts and samples of this machine", package="linux-perf", required=False),
-    Tool("adb", "phones", package="adb", options="-t bookworm-backports", required=False),
-    Tool("ccache", "fast second builds", required=False),
-    Tool("zstd", "kernels compressed so", required=False),
-    Tool("cpio", "kernels with headers", required=False),
-    Tool("rsync", "kernel headers", required=False),
+    Tool(
+        "perf",
+        "counts and samples of this machine",
+        package="linux-perf",
+        required=False,
+        goal=COUNTERS,
+    ),
+    Tool("adb", "reaches phones", options="-t bookworm-backports", required=False, goal=PHONES),
+    Tool("ccache", "fast second builds", required=False, goal=EXTRAS),
+    Tool("zstd", "kernels compressed with it", required=False, goal=EXTRAS),
+    Tool("cpio", "kernels with headers", required=False, goal=EXTRAS),
+    Tool("rsync", "kernel headers", required=False, goal=EXTRAS),
 )
 
 
@@ -107,9 +136,10 @@ class Finding:
     """One thing that was looked for.
 
     Attributes:
-        found: its version or amount, None where it is not there or does not say.
+        found: its version or amount; None where it is missing or does not say.
         needed: what suffices, in words.
-        remedy: the command that mends it, None where all is well or no command does.
+        remedy: the command that fixes it; None where nothing is wrong or no command does.
+        goal: what it is for.
     """
 
     name: str
@@ -119,6 +149,7 @@ class Finding:
     state: State
     required: bool
     remedy: str | None = None
+    goal: str = KERNELS
 
     @property
     def stops(self) -> bool:
@@ -146,6 +177,7 @@ def toolchain_tools() -> tuple[Tool, ...]:
             program.min_version,
             program.package,
             required=name == DEFAULT,
+            goal=goal_of(name),
         )
         for name, family in TOOLCHAINS.all().items()
         for program in family.programs()
@@ -174,6 +206,7 @@ def look_for(tool: Tool) -> Finding:
         state,
         tool.required,
         None if state == "ok" else tool.remedy,
+        tool.goal,
     )
 
 

@@ -18,9 +18,15 @@ from mepof.arch import Guest
 from mepof.errors import MepofError
 from mepof.toolchain import guest, scheduling_models
 from mepof.toolchain.probe import (
+    CORE_MODELS,
+    EXTRAS,
+    KERNELS,
+    SUITES,
     TOOLS,
     Finding,
     State,
+    goal_of,
+    kernels_of,
     look_for,
     parse_version,
     toolchain_tools,
@@ -56,6 +62,7 @@ def findings(store: Path) -> list[Finding]:
             "signed modules",
             "apt-get install libssl-dev",
             required=False,
+            goal=EXTRAS,
         ),
         file_at(
             Path(f"/usr/lib/llvm{llvm}/include") / scheduling_models.HEADER,
@@ -63,6 +70,7 @@ def findings(store: Path) -> list[Finding]:
             "the emulated PMU",
             f"apt-get install llvm{llvm}-dev",
             required=False,
+            goal=CORE_MODELS,
         ),
         file_at(
             Path("/usr/include/sqlite3.h"),
@@ -70,6 +78,7 @@ def findings(store: Path) -> list[Finding]:
             "the suite sqlite",
             "apt-get install libsqlite3-dev",
             required=False,
+            goal=SUITES,
         ),
         # A user's PATH has no directories of the administrator's.
         file_at(
@@ -78,6 +87,7 @@ def findings(store: Path) -> list[Finding]:
             "the suites sqlite and tools",
             "apt-get install e2fsprogs",
             required=False,
+            goal=SUITES,
         ),
         *(c_library(each.name, each.guest) for each in arch.records() if each.guest is not None),
         kernel_sources(Path("/usr/src")),
@@ -109,12 +119,17 @@ def is_static(path: Path) -> bool:
 
 
 def file_at(
-    path: Path | None, name: str, purpose: str, remedy: str, required: bool = True
+    path: Path | None,
+    name: str,
+    purpose: str,
+    remedy: str,
+    required: bool = True,
+    goal: str = KERNELS,
 ) -> Finding:
     """A file that a package installs, such as a header."""
     if path is not None and path.is_file():
-        return Finding(name, purpose, "there", "any", "ok", required)
-    return Finding(name, purpose, None, "any", "missing", required, remedy)
+        return Finding(name, purpose, "there", "any", "ok", required, goal=goal)
+    return Finding(name, purpose, None, "any", "missing", required, remedy, goal)
 
 
 def c_library(name: str, target: Guest) -> Finding:
@@ -129,6 +144,7 @@ def c_library(name: str, target: Guest) -> Finding:
         f"the programs of {name} guests",
         target.remedy,
         required=name == arch.DEFAULT,
+        goal=kernels_of(name),
     )
 
 
@@ -141,6 +157,7 @@ def toolchain_files() -> list[Finding]:
             file.purpose,
             f"apt-get install {file.package}" if file.package else "make setup",
             required=name == DEFAULT,
+            goal=goal_of(name),
         )
         for name, family in TOOLCHAINS.all().items()
         for file in family.files()
@@ -158,11 +175,12 @@ def kernel_sources(directory: Path) -> Finding:
         "ok" if found else "missing",
         False,
         None if found else "apt-get install linux-source-6.12",
+        EXTRAS,
     )
 
 
 def kvm(device: Path) -> Finding:
-    """Whether this user may use hardware virtualisation. Measured boots do without."""
+    """Whether this user may use hardware virtualisation, which measured boots do not need."""
     state: State = "ok" if os.access(device, os.R_OK | os.W_OK) else "missing"
     there = device.exists()
     return Finding(
@@ -173,6 +191,7 @@ def kvm(device: Path) -> Finding:
         state,
         False,
         "usermod --append --groups kvm $USER" if there and state != "ok" else None,
+        EXTRAS,
     )
 
 
@@ -185,6 +204,7 @@ def amount(name: str, purpose: str, found: int, needed: int, required: bool) -> 
         f"≥ {needed / _GIB:g} GiB",
         "ok" if found >= needed else "too little",
         required,
+        goal=KERNELS if required else EXTRAS,
     )
 
 
@@ -227,7 +247,7 @@ def engine() -> Finding:
     if found not in (None, mepof.__version__):
         state = "broken"
     return Finding(
-        *("profile engine", "profiles from branch records", found, mepof.__version__, state, True),
+        *("profile engine", "converts branch traces", found, mepof.__version__, state, True),
         None if state == "ok" else "make setup",
     )
 
