@@ -9,7 +9,9 @@ from pathlib import Path
 
 from mepof.events import Event, StepStarted
 from mepof.executor.local import LocalExecutor, default_store
-from mepof.plan.model import HostInput, Plan, Result, Step, StepInput
+from mepof.plan.model import HostInput, Input, Plan, Result, StepInput
+from mepof.spec.kernel_build import KernelBuild
+from mepof.spec.kernel_source import KernelSource
 
 _SOURCE = "debian:linux-source-6.12"
 _FRAGMENT = Path(__file__).with_name("debug.config")
@@ -18,19 +20,14 @@ _FRAGMENT = Path(__file__).with_name("debug.config")
 def build() -> Path:
     """``vmlinux`` of Debian's kernel in the configuration ``slim`` with DWARF 5, from the
     store; the first call builds it."""
-    source = Step("source", "kernel-source", {"debian": _SOURCE}, {})
-    kernel = Step(
-        "kernel",
-        "kernel-build",
-        {
-            "arch": "x86-64",
-            "config": ["slim", "file"],
-            "toolchain": "clang",
-            "options": [],
-            "stage": "plain",
-        },
-        {"source": StepInput("source"), "config1": HostInput(os.fspath(_FRAGMENT))},
-    )
+    source = KernelSource[Input](debian=_SOURCE).step("source")
+    kernel = KernelBuild[Input](
+        arch="x86-64",
+        toolchain="clang",
+        config=("slim", HostInput(os.fspath(_FRAGMENT))),
+        options=(),
+        source=StepInput("source"),
+    ).step("kernel")
     plan = Plan("", 0, (source, kernel), (Result("kernel", "image", "kernel"),))
     executor = LocalExecutor(default_store(), os.cpu_count() or 1)
     with tempfile.TemporaryDirectory() as scratch:

@@ -7,15 +7,15 @@ it to those before.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
 from mepof import _engine
 from mepof.algorithm.branches import Branches, convert, merge_samples
-from mepof.algorithm.protocol import BuildAddition, Conversion, Use
+from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
 from mepof.kernel.kbuild import PROFILES
+from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality
 from mepof.toolchain.protocol import Toolchain, Tools
 
@@ -34,7 +34,7 @@ class AutoFdo(Branches):
         self._file = file
         self._probes = probes
 
-    def instrument(self, toolchain: Toolchain) -> BuildAddition:
+    def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
         return self._build(toolchain) + BuildAddition(cflags=toolchain.flags("keep-lines"))
 
     def _build(self, toolchain: Toolchain) -> BuildAddition:
@@ -79,9 +79,8 @@ class AutoFdo(Branches):
             opt_out=flags("drop-samples"),
         )
 
-    def drift(self, profile: Path, vmlinux: Path) -> Mapping[str, object] | None:
-        found: dict[str, object] = json.loads(_engine.drift(profile / self._file, vmlinux, None))
-        return found
+    def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
+        return Drift.model_validate_json(_engine.drift(profile / self._file, vmlinux, None))
 
     def spare(
         self,

@@ -7,13 +7,14 @@ overlay ``pgo``, which offers the raw profile in debugfs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from mepof.algorithm.protocol import BuildAddition, Conversion, Use
+from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
 from mepof.device.agent import Get, Put, Request
 from mepof.kernel.kbuild import PROFILES
+from mepof.profile.artifact import Drift
 from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, merge_profiles
 from mepof.profile.quality import Quality
 from mepof.toolchain.protocol import Toolchain, Tools
@@ -35,7 +36,7 @@ class Pgo:
     same_build = False
     requires = frozenset({LLVM_INSTRUMENTATION})
 
-    def instrument(self, toolchain: Toolchain) -> BuildAddition:
+    def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
         return BuildAddition(
             overlays=("pgo",),
             # Where the raw profile is read; a configuration without it would tell only after
@@ -75,7 +76,7 @@ class Pgo:
             opt_out=flags("drop-counts"),
         )
 
-    def drift(self, profile: Path, vmlinux: Path) -> Mapping[str, object] | None:
+    def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
         return None
 
     def spare(

@@ -8,15 +8,16 @@ that hold one are compiled again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
 from mepof.algorithm.branches import Branches, convert
-from mepof.algorithm.protocol import BuildAddition, Conversion, Use
+from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
 from mepof.errors import InputError, WorkError
 from mepof.kernel import kbuild
 from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality
 from mepof.toolchain.protocol import Toolchain, Tools
 
@@ -34,7 +35,7 @@ class Propeller(Branches):
     same_build = True
     requires = frozenset({"basic-block-sections"})
 
-    def instrument(self, toolchain: Toolchain) -> BuildAddition:
+    def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
         return _BUILD
 
     def convert(self, conversion: Conversion) -> Quality:
@@ -75,7 +76,7 @@ class Propeller(Branches):
             opt_out=flags("drop-blocks"),
         )
 
-    def drift(self, profile: Path, vmlinux: Path) -> Mapping[str, object] | None:
+    def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
         return None
 
     def spare(

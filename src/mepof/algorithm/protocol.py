@@ -10,6 +10,7 @@ from typing import Protocol
 
 from mepof.device.agent import Request
 from mepof.kernel.kbuild import FileFlags
+from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality
 from mepof.registry import Registry
 from mepof.toolchain.protocol import Toolchain, Tools
@@ -53,6 +54,19 @@ class BuildAddition:
 
 
 @dataclass(frozen=True)
+class Round:
+    """One of an algorithm's rounds.
+
+    Attributes:
+        number: from 1.
+        profile: the directory with the profile of the round before; None in the first.
+    """
+
+    number: int = 1
+    profile: Path | None = None
+
+
+@dataclass(frozen=True)
 class Conversion:
     """What a profile is made from.
 
@@ -60,12 +74,14 @@ class Conversion:
         raw: what was collected, or what a real machine recorded.
         build: the kernel that ran: ``vmlinux`` and what else its build left.
         output: the directory for the profile's files.
+        round: the round in which it was collected.
     """
 
     raw: tuple[Path, ...]
     build: Path
     output: Path
     tools: Tools
+    round: Round = Round()
 
 
 @dataclass(frozen=True)
@@ -86,7 +102,7 @@ class Use:
 class Algorithm(Protocol):
     """How a profile is made and used."""
 
-    #: 5. How many profile-and-rebuild rounds it takes, each on the build of the one before.
+    #: 5. How many profile-and-rebuild rounds it takes, each on the profile of the one before.
     rounds: int
     #: The files of a finished profile.
     profile_names: tuple[str, ...]
@@ -98,8 +114,11 @@ class Algorithm(Protocol):
     #: Capabilities of a toolchain without which it cannot be used.
     requires: frozenset[str]
 
-    def instrument(self, toolchain: Toolchain) -> BuildAddition:
-        """1. What to add to a build so that a run of it can be profiled."""
+    def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
+        """1. What to add to a build so that a run of it can be profiled in a round.
+
+        The profile of the round before need not be there yet.
+        """
 
     def reset(self) -> tuple[Request, ...]:
         """2a. What to ask of a booted device to forget what it has counted so far."""
@@ -128,9 +147,9 @@ class Algorithm(Protocol):
         The profile need not be there yet: a plan knows what is built before it is.
         """
 
-    def drift(self, profile: Path, vmlinux: Path) -> Mapping[str, object] | None:
-        """How much of a profile fits a kernel of another source, as ``mepof profile drift
-        --json`` says it; None where that cannot be told."""
+    def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
+        """How much of a profile fits a kernel of another source; None where the algorithm
+        cannot tell."""
 
     def spare(
         self,

@@ -6,8 +6,9 @@ instrumented build, the baseline) are in the plan once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Protocol
 
 from mepof.device.observation import ArtifactNeed, Branches, Measure
@@ -16,7 +17,17 @@ from mepof.g4.diagnostics import Diagnostic
 from mepof.g4.formatter import format_word
 from mepof.g4.names import PLAIN, Bindings, HostPath, Made, Plain, Reference, Role, bind
 from mepof.g4.settings import SETTINGS, weight
-from mepof.plan.model import HostInput, Input, Json, Plan, Result, Step, StepInput
+from mepof.plan.model import HostInput, Input, Plan, Result, ResultKind, Step, StepInput
+from mepof.plan.typed import StepModel
+from mepof.spec import measure as spec
+from mepof.spec.guest import Guest
+from mepof.spec.kernel_build import BootCheck, Instrumented, KernelBuild
+from mepof.spec.kernel_source import KernelSource
+from mepof.spec.profile_collect import ProfileCollect, TrainingApp
+from mepof.spec.profile_convert import ProfileConvert
+from mepof.spec.profile_merge import ProfileMerge, WeightedProfile
+from mepof.spec.report import Report, ReportedImage, ReportedProfile
+from mepof.spec.suite_programs import SuitePrograms
 
 _OPTIMISATION_LEVELS = {"O2", "O3", "Os"}
 # What a profile from outside is taken for whose name does not tell.
@@ -106,13 +117,15 @@ class _Compiler:
     guest_additions: Mapping[str, tuple[str, ...]]
     settings: Settings = field(default_factory=Settings)
     seed: int | None = None
+    #: In an order in which every input comes before its user.
     steps: list[Step] = field(default_factory=list)
+    #: Of the steps that are typed, by their ids.
+    models: dict[str, StepModel[Input]] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
     kernels: dict[int, _Kernel] = field(default_factory=dict)
-    images: dict[str, str] = field(default_factory=dict)
-    profiles: dict[str, str] = field(default_factory=dict)
+    images: dict[str, StepInput] = field(default_factory=dict)
+    profiles: dict[str, StepInput] = field(default_factory=dict)
     algorithms: dict[str, str] = field(default_factory=dict)
-    _ids: set[str] = field(default_factory=set)
 
     def compile(self) -> Plan:
         for index, statement in enumerate(self.bindings.program.statements):
@@ -163,18 +176,19 @@ class _Compiler:
     def _merge(self, index: int, statement: Merge) -> None:
         name = self._name(index)
         given = [self._profile_input(word, index) for word in statement.profiles]
-        weights = [str(weight(word.text)) for word in statement.weights] or ["1"] * len(given)
+        weights = [weight(word.text) for word in statement.weights] or [Fraction(1)] * len(given)
         foreign = self._foreign(statement.profiles[0].text)
         algorithm = next((known for _, known in given if known), foreign)
         merged = self._add(
             f"{name}/merge",
-            "profile-merge",
-            {
-                "weights": list(weights),
-                "algorithm": algorithm,
-                "toolchain": self.settings.toolchain,
-            },
-            {f"profile{number}": profile for number, (profile, _) in enumerate(given)},
+            ProfileMerge[Input](
+                algorithm=algorithm,
+                toolchain=self.settings.toolchain,
+                profiles=tuple(
+                    WeightedProfile[Input](profile=profile, weight=by)
+                    for (profile, _), by in zip(given, weights, strict=True)
+                ),
+            ),
         )
         self._profile_result(name, merged, algorithm)
 
@@ -188,7 +202,6 @@ class _Compiler:
         self._image(name, self._used(name, kernel, options, given))
 
     def _eval(self, index: int, statement: Eval) -> None:
-        settings = self.settings
         names: list[str] = []
         kernels: list[Input] = []
         for word in statement.images:
@@ -201,81 +214,93 @@ class _Compiler:
             kernels.append(kernel)
         number = sum(1 for r in self.results if r.kind == "report")
         report = f"report{number + 1}" if number else "report"
-        inputs: dict[str, Input] = {"evaluation": self._measured(statement, kernels)}
-        inputs |= {f"build{n}": k for n, k in enumerate(kernels) if isinstance(k, StepInput)}
-        profiles = [r for r in self.results if r.kind == "profile"]
-        inputs |= {f"profile{n}": StepInput(r.step) for n, r in enumerate(profiles)}
-        trained: dict[str, Json] = {}
-        collections: list[str] = []
+        evaluation = self._measured(statement, kernels)
+        collections: list[Input] = []
+        images: list[ReportedImage[Input]] = []
         for name, kernel in zip(names, kernels, strict=True):
             ran = self._collections(kernel)
-            if ran is not None:
-                collections += [step for step in ran if step not in collections]
-                trained[name] = [collections.index(step) for step in ran]
-        inputs |= {f"collection{n}": StepInput(step) for n, step in enumerate(collections)}
-        told: dict[str, Json] = {
-            "images": [*names],
-            "profiles": [r.name for r in profiles],
-            "program": self.text,
-            "seed": settings.seed,
-            "trained": trained,
-        }
-        self._result(report, "report", self._add(report, "report", told, inputs))
+            collections += [step for step in ran or () if step not in collections]
+            images.append(
+                ReportedImage[Input](
+                    name=name,
+                    build=kernel if isinstance(kernel, StepInput) else None,
+                    trained=None if ran is None else tuple(map(collections.index, ran)),
+                )
+            )
+        made = Report[Input](
+            program=self.text,
+            seed=self.settings.seed,
+            evaluation=evaluation,
+            images=tuple(images),
+            profiles=tuple(
+                ReportedProfile[Input](name=r.name, profile=StepInput(r.step))
+                for r in self.results
+                if r.kind == "profile"
+            ),
+            collections=tuple(collections),
+        )
+        self._result(report, "report", self._add(report, made))
 
     def _measured(self, statement: Eval, kernels: list[Input]) -> StepInput:
         """The step that boots all images in turns, and their controls."""
         settings = self.settings
-        fewest, most = settings.repetitions
-        params: dict[str, Json] = {
-            "arch": settings.arch,
-            "device": settings.device,
-            "metrics": [metric.text for metric in statement.metrics],
-            "seed": settings.seed,
-            "fewest": fewest,
-            "most": most,
-            "precision": settings.precision,
-        }
-        if settings.budget is not None:
-            params["budget"] = settings.budget
-        inputs: dict[str, Input] = {"guest": StepInput(self._guest(settings))}
-        inputs |= self._artifacts(settings, Measure(settings.core))
-        if settings.core is not None:
-            params["core"] = settings.core
-        inputs |= self._suites(settings, statement)
-        inputs |= {f"kernel{n}": kernel for n, kernel in enumerate(kernels)}
-        if isinstance(kernels[0], StepInput) and len(kernels) > 1:
-            baseline = self._step(kernels[0].step)
-            for number in range(settings.relinked):
-                # A linker takes the seed 0 for none.
-                again: dict[str, Json] = {**baseline.params, "layout_seed": number + 1}
-                name = f"{baseline.id.rpartition('/')[0]}/relinked{number + 1}"
-                step = self._add(name, "kernel-build", again, dict(baseline.inputs))
-                inputs[f"relinked{number}"] = StepInput(step)
-        return StepInput(self._add("measure", "measure", params, inputs))
+        min_boots, max_boots = settings.repetitions
+        measured = spec.Measure[Input](
+            arch=settings.arch,
+            device=settings.device,
+            metrics=tuple(metric.text for metric in statement.metrics),
+            seed=settings.seed,
+            min_boots=min_boots,
+            max_boots=max_boots,
+            precision=settings.precision,
+            budget=settings.budget,
+            core=settings.core,
+            images=tuple(kernels),
+            relinked=tuple(self._relinked(kernels)),
+            guest=self._guest(settings),
+            suites=self._suites(settings, statement),
+            artifacts=self._artifacts(settings, Measure(settings.core)),
+        )
+        return self._add("measure", measured)
 
-    def _collections(self, kernel: Input) -> list[str] | None:
+    def _relinked(self, kernels: list[Input]) -> Iterator[StepInput]:
+        """The baseline in other layouts."""
+        first = kernels[0]
+        if not isinstance(first, StepInput) or len(kernels) < 2:
+            return
+        baseline = self.models[first.step]
+        for number in range(self.settings.relinked):
+            # A linker takes the seed 0 for none.
+            again = baseline.model_copy(update={"layout_seed": number + 1})
+            yield self._add(f"{first.step.rpartition('/')[0]}/relinked{number + 1}", again)
+
+    def _collections(self, kernel: Input) -> list[StepInput] | None:
         """The steps in which the profile that a kernel is built with was collected.
 
         None if there is no profile, or part of it comes from outside.
         """
-        if not isinstance(kernel, StepInput) or "profile" not in self._step(kernel.step).inputs:
+        build = self._model(kernel)
+        if not isinstance(build, KernelBuild) or build.profile is None:
             return None
-        found: list[str] = []
-        pending = [self._step(kernel.step).inputs["profile"]]
+        found: set[str] = set()
+        pending: list[Input] = [build.profile]
         while pending:
             given = pending.pop()
             if not isinstance(given, StepInput):
                 return None
-            step = self._step(given.step)
-            if step.kind == "profile-collect":
-                found += [step.id] if step.id not in found else []
-            else:
-                # The kernel that was profiled is no part of what it was made to do.
-                pending += [each for name, each in step.inputs.items() if name != "kernel"]
-        return sorted(found)
+            match self._model(given):
+                case ProfileCollect():
+                    found.add(given.step)
+                case ProfileConvert(raw=raw, profile=profile):
+                    # The kernel that was profiled is no part of what it was made to do.
+                    pending += [raw] if profile is None else [raw, profile]
+                case ProfileMerge(profiles=profiles):
+                    pending += [each.profile for each in profiles]
+        return [StepInput(step) for step in sorted(found)]
 
-    def _step(self, identifier: str) -> Step:
-        return next(step for step in self.steps if step.id == identifier)
+    def _model(self, given: Input) -> StepModel[Input] | None:
+        """The model of the step that makes an input; None for a file of the user's."""
+        return self.models.get(given.step) if isinstance(given, StepInput) else None
 
     # -- parts of statements
 
@@ -292,47 +317,48 @@ class _Compiler:
         kernel: _Kernel,
         statement: Opt | Adap | Profile,
         options: list[str],
-    ) -> str:
+    ) -> StepInput:
         """The steps up to a finished profile, of every algorithm of a stack.
 
         Link-time options wait for the last build, unless a profile fits no other.
         """
-        names = kernel.algorithm.split("+")
         level = [option for option in options if option in _OPTIMISATION_LEVELS]
-        profile: str | None = None
-        finished: list[str] = []
+        profile: StepInput | None = None
+        below: tuple[str, ...] = ()
         total = 0
         recordings = iter(kernel.settings.perf_data)
-        for algorithm in names:
+        for algorithm in kernel.algorithm.split("+"):
             part = self.known[algorithm]
-            for _ in range(part.rounds):
+            for number in range(1, part.rounds + 1):
                 total += 1
                 suffix = str(total) if total > 1 else ""
                 build = self._build(
                     f"{name}/instrument{suffix}",
                     kernel,
                     options if part.same_build else level,
-                    finished,
+                    below,
                     profile,
-                    collects=algorithm,
+                    Instrumented[Input](algorithm=algorithm, round=number),
                 )
                 recorded = next(recordings, None) if part.records_branches else None
                 raw: Input = (
-                    self._collected(f"{name}/collect{suffix}", kernel, statement, algorithm, build)
+                    self._collected(
+                        f"{name}/collect{suffix}", kernel, statement, algorithm, number, build
+                    )
                     if recorded is None
                     else HostInput(recorded)
                 )
-                params: dict[str, Json] = {
-                    "algorithm": algorithm,
-                    "toolchain": kernel.settings.toolchain,
-                }
-                inputs: dict[str, Input] = {"raw": raw, "kernel": StepInput(build)}
-                if finished:
-                    params["below"] = [*finished]
-                if profile is not None:
-                    inputs["profile"] = StepInput(profile)
-                profile = self._add(f"{name}/profile{suffix}", "profile-convert", params, inputs)
-            finished = [*finished, algorithm]
+                converted = ProfileConvert[Input](
+                    algorithm=algorithm,
+                    round=number,
+                    toolchain=kernel.settings.toolchain,
+                    raw=raw,
+                    kernel=build,
+                    below=below,
+                    profile=profile,
+                )
+                profile = self._add(f"{name}/profile{suffix}", converted)
+            below = (*below, algorithm)
         assert profile is not None
         return profile
 
@@ -342,119 +368,99 @@ class _Compiler:
         kernel: _Kernel,
         statement: Opt | Adap | Profile,
         algorithm: str,
-        build: str,
-    ) -> Input:
-        """The raw profile that a device collects."""
+        number: int,
+        build: StepInput,
+    ) -> StepInput:
+        """The raw profile that a device collects in a round."""
         settings = kernel.settings
-        apps, scripts = self._apps(statement.apps)
-        params: dict[str, Json] = {
-            "algorithm": algorithm,
-            "scenario": statement.click.text,
-            "apps": apps,
-            "actions": settings.actions,
-            "arch": settings.arch,
-            "device": settings.device,
-            "seed": settings.seed,
-        }
-        if settings.without:
-            params["without"] = [*settings.without]
+        guest = self._guest(settings)
+        record, artifacts = None, {}
         if self.known[algorithm].records_branches:
-            params["depth"] = settings.depth
-            if settings.period is not None:
-                params["period"] = settings.period
-        inputs: dict[str, Input] = {
-            "kernel": StepInput(build),
-            "guest": StepInput(self._guest(settings)),
-            **scripts,
-        }
-        if self.known[algorithm].records_branches:
-            inputs |= self._artifacts(settings, Branches(settings.period, settings.depth))
-        return StepInput(self._add(identifier, "profile-collect", params, inputs))
-
-    @staticmethod
-    def _apps(words: tuple[Word, ...]) -> tuple[list[Json], dict[str, Input]]:
-        """App names, and the script files behind their colons as inputs ``script0``…"""
-        apps: list[Json] = []
-        scripts: dict[str, Input] = {}
-        for number, word in enumerate(words):
-            app, _, argument = word.text.partition(":")
-            apps.append(app)
-            if argument:
-                scripts[f"script{number}"] = HostInput(argument)
-        return apps, scripts
+            record = Branches(settings.period, settings.depth)
+            artifacts = self._artifacts(settings, record)
+        collect = ProfileCollect[Input](
+            algorithm=algorithm,
+            round=number,
+            scenario=statement.click.text,
+            apps=tuple(map(_app, statement.apps)),
+            actions=settings.actions,
+            arch=settings.arch,
+            device=settings.device,
+            seed=settings.seed,
+            without=settings.without,
+            kernel=build,
+            guest=guest,
+            record=record,
+            artifacts=artifacts,
+        )
+        return self._add(identifier, collect)
 
     def _build(
         self,
         identifier: str,
         kernel: _Kernel,
         options: list[str],
-        uses: list[str],
-        profile: str | Input | None = None,
-        collects: str | None = None,
+        uses: tuple[str, ...] = (),
+        profile: Input | None = None,
+        instrumented: Instrumented[Input] | None = None,
+        *,
         boots: bool = False,
-    ) -> str:
+    ) -> StepInput:
         settings = kernel.settings
-        inputs: dict[str, Input] = {"source": StepInput(self._source(kernel.path))}
-        configs: list[Json] = []
-        for position, part in enumerate(settings.config):
-            if "/" in part:
-                inputs[f"config{position}"] = HostInput(part)
-            configs.append("file" if "/" in part else part)
-        params: dict[str, Json] = {
-            "arch": settings.arch,
-            "config": configs,
-            "toolchain": settings.toolchain,
-            "options": [*sorted(options)],
-            "uses": [*uses],
-        }
-        if collects is not None:
-            params["collects"] = collects
-        if profile is not None:
-            inputs["profile"] = StepInput(profile) if isinstance(profile, str) else profile
+        source = self._source(kernel.path)
+        boot = None
         if boots:
-            params |= {"device": settings.device, "seed": settings.seed}
-            inputs["guest"] = StepInput(self._guest(settings))
-        return self._add(identifier, "kernel-build", params, inputs)
+            boot = BootCheck[Input](
+                device=settings.device, seed=settings.seed, guest=self._guest(settings)
+            )
+        build = KernelBuild[Input](
+            arch=settings.arch,
+            toolchain=settings.toolchain,
+            config=tuple(HostInput(part) if "/" in part else part for part in settings.config),
+            options=tuple(sorted(options)),
+            source=source,
+            uses=uses,
+            profile=profile,
+            instrumented=instrumented,
+            boot=boot,
+        )
+        return self._add(identifier, build)
 
-    def _used(self, name: str, kernel: _Kernel, options: list[str], profile: str | Input) -> str:
+    def _used(self, name: str, kernel: _Kernel, options: list[str], profile: Input) -> StepInput:
         """The last build, which is not done before it boots."""
-        uses = kernel.algorithm.split("+")
+        uses = tuple(kernel.algorithm.split("+"))
         return self._build(f"{name}/build", kernel, options, uses, profile, boots=True)
 
-    def _source(self, path: str) -> str:
+    def _source(self, path: str) -> StepInput:
         if path.startswith("debian:"):
-            return self._add("source", "kernel-source", {"debian": path}, {})
-        return self._add("source", "kernel-source", {}, {"origin": HostInput(path)})
+            return self._add("source", KernelSource[Input](debian=path))
+        return self._add("source", KernelSource[Input](origin=HostInput(path)))
 
-    def _guest(self, settings: Settings) -> str:
-        return self._add("guest", "guest", {"arch": settings.arch}, {})
+    def _guest(self, settings: Settings) -> StepInput:
+        return self._add("guest", Guest[Input](arch=settings.arch))
 
     def _suites(self, settings: Settings, statement: Eval) -> dict[str, Input]:
-        """The programs of suites that an evaluation's metrics need, as inputs ``suite-NAME``."""
+        """The programs of suites that an evaluation's metrics need, by suite."""
         metrics = [word.text for word in statement.metrics]
         names = {name for metric in metrics for name in self.guest_additions.get(metric, ())}
         return {
-            f"suite-{name}": StepInput(
-                self._add(
-                    f"suite/{name}", "suite-programs", {"arch": settings.arch, "suite": name}, {}
-                )
-            )
+            name: self._add(f"suite/{name}", SuitePrograms[Input](arch=settings.arch, suite=name))
             for name in sorted(names)
         }
 
     def _artifacts(self, settings: Settings, observed: Measure | Branches) -> dict[str, Input]:
-        """What the device needs to observe something, as inputs of its names."""
+        """What the device needs to observe something, by its own names."""
         needs = self.devices[settings.device].needs(settings.arch, observed)
         return {
-            name: StepInput(self._add(name, need.kind, dict(need.params), {}))
+            name: self._made(name, Step(name, need.kind, dict(need.params)))
             for name, need in needs.items()
         }
 
-    def _image(self, name: str, build: str) -> None:
+    def _image(self, name: str, build: StepInput) -> None:
         self.images[name] = build
         self._result(name, "image", build)
 
-    def _profile_result(self, name: str, profile: str, algorithm: str) -> None:
+    def _profile_result(self, name: str, profile: StepInput, algorithm: str) -> None:
         self.profiles[name] = profile
         self.algorithms[name] = algorithm
         self._result(name, "profile", profile)
@@ -477,7 +483,7 @@ class _Compiler:
         """A profile, and the algorithm that it is of, if this program made it."""
         found = self._resolve(word, "profile", index)
         if isinstance(found, Made):
-            return StepInput(self.profiles[found.name]), self.algorithms[found.name]
+            return self.profiles[found.name], self.algorithms[found.name]
         assert isinstance(found, HostPath)
         return HostInput(found.path), None
 
@@ -487,15 +493,15 @@ class _Compiler:
                 return HostInput(path), path.rpartition("/")[2].removesuffix(".img")
             case Plain(statement):
                 kernel = self.kernels[statement]
-                build = self._build("plain/build", kernel, [], [])
-                return StepInput(build), self._plain_result(build)
+                build = self._build("plain/build", kernel, [])
+                return build, self._plain_result(build)
             case Made(name=name):
-                return StepInput(self.images[name]), name
+                return self.images[name], name
 
-    def _plain_result(self, build: str) -> str:
+    def _plain_result(self, build: StepInput) -> str:
         """The name of an unoptimised image: each kernel's is a file of its own."""
         for result in self.results:
-            if result.step == build:
+            if result.step == build.step:
                 return result.name
         taken = {made.name for made in self.bindings.results} | {r.name for r in self.results}
         name, number = PLAIN, 1
@@ -505,24 +511,30 @@ class _Compiler:
         self._result(name, "image", build)
         return name
 
-    def _result(self, name: str, kind: Any, step: str) -> None:
-        self.results.append(Result(name, kind, step))
+    def _result(self, name: str, kind: ResultKind, step: StepInput) -> None:
+        self.results.append(Result(name, kind, step.step))
 
-    def _add(
-        self,
-        identifier: str,
-        kind: str,
-        params: dict[str, Json],
-        inputs: dict[str, Input],
-    ) -> str:
-        """Add a step, or find the one that does the same; its id."""
-        for step in self.steps:
-            if (step.kind, step.params, step.inputs) == (kind, params, inputs):
-                return step.id
+    def _add(self, identifier: str, model: StepModel[Input]) -> StepInput:
+        """Add a step, or find the one that does the same."""
+        made = self._made(identifier, model.step(identifier))
+        self.models[made.step] = model
+        return made
+
+    def _made(self, identifier: str, step: Step) -> StepInput:
+        content = (step.kind, step.params, step.inputs)
+        for known in self.steps:
+            if (known.kind, known.params, known.inputs) == content:
+                return StepInput(known.id)
+        taken = {known.id for known in self.steps}
         unique, number = identifier, 1
-        while unique in self._ids:
+        while unique in taken:
             number += 1
             unique = f"{identifier}-{number}"
-        self._ids.add(unique)
-        self.steps.append(Step(unique, kind, params, inputs))
-        return unique
+        self.steps.append(replace(step, id=unique))
+        return StepInput(unique)
+
+
+def _app(word: Word) -> TrainingApp[Input]:
+    """An app, and the script file behind its colon."""
+    name, _, script = word.text.partition(":")
+    return TrainingApp[Input](name=name, script=HostInput(script) if script else None)

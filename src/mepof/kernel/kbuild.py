@@ -15,6 +15,7 @@ from pathlib import Path
 from mepof.arch import Arch
 from mepof.errors import InputError, WorkError
 from mepof.kernel import integrity, kconfig, layout, objtool, overlay
+from mepof.kernel.description import BuildDescription, BuildSize, Origin
 from mepof.kernel.objtool import Warned
 from mepof.kernel.source import version_of
 from mepof.process import run
@@ -99,7 +100,7 @@ class BuildSpec:
     overlays: tuple[str, ...] = ()
     selected: tuple[FileFlags, ...] = ()
     profiles: Mapping[str, Path] = field(default_factory=dict)
-    same_as: Mapping[str, str] | None = None
+    same_as: Origin | None = None
 
 
 @dataclass(frozen=True)
@@ -169,14 +170,14 @@ def build(
         run_make,
     )
     compiled = " ".join((*spec.cflags, *spec.variables.values()))
-    origin = {
-        "source": places.tree.name,
-        "config": _digest((objects / ".config").read_bytes()),
-        "compiler": toolchain.version,
-        "flags": _digest(_with_paths(compiled, paths).encode()),
-    }
+    origin = Origin(
+        source=places.tree.name,
+        config=_digest((objects / ".config").read_bytes()),
+        compiler=toolchain.version,
+        flags=_digest(_with_paths(compiled, paths).encode()),
+    )
     if spec.same_as is not None and spec.same_as != origin:
-        differ = ", ".join(key for key in origin if spec.same_as.get(key) != origin[key])
+        differ = ", ".join(spec.same_as.differences(origin))
         raise InputError(
             f"the profile is of another build: not the same {differ}",
             "it fits no kernel but the one that it was recorded from",
@@ -210,22 +211,20 @@ def build(
         shutil.copy2(path, places.output / name)
     defined = _functions(objects, toolchain, spec.arch)
     (places.output / OBJECTS).write_text(json.dumps(defined, sort_keys=True) + "\n")
-    description = {
-        "version": str(version),
-        "origin": origin,
-        "arch": spec.arch.name,
-        "size_bytes": {
-            "text": made.text_bytes(),
-            "image": (objects / spec.arch.image).stat().st_size,
-        },
-        "sections": {s.name: s.size for s in made.sections},
-        "cflags": list(spec.cflags),
-        "ldflags": list(spec.ldflags),
-        "variables": dict(spec.variables),
-        "config_lines": list(spec.config_lines),
-        "overlays": [o.name for o in overlays],
-    }
-    (places.output / "build.json").write_text(json.dumps(description, indent=1) + "\n")
+    BuildDescription(
+        version=str(version),
+        origin=origin,
+        arch=spec.arch.name,
+        size_bytes=BuildSize(
+            text=made.text_bytes(), image=(objects / spec.arch.image).stat().st_size
+        ),
+        sections={s.name: s.size for s in made.sections},
+        cflags=spec.cflags,
+        ldflags=spec.ldflags,
+        variables=dict(spec.variables),
+        config_lines=spec.config_lines,
+        overlays=tuple(o.name for o in overlays),
+    ).write(places.output)
     return objtool.warnings(places.log)
 
 

@@ -36,6 +36,10 @@ class OptOut:
     files: tuple[str, ...] = ()
     functions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        functions = (f"{name}() in {file}" for file, f in self.functions.items() for name in f)
+        return ", ".join([*self.files, *functions])
+
 
 EVERYTHING = OptOut(files=("%",))
 """No file uses the profile: make's pattern for all of them."""

@@ -67,6 +67,32 @@ def debian_tarball(package: str, directory: Path = _DEBIAN_DIRECTORY) -> Path:
     raise EnvironmentLack(f"{package} is not installed", f"apt-get install {package}")
 
 
+# The first bytes of what tar unpacks: xz, gzip, bzip2, zstd, lzip.
+_COMPRESSED = (b"\xfd7zXZ\0", b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"LZIP")
+# Where the header of a plain tar archive has its magic number.
+_TAR_AT, _TAR = 257, b"ustar"
+
+
+def check(origin: str) -> None:
+    """Look at a source without unpacking it.
+
+    Raises:
+        InputError: it is neither a kernel tree nor a tarball.
+    """
+    if "://" in origin:
+        raise InputError(f"{origin} is not fetched", "download it, and name the tarball or a tree")
+    path = Path(origin)
+    if path.is_dir():
+        _check_kernel(path, path)
+    elif path.is_file():
+        with path.open("rb") as file:
+            head = file.read(_TAR_AT + len(_TAR))
+        if not head.startswith(_COMPRESSED) and head[_TAR_AT:] != _TAR:
+            raise InputError(f"{origin} is neither a kernel source tree nor a tarball of one")
+    else:
+        raise InputError(f"{origin} does not exist")
+
+
 def unpack(origin: Path, output: Path, runner: Callable[..., Completed] = run) -> KernelVersion:
     """Copy a tree or unpack a tarball into ``output``, an empty directory.
 

@@ -109,9 +109,11 @@ class StepContext:
 class StepBody(Protocol):
     """How one kind of step is done. Bodies are stateless; the engine may run many at once.
 
-    Two more attributes are optional. ``version: int | str`` is part of the fingerprint: raise it
+    Three more attributes are optional. ``version: int | str`` is part of the fingerprint: raise it
     when the body makes something else than before from the same ingredients. ``volatile: bool``
     set to True makes the step run every time, whatever the store has (a report).
+    ``check(step: Step) -> None`` refuses wrong input of the user's before anything is made
+    (:func:`mepof.plan.preflight.preflight`); it needs no tool.
     """
 
     kind: str

@@ -12,7 +12,8 @@ from mepof.errors import EnvironmentLack
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
-from mepof.plan.model import Step
+from mepof.plan.model import Input, Step
+from mepof.spec.guest import Guest
 from mepof.toolchain import guest
 from mepof.toolchain.requirements import is_static
 
@@ -21,17 +22,17 @@ _SOURCES = ("Makefile", "abi", "kbench", "guest")
 _DIRECTORIES = ("bin", "dev", "etc", "mepof", "proc", "root", "sys", "tmp")
 
 
-class GuestImage:
-    """Params: ``arch``. Makes ``initramfs.cpio``."""
+class GuestBody:
+    """Makes ``initramfs.cpio``."""
 
-    kind = "guest"
+    kind = Guest.kind
     phase: Phase = "build"
 
     def resources(self, step: Step) -> Resources:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        target = guest.target(str(step.params["arch"]))
+        target = guest.target(Guest[Input].of(step, step.inputs).arch)
         busybox = {"busybox": _busybox_digest()} if target.shell else {}
         return {
             "native": _sources_digest(),
@@ -40,7 +41,7 @@ class GuestImage:
         }
 
     def run(self, context: StepContext) -> None:
-        target = guest.target(str(context.params["arch"]))
+        target = guest.target(Guest[Path].of(context.step, context.inputs).arch)
         compiler = f"GUEST_CC={target.compiler}"
         context.run(["make", "-C", native_directory(), f"OUT={context.work}", compiler])
         binaries = {name: (context.work / name).read_bytes() for name in ("agent", "kbench")}
@@ -74,4 +75,4 @@ def _busybox_digest() -> str:
     return file_digest(_BUSYBOX)
 
 
-BODY = GuestImage()
+BODY = GuestBody()

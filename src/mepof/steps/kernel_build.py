@@ -2,62 +2,62 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
+from typing import Generic
 
 from mepof import arch
-from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Use
+from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import InputError, WorkError
 from mepof.kernel import kbuild, kconfig, objtool
+from mepof.kernel.description import Origin, Safety
 from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import options
 from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
 from mepof.plan.body import Phase, Resources, StepContext
-from mepof.plan.model import Step
-from mepof.profile.artifact import build_of, description, profile_directory
+from mepof.plan.model import Input, Step
+from mepof.plan.typed import In
+from mepof.profile.artifact import ProfileDescription, profile_directory
+from mepof.spec.kernel_build import BootCheck, KernelBuild
 from mepof.suite.cases import load_suite
-from mepof.toolchain.protocol import Toolchain, Tools, select
+from mepof.toolchain.protocol import Tools, select
 
 _BOOT_SECONDS = 120.0
 
 
-class KernelBuild:
-    """Params: ``arch``, ``config``, ``toolchain``, ``options``; ``uses``, the algorithms whose
-    profiles are in ``profile``; ``collects``, the one that profiles the kernel, or nothing;
-    ``layout_seed``, from 1: the order in which the linker lays out the objects' code.
-    Inputs: ``source``, ``profile``, ``config0``…; ``guest``, with which the kernel is booted on
-    ``device`` with ``seed`` before it is done."""
+class KernelBuildBody:
+    """Builds a kernel as :class:`KernelBuild` says."""
 
-    kind = "kernel-build"
+    kind = KernelBuild.kind
     phase: Phase = "build"
     version = 3
 
     def resources(self, step: Step) -> Resources:
-        if "device" not in step.params:
-            return Resources(cores=64)
-        device = DEVICES.get(str(step.params["device"]))
-        return Resources(cores=64, device=device.claim(str(step.params["arch"])))
+        asked = KernelBuild[Input].of(step, step.inputs)
+        claimed = None if asked.boot is None else DEVICES.get(asked.boot.device).claim(asked.arch)
+        return Resources(cores=64, device=claimed)
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        toolchain = select(str(step.params["toolchain"]))
+        asked = KernelBuild[Input].of(step, step.inputs)
+        toolchain = select(asked.toolchain)
         # What the profile is of is not known yet: all flags that its use may bring.
-        spec = _spec(step, Path("profile"), {}, Use(toolchain, None, exact=True))
+        use = Use(toolchain, None, exact=True)
+        profile = None if asked.profile is None else Path("profile")
+        spec = _Ingredients(asked, (), profile, use).spec()
         # Files that a profile names are known with the profile.
         selected = [
             each.cflags if isinstance(each.objects, Path) else each for each in spec.selected
         ]
         flags = (spec.cflags, spec.ldflags, spec.variables, spec.config_lines, selected)
         booted = {}
-        if "device" in step.params:
-            device = DEVICES.get(str(step.params["device"]))
+        if asked.boot is not None:
+            device = DEVICES.get(asked.boot.device)
             check = " ".join(load_suite("mepof").selfcheck)
-            booted = {**device.identity(str(step.params["arch"])), "self-check": check}
+            booted = {**device.identity(asked.arch), "self-check": check}
         return {
             **toolchain.identity(),
             **booted,
@@ -67,199 +67,229 @@ class KernelBuild:
         }
 
     def run(self, context: StepContext) -> None:
-        step = context.step
-        names = _texts(step, "uses")
-        toolchain = select(str(step.params["toolchain"]))
-        source = context.inputs["source"]
-        profile = origin = None
-        use = Use(toolchain, None)
-        if "profile" in context.inputs:
-            files = [file for name in names for file in ALGORITHMS.get(name).profile_names]
-            profile = profile_directory(context.inputs["profile"], files, context.work)
-            origin = build_of(profile)
-            if origin is not None:
-                exact = description(profile)[1].exact
-                use = Use(toolchain, origin.get("source") == source.name, exact)
-        spec = _spec(step, profile, context.inputs, use)
-        if any(ALGORITHMS.get(name).same_build for name in names):
-            if origin is None:
-                raise InputError(
-                    f"nothing tells of which build the profile of {'+'.join(names)} is",
-                    "it fits no other: use it in the program that makes it",
-                )
-            spec = replace(spec, same_as=origin)
-        if "guest" in context.inputs:
-            assert profile is not None
-            _build_safely(context, spec, toolchain, profile, use)
-            if not use.same_source:
-                _tell_drift(context, profile)
-        else:
-            if warned := _build(context, spec, toolchain):
+        asked = KernelBuild[Path].of(context.step, context.inputs)
+        ingredients = _ingredients(asked, context.work)
+        build = _Build(context, asked, ingredients)
+        if asked.boot is None:
+            if warned := build.once(ingredients.spec()):
                 context.note(objtool.told(warned))
+            return
+        build.safely(asked.boot)
+        if not ingredients.use.same_source:
+            build.tell_drift()
 
 
-def _build(
-    context: StepContext, spec: kbuild.BuildSpec, toolchain: Toolchain
-) -> frozenset[objtool.Warned]:
-    places = kbuild.BuildPlaces(
-        tree=context.inputs["source"],
-        work=context.work,
-        output=context.output,
-        log=context.log,
-        cache=context.cache,
-    )
-    return kbuild.build(
-        spec,
-        Tools(toolchain, context.run),
-        places,
-        context.cores,
-        lambda done, total, name: context.progress(done, total, "files", name),
-    )
+@dataclass(frozen=True)
+class _Ingredients(Generic[In]):
+    """What a build is made of.
+
+    Attributes:
+        own_fragments: the user's files, in order.
+        profile: directory of all profiles that are used.
+        same_as: the build that it must be equal to, if it must.
+    """
+
+    asked: KernelBuild[In]
+    own_fragments: tuple[Path, ...]
+    profile: Path | None
+    use: Use
+    same_as: Origin | None = None
+
+    def addition(self) -> BuildAddition:
+        """What the profiles that are used add, and the algorithm that profiles the kernel."""
+        added = BuildAddition()
+        for name in self.asked.uses:
+            if self.profile is None:
+                raise InputError("a build that uses a profile has no profile to use")
+            added += ALGORITHMS.get(name).use(self.profile, self.use)
+        if (made := self.asked.instrumented) is not None:
+            earlier = self.profile if made.round > 1 else None
+            added += ALGORITHMS.get(made.algorithm).instrument(
+                self.use.toolchain, Round(made.round, earlier)
+            )
+        return added
+
+    def spec(self) -> kbuild.BuildSpec:
+        addition = self.addition()
+        chosen = [options()[name] for name in self.asked.options]
+        return kbuild.BuildSpec(
+            arch=arch.get(self.asked.arch),
+            fragments=tuple(self._fragments()),
+            config_lines=(
+                *addition.config_lines,
+                *(line for option in chosen for line in option.config),
+            ),
+            cflags=(*(flag for option in chosen for flag in option.cflags), *addition.cflags),
+            ldflags=(*addition.ldflags, *self._layout()),
+            variables=addition.variables,
+            overlays=addition.overlays,
+            selected=(*(each for option in chosen for each in option.files), *addition.selected),
+            profiles=addition.profiles,
+            same_as=self.same_as,
+        )
+
+    def _fragments(self) -> Iterator[Path]:
+        """The fragment files in order; those of the user only where the inputs are there."""
+        own = iter(self.own_fragments)
+        for part in self.asked.config:
+            if isinstance(part, str):
+                yield from kconfig.paths(part, self.asked.arch)
+            elif (file := next(own, None)) is not None:
+                yield file
+
+    def _layout(self) -> tuple[str, ...]:
+        """The flag by which the linker shuffles code within each part of its script."""
+        seed = self.asked.layout_seed
+        if seed is None:
+            return ()
+        return self.use.toolchain.flags("shuffle-sections", pattern=".text*", seed=seed)
 
 
-def _build_safely(
-    context: StepContext,
-    spec: kbuild.BuildSpec,
-    toolchain: Toolchain,
-    profile: Path,
-    use: Use,
-) -> None:
-    """Build a kernel that boots, without the profile where it does not with it."""
-    algorithms = [ALGORITHMS.get(name) for name in _texts(context.step, "uses")]
-    opt_out_flags = _addition(context.step, profile, use).opt_out
-    released = ""
-    # Whatever objtool warns of without the profile is not for the profile to answer.
-    accepted: frozenset[objtool.Warned] = frozenset()
+def _ingredients(asked: KernelBuild[Path], work: Path) -> _Ingredients[Path]:
+    """The ingredients of a build whose inputs are there.
 
-    def trial(opt_out: OptOut) -> WorkError | None:
-        nonlocal released, accepted
-        selected = [*spec.selected, FileFlags(opt_out.files, opt_out_flags)]
+    Raises:
+        InputError: the profile does not have what the algorithms need.
+    """
+    toolchain = select(asked.toolchain)
+    own = tuple(part for part in asked.config if isinstance(part, Path))
+    profile, use, origin = None, Use(toolchain, None), None
+    if asked.profile is not None:
+        files = [file for name in asked.uses for file in ALGORITHMS.get(name).profile_names]
+        profile = profile_directory(asked.profile, files, work)
+        known = ProfileDescription.find(profile)
+        if known is not None and known.build is not None:
+            origin = known.build
+            use = Use(toolchain, origin.source == asked.source.name, known.quality.exact)
+    same_as = None
+    if any(ALGORITHMS.get(name).same_build for name in asked.uses):
+        if origin is None:
+            raise InputError(
+                f"nothing tells of which build the profile of {'+'.join(asked.uses)} is",
+                "it fits no other: use it in the program that makes it",
+            )
+        same_as = origin
+    return _Ingredients(asked, own, profile, use, same_as)
+
+
+@dataclass(frozen=True)
+class _Build:
+    """Builds one kernel, as often as it takes."""
+
+    context: StepContext
+    asked: KernelBuild[Path]
+    ingredients: _Ingredients[Path]
+
+    @property
+    def tools(self) -> Tools:
+        return Tools(self.ingredients.use.toolchain, self.context.run)
+
+    def once(self, spec: kbuild.BuildSpec) -> frozenset[objtool.Warned]:
+        context = self.context
+        places = kbuild.BuildPlaces(
+            tree=self.asked.source,
+            work=context.work,
+            output=context.output,
+            log=context.log,
+            cache=context.cache,
+        )
+        return kbuild.build(
+            spec,
+            self.tools,
+            places,
+            context.cores,
+            lambda done, total, name: context.progress(done, total, "files", name),
+        )
+
+    def safely(self, check: BootCheck[Path]) -> None:
+        """Build a kernel that boots, without the profile where it does not with it."""
+        context = self.context
+        spec = self.ingredients.spec()
+        opt_out_flags = self.ingredients.addition().opt_out
+        released = ""
+        # Whatever objtool warns of without the profile is not for the profile to answer.
+        accepted: frozenset[objtool.Warned] = frozenset()
+
+        def trial(opt_out: OptOut) -> WorkError | None:
+            nonlocal released, accepted
+            tried = self._without(spec, opt_out, opt_out_flags)
+            try:
+                warned = self.once(tried)
+                if opt_out == EVERYTHING:
+                    accepted = warned
+                elif not warned <= accepted:
+                    raise objtool.Unclean(warned - accepted)
+                released = self._boot(check)
+            except WorkError as error:
+                return error
+            return None
+
+        opt_out = OptOut()
+        failure = trial(opt_out)
+        if failure is not None:
+            opt_out = smallest_opt_out(
+                failure, trial, lambda: kbuild.functions_in(context.output), context.note
+            )
+            if opt_out == OptOut():
+                context.note("objtool says the same without the profile: nothing is left out of it")
+                failure = None
+            else:
+                context.note(f"left out of the profile: {opt_out}")
+        Safety(
+            booted=True,
+            self_check="passed",
+            release=released,
+            opt_out=opt_out,
+            failure=None if failure is None else failure.message,
+            objtool=tuple(str(each) for each in sorted(accepted)),
+        ).write(context.output)
+
+    def _without(
+        self, spec: kbuild.BuildSpec, opt_out: OptOut, flags: tuple[str, ...]
+    ) -> kbuild.BuildSpec:
+        """The build with what opts out of the profile."""
+        profile = self.ingredients.profile
+        assert profile is not None
+        selected = [*spec.selected, FileFlags(opt_out.files, flags)]
         profiles = dict(spec.profiles)
         for file, functions in opt_out.functions.items():
-            for number, algorithm in enumerate(algorithms):
-                name = f"spared-{sha256(file.encode()).hexdigest()[:8]}-{number}"
-                added = algorithm.spare(
-                    profile, functions, context.work / name, Tools(toolchain, context.run)
+            for number, name in enumerate(self.asked.uses):
+                spared = f"spared-{sha256(file.encode()).hexdigest()[:8]}-{number}"
+                added = ALGORITHMS.get(name).spare(
+                    profile, functions, self.context.work / spared, self.tools
                 )
                 selected.append(FileFlags((file,), added.cflags))
                 profiles |= added.profiles
-        try:
-            tried = replace(spec, selected=tuple(selected), profiles=profiles)
-            warned = _build(context, tried, toolchain)
-            if opt_out == EVERYTHING:
-                accepted = warned
-            elif not warned <= accepted:
-                raise objtool.Unclean(warned - accepted)
-            released = _boot(context)
-        except WorkError as error:
-            return error
-        return None
+        return replace(spec, selected=tuple(selected), profiles=profiles)
 
-    opt_out = OptOut()
-    failure = trial(opt_out)
-    if failure is not None:
-        opt_out = smallest_opt_out(
-            failure, trial, lambda: kbuild.functions_in(context.output), context.note
+    def _boot(self, check: BootCheck[Path]) -> str:
+        """Boot the kernel that was built and have it check itself; its release."""
+        context = self.context
+        request = agent.Exec(load_suite("mepof").selfcheck, _BOOT_SECONDS)
+        session = Session(
+            arch=self.asked.arch,
+            kernel=context.output / "kernel",
+            initramfs=check.guest / INITRAMFS,
+            requests=(request,),
+            seed=check.seed,
         )
-        if opt_out == OptOut():
-            context.note("objtool says the same without the profile: nothing is left out of it")
-            failure = None
-        else:
-            context.note(f"left out of the profile: {_told(opt_out)}")
-    safety = {
-        "booted": True,
-        "self_check": "passed",
-        "release": released,
-        "opt_out": {"files": opt_out.files, "functions": opt_out.functions},
-        "failure": None if failure is None else failure.message,
-        "objtool": [str(each) for each in sorted(accepted)],
-    }
-    (context.output / "safety.json").write_text(json.dumps(safety, indent=1) + "\n")
+        device = DEVICES.get(check.device)
+        outcome = device.boot(session, context.work / "boot", context.run, lambda count: None)
+        agent.expect_success(request, outcome.replies[0])
+        context.note(f"Linux {outcome.release} booted and passed its self-check")
+        return outcome.release
+
+    def tell_drift(self) -> None:
+        """Say how much of a profile of another kernel fits this one."""
+        profile = self.ingredients.profile
+        assert profile is not None
+        for name in self.asked.uses:
+            drift = ALGORITHMS.get(name).drift(profile, self.context.output / "vmlinux")
+            if drift is not None:
+                drift.write(self.context.output)
+                self.context.note(
+                    f"{drift.matched_percent:.1f} % of the profile's samples still match"
+                )
 
 
-def _tell_drift(context: StepContext, profile: Path) -> None:
-    """Say how much of a profile of another kernel fits this one."""
-    for name in _texts(context.step, "uses"):
-        drift = ALGORITHMS.get(name).drift(profile, context.output / "vmlinux")
-        if drift is not None:
-            (context.output / "drift.json").write_text(json.dumps(drift, indent=1) + "\n")
-            context.note(f"{drift['matched_percent']:.1f} % of the profile's samples still match")
-
-
-def _told(opt_out: OptOut) -> str:
-    functions = (f"{name}() in {file}" for file, f in opt_out.functions.items() for name in f)
-    return ", ".join([*opt_out.files, *functions])
-
-
-def _boot(context: StepContext) -> str:
-    """Boot the kernel that was built and have it check itself; its release."""
-    params = context.params
-    check = agent.Exec(load_suite("mepof").selfcheck, _BOOT_SECONDS)
-    session = Session(
-        arch=str(params["arch"]),
-        kernel=context.output / "kernel",
-        initramfs=context.inputs["guest"] / INITRAMFS,
-        requests=(check,),
-        seed=cast(int, params["seed"]),
-    )
-    device = DEVICES.get(str(params["device"]))
-    outcome = device.boot(session, context.work / "boot", context.run, lambda count: None)
-    agent.expect_success(check, outcome.replies[0])
-    context.note(f"Linux {outcome.release} booted and passed its self-check")
-    return outcome.release
-
-
-def _spec(
-    step: Step, profile: Path | None, inputs: Mapping[str, Path], use: Use
-) -> kbuild.BuildSpec:
-    addition = _addition(step, profile, use)
-    chosen = [options()[name] for name in _texts(step, "options")]
-    return kbuild.BuildSpec(
-        arch=arch.get(str(step.params["arch"])),
-        fragments=tuple(_fragments(step, inputs)),
-        config_lines=(
-            *addition.config_lines,
-            *(line for option in chosen for line in option.config),
-        ),
-        cflags=(*(flag for option in chosen for flag in option.cflags), *addition.cflags),
-        ldflags=(*addition.ldflags, *_layout(step)),
-        variables=addition.variables,
-        overlays=addition.overlays,
-        selected=(*(each for option in chosen for each in option.files), *addition.selected),
-        profiles=addition.profiles,
-    )
-
-
-def _layout(step: Step) -> tuple[str, ...]:
-    """The flag by which the linker shuffles code within each place that its script has for it."""
-    seed = step.params.get("layout_seed")
-    return () if seed is None else (f"--shuffle-sections=.text*={seed}",)
-
-
-def _addition(step: Step, profile: Path | None, use: Use) -> BuildAddition:
-    """What the profiles that are used add, and the algorithm that profiles the kernel."""
-    added = BuildAddition()
-    for name in _texts(step, "uses"):
-        if profile is None:
-            raise InputError(f"{step.id} has no profile to use")
-        added += ALGORITHMS.get(name).use(profile, use)
-    collects = str(step.params.get("collects", ""))
-    return added + ALGORITHMS.get(collects).instrument(use.toolchain) if collects else added
-
-
-def _texts(step: Step, key: str) -> Sequence[str]:
-    return cast(Sequence[str], step.params.get(key, ()))
-
-
-def _fragments(step: Step, inputs: Mapping[str, Path]) -> Sequence[Path]:
-    """The fragment files in order; those of the user's only where the inputs are at hand."""
-    found: list[Path] = []
-    for number, name in enumerate(_texts(step, "config")):
-        if name != "file":
-            found += kconfig.paths(name, str(step.params["arch"]))
-        elif f"config{number}" in inputs:
-            found.append(inputs[f"config{number}"])
-    return found
-
-
-BODY = KernelBuild()
+BODY = KernelBuildBody()

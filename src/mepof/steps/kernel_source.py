@@ -9,38 +9,44 @@ from mepof.errors import InputError
 from mepof.kernel import source
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
-from mepof.plan.model import HostInput, Step
+from mepof.plan.model import HostInput, Input, Step
+from mepof.spec.kernel_source import KernelSource
 
 
-class KernelSource:
-    """Params: ``debian`` (a package spec). Inputs: ``origin`` (directory or tarball)."""
+class KernelSourceBody:
+    """Makes a copy of the tree."""
 
-    kind = "kernel-source"
+    kind = KernelSource.kind
     phase: Phase = "other"
+
+    def check(self, step: Step) -> None:
+        """Refuse what is not kernel source."""
+        asked = KernelSource[Input].of(step, step.inputs)
+        if asked.debian is not None:
+            source.debian_package(asked.debian)
+        if isinstance(asked.origin, HostInput):
+            source.check(asked.origin.path)
 
     def resources(self, step: Step) -> Resources:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        given = step.inputs.get("origin")
-        if isinstance(given, HostInput) and "://" in given.path:
-            raise InputError(
-                f"{given.path} is not fetched", "download it, and name the tarball or a directory"
-            )
-        origin = _debian(step)
+        origin = _debian(KernelSource[Input].of(step, step.inputs).debian)
         return {} if origin is None else {"source": file_digest(origin)}
 
     def run(self, context: StepContext) -> None:
-        origin = _debian(context.step) or context.inputs["origin"]
+        asked = KernelSource[Path].of(context.step, context.inputs)
+        origin = _debian(asked.debian) or asked.origin
+        if origin is None:
+            raise InputError(f"{context.step.id} names no kernel source")
         context.note(f"unpacking {origin}")
         version = source.unpack(origin, context.output, context.run)
         context.note(f"Linux {version}")
 
 
-def _debian(step: Step) -> Path | None:
-    spec = step.params.get("debian")
-    package = source.debian_package(str(spec)) if spec is not None else None
+def _debian(spec: str | None) -> Path | None:
+    package = source.debian_package(spec) if spec is not None else None
     return source.debian_tarball(package) if package is not None else None
 
 
-BODY = KernelSource()
+BODY = KernelSourceBody()

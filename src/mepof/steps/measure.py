@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import cast
 
 from mepof.device import agent, observation
 from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session, counter_source
 from mepof.errors import InputError
+from mepof.kernel.description import BuildDescription
 from mepof.measure.boots import KeptBoots
 from mepof.measure.comparison import Build, rows_of, totals_of
 from mepof.measure.measurement import PASSED, Device, Evaluation, Measurement, SizeBytes
@@ -29,53 +28,50 @@ from mepof.measure.runner import (
 )
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
-from mepof.plan.model import Json, Step
+from mepof.plan.model import Input, Step
+from mepof.plan.typed import In
 from mepof.pmu.core import load_core
 from mepof.pmu.locations import Locations, functions_of, locations_of, read_raw
 from mepof.pmu.settings import core_digest, settings_of
+from mepof.spec.measure import Measure
 from mepof.statistics import Comparison, enough
 from mepof.suite.cases import Case, cases_digest, cases_of, memory_of
 
 
-class Measure:
-    """Params: ``arch``, ``device``, ``metrics``, ``seed``, ``fewest`` and ``most`` boots,
-    ``precision`` (percent), ``budget`` (seconds), ``core``. Inputs: ``guest``; ``kernel0``…, each
-    a build or an image file, the baseline first; ``relinked0``…, the baseline in other layouts;
-    ``suite-NAME`` of each suite that adds programs to the guest; what the device needs for
-    counting. Makes ``evaluation.json``, and with a core ``places0.json``…: where the events of the
-    first boot of each image are."""
+class MeasureBody:
+    """Makes ``evaluation.json``, and with a core ``places0.json``…: where the events of the first
+    boot of each image are."""
 
-    kind = "measure"
+    kind = Measure.kind
     phase: Phase = "run"
     version = 3
 
     def resources(self, step: Step) -> Resources:
-        device, arch = DEVICES.get(str(step.params["device"])), str(step.params["arch"])
-        cores = 64 if device.describe(arch).repeats else 1
-        return Resources(cores=cores, device=device.claim(arch))
+        asked = Measure[Input].of(step, step.inputs)
+        device = DEVICES.get(asked.device)
+        cores = 64 if device.describe(asked.arch).repeats else 1
+        return Resources(cores=cores, device=device.claim(asked.arch))
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        arch = str(step.params["arch"])
+        asked = Measure[Input].of(step, step.inputs)
         # A device that cannot count is refused before a kernel for it is built.
-        device = counter_source(str(step.params["device"]))
-        device.counter(arch)
-        cases = cases_of(cast(list[str], step.params["metrics"]))
-        core = _core(step.params)
+        device = counter_source(asked.device)
+        device.counter(asked.arch)
+        cases = cases_of(asked.metrics)
+        core = _core(asked)
         return {
-            **device.identity(arch),
+            **device.identity(asked.arch),
             "cases": cases_digest(cases),
             "memory": str(memory_of(cases)),
             **({} if core is None else {"core": core_digest(core)}),
         }
 
     def run(self, context: StepContext) -> None:
-        params = context.params
-        targets = _targets(context)
-        seed = cast(int, params["seed"])
-        design = Design(cast(int, params["fewest"]), cast(int, params["most"]))
-        precision = cast(float, params["precision"])
-        laboratory = _Laboratory(context, targets, design)
-        budget = cast(float | None, params.get("budget"))
+        asked = Measure[Path].of(context.step, context.inputs)
+        targets = _targets(asked)
+        seed, precision, budget = asked.seed, asked.precision, asked.budget
+        design = Design(asked.min_boots, asked.max_boots)
+        laboratory = _Laboratory(context, asked, targets, design)
         started = time.monotonic()
         images, ended = measure_images(
             [seed + CONTROL_SEEDS if t.role == "same build" else seed for t in targets],
@@ -100,16 +96,14 @@ class _Target:
     digest: str
 
 
-def _targets(context: StepContext) -> list[_Target]:
+def _targets(asked: Measure[Path]) -> list[_Target]:
     found: list[_Target] = []
-    for role in ("kernel", "relinked"):
-        number = 0
-        while given := context.inputs.get(f"{role}{number}"):
+    for role, builds in (("kernel", asked.images), ("relinked", asked.relinked)):
+        for given in builds:
             kernel = given / "kernel" if given.is_dir() else given
             if not kernel.is_file():
                 raise InputError(f"{given} holds no kernel image")
             found.append(_Target(role, given, kernel, file_digest(kernel)))
-            number += 1
     if sum(1 for target in found if target.role == "kernel") > 1:
         # There is nothing to hold one image alone against.
         baseline = found[0]
@@ -120,28 +114,29 @@ def _targets(context: StepContext) -> list[_Target]:
 class _Laboratory:
     """Boots targets, and remembers what it booted."""
 
-    def __init__(self, context: StepContext, targets: Sequence[_Target], design: Design) -> None:
+    def __init__(
+        self,
+        context: StepContext,
+        asked: Measure[Path],
+        targets: Sequence[_Target],
+        design: Design,
+    ) -> None:
         self._context = context
         self._targets = targets
         self._design = design
-        params = context.params
-        self._arch = str(params["arch"])
-        self._seed = cast(int, params["seed"])
-        self._device = DEVICES.get(str(params["device"]))
+        self._arch = asked.arch
+        self._seed = asked.seed
+        self._device = DEVICES.get(asked.device)
         self._description = self._device.describe(self._arch)
-        self._cases: Sequence[Case] = cases_of(cast(list[str], params["metrics"]))
+        self._cases: Sequence[Case] = cases_of(asked.metrics)
         self._memory = memory_of(self._cases)
-        self._core = _core(params)
+        self._core = _core(asked)
         settings = () if self._core is None else settings_of(load_core(self._core))
         self._measure = observation.Measure(self._core, settings)
+        self._artifacts = asked.artifacts
+        self._initramfs = asked.guest / INITRAMFS
+        self._archives = tuple(path / "archive.cpio" for _, path in sorted(asked.suites.items()))
         needs = self._device.needs(self._arch, self._measure)
-        self._artifacts = {name: context.inputs[name] for name in needs}
-        self._initramfs = context.inputs["guest"] / INITRAMFS
-        self._archives = tuple(
-            path / "archive.cpio"
-            for name, path in sorted(context.inputs.items())
-            if name.startswith("suite-")
-        )
         repeats = self._description.repeats
         self._threads = context.cores if repeats else 1
         directory = (context.cache if repeats else context.work) / "boots"
@@ -277,16 +272,16 @@ def _enough(evaluation: Evaluation) -> bool:
     return enough(comparisons, evaluation.precision_percent)
 
 
-def _core(params: Mapping[str, Json]) -> str | None:
+def _core(asked: Measure[In]) -> str | None:
     """The core to model, if there is one.
 
     Raises:
         InputError: it does not execute what the kernel is made of.
     """
-    name = cast(str | None, params.get("core"))
-    if name is not None and (arch := load_core(name).arch) != params["arch"]:
+    name = asked.core
+    if name is not None and (arch := load_core(name).arch) != asked.arch:
         raise InputError(
-            f"the core {name} executes {arch}, not {params['arch']}",
+            f"the core {name} executes {arch}, not {asked.arch}",
             "choose another by `set core`",
         )
     return name
@@ -295,11 +290,10 @@ def _core(params: Mapping[str, Json]) -> str | None:
 def _sizes(given: Path, kernel: Path) -> tuple[dict[str, int], SizeBytes]:
     """Section sizes of a build of ours; of a bare image only the file's size is known."""
     image = kernel.stat().st_size
-    description = given / "build.json"
-    if not description.is_file():
+    build = BuildDescription.find(given) if given.is_dir() else None
+    if build is None:
         return {}, SizeBytes(text=None, image=image)
-    build = json.loads(description.read_text(encoding="utf-8"))
-    return build["sections"], SizeBytes(text=build["size_bytes"]["text"], image=image)
+    return build.sections, SizeBytes(text=build.size_bytes.text, image=image)
 
 
-BODY = Measure()
+BODY = MeasureBody()

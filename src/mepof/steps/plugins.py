@@ -10,14 +10,15 @@ from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.process import find_tool, version_line
+from mepof.spec.plugins import Plugins
 
 _SOURCES = ("tcg-plugin/*", "abi/*/*.h")
 
 
-class Plugins:
-    """No params, no inputs. Makes ``count.so`` and ``record.so``."""
+class PluginsBody:
+    """Makes ``count.so`` and ``record.so``."""
 
-    kind = "plugins"
+    kind = Plugins.kind
     phase: Phase = "build"
 
     def resources(self, step: Step) -> Resources:
@@ -41,4 +42,4 @@ def _sources_digest() -> str:
     return files_digest(root, (path for path in files if path.is_file()))
 
 
-BODY = Plugins()
+BODY = PluginsBody()

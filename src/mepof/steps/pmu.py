@@ -14,6 +14,7 @@ from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.process import find_tool, run, version_line
+from mepof.spec.plugins import PmuPlugin
 from mepof.toolchain.scheduling_models import llvm_config
 
 _SOURCES = (
@@ -25,10 +26,10 @@ _SOURCES = (
 )
 
 
-class PmuPlugin:
-    """No params, no inputs. Makes ``pmu.so``."""
+class PmuPluginBody:
+    """Makes ``pmu.so``."""
 
-    kind = "pmu"
+    kind = PmuPlugin.kind
     phase: Phase = "build"
 
     def resources(self, step: Step) -> Resources:
@@ -58,4 +59,4 @@ def _sources_digest() -> str:
     return files_digest(root, (path for path in files if path.is_file()))
 
 
-BODY = PmuPlugin()
+BODY = PmuPluginBody()

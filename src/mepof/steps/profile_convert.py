@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import cast
+from pathlib import Path
 
 from mepof import _engine
-from mepof.algorithm.protocol import ALGORITHMS, Conversion
-from mepof.errors import WorkError
+from mepof.algorithm.protocol import ALGORITHMS, Conversion, Round
+from mepof.errors import InputError, WorkError
+from mepof.kernel.description import BuildDescription
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
-from mepof.plan.model import Step
-from mepof.profile.artifact import describe, description, keep_collection
+from mepof.plan.model import Input, Step
+from mepof.profile.artifact import ProfileDescription
+from mepof.scenario.collection import Collection
+from mepof.spec.profile_convert import ProfileConvert
 from mepof.toolchain.protocol import Tools, select
 
 
-class ProfileConvert:
-    """Params: ``algorithm``, ``toolchain``; ``below``, those of the stack whose profile is in
-    ``profile``. Inputs: ``raw``, what was collected or the user's own recording; ``kernel``, the
-    build that ran; ``profile``. Makes the files of all profiles and ``profile.json``."""
+class ProfileConvertBody:
+    """Makes the files of all profiles, ``profile.json``, and ``collection.json`` where it is known
+    how the raw profile was collected."""
 
-    kind = "profile-convert"
+    kind = ProfileConvert.kind
     phase: Phase = "convert"
     version = 2
 
@@ -31,36 +32,50 @@ class ProfileConvert:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
+        asked = ProfileConvert[Input].of(step, step.inputs)
         engine = {"engine": file_digest(_engine.__file__)}
-        return {**select(str(step.params["toolchain"])).identity(), **engine}
+        return {**select(asked.toolchain).identity(), **engine}
 
     def run(self, context: StepContext) -> None:
-        name = str(context.params["algorithm"])
-        given = context.inputs["raw"]
-        raw = tuple(sorted(given.glob("raw*"))) if given.is_dir() else (given,)
-        build = context.inputs["kernel"]
-        below = cast(list[str], context.params.get("below", []))
-        for part in below:
-            for file in ALGORITHMS.get(part).profile_names:
-                shutil.copyfile(context.inputs["profile"] / file, context.output / file)
-        tools = Tools(select(str(context.params["toolchain"])), context.run)
-        quality = ALGORITHMS.get(name).convert(Conversion(raw, build, context.output, tools))
-        if below:
-            exact = description(context.inputs["profile"])[1].exact
-            quality = replace(quality, exact=quality.exact and exact)
+        asked = ProfileConvert[Path].of(context.step, context.inputs)
+        raw = tuple(sorted(asked.raw.glob("raw*"))) if asked.raw.is_dir() else (asked.raw,)
+        below = _below(asked, context.output)
+        tools = Tools(select(asked.toolchain), context.run)
+        number = Round(asked.round, asked.profile if asked.round > 1 else None)
+        quality = ALGORITHMS.get(asked.algorithm).convert(
+            Conversion(raw, asked.kernel, context.output, tools, number)
+        )
+        if below is not None:
+            quality = replace(quality, exact=quality.exact and below.quality.exact)
         if quality.verdict == "poor":
             raise WorkError(
                 f"the profile is poor: {'; '.join(quality.reasons)}",
                 "let the scenario do more, or look at the log of the collection",
             )
-        origin = json.loads((build / "build.json").read_text(encoding="utf-8"))["origin"]
-        describe(context.output, "+".join((*below, name)), quality, origin)
-        if given.is_dir():
-            keep_collection(given, context.output)
+        ProfileDescription(
+            algorithm="+".join((*asked.below, asked.algorithm)),
+            build=BuildDescription.read(asked.kernel).origin,
+            quality=quality,
+        ).write(context.output)
+        if asked.raw.is_dir() and (collection := Collection.find(asked.raw)) is not None:
+            collection.write(context.output)
         context.note(
             f"{quality.executed} of {quality.functions} functions ran "
             f"({quality.coverage_percent:g} %)"
         )
 
 
-BODY = ProfileConvert()
+def _below(asked: ProfileConvert[Path], output: Path) -> ProfileDescription | None:
+    """Lay the profiles of the algorithms below beside the one that is made; what is known of
+    them."""
+    if not asked.below:
+        return None
+    if asked.profile is None:
+        raise InputError(f"there is no profile of {'+'.join(asked.below)} to build on")
+    for name in asked.below:
+        for file in ALGORITHMS.get(name).profile_names:
+            shutil.copyfile(asked.profile / file, output / file)
+    return ProfileDescription.read(asked.profile)
+
+
+BODY = ProfileConvertBody()

@@ -3,47 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
-from typing import cast
+from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.errors import InputError
 from mepof.plan.body import Phase, Resources, StepContext
-from mepof.plan.model import Step
-from mepof.profile.artifact import build_of, describe, profile_directory
+from mepof.plan.model import Input, Step
+from mepof.profile.artifact import ProfileDescription, profile_directory
+from mepof.spec.profile_merge import ProfileMerge
 from mepof.toolchain.protocol import Tools, select
 
 
-class ProfileMerge:
-    """Params: ``weights``, ``algorithm``, ``toolchain``. Inputs: ``profile0``…"""
+class ProfileMergeBody:
+    """Makes the files of the merged profile and ``profile.json``."""
 
-    kind = "profile-merge"
+    kind = ProfileMerge.kind
     phase: Phase = "convert"
 
     def resources(self, step: Step) -> Resources:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        return select(str(step.params["toolchain"])).identity()
+        asked = ProfileMerge[Input].of(step, step.inputs)
+        return select(asked.toolchain).identity()
 
     def run(self, context: StepContext) -> None:
-        name = str(context.params["algorithm"])
-        if "+" in name:
+        asked = ProfileMerge[Path].of(context.step, context.inputs)
+        if "+" in asked.algorithm:
             raise InputError(
-                f"profiles of `{name}` cannot be merged", "merge those of its lowest algorithm"
+                f"profiles of `{asked.algorithm}` cannot be merged",
+                "merge those of its lowest algorithm",
             )
-        algorithm = ALGORITHMS.get(name)
-        tools = Tools(select(str(context.params["toolchain"])), context.run)
-        weights = [Fraction(text) for text in cast(list[str], context.params["weights"])]
-        files = algorithm.profile_names
+        algorithm = ALGORITHMS.get(asked.algorithm)
         weighted = [
-            (profile_directory(context.inputs[f"profile{number}"], files, context.work), weight)
-            for number, weight in enumerate(weights)
+            (profile_directory(each.profile, algorithm.profile_names, context.work), each.weight)
+            for each in asked.profiles
         ]
+        tools = Tools(select(asked.toolchain), context.run)
         quality = algorithm.merge(weighted, context.output, tools)
-        builds = [build_of(directory) for directory, _ in weighted]
+        known = [ProfileDescription.find(directory) for directory, _ in weighted]
+        builds = [None if each is None else each.build for each in known]
         same = builds[0] if all(build == builds[0] for build in builds) else None
-        describe(context.output, name, quality, same)
+        ProfileDescription(algorithm=asked.algorithm, build=same, quality=quality).write(
+            context.output
+        )
 
 
-BODY = ProfileMerge()
+BODY = ProfileMergeBody()

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, cast
 
 from mepof.app.apps import Action, load_app
 from mepof.app.training import exercised
 from mepof.errors import WorkError
+from mepof.kernel.description import BuildDescription, Safety
 from mepof.measure.measurement import read_evaluation
 from mepof.plan import body
 from mepof.plan.journal import JournalledRun, JournalledStep, read_runs
 from mepof.plan.model import Step
 from mepof.pmu.locations import Locations, read_locations
-from mepof.profile.artifact import collection, description
+from mepof.profile.artifact import Drift, ProfileDescription
 from mepof.report import (
     Phase,
     ProfileQuality,
@@ -27,18 +26,18 @@ from mepof.report import (
     build_report,
     write_report,
 )
+from mepof.scenario.collection import Collection
 from mepof.scenario.protocol import SCENARIOS
+from mepof.spec.report import Report, ReportedImage, ReportedProfile
 from mepof.suite.cases import CaseId
 
 _WORK_PHASES = ("build", "boot", "run", "convert")
 
 
-class ReportStep:
-    """Params: ``images``, ``profiles`` (names), ``program``, ``seed``; ``trained``, the numbers of
-    the collections that the profile of an image is made of, by image. Inputs: ``evaluation``,
-    ``build0``…, ``profile0``…, ``collection0``…. Locations of events are beside the evaluation."""
+class ReportBody:
+    """Makes the files of the report. Locations of events are beside the evaluation."""
 
-    kind = "report"
+    kind = Report.kind
     phase: body.Phase = "other"
     volatile = True
 
@@ -49,9 +48,9 @@ class ReportStep:
         return {}
 
     def run(self, context: body.StepContext) -> None:
-        params, inputs = context.params, context.inputs
-        names = cast(list[str], params["images"])
-        found = read_evaluation(inputs["evaluation"] / "evaluation.json")
+        asked = Report[Path].of(context.step, context.inputs)
+        names = [image.name for image in asked.images]
+        found = read_evaluation(asked.evaluation / "evaluation.json")
         named = zip(found.images, names, strict=True)
         evaluation = found.model_copy(
             update={"images": tuple(m.model_copy(update={"image": name}) for m, name in named)}
@@ -61,34 +60,35 @@ class ReportStep:
         run = read_runs(context.journal)[-1]
         steps = [step for step in run.steps.values() if step.state in ("done", "cached")]
         builds = {
-            name: json.loads((inputs[f"build{n}"] / "build.json").read_text(encoding="utf-8"))
-            for n, name in enumerate(names)
-            if f"build{n}" in inputs
+            image.name: BuildDescription.read(image.build)
+            for image in asked.images
+            if image.build is not None
         }
-        trained = cast(dict[str, list[int]], params["trained"])
         report = build_report(
             evaluation,
             [_phase(s, run) for s in steps],
-            _profile(inputs, cast(list[str], params["profiles"])),
+            _profile(asked.profiles),
             Provenance(
                 tools={**run.tools, **run.versions},
-                kernel=", ".join(dict.fromkeys(f"Linux {b['version']}" for b in builds.values())),
-                program=str(params["program"]),
-                seed=cast(int, params["seed"]),
+                kernel=", ".join(dict.fromkeys(f"Linux {b.version}" for b in builds.values())),
+                program=asked.program,
+                seed=asked.seed,
                 digests={s.step: s.digest for s in steps if s.digest is not None},
-                flags={name: _flags(build) for name, build in builds.items()},
-                command=command(str(params["program"])),
+                flags={
+                    name: build.flags or "the configuration's own" for name, build in builds.items()
+                },
+                command=command(asked.program),
             ),
             engine_share_percent=engine_share(run),
-            trained=_trained(inputs, trained),
-            trainings=[*_trainings(inputs, trained)],
-            profiles=[*_profiles(inputs, cast(list[str], params["profiles"]))],
-            locations=_places(inputs["evaluation"], names),
+            trained=_trained(asked),
+            trainings=[*_trainings(asked)],
+            profiles=[*_profiles(asked.profiles)],
+            locations=_places(asked.evaluation, names),
             notes=[
                 note
-                for number, name in enumerate(names)
-                if f"build{number}" in inputs
-                for note in _notes(name, inputs[f"build{number}"])
+                for image in asked.images
+                if image.build is not None
+                for note in _notes(image.name, image.build)
             ],
         )
         write_report(report, context.output)
@@ -102,57 +102,57 @@ def command(program: str) -> str:
     return f"mepof run /dev/stdin --out again <<'{end}'\n{program.rstrip()}\n{end}"
 
 
-def _trained(
-    inputs: Mapping[str, Path], collections: Mapping[str, Sequence[int]]
-) -> dict[str, frozenset[CaseId]]:
-    """The cases that each image was trained on, but for images that a user trained by hand."""
+def _collections(asked: Report[Path], image: ReportedImage[Path]) -> list[Collection | None]:
+    """What is known of the training runs of an image."""
+    return [Collection.find(asked.collections[number]) for number in image.trained or ()]
+
+
+def _trained(asked: Report[Path]) -> dict[str, frozenset[CaseId]]:
+    """The cases that each image was trained on, except for images that a user trained by hand."""
     found: dict[str, frozenset[CaseId]] = {}
-    for image, numbers in collections.items():
-        known = [collection(inputs[f"collection{number}"]) for number in numbers]
-        if not any(c is None or SCENARIOS.get(c["scenario"]).interactive for c in known):
-            found[image] = exercised(a for c in known if c is not None for a in _collected(c))
+    for image in asked.images:
+        if image.trained is None:
+            continue
+        known = _collections(asked, image)
+        if not any(c is None or SCENARIOS.get(c.scenario).interactive for c in known):
+            found[image.name] = exercised(a for c in known if c is not None for a in _actions(c))
     return found
 
 
-def _trainings(
-    inputs: Mapping[str, Path], collections: Mapping[str, Sequence[int]]
-) -> Iterator[Training]:
-    """The runs in which the profiles of images were collected."""
-    for image, numbers in collections.items():
-        for number in numbers:
-            if (c := collection(inputs[f"collection{number}"])) is None:
+def _trainings(asked: Report[Path]) -> Iterator[Training]:
+    """The training runs of all images."""
+    for image in asked.images:
+        for known in _collections(asked, image):
+            if known is None:
                 continue
-            ran = exercised(_collected(c))
             yield Training(
-                image=image,
-                scenario=c["scenario"],
-                apps=c["apps"],
-                actions=dict(Counter(c["actions"])),
-                never=c["coverage"]["never"],
-                cases=tuple(sorted(f"{suite}/{case}" for suite, case in ran)),
-                seed=c["seed"],
-                kernel=c["release"],
+                image=image.name,
+                scenario=known.scenario,
+                apps=known.apps,
+                actions=dict(Counter(known.actions)),
+                never=known.coverage.never,
+                cases=tuple(sorted(map("/".join, exercised(_actions(known))))),
+                seed=known.seed,
+                kernel=known.release,
             )
 
 
-def _collected(known: Mapping[str, Any]) -> Iterator[Action]:
+def _actions(known: Collection) -> Iterator[Action]:
     """The actions that a profile was collected with."""
-    ran = set(known["actions"])
-    for app in map(load_app, known["apps"]):
+    ran = set(known.actions)
+    for app in map(load_app, known.apps):
         yield from (action for action in app.actions if action.name in ran)
 
 
 def _notes(image: str, build: Path) -> Iterator[str]:
     """What is to be known of how a profile was used in a build."""
-    if (safety := _known(build / "safety.json")) and safety["failure"] is not None:
-        opt_out = safety["opt_out"]
-        spared = [f"{f}() of {file}" for file, some in opt_out["functions"].items() for f in some]
-        left_out = ", ".join([*opt_out["files"], *spared])
-        yield f"{image} is built without the profile in {left_out}: {safety['failure']}"
-    if drift := _known(build / "drift.json"):
+    safety = Safety.find(build)
+    if safety is not None and safety.failure is not None:
+        yield f"{image} is built without the profile in {safety.opt_out}: {safety.failure}"
+    if (drift := Drift.find(build)) is not None:
         yield (
             f"{image} is built with the profile of another kernel: "
-            f"{drift['matched_percent']:.1f} % of its samples match"
+            f"{drift.matched_percent:.1f} % of its samples match"
         )
 
 
@@ -177,10 +177,6 @@ def _after(began: str, time: str) -> float:
     """Seconds from one time to another."""
     seconds = (datetime.fromisoformat(time) - datetime.fromisoformat(began)).total_seconds()
     return round(max(0.0, seconds), 3)
-
-
-def _known(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
 
 
 def engine_share(run: JournalledRun) -> float | None:
@@ -211,44 +207,39 @@ def _covered(steps: Sequence[JournalledStep]) -> float:
     return seconds
 
 
-def _flags(build: Mapping[str, Any]) -> str:
-    parts = [*build["cflags"], *build["config_lines"]]
-    return " ".join(parts) or "the configuration's own"
-
-
-def _profiles(inputs: Mapping[str, Path], names: Sequence[str]) -> Iterator[ProfileQuality]:
-    for number, name in enumerate(names):
-        algorithm, quality = description(inputs[f"profile{number}"])
+def _profiles(profiles: Sequence[ReportedProfile[Path]]) -> Iterator[ProfileQuality]:
+    for each in profiles:
+        known = ProfileDescription.read(each.profile)
         yield ProfileQuality(
-            name=name,
-            algorithm=algorithm,
-            functions=quality.functions,
-            executed=quality.executed,
-            coverage_percent=quality.coverage_percent,
-            verdict=quality.verdict,
-            reasons=quality.reasons,
-            exact=quality.exact,
+            name=each.name,
+            algorithm=known.algorithm,
+            functions=known.quality.functions,
+            executed=known.quality.executed,
+            coverage_percent=known.quality.coverage_percent,
+            verdict=known.quality.verdict,
+            reasons=known.quality.reasons,
+            exact=known.quality.exact,
         )
 
 
-def _profile(inputs: Mapping[str, Path], names: Sequence[str]) -> ProfileSummary | None:
+def _profile(profiles: Sequence[ReportedProfile[Path]]) -> ProfileSummary | None:
     """The program's last profile: the one that its images were built with."""
-    if not names:
+    if not profiles:
         return None
-    directory = inputs[f"profile{len(names) - 1}"]
-    algorithm, quality = description(directory)
-    collected = collection(directory)
+    directory = profiles[-1].profile
+    known, collected = ProfileDescription.read(directory), Collection.find(directory)
+    quality = known.quality
     details: dict[str, str | int | float] = {"functions in the kernel": quality.functions}
     if collected is not None:
-        coverage = collected["coverage"]
+        coverage = collected.coverage
         details |= {
-            "scenario": collected["scenario"],
-            "apps": ", ".join(collected["apps"]),
-            "actions run": len(collected["actions"]),
-            "coverage of the apps' actions": f"{coverage['ran']} of {coverage['actions']}",
+            "scenario": collected.scenario,
+            "apps": ", ".join(collected.apps),
+            "actions run": len(collected.actions),
+            "coverage of the apps' actions": f"{coverage.ran} of {coverage.actions}",
         }
     return ProfileSummary(
-        algorithm=algorithm,
+        algorithm=known.algorithm,
         functions=quality.executed,
         coverage_percent=quality.coverage_percent,
         verdict=quality.verdict,
@@ -256,4 +247,4 @@ def _profile(inputs: Mapping[str, Path], names: Sequence[str]) -> ProfileSummary
     )
 
 
-BODY = ReportStep()
+BODY = ReportBody()

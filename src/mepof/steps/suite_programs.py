@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 from mepof.device import ext4
 from mepof.device.initramfs import Entry, archive
@@ -16,7 +16,8 @@ from mepof.errors import InputError
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
-from mepof.plan.model import Step
+from mepof.plan.model import Input, Step
+from mepof.spec.suite_programs import SuitePrograms
 from mepof.suite.cases import Programs, load_suite
 from mepof.toolchain import guest, shared_libraries
 
@@ -24,18 +25,18 @@ _DIRECTORY = "suites"
 _SHARED = ("suites/Makefile", "suites/*.[ch]", "abi/**/*")
 
 
-class SuitePrograms:
-    """Params: ``arch``, ``suite``. Makes ``archive.cpio``."""
+class SuiteProgramsBody:
+    """Makes ``archive.cpio``."""
 
-    kind = "suite-programs"
+    kind = SuitePrograms.kind
     phase: Phase = "build"
 
     def resources(self, step: Step) -> Resources:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        programs = _programs(step)
-        arch = str(step.params["arch"])
+        asked = SuitePrograms[Input].of(step, step.inputs)
+        programs, arch = _programs(asked.suite, asked.arch), asked.arch
         found: dict[str, str] = {}
         if programs.native is not None:
             target = guest.target(arch)
@@ -53,10 +54,11 @@ class SuitePrograms:
         return found
 
     def run(self, context: StepContext) -> None:
-        programs = _programs(context.step)
+        asked = SuitePrograms[Path].of(context.step, context.inputs)
+        programs = _programs(asked.suite, asked.arch)
         files: dict[str, tuple[int, bytes]] = {}
         if programs.native is not None:
-            target = guest.target(str(context.params["arch"]))
+            target = guest.target(asked.arch)
             compiler = target.library_compiler if programs.libraries else target.compiler
             context.run(
                 [
@@ -87,9 +89,8 @@ def _entries(files: Mapping[str, tuple[int, bytes]]) -> list[Entry]:
     ]
 
 
-def _programs(step: Step) -> Programs:
-    suite = load_suite(str(step.params["suite"]))
-    arch = str(step.params["arch"])
+def _programs(name: str, arch: str) -> Programs:
+    suite = load_suite(name)
     if suite.architectures and arch not in suite.architectures:
         raise InputError(
             f"the suite {suite.name} has no programs for {arch}",
@@ -108,4 +109,4 @@ def _sources_digest(suite: str) -> str:
     return files_digest(root, sorted({*own, *shared}))
 
 
-BODY = SuitePrograms()
+BODY = SuiteProgramsBody()

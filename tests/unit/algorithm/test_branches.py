@@ -14,7 +14,7 @@ from writers.traced_kernel import CLANG, Loop, link_kernel, loop_of, recorded
 from mepof import _engine
 from mepof.algorithm.autofdo import AutoFdo
 from mepof.algorithm.propeller import Propeller, functions
-from mepof.algorithm.protocol import ALGORITHMS, Conversion, Use
+from mepof.algorithm.protocol import ALGORITHMS, Conversion, Round, Use
 from mepof.errors import InputError, MepofError, WorkError
 from mepof.kernel.kbuild import OBJECTS, PROFILES
 from mepof.process import run
@@ -117,7 +117,7 @@ def test_merged_profiles_are_weighed(tmp_path: Path) -> None:
 def test_a_build_uses_it_by_the_kernels_own_variable(name: str, flags: Sequence[str]) -> None:
     algorithm = autofdo(name)
     (file,) = algorithm.profile_names
-    profiled = algorithm.instrument(TOOLCHAIN)
+    profiled = algorithm.instrument(TOOLCHAIN, Round())
     used = algorithm.use(Path("/p"), Use(TOOLCHAIN, True))
     assert profiled.config_lines == used.config_lines == ("CONFIG_AUTOFDO_CLANG=y",)
     # Flags that keep lines apart are for the kernel that is profiled alone.
@@ -148,7 +148,7 @@ def test_what_fits_another_kernel_is_told(tmp_path: Path) -> None:
     autofdo("autofdo").convert(given)
     drift = autofdo("autofdo").drift(given.output, given.build / "vmlinux")
     assert drift is not None
-    assert drift["matched_percent"] == 100.0
+    assert drift.matched_percent == 100.0
     assert Propeller().drift(given.output, given.build / "vmlinux") is None
 
 
@@ -190,7 +190,7 @@ def test_a_recording_becomes_blocks_an_order_and_the_objects_that_are_hot(layout
 
 
 def test_only_hot_objects_and_the_linker_are_told_of_the_layout(layout: Path) -> None:
-    profiled = Propeller().instrument(TOOLCHAIN)
+    profiled = Propeller().instrument(TOOLCHAIN, Round())
     used = Propeller().use(layout, Use(TOOLCHAIN, True))
     assert (used.cflags, used.variables) == (profiled.cflags, profiled.variables) == ((), {})
     assert (used.config_lines, used.overlays) == (profiled.config_lines, profiled.overlays)

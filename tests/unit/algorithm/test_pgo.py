@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mepof.algorithm.pgo import ALGORITHM
-from mepof.algorithm.protocol import Conversion, Use
+from mepof.algorithm.protocol import Conversion, Round, Use
 from mepof.device.agent import Get, Put
 from mepof.errors import InputError, WorkError
 from mepof.kernel import overlay
@@ -124,7 +124,7 @@ def test_it_resets_before_and_reads_after_the_same_directory() -> None:
 
 
 def test_the_instrumented_build_has_the_run_time_that_the_flags_need() -> None:
-    addition = ALGORITHM.instrument(Clang(""))
+    addition = ALGORITHM.instrument(Clang(""), Round())
     assert "-fprofile-generate" in addition.cflags
     assert [overlay.load(name).name for name in addition.overlays] == ["pgo"]
 

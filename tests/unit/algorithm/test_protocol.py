@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Use, parts
+from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use, parts
 from mepof.errors import InputError
 from mepof.kernel import overlay
 from mepof.kernel.kbuild import PROFILES, FileFlags
@@ -61,7 +61,7 @@ def test_two_additions_are_one_with_shared_overlays_and_lines_once() -> None:
 def test_what_an_algorithm_adds_is_there(name: str) -> None:
     algorithm = ALGORITHMS.get(name)
     used = algorithm.use(Path("/p"), Use(Clang(""), True))
-    for addition in (algorithm.instrument(Clang("")), used):
+    for addition in (algorithm.instrument(Clang(""), Round()), used):
         for each in addition.overlays:
             assert overlay.load(each).name == each
     # Every profile that flags name is laid where they look, and under a name of its own.

@@ -12,7 +12,8 @@ from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.g4 import check, parse
 from mepof.g4.compiler import Needs, compile_program
 from mepof.g4.vocabulary import vocabulary
-from mepof.plan.model import HostInput, Plan, Step, StepInput
+from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
+from mepof.spec.report import Report
 
 from .reading import TWICE, VOCABULARY, sound, source
 from .test_reference import SOUND
@@ -72,6 +73,12 @@ def made_from(made: Plan, step: Step, name: str) -> Step:
     given = step.inputs[name]
     assert isinstance(given, StepInput)
     return made.step(given.step)
+
+
+def names(made: Plan, report: str) -> list[str]:
+    """The names of a report's images."""
+    step = made.step(report)
+    return [image.name for image in Report[Input].of(step, step.inputs).images]
 
 
 def assert_well_formed(made: Plan) -> None:
@@ -180,8 +187,8 @@ def test_the_plain_kernel_is_that_of_the_last_statement_with_its_settings() -> N
     plain = made.step("plain/build")
     assert plain.params["config"] == ["slim"]
     assert plain.params["options"] == []
-    assert plain.params["uses"] == []
-    assert "collects" not in plain.params
+    assert "uses" not in plain.params
+    assert "instrumented" not in plain.params
     assert set(plain.inputs) == {"source"}
     assert made_from(made, plain, "source").inputs == {"origin": HostInput("/two")}
 
@@ -194,7 +201,7 @@ def test_settings_hold_for_what_follows_them() -> None:
     collect = made.step("profile/collect")
     assert (collect.params["seed"], collect.params["actions"]) == (5, 7)
     params = made.step("measure").params
-    assert (params["seed"], params["fewest"], params["most"]) == (8, 2, 2)
+    assert (params["seed"], params["min_boots"], params["max_boots"]) == (8, 2, 2)
     assert made.seed == 5
 
 
@@ -221,11 +228,13 @@ def test_the_second_of_a_stack_profiles_the_build_that_uses_the_first(below: str
         *("opt/instrument2", "opt/collect2", "opt/profile2", "opt/build"),
     ]
     # Rounds that record branches need what records them.
-    needing = [step.id for step in made.steps if "plugins" in step.inputs]
+    needing = [step.id for step in made.steps if "artifacts.plugins" in step.inputs]
     assert needing == [*(["opt/collect"] if below == "autofdo" else []), "opt/collect2"]
     first, second = made.step("opt/instrument"), made.step("opt/instrument2")
-    assert (first.params["uses"], first.params["collects"]) == ([], below)
-    assert (second.params["uses"], second.params["collects"]) == ([below], "propeller")
+    assert "uses" not in first.params
+    assert first.params["instrumented"] == {"algorithm": below}
+    assert second.params["uses"] == [below]
+    assert second.params["instrumented"] == {"algorithm": "propeller"}
     assert made_from(made, second, "profile").id == "opt/profile"
     converted = made.step("opt/profile2")
     assert (converted.params["algorithm"], converted.params["below"]) == ("propeller", [below])
@@ -277,10 +286,8 @@ def test_only_the_build_with_the_profile_boots_before_it_is_done() -> None:
     for step in made.steps:
         if step.kind == "kernel-build":
             boots = step.id == "opt/build"
-            assert ("guest" in step.inputs) == boots
-            assert (step.params.get("device"), step.params.get("seed")) == (
-                ("qemu", 4) if boots else (None, None)
-            )
+            assert ("boot.guest" in step.inputs) == boots
+            assert step.params.get("boot") == ({"device": "qemu", "seed": 4} if boots else None)
 
 
 def test_what_a_device_needs_is_planned_whatever_it_is() -> None:
@@ -294,8 +301,8 @@ def test_what_a_device_needs_is_planned_whatever_it_is() -> None:
     text = "set period 10007.\nset depth 16.\nopt /src autofdo rand kbench.\neval plain;opt."
     made = compile_program(sound(text), text, ALGORITHMS, {"qemu": Board()})
     assert made.step("tracer") == Step("tracer", "board-firmware", {"arch": "x86-64"}, {})
-    assert made_from(made, made.step("opt/collect"), "tracer").id == "tracer"
-    assert set(made.step("measure").inputs) == {"guest", "kernel0", "kernel1"}
+    assert made_from(made, made.step("opt/collect"), "artifacts.tracer").id == "tracer"
+    assert set(made.step("measure").inputs) == {"guest", "images.0", "images.1"}
 
 
 def test_a_core_is_for_what_is_measured_after_it_is_set() -> None:
@@ -306,10 +313,10 @@ def test_a_core_is_for_what_is_measured_after_it_is_set() -> None:
     made = plan(f"{text}set core zen4.\neval plain;opt pipe.\n")
     old, new = made.step("measure"), made.step("measure-2")
     assert old == without.step("measure")
-    assert new.params == {**old.params, "core": "zen4"}
+    assert new.params == {**old.params, "core": "zen4", "artifacts": {"pmu": None}}
     counted, modelled = dict(old.inputs), dict(new.inputs)
-    assert counted.pop("plugins") == StepInput("plugins")
-    assert modelled.pop("pmu") == StepInput("pmu")
+    assert counted.pop("artifacts.plugins") == StepInput("plugins")
+    assert modelled.pop("artifacts.pmu") == StepInput("pmu")
     assert counted == modelled
     assert [step.id for step in made.steps if step.kind == "pmu"] == ["pmu"]
 
@@ -317,12 +324,12 @@ def test_a_core_is_for_what_is_measured_after_it_is_set() -> None:
 def test_branches_are_recorded_with_the_period_and_the_depth_that_are_set() -> None:
     text = "profile /src autofdo rand kbench.\nprofile /src pgo rand kbench."
     made = plan(text)
-    assert made.step("profile/collect").params["depth"] == 32
-    assert "period" not in made.step("profile/collect").params  # every branch
+    # Every branch.
+    assert made.step("profile/collect").params["record"] == {"depth": 32}
     made = plan(f"set period 10007.\nset depth 16.\n{text}")
     recorded, counted = made.step("profile/collect"), made.step("profile2/collect")
-    assert (recorded.params["period"], recorded.params["depth"]) == (10007, 16)
-    assert {"period", "depth"}.isdisjoint(counted.params)
+    assert recorded.params["record"] == {"period": 10007, "depth": 16}
+    assert "record" not in counted.params
 
 
 def test_a_recording_of_the_users_takes_the_place_of_one_that_would_be_made() -> None:
@@ -386,13 +393,14 @@ def test_merge_weighs_profiles_of_the_program_and_of_files() -> None:
         "profile /src pgo trav kbench.\nmerge profile;/old/x.profdata 2;0.5.\nrecomp /src merge."
     )
     merge = made.step("merge/merge")
-    assert merge.params["weights"] == ["2", "1/2"]
+    assert merge.params["profiles"] == [{"weight": "2"}, {"weight": "1/2"}]
     assert merge.inputs == {
-        "profile0": StepInput("profile/profile"),
-        "profile1": HostInput("/old/x.profdata"),
+        "profiles.0.profile": StepInput("profile/profile"),
+        "profiles.1.profile": HostInput("/old/x.profdata"),
     }
     assert made_from(made, made.step("recomp/build"), "profile").id == "merge/merge"
-    assert plan("merge /a/x;/b/y.").steps[0].params["weights"] == ["1", "1"]
+    alike = plan("merge /a/x;/b/y.").steps[0]
+    assert alike.params["profiles"] == [{"weight": "1"}, {"weight": "1"}]
 
 
 def test_a_merged_profile_is_of_its_profiles_algorithm_not_of_a_later_kernels() -> None:
@@ -412,14 +420,14 @@ def test_a_merge_uses_the_toolchain_that_is_set_for_it() -> None:
 
 def test_images_of_one_name_are_told_apart() -> None:
     made = plan("eval /a/k.img;/b/k.img;/c/k.img;/d/k#2 pipe.")
-    assert made.step("report").params["images"] == ["k", "k#2", "k#3", "k#2#2"]
+    assert names(made, "report") == ["k", "k#2", "k#3", "k#2#2"]
 
 
 def test_an_image_that_is_named_twice_has_two_names() -> None:
     made = plan("opt /src pgo rand kbench.\neval plain;plain pipe.")
     inputs = made.step("measure").inputs
-    assert inputs["kernel0"] == inputs["kernel1"]
-    assert made.step("report").params["images"] == ["plain", "plain#2"]
+    assert inputs["images.0"] == inputs["images.1"]
+    assert names(made, "report") == ["plain", "plain#2"]
 
 
 def test_two_plain_kernels_are_two_files() -> None:
@@ -432,28 +440,29 @@ def test_two_plain_kernels_are_two_files() -> None:
     for name, path in (("plain", "/one"), ("plain3", "/two")):
         source = made_from(made, made.step(images[name]), "source")
         assert source.inputs == {"origin": HostInput(path)}
-    assert made.step("report2").params["images"] == ["plain3", "plain2"]
-    assert made.step("report3").params["images"] == ["plain3"]
+    assert names(made, "report2") == ["plain3", "plain2"]
+    assert names(made, "report3") == ["plain3"]
 
 
 def test_a_report_reads_measurements_builds_and_profiles() -> None:
     made = plan("opt /src pgo rand kbench.\neval plain;opt;/out/x.img pipe.")
     inputs = made.step("report").inputs
     assert sorted(inputs) == [
-        *("build0", "build1", "collection0", "evaluation", "profile0"),
+        *("collections.0", "evaluation", "images.0.build", "images.1.build"),
+        "profiles.0.profile",
     ]
     assert sorted(made.step("measure").inputs) == [
-        *("guest", "kernel0", "kernel1", "kernel2", "plugins"),
+        *("artifacts.plugins", "guest", "images.0", "images.1", "images.2"),
     ]
-    assert made.step("report").params["images"] == ["plain", "opt", "x"]
+    assert names(made, "report") == ["plain", "opt", "x"]
 
 
 def test_scripts_and_configs_of_the_user_are_inputs() -> None:
     made = plan("set config ./my.config.\nprofile /src pgo script kbench:a.txt.")
-    assert made.step("profile/instrument").inputs["config0"] == HostInput("./my.config")
-    assert made.step("profile/instrument").params["config"] == ["file"]
-    assert made.step("profile/collect").inputs["script0"] == HostInput("a.txt")
-    assert made.step("profile/collect").params["apps"] == ["kbench"]
+    assert made.step("profile/instrument").inputs["config.0"] == HostInput("./my.config")
+    assert made.step("profile/instrument").params["config"] == [None]
+    assert made.step("profile/collect").inputs["apps.0.script"] == HostInput("a.txt")
+    assert made.step("profile/collect").params["apps"] == [{"name": "kbench"}]
 
 
 def test_a_plan_is_the_same_every_time() -> None:
@@ -474,7 +483,7 @@ def test_a_relinked_control_is_the_baseline_built_with_other_layouts() -> None:
         again = made.step(f"plain/relinked{number}")
         assert again.params == {**plain.params, "layout_seed": number}
         assert again.inputs == plain.inputs
-        assert made.step("measure").inputs[f"relinked{number - 1}"] == StepInput(again.id)
+        assert made.step("measure").inputs[f"relinked.{number - 1}"] == StepInput(again.id)
     # Nothing else is built otherwise than without the control.
     others = [step for step in made.steps if "relinked" not in step.id and step.kind != "measure"]
     assert {s.id: s for s in others if s.kind != "report"} == {
@@ -501,13 +510,11 @@ def test_a_report_knows_what_each_image_was_trained_with() -> None:
         "recomp /src /old.profdata.\neval plain;own;opt;recomp;recomp2;/a.img."
     )
     step = made.step("report")
-    trained = step.params["trained"]
-    assert isinstance(trained, dict)
     # Neither a recording nor a profile from outside tells what it was made with.
+    report = Report[Input].of(step, step.inputs)
+    trained = {image.name: image.trained for image in report.images if image.trained is not None}
     assert list(trained) == ["recomp"]
-    numbers = trained["recomp"]
-    assert isinstance(numbers, list)
-    assert [step.inputs[f"collection{n}"] for n in numbers] == [
+    assert [report.collections[n] for n in trained["recomp"]] == [
         StepInput("profile/collect"),
         StepInput("profile2/collect"),
     ]
@@ -519,9 +526,9 @@ def test_a_metrics_programs_are_inputs_of_its_measurements_alone() -> None:
     made = compile_program(sound(text), text, ALGORITHMS, DEVICES, (), added)
     assert_well_formed(made)
     assert kinds(made)["suite-programs"] == 2
-    with_programs = [s for s in made.steps if s.kind == "measure" and "suite-ipc" in s.inputs]
-    without = [s for s in made.steps if s.kind == "measure" and "suite-ipc" not in s.inputs]
+    with_programs = [s for s in made.steps if s.kind == "measure" and "suites.ipc" in s.inputs]
+    without = [s for s in made.steps if s.kind == "measure" and "suites.ipc" not in s.inputs]
     assert (len(with_programs), len(without)) == (1, 1)
-    step = made_from(made, with_programs[0], "suite-threads")
+    step = made_from(made, with_programs[0], "suites.threads")
     assert (step.id, step.params) == ("suite/threads", {"arch": "x86-64", "suite": "threads"})
-    assert all(not name.startswith("suite-") for s in without for name in s.inputs)
+    assert all(not name.startswith("suites.") for s in without for name in s.inputs)

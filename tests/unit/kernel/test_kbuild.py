@@ -17,9 +17,10 @@ from writers.elf import ALLOC, CODE
 from writers.mini_kernel import SUFFIX, VERSION, write_tools, write_tree
 
 from mepof import arch
-from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Use
+from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use
 from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 from mepof.kernel import kbuild
+from mepof.kernel.description import BuildDescription, Origin
 from mepof.process import run
 from mepof.toolchain import clang, versions
 from mepof.toolchain.protocol import Tools, select
@@ -275,7 +276,7 @@ def profile_of_a_stack(bench: Bench) -> Path:
 def test_autofdo_has_its_flags_in_kernels_without_the_option(bench: Bench) -> None:
     toolchain = select(f"clang{SUFFIX}")
     algorithm = ALGORITHMS.get("autofdo")
-    output = bench.build(spec=spec_of(algorithm.instrument(toolchain)), name="profiled")
+    output = bench.build(spec=spec_of(algorithm.instrument(toolchain, Round())), name="profiled")
     assert "CONFIG_AUTOFDO_CLANG=y" in (output / "config").read_text()
     profiled = command_of(bench, "init/a.o", "profiled")
     assert "-fdebug-info-for-profiling" in profiled and " -gmlt" in profiled
@@ -296,7 +297,9 @@ def test_propeller_compiles_only_what_is_hot_with_other_flags(bench: Bench) -> N
     below, algorithm = ALGORITHMS.get("autofdo"), ALGORITHMS.get("propeller")
     given = profile_of_a_stack(bench)
     stack = below.use(given, Use(toolchain, True))
-    profiled = bench.build(spec=spec_of(stack + algorithm.instrument(toolchain)), name="profiled")
+    profiled = bench.build(
+        spec=spec_of(stack + algorithm.instrument(toolchain, Round())), name="profiled"
+    )
     used = spec_of(stack + algorithm.use(given, Use(toolchain, True)))
     bench.build(spec=replace(used, same_as=origin(profiled)), name="used")
     for name in ("init/a.o", "kernel/bounds.o", "arch/x86/boot/c.o"):
@@ -311,8 +314,8 @@ def test_propeller_compiles_only_what_is_hot_with_other_flags(bench: Bench) -> N
 
 def test_kernels_with_the_options_get_them_from_their_own_makefiles(bench: Bench) -> None:
     toolchain = select(f"clang{SUFFIX}")
-    stack = ALGORITHMS.get("autofdo").instrument(toolchain)
-    stack += ALGORITHMS.get("propeller").instrument(toolchain)
+    stack = ALGORITHMS.get("autofdo").instrument(toolchain, Round())
+    stack += ALGORITHMS.get("propeller").instrument(toolchain, Round())
     ours = json.loads((bench.build(spec=spec_of(stack)) / "build.json").read_text())
     assert ours["overlays"] == [
         *("text-sections", "objtool-cold", "autofdo", "landing-pads"),
@@ -329,9 +332,8 @@ def test_kernels_with_the_options_get_them_from_their_own_makefiles(bench: Bench
 # --- builds that must be equal to another
 
 
-def origin(output: Path) -> dict[str, str]:
-    found: dict[str, str] = json.loads((output / "build.json").read_text())["origin"]
-    return found
+def origin(output: Path) -> Origin:
+    return BuildDescription.read(output).origin
 
 
 def test_a_build_equal_to_another_may_differ_in_flags_of_single_files_and_the_linker(

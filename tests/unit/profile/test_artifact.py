@@ -7,35 +7,34 @@ from pathlib import Path
 import pytest
 
 from mepof.errors import InputError, WorkError
+from mepof.kernel.description import Origin
 from mepof.profile import artifact
 from mepof.profile.quality import Quality
+from mepof.scenario.collection import Collection
 
 QUALITY = Quality(100, 5, 5.0, "poor", ("only 5 functions ran",))
-BUILD = {"source": "linux", "config": "c", "compiler": "22.1.8", "flags": "f"}
+BUILD = Origin(source="linux", config="c", compiler="22.1.8", flags="f")
 
 
 def test_what_is_known_of_a_profile_is_read_back(tmp_path: Path) -> None:
-    artifact.describe(tmp_path, "pgo", QUALITY, BUILD)
-    assert artifact.description(tmp_path) == ("pgo", QUALITY)
-    assert artifact.build_of(tmp_path) == BUILD
+    known = artifact.ProfileDescription(algorithm="pgo", build=BUILD, quality=QUALITY)
+    known.write(tmp_path)
+    assert artifact.ProfileDescription.read(tmp_path) == known
 
 
 def test_the_build_of_a_foreign_profile_is_not_known(tmp_path: Path) -> None:
-    assert artifact.build_of(tmp_path) is None
-    artifact.describe(tmp_path, "pgo", QUALITY)
-    assert artifact.build_of(tmp_path) is None
+    assert artifact.ProfileDescription.find(tmp_path) is None
 
 
 def test_the_files_of_a_profile_are_all_but_its_descriptions(tmp_path: Path) -> None:
     for name in ("kernel.ld_profile", "kernel.cc_profile"):
         (tmp_path / name).touch()
-    (tmp_path / "collection.json").write_text('{"scenario": "rand"}')
-    artifact.describe(tmp_path, "propeller", QUALITY)
+    Collection.of("rand", [], [], 1, "6.12").write(tmp_path)
+    artifact.ProfileDescription(algorithm="propeller", build=None, quality=QUALITY).write(tmp_path)
     assert artifact.profile_files(tmp_path) == (
         tmp_path / "kernel.cc_profile",
         tmp_path / "kernel.ld_profile",
     )
-    assert artifact.collection(tmp_path) == {"scenario": "rand"}
 
 
 @pytest.mark.parametrize("names", [[], ["only.json"]])
@@ -76,20 +75,9 @@ def test_a_file_of_the_users_is_laid_into_a_directory_of_its_own(tmp_path: Path)
     assert artifact.profile_directory(tmp_path / "another", ["kernel.afdo"], work) == found[1]
 
 
-def test_what_is_known_of_a_run_goes_with_its_profile(tmp_path: Path) -> None:
-    raw, made = tmp_path / "raw", tmp_path / "made"
-    for path in (raw, made):
-        path.mkdir()
-    artifact.keep_collection(raw, made)
-    assert artifact.collection(made) is None
-    (raw / "collection.json").write_text('{"scenario": "rand"}')
-    artifact.keep_collection(raw, made)
-    assert artifact.collection(made) == {"scenario": "rand"}
-
-
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"algorithm": "pgo", "reasons": []}'])
 def test_a_directory_without_a_description_is_no_profile(tmp_path: Path, text: str | None) -> None:
     if text is not None:
         (tmp_path / "profile.json").write_text(text)
-    with pytest.raises(WorkError, match="does not describe a profile"):
-        artifact.description(tmp_path)
+    with pytest.raises(WorkError, match=r"profile\.json (cannot be read|is not valid)"):
+        artifact.ProfileDescription.read(tmp_path)

@@ -14,8 +14,11 @@ from mepof.device import agent
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.protocol import Description, Interval, Outcome, Session
 from mepof.events import Event
+from mepof.kernel.description import BuildDescription, BuildSize, Origin
 from mepof.plan.body import StepContext
 from mepof.plan.model import Json, Step
+from mepof.profile.artifact import ProfileDescription
+from mepof.profile.quality import Quality
 from mepof.registry import Registry
 
 
@@ -26,7 +29,9 @@ class Room:
     root: Path
     events: list[Event] = field(default_factory=list)
 
-    def context(self, kind: str, params: Mapping[str, Json], **inputs: Path) -> StepContext:
+    def context(self, kind: str, params: Mapping[str, Json], **given: Path) -> StepContext:
+        """The context of a step; ``__`` in the name of an input stands for its dot."""
+        inputs = {name.replace("__", "."): path for name, path in given.items()}
         output, work = self.root / f"{kind}-output", self.root / f"{kind}-work"
         for path in (output, work, self.root / "cache"):
             path.mkdir(exist_ok=True)
@@ -48,6 +53,28 @@ class Room:
         for file, text in files.items():
             (path / file.replace("_", ".")).write_text(text)
         return path
+
+
+ORIGIN = Origin(source="linux", config="c", compiler="22.1.8", flags="f")
+BUILD = BuildDescription(
+    version="6.12.7",
+    origin=ORIGIN,
+    arch="x86-64",
+    size_bytes=BuildSize(text=7, image=5),
+    sections={".text": 7},
+    cflags=(),
+    ldflags=(),
+    variables={},
+    config_lines=(),
+    overlays=(),
+)
+
+
+def describe(
+    directory: Path, algorithm: str, quality: Quality, build: Origin | None = None
+) -> None:
+    """Lay what is known of a profile beside it."""
+    ProfileDescription(algorithm=algorithm, build=build, quality=quality).write(directory)
 
 
 class FakeDevice:

@@ -10,7 +10,8 @@ import pytest
 
 from mepof.errors import EnvironmentLack, InputError
 from mepof.plan.body import StepContext
-from mepof.plan.model import Json, Step
+from mepof.plan.model import Input, Step, StepInput
+from mepof.spec.profile_collect import ProfileCollect
 from mepof.steps import guest, profile_collect
 from mepof.toolchain import guest as target
 
@@ -108,6 +109,16 @@ def test_an_arm64_guest_is_cross_built_and_has_no_shell(path: Path, tmp_path: Pa
 
 
 def test_a_guest_without_a_shell_is_no_place_for_a_user() -> None:
-    params: dict[str, Json] = {"scenario": "manual", "arch": "arm64"}
+    collect = ProfileCollect[Input](
+        algorithm="pgo",
+        scenario="manual",
+        apps=(),
+        actions=1,
+        arch="arm64",
+        device="qemu",
+        seed=1,
+        kernel=StepInput("build"),
+        guest=StepInput("guest"),
+    )
     with pytest.raises(InputError, match="manual needs a shell, and a guest of arm64 has none"):
-        profile_collect.BODY.identity(Step("x", "profile-collect", params))
+        profile_collect.BODY.identity(collect.step("x"))

@@ -18,13 +18,12 @@ from mepof.errors import InputError, WorkError
 from mepof.events import StepNote
 from mepof.kernel import kbuild
 from mepof.plan.body import StepContext
-from mepof.plan.model import Json, Step
-from mepof.profile.artifact import describe
+from mepof.plan.model import Input, Json, Step, StepInput
 from mepof.profile.quality import Quality
 from mepof.steps import kernel_build
 from mepof.toolchain import versions
 
-from .room import FakeDevice, Room
+from .room import ORIGIN, FakeDevice, Room, describe
 
 BASE: dict[str, Json] = {"arch": "x86-64", "config": ["slim"], "toolchain": "clang", "options": []}
 
@@ -69,11 +68,11 @@ def test_options_and_the_algorithm_that_profiles_add_to_a_build(
         monkeypatch,
         {
             "uses": [],
-            "collects": "pgo",
+            "instrumented": {"algorithm": "pgo"},
             "options": ["O3", "ThinLTO"],
-            "config": ["slim", "file"],
+            "config": ["slim", None],
         },
-        config1=config,
+        config__1=config,
     )
     assert spec.cflags[:2] == ("-O3", "-fprofile-generate")
     assert "CONFIG_LTO_CLANG_THIN=y" in spec.config_lines
@@ -110,7 +109,7 @@ def profile_of_a_stack(room: Room, source: str) -> Path:
     for name in ("kernel.afdo", "kernel.cc_profile", "kernel.ld_profile"):
         (given / name).write_text("")
     (given / "kernel.hot_objects").write_text("kernel/b.o\n")
-    origin = {"source": source, "config": "c", "compiler": "22", "flags": "f"}
+    origin = ORIGIN.model_copy(update={"source": source})
     describe(given, "autofdo+propeller", Quality(9, 9, 100.0, "good"), origin)
     return given
 
@@ -130,7 +129,7 @@ def test_a_stack_uses_all_its_profiles_and_fits_the_build_that_was_profiled_alon
     )
     assert set(spec.profiles) == {"kernel.afdo", "kernel.cc_profile", "kernel.ld_profile"}
     assert [list(each.names()) for each in spec.selected] == [["kernel/b.o"]]
-    assert spec.same_as is not None and spec.same_as["source"] == room.root.name
+    assert spec.same_as is not None and spec.same_as.source == room.root.name
 
 
 def test_a_layout_of_nobody_knows_which_build_is_refused(
@@ -150,7 +149,7 @@ def test_the_build_that_is_profiled_for_a_layout_uses_the_profile_below_only(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
 ) -> None:
     given = profile_of_a_stack(room, room.root.name)
-    params: dict[str, Json] = {"uses": ["autofdo"], "collects": "propeller"}
+    params: dict[str, Json] = {"uses": ["autofdo"], "instrumented": {"algorithm": "propeller"}}
     profiled = built(room, monkeypatch, params, profile=given)
     used = built(room, monkeypatch, {"uses": ["autofdo", "propeller"]}, profile=given)
     assert profiled.same_as is None
@@ -171,7 +170,12 @@ def test_a_profile_of_another_source_is_matched_by_the_compiler(
 
 
 def identity(params: Mapping[str, Json]) -> Mapping[str, str]:
-    return kernel_build.BODY.identity(Step("x/build", "kernel-build", {**BASE, **params}))
+    inputs: dict[str, Input] = {"source": StepInput("source")}
+    if params.get("uses"):
+        inputs["profile"] = StepInput("profile")
+    if "boot" in params:
+        inputs["boot.guest"] = StepInput("guest")
+    return kernel_build.BODY.identity(Step("x/build", "kernel-build", {**BASE, **params}, inputs))
 
 
 def test_everything_that_an_algorithm_adds_decides_what_a_build_makes(
@@ -181,13 +185,13 @@ def test_everything_that_an_algorithm_adds_decides_what_a_build_makes(
     assert identity({"uses": ["autofdo"]}) == used
     assert identity({"uses": []})["flags"] != used["flags"]
     stacked = identity({"uses": ["autofdo", "propeller"]})
-    profiled = identity({"uses": ["autofdo"], "collects": "propeller"})
+    profiled = identity({"uses": ["autofdo"], "instrumented": {"algorithm": "propeller"}})
     assert len({each["flags"] for each in (used, stacked, profiled)}) == 3
     assert stacked["overlays"] == profiled["overlays"] != used["overlays"]
 
 
 def test_what_boots_a_kernel_decides_too(tools: Path, device: FakeDevice) -> None:
-    booted = identity({"uses": ["pgo"], "device": "qemu", "seed": 1})
+    booted = identity({"uses": ["pgo"], "boot": {"device": "qemu", "seed": 1}})
     assert booted["qemu"] == "fake"
     assert booted["self-check"]
     assert "qemu" not in identity({"uses": ["pgo"]})
@@ -230,15 +234,13 @@ class Kernels:
             config.write_text("# base: allnoconfig\n")
         params: dict[str, Json] = {
             **BASE,
-            "config": ["file"],
+            "config": [None],
             "toolchain": f"clang{SUFFIX}",
             "uses": ["pgo"],
-            "device": "qemu",
-            "seed": 7,
+            "boot": {"device": "qemu", "seed": 7},
         }
-        return self.room.context(
-            "kernel-build", params, source=tree, profile=profile, config0=config, guest=root
-        )
+        inputs = {"source": tree, "profile": profile, "config__0": config, "boot__guest": root}
+        return self.room.context("kernel-build", params, **inputs)
 
     def boot(self, session: Session, directory: Path, *rest: Any) -> Outcome:
         """Tell from the commands in the image what does without the profile."""
@@ -395,9 +397,10 @@ def test_objtool_is_heard_where_no_profile_is_used(kernels: Kernels) -> None:
         "void work(void) {}\n// OBJTOOL ALWAYS: work\n"
     )
     context = kernels.context()
-    plain = {k: v for k, v in context.step.params.items() if k not in ("device", "seed")}
-    inputs = {k: v for k, v in context.inputs.items() if k in ("source", "config0")}
-    kernel_build.BODY.run(kernels.room.context("kernel-build", {**plain, "uses": []}, **inputs))
+    plain = {k: v for k, v in context.step.params.items() if k not in ("boot", "uses")}
+    inputs = {k.replace(".", "__"): v for k, v in context.inputs.items()}
+    inputs = {k: v for k, v in inputs.items() if k in ("source", "config__0")}
+    kernel_build.BODY.run(kernels.room.context("kernel-build", plain, **inputs))
     assert kernels.notes() == ["objtool warns of kernel/b.o: work: unreachable instruction"]
 
 

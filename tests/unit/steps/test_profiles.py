@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,16 @@ import pytest
 
 from mepof.algorithm.protocol import ALGORITHMS, Conversion
 from mepof.errors import InputError, WorkError
-from mepof.plan.model import Json, Step
-from mepof.profile.artifact import build_of, collection, describe, description, profile_files
+from mepof.kernel.description import Origin
+from mepof.plan.model import Input, Json, Step, StepInput
+from mepof.profile.artifact import ProfileDescription, profile_files
 from mepof.profile.quality import Quality
+from mepof.scenario.collection import Collection
 from mepof.steps import profile_convert, profile_merge
 
-from .room import Room, register
+from .room import BUILD, ORIGIN, Room, describe, register
 
-ORIGIN = {"source": "linux", "config": "c", "compiler": "22.1.8", "flags": "f"}
-BUILD_JSON = json.dumps({"origin": ORIGIN})
+COLLECTION = Collection.of("trav", [], [], 1, "6.12.7")
 
 
 class FakeAlgorithm:
@@ -46,6 +47,16 @@ POOR = Quality(1000, 5, 0.5, "poor", ("only 5 functions ran",))
 TOOLS: dict[str, Json] = {"algorithm": "pgo", "toolchain": "clang"}
 
 
+def known(directory: Path) -> tuple[str, Quality, Origin | None]:
+    found = ProfileDescription.read(directory)
+    return found.algorithm, found.quality, found.build
+
+
+def merged_by(weights: Iterable[str]) -> dict[str, Json]:
+    """The parameters of a merge by these weights."""
+    return {**TOOLS, "profiles": [{"weight": weight} for weight in weights]}
+
+
 @pytest.fixture
 def algorithm(monkeypatch: pytest.MonkeyPatch, toolchain: None) -> FakeAlgorithm:
     made = FakeAlgorithm(GOOD)
@@ -56,13 +67,14 @@ def algorithm(monkeypatch: pytest.MonkeyPatch, toolchain: None) -> FakeAlgorithm
 def test_a_converted_profile_keeps_what_is_known_of_its_run_and_its_build(
     room: Room, algorithm: FakeAlgorithm
 ) -> None:
-    raw = room.directory("raw", raw1="y", raw0="x", collection_json='{"scenario": "trav"}')
-    build = room.directory("kernel", build_json=BUILD_JSON)
+    raw = room.directory("raw", raw1="y", raw0="x")
+    COLLECTION.write(raw)
+    build = room.directory("kernel")
+    BUILD.write(build)
     context = room.context("profile-convert", TOOLS, raw=raw, kernel=build)
     profile_convert.BODY.run(context)
-    assert description(context.output) == ("pgo", GOOD)
-    assert build_of(context.output) == ORIGIN
-    assert collection(context.output) == {"scenario": "trav"}
+    assert known(context.output) == ("pgo", GOOD, ORIGIN)
+    assert Collection.read(context.output) == COLLECTION
     assert profile_files(context.output) == (context.output / "kernel.profdata",)
     (conversion,) = algorithm.conversions
     assert conversion.raw == (raw / "raw0", raw / "raw1")
@@ -72,18 +84,20 @@ def test_a_converted_profile_keeps_what_is_known_of_its_run_and_its_build(
 def test_a_recording_of_the_users_is_taken_as_it_is(room: Room, algorithm: FakeAlgorithm) -> None:
     recording = room.root / "perf.data"
     recording.write_text("PERFILE2")
-    build = room.directory("kernel", build_json=BUILD_JSON)
+    build = room.directory("kernel")
+    BUILD.write(build)
     context = room.context("profile-convert", TOOLS, raw=recording, kernel=build)
     profile_convert.BODY.run(context)
     assert algorithm.conversions[0].raw == (recording,)
-    assert collection(context.output) is None
+    assert Collection.find(context.output) is None
 
 
 def test_a_profile_of_a_stack_has_those_below_with_it(room: Room, algorithm: FakeAlgorithm) -> None:
     below = room.directory("below", kernel_profdata="below")
     describe(below, "pgo", replace(GOOD, exact=True))
     raw = room.directory("raw", raw0="x")
-    build = room.directory("kernel", build_json=BUILD_JSON)
+    build = room.directory("kernel")
+    BUILD.write(build)
     seen: list[str] = []
 
     class Upper(FakeAlgorithm):
@@ -95,12 +109,12 @@ def test_a_profile_of_a_stack_has_those_below_with_it(room: Room, algorithm: Fak
 
     upper = Upper(GOOD)
     with pytest.MonkeyPatch.context() as patch:
-        known = {"pgo": algorithm, "propeller": upper}
+        stack = {"pgo": algorithm, "propeller": upper}
         get = type(ALGORITHMS).get
         patch.setattr(
             type(ALGORITHMS),
             "get",
-            lambda self, name: known[name] if self is ALGORITHMS else get(self, name),
+            lambda self, name: stack[name] if self is ALGORITHMS else get(self, name),
         )
         params: dict[str, Json] = {**TOOLS, "algorithm": "propeller", "below": ["pgo"]}
         context = room.context("profile-convert", params, raw=raw, kernel=build, profile=below)
@@ -108,13 +122,14 @@ def test_a_profile_of_a_stack_has_those_below_with_it(room: Room, algorithm: Fak
     assert seen == ["kernel.profdata"]
     assert (context.output / "kernel.profdata").read_text() == "below"
     assert (context.output / "kernel.upper").read_text() == "converted"
-    assert description(context.output) == ("pgo+propeller", GOOD)
+    assert known(context.output) == ("pgo+propeller", GOOD, ORIGIN)
 
 
 def test_a_poor_profile_is_refused(room: Room, algorithm: FakeAlgorithm) -> None:
     algorithm.quality = POOR
-    raw = room.directory("raw", raw0="x", collection_json="{}")
-    build = room.directory("kernel", build_json=BUILD_JSON)
+    raw = room.directory("raw", raw0="x")
+    build = room.directory("kernel")
+    BUILD.write(build)
     with pytest.raises(WorkError, match="the profile is poor: only 5 functions ran"):
         profile_convert.BODY.run(room.context("profile-convert", TOOLS, raw=raw, kernel=build))
 
@@ -122,38 +137,38 @@ def test_a_poor_profile_is_refused(room: Room, algorithm: FakeAlgorithm) -> None
 def test_a_conversion_knows_the_engine_that_makes_it(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    identity = profile_convert.BODY.identity(Step("x", "profile-convert", TOOLS))
+    made: dict[str, Input] = {"raw": StepInput("collect"), "kernel": StepInput("build")}
+    identity = profile_convert.BODY.identity(Step("x", "profile-convert", TOOLS, made))
     assert len(identity["engine"]) == 64
     assert "clang" in identity
 
 
 def test_a_merge_pairs_profiles_with_their_weights(room: Room, algorithm: FakeAlgorithm) -> None:
-    given = {f"profile{n}": room.root / f"{n}.profdata" for n in range(12)}
-    for name, path in given.items():
-        path.write_text(name)
-    weights: list[Json] = [f"{n + 1}/2" for n in range(12)]
-    context = room.context("profile-merge", {**TOOLS, "weights": weights}, **given)
+    given = {f"profiles__{n}__profile": room.root / f"{n}.profdata" for n in range(12)}
+    for number, path in enumerate(given.values()):
+        path.write_text(f"profile{number}")
+    context = room.context("profile-merge", merged_by(f"{n + 1}/2" for n in range(12)), **given)
     profile_merge.BODY.run(context)
     merged = [
         ((directory / "kernel.profdata").read_text(), str(2 * weight))
         for directory, weight in algorithm.weighted
     ]
     assert merged == [(f"profile{n}", str(n + 1)) for n in range(12)]
-    assert description(context.output) == ("pgo", GOOD)
-    assert build_of(context.output) is None
+    assert known(context.output) == ("pgo", GOOD, None)
 
 
 def test_a_merged_profile_is_of_a_build_only_if_all_are(
     room: Room, algorithm: FakeAlgorithm
 ) -> None:
     given = [room.directory(f"given{n}", kernel_profdata="x") for n in range(2)]
-    params: dict[str, Json] = {**TOOLS, "weights": ["1", "1"]}
-    for second, build in ((ORIGIN, ORIGIN), ({**ORIGIN, "source": "other"}, None)):
+    other = ORIGIN.model_copy(update={"source": "other"})
+    for second, build in ((ORIGIN, ORIGIN), (other, None)):
         describe(given[0], "pgo", GOOD, ORIGIN)
         describe(given[1], "pgo", GOOD, second)
-        context = room.context("profile-merge", params, profile0=given[0], profile1=given[1])
+        inputs = {f"profiles__{n}__profile": path for n, path in enumerate(given)}
+        context = room.context("profile-merge", merged_by("11"), **inputs)
         profile_merge.BODY.run(context)
-        assert build_of(context.output) == build
+        assert known(context.output)[2] == build
 
 
 @pytest.mark.parametrize("algorithm_name", ["autofdo+propeller", "propeller"])
@@ -163,6 +178,6 @@ def test_profiles_of_a_layout_are_not_merged(
     given = room.directory("given")
     for name in ALGORITHMS.get("propeller").profile_names:
         (given / name).write_text("v1\n")
-    params: dict[str, Json] = {**TOOLS, "algorithm": algorithm_name, "weights": ["1"]}
+    params = {**merged_by("1"), "algorithm": algorithm_name}
     with pytest.raises(InputError, match="cannot be merged"):
-        profile_merge.BODY.run(room.context("profile-merge", params, profile0=given))
+        profile_merge.BODY.run(room.context("profile-merge", params, profiles__0__profile=given))

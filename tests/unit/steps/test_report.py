@@ -12,12 +12,11 @@ from mepof.errors import WorkError
 from mepof.measure.measurement import Evaluation
 from mepof.plan.journal import Journal
 from mepof.plan.model import Json
-from mepof.profile.artifact import describe
 from mepof.profile.quality import Quality
 from mepof.report import read_report
 from mepof.steps import report
 
-from .room import Room
+from .room import Room, describe
 
 COLLECTION = {
     "scenario": "trav",
@@ -28,11 +27,11 @@ COLLECTION = {
     "release": "6.12.1",
 }
 PARAMS: dict[str, Json] = {
-    "images": ["a", "b"],
-    "profiles": ["b"],
+    "images": [{"name": "a"}, {"name": "b", "trained": [0]}],
+    "profiles": [{"name": "b"}],
     "program": "eval a;b.",
     "seed": 1,
-    "trained": {"b": [0]},
+    "collections": [None],
 }
 
 
@@ -58,7 +57,11 @@ def test_a_report_is_made_of_places_trainings_and_the_journal(room: Room) -> Non
         journal.write(event, step=step, kind="x", fingerprint="f", phase=phase, seconds=seconds)
     journal.close()
     context = room.context(
-        "report", PARAMS, evaluation=measured, profile0=profile, collection0=collected
+        "report",
+        PARAMS,
+        evaluation=measured,
+        profiles__0__profile=profile,
+        collections__0=collected,
     )
     report.BODY.run(replace(context, journal=journal.path))
     made = read_report(context.output)
@@ -85,7 +88,8 @@ def test_a_report_is_not_made_without_a_journal(room: Room) -> None:
     images = (measurement("plain"), measurement("opt"))
     (measured / "evaluation.json").write_text(Evaluation(images=images).model_dump_json())
     with pytest.raises(WorkError, match="there is none"):
-        report.BODY.run(room.context("report", PARAMS, evaluation=measured))
+        inputs = dict.fromkeys(("evaluation", "profiles__0__profile", "collections__0"), measured)
+        report.BODY.run(room.context("report", PARAMS, **inputs))
 
 
 def test_the_command_holds_the_whole_program() -> None:

@@ -18,11 +18,12 @@ from mepof.events import StepProgress
 from mepof.measure.measurement import Evaluation, read_evaluation
 from mepof.plan.body import StepContext
 from mepof.plan.journal import JournalledRun, JournalledStep
-from mepof.plan.model import HostInput, Json, Step
+from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.pmu.core import load_core
 from mepof.pmu.events import EVENTS, cycles_of
 from mepof.pmu.locations import read_locations
 from mepof.pmu.settings import core_digest, settings_of
+from mepof.spec.kernel_source import KernelSource
 from mepof.steps import (
     BODIES,
     guest,
@@ -35,7 +36,7 @@ from mepof.steps import (
 )
 from mepof.suite.cases import cases_of
 
-from .room import FakeDevice, Room, register, well
+from .room import BUILD, FakeDevice, Room, register, well
 
 DEVICE_PARAMS: dict[str, Json] = {"arch": "x86-64", "device": "qemu", "seed": 1}
 
@@ -60,7 +61,20 @@ def test_a_source_step_copies_a_tree(room: Room) -> None:
 def test_a_url_is_refused_before_anything_is_built() -> None:
     step = Step("source", "kernel-source", {}, {"origin": HostInput("https://example.org/l.tar")})
     with pytest.raises(InputError, match="is not fetched"):
-        kernel_source.BODY.identity(step)
+        kernel_source.BODY.check(step)
+
+
+@pytest.mark.parametrize("content", [b"", b"VERSION = 6\n", b"\x7fELF"])
+def test_a_file_that_is_no_tarball_is_refused_before_anything_is_built(
+    room: Room, content: bytes
+) -> None:
+    given = room.root / "source"
+    given.write_bytes(content)
+    step = KernelSource[Input](origin=HostInput(str(given))).step("source")
+    with pytest.raises(InputError, match="neither a kernel source tree nor a tarball"):
+        kernel_source.BODY.check(step)
+    given.write_bytes(b"\xfd7zXZ\0...")
+    kernel_source.BODY.check(step)
 
 
 # --- profile-collect
@@ -70,14 +84,18 @@ COLLECT: dict[str, Json] = {
     **DEVICE_PARAMS,
     "algorithm": "pgo",
     "scenario": "trav",
-    "apps": ["kbench"],
+    "apps": [{"name": "kbench"}],
     "actions": 3,
 }
 
 
+BUILT: dict[str, Input] = {"kernel": StepInput("build"), "guest": StepInput("guest")}
+
+
 def collect(room: Room, device: FakeDevice, params: Mapping[str, Json] = COLLECT) -> StepContext:
-    made = dict.fromkeys(("kernel", "guest", "record"), room.root)
-    context = room.context("profile-collect", params, **made)
+    made = dict.fromkeys(("kernel", "guest"), room.root)
+    recorder = {"artifacts__record": room.root} if "record" in params else {}
+    context = room.context("profile-collect", params, **made, **recorder)
     profile_collect.BODY.run(context)
     return context
 
@@ -115,7 +133,12 @@ def test_what_goes_wrong_in_the_guest_is_told(
         collect(room, device)
 
 
-RECORD: dict[str, Json] = {**COLLECT, "algorithm": "autofdo", "depth": 16}
+RECORD: dict[str, Json] = {
+    **COLLECT,
+    "algorithm": "autofdo",
+    "record": {"depth": 16},
+    "artifacts": {},
+}
 
 
 def test_branches_are_recorded_while_the_apps_work_and_only_then(
@@ -135,7 +158,7 @@ def test_branches_are_recorded_while_the_apps_work_and_only_then(
 
 def test_a_period_has_branches_sampled(room: Room, device: FakeDevice) -> None:
     device.branches = b"branches"
-    collect(room, device, {**RECORD, "period": 10007})
+    collect(room, device, {**RECORD, "record": {"depth": 16, "period": 10007}})
     assert device.sessions[0].record == Branches(period=10007, depth=16)
 
 
@@ -147,12 +170,12 @@ def test_a_kernel_that_counts_by_itself_is_not_recorded(room: Room, device: Fake
 def test_a_device_that_records_no_branches_is_told_before_the_kernel_is_built(
     monkeypatch: pytest.MonkeyPatch, device: FakeDevice
 ) -> None:
-    assert profile_collect.BODY.identity(Step("c", "profile-collect", RECORD))
+    assert profile_collect.BODY.identity(Step("c", "profile-collect", RECORD, BUILT))
     without = SimpleNamespace(identity=device.identity, describe=device.describe, boot=device.boot)
     register(monkeypatch, DEVICES, without)
     with pytest.raises(EnvironmentLack, match="does not record branches"):
-        profile_collect.BODY.identity(Step("c", "profile-collect", RECORD))
-    assert profile_collect.BODY.identity(Step("c", "profile-collect", COLLECT))
+        profile_collect.BODY.identity(Step("c", "profile-collect", RECORD, BUILT))
+    assert profile_collect.BODY.identity(Step("c", "profile-collect", COLLECT, BUILT))
 
 
 def test_a_script_that_does_not_fit_is_told_before_the_kernel_is_built(
@@ -160,7 +183,8 @@ def test_a_script_that_does_not_fit_is_told_before_the_kernel_is_built(
 ) -> None:
     script = room.root / "actions.txt"
     params: dict[str, Json] = {**COLLECT, "scenario": "script"}
-    step = Step("c", "profile-collect", params, {"script0": HostInput(str(script))})
+    inputs = {**BUILT, "apps.0.script": HostInput(str(script))}
+    step = Step("c", "profile-collect", params, inputs)
     with pytest.raises(InputError, match="cannot read the script"):
         profile_collect.BODY.identity(step)
     script.write_text("sycall\n")
@@ -201,10 +225,14 @@ MEASURE: dict[str, Json] = {
     "device": "qemu",
     "metrics": ["proc"],
     "seed": 4,
-    "fewest": 2,
-    "most": 2,
+    "min_boots": 2,
+    "max_boots": 2,
     "precision": 1.0,
 }
+
+
+ALONE: dict[str, Json] = {**MEASURE, "images": [None]}
+IMAGE: dict[str, Input] = {"images.0": HostInput("/a.img"), "guest": StepInput("guest")}
 
 
 def measured(
@@ -218,7 +246,14 @@ def measured(
     if not made.exists():
         room.directory("programs", initramfs_cpio="guest", made="for the device")
     params: Mapping[str, Json] = MEASURE if core is None else {**MEASURE, "core": core}
-    context = room.context("measure", params, guest=made, count=made, zen4=made, **inputs)
+    lists: dict[str, Json] = {
+        field: [None for name in inputs if name.startswith(field)]
+        for field in ("images", "relinked")
+    }
+    needed = {"artifacts__count" if core is None else "artifacts__zen4": made}
+    context = room.context(
+        "measure", {**params, **lists, "artifacts": {}}, guest=made, **needed, **inputs
+    )
     measure.BODY.run(context)
     return read_evaluation(context.output / "evaluation.json")
 
@@ -231,7 +266,7 @@ def image(room: Room, name: str) -> Path:
 
 def test_a_measurement_of_a_bare_image_has_no_sections(room: Room, device: FakeDevice) -> None:
     given = image(room, "image")
-    found = measured(room, device, kernel0=given)
+    found = measured(room, device, images__0=given)
     (one,) = found.images
     assert [boot.seed for boot in one.boots] == [4, 5]
     assert one.sections == {}
@@ -241,9 +276,9 @@ def test_a_measurement_of_a_bare_image_has_no_sections(room: Room, device: FakeD
     assert {s.measure for s in device.sessions} == {Measure()}
     assert [s.artifacts for s in device.sessions] == [{"count": room.root / "programs"}] * 2
 
-    build = {"sections": {".text": 7}, "size_bytes": {"text": 7, "image": 5}}
-    made = room.directory("made", kernel="image", build_json=json.dumps(build))
-    (one,) = measured(room, device, kernel0=made).images
+    made = room.directory("made", kernel="image")
+    BUILD.write(made)
+    (one,) = measured(room, device, images__0=made).images
     assert one.sections == {".text": 7}
     assert one.size_bytes.text == 7
 
@@ -251,7 +286,7 @@ def test_a_measurement_of_a_bare_image_has_no_sections(room: Room, device: FakeD
 def test_images_and_controls_are_booted_in_turns(room: Room, device: FakeDevice) -> None:
     names = ("a", "b", "again")
     first, second, again = (image(room, name) for name in names)
-    found = measured(room, device, kernel0=first, kernel1=second, relinked0=again)
+    found = measured(room, device, images__0=first, images__1=second, relinked__0=again)
     booted = [(session.kernel.name, session.seed) for session in device.sessions]
     assert booted == [
         *(("a", 4), ("b", 4), ("again", 4), ("a", 1004)),
@@ -269,10 +304,10 @@ def test_boots_that_repeat_are_made_once_for_all_evaluations(
 ) -> None:
     device.mode = "icount"
     first, second, third = (image(room, name) for name in ("a", "b", "c"))
-    before = measured(room, device, kernel0=first, kernel1=second)
+    before = measured(room, device, images__0=first, images__1=second)
     assert len(device.sessions) == 6
     device.sessions.clear()
-    after = measured(room, device, kernel0=first, kernel1=second, kernel2=third)
+    after = measured(room, device, images__0=first, images__1=second, images__2=third)
     assert {session.kernel for session in device.sessions} == {third}
     assert after.images[:2] == before.images
     assert after.same_build == before.same_build
@@ -281,7 +316,7 @@ def test_boots_that_repeat_are_made_once_for_all_evaluations(
 def test_boots_that_do_not_repeat_serve_their_evaluation_alone(
     room: Room, device: FakeDevice
 ) -> None:
-    given = {"kernel0": image(room, "a"), "kernel1": image(room, "b")}
+    given = {"images__0": image(room, "a"), "images__1": image(room, "b")}
     measured(room, device, **given)
     # Interrupted after its last boot, an evaluation has nothing left to boot.
     measured(room, device, **given)
@@ -292,7 +327,7 @@ def test_boots_that_do_not_repeat_serve_their_evaluation_alone(
 
 
 def test_a_device_whose_boots_depend_on_time_serves_one_step_alone(device: FakeDevice) -> None:
-    step = Step("m", "measure", MEASURE)
+    step = Step("m", "measure", ALONE, IMAGE)
     device.claimed = "board"
     assert measure.BODY.resources(step).device == "board"
     assert measure.BODY.resources(step).cores == 1
@@ -303,7 +338,7 @@ def test_a_device_whose_boots_depend_on_time_serves_one_step_alone(device: FakeD
 
 def test_a_directory_without_a_kernel_is_no_image(room: Room, device: FakeDevice) -> None:
     with pytest.raises(InputError, match="empty holds no kernel image"):
-        measured(room, device, kernel0=room.directory("empty"))
+        measured(room, device, images__0=room.directory("empty"))
 
 
 def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
@@ -316,7 +351,7 @@ def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
     told = {"sites": [site], "slices": [[[1, 100]]]}
     device.locations = json.dumps(head) + "\n" + json.dumps(told) + "\n"
     device.mode = "icount"
-    given = {"kernel0": image(room, "a"), "kernel1": image(room, "b")}
+    given = {"images__0": image(room, "a"), "images__1": image(room, "b")}
     found = measured(room, device, "zen4", **given)
     core = load_core("zen4")
     measuring = [(s.kernel.name, s.seed, s.measure) for s in device.sessions if s.measure]
@@ -342,14 +377,14 @@ def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
 
 
 def test_only_a_core_adds_to_what_a_measurement_is_made_from(device: FakeDevice) -> None:
-    without = measure.BODY.identity(Step("m", "measure", MEASURE))
+    without = measure.BODY.identity(Step("m", "measure", ALONE, IMAGE))
     assert set(without) == {"qemu", "cases", "memory"}
-    modelled = measure.BODY.identity(Step("m", "measure", {**MEASURE, "core": "zen4"}))
+    modelled = measure.BODY.identity(Step("m", "measure", {**ALONE, "core": "zen4"}, IMAGE))
     assert modelled == {**without, "core": core_digest("zen4")}
 
 
 def test_a_core_of_another_architecture_is_told_before_anything_runs(device: FakeDevice) -> None:
-    step = Step("m", "measure", {**MEASURE, "core": "cortex-a53"})
+    step = Step("m", "measure", {**ALONE, "core": "cortex-a53"}, IMAGE)
     with pytest.raises(InputError, match="cortex-a53 executes arm64, not x86-64"):
         measure.BODY.identity(step)
 

@@ -1,0 +1,79 @@
+"""What a kernel build says about itself, for the steps after it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+from mepof.document import Document
+from mepof.kernel.safeguard import OptOut
+
+
+class Origin(BaseModel):
+    """What a profile that fits one build only must have in common with it: digests, and the
+    compiler's version."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+    config: str
+    compiler: str
+    flags: str
+
+    def differences(self, other: Origin) -> tuple[str, ...]:
+        """The names of the fields that are not the same."""
+        return tuple(
+            name for name in type(self).model_fields if getattr(self, name) != getattr(other, name)
+        )
+
+
+class BuildSize(BaseModel):
+    """Bytes of the kernel's text, and of its bootable image."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    text: int
+    image: int
+
+
+class BuildDescription(Document):
+    """A finished build."""
+
+    file: ClassVar[str] = "build.json"
+
+    version: str
+    origin: Origin
+    arch: str
+    size_bytes: BuildSize
+    sections: dict[str, int]
+    cflags: tuple[str, ...]
+    ldflags: tuple[str, ...]
+    variables: dict[str, str]
+    config_lines: tuple[str, ...]
+    overlays: tuple[str, ...]
+
+    @property
+    def flags(self) -> str:
+        """The flags and Kconfig lines that the build adds to the configuration's own."""
+        return " ".join((*self.cflags, *self.config_lines))
+
+
+class Safety(Document):
+    """How a kernel with a profile passed its checks.
+
+    Attributes:
+        release: as the booted kernel calls itself.
+        opt_out: what does without the profile.
+        failure: of the kernel with the whole profile; None if it passed.
+        objtool: its warnings, which the kernel without the profile has as well.
+    """
+
+    file: ClassVar[str] = "safety.json"
+
+    booted: bool
+    self_check: str
+    release: str
+    opt_out: OptOut
+    failure: str | None
+    objtool: tuple[str, ...]

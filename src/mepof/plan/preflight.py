@@ -1,0 +1,28 @@
+"""Refusing wrong input before anything is made: ``check``, ``--dry-run`` and ``run`` all do it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mepof.errors import InputError
+from mepof.plan.body import StepBody
+from mepof.plan.fingerprint import body_of
+from mepof.plan.model import HostInput, Plan
+
+
+def preflight(plan: Plan, bodies: Mapping[str, StepBody]) -> None:
+    """Check what the user gave to every step of a plan, in the plan's order.
+
+    Nothing is run, and nothing is written.
+
+    Raises:
+        InputError: a file is missing, or is not what the step needs.
+    """
+    for step in plan.steps:
+        check = getattr(body_of(step, bodies), "check", None)
+        if check is not None:
+            check(step)
+        for given in step.inputs.values():
+            if isinstance(given, HostInput) and not Path(given.path).exists():
+                raise InputError(f"{given.path} does not exist")

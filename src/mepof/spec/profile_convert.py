@@ -1,0 +1,29 @@
+"""``profile-convert``: from a raw profile to what the compiler reads."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Generic
+
+from mepof.plan.typed import In, StepModel
+
+
+class ProfileConvert(StepModel[In], Generic[In]):
+    """A conversion.
+
+    Attributes:
+        round: of the algorithm.
+        below: the algorithms of the stack whose profiles ``profile`` holds.
+        raw: what was collected, or the user's own branch trace.
+        kernel: the build that ran.
+        profile: of the rounds before.
+    """
+
+    kind: ClassVar[str] = "profile-convert"
+
+    algorithm: str
+    round: int = 1
+    toolchain: str
+    raw: In
+    kernel: In
+    below: tuple[str, ...] = ()
+    profile: In | None = None
