@@ -10,7 +10,8 @@ from pathlib import Path
 from mepof.device.observation import Measure
 from mepof.device.protocol import INITRAMFS, Session
 from mepof.errors import InputError
-from mepof.executor.local import LocalExecutor, default_store, plan_of
+from mepof.executor.local import LocalExecutor, default_store
+from mepof.executor.programs import plan_of
 from mepof.g4 import Source
 from mepof.pmu.core import load_core
 from mepof.pmu.settings import settings_of

@@ -14,7 +14,9 @@ from rich.console import Console
 
 from mepof.cli.progress import LogDisplay
 from mepof.device.protocol import INITRAMFS, Session
-from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
+from mepof.executor.local import LocalExecutor, default_store
+from mepof.executor.programs import plan_of
+from mepof.executor.protocol import Finished
 from mepof.g4 import Source
 from mepof.plan.model import Plan
 

@@ -25,7 +25,9 @@ from mepof.device.protocol import (
     Outcome,
     Session,
 )
-from mepof.executor.local import Finished, LocalExecutor, plan_of
+from mepof.executor.local import LocalExecutor
+from mepof.executor.programs import plan_of
+from mepof.executor.protocol import Finished
 from mepof.g4 import Source
 from mepof.process import run
 

@@ -13,7 +13,7 @@ from mepof.algorithm.protocol import Conversion
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Session
 from mepof.errors import WorkError
-from mepof.executor.local import Finished
+from mepof.executor.protocol import Finished
 from mepof.process import run
 from mepof.toolchain.protocol import Tools, select
 

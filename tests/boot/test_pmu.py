@@ -12,7 +12,7 @@ import pytest
 from mepof.device import agent
 from mepof.device.observation import Measure
 from mepof.device.protocol import DEVICES, Interval, Outcome, Session
-from mepof.executor.local import Finished
+from mepof.executor.protocol import Finished
 from mepof.kernel.overlay import native_directory
 from mepof.pmu.core import load_core
 from mepof.pmu.locations import functions_of, locations_of, read_raw

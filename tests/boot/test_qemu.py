@@ -19,7 +19,7 @@ from mepof.device.protocol import (
     Outcome,
     Session,
 )
-from mepof.executor.local import Finished
+from mepof.executor.protocol import Finished
 from mepof.process import run
 
 from .conftest import session_of

@@ -10,7 +10,8 @@ import pytest
 
 import mepof.report
 from mepof.events import Event
-from mepof.executor.local import Finished, LocalExecutor
+from mepof.executor.local import LocalExecutor
+from mepof.executor.protocol import Finished
 from mepof.plan.model import Plan
 
 pytestmark = pytest.mark.boot

@@ -13,7 +13,7 @@ import pytest
 from mepof.device import agent
 from mepof.device.observation import Branches, Measure
 from mepof.device.protocol import Outcome, Session, branch_source
-from mepof.executor.local import Finished
+from mepof.executor.protocol import Finished
 from mepof.process import run
 
 from .conftest import session_of

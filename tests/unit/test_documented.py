@@ -15,7 +15,7 @@ from mepof.cli import profile
 from mepof.cli.main import app
 from mepof.device.preparation import preparation_names
 from mepof.device.protocol import DEVICES
-from mepof.executor.local import plan_of
+from mepof.executor.programs import compiled
 from mepof.g4 import Source
 from mepof.g4.settings import SETTINGS
 from mepof.kernel import kconfig
@@ -129,7 +129,7 @@ def test_every_command_is_described() -> None:
     ],
 )
 def test_every_program_on_a_page_compiles(page: Path, text: str) -> None:
-    assert plan_of(Source(str(page), text)).program == text
+    assert compiled(Source(str(page), text)).program == text
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -13,7 +13,8 @@ from mepof.cli.metrics import Metrics, chosen_metrics
 from mepof.cli.output import Json
 from mepof.cli.run import Cores, StoreRoot, local, run_document, run_plan
 from mepof.errors import InputError
-from mepof.executor.local import Finished, plan_of
+from mepof.executor.programs import plan_of
+from mepof.executor.protocol import Finished
 from mepof.g4 import Source
 from mepof.g4.diagnostics import quote
 from mepof.g4.formatter import format_word

@@ -13,7 +13,7 @@ from mepof.cli.output import print_json
 from mepof.cli.program import Program, read_program
 from mepof.cli.stdin import STDIN
 from mepof.errors import InputError
-from mepof.executor.local import WrongProgram, plan_of
+from mepof.executor.programs import WrongProgram, compiled, plan_of
 from mepof.g4 import format_program, parse, render
 from mepof.plan.document import to_document
 
@@ -48,7 +48,7 @@ def fmt(
 @app.command("plan")
 def plan(program: Program) -> None:
     """Print the plan of a program as JSON."""
-    print_json(to_document(plan_of(read_program(program))))
+    print_json(to_document(compiled(read_program(program))))
 
 
 def _replace(path: Path, text: str) -> None:

@@ -12,7 +12,7 @@ from mepof.cli.application import Commands, Version
 from mepof.cli.main import guarded
 from mepof.cli.program import Program, read_program
 from mepof.errors import InputError
-from mepof.executor.local import plan_of
+from mepof.executor.programs import compiled
 from mepof.plan.document import to_document
 
 app = Commands()
@@ -27,7 +27,7 @@ def compile_to(
     version: Version = False,
 ) -> None:
     """Compile a G4 program to a plan, as JSON."""
-    text = json.dumps(to_document(plan_of(read_program(program))), indent=1) + "\n"
+    text = json.dumps(to_document(compiled(read_program(program))), indent=1) + "\n"
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:

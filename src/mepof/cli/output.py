@@ -17,7 +17,7 @@ def tell(error: MepofError) -> None:
     """Print on standard error what went wrong and the remedy."""
     from rich.console import Console
 
-    from mepof.executor.local import WrongProgram  # loads much, and only errors need it
+    from mepof.executor.programs import WrongProgram  # loads much, and only errors need it
 
     console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
     if isinstance(error, WrongProgram):

@@ -13,8 +13,10 @@ from rich.console import Console
 
 from mepof.cli.output import Json, print_json
 from mepof.cli.program import Program, name_of, read_program
-from mepof.errors import InputError, WorkError
-from mepof.executor.local import Finished, LocalExecutor, default_store, plan_of
+from mepof.errors import WorkError
+from mepof.executor.local import default_store
+from mepof.executor.programs import plan_of
+from mepof.executor.protocol import EXECUTORS, Executor, Finished
 from mepof.plan.explain import Explanation
 from mepof.plan.model import Plan, StepInput
 
@@ -41,7 +43,9 @@ Cores = Annotated[
 def run(
     program: Program,
     out: Out = None,
-    executor: Annotated[str, typer.Option(help="Where to run: local.")] = "local",
+    executor: Annotated[
+        str, typer.Option(help=f"Where to run: {', '.join(EXECUTORS.names())}.", metavar="NAME")
+    ] = "local",
     store: StoreRoot = None,
     cores: Cores = None,
     dry_run: Annotated[
@@ -63,25 +67,29 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a G4 program: build, profile, optimise, measure, report."""
-    if executor != "local":
-        raise InputError(f"unknown executor `{executor}`", "known: local")
+    chosen = executor_of(executor, store, cores)
     plan = plan_of(read_program(program), tuple(map(str, perf_data or ())))
     out = out or Path("out") / name_of(program)
     if dry_run:
-        explain_plan(plan, local(store, cores), verbose, as_json)
+        explain_plan(plan, chosen, verbose, as_json)
     else:
-        run_plan(plan, out, local(store, cores), as_json)
+        run_plan(plan, out, chosen, as_json)
 
 
-def local(store: Path | None, cores: int | None) -> LocalExecutor:
-    """The executor on this machine, with the defaults of its options."""
-    return LocalExecutor(store or default_store(), cores or os.cpu_count() or 1)
+def executor_of(name: str, store: Path | None, cores: int | None) -> Executor:
+    """The executor of that name, with the defaults of its options."""
+    return EXECUTORS.get(name)(store or default_store(), cores or os.cpu_count() or 1)
+
+
+def local(store: Path | None, cores: int | None) -> Executor:
+    """The executor on this machine."""
+    return executor_of("local", store, cores)
 
 
 def run_plan(
     plan: Plan,
     out: Path,
-    executor: LocalExecutor,
+    executor: Executor,
     as_json: bool,
     document: Callable[[Finished, Path], dict[str, object]] | None = None,
 ) -> None:
@@ -101,7 +109,7 @@ def run_plan(
     _refuse_unsound(finished)
 
 
-def explain_plan(plan: Plan, executor: LocalExecutor, verbose: bool, as_json: bool) -> None:
+def explain_plan(plan: Plan, executor: Executor, verbose: bool, as_json: bool) -> None:
     """Print what a run of a plan would do.
 
     Args:

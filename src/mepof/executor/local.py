@@ -6,30 +6,20 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mepof.algorithm.protocol import ALGORITHMS
-from mepof.device.protocol import DEVICES
 from mepof.errors import InputError
 from mepof.events import Sink
-from mepof.g4 import Source, check, parse, render
-from mepof.g4.compiler import compile_program
-from mepof.g4.vocabulary import vocabulary
+from mepof.executor.protocol import Finished
 from mepof.plan.disk_full import full_disk_named
 from mepof.plan.document import to_document
-from mepof.plan.engine import Engine, RunResult
+from mepof.plan.engine import Engine
 from mepof.plan.explain import Explanation, explain
 from mepof.plan.model import Plan, Result
 from mepof.plan.store import Store
 from mepof.profile.artifact import profile_files
 from mepof.steps import BODIES
-from mepof.suite.cases import guest_additions
-
-
-class WrongProgram(InputError):
-    """A program with mistakes in it; the message is the rendered diagnostics."""
 
 
 def default_store() -> Path:
@@ -47,37 +37,6 @@ def default_store() -> Path:
         raise InputError("there is no home directory for the store", "set MEPOF_STORE") from error
 
 
-def plan_of(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
-    """Check and compile a program.
-
-    Args:
-        perf_data: recordings of branches, as of :func:`mepof.g4.compiler.compile_program`.
-
-    Raises:
-        WrongProgram: it has mistakes.
-    """
-    parsed = parse(source)
-    found = [*parsed.diagnostics, *check(parsed.program, vocabulary())]
-    if found:
-        raise WrongProgram(render(found, source))
-    return compile_program(
-        parsed.program,
-        source.text,
-        ALGORITHMS.all(),
-        DEVICES.all(),
-        perf_data,
-        guest_additions(),
-    )
-
-
-@dataclass(frozen=True)
-class Finished:
-    """What a run left in its output directory: files by result name, and the run itself."""
-
-    files: Mapping[str, Path]
-    run: RunResult
-
-
 @dataclass(frozen=True)
 class LocalExecutor:
     """Runs plans on this machine.
@@ -89,6 +48,9 @@ class LocalExecutor:
 
     store: Path
     cores: int
+
+    def __post_init__(self) -> None:
+        self._store().check()
 
     def explain(self, plan: Plan) -> tuple[Explanation, ...]:
         """What a run of the plan would do; nothing is done."""
@@ -150,3 +112,6 @@ def _place(source: Path, target: Path) -> None:
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     shutil.copyfile(source, partial)
     partial.replace(target)
+
+
+EXECUTOR = LocalExecutor

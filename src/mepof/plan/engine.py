@@ -19,7 +19,7 @@ from mepof.plan.action import Action
 from mepof.plan.body import Resources, StepBody
 from mepof.plan.digest import HostDigests
 from mepof.plan.disk_full import full_disk_named, means_full
-from mepof.plan.execute import Done, Job, execute
+from mepof.plan.execute import Done, Job, Perform, execute
 from mepof.plan.explain import VOLATILE, is_volatile, latest_actions, why_it_runs
 from mepof.plan.fingerprint import Ingredients, body_of
 from mepof.plan.interrupt import stop_on_signals
@@ -59,15 +59,22 @@ class Engine:
         bodies: how each kind of step is done.
         cores: how many cores all running steps may use together.
         sink: where events go; called by one thread at a time.
+        perform: does one step; on this machine if not given.
     """
 
     def __init__(
-        self, store: Store, bodies: Mapping[str, StepBody], cores: int, sink: Sink
+        self,
+        store: Store,
+        bodies: Mapping[str, StepBody],
+        cores: int,
+        sink: Sink,
+        perform: Perform = execute,
     ) -> None:
         self._store = store
         self._bodies = bodies
         self._cores = max(1, cores)
         self._sink = sink
+        self._perform = perform
 
     def run(
         self,
@@ -120,6 +127,7 @@ class _Run:
         self._store = engine._store
         self._cores = engine._cores
         self._sink = engine._sink
+        self._perform = engine._perform
         self._plan = plan
         self._journal = journal
         self._again = again
@@ -277,7 +285,7 @@ class _Run:
         started = time.monotonic()
         outcome: Done | Exception
         try:
-            outcome = execute(job, self._store, self._emit, self._cancel)
+            outcome = self._perform(job, self._store, self._emit, self._cancel)
         except Exception as error:
             outcome = error
         self._ended.put((job.step.id, outcome, round(time.monotonic() - started, 3)))

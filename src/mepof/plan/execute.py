@@ -57,6 +57,10 @@ class Done:
     cached: bool
 
 
+Perform = Callable[[Job, Store, Callable[[Event], None], threading.Event], Done]
+"""A way of doing a step: :func:`execute` does it here."""
+
+
 def execute(job: Job, store: Store, emit: Callable[[Event], None], cancel: threading.Event) -> Done:
     """Do a step, or take its result if another process makes it first.
 

@@ -43,6 +43,21 @@ class Store:
         self._session: Path | None = None
         self._opening = threading.Lock()
 
+    def check(self) -> None:
+        """Refuse a place where no store can be; nothing is made.
+
+        Raises:
+            InputError: it is not a directory, or cannot be written.
+        """
+        existing = next(path for path in (self.root, *self.root.parents) if path.exists())
+        if not existing.is_dir():
+            why = os.strerror(errno.ENOTDIR)
+        elif not os.access(existing, os.W_OK | os.X_OK):
+            why = os.strerror(errno.EACCES)
+        else:
+            return
+        raise InputError(f"the store {self.root} cannot be used: {why}", "name another one")
+
     def open(self) -> None:
         """Make the directories and remove what killed processes left in ``tmp/``.
 

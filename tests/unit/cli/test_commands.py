@@ -16,7 +16,7 @@ from mepof.cli import g4cc
 from mepof.cli.main import main
 from mepof.cli.run import estimate
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
-from mepof.executor import local
+from mepof.executor import local, programs
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.explain import Explanation
 from mepof.plan.model import Step
@@ -82,7 +82,8 @@ class Instant:
 def instant(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
     """Replace the step bodies; some of them fail."""
     bodies = {k: Instant(k, errors.get(k.replace("-", "_"))) for k in BODIES.all()}
-    monkeypatch.setattr(local, "BODIES", SimpleNamespace(all=lambda: bodies))
+    for module in (local, programs):
+        monkeypatch.setattr(module, "BODIES", SimpleNamespace(all=lambda: bodies))
 
 
 def program(tmp_path: Path, text: str | bytes) -> Path:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from mepof.errors import InputError
-from mepof.executor.local import LocalExecutor, WrongProgram, _files, default_store, plan_of
+from mepof.executor.local import LocalExecutor, _files, default_store
+from mepof.executor.programs import WrongProgram, compiled
 from mepof.g4 import Source
-from mepof.plan.model import Plan, Result
+from mepof.plan.model import Result
 
 
 def test_the_store_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,20 +37,25 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("name", ["my store", "a:b"])
 def test_a_store_in_which_make_cannot_work_is_refused(tmp_path: Path, name: str) -> None:
-    executor = LocalExecutor(tmp_path / name, 1)
-    plan = Plan("", 1, (), ())
     with pytest.raises(InputError, match="blank or a colon"):
-        executor.explain(plan)
-    with pytest.raises(InputError, match="blank or a colon"):
-        executor.run(plan, tmp_path / "out", lambda event: None)
+        LocalExecutor(tmp_path / name, 1)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_store_that_cannot_be_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for root in (tmp_path / "file", tmp_path / "file/store"):
+        with pytest.raises(InputError, match="cannot be used: Not a directory"):
+            LocalExecutor(root, 1)
+    LocalExecutor(tmp_path / "new/store", 1)
+    assert list(tmp_path.iterdir()) == [tmp_path / "file"]
+
+
 def test_a_program_is_compiled_with_the_words_that_there_are() -> None:
-    made = plan_of(Source("p.g4", "opt /src pgo rand kbench O2.\neval plain;opt pipe."))
+    made = compiled(Source("p.g4", "opt /src pgo rand kbench O2.\neval plain;opt pipe."))
     assert {result.kind for result in made.results} == {"image", "profile", "report"}
     with pytest.raises(WrongProgram, match="unknown algorithm"):
-        plan_of(Source("p.g4", "opt /src nonesuch rand kbench."))
+        compiled(Source("p.g4", "opt /src nonesuch rand kbench."))
 
 
 def test_every_result_gets_the_files_that_a_user_wants(tmp_path: Path) -> None:

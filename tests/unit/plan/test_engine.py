@@ -11,8 +11,11 @@ import pytest
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import Event, StepFinished, StepNote, StepStarted
 from mepof.plan.body import StepContext
+from mepof.plan.engine import Engine
+from mepof.plan.execute import Done, Job, execute
 from mepof.plan.journal import read_runs
 from mepof.plan.model import HostInput, Step
+from mepof.plan.store import Store
 
 from .toy_bodies import DIAMOND, Toy, plan_of, run, toy, write_all
 
@@ -306,3 +309,21 @@ def test_the_journal_tells_what_ran_from_what(tmp_path: Path) -> None:
         assert second.steps[name].seconds == made.seconds
     document = (tmp_path / "out" / "journal.jsonl").read_text().splitlines()
     assert all(json.loads(line) for line in document)
+
+
+def test_how_a_step_is_done_is_the_callers_to_say(tmp_path: Path) -> None:
+    done: list[str] = []
+
+    def elsewhere(
+        job: Job, store: Store, emit: Callable[[Event], None], cancel: threading.Event
+    ) -> Done:
+        done.append(job.step.id)
+        return execute(job, store, emit, cancel)
+
+    bodies = {"toy": Toy()}
+    engine = Engine(Store(tmp_path / "store"), bodies, 2, lambda event: None, elsewhere)
+    engine.run(DIAMOND, tmp_path / "out")
+    assert sorted(done) == ["first", "last", "left", "right"]
+    done.clear()
+    engine.run(DIAMOND, tmp_path / "again")
+    assert done == []

@@ -12,7 +12,7 @@ import pytest
 
 import mepof
 from mepof import _engine
-from mepof.executor.local import plan_of
+from mepof.executor.programs import plan_of
 from mepof.g4 import Source, format_program, parse
 
 ROOT = Path(__file__).parents[3]

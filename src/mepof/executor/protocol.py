@@ -1,0 +1,45 @@
+"""What an executor is: where plans run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from mepof.events import Sink
+from mepof.plan.engine import RunResult
+from mepof.plan.explain import Explanation
+from mepof.plan.model import Plan
+from mepof.registry import Registry
+
+
+@dataclass(frozen=True)
+class Finished:
+    """What a run left in its output directory: files by result name, and the run itself."""
+
+    files: Mapping[str, Path]
+    run: RunResult
+
+
+class Executor(Protocol):
+    """Runs plans, with one store for what they make."""
+
+    def explain(self, plan: Plan) -> tuple[Explanation, ...]:
+        """What a run of the plan would do; nothing is done."""
+
+    def run(self, plan: Plan, out: Path, sink: Sink) -> Finished:
+        """Run a plan and lay its results into ``out``.
+
+        Raises:
+            MepofError: as of :meth:`mepof.plan.engine.Engine.run`.
+        """
+
+
+#: Each is called with the root of the store and the number of cores to use.
+#:
+#: Raises:
+#:     InputError: the store cannot be used.
+EXECUTORS: Registry[Callable[[Path, int], Executor]] = Registry(
+    "mepof.executor", "EXECUTOR", "executor"
+)
