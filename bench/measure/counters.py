@@ -1,8 +1,8 @@
 """The counters of an instrumented kernel, and the instructions that count.
 
 Each counter of Clang's instrumentation stands for a basic block (or an edge) of the source, and
-one or more instructions add to it. How often these ran is in the raw profile; how often a recording
-says that they ran can be held against it, without debug information in between.
+one or more instructions add to it. The raw profile says how often these ran, so a branch trace can
+be compared with it without debug information in between.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def increments(vmlinux: Path, objdump: str) -> dict[int, list[int]]:
 
 
 class Executed:
-    """How often instructions ran, by the ranges of a recording.
+    """How often instructions ran, by the ranges of a branch trace.
 
     Args:
         unsymbolized: llvm-profgen's unsymbolized text, as mepof writes it.

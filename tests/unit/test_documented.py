@@ -1,5 +1,4 @@
-"""Everything that a program can name has its place in the documentation, and every link leads
-somewhere."""
+"""Everything that a program can name is documented, and every link leads somewhere."""
 
 from __future__ import annotations
 
