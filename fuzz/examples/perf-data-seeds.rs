@@ -6,9 +6,10 @@ use std::fs;
 use std::io::Cursor;
 use std::path::Path;
 
-use mepof_address::{BuildId, Machine, RuntimeAddress};
+use mepof_address::{BuildId, RuntimeAddress};
+use mepof_machine::Machine;
 use mepof_trace::output::perf_data::{
-    Compression, RecordedEvent, RecordedMapping, RecordedSample, Recording, Writer,
+    Compression, RecordedEvent, RecordedMapping, RecordedSample, PerfHeader, Writer,
 };
 use mepof_trace::{BranchEntry, Space, Speculation};
 
@@ -20,13 +21,13 @@ fn seed(target: &str, name: &str, content: impl AsRef<[u8]>) -> Result<(), Box<d
     Ok(fs::write(directory.join(name), content)?)
 }
 
-fn recording() -> Result<Recording, Box<dyn Error>> {
+fn recording() -> Result<PerfHeader, Box<dyn Error>> {
     let with_everything = RecordedEvent {
         name: "branches:k".to_owned(),
         branches: Some(1 << 1 | 1 << 3 | 1 << 17 | 1 << 19), // index and counters
         ..RecordedEvent::kernel_branches(12)
     };
-    Ok(Recording {
+    Ok(PerfHeader {
         machine: Some(Machine::X86_64),
         cpu: "A CPU".to_owned(),
         cpu_id: "AuthenticAMD,25,17,1".to_owned(),

@@ -4,7 +4,8 @@ use std::error::Error;
 use std::fs;
 use std::path::Path;
 
-use mepof_address::{Machine, RuntimeAddress};
+use mepof_address::RuntimeAddress;
+use mepof_machine::Machine;
 use mepof_trace::output::recorder::{Counted, Counter, Header, Sampling, Writer};
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -6,11 +6,9 @@
 //! the other.
 
 mod build_id;
-mod machine;
 mod placement;
 
 pub use build_id::{BuildId, BuildIdError};
-pub use machine::Machine;
 pub use placement::{Placement, Region};
 
 use std::fmt;

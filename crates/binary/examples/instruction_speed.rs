@@ -5,7 +5,8 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use mepof_binary::{Binary, Flow, instructions};
+use mepof_binary::{Binary, instructions};
+use mepof_machine::Flow;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);

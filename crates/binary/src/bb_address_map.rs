@@ -2,7 +2,8 @@
 //! llvm/lib/Object/BBAddrMap.cpp and llvm/lib/CodeGen/AsmPrinter/AsmPrinter.cpp. LLVM 19 and 20
 //! write version 2, LLVM 21 version 3, LLVM 22 version 5.
 
-use mepof_address::{ImageAddress, Machine};
+use mepof_address::ImageAddress;
+use mepof_machine::Machine;
 
 use crate::bytes::Cursor;
 use crate::{Binary, BinaryError, Damage};
@@ -148,11 +149,8 @@ fn range(
     features: Features,
     machine: Machine,
 ) -> Result<BlockRange, Damage> {
-    let address = ImageAddress(match machine {
-        Machine::X86_64 | Machine::Aarch64 => cursor.number(8)?,
-        // The lowest bit says that it is T32 code.
-        Machine::Arm => cursor.number(4)? & !1,
-    });
+    let size = if machine.is_64_bit() { 8 } else { 4 };
+    let address = ImageAddress(cursor.number(size)? & !machine.mode_bit());
     let count = cursor.unsigned32()?;
     let mut blocks = Vec::new();
     if !features.has(Features::NO_BLOCKS) {

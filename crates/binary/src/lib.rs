@@ -13,7 +13,7 @@ mod bb_address_map;
 mod bytes;
 mod elf;
 mod error;
-mod instruction;
+mod instructions;
 mod line;
 mod pseudo_probe;
 
@@ -21,9 +21,9 @@ pub use bb_address_map::{
     Block, BlockRange, FunctionBlocks, parse_bb_address_maps, read_bb_address_maps,
 };
 pub use bytes::Damage;
-pub use elf::{Binary, CodeKind, CodeSymbol, Function, Section, SectionHeader, whole_function};
+pub use elf::{Binary, CodeSymbol, Function, Section, SectionHeader, whole_function};
 pub use error::BinaryError;
-pub use instruction::{Flow, Instruction, Instructions, decode, instructions};
+pub use instructions::{Instructions, instructions};
 pub use line::{
     Frame, NameId, Names, SourceFiles, SubprogramRange, Subprograms, Symbolizer, SymbolizerOptions,
 };

@@ -6,8 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use mepof_address::{ImageAddress, Machine};
-use mepof_binary::{Binary, BinaryError, CodeKind, Flow, decode};
+use mepof_address::ImageAddress;
+use mepof_binary::{Binary, BinaryError};
+use mepof_machine::Machine;
+use mepof_machine::{CodeKind, Flow};
 
 fn directory(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("elf_{name}"));
@@ -144,9 +146,9 @@ fn calls_within_a_module_lead_where_they_should() {
         void calls(int *p) { near(p); far(p); outside(); *p = 1; }\n";
     for (machine, options, thumb) in [
         (Machine::X86_64, "--target=x86_64-linux-gnu", false),
-        (Machine::Aarch64, "--target=aarch64-linux-gnu", false),
-        (Machine::Arm, "--target=arm-linux-gnueabi -marm -march=armv7-a", false),
-        (Machine::Arm, "--target=arm-linux-gnueabi -mthumb -march=armv7-a", true),
+        (Machine::AARCH64, "--target=aarch64-linux-gnu", false),
+        (Machine::ARM, "--target=arm-linux-gnueabi -marm -march=armv7-a", false),
+        (Machine::ARM, "--target=arm-linux-gnueabi -mthumb -march=armv7-a", true),
     ] {
         let name = format!("calls_{machine}_{thumb}");
         let options = format!("-O2 -c -fno-inline -ffreestanding {options}");
@@ -159,16 +161,16 @@ fn calls_within_a_module_lead_where_they_should() {
         let range = function("calls");
         assert_eq!(
             binary.code_kind(range.start),
-            match (machine, thumb) {
-                (Machine::X86_64, _) => None,
-                (_, true) => Some(CodeKind::Thumb),
-                (_, false) => Some(CodeKind::Arm),
+            match thumb {
+                _ if machine == Machine::X86_64 => None,
+                true => Some(CodeKind::Thumb),
+                false => Some(CodeKind::Arm),
             }
         );
         let (mut address, mut targets) = (range.start, Vec::new());
         while address < range.end {
             let code = binary.code(address..range.end);
-            let Some(instruction) = decode(machine, thumb, address, code) else { break };
+            let Some(instruction) = machine.decode(thumb, address, code) else { break };
             match instruction.flow {
                 Flow::Call(target) | Flow::Jump(target) => targets.push(target),
                 _ => {}

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Instant;
 
-use mepof_convert::{Inference, ProfileOptions, Recording, Request, autofdo};
+use mepof_convert::{BranchTrace, Inference, ProfileOptions, Request, autofdo};
 use mepof_trace::Space;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         _ => Inference::default(),
     };
     let begin = Instant::now();
-    let recording = Recording::read(&request)?;
+    let recording = BranchTrace::read(&request)?;
     let read = begin.elapsed();
     let converted = autofdo(&recording, ProfileOptions { inference, ..ProfileOptions::default() })?;
     let made = begin.elapsed() - read;

@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use mepof_address::{BuildId, ImageAddress, Machine};
-use mepof_binary::{Binary, CodeKind, Flow, decode};
+use mepof_address::{BuildId, ImageAddress};
+use mepof_binary::Binary;
+use mepof_machine::{CodeKind, Flow};
 use mepof_trace::input::Options;
 use mepof_trace::input::branch_list::{self, Step, TracedBinary, TracedKind, Walk};
 use mepof_trace::{Addressing, Aggregate, Cause, Facts, TraceError};
 
-use crate::Image;
+use crate::image::Image;
 
 /// Reads the branch list at `path` and follows it through `images`, to addresses of the images.
 ///
@@ -108,40 +109,21 @@ fn slide(traced: &TracedBinary, binary: &Binary) -> u64 {
 /// `isb`. Exceptions, those of `svc` and `brk` too, are none.
 fn step(binary: &Binary, address: u64) -> Option<(Step, u64)> {
     let machine = binary.machine();
-    let thumb = machine == Machine::Arm && address & 1 == 1;
-    let at = ImageAddress(address & !u64::from(thumb));
+    let mode = address & machine.mode_bit();
+    let thumb = mode != 0;
+    let at = ImageAddress(address & !mode);
     let code = binary.code(at..ImageAddress(at.0.checked_add(4)?));
-    let instruction = decode(machine, thumb, at, code)?;
+    let instruction = machine.decode(thumb, at, code)?;
     let target = |target: ImageAddress| {
-        let thumb = machine == Machine::Arm && binary.code_kind(target) == Some(CodeKind::Thumb);
-        Step::Branch(target.0 | u64::from(thumb))
+        let thumb = binary.code_kind(target) == Some(CodeKind::Thumb);
+        Step::Branch(target.0 | if thumb { machine.mode_bit() } else { 0 })
     };
     let step = match instruction.flow {
         Flow::Conditional(to) | Flow::Jump(to) | Flow::Call(to) => target(to),
         Flow::IndirectJump | Flow::IndirectCall | Flow::Return => Step::Indirect,
-        Flow::System if machine == Machine::Aarch64 && is_exception_return(code) => Step::Indirect,
-        _ if is_barrier(machine, thumb, code) => Step::Marker,
+        Flow::System if machine.is_traced_exception_return(code) => Step::Indirect,
+        _ if machine.is_traced_barrier(thumb, code) => Step::Marker,
         Flow::Next | Flow::System | Flow::Stop => Step::Next,
     };
     Some((step, u64::from(instruction.size)))
-}
-
-fn word(code: &[u8]) -> Option<u32> {
-    code.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
-}
-
-/// Whether it is `eret`, `eretaa` or `eretab`.
-fn is_exception_return(code: &[u8]) -> bool {
-    matches!(word(code), Some(0xd69f_03e0 | 0xd69f_0bff | 0xd69f_0fff))
-}
-
-/// Whether it is `isb`.
-fn is_barrier(machine: Machine, thumb: bool, code: &[u8]) -> bool {
-    let Some(word) = word(code) else { return false };
-    match machine {
-        Machine::Aarch64 => word & 0xffff_f0ff == 0xd503_30df,
-        Machine::Arm if thumb => word & 0xfff0_ffff == 0x8f60_f3bf,
-        Machine::Arm => word & 0xffff_fff0 == 0xf57f_f060,
-        Machine::X86_64 => false,
-    }
 }

@@ -1,7 +1,7 @@
 //! Holds a trace against the code that it is said to come from.
 
 use mepof_address::ImageAddress;
-use mepof_binary::Flow;
+use mepof_machine::Flow;
 use mepof_trace::{Branch, Cause, FallThrough, ImageTrace, Tally};
 
 use rustc_hash::FxHashMap;

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use mepof_address::ImageAddress;
-use mepof_binary::{Binary, Flow, Instruction, instructions};
+use mepof_binary::{Binary, instructions};
+use mepof_machine::{Flow, Instruction};
 use rayon::prelude::*;
 
 /// One instruction of [`Code`].

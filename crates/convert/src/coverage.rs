@@ -59,7 +59,7 @@ pub(crate) fn coverage(
 
 #[cfg(test)]
 mod tests {
-    use mepof_binary::Flow;
+    use mepof_machine::Flow;
 
     use super::*;
     use crate::code::Placed;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use mepof_address::ImageAddress;
-use mepof_binary::Flow;
+use mepof_machine::Flow;
 use mepof_trace::{Branch, FallThrough};
 use rustc_hash::FxHashMap;
 

@@ -6,12 +6,13 @@ use mepof_binary::{Binary, Function, whole_function};
 use mepof_trace::{FallThrough, ImageTrace};
 use rustc_hash::FxHashMap;
 
+use crate::branch_trace::{BranchTrace, Input};
 use crate::check::{Checked, check};
 use crate::code::Code;
 use crate::coverage::{Coverage, coverage};
 use crate::disjoint::disjoint;
+use crate::image::Image;
 use crate::patched::Patched;
-use crate::recording::{Image, Recording};
 use crate::verdict::{self, BinaryVerdict, InputVerdict, Quality, Verdict};
 use crate::{ConvertError, Subject};
 
@@ -27,7 +28,7 @@ pub struct Judged {
 
 /// Judges `recording` without a look at debug information. Whether a poor one will do is for the
 /// caller to say.
-pub fn judge(recording: &Recording) -> Result<Judged, ConvertError> {
+pub fn judge(recording: &BranchTrace) -> Result<Judged, ConvertError> {
     let (mut binaries, mut traces, mut weights) = (Vec::new(), Vec::new(), Vec::new());
     for image in &recording.images {
         let (verdict, of_functions, trace) = judge_image(image)?;
@@ -56,12 +57,12 @@ pub(crate) fn judge_image(
 
 /// The verdict on all binaries together. `weights` are those of the functions that ran.
 pub(crate) fn conclude(
-    recording: &Recording,
+    recording: &BranchTrace,
     binaries: Vec<BinaryVerdict>,
     weights: impl Iterator<Item = u64> + Clone,
 ) -> Verdict {
     let inputs = recording.inputs.iter();
-    let inputs = inputs.map(InputVerdict::new).collect();
+    let inputs = inputs.map(input_verdict).collect();
     let samples = recording.samples();
     let overlap = samples.map(|samples| verdict::expected_overlap(weights, samples));
     let other_build = recording.other_build.clone();
@@ -73,6 +74,24 @@ pub(crate) fn conclude(
         binaries,
         notes: Vec::new(),
         expected_overlap_percent: 100.0 * overlap.unwrap_or(1.0),
+    }
+}
+
+/// What is said of `input`.
+fn input_verdict(input: &Input) -> InputVerdict {
+    let facts = &input.facts;
+    // What the reader dropped, and of what it passed on, what became of that.
+    let mut entries = input.entries.clone();
+    facts.entries.dropped().for_each(|(cause, count)| entries.drop(cause, count));
+    InputVerdict {
+        path: input.path.clone(),
+        format: facts.format.clone(),
+        cpu: facts.cpu.clone(),
+        kernel_release: facts.kernel_release.clone(),
+        events: facts.events.iter().map(|event| event.name.clone()).collect(),
+        samples: (&facts.samples).into(),
+        entries: (&entries).into(),
+        notes: facts.notes.clone(),
     }
 }
 

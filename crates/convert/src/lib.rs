@@ -3,6 +3,7 @@
 
 mod autofdo;
 mod branch_list;
+mod branch_trace;
 mod check;
 mod code;
 mod coverage;
@@ -11,22 +12,25 @@ mod disjoint;
 mod drift;
 mod error;
 mod flow_graph;
+mod image;
 pub mod inference;
 mod judge;
+mod location;
 mod patched;
 mod probes;
 mod profile;
-mod recording;
 mod smooth;
 mod subject;
 mod symbols;
 mod tree;
 mod verdict;
 
+pub use branch_trace::{BranchTrace, Input, Request};
 pub use drift::{Change, Drift, FunctionDrift, Share, drift};
 pub use error::ConvertError;
+pub use image::Image;
 pub use judge::{Judged, judge};
+pub use location::placement;
 pub use profile::{Converted, Inference, Places, ProfileOptions, autofdo};
-pub use recording::{Image, Input, Recording, Request, placement};
 pub use subject::Subject;
 pub use verdict::{BinaryVerdict, BuildIdMatch, Count, InputVerdict, Quality, Reason, Verdict};

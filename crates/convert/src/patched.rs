@@ -2,62 +2,16 @@
 //!
 //! A static key's `jmp` becomes a `nop` and back, an alternative is replaced by what suits the
 //! CPU, a static call that has no function becomes a `nop`. What the file says about control flow
-//! there need not hold for a trace: a branch may come from a `nop`, and code may run straight
-//! through a `jmp`. The kernel lists such places in tables.
+//! there may not hold for a trace: a branch may come from a `nop`, and code may run straight
+//! through a `jmp`. The kernel lists such code in tables.
 
 use std::ops::Range;
 
-use mepof_address::{ImageAddress, Machine};
-use mepof_binary::{Binary, BinaryError, decode};
+use mepof_address::ImageAddress;
+use mepof_binary::{Binary, BinaryError};
+use mepof_machine::PatchTable;
 
-/// A table of places: how to find it, and what an entry looks like.
-struct Table {
-    /// The section of that name, or
-    section: &'static str,
-    /// what lies between these two symbols.
-    symbols: (&'static str, &'static str),
-    /// Bytes of an entry, the likeliest first: it changed between releases. Each entry begins with
-    /// the place, as a 32-bit offset from the entry.
-    strides: &'static [usize],
-    /// Where in an entry the length of the place is; without, the place is one instruction.
-    length_at: Option<fn(usize) -> usize>,
-}
-
-/// Sources: Linux 6.12, `include/linux/jump_label.h` (`struct jump_entry`),
-/// `include/linux/static_call_types.h` (`struct static_call_site`),
-/// `arch/x86/include/asm/alternative.h` and `arch/arm64/include/asm/alternative.h`
-/// (`struct alt_instr`; x86 had 12 bytes until 6.3, commit 5d1dd961e743 "x86/alternatives: Add
-/// alt_instr.flags", and 13 before 5.14).
-/// Linux 6.12, `arch/x86/kernel/alternative.c`, `apply_retpolines()`: a call through a thunk becomes
-/// a shorter indirect call, so that it returns into the middle of what the file has.
-const TABLES: [Table; 4] = [
-    Table {
-        section: "__jump_table",
-        symbols: ("__start___jump_table", "__stop___jump_table"),
-        strides: &[16],
-        length_at: None,
-    },
-    Table {
-        section: ".static_call_sites",
-        symbols: ("__start_static_call_sites", "__stop_static_call_sites"),
-        strides: &[8],
-        length_at: None,
-    },
-    Table {
-        section: ".retpoline_sites",
-        symbols: ("__retpoline_sites", "__retpoline_sites_end"),
-        strides: &[4],
-        length_at: None,
-    },
-    Table {
-        section: ".altinstructions",
-        symbols: ("__alt_instructions", "__alt_instructions_end"),
-        strides: &[14, 12, 13],
-        length_at: Some(|stride| if stride == 14 { 12 } else { 10 }),
-    },
-];
-
-/// The places of a kernel that are rewritten.
+/// The code of a kernel that is rewritten.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patched {
     ranges: Vec<Range<ImageAddress>>, // by start; they may touch, and nest where one replaces another
@@ -68,10 +22,10 @@ impl Patched {
     /// empty: they only make the check of a trace less strict.
     pub fn read(binary: &Binary) -> Result<Self, BinaryError> {
         let mut ranges = Vec::new();
-        if !binary.is_little_endian() || binary.machine() == Machine::Arm {
+        if !binary.is_little_endian() {
             return Ok(Self { ranges });
         }
-        for table in &TABLES {
+        for table in binary.machine().patch_tables() {
             ranges.extend(read(binary, table)?);
         }
         ranges.sort_by_key(|range| (range.start, range.end));
@@ -92,7 +46,7 @@ impl Patched {
     }
 }
 
-fn read(binary: &Binary, table: &Table) -> Result<Vec<Range<ImageAddress>>, BinaryError> {
+fn read(binary: &Binary, table: &PatchTable) -> Result<Vec<Range<ImageAddress>>, BinaryError> {
     let Some((address, bytes)) = find(binary, table)? else { return Ok(Vec::new()) };
     let is_code = |place: ImageAddress| {
         binary.sections().iter().any(|section| section.addresses.contains(&place))
@@ -119,12 +73,12 @@ fn read(binary: &Binary, table: &Table) -> Result<Vec<Range<ImageAddress>>, Bina
 
 fn length_of_instruction(binary: &Binary, address: ImageAddress) -> Option<u64> {
     let code = binary.code(address..ImageAddress(address.0.checked_add(16)?));
-    let instruction = decode(binary.machine(), false, address, code)?;
+    let instruction = binary.machine().decode(false, address, code)?;
     Some(u64::from(instruction.size))
 }
 
 /// The table's address and bytes.
-fn find(binary: &Binary, table: &Table) -> Result<Option<(u64, Vec<u8>)>, BinaryError> {
+fn find(binary: &Binary, table: &PatchTable) -> Result<Option<(u64, Vec<u8>)>, BinaryError> {
     let headers = binary.section_headers();
     if let Some(header) = headers.iter().find(|header| header.name == table.section) {
         // In a relocatable file offsets are relative to a place that was not laid out.

@@ -5,14 +5,15 @@ use mepof_profile::{Merger, Profile};
 
 use crate::ConvertError;
 use crate::autofdo::{line_profile, unexecuted};
+use crate::branch_trace::BranchTrace;
 use crate::check::check;
 use crate::code::Code;
 use crate::coverage::coverage;
 use crate::disjoint::disjoint;
+use crate::image::Image;
 use crate::judge::{addresses, binary_verdict, conclude, judge_image};
 use crate::patched::Patched;
 use crate::probes::probe_profile;
-use crate::recording::{Image, Recording};
 use crate::smooth::smooth;
 use crate::verdict::{BinaryVerdict, Verdict};
 
@@ -62,7 +63,10 @@ pub struct Converted {
 
 /// The AutoFDO profile of `recording`, and whether it is worth building with. Whether a poor one will
 /// do is for the caller to say.
-pub fn autofdo(recording: &Recording, options: ProfileOptions) -> Result<Converted, ConvertError> {
+pub fn autofdo(
+    recording: &BranchTrace,
+    options: ProfileOptions,
+) -> Result<Converted, ConvertError> {
     let mut options = options;
     let mut profiles = Vec::new();
     let mut binaries = Vec::new();

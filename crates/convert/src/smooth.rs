@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use mepof_address::ImageAddress;
-use mepof_binary::{Binary, Flow};
+use mepof_binary::Binary;
+use mepof_machine::Flow;
 use mepof_trace::{Branch, FallThrough};
 use rayon::prelude::*;
 

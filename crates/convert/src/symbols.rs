@@ -6,7 +6,7 @@ use mepof_address::{ImageAddress, Placement, Region, RuntimeAddress};
 use mepof_binary::Binary;
 use mepof_trace::input::perf_script::{NamedSymbol, SymbolAddresses, SymbolTable};
 
-use crate::Image;
+use crate::image::Image;
 
 /// Modules have overlapping image addresses: for each, from the second on, addresses are so much
 /// higher. No module is that large, and no program's or kernel's addresses lie there.

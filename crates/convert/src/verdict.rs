@@ -7,7 +7,6 @@ use mepof_trace::Tally;
 use serde::Serialize;
 
 use crate::Subject;
-use crate::recording::Input;
 
 /// Below this expected overlap with a profile of endless recording, more recording pays.
 const LEAST_OVERLAP: f64 = 0.80;
@@ -136,25 +135,6 @@ pub struct InputVerdict {
     pub entries: Count,
     /// What one should know of it.
     pub notes: Vec<String>,
-}
-
-impl InputVerdict {
-    pub(crate) fn new(input: &Input) -> Self {
-        let facts = &input.facts;
-        // What the reader dropped, and of what it passed on, what became of that.
-        let mut entries = input.entries.clone();
-        facts.entries.dropped().for_each(|(cause, count)| entries.drop(cause, count));
-        Self {
-            path: input.path.clone(),
-            format: facts.format.clone(),
-            cpu: facts.cpu.clone(),
-            kernel_release: facts.kernel_release.clone(),
-            events: facts.events.iter().map(|event| event.name.clone()).collect(),
-            samples: (&facts.samples).into(),
-            entries: (&entries).into(),
-            notes: facts.notes.clone(),
-        }
-    }
 }
 
 /// How the input's and the binary's build-ids compare.

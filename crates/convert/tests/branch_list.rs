@@ -13,8 +13,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_address::ImageAddress;
-use mepof_binary::{Binary, Flow, Instruction, instructions};
-use mepof_convert::{ConvertError, Recording, Request};
+use mepof_binary::{Binary, instructions};
+use mepof_convert::{BranchTrace, ConvertError, Request};
+use mepof_machine::{Flow, Instruction};
 use mepof_trace::{Cause, Space};
 use rustc_hash::FxHashMap;
 
@@ -169,9 +170,9 @@ fn file(walk: &Walk, path: &str, build_id: &str, kernel_start: Option<u64>, slid
 
 const KERNEL: u64 = 1;
 
-fn read(program: &Path, input: PathBuf) -> Result<Recording, ConvertError> {
+fn read(program: &Path, input: PathBuf) -> Result<BranchTrace, ConvertError> {
     let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    Recording::read(&Request {
+    BranchTrace::read(&Request {
         binary: program,
         modules: &[],
         inputs: &[input],

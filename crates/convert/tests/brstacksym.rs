@@ -15,11 +15,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use mepof_address::{ImageAddress, Machine, RuntimeAddress};
+use mepof_address::{ImageAddress, RuntimeAddress};
 use mepof_binary::Binary;
-use mepof_convert::{BuildIdMatch, ConvertError, Recording, Request};
+use mepof_convert::{BranchTrace, BuildIdMatch, ConvertError, Request};
+use mepof_machine::Machine;
 use mepof_trace::output::perf_data::{
-    Compression, RecordedEvent, RecordedMapping, RecordedSample, Recording as Recorded, Writer,
+    Compression, PerfHeader as Recorded, RecordedEvent, RecordedMapping, RecordedSample, Writer,
 };
 use mepof_trace::{BranchEntry, Cause, Space};
 use walk::{Directory, Stack, compile, run, walk};
@@ -41,9 +42,9 @@ fn read(
     modules: &[PathBuf],
     input: PathBuf,
     space: Space,
-) -> Result<Recording, ConvertError> {
+) -> Result<BranchTrace, ConvertError> {
     let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    Recording::read(&Request {
+    BranchTrace::read(&Request {
         binary: program,
         modules,
         inputs: &[input],

@@ -17,7 +17,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
-use mepof_convert::{ConvertError, Converted, ProfileOptions, Recording, Request, autofdo, judge};
+use mepof_convert::{
+    BranchTrace, ConvertError, Converted, ProfileOptions, Request, autofdo, judge,
+};
 use mepof_trace::{Space, TraceError};
 use walk::{Directory, Stack, compile, perf_script, run, walk};
 
@@ -32,11 +34,11 @@ fn read(
     modules: &[PathBuf],
     text: &str,
     space: Space,
-) -> Result<Recording, ConvertError> {
+) -> Result<BranchTrace, ConvertError> {
     let input = binary.with_extension("txt");
     fs::write(&input, text).unwrap();
     let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    Recording::read(&Request {
+    BranchTrace::read(&Request {
         binary,
         modules,
         inputs: &[input],
@@ -49,7 +51,7 @@ fn read(
     })
 }
 
-fn converted(recording: &Recording) -> (String, Converted) {
+fn converted(recording: &BranchTrace) -> (String, Converted) {
     let converted = autofdo(recording, ProfileOptions::default()).unwrap();
     let mut text = Vec::new();
     mepof_profile::text::write(&converted.profile, &mut text).unwrap();

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
-use mepof_convert::{Converted, Places, ProfileOptions, Recording, Request, autofdo};
+use mepof_convert::{BranchTrace, Converted, Places, ProfileOptions, Request, autofdo};
 use mepof_trace::Space;
 use walk::{Directory, compile, perf_script, run, walk};
 
@@ -24,7 +24,7 @@ fn both(name: &str, flags: &[&str], places: Places) -> (String, String, Converte
     profgen.arg("--format=text").arg("--binary").arg(&program).arg("--perfscript").arg(&script);
     run(profgen.arg("--output").arg(&theirs));
     let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let recording = Recording::read(&Request {
+    let recording = BranchTrace::read(&Request {
         binary: &program,
         modules: &[],
         inputs: &[script],

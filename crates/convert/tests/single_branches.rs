@@ -10,14 +10,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
-use mepof_convert::{Inference, ProfileOptions, Recording, Request, autofdo};
+use mepof_convert::{BranchTrace, Inference, ProfileOptions, Request, autofdo};
 use mepof_profile::{Profile, compare};
 use mepof_trace::Space;
 use walk::{Directory, Stack, compile, perf_script, walk};
 
 fn profile(program: &Path, input: &Path, inference: Inference) -> Profile {
     let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let recording = Recording::read(&Request {
+    let recording = BranchTrace::read(&Request {
         binary: program,
         modules: &[],
         inputs: &[input.to_owned()],

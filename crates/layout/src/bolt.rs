@@ -7,7 +7,8 @@
 use std::io::{self, Write};
 
 use mepof_address::ImageAddress;
-use mepof_binary::{Binary, CodeKind, Flow, Instruction, decode, instructions};
+use mepof_binary::{Binary, instructions};
+use mepof_machine::{CodeKind, Flow, Instruction};
 use mepof_trace::{Branch, FallThrough, ImageTrace};
 
 use rustc_hash::FxHashSet;
@@ -194,7 +195,7 @@ fn flow(binary: &Binary, at: ImageAddress) -> Option<Flow> {
 fn instruction(binary: &Binary, at: ImageAddress) -> Option<Instruction> {
     let thumb = binary.code_kind(at) == Some(CodeKind::Thumb);
     let code = binary.code(at..ImageAddress(at.0.saturating_add(16)));
-    decode(binary.machine(), thumb, at, code).filter(|instruction| instruction.size > 0)
+    binary.machine().decode(thumb, at, code).filter(|instruction| instruction.size > 0)
 }
 
 /// What is branched to in the functions that ran.

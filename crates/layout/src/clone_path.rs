@@ -1,33 +1,7 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::layout::lay_out;
-use crate::{BlockPath, Edge, FunctionGraph, LayoutOptions, Node};
-
-/// When blocks are copied.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CloneOptions {
-    /// The least gain of a path, as a share of the function's score.
-    pub least_gain: f64,
-    /// What a copied byte must gain, as a share of what a hot byte of the function scores.
-    pub byte_worth: f64,
-    /// The most paths that are copied in a function.
-    pub paths: usize,
-    /// The most paths that are tried in a function, the hottest first.
-    pub tries: usize,
-}
-
-impl Default for CloneOptions {
-    fn default() -> Self {
-        Self { least_gain: 0.02, byte_worth: 0.5, paths: 4, tries: 8 }
-    }
-}
-
-/// A path whose blocks, but for the first, are copied for those that come that way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ClonedPath {
-    /// The blocks' numbers in the profile.
-    pub ids: Vec<u32>,
-}
+use crate::function_layout::{ClonedPath, lay_out};
+use crate::{BlockPath, CloneOptions, Edge, FunctionGraph, LayoutOptions, Node};
 
 /// How often paths of one function ran.
 pub(crate) type PathCounts<'p> = FxHashMap<&'p [u32], u64>;

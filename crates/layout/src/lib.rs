@@ -26,19 +26,22 @@ mod clone_path;
 
 mod count;
 pub mod ext_tsp;
+mod function_layout;
 mod function_order;
 mod graph;
 mod layout;
+mod options;
 mod path;
 
 pub mod propeller;
 mod symbol;
 
 pub use block_map::{BlockMap, BlockRef, MapTally};
-pub use clone_path::{CloneOptions, ClonedPath};
 pub use count::count;
+pub use function_layout::{ClonedPath, FunctionLayout};
 pub use function_order::{CallArc, HotFunction, order_functions};
 pub use graph::{CallEdge, CountTally, Edge, FunctionGraph, Node, ProgramGraph};
-pub use layout::{FunctionLayout, Layout, LayoutOptions};
+pub use layout::Layout;
+pub use options::{CloneOptions, LayoutOptions};
 pub use path::{BlockPath, Paths};
 pub use symbol::{FunctionSymbol, Symbols};

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 
 use rustc_hash::FxHashSet;
 
-use crate::layout::{FunctionLayout, Layout, SectionRef};
+use crate::function_layout::FunctionLayout;
+use crate::layout::{Layout, SectionRef};
 use crate::{FunctionSymbol, Node, Symbols};
 
 /// A syntax of `cc_profile`. Clang 19 to 22 read both.

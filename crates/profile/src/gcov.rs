@@ -22,7 +22,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::cursor::Cursor;
-use crate::format::checked_names;
+use crate::names::{checked_names, has_nul};
 use crate::samples::merge_into;
 use crate::{
     Format, FunctionProfile, LineLocation, MAX_INLINE_DEPTH, Profile, ReadError, WriteError,
@@ -201,7 +201,7 @@ fn check(profile: &Profile) -> Result<(), WriteError> {
             return Err(WriteError::Kind { format, what });
         }
     }
-    let names = checked_names(profile, format)?;
+    let names = checked_names(profile, format, has_nul)?;
     let nameless = |name: &&Arc<str>| name.is_empty() || name.starts_with('.');
     if let Some(name) = names.into_iter().find(nameless) {
         return Err(WriteError::Name { name: name.to_string(), format });

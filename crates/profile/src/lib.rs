@@ -14,7 +14,9 @@ mod format;
 pub mod gcov;
 mod merge;
 mod name;
+mod names;
 mod prune;
+mod read;
 mod samples;
 mod statistics;
 mod summary;
@@ -22,10 +24,11 @@ pub mod text;
 
 pub use compare::{CompareError, Comparison, FunctionDifference, SetOverlap, compare};
 pub use error::{ReadError, WriteError};
-pub use format::{Format, MAX_INLINE_DEPTH, read};
+pub use format::{Format, MAX_INLINE_DEPTH};
 pub use merge::{Conflict, MergeError, Merged, Merger, Origin, Provenance};
 pub use name::{SuffixElision, UNIQUE_SUFFIX, canonical_name, guid};
 pub use prune::{filter_ambiguous, trim_cold};
+pub use read::read;
 pub use samples::{
     ATTRIBUTE_DUPLICATED_INTO_BASE, ATTRIBUTE_SHOULD_BE_INLINED, ATTRIBUTE_WAS_INLINED,
     FunctionProfile, LineLocation, LineSamples, Merge, Profile,

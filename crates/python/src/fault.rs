@@ -4,7 +4,10 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
+use mepof_binary::BinaryError;
+use mepof_convert::ConvertError;
 use mepof_profile::{CompareError, MergeError, ReadError, WriteError};
+use mepof_trace::TraceError;
 use pyo3::PyErr;
 use pyo3::import_exception;
 
@@ -54,6 +57,30 @@ impl From<Fault> for PyErr {
     }
 }
 
+impl From<TraceError> for Fault {
+    fn from(error: TraceError) -> Self {
+        match error {
+            TraceError::Cancelled => Self::Interrupted,
+            other => Self::input(other),
+        }
+    }
+}
+
+impl From<BinaryError> for Fault {
+    fn from(error: BinaryError) -> Self {
+        Self::input(error)
+    }
+}
+
+impl From<ConvertError> for Fault {
+    fn from(error: ConvertError) -> Self {
+        match error {
+            ConvertError::Trace(error) => error.into(),
+            other => Self::input(other),
+        }
+    }
+}
+
 impl From<MergeError> for Fault {
     fn from(error: MergeError) -> Self {
         Self::input(error)
@@ -79,4 +106,9 @@ impl From<WriteError> for Fault {
 /// A profile that cannot be read, with its path.
 pub(crate) fn damaged(path: &Path, error: &ReadError) -> Fault {
     Fault::unreadable(path, error)
+}
+
+/// What came of writing to an output.
+pub(crate) fn written(outcome: io::Result<()>) -> Result<(), Fault> {
+    outcome.map_err(Fault::work)
 }

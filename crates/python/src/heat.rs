@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use crate::fault::{Fault, reason};
 use crate::output::Files;
-use crate::recording::Records;
+use crate::reading::Records;
 
-const MOST_KALLSYMS: u64 = 64 << 20;
+const MAX_KALLSYMS: u64 = 64 << 20;
 
 /// What a heatmap is written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,6 +95,6 @@ pub(crate) fn heatmap(
 fn text(path: &Path) -> Result<String, Fault> {
     let file = File::open(path).map_err(|error| Fault::unreadable(path, reason(&error)))?;
     let mut text = String::new();
-    let read = file.take(MOST_KALLSYMS).read_to_string(&mut text);
+    let read = file.take(MAX_KALLSYMS).read_to_string(&mut text);
     read.map(|_| text).map_err(|error| Fault::unreadable(path, reason(&error)))
 }

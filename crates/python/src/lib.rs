@@ -5,13 +5,13 @@
 //! that can be interrupted. Results are JSON documents: they go to a terminal or to a file, and
 //! Python's side types what it looks at.
 
-mod blocks;
+mod convert;
 mod fault;
+mod formats;
 mod heat;
 mod output;
-mod perf_data;
 mod profiles;
-mod recording;
+mod reading;
 mod work;
 
 use pyo3::prelude::*;
@@ -36,11 +36,12 @@ mod _engine {
     use mepof_trace::input::Format;
     use pyo3::prelude::*;
 
+    use crate::convert::{Conversion, INFERENCES};
     use crate::fault::Fault;
+    use crate::formats::Writer;
     use crate::heat::{self, Drawing, Picture};
-    use crate::profiles::{self, Form};
-    use crate::recording::{self, Conversion, INFERENCES, Records, SPACES, Target};
-    use crate::{document, work};
+    use crate::reading::{Records, SPACES};
+    use crate::{document, formats, profiles, work};
 
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -49,8 +50,8 @@ mod _engine {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("INPUT_FORMATS", Format::ALL.map(Format::name))?;
-        module.add("OUTPUT_FORMATS", Target::names().collect::<Vec<_>>())?;
-        module.add("PROFILE_FORMATS", Form::names().collect::<Vec<_>>())?;
+        module.add("OUTPUT_FORMATS", formats::names().collect::<Vec<_>>())?;
+        module.add("PROFILE_FORMATS", formats::profile_names().collect::<Vec<_>>())?;
         let causes = Cause::ALL.map(|cause| (cause.name(), cause.explanation()));
         module.add("CAUSES", BTreeMap::from(causes))
     }
@@ -68,11 +69,7 @@ mod _engine {
         })
     }
 
-    fn form(name: &str) -> Result<Form, Fault> {
-        named("format", name, Form::named(name), Form::names())
-    }
-
-    /// Branch records, and the binaries that they belong to.
+    /// A branch trace, and the binaries that ran.
     #[pyclass(frozen)]
     struct Recording {
         records: Records,
@@ -124,13 +121,13 @@ mod _engine {
         path_cloning: bool,
         allow_poor: bool,
     ) -> PyResult<String> {
-        let target = named("format", to, Target::named(to), Target::names())?;
+        let format = named("format", to, formats::named(to), formats::names())?;
         let places = if lines { Places::Lines } else { Places::Best };
         let found = INFERENCES.iter().find(|(known, _)| *known == infer).map(|&(_, infer)| infer);
         let inference = named("inference", infer, found, INFERENCES.iter().map(|&(name, _)| name))?;
         let options = ProfileOptions { places, inference };
         let conversion = Conversion {
-            target,
+            format,
             output,
             options,
             md5_names,
@@ -141,7 +138,7 @@ mod _engine {
         let Recording { records, on_progress } = recording.get();
         let tell = on_progress.as_ref().map(|tell| tell.bind(py));
         document(work::run(py, tell, |cancelled, progress| {
-            recording::convert(records, &conversion, cancelled, progress)
+            crate::convert::convert(records, &conversion, cancelled, progress)
         })?)
     }
 
@@ -184,9 +181,13 @@ mod _engine {
         output: PathBuf,
         format: &str,
     ) -> PyResult<String> {
-        let form = form(format)?;
+        let writer = formats::named(format).and_then(|format| match format.writer {
+            Writer::Profile(write) => Some(write),
+            _ => None,
+        });
+        let write = named("format", format, writer, formats::profile_names())?;
         document(work::run(py, None, |cancelled, _| {
-            profiles::merge(&weighted, &output, form, cancelled)
+            profiles::merge(&weighted, &output, write, cancelled)
         })?)
     }
 

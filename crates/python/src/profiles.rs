@@ -1,7 +1,6 @@
 //! AutoFDO profiles: merge, compare, show.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -9,50 +8,12 @@ use mepof_binary::Binary;
 use mepof_convert::{Drift, drift};
 use mepof_profile::{
     Comparison, Conflict, Format, HotFunction, HotLine, Merger, Profile, Provenance, Statistics,
-    compare, ext_binary, gcov, read, text,
+    compare, read,
 };
 use serde::Serialize;
 
 use crate::fault::{Fault, damaged, reason};
-use crate::output::Files;
-
-/// The forms that a profile can be written in, by their names on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
-    ExtBinary,
-    Text,
-    Gcov,
-}
-
-impl Form {
-    const ALL: [(&'static str, Self); 3] =
-        [("autofdo", Self::ExtBinary), ("autofdo-text", Self::Text), ("gcov", Self::Gcov)];
-
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        Self::ALL.iter().map(|&(name, _)| name)
-    }
-
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(known, _)| *known == name).map(|&(_, form)| form)
-    }
-
-    pub fn write(
-        self,
-        profile: &Profile,
-        md5_names: bool,
-        out: &mut impl Write,
-    ) -> Result<(), Fault> {
-        match self {
-            Self::ExtBinary => {
-                let options = ext_binary::Options { md5_names, ..Default::default() };
-                ext_binary::write(profile, options, out)?;
-            }
-            Self::Text => text::write(profile, out)?,
-            Self::Gcov => gcov::write(profile, gcov::Version::default(), out)?,
-        }
-        Ok(())
-    }
-}
+use crate::output::{Files, Output};
 
 /// Reads the profile at `path`, in whatever form it is.
 pub(crate) fn load(path: &Path) -> Result<(Profile, Format), Fault> {
@@ -72,7 +33,7 @@ pub(crate) struct Merged {
 pub(crate) fn merge(
     weighted: &[(PathBuf, u64)],
     output: &Path,
-    form: Form,
+    write: fn(&Profile, bool, &mut Output) -> Result<(), Fault>,
     cancelled: &AtomicBool,
 ) -> Result<Merged, Fault> {
     let mut merger = Merger::new();
@@ -82,7 +43,7 @@ pub(crate) fn merge(
     }
     let merged = merger.finish();
     let mut files = Files::default();
-    files.write(output, |out| form.write(&merged.profile, merged.profile.md5_names, out))?;
+    files.write(output, |out| write(&merged.profile, merged.profile.md5_names, out))?;
     files.write_beside(output, "provenance.json", &merged.provenance)?;
     files.publish(cancelled)?;
     Ok(Merged {

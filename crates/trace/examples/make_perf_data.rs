@@ -6,9 +6,10 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-use mepof_address::{Machine, RuntimeAddress};
+use mepof_address::RuntimeAddress;
+use mepof_machine::Machine;
 use mepof_trace::output::perf_data::{
-    Compression, RecordedEvent, RecordedMapping, RecordedSample, Recording, Writer,
+    Compression, PerfHeader, RecordedEvent, RecordedMapping, RecordedSample, Writer,
 };
 use mepof_trace::{BranchEntry, Space};
 
@@ -45,13 +46,13 @@ fn make(path: &Path, size: u64, compression: Compression) -> Result<(), Box<dyn 
         ((random as f64 / u64::MAX as f64).powi(3) * BRANCHES as f64) as u64 % BRANCHES
     };
     let address = |branch| TEXT + (mixed(branch) & 0xff_ffff);
-    let recording = Recording {
+    let recording = PerfHeader {
         machine: Some(Machine::X86_64),
         cpu_id: "GenuineIntel,6,143,8".to_owned(),
         kernel_release: "6.12.0".to_owned(),
         branch_depth: Some(DEPTH as u32),
         events: vec![RecordedEvent::kernel_branches(11)],
-        ..Recording::default()
+        ..PerfHeader::default()
     };
     let out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     let mut writer = Writer::file(out, recording, compression)?;

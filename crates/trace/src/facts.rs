@@ -1,6 +1,7 @@
 use std::ops::Range;
 
-use mepof_address::{BuildId, Machine, RuntimeAddress};
+use mepof_address::{BuildId, RuntimeAddress};
+use mepof_machine::Machine;
 
 use crate::Tally;
 

@@ -29,5 +29,5 @@ pub use error::TraceError;
 pub use facts::{Addressing, Event, Facts, Mapping, Space, TracedImage};
 pub use locate::{BinaryFacts, BinaryKind, CodeSection, Hints, LocateError, Located, locate};
 pub use place::{Branch, FallThrough, ImageTrace, place};
-pub use record::{BranchEntry, BranchKind, Sample, Sink, Speculation};
+pub use record::{BranchEntry, BranchKind, OTHER_SIDE, Sample, Sink, Speculation};
 pub use tally::{Cause, Tally};

@@ -48,6 +48,11 @@ pub struct BranchEntry {
     pub kind: BranchKind,
 }
 
+/// Stands for every address of the other side of the system-call boundary. A kernel's profile
+/// needs to know that control came from user space, not from where; and a machine runs so many
+/// processes that their addresses would fill the memory.
+pub const OTHER_SIDE: RuntimeAddress = RuntimeAddress(1);
+
 /// One sample: the branches that led to an event, the newest first.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample<'a> {

@@ -50,7 +50,7 @@ fn file(messages: &[Vec<u8>], compressed: bool) -> Vec<u8> {
         let mut message = message.clone();
         if compressed {
             let mut packed = Vec::with_capacity(message.len() + 1000);
-            zstd_safe::CCtx::create().compress(&mut packed, &message, 3).unwrap();
+            zstd::zstd_safe::CCtx::create().compress(&mut packed, &message, 3).unwrap();
             message = packed;
         }
         all.extend((message.len() as u32).to_le_bytes());

@@ -6,7 +6,8 @@ mod reading;
 
 use std::path::Path;
 
-use mepof_address::{Machine, RuntimeAddress};
+use mepof_address::RuntimeAddress;
+use mepof_machine::Machine;
 use mepof_trace::input::recorder;
 use mepof_trace::output::recorder::{Counted, Counter, Header, Sampling, Writer};
 use mepof_trace::{Cause, Facts, TraceError};

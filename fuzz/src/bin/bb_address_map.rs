@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mepof_address::Machine;
+use mepof_machine::Machine;
 use mepof_binary::{Binary, parse_bb_address_maps, read_bb_address_maps};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     for (machine, little_endian) in
-        [(Machine::X86_64, true), (Machine::Aarch64, false), (Machine::Arm, true)]
+        [(Machine::X86_64, true), (Machine::AARCH64, false), (Machine::ARM, true)]
     {
         match parse_bb_address_maps(bytes, machine, little_endian) {
             Ok(functions) => {

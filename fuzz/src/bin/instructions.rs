@@ -3,16 +3,17 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mepof_address::{ImageAddress, Machine};
-use mepof_binary::{Instructions, decode};
+use mepof_address::ImageAddress;
+use mepof_machine::Machine;
+use mepof_binary::Instructions;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&kind, code)) = bytes.split_first() else { return };
     let (machine, thumb) = match kind % 4 {
         0 => (Machine::X86_64, false),
-        1 => (Machine::Aarch64, false),
-        2 => (Machine::Arm, false),
-        _ => (Machine::Arm, true),
+        1 => (Machine::AARCH64, false),
+        2 => (Machine::ARM, false),
+        _ => (Machine::ARM, true),
     };
     // At the end of the address space, too.
     let base = if kind & 0x80 == 0 { 0x1000 } else { u64::MAX - 0x40 };
@@ -22,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(offset >= next && instruction.size > 0);
         next = offset + usize::from(instruction.size);
         assert!(next <= code.len());
-        let alone = decode(machine, thumb, address, &code[offset..]).unwrap();
+        let alone = machine.decode(thumb, address, &code[offset..]).unwrap();
         assert_eq!((alone.size, alone.repeats), (instruction.size, instruction.repeats));
         if !thumb {
             assert_eq!(alone, instruction);

@@ -90,7 +90,7 @@ fn a_function_without_block_entries_still_has_its_ranges() {
 #[test]
 fn t32_code_is_where_its_bytes_are() {
     let data = [2, 0, 0x01, 0x10, 0, 0, 1, 0, 0, 4, 1];
-    let functions = parse_bb_address_maps(&data, Machine::Arm, true).expect("a function");
+    let functions = parse_bb_address_maps(&data, Machine::ARM, true).expect("a function");
     assert_eq!(functions[0].address, ImageAddress(0x1000));
     assert_eq!(places(&functions[0]), [(0, 0x1000, 4)]);
 }

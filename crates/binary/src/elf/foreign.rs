@@ -1,15 +1,12 @@
-//! Tells what a file is that is not an ELF file of a known machine.
+//! What a file is that is not an ELF file.
 
 use std::path::Path;
 
-use mepof_address::Machine;
-use object::elf;
-use object::read::elf::{ElfFile, FileHeader};
+use mepof_machine::Machine;
 
-use super::with_elf;
 use crate::BinaryError;
 
-fn not_a_binary(path: &Path, what: impl Into<String>) -> BinaryError {
+pub fn not_a_binary(path: &Path, what: impl Into<String>) -> BinaryError {
     BinaryError::NotABinary { path: path.to_owned(), what: what.into() }
 }
 
@@ -29,14 +26,10 @@ pub fn describe(path: &Path, bytes: &[u8]) -> BinaryError {
     };
     let what = if bytes.is_empty() {
         "the file is empty".to_owned()
-    } else if at(0x202, b"HdrS") {
-        boot_image("an x86 kernel image (bzImage, vmlinuz)")
-    } else if at(0x38, b"ARM\x64") {
-        boot_image("an arm64 kernel image (Image)")
+    } else if let Some(kind) = Machine::ALL.iter().find_map(|machine| machine.boot_image(bytes)) {
+        boot_image(kind)
     } else if at(0, b"MZ") && at(4, b"zimg") {
         boot_image("a compressed EFI kernel image (vmlinuz.efi)")
-    } else if at(0x24, &0x016f_2818_u32.to_le_bytes()) {
-        boot_image("an Arm kernel image (zImage)")
     } else if at(0, b"ANDROID!") || at(0, b"VNDRBOOT") {
         boot_image("an Android boot image")
     } else if at(0, &0x2705_1956_u32.to_be_bytes()) {
@@ -63,36 +56,4 @@ pub fn describe(path: &Path, bytes: &[u8]) -> BinaryError {
         "this is no ELF file; wanted is a vmlinux or a module (.ko)".to_owned()
     };
     not_a_binary(path, what)
-}
-
-/// The instruction set, if it is one that is known and the file is not for another purpose.
-pub fn machine(path: &Path, contents: &[u8]) -> Result<Machine, BinaryError> {
-    with_elf!(path, contents, |file| machine_of(path, &file))
-}
-
-fn machine_of<Elf: FileHeader<Endian = object::Endianness>>(
-    path: &Path,
-    file: &ElfFile<'_, Elf>,
-) -> Result<Machine, BinaryError> {
-    let (endian, header) = (file.endian(), file.elf_header());
-    if header.e_type(endian) == elf::ET_CORE {
-        return Err(not_a_binary(
-            path,
-            "this is a memory dump; wanted is the vmlinux of the kernel that was dumped",
-        ));
-    }
-    match (header.e_machine(endian), header.is_class_64()) {
-        (elf::EM_X86_64, true) => Ok(Machine::X86_64),
-        (elf::EM_AARCH64, true) => Ok(Machine::Aarch64),
-        (elf::EM_ARM, false) => Ok(Machine::Arm),
-        (machine, wide) => Err(not_a_binary(
-            path,
-            format!(
-                "this is a {}-bit ELF file for machine {}; known are x86-64 (62) and arm64 (183) \
-                 with 64 bits and arm (40) with 32",
-                if wide { 64 } else { 32 },
-                machine.0
-            ),
-        )),
-    }
 }

@@ -1,11 +1,12 @@
 use std::ops::Range;
 
-use mepof_address::{ImageAddress, Machine};
+use mepof_address::ImageAddress;
+use mepof_machine::{CodeKind, Machine};
 use object::elf;
 use object::read::elf::{ElfFile, FileHeader, Sym};
 use object::{Object, ObjectSymbol};
 
-use super::{CodeKind, Section, SectionHeader};
+use super::section::{Section, SectionHeader};
 
 /// A function of the symbol table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +85,7 @@ impl<'a> Symbols<'a> {
                     _ => Claim::Global,
                 },
                 elf::STT_NOTYPE => {
-                    if let Some(kind) = mapping(machine, name) {
+                    if let Some(kind) = machine.mapping_symbol(name) {
                         code_kinds.push((ImageAddress(address), kind));
                         continue;
                     }
@@ -98,8 +99,8 @@ impl<'a> Symbols<'a> {
             if local && name.starts_with(b".L") {
                 continue;
             }
-            if machine == Machine::Arm && claim != Claim::Untyped {
-                address &= !1; // the lowest bit says that it is T32 code
+            if claim != Claim::Untyped {
+                address &= !machine.mode_bit();
             }
             symbols.push(Symbol { address, claim, name, size: raw.st_size(endian).into() });
         }
@@ -180,27 +181,6 @@ fn close(
             break;
         }
         open.pop();
-    }
-}
-
-/// Whether a symbol without type marks the kind of code that follows.
-pub fn is_mapping(machine: Machine, name: &[u8]) -> bool {
-    mapping(machine, name).is_some()
-}
-
-/// What a mapping symbol says. They may carry a suffix from a dot on.
-fn mapping(machine: Machine, name: &[u8]) -> Option<CodeKind> {
-    if machine == Machine::X86_64 {
-        return None;
-    }
-    match name {
-        [b'$', kind] | [b'$', kind, b'.', ..] => match kind {
-            b'a' | b'x' => Some(CodeKind::Arm),
-            b't' => Some(CodeKind::Thumb),
-            b'd' => Some(CodeKind::Data),
-            _ => None,
-        },
-        _ => None,
     }
 }
 

@@ -4,16 +4,17 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 
-use mepof_address::{ImageAddress, Machine};
+use mepof_address::ImageAddress;
 use object::elf;
 use object::read::elf::{ElfFile, FileHeader, SectionHeader as _};
 use object::{CompressedData, CompressionFormat, Object, ObjectSection, SectionIndex};
 
-use super::{RELOCATABLE_BASE, relocation};
 use crate::BinaryError;
 
+/// Where the first executable section of a relocatable file is laid out.
+const RELOCATABLE_BASE: u64 = 0x1000;
 /// More than any section of a kernel with full debug information.
-const MOST_UNPACKED: u64 = 8 << 30;
+const MAX_UNPACKED: u64 = 8 << 30;
 /// How much smaller compressed debug information usually is at most.
 const LIKELY_COMPRESSION: u64 = 8;
 
@@ -61,21 +62,6 @@ impl SectionHeader {
             && self.flags & elf::SHF_ALLOC.0 != 0
             && self.kind != elf::SHT_NOBITS.0
             && self.size > 0
-    }
-}
-
-/// Where a section's code is: in the file, or with relocations applied beside it.
-pub enum Code {
-    File(Range<usize>),
-    Relocated(Vec<u8>),
-}
-
-impl Code {
-    pub fn bytes<'a>(&'a self, contents: &'a [u8]) -> &'a [u8] {
-        match self {
-            Self::File(range) => contents.get(range.clone()).unwrap_or_default(),
-            Self::Relocated(bytes) => bytes,
-        }
     }
 }
 
@@ -130,57 +116,6 @@ pub fn headers<Elf: FileHeader<Endian = object::Endianness>>(
         .collect()
 }
 
-/// The sections with code, by address, and their code.
-pub fn code<Elf: FileHeader<Endian = object::Endianness>>(
-    path: &Path,
-    machine: Machine,
-    file: &ElfFile<'_, Elf>,
-    headers: &[SectionHeader],
-    relocatable: bool,
-) -> Result<(Vec<Section>, Vec<Code>), BinaryError> {
-    let mut all = Vec::new();
-    for header in headers.iter().filter(|header| header.is_code()) {
-        let damaged = |what: &str| corrupt(path, &header.name, what);
-        let data = file
-            .section_by_index(SectionIndex(header.index))
-            .and_then(|section| section.data())
-            .map_err(|_| damaged("it reaches beyond the end of the file"))?;
-        let end = header
-            .address
-            .checked_add(header.size)
-            .ok_or_else(|| damaged("it reaches beyond the end of the address space"))?;
-        let code = if relocatable {
-            let mut data = Cow::Borrowed(data);
-            relocation::apply(machine, file, headers, header, &mut data)
-                .map_err(|error| damaged(&error))?;
-            Code::Relocated(data.into_owned())
-        } else {
-            let range = header.file_offset as usize..(header.file_offset + header.size) as usize;
-            Code::File(range)
-        };
-        let section = Section {
-            name: header.name.clone(),
-            addresses: ImageAddress(header.address)..ImageAddress(end),
-            file_offset: header.file_offset,
-            index: header.index,
-        };
-        all.push((section, code));
-    }
-    all.sort_by_key(|(section, _)| (section.addresses.start, section.index));
-    for pair in all.windows(2) {
-        if let [(first, _), (second, _)] = pair {
-            if first.addresses.end > second.addresses.start {
-                return Err(corrupt(
-                    path,
-                    &second.name,
-                    format_args!("it overlaps {} in memory", first.name),
-                ));
-            }
-        }
-    }
-    Ok(all.into_iter().unzip())
-}
-
 /// A section's bytes, decompressed.
 pub fn data<'a, Elf: FileHeader<Endian = object::Endianness>>(
     path: &Path,
@@ -195,8 +130,7 @@ pub fn data<'a, Elf: FileHeader<Endian = object::Endianness>>(
         CompressionFormat::Zlib => {
             unpack(flate2::read::ZlibDecoder::new(compressed.data), compressed)
         }
-        CompressionFormat::Zstandard => ruzstd::decoding::StreamingDecoder::new(compressed.data)
-            .map_err(io::Error::other)
+        CompressionFormat::Zstandard => zstd::stream::read::Decoder::with_buffer(compressed.data)
             .and_then(|decoder| unpack(decoder, compressed)),
         _ => Err(io::Error::other("it is compressed in an unknown way")),
     };
@@ -207,7 +141,7 @@ pub fn data<'a, Elf: FileHeader<Endian = object::Endianness>>(
 /// taken beforehand for what its compressed size makes likely.
 fn unpack(decoder: impl Read, compressed: CompressedData<'_>) -> io::Result<Vec<u8>> {
     let size = compressed.uncompressed_size;
-    if size > MOST_UNPACKED {
+    if size > MAX_UNPACKED {
         return Err(io::Error::other(format!(
             "{size} bytes, as it says, are more than any kernel has"
         )));

@@ -24,23 +24,11 @@ use rayon::prelude::*;
 
 use crate::{Binary, BinaryError};
 pub use name::{NameId, Names};
+pub use segment::Frame;
 use segment::Segments;
 pub use source_file::SourceFiles;
 pub use subprogram::{SubprogramRange, Subprograms};
 use unit::Search;
-
-/// A source location within one function of an inline stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Frame {
-    /// The function.
-    pub function: NameId,
-    /// Lines from the function's declaration (`DW_AT_decl_line`) to the location; negative when
-    /// the location is above it, and when it is line 0, which stands for no line in particular.
-    /// AutoFDO keeps the low 16 bits.
-    pub line_offset: i32,
-    /// The DWARF discriminator, all of its bits.
-    pub discriminator: u32,
-}
 
 /// What a [`Symbolizer`] is to read besides what covers the addresses.
 #[derive(Clone, Copy, Debug, Default)]

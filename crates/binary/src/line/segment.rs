@@ -7,7 +7,19 @@ use rustc_hash::FxHashMap;
 use super::entry::{Entries, Interval};
 use super::name::NameId;
 use super::row::Span;
-use crate::Frame;
+
+/// A source location within one function of an inline stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frame {
+    /// The function.
+    pub function: NameId,
+    /// Lines from the function's declaration (`DW_AT_decl_line`) to the location; negative when
+    /// the location is above it, and when it is line 0, which stands for no line in particular.
+    /// AutoFDO keeps the low 16 bits.
+    pub line_offset: i32,
+    /// The DWARF discriminator, all of its bits.
+    pub discriminator: u32,
+}
 
 /// How many frames a unit may have, however small it is. One that is larger may have a frame for
 /// each of its bytes; real ones have one for some twenty.

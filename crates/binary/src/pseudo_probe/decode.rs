@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mepof_address::ImageAddress;
 
-use super::{Probe, ProbeKind};
+use super::probe::{Probe, ProbeKind};
 use crate::Damage;
 use crate::bytes::Cursor;
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use mepof_address::ImageAddress;
-use mepof_binary::{Binary, Flow, Instruction, instructions};
+use mepof_binary::{Binary, instructions};
+use mepof_machine::{Flow, Instruction};
 
 use crate::llvm;
 

@@ -1,7 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Counts, Graph};
+use super::graph::{Counts, Graph};
 
 /// Takes a way from an entry to each hot part that none leads to, and from there out, once. Loops
 /// of which every sample lies inside are such parts.

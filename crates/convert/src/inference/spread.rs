@@ -1,6 +1,6 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Counts, Graph};
+use super::graph::{Counts, Graph};
 
 /// Blocks that are looked at for each block and edge of the function, at most.
 const EFFORT: usize = 16;

@@ -1,5 +1,6 @@
 use proptest::prelude::*;
 
+use super::graph::{Adjacency, numbers};
 use super::*;
 
 fn block(count: impl Into<Option<u64>>) -> BlockInput {
@@ -175,7 +176,7 @@ fn a_search_that_is_cut_short_still_gives_a_flow() {
         (0..59).flat_map(|block| [(block, block + 1), (block, block * 31 % 60)]).collect();
     let cfg = graph(&counts, &edges);
     for steps in [0, 1, 100, 1000, 3000] {
-        let found = Graph::new(&cfg).infer(steps);
+        let found = infer_within(&Graph::new(&cfg), steps);
         assert_flow(&cfg, &found);
         assert!(!found.is_closest, "{steps}");
     }
@@ -256,7 +257,7 @@ proptest! {
 
     #[test]
     fn cutting_the_search_short_never_breaks_the_flow(cfg in any_graph(), steps in 0_u64..500) {
-        assert_flow(&cfg, &Graph::new(&cfg).infer(steps));
+        assert_flow(&cfg, &infer_within(&Graph::new(&cfg), steps));
     }
 
     #[test]

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use mepof_address::ImageAddress;
-use mepof_binary::{Binary, Flow, Instruction, instructions};
+use mepof_binary::{Binary, instructions};
+use mepof_machine::{Flow, Instruction};
 use rustc_hash::FxHashMap;
 
 pub const DEPTH: usize = 16;

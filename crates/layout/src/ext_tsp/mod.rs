@@ -6,29 +6,11 @@
 //! (Moving short runs of blocks about afterwards was tried: it gained 0.003 % on a kernel.)
 
 mod chain;
+mod limits;
 mod score;
 
+pub use limits::Limits;
 pub use score::{Block, Jump, Score};
-
-/// What bounds the work.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-    /// Chains that together have more blocks are not merged.
-    pub chain: usize,
-    /// A chain of more blocks is not split when it is merged, but where a jump suggests it.
-    pub split: usize,
-    /// With more blocks, only the given order is kept.
-    pub blocks: usize,
-    /// How many placements of a block the merging may cost. What is not merged by then is put
-    /// in order by density.
-    pub placements: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { chain: 512, split: 128, blocks: 16_384, placements: 20_000_000 }
-    }
-}
 
 /// The best order found for `blocks`, the first of which stays first, and which are given in
 /// the order that the binary has them. Jumps from or to blocks that do not exist do not count.

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use mepof_address::{ImageAddress, RuntimeAddress};
-use mepof_binary::{Binary, Block, BlockRange, Flow, FunctionBlocks, instructions};
+use mepof_binary::{Binary, Block, BlockRange, FunctionBlocks, instructions};
+use mepof_machine::Flow;
 use mepof_trace::{Branch, BranchEntry, FallThrough, ImageTrace, Sample};
 
 pub const FILES: [&str; 2] = ["main.c", "work.c"];

@@ -7,8 +7,8 @@ use flate2::write::ZlibEncoder;
 
 use super::function::{Encoder, write_count, write_location, write_uleb};
 use super::section;
-use crate::format::checked_names;
 use crate::name::{guid, parse_guid};
+use crate::names::{checked_names, has_nul};
 use crate::{
     ATTRIBUTE_SHOULD_BE_INLINED, Format, FunctionProfile, Profile, Summary, UNIQUE_SUFFIX,
     WriteError,
@@ -33,7 +33,7 @@ pub struct Options {
 /// # Errors
 /// What cannot be written so that a compiler reads the same, and errors of `out`.
 pub fn write(profile: &Profile, options: Options, out: &mut impl Write) -> Result<(), WriteError> {
-    let names = checked_names(profile, Format::ExtBinary)?;
+    let names = checked_names(profile, Format::ExtBinary, has_nul)?;
     let nameless = |name: &str| profile.md5_names && parse_guid(name).is_none();
     if let Some(name) = names.iter().find(|name| nameless(name)) {
         return Err(WriteError::Name { name: name.to_string(), format: Format::ExtBinary });

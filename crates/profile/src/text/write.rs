@@ -1,7 +1,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::format::checked_names;
+use crate::names::checked_names;
 use crate::samples::NameOrder;
 use crate::{Format, FunctionProfile, LineLocation, Profile, WriteError};
 
@@ -13,7 +13,10 @@ use crate::{Format, FunctionProfile, LineLocation, Profile, WriteError};
 /// # Errors
 /// What cannot be written so that a compiler reads the same, and errors of `out`.
 pub fn write(profile: &Profile, out: &mut impl Write) -> Result<(), WriteError> {
-    checked_names(profile, Format::Text)?;
+    checked_names(profile, Format::Text, |name| {
+        // The reader finds a name by what surrounds it.
+        name.is_empty() || name.starts_with([' ', '#', '!']) || name.contains(['\n', '\r', '\0'])
+    })?;
     let writer = Writer { order: profile.name_order(), probe_based: profile.probe_based };
     for (name, function) in profile.by_total() {
         writeln!(out, "{name}:{}:{}", function.total, function.head)?;

@@ -2,7 +2,7 @@
 
 use memchr::memmem;
 
-use super::Format;
+use super::format::Format;
 use super::unsymbolized::is_counted;
 use crate::recorder_trace::MAGIC as RECORDER;
 

@@ -5,9 +5,10 @@
 //! the second one.
 
 pub mod branch_list;
-mod branch_list_message;
 mod detect;
+mod format;
 mod gathered;
+mod options;
 pub mod perf_data;
 pub mod perf_script;
 pub mod recorder;
@@ -15,93 +16,14 @@ mod text;
 pub mod unsymbolized;
 mod unusable;
 
-use std::fmt;
-use std::fs::File;
 use std::io::{Cursor, Read, Seek};
 use std::path::Path;
-use std::str::FromStr;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use self::perf_script::SymbolAddresses;
-use crate::{Facts, Sink, Space, TraceError};
+use crate::{Facts, Sink, TraceError};
+pub use format::{Format, UnknownFormat};
+use options::open;
+pub use options::{MAX_DISTINCT, Options};
 pub use unusable::unusable;
-
-/// How many distinct branches and ranges to hold unless told otherwise: 2 GiB of them, more than
-/// any kernel has.
-pub const MAX_DISTINCT: usize = 64 << 20;
-
-/// How to read an input.
-#[derive(Debug)]
-pub struct Options<'a> {
-    /// Whose samples to take: host or guest kernel, or user code.
-    pub space: Space,
-    /// The events to take, by name; empty takes all that have branch stacks.
-    pub events: &'a [String],
-    /// How many distinct branches and ranges there may be, all threads together: see
-    /// [`MAX_DISTINCT`]. Twice as many may be held while reading.
-    pub max_distinct: usize,
-    /// Where symbols are, for inputs that have names in place of addresses.
-    pub symbols: Option<&'a dyn SymbolAddresses>,
-    /// Threads to use at most; 0 is one per core.
-    pub threads: usize,
-    /// Set from outside to stop: the reader then returns [`TraceError::Cancelled`] within a
-    /// tenth of a second or so.
-    pub cancelled: &'a AtomicBool,
-    /// Bytes of the input that were read so far, for whoever shows progress.
-    pub progress: &'a AtomicU64,
-}
-
-/// The formats that can be read, with their names on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// `perf-data`: as recorded, or from a pipe.
-    PerfData,
-    /// `perf-script`: the text of `perf script -F …,brstack`.
-    PerfScript,
-    /// `unsymbolized`: llvm-profgen's unsymbolized text.
-    Unsymbolized,
-    /// `branch-list`: simpleperf's branch list of ETM traces.
-    BranchList,
-    /// `recorder`: the emulated recorder's trace.
-    Recorder,
-}
-
-impl Format {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::PerfData, Self::PerfScript, Self::Unsymbolized, Self::BranchList, Self::Recorder];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PerfData => "perf-data",
-            Self::PerfScript => "perf-script",
-            Self::Unsymbolized => "unsymbolized",
-            Self::BranchList => "branch-list",
-            Self::Recorder => "recorder",
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A format that nobody knows.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no input format {0:?}; there are {names}", names = Format::ALL.map(Format::name).join(", "))]
-pub struct UnknownFormat(pub String);
-
-impl FromStr for Format {
-    type Err = UnknownFormat;
-
-    fn from_str(name: &str) -> Result<Self, Self::Err> {
-        let known = Self::ALL.into_iter().find(|format| format.name() == name);
-        known.ok_or_else(|| UnknownFormat(name.to_owned()))
-    }
-}
 
 /// The format of the file at `path`, by its content.
 ///
@@ -169,8 +91,4 @@ fn read_any<S: Sink>(
         }
         Format::Recorder => recorder::parse(input, path, options, sink),
     }
-}
-
-fn open(path: &Path) -> Result<File, TraceError> {
-    File::open(path).map_err(|source| TraceError::Io { path: path.to_owned(), source })
 }

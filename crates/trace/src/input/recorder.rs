@@ -4,9 +4,10 @@ use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use mepof_address::{BuildId, Machine, RuntimeAddress};
+use mepof_address::{BuildId, RuntimeAddress};
+use mepof_machine::Machine;
 
-use super::Options;
+use super::options::{Options, open};
 use crate::recorder_trace::{
     Counter, END, FLAG_KERNEL_ONLY, FLAG_SAMPLED, HEADER_SIZE, LARGEST_BODY, MAGIC, RecordType,
     VERSION,
@@ -21,7 +22,7 @@ pub fn read<S: Sink>(
     options: &Options<'_>,
     sink: &mut S,
 ) -> Result<Facts, TraceError> {
-    parse(super::open(path)?, path, options, sink)
+    parse(open(path)?, path, options, sink)
 }
 
 /// Reads `input`; `path` is for errors.
@@ -80,12 +81,11 @@ impl<R: Read> Reader<'_, R> {
             let what = format!("version {version} of the recorder's trace; {VERSION} is known");
             return Err(TraceError::Unsupported { path: self.path.to_owned(), what });
         }
-        self.facts.machine = match header.u32() {
-            62 => Some(Machine::X86_64),
-            183 => Some(Machine::Aarch64),
-            40 => Some(Machine::Arm),
-            _ => return Err(self.corrupt(12, "a machine that is not known")),
-        };
+        let machine = u16::try_from(header.u32()).ok().and_then(Machine::of_elf);
+        if machine.is_none() {
+            return Err(self.corrupt(12, "a machine that is not known"));
+        }
+        self.facts.machine = machine;
         let flags = header.u32();
         if flags & !(FLAG_SAMPLED | FLAG_KERNEL_ONLY) != 0 {
             return Err(self.corrupt(16, "flags that are not known"));

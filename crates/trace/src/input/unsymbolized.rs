@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 use mepof_address::RuntimeAddress;
 
-use super::Options;
+use super::options::{Options, open};
 use super::text::{decimal, hexadecimal};
 use crate::{Addressing, Cause, Facts, Sink, TraceError};
 
@@ -25,7 +25,7 @@ pub fn read<S: Sink>(
     options: &Options<'_>,
     sink: &mut S,
 ) -> Result<Facts, TraceError> {
-    parse(super::open(path)?, path, options, sink)
+    parse(open(path)?, path, options, sink)
 }
 
 /// Reads `input`; `path` is for errors.

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use mepof_address::{BuildId, Machine, RuntimeAddress};
+use mepof_address::{BuildId, RuntimeAddress};
+use mepof_machine::Machine;
 
 pub use crate::recorder_trace::{Counted, Counter};
 use crate::recorder_trace::{
@@ -47,11 +48,7 @@ pub struct Writer<W> {
 impl<W: Write> Writer<W> {
     /// Begins a trace with `header`.
     pub fn new(mut out: W, header: &Header) -> io::Result<Self> {
-        let machine: u32 = match header.machine {
-            Machine::X86_64 => 62,
-            Machine::Aarch64 => 183,
-            Machine::Arm => 40,
-        };
+        let machine = u32::from(header.machine.elf_number());
         let sampled = if header.sampling.is_some() { FLAG_SAMPLED } else { 0 };
         let kernel_only = if header.kernel_only { FLAG_KERNEL_ONLY } else { 0 };
         let (period, depth, counted) = header.sampling.map_or((0, 0, 0), |sampling| {

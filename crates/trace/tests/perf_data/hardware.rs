@@ -1,7 +1,8 @@
 //! What each kind of hardware does differently.
 
-use mepof_address::{Machine, RuntimeAddress};
-use mepof_trace::output::perf_data::Recording;
+use mepof_address::RuntimeAddress;
+use mepof_machine::Machine;
+use mepof_trace::output::perf_data::PerfHeader;
 use mepof_trace::{BranchEntry, BranchKind, Cause, Space, Speculation};
 
 use crate::recordings::*;
@@ -44,8 +45,8 @@ fn wrong_paths_of_lbr_ext_v2_are_left_out_and_counted() {
         wrong_path(TEXT + 0x2c, TEXT + 0x900),
         BranchEntry { speculation: Speculation::Correct, ..entry(TEXT + 0x20, TEXT + 0x28) },
     ];
-    let zen4 = Recording { cpu_id: "AuthenticAMD,25,17,1".to_owned(), ..recording() };
-    let zen4 = Recording { branch_depth: Some(16), ..zen4 };
+    let zen4 = PerfHeader { cpu_id: "AuthenticAMD,25,17,1".to_owned(), ..recording() };
+    let zen4 = PerfHeader { branch_depth: Some(16), ..zen4 };
     let (facts, aggregate) = read(&file(zen4, |writer| writer.sample(&sample(&stack)).unwrap()));
     assert_eq!(branches(&aggregate).len(), 2);
     assert_eq!(ranges(&aggregate), [(TEXT + 0x28, TEXT + 0x30, 1)]);
@@ -59,7 +60,7 @@ fn poisoned_slots_of_amd_brs_are_gaps() {
     let poisoned = entry(TEXT + 0x2c, 0xffff_ffff_ffff_fffe);
     let bare = |from, to| BranchEntry { mispredicted: None, ..entry(from, to) };
     let stack = [bare(TEXT + 0x30, TEXT + 0x50), poisoned, bare(TEXT + 0x20, TEXT + 0x28)];
-    let zen3 = Recording { cpu_id: "AuthenticAMD,25,33,0".to_owned(), ..recording() };
+    let zen3 = PerfHeader { cpu_id: "AuthenticAMD,25,33,0".to_owned(), ..recording() };
     let (facts, aggregate) = read(&file(zen3, |writer| writer.sample(&sample(&stack)).unwrap()));
     assert_eq!(branches(&aggregate).len(), 2);
     assert_eq!(ranges(&aggregate), []);
@@ -76,8 +77,8 @@ fn brbe_knows_exceptions_and_gives_half_of_an_entry_where_recording_was_prohibit
         kind(BranchKind::Exit, entry(0, TEXT + 0x28)),
         kind(BranchKind::Call, entry(TEXT + 0x10, TEXT + 0x18)),
     ];
-    let brbe = Recording {
-        machine: Some(Machine::Aarch64),
+    let brbe = PerfHeader {
+        machine: Some(Machine::AARCH64),
         cpu_id: "0x00000000410fd8e0".to_owned(),
         branch_depth: Some(64),
         ..recording()

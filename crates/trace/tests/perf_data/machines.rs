@@ -1,7 +1,7 @@
 //! Mappings, modules, guests.
 
 use mepof_address::RuntimeAddress;
-use mepof_trace::output::perf_data::{RecordedMapping, RecordedSample, Recording};
+use mepof_trace::output::perf_data::{PerfHeader, RecordedMapping, RecordedSample};
 use mepof_trace::{Cause, Space};
 
 use crate::recordings::*;
@@ -39,7 +39,7 @@ fn modules_are_mapped_and_named_by_build_id() {
 fn a_mapping_may_carry_the_build_id() {
     let id = build_id(0x77);
     let short = mepof_address::BuildId::new(&[1, 2, 3, 4, 5, 6, 7, 8]).unwrap();
-    let (facts, _) = read(&file(Recording { build_ids: vec![], ..recording() }, |writer| {
+    let (facts, _) = read(&file(PerfHeader { build_ids: vec![], ..recording() }, |writer| {
         writer
             .mapping(&RecordedMapping { build_id: Some(&id), ..module_mapping("[nf_tables]") })
             .unwrap();

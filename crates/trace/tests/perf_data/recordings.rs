@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::{env, fs, process};
 
-use mepof_address::{BuildId, Machine, RuntimeAddress};
+use mepof_address::{BuildId, RuntimeAddress};
+use mepof_machine::Machine;
 use mepof_trace::input::{Options, perf_data};
 use mepof_trace::output::perf_data::{
-    Compression, RecordedEvent, RecordedMapping, RecordedSample, Recording, Writer,
+    Compression, PerfHeader, RecordedEvent, RecordedMapping, RecordedSample, Writer,
 };
 use mepof_trace::{Aggregate, BranchEntry, Facts, Space, Speculation, TraceError};
 
@@ -48,8 +49,8 @@ pub fn wrong_path(from: u64, to: u64) -> BranchEntry {
     BranchEntry { speculation: Speculation::WrongPath, ..entry(from, to) }
 }
 
-pub fn recording() -> Recording {
-    Recording {
+pub fn recording() -> PerfHeader {
+    PerfHeader {
         machine: Some(Machine::X86_64),
         cpu: "Intel(R) Xeon(R) Test".to_owned(),
         cpu_id: "GenuineIntel,6,143,8".to_owned(),
@@ -87,12 +88,12 @@ pub fn sample(branches: &[BranchEntry]) -> RecordedSample<'_> {
 pub type MemoryWriter = Writer<Cursor<Vec<u8>>>;
 
 /// A file with a kernel mapping, and what `fill` adds.
-pub fn file(recording: Recording, fill: impl FnOnce(&mut MemoryWriter)) -> Vec<u8> {
+pub fn file(recording: PerfHeader, fill: impl FnOnce(&mut MemoryWriter)) -> Vec<u8> {
     packed_file(recording, Compression::None, fill)
 }
 
 pub fn packed_file(
-    recording: Recording,
+    recording: PerfHeader,
     compression: Compression,
     fill: impl FnOnce(&mut MemoryWriter),
 ) -> Vec<u8> {

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
-use mepof_address::Machine;
+use mepof_machine::Machine;
 use mepof_trace::input::{Options, recorder};
-use mepof_trace::output::perf_data::{Compression, RecordedEvent, Recording, Writer};
-use mepof_trace::output::perf_data_samples::Samples;
+use mepof_trace::output::perf_data::Samples;
+use mepof_trace::output::perf_data::{Compression, PerfHeader, RecordedEvent, Writer};
 use mepof_trace::output::recorder::{Counted, Header, Sampling, Writer as TraceWriter};
 use mepof_trace::{Aggregate, BranchEntry, Sample, Sink, Space};
 
@@ -98,7 +98,7 @@ fn a_sampled_trace_is_the_same_read_by_perf_and_by_us() {
     let mut direct = Aggregate::default();
     let facts = feed(&trace, &mut direct);
     assert_eq!(facts.branch_depth, Some(4));
-    let description = Recording {
+    let description = PerfHeader {
         branch_depth: facts.branch_depth,
         events: vec![RecordedEvent {
             name: "branches:k".to_owned(),

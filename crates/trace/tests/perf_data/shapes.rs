@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use mepof_trace::output::perf_data::{
-    Compression, RecordedEvent, RecordedSample, Recording, Writer,
+    Compression, PerfHeader, RecordedEvent, RecordedSample, Writer,
 };
 use mepof_trace::{BranchEntry, Cause, TraceError};
 
@@ -60,7 +60,7 @@ fn a_pipe_says_the_same_as_a_file() {
     }
 }
 
-fn several_events() -> Recording {
+fn several_events() -> PerfHeader {
     let first = RecordedEvent::kernel_branches(11);
     let second = RecordedEvent {
         name: "instructions:k".to_owned(),
@@ -75,7 +75,7 @@ fn several_events() -> Recording {
         branches: None,
         ..RecordedEvent::kernel_branches(13)
     };
-    Recording { events: vec![first, second, third], ..recording() }
+    PerfHeader { events: vec![first, second, third], ..recording() }
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn an_id_that_no_event_has_is_another_events() {
 fn hardware_indices_and_counters_are_stepped_over() {
     let filter = 1 << 1 | 1 << 3 | 1 << 17 | 1 << 19; // kernel, any, HW_INDEX, COUNTERS
     let event = RecordedEvent { branches: Some(filter), ..RecordedEvent::kernel_branches(11) };
-    let bytes = file(Recording { events: vec![event], ..recording() }, |writer| {
+    let bytes = file(PerfHeader { events: vec![event], ..recording() }, |writer| {
         let stack = [entry(TEXT + 0x30, TEXT + 0x50), entry(TEXT + 0x10, TEXT + 0x18)];
         writer.sample(&sample(&stack)).unwrap();
     });
@@ -152,7 +152,7 @@ fn hardware_indices_and_counters_are_stepped_over() {
 fn a_filter_on_kinds_of_branches_makes_no_ranges() {
     let calls_only = 1 << 1 | 1 << 4; // kernel, any_call
     let event = RecordedEvent { branches: Some(calls_only), ..RecordedEvent::kernel_branches(11) };
-    let bytes = file(Recording { events: vec![event], ..recording() }, |writer| {
+    let bytes = file(PerfHeader { events: vec![event], ..recording() }, |writer| {
         let stack = [entry(TEXT + 0x30, TEXT + 0x50), entry(TEXT + 0x10, TEXT + 0x18)];
         writer.sample(&sample(&stack)).unwrap();
     });
@@ -165,7 +165,7 @@ fn a_filter_on_kinds_of_branches_makes_no_ranges() {
 fn a_call_stack_is_no_branch_record() {
     let call_stack = 1 | 1 << 4 | 1 << 11;
     let event = RecordedEvent { branches: Some(call_stack), ..RecordedEvent::kernel_branches(11) };
-    let bytes = file(Recording { events: vec![event], ..recording() }, |writer| {
+    let bytes = file(PerfHeader { events: vec![event], ..recording() }, |writer| {
         writer.sample(&sample(&[entry(TEXT + 0x30, TEXT + 0x50)])).unwrap();
     });
     let (facts, aggregate) = read(&bytes);
@@ -183,7 +183,7 @@ fn filters_that_leave_the_kernel_out_are_told() {
         branches: Some(1 | 1 << 3), // user, any
         ..RecordedEvent::kernel_branches(11)
     };
-    let bytes = file(Recording { events: vec![user_only], ..recording() }, |writer| {
+    let bytes = file(PerfHeader { events: vec![user_only], ..recording() }, |writer| {
         writer.sample(&sample(&[entry(USER, USER + 8)])).unwrap();
     });
     let (facts, _) = read(&bytes);

@@ -2,10 +2,11 @@
 
 use std::fs;
 
-use mepof_address::{Machine, RuntimeAddress};
-use mepof_trace::input::perf_data::OTHER_SIDE;
+use mepof_address::RuntimeAddress;
+use mepof_machine::Machine;
+use mepof_trace::OTHER_SIDE;
 use mepof_trace::output::perf_data::{
-    Compression, RecordedEvent, RecordedMapping, Recording, Writer,
+    Compression, PerfHeader, RecordedEvent, RecordedMapping, Writer,
 };
 use mepof_trace::{Cause, Space};
 
@@ -46,7 +47,7 @@ fn spe(trace: &[u8]) -> Vec<u8> {
         ..RecordedEvent::kernel_branches(11)
     };
     let recording =
-        Recording { machine: Some(Machine::Aarch64), events: vec![event], ..recording() };
+        PerfHeader { machine: Some(Machine::AARCH64), events: vec![event], ..recording() };
     let mut writer = Writer::pipe(Vec::new(), recording, Compression::None).unwrap();
     writer.record(70, 0, &[4, 0, 0, 0, 0, 0, 0, 0]).unwrap();
     let head = [trace.len() as u64, 0, 0, 0, 0].map(u64::to_le_bytes).concat();
@@ -127,7 +128,7 @@ fn an_spe_trace_cut_off_anywhere_is_no_panic() {
 fn simpleperf_says_where_the_kernel_ran_in_its_own_way() {
     let mut writer = Writer::pipe(
         Vec::new(),
-        Recording { kernel_release: String::new(), ..recording() },
+        PerfHeader { kernel_release: String::new(), ..recording() },
         Compression::None,
     )
     .unwrap();

@@ -1,7 +1,7 @@
 //! Recordings that have nothing of what was asked for: each is told why, and what mends it.
 
 use mepof_trace::input::{Format, Options, read};
-use mepof_trace::output::perf_data::{RecordedEvent, Recording};
+use mepof_trace::output::perf_data::{PerfHeader, RecordedEvent};
 use mepof_trace::{Aggregate, BranchEntry, Space, TraceError};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -24,7 +24,7 @@ fn error(bytes: &[u8], space: Space) -> TraceError {
 
 /// A recording of `event`, each sample of which has `stack`.
 fn recorded(event: RecordedEvent, stack: &[BranchEntry]) -> Vec<u8> {
-    file(Recording { events: vec![event], ..recording() }, |writer| {
+    file(PerfHeader { events: vec![event], ..recording() }, |writer| {
         for _ in 0..3 {
             writer.sample(&sample(stack)).unwrap();
         }

@@ -2,6 +2,9 @@ use super::cursor::{ByteOrder, Cursor};
 use super::format::{ATTR_MINIMUM, attr_flag, branch, sample};
 use crate::Event;
 
+/// A hostile file may announce any number of events; perf itself opens a few dozen.
+pub(crate) const MAX_EVENTS: usize = 1024;
+
 /// What matters of a `perf_event_attr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attr {

@@ -4,12 +4,7 @@ use mepof_address::RuntimeAddress;
 
 use super::cursor::ByteOrder;
 use super::format::{BRANCH_ENTRY, entry};
-use crate::{BranchEntry, BranchKind, Space, Speculation};
-
-/// Stands for every address of the other side of the system-call boundary. A kernel's profile
-/// needs to know that control came from user space, not from where; and a machine runs so many
-/// processes that their addresses would fill the memory.
-pub const OTHER_SIDE: RuntimeAddress = RuntimeAddress(1);
+use crate::{BranchEntry, BranchKind, OTHER_SIDE, Space, Speculation};
 
 /// Linux marks an entry of AMD's BRS that is another task's so (arch/x86/events/amd/brs.c,
 /// `BRS_POISON`), and leaves it out. Should one get through, it is an empty entry.

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, get_error_name};
+use zstd::zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer, get_error_name};
 
 /// Most bytes that a stream may look back: what zstd's highest level uses.
 const WINDOW_LOG: u32 = 27;

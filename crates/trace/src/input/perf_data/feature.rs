@@ -2,14 +2,14 @@
 //!
 //! Source: Linux 6.12, tools/perf/util/header.c.
 
-use mepof_address::{BuildId, Machine};
+use mepof_address::BuildId;
 
-use super::attr::Attr;
+use super::attr::{Attr, MAX_EVENTS};
 use super::cursor::{ByteOrder, Cursor, until_nul};
 use super::format::{RECORD_HEADER, feature, misc};
-use super::images::MAX_IMAGES;
-use super::session::MAX_EVENTS;
 
+/// More binaries than this are no machine's; a file may claim any number.
+pub(crate) const MAX_IMAGES: usize = 1 << 16;
 /// PMUs, and what each says of itself: a hybrid machine has a dozen, with as many capabilities.
 const MOST_CAPABILITIES: u32 = 256;
 /// simpleperf writes some twenty.
@@ -156,15 +156,4 @@ pub(crate) fn build_id(misc: u16, body: &[u8], order: ByteOrder) -> Option<Named
     let with_size = misc & misc::BUILD_ID_SIZE != 0 && (1..=20).contains(&size);
     let id = if with_size { id.get(..size).unwrap_or_default() } else { id };
     Some(NamedBuildId { misc, id: BuildId::new(id).ok(), name: cursor.last_string() })
-}
-
-/// The machine that `uname -m` names.
-pub(crate) fn machine(name: &str) -> Option<Machine> {
-    match name {
-        "x86_64" | "amd64" => Some(Machine::X86_64),
-        // A 32-bit perf on a 64-bit kernel calls it armv8l.
-        "aarch64" | "arm64" | "armv8l" => Some(Machine::Aarch64),
-        _ if name.starts_with("arm") => Some(Machine::Arm),
-        _ => None,
-    }
 }

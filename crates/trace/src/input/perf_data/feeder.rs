@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use super::decoder::{Decoder, SampleCounts, SampleReader};
-use crate::input::Options;
 use crate::input::gathered::Gathered;
+use crate::input::options::Options;
 use crate::{Sink, TraceError};
 
 /// Whole records, and how to read the samples among them.

@@ -1,11 +1,11 @@
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::attr::Attr;
+use super::attr::{Attr, MAX_EVENTS};
 use super::cursor::{ByteOrder, Cursor};
 use super::feature;
 use super::format::{FILE_HEADER, MAGIC, PIPE_HEADER, feature as bits};
-use super::session::{MAX_EVENTS, Session};
+use super::session::Session;
 use crate::{Cause, TraceError};
 
 /// Sections of a header are small: some MiB for thousands of CPUs. Each is in memory as a whole.

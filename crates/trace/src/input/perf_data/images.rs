@@ -3,12 +3,10 @@ use std::collections::HashMap;
 use mepof_address::{BuildId, RuntimeAddress};
 
 use super::cursor::{ByteOrder, Cursor};
-use super::feature::NamedBuildId;
+use super::feature::{MAX_IMAGES, NamedBuildId};
 use super::format::misc;
 use crate::{Mapping, Space, TracedImage};
 
-/// More binaries than this are no machine's; a file may claim any number.
-pub(crate) const MAX_IMAGES: usize = 1 << 16;
 /// Of all their names together; one may have 4096.
 const MAX_NAME_BYTES: usize = 16 << 20;
 const MAX_MAPPINGS: usize = 1 << 20;

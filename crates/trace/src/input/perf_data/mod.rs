@@ -36,14 +36,13 @@ mod session;
 mod spe;
 mod stream;
 
-pub use branch::OTHER_SIDE;
 pub(crate) use images::module_name;
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use crate::input::Options;
+use crate::input::options::Options;
 use crate::{Facts, Sink, TraceError};
 use feeder::{Feeder, with_feeder};
 use header::{Header, InputFile};
@@ -165,7 +164,9 @@ mod tests {
     use mepof_address::RuntimeAddress;
 
     use super::*;
-    use crate::output::perf_data::{Compression, RecordedEvent, RecordedSample, Recording, Writer};
+    use crate::output::perf_data::{
+        Compression, PerfHeader, RecordedEvent, RecordedSample, Writer,
+    };
     use crate::{Aggregate, BranchEntry, BranchKind, Space};
     use cursor::ByteOrder;
 
@@ -176,7 +177,7 @@ mod tests {
         const TEXT: u64 = 0xc000_0000_0010_0000;
         let events = vec![RecordedEvent::kernel_branches(7)];
         let recording =
-            Recording { kernel_release: "6.12".to_owned(), events, ..Default::default() };
+            PerfHeader { kernel_release: "6.12".to_owned(), events, ..Default::default() };
         let out = Cursor::new(Vec::new());
         let mut writer = Writer::file_in(out, recording, Compression::None, order).ok()?;
         let entry = |from: u64, to: u64| BranchEntry {

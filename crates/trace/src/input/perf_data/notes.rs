@@ -1,43 +1,34 @@
 //! What a user should know of the data that the tallies do not tell.
 
-use mepof_address::Machine;
+use mepof_machine::BranchRecorder;
 
 use super::attr::Attr;
 use super::decoder::SampleCounts;
 use super::format::auxtrace;
-use super::session::Seen;
 use crate::{Facts, Space};
 
-/// The hardware that records branches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Recorder {
-    IntelLbr,
-    /// Zen 3: arch/x86/events/amd/brs.c.
-    AmdBrs,
-    /// Zen 4 and later: arch/x86/events/amd/lbr.c.
-    AmdLbrExtV2,
-    /// Armv9.2: drivers/perf/arm_brbe.c.
-    ArmBrbe,
-}
-
-/// `cpu_id` is perf's: `AuthenticAMD,25,17,1`, `GenuineIntel,6,143,8`, or Arm's MIDR.
-fn recorder(facts: &Facts, seen: &Seen, counts: &SampleCounts) -> Option<Recorder> {
-    let id = seen.cpu_id.as_deref().unwrap_or_default();
-    let mut parts = id.split([',', '-']);
-    match parts.next() {
-        Some("GenuineIntel") => Some(Recorder::IntelLbr),
-        Some("AuthenticAMD" | "HygonGenuine") => {
-            let mut number = || parts.next().and_then(|part| part.parse::<u32>().ok());
-            let (family, model) = (number(), number());
-            // Of family 25, these models are Zen 3.
-            let zen3 = family == Some(25)
-                && model.is_some_and(|model| matches!(model, 0x00..=0x0f | 0x20..=0x5f));
-            let older = zen3 && counts.entries.speculation_known == 0;
-            Some(if older { Recorder::AmdBrs } else { Recorder::AmdLbrExtV2 })
-        }
-        _ if facts.machine == Some(Machine::Aarch64) => Some(Recorder::ArmBrbe),
-        _ => None,
-    }
+/// What [`notes`] are made of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) cpu_id: Option<String>,
+    /// Entries that the hardware has room for.
+    pub(crate) depth: Option<u64>,
+    pub(crate) throttled: u64,
+    pub(crate) lost: u64,
+    /// Programs of BPF, trampolines and the like that were loaded while recording.
+    pub(crate) symbols: u64,
+    pub(crate) auxtrace: Option<u32>,
+    pub(crate) auxtrace_bytes: u64,
+    pub(crate) simpleperf: bool,
+    pub(crate) branch_list: bool,
+    /// Bytes of the ring buffer that compressed records were made from.
+    pub(crate) compression_buffer: Option<u64>,
+    pub(crate) compressed_records: u64,
+    pub(crate) unknown_ids: bool,
+    pub(crate) kernel_mapping: bool,
+    pub(crate) images_refused: u64,
+    /// What the driver of the reader has to say.
+    pub(crate) remarks: Vec<String>,
 }
 
 pub(crate) fn notes(
@@ -84,21 +75,12 @@ fn events(attrs: &[Attr], notes: &mut Vec<String>) {
 fn hardware(facts: &Facts, seen: &Seen, counts: &SampleCounts, notes: &mut Vec<String>) {
     let entries = &counts.entries;
     let depth = seen.depth.unwrap_or(entries.deepest);
-    match recorder(facts, seen, counts) {
-        Some(Recorder::IntelLbr) => notes.push(format!("recorded by Intel's LBR, {depth} deep")),
-        Some(Recorder::AmdBrs) => notes.push(format!(
-            "recorded by AMD's BRS, {depth} deep: it gives no predictions, fills up after the \
-             event rather than before it, and may give a compare as the source where that is \
-             fused with its jump"
-        )),
-        Some(Recorder::AmdLbrExtV2) => notes.push(format!(
-            "recorded by AMD's LbrExtV2, {depth} deep: the kernel leaves out entries whose \
-             source it cannot decode, so that a few ranges may span a jump"
-        )),
-        Some(Recorder::ArmBrbe) => {
-            notes.push(format!("recorded by Arm's BRBE, {depth} deep"));
-        }
-        None => {}
+    let id = seen.cpu_id.as_deref().unwrap_or_default();
+    let says_speculation = entries.speculation_known > 0;
+    let recorder = facts.machine.and_then(|machine| machine.branch_recorder(id, says_speculation));
+    if let Some(BranchRecorder { name, remark }) = recorder {
+        let colon = if remark.is_empty() { "" } else { ": " };
+        notes.push(format!("recorded by {name}, {depth} deep{colon}{remark}"));
     }
     if entries.wrong_path > 0 {
         notes.push(format!(

@@ -1,22 +1,21 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use mepof_address::{Machine, RuntimeAddress};
+use mepof_address::RuntimeAddress;
+use mepof_machine::Machine;
 
-use super::attr::Attr;
+use super::attr::{Attr, MAX_EVENTS};
 use super::branch::EntryFilter;
 use super::cursor::{ByteOrder, Cursor};
 use super::decoder::{Decoder, EventDecoder, Header, IdPlace, SampleCounts};
 use super::feature::{self, Feature};
 use super::format::{EVENT_UPDATE_NAME, attr_flag, auxtrace, record, sample};
 use super::images::{Images, MappingRecord};
-use super::notes;
+use super::notes::{self, Seen};
 use super::sample::{Layout, word};
-use crate::input::Options;
+use crate::input::options::Options;
 use crate::{Cause, Event, Facts, Space, Tally};
 
-/// A hostile file may announce any number of events; perf itself opens a few dozen.
-pub(crate) const MAX_EVENTS: usize = 1024;
 /// Ids are one for each event and CPU; the machines with the most have some thousand CPUs.
 const MAX_IDS: usize = 1 << 19;
 
@@ -51,30 +50,6 @@ pub(crate) struct Session<'a> {
     pub(crate) seen: Seen,
 }
 
-/// What [`notes`] are made of.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
-    pub(crate) cpu_id: Option<String>,
-    /// Entries that the hardware has room for.
-    pub(crate) depth: Option<u64>,
-    pub(crate) throttled: u64,
-    pub(crate) lost: u64,
-    /// Programs of BPF, trampolines and the like that were loaded while recording.
-    pub(crate) symbols: u64,
-    pub(crate) auxtrace: Option<u32>,
-    pub(crate) auxtrace_bytes: u64,
-    pub(crate) simpleperf: bool,
-    pub(crate) branch_list: bool,
-    /// Bytes of the ring buffer that compressed records were made from.
-    pub(crate) compression_buffer: Option<u64>,
-    pub(crate) compressed_records: u64,
-    pub(crate) unknown_ids: bool,
-    pub(crate) kernel_mapping: bool,
-    pub(crate) images_refused: u64,
-    /// What the driver of the reader has to say.
-    pub(crate) remarks: Vec<String>,
-}
-
 impl<'a> Session<'a> {
     pub(crate) fn new(options: &'a Options<'a>, order: ByteOrder) -> Self {
         Self {
@@ -104,7 +79,7 @@ impl<'a> Session<'a> {
     }
 
     fn kernel_space(&self) -> u64 {
-        self.machine.map_or(1 << 63, Machine::kernel_space)
+        self.machine.map_or(1 << 63, |machine| machine.kernel_space())
     }
 
     /// Takes an event that the header or a pipe announces.
@@ -139,7 +114,7 @@ impl<'a> Session<'a> {
             }
             Feature::KernelRelease(release) => self.release = Some(release),
             Feature::Machine(name) => {
-                self.machine = feature::machine(&name);
+                self.machine = Machine::of_uname(&name);
                 self.decoder = None;
             }
             Feature::CpuDescription(text) => self.cpu = Some(text),

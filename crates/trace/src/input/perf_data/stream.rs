@@ -10,7 +10,7 @@ use super::feeder::Feeder;
 use super::format::{RECORD_HEADER, record};
 use super::session::Session;
 use super::spe::SpeDecoder;
-use crate::input::Options;
+use crate::input::options::Options;
 use crate::{Cause, Sink, TraceError};
 
 /// Bytes to read at once: more than any record, and less than a second-level cache.

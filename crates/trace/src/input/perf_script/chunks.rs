@@ -2,12 +2,8 @@
 
 use std::io::{self, Read};
 
-use super::line::Line;
+use super::line::{Line, MAX_LINE, without_end};
 use super::samples::{Found, State};
-
-/// Bytes of a line that are kept; a longer one is no sample of any hardware. The same whatever
-/// the chunks' size, so that the outcome does not depend on it.
-pub(super) const LONGEST_LINE: usize = 16 << 20;
 
 /// A run of whole samples.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +85,7 @@ impl<'a, R: Read> Chunks<'a, R> {
             self.carry(text, lines);
             if lines == 0 {
                 wanted = self.size.max(had.saturating_mul(2)).max(2);
-                if self.carried.len() > LONGEST_LINE {
+                if self.carried.len() > MAX_LINE {
                     bytes_read += self.skip_line()?;
                 }
             }
@@ -138,10 +134,4 @@ fn after_last_sample(text: &[u8]) -> Option<usize> {
         }
         end = start.checked_sub(1)?;
     }
-}
-
-/// `line` without the newline and a carriage return before it.
-pub(super) fn without_end(line: &[u8]) -> &[u8] {
-    let line = line.strip_suffix(b"\n").unwrap_or(line);
-    line.strip_suffix(b"\r").unwrap_or(line)
 }

@@ -7,9 +7,11 @@
 
 use mepof_address::RuntimeAddress;
 
-use super::named::LONGEST_FILE;
 use crate::input::text::{decimal_digits, hexadecimal};
 use crate::{BranchEntry, BranchKind, Speculation};
+
+/// Linux's PATH_MAX.
+pub(super) const MAX_FILE: usize = 4096;
 
 /// What one entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +41,7 @@ pub(super) fn entry(text: &[u8]) -> Option<(Entry, &[u8])> {
 /// What follows ` (file)`, which stands before a slash; `file` may have blanks and parentheses.
 fn past_parenthesis(text: &[u8]) -> Option<&[u8]> {
     let inside = text.strip_prefix(b" (").or_else(|| text.strip_prefix(b"("))?;
-    let near = inside.get(..LONGEST_FILE).unwrap_or(inside);
+    let near = inside.get(..MAX_FILE).unwrap_or(inside);
     let end = memchr::memmem::find(near, b")/")?;
     inside.get(end + 1..)
 }

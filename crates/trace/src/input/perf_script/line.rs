@@ -5,9 +5,12 @@
 
 use memchr::memmem;
 
-use super::entry::token;
-use super::named::LONGEST_FILE;
+use super::entry::{MAX_FILE, token};
 use crate::input::text::{decimal, hexadecimal};
+
+/// Bytes of a line that are kept; a longer one is no sample of any hardware. The same whatever
+/// the chunks' size, so that the outcome does not depend on it.
+pub(super) const MAX_LINE: usize = 16 << 20;
 
 /// One line, without its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +109,7 @@ fn begins_entry(text: &[u8]) -> bool {
         [b'/', ..] => true,
         // Only then is it worth while to look further.
         [b' ', b'(', ..] | [b'(', ..] => {
-            let near = after.get(..LONGEST_FILE).unwrap_or(after);
+            let near = after.get(..MAX_FILE).unwrap_or(after);
             memmem::find(near, b")/0x").is_some()
         }
         // Perhaps an entry that is damaged.
@@ -163,6 +166,12 @@ fn seconds(text: &[u8]) -> Option<u64> {
     let scale = 10_u64.checked_pow(u32::try_from(nine).ok()?)?;
     let fraction = decimal(fraction)?.checked_mul(scale)?;
     decimal(whole)?.checked_mul(1_000_000_000)?.checked_add(fraction)
+}
+
+/// `line` without the newline and a carriage return before it.
+pub(super) fn without_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 #[cfg(test)]

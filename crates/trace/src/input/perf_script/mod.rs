@@ -6,7 +6,7 @@
 //!
 //! Branch stacks of names (`brstacksym`) are read if [`Options::symbols`] says where the names
 //! are. A stack keeps its shape: a side without an address is
-//! [`OTHER_SIDE`](super::perf_data::OTHER_SIDE). An entry without any address counts as dropped
+//! [`OTHER_SIDE`](crate::OTHER_SIDE). An entry without any address counts as dropped
 //! for [`Cause::Ambiguous`](crate::Cause::Ambiguous) or
 //! [`Cause::OutsideBinary`](crate::Cause::OutsideBinary).
 
@@ -27,8 +27,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use self::chunks::Chunks;
 use self::samples::{Found, Samples};
 pub use self::symbol_table::{NamedSymbol, SymbolAddresses, SymbolTable};
-use super::Options;
 use super::gathered::Gathered;
+use super::options::{Options, open};
 use crate::facts::{Addressing, Event, Facts, Space, TracedImage};
 use crate::{Sink, TraceError};
 
@@ -52,7 +52,7 @@ pub fn read<S: Sink>(
     options: &Options<'_>,
     sink: &mut S,
 ) -> Result<Facts, TraceError> {
-    parse(super::open(path)?, path, options, sink)
+    parse(open(path)?, path, options, sink)
 }
 
 /// Reads `input`; `path` is for errors.
@@ -364,7 +364,7 @@ mod tests {
     fn a_line_longer_than_any_is_left_out() {
         let good = b"0x1/0x2/P/-/-/0\n";
         for middle in [&b"a"[..], b"0x1/0x2/P/-/-/0 "] {
-            let long = middle.repeat(chunks::LONGEST_LINE / middle.len() + 1);
+            let long = middle.repeat(line::MAX_LINE / middle.len() + 1);
             let text = [good, &*long, b"\n", good].concat();
             for chunk in [1 << 20, 40 << 20] {
                 let (branches, _, samples, ..) = outcome(&text, chunk, 1);

@@ -9,15 +9,13 @@
 use memchr::{memchr, memchr2_iter, memmem};
 use mepof_address::RuntimeAddress;
 
-use super::entry::{Entry, flags};
+use super::entry::{Entry, MAX_FILE, flags};
 use super::symbol_table::{NamedSymbol, SymbolAddresses};
-use crate::input::perf_data::OTHER_SIDE;
+use crate::OTHER_SIDE;
 use crate::input::text::hexadecimal;
 use crate::{BranchEntry, Cause, Space};
 
 const UNKNOWN: &[u8] = b"[unknown]";
-/// Linux's PATH_MAX.
-pub(super) const LONGEST_FILE: usize = 4096;
 /// Bytes before the first offset of a line in which a name is looked for: a kernel's symbols have
 /// up to 512.
 const LONGEST_NAME: usize = 600;
@@ -55,7 +53,7 @@ fn file(text: &[u8]) -> Option<(&[u8], &[u8])> {
         return Some((&[], text));
     }
     let inside = text.strip_prefix(b" (").or_else(|| text.strip_prefix(b"("))?;
-    let near = inside.get(..LONGEST_FILE).unwrap_or(inside);
+    let near = inside.get(..MAX_FILE).unwrap_or(inside);
     let end = memmem::find(near, b")/")?;
     let file = inside.get(..end)?;
     // The sample's own symbol has a file as well; the first name of the stack follows it.

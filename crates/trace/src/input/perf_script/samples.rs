@@ -5,12 +5,11 @@ use std::collections::HashMap;
 use memchr::memmem;
 use mepof_address::RuntimeAddress;
 
-use super::chunks::{LONGEST_LINE, without_end};
 use super::entry::{Entry, entry, token};
-use super::line::{Fields, Line};
+use super::line::{Fields, Line, MAX_LINE, without_end};
 use super::named::Names;
 use super::record::{Mapped, Record, record};
-use crate::input::Options;
+use crate::input::options::Options;
 use crate::input::text::decimal;
 use crate::{BranchEntry, Cause, Sample, Sink, Tally};
 
@@ -237,7 +236,7 @@ impl<'a> Samples<'a> {
         while !text.is_empty() {
             let end = memchr::memchr(b'\n', text).map_or(text.len(), |newline| newline + 1);
             let (line, rest) = text.split_at_checked(end).unwrap_or((text, &[]));
-            if line.len() > LONGEST_LINE {
+            if line.len() > MAX_LINE {
                 self.found.malformed_line(&mut state, at);
             } else {
                 match Line::of(without_end(line)) {

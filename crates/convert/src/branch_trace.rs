@@ -1,0 +1,239 @@
+//! Inputs, read and held against binaries.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use mepof_address::{Placement, RuntimeAddress};
+use mepof_binary::Binary;
+use mepof_trace::input::perf_script::NAMED;
+use mepof_trace::input::{self, Format, Options};
+use mepof_trace::{
+    Addressing, Aggregate, Facts, ImageTrace, OTHER_SIDE, Sink, Space, Tally, TraceError, place,
+};
+
+use crate::branch_list;
+use crate::image::Image;
+use crate::location::Location;
+use crate::symbols::Symbols;
+use crate::verdict::{BuildIdMatch, Reason};
+use crate::{ConvertError, Subject};
+
+/// Distinct branches and ranges of one input at most: some 1 GiB of them. A kernel has fewer than
+/// a million.
+const MOST_DISTINCT: usize = 1 << 25;
+
+/// What to read.
+#[derive(Debug)]
+pub struct Request<'a> {
+    /// The vmlinux.
+    pub binary: &'a Path,
+    /// Kernel modules, as built.
+    pub modules: &'a [PathBuf],
+    /// Branch records.
+    pub inputs: &'a [PathBuf],
+    /// Their format; `None` finds out.
+    pub format: Option<Format>,
+    /// Whose samples to take.
+    pub space: Space,
+    /// The events to take; empty takes all that have branch stacks.
+    pub events: &'a [String],
+    /// A copy of `/proc/kallsyms` of the machine that recorded, where the input does not say
+    /// where the kernel was.
+    pub kallsyms: Option<&'a Path>,
+    /// Set from outside to stop.
+    pub cancelled: &'a AtomicBool,
+    /// Bytes of the inputs that were read so far.
+    pub progress: &'a AtomicU64,
+}
+
+/// One input, without its records.
+#[derive(Debug)]
+pub struct Input {
+    /// The file.
+    pub path: PathBuf,
+    /// What it says about itself.
+    pub facts: Facts,
+    /// What became of the entries of its branch stacks.
+    pub entries: Tally,
+    /// Where the binaries ran, in the order of [`BranchTrace::images`].
+    pub placements: Vec<Placement>,
+}
+
+/// All inputs and binaries.
+#[derive(Debug)]
+pub struct BranchTrace {
+    /// In the order given.
+    pub inputs: Vec<Input>,
+    /// The vmlinux first, then the modules in the order given.
+    pub images: Vec<Image>,
+    /// Set if the vmlinux is not the one that ran.
+    pub(crate) other_build: Option<Reason>,
+}
+
+impl BranchTrace {
+    /// Reads all inputs, one after the other: memory holds the distinct branches of one input,
+    /// and of all inputs those that lie in the binaries.
+    pub fn read(request: &Request<'_>) -> Result<Self, ConvertError> {
+        let paths = std::iter::once(request.binary).chain(request.modules.iter().map(|m| &**m));
+        let mut images = paths
+            .map(|path| {
+                let (trace, build_id_match) = (ImageTrace::default(), BuildIdMatch::Same);
+                Ok(Image { binary: Binary::open(path)?, trace, build_id_match })
+            })
+            .collect::<Result<Vec<_>, ConvertError>>()?;
+        let first_subject = images.first().map(|image| Subject::of(&image.binary));
+        let first_subject = first_subject.unwrap_or_default();
+        let kallsyms = request.kallsyms.map(read_text).transpose()?;
+        let mut inputs = Vec::new();
+        let mut other_build = None;
+        for path in request.inputs {
+            let mut aggregate = Aggregate::default();
+            let symbols = Symbols::new(&images);
+            let options = options(request, &symbols);
+            let mut facts = if is_branch_list(path, request.format)? {
+                branch_list::read(path, &options, &images, &mut aggregate)?
+            } else {
+                input::read(path, request.format, &options, &mut aggregate)?
+            };
+            let first = images.first().map(|image| &image.binary);
+            first.map_or(Ok(()), |binary| refuse(path, &facts, &aggregate, binary, request))?;
+            let mut found = false;
+            let mut placements = Vec::new();
+            for (index, image) in images.iter_mut().enumerate() {
+                let kallsyms = kallsyms.as_deref();
+                let at = if facts.format == NAMED {
+                    Location::of_names(&image.binary, index)
+                } else {
+                    Location::find(
+                        path,
+                        &facts,
+                        &aggregate,
+                        &image.binary,
+                        request.space,
+                        kallsyms,
+                    )?
+                };
+                let trace = place(&aggregate, &at.placement, &at.shared);
+                found |= trace.placed.used > 0;
+                image.trace.merge(trace);
+                image.build_id_match = image.build_id_match.and(at.build_id_match);
+                other_build = other_build.or(at.other_build);
+                facts.notes.extend(at.note);
+                placements.push(at.placement);
+            }
+            if !found {
+                return Err(ConvertError::NothingInBinary {
+                    input: path.clone(),
+                    binary: request.binary.to_owned(),
+                    subject: first_subject,
+                    branches: aggregate.entries().used,
+                });
+            }
+            let entries = aggregate.entries().clone();
+            inputs.push(Input { path: path.clone(), facts, entries, placements });
+        }
+        Ok(Self { inputs, images, other_build })
+    }
+
+    /// Reads one of the inputs of `request` once more, into `sink`: where the binaries ran,
+    /// which some sinks have to know, is known after the first time only. With one thread
+    /// (`threads`; 0 is one per core) the records come in the input's order.
+    ///
+    /// # Errors
+    /// [`ConvertError::ReadOnce`] if it is a pipe.
+    pub fn feed<S: Sink>(
+        &self,
+        request: &Request<'_>,
+        input: &Input,
+        threads: usize,
+        sink: &mut S,
+    ) -> Result<Facts, ConvertError> {
+        let metadata = fs::metadata(&input.path)
+            .map_err(|source| TraceError::Io { path: input.path.clone(), source })?;
+        if !metadata.is_file() && !metadata.is_dir() {
+            return Err(ConvertError::ReadOnce { input: input.path.clone() });
+        }
+        let symbols = Symbols::new(&self.images);
+        let options = Options { threads, ..options(request, &symbols) };
+        Ok(input::read(&input.path, request.format, &options, sink)?)
+    }
+
+    /// Samples that were used, of all inputs; `None` if one of them is an exact recording, which
+    /// has no sampling error.
+    pub(crate) fn samples(&self) -> Option<u64> {
+        let exact = |input: &Input| input.facts.exact;
+        let sampled = !self.inputs.iter().any(exact);
+        let of_input = |input: &Input| match input.facts.addressing {
+            _ if input.facts.format == NAMED => input.facts.samples.used,
+            Addressing::Runtime => input.facts.samples.used,
+            // Text that was aggregated before: it says how many branches, not how many samples.
+            Addressing::Image | Addressing::TextOffset => input.entries.used,
+        };
+        sampled.then(|| self.inputs.iter().map(of_input).sum())
+    }
+}
+
+/// Whether the input is a branch list, which takes the binaries to read. A pipe is none: looking
+/// would take its beginning away.
+fn is_branch_list(path: &Path, format: Option<Format>) -> Result<bool, ConvertError> {
+    if format.is_some() || !path.is_file() {
+        return Ok(format == Some(Format::BranchList));
+    }
+    Ok(input::format_of(path)? == Format::BranchList)
+}
+
+fn options<'a>(request: &'a Request<'_>, symbols: &'a Symbols<'a>) -> Options<'a> {
+    Options {
+        space: request.space,
+        events: request.events,
+        max_distinct: MOST_DISTINCT,
+        symbols: Some(symbols),
+        threads: 0,
+        cancelled: request.cancelled,
+        progress: request.progress,
+    }
+}
+
+fn read_text(path: &Path) -> Result<String, ConvertError> {
+    fs::read(path)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .map_err(|source| TraceError::Io { path: path.to_owned(), source }.into())
+}
+
+/// Refuses an input that has nothing of what was asked for of `binary`, the first one.
+fn refuse(
+    path: &Path,
+    facts: &Facts,
+    aggregate: &Aggregate,
+    binary: &Binary,
+    request: &Request<'_>,
+) -> Result<(), ConvertError> {
+    let wanted = request.space;
+    if aggregate.is_empty() {
+        return Err(input::unusable(path, facts, wanted).into());
+    }
+    if facts.addressing != Addressing::Runtime || facts.format == NAMED {
+        return Ok(());
+    }
+    let is_kernel = Subject::of(binary) == Subject::Kernel;
+    if wanted == Space::User && is_kernel {
+        return Err(ConvertError::KernelForUserCode { binary: binary.path().to_owned() });
+    }
+    // Text does not say whose its addresses are, but they do.
+    let kernel_space = binary.machine().kernel_space();
+    let linked_so = binary.sections().iter().any(|s| s.addresses.start.0 >= kernel_space);
+    let found = match wanted {
+        Space::User => Space::Kernel,
+        Space::Kernel | Space::GuestKernel if is_kernel && linked_so => Space::User,
+        Space::Kernel | Space::GuestKernel => return Ok(()),
+    };
+    let is_wanted = |address: RuntimeAddress| {
+        (address.0 >= kernel_space) == (wanted != Space::User) && address != OTHER_SIDE
+    };
+    let mut branches = aggregate.branches();
+    if branches.any(|(from, to, _)| is_wanted(from) || is_wanted(to)) {
+        return Ok(());
+    }
+    Err(TraceError::OtherSpace { path: path.to_owned(), wanted, found }.into())
+}

@@ -1,0 +1,147 @@
+//! Where a binary ran, and whether it is the build that did.
+
+use std::ops::Range;
+use std::path::Path;
+
+use mepof_address::{Placement, Region, RuntimeAddress};
+use mepof_binary::Binary;
+use mepof_trace::{
+    Aggregate, BinaryFacts, BinaryKind, CodeSection, Facts, Hints, LocateError, Located, Space,
+    locate,
+};
+
+use crate::symbols;
+use crate::verdict::{BuildIdMatch, Reason};
+use crate::{ConvertError, Subject};
+
+/// Where a binary ran, and whether it is the build that did.
+pub(crate) struct Location {
+    pub placement: Placement,
+    /// Where another binary ran too: see [`place`].
+    pub shared: Vec<Range<RuntimeAddress>>,
+    pub build_id_match: BuildIdMatch,
+    pub other_build: Option<Reason>,
+    pub note: Option<String>,
+}
+
+impl Location {
+    /// Where the names of the `index`-th binary are. Which build ran they do not tell.
+    pub fn of_names(binary: &Binary, index: usize) -> Self {
+        let placement = symbols::placement(binary, index);
+        Self {
+            placement,
+            shared: Vec::new(),
+            build_id_match: BuildIdMatch::Unknown,
+            other_build: None,
+            note: None,
+        }
+    }
+
+    /// Finds out where `binary` ran when an input was recorded.
+    pub fn find(
+        path: &Path,
+        facts: &Facts,
+        aggregate: &Aggregate,
+        binary: &Binary,
+        space: Space,
+        kallsyms: Option<&str>,
+    ) -> Result<Self, ConvertError> {
+        let about = facts_of(binary);
+        let hints = Hints { kallsyms, ..Hints::default() };
+        let mut other_build = None;
+        let mut located = locate(facts, space, &about, &hints);
+        if let Err(LocateError::BuildIdDiffers { recorded, binary: given, .. }) = &located {
+            let (traced, given) = (recorded.to_string(), given.to_string());
+            let (subject, binary) = (Subject::of(binary), binary.path().to_owned());
+            other_build = Some(Reason::OtherBuild { traced, binary, given, subject });
+            let hints = Hints { any_build_id: true, ..hints };
+            located = locate(facts, space, &about, &hints);
+        }
+        let (located, note) = match located {
+            Ok(located) => (located, None),
+            Err(LocateError::NotMapped { name, .. }) if binary.is_relocatable() => {
+                (Located::default(), Some(format!("{name} was not loaded")))
+            }
+            Err(error @ (LocateError::NoKernelMapping | LocateError::NotMapped { .. })) => {
+                let placement = linked(binary);
+                if !mostly_within(aggregate, &placement) {
+                    let (input, what) = (path.to_owned(), error.to_string());
+                    return Err(ConvertError::NotLocated { input, what });
+                }
+                let note = "the input does not say where the binary ran; \
+                            its addresses are taken to be those that it was linked for";
+                (Located { placement, ..Located::default() }, Some(note.to_owned()))
+            }
+            Err(error) => {
+                let (input, what) = (path.to_owned(), error.to_string());
+                return Err(ConvertError::NotLocated { input, what });
+            }
+        };
+        let Located { placement, shared, is_confirmed } = located;
+        let build_id_match = match (&other_build, is_confirmed) {
+            (Some(_), _) => BuildIdMatch::Different,
+            (None, true) => BuildIdMatch::Same,
+            (None, false) => BuildIdMatch::Unknown,
+        };
+        Ok(Self { placement, shared, build_id_match, other_build, note })
+    }
+}
+
+/// Where `binary` ran when an input with these `facts` was recorded; `kallsyms` is the text of
+/// `/proc/kallsyms`. Where nobody says, the addresses that it was linked for.
+pub fn placement(
+    facts: &Facts,
+    binary: &Binary,
+    space: Space,
+    kallsyms: Option<&str>,
+) -> Result<Placement, LocateError> {
+    let hints = Hints { kallsyms, any_build_id: true, ..Hints::default() };
+    match locate(facts, space, &facts_of(binary), &hints) {
+        Ok(located) => Ok(located.placement),
+        Err(LocateError::NoKernelMapping) => Ok(linked(binary)),
+        Err(error) => Err(error),
+    }
+}
+
+fn facts_of(binary: &Binary) -> BinaryFacts<'_> {
+    let name = || binary.path().to_string_lossy().into_owned();
+    let kind = if binary.is_relocatable() {
+        BinaryKind::Module(name())
+    } else {
+        match (binary.symbol("_text"), binary.symbol("_stext")) {
+            (None, None) => BinaryKind::Program(name()),
+            (text, stext) => BinaryKind::Kernel { text, stext },
+        }
+    };
+    let sections = binary.sections().iter().map(|section| CodeSection {
+        name: section.name.clone(),
+        addresses: section.addresses.clone(),
+        file_offset: section.file_offset,
+        alignment: 0,
+    });
+    let sections = sections.collect();
+    let (build_id, segment) = (binary.build_id(), binary.executable_base());
+    BinaryFacts { kind, build_id, sections, segment }
+}
+
+/// Where the linker put the binary.
+fn linked(binary: &Binary) -> Placement {
+    let regions = binary.sections().iter().map(|section| Region {
+        runtime: RuntimeAddress(section.addresses.start.0),
+        image: section.addresses.start,
+        size: section.addresses.end.0 - section.addresses.start.0,
+    });
+    Placement::new(regions.collect())
+}
+
+/// Whether at least half of the branches have their source in `placement`.
+fn mostly_within(aggregate: &Aggregate, placement: &Placement) -> bool {
+    let (mut inside, mut all) = (0u64, 0u64);
+    for (from, _, count) in aggregate.branches() {
+        all = all.saturating_add(count);
+        if placement.to_image(from).is_some() {
+            inside = inside.saturating_add(count);
+        }
+    }
+    inside >= all.div_ceil(2)
+}

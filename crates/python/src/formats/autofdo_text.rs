@@ -1,0 +1,10 @@
+//! LLVM's text.
+
+use mepof_profile::text;
+
+use super::format::{OutputFormat, Writer};
+
+pub(super) const FORMAT: OutputFormat = OutputFormat {
+    name: "autofdo-text",
+    writer: Writer::Profile(|profile, _, out| Ok(text::write(profile, out)?)),
+};

@@ -1,0 +1,54 @@
+use std::fmt;
+use std::str::FromStr;
+
+/// The formats that can be read, with their names on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// `perf-data`: as recorded, or from a pipe.
+    PerfData,
+    /// `perf-script`: the text of `perf script -F …,brstack`.
+    PerfScript,
+    /// `unsymbolized`: llvm-profgen's unsymbolized text.
+    Unsymbolized,
+    /// `branch-list`: simpleperf's branch list of ETM traces.
+    BranchList,
+    /// `recorder`: the emulated recorder's trace.
+    Recorder,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::PerfData, Self::PerfScript, Self::Unsymbolized, Self::BranchList, Self::Recorder];
+
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PerfData => "perf-data",
+            Self::PerfScript => "perf-script",
+            Self::Unsymbolized => "unsymbolized",
+            Self::BranchList => "branch-list",
+            Self::Recorder => "recorder",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A format that nobody knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no input format {0:?}; there are {names}", names = Format::ALL.map(Format::name).join(", "))]
+pub struct UnknownFormat(pub String);
+
+impl FromStr for Format {
+    type Err = UnknownFormat;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        let known = Self::ALL.into_iter().find(|format| format.name() == name);
+        known.ok_or_else(|| UnknownFormat(name.to_owned()))
+    }
+}

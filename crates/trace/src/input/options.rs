@@ -1,0 +1,35 @@
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use super::perf_script::SymbolAddresses;
+use crate::{Space, TraceError};
+
+/// How many distinct branches and ranges to hold unless told otherwise: 2 GiB of them, more than
+/// any kernel has.
+pub const MAX_DISTINCT: usize = 64 << 20;
+
+/// How to read an input.
+#[derive(Debug)]
+pub struct Options<'a> {
+    /// Whose samples to take: host or guest kernel, or user code.
+    pub space: Space,
+    /// The events to take, by name; empty takes all that have branch stacks.
+    pub events: &'a [String],
+    /// How many distinct branches and ranges there may be, all threads together: see
+    /// [`MAX_DISTINCT`]. Twice as many may be held while reading.
+    pub max_distinct: usize,
+    /// Where symbols are, for inputs that have names in place of addresses.
+    pub symbols: Option<&'a dyn SymbolAddresses>,
+    /// Threads to use at most; 0 is one per core.
+    pub threads: usize,
+    /// Set from outside to stop: the reader then returns [`TraceError::Cancelled`] within a
+    /// tenth of a second or so.
+    pub cancelled: &'a AtomicBool,
+    /// Bytes of the input that were read so far, for whoever shows progress.
+    pub progress: &'a AtomicU64,
+}
+
+pub(super) fn open(path: &Path) -> Result<File, TraceError> {
+    File::open(path).map_err(|source| TraceError::Io { path: path.to_owned(), source })
+}
