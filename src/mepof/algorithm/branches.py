@@ -1,4 +1,4 @@
-"""What the algorithms have in common whose raw profile is a recording of branches."""
+"""What the algorithms share whose raw profile is a branch trace."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from mepof.device.agent import Request
 from mepof.profile.quality import Quality
 from mepof.profile.weighted import whole
 
-# What the engine calls the event of a recording that is exact.
+# The engine's name for the event of an exact branch trace.
 _EVERY_BRANCH = "every branch"
 
 
 class Branches:
-    """Profiles from taken branches, which a device records while the kernel works."""
+    """Profiles from taken branches, which a device records while the kernel runs."""
 
     rounds = 1
     records_branches = True
@@ -32,7 +32,7 @@ class Branches:
 
 
 def convert(conversion: Conversion, to: str, output: Path, *, lines: bool = False) -> Quality:
-    """Have the profile engine make a profile, and say how good it is.
+    """Make a profile with the profile engine, and rate it.
 
     Args:
         to: one of the engine's output formats.
@@ -40,7 +40,7 @@ def convert(conversion: Conversion, to: str, output: Path, *, lines: bool = Fals
         lines: by debug lines, even where the kernel has pseudo probes.
     """
     recording = _engine.Recording(conversion.build / "vmlinux", conversion.raw)
-    # A poor verdict is the step's to judge; the profile is there to be looked at.
+    # The step decides what a poor verdict means; the profile is kept for inspection.
     done = json.loads(_engine.convert(recording, to, output, lines=lines, allow_poor=True))
     output.with_name(f"{output.name}.verdict.json").unlink(missing_ok=True)
     verdict = done["verdict"]
@@ -60,7 +60,7 @@ def merge_samples(weighted: Sequence[tuple[Path, Fraction]], output: Path) -> Qu
     """Write the weighted sum of AutoFDO profiles.
 
     Raises:
-        InputError: one of them is none, or they are of different kinds.
+        InputError: one of them is not an AutoFDO profile, or they are of different kinds.
     """
     weights = whole([weight for _, weight in weighted])
     paths = [(path, weight) for (path, _), weight in zip(weighted, weights, strict=True)]

@@ -1,4 +1,4 @@
-"""Finding the few things that make something fail, by trying with parts of them.
+"""Find the few candidates that make something fail, by testing subsets of them.
 
 The method is delta debugging: A. Zeller and R. Hildebrandt, "Simplifying and Isolating
 Failure-Inducing Input", IEEE Transactions on Software Engineering 28(2), 2002.
@@ -17,8 +17,8 @@ def smallest_failing(
     For a single culprit among n it takes about 2 log2(n) trials.
 
     Args:
-        candidates: all of them fail together, and none of them does not.
-        fails: whether a subset does. It must answer the same when asked again.
+        candidates: all of them together fail; the empty set does not.
+        fails: whether a subset fails; asked again, it answers the same.
     """
     failing = list(candidates)
     pieces = 2
@@ -42,22 +42,22 @@ def smallest_failing(
 
 
 def culprits(
-    candidates: Sequence[str], fails: Callable[[Sequence[str]], bool], most: int
+    candidates: Sequence[str], fails: Callable[[Sequence[str]], bool], maximum: int
 ) -> tuple[str, ...] | None:
     """Candidates without which the others do not fail, found one smallest set after another.
 
     Args:
         candidates, fails: as of :func:`smallest_failing`.
-        most: how many to find before it is given up.
+        maximum: how many culprits to find before giving up.
 
     Returns:
-        The culprits, or None if there are more than ``most``.
+        The culprits, or None if there are more than ``maximum``.
     """
     found: list[str] = []
     others = list(candidates)
     while fails(others):
         found += smallest_failing(others, fails)
         others = [candidate for candidate in others if candidate not in found]
-        if len(found) > most:
+        if len(found) > maximum:
             return None
     return tuple(found)

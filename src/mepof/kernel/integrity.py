@@ -25,7 +25,7 @@ _EXCEPTION = struct.Struct("<iiI")
 
 
 def faults(vmlinux: Path) -> Sequence[str]:
-    """What is wrong with the exception table and the unwinder's; empty where all is well.
+    """What is wrong with the exception table and the unwinder's; empty if nothing is.
 
     Raises:
         WorkError: the file cannot be read.
@@ -53,7 +53,7 @@ def faults(vmlinux: Path) -> Sequence[str]:
 
 
 def _data(file: IO[bytes], section: Section) -> bytes:
-    """What is in a section, whose size is not to be trusted."""
+    """The contents of a section. Its size is not trusted."""
     start, size = section["sh_offset"], section["sh_size"]
     if start + size > file.seek(0, os.SEEK_END):
         raise ELFError(f"{section.name} ends beyond the file")

@@ -6,8 +6,8 @@ line gives them all, ``CONFIG_NEW=y | CONFIG_OLD=y``, and one of them must take.
 fragment that says ``# base: TARGET`` decides what the rest is laid over (``allnoconfig``,
 ``defconfig``); one that says ``# over: NAME`` is laid over that fragment.
 
-Kconfig drops an option whose dependencies are not met without a word, so every line is
-compared with the configuration that came out.
+Kconfig silently drops an option whose dependencies are not met, so every line is compared with the
+resulting configuration.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Setting:
         return (self.symbol, *(other.symbol for other in self.otherwise))
 
     def lines(self) -> str:
-        """As Kconfig writes it, with all its names; Kconfig passes over those it lacks."""
+        """As Kconfig writes it, with all its names; Kconfig ignores those that it does not have."""
         if self.value == "n":
             own = f"# CONFIG_{self.symbol} is not set\n"
         else:
@@ -75,7 +75,8 @@ def names() -> tuple[str, ...]:
 
 
 def paths(name: str, arch: str) -> tuple[Path, ...]:
-    """The files of one of our fragments: what it lies over, for every architecture, for this one.
+    """The files of one of our fragments: those below it, that for every architecture, that for
+    this one.
 
     Raises:
         InputError: there is none of that name.
@@ -103,7 +104,7 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
         extra: further lines, such as an algorithm's, which win over the files.
 
     Raises:
-        InputError: a file cannot be read, or a line is no Kconfig line.
+        InputError: a file cannot be read, or a line is not a Kconfig line.
     """
     base = "defconfig"
     based = False
@@ -131,7 +132,7 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise InputError(f"the config {path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not a file of Kconfig lines: it is no text") from error
+        raise InputError(f"{path} is not a file of Kconfig lines: it is not text") from error
 
 
 def _parse(line: str, origin: str) -> Setting | None:
@@ -151,13 +152,13 @@ def _parse(line: str, origin: str) -> Setting | None:
 
 
 def dropped(wanted: Iterable[Setting], config: str) -> tuple[Setting, ...]:
-    """The settings that a finished ``.config`` does not hold."""
+    """The settings that a finished ``.config`` does not have."""
     have = dict(re.findall(r"^CONFIG_(\w+)=(.*)$", config, re.M))
     return tuple(setting for setting in wanted if not _took(setting, have))
 
 
 def _took(setting: Setting, have: Mapping[str, str]) -> bool:
-    """By one of its names; but nothing is off as long as one of its names is on."""
+    """Whether one of its names took; an option is off only if all its names are."""
     took = [have.get(name.symbol, "n") == name.value for name in (setting, *setting.otherwise)]
     return all(took) if setting.value == "n" else any(took)
 
@@ -179,8 +180,7 @@ def configure(
         runner: runs a program like :func:`mepof.process.run`.
 
     Raises:
-        WorkError: an option did not take; it is named together with the dependency
-            that is not met.
+        WorkError: an option did not take; the message names it and the dependency that is not met.
     """
     build.mkdir(parents=True, exist_ok=True)
     wanted = build / ".mepof-config"

@@ -21,8 +21,8 @@ from mepof.errors import WorkError
 _SHF_ALLOC = 0x2
 _SHF_EXECINSTR = 0x4
 _BOUNDS = ("_stext", "_etext", "__init_begin", "__init_end")
-# Sections that belong among what is freed after boot: they are used during it, or are
-# templates that are copied.
+# Sections that may lie in the memory that is freed after boot: they are used during boot only, or
+# are templates that are copied.
 _FREED = (".init", ".exit", ".alt", ".smp_locks", ".parainstructions", ".head", ".rodata.text")
 
 
@@ -46,7 +46,7 @@ class Layout:
     """The allocated sections of a kernel and the bounds that its linker script sets.
 
     Attributes:
-        functions: size in bytes of every function by its address; aliases are one.
+        functions: size in bytes of every function by its address; aliases count once.
     """
 
     sections: tuple[Section, ...]
@@ -67,7 +67,7 @@ def read(vmlinux: Path) -> Layout:
     """The layout of a linked kernel.
 
     Raises:
-        WorkError: the file is no ELF file or lacks the bounds of its text.
+        WorkError: it is not an ELF file, or does not have the bounds of its text.
     """
     try:
         with vmlinux.open("rb") as file:
@@ -99,7 +99,7 @@ def read(vmlinux: Path) -> Layout:
 
 
 def faults(layout: Layout) -> Sequence[str]:
-    """What is wrong with the places of the executable sections; empty where all is well.
+    """What is wrong with the addresses of the executable sections; empty if nothing is.
 
     Code must lie wholly between ``_stext`` and ``_etext``, or be init code between
     ``__init_begin`` and ``__init_end``. The per-cpu area, whose addresses start at zero

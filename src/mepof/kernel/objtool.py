@@ -1,7 +1,7 @@
-"""What objtool says of a kernel's code: unwinding, unreachable code, rules of entry code.
+"""What objtool reports about a kernel's code: unwinding, unreachable code, rules of entry code.
 
-It warns while the kernel is built, and the build goes on. A profile that makes it warn has brought
-to light code that cannot be unwound, or that is not what objtool took it for.
+Its warnings do not stop a build. If it warns only when a profile is used, the profile has led to
+code that cannot be unwound, or that objtool misreads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mepof.errors import WorkError
 
-# What make says when it makes an object, whose old warnings are then of the past.
+# Make's line for an object that it builds: earlier warnings about it no longer apply.
 _MADE = re.compile(r"  (?:CC|AS|LD|OBJTOOL)(?: \[M\])? +(\S+\.o)$")
 _WARNED = re.compile(r"(\S+\.o): warning: objtool: (.*)$")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+|\.cold\b")
@@ -22,7 +22,7 @@ _FUNCTION = re.compile(r"^(\w+)(?:: |\()|(\w+)\(\)")
 
 @dataclass(frozen=True, order=True)
 class Warned:
-    """A warning, without what another compilation of the same code changes.
+    """A warning, without the parts that differ between compilations of the same code.
 
     Attributes:
         file: the object's path in the tree, or ``vmlinux.o``.
@@ -49,7 +49,7 @@ class Unclean(WorkError):
 
 
 def told(warned: Set[Warned]) -> str:
-    """Warnings, of which there is one at least, in one line."""
+    """At least one warning, in one line."""
     more = f" (and {len(warned) - 1} more)" if len(warned) > 1 else ""
     return f"objtool warns of {min(warned)}{more}"
 
@@ -58,7 +58,7 @@ def warnings(log: Path) -> frozenset[Warned]:
     """What objtool warned of in the last compilation of each object.
 
     Args:
-        log: all that make said, of one or of several builds in the same directory.
+        log: the output of make, of one or several builds in the same directory.
     """
     of: dict[str, set[Warned]] = {}
     with log.open(encoding="utf-8", errors="replace") as lines:

@@ -1,4 +1,4 @@
-"""Overlays: files and small edits that mepof lays over a kernel tree.
+"""Overlays: files and small edits that mepof applies to a kernel tree without changing it.
 
 The tree itself is never written to. A *view* of it is a directory in which only what
 differs is real: edited files, added files and the directories on the way to them;
@@ -55,11 +55,11 @@ class Edit(Described):
 
 
 class Overlay(Named):
-    """A named overlay: its directory, its edits and the compiler's files that it lays in.
+    """A named overlay: its directory, its edits, and the compiler's files that it adds.
 
     Attributes:
-        directory: of the files that it adds, with its description among them.
-        absent: a file of the tree; a kernel that has it does not need the overlay any more.
+        directory: holds the files that it adds, and its description.
+        absent: a file of the tree; a kernel that has it no longer needs the overlay.
         present: a file of the tree; a kernel without it does not need the overlay yet.
         compiler_files: paths in the tree → below the compiler's resource directory.
     """
@@ -72,13 +72,13 @@ class Overlay(Named):
     edits: tuple[Edit, ...] = Field(default=(), alias="edit")
 
     def is_for(self, tree: Path) -> bool:
-        """Whether a tree needs what the overlay gives."""
+        """Whether a tree needs the overlay."""
         return (self.absent is None or not (tree / self.absent).exists()) and (
             self.present is None or (tree / self.present).exists()
         )
 
     def added_files(self) -> dict[str, Path]:
-        """Files that the overlay adds: path in the tree → where its content is."""
+        """Files that the overlay adds: path in the tree → path of the content."""
         return {
             path.relative_to(self.directory).as_posix(): path
             for path in sorted(self.directory.rglob("*"))
@@ -116,7 +116,7 @@ def load(name: str) -> Overlay:
 
 
 class Exclusion(Described):
-    """A file or directory that takes no flags of ours, and why."""
+    """A file or directory that does not take mepof's flags, and why."""
 
     match: str
     reason: str
@@ -139,7 +139,7 @@ def exclusions() -> tuple[Exclusion, ...]:
 
 
 def apply_edit(text: str, edit: Edit) -> str | None:
-    """The edited text, or None where the definition that the edit names is not there."""
+    """The edited text; None if it does not have the definition that the edit names."""
     if edit.in_macro is not None:
         return _edit_macro(text, edit, edit.in_macro)
     if edit.in_array is not None:
@@ -158,7 +158,7 @@ def _edit_macro(text: str, edit: Edit, macro: str) -> str | None:
     lines = found.group(0).split("\n")
     added = [f"\t{line}\t\\" for line in edit.text.splitlines()]
     if edit.prepend is not None:
-        # The body may begin on the line of the name, behind the parameters.
+        # The body may begin on the line of the name, after the parameters.
         name = re.match(rf"#define[ \t]+{re.escape(macro)}(?:\([^)\n]*\))?", lines[0])
         assert name is not None
         first = lines[0][name.end() :].strip()
@@ -206,7 +206,7 @@ def compose(
     Args:
         tree: the kernel source; only read.
         view: directory to make; replaced if it exists.
-        resource_directory: the compiler's, for overlays that lay in files of it.
+        resource_directory: the compiler's, for overlays that add files from it.
 
     Raises:
         WorkError: an edit finds nothing to edit in this tree, or a file would be replaced.
@@ -217,7 +217,10 @@ def compose(
             real[name] = content
         for name, source in overlay.compiler_files.items():
             if resource_directory is None:
-                raise WorkError(f"overlay `{overlay.name}` needs a compiler that is Clang")
+                raise WorkError(
+                    f"overlay `{overlay.name}` adds files of the compiler, "
+                    "and this toolchain has none for it"
+                )
             path = resource_directory / source
             if not path.is_file():
                 raise MepofError(
@@ -254,7 +257,7 @@ def _read(path: Path) -> str | None:
 
 
 def _link_directory(tree: Path, view: Path, real: dict[str, str | Path]) -> None:
-    """Make one directory of the view, and those below it that hold something real."""
+    """Make one directory of the view, and those below it that hold something other than links."""
     here = {name: content for name, content in real.items() if "/" not in name}
     below: dict[str, dict[str, str | Path]] = {}
     for name, content in real.items():

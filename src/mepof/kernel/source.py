@@ -1,4 +1,4 @@
-"""Where a kernel's source comes from: a directory, a tarball, or Debian's source package."""
+"""Kernel source: a directory, a tarball, or Debian's source package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mepof.process import Completed, run
 
 _DEBIAN_DIRECTORY = Path("/usr/src")
 
-# What a build in the tree leaves behind; it would mislead a build outside of it.
+# Leftovers of a build in the tree, which would mislead a build outside it.
 _BUILD_PRODUCTS = re.compile(
     r"(\.(o|a|ko|cmd|mod|mod\.c|order|dwo|lex\.c|tab\.[ch])|^\.config(\.old)?"
     r"|^vmlinux|^System\.map|^Module\.symvers)$"
@@ -43,7 +43,7 @@ def debian_package(spec: str) -> str | None:
     """The package of a ``debian:PACKAGE`` spec; None where the spec is a path.
 
     Raises:
-        InputError: the package is not one of kernel source.
+        InputError: it is not a package of kernel source.
     """
     if not spec.startswith("debian:"):
         return None
@@ -96,13 +96,13 @@ def check(origin: str) -> None:
 def unpack(origin: Path, output: Path, runner: Callable[..., Completed] = run) -> KernelVersion:
     """Copy a tree or unpack a tarball into ``output``, an empty directory.
 
-    What a build in the tree left behind is not copied; ``origin`` is only read.
+    Leftovers of a build in the tree are not copied; ``origin`` is only read.
 
     Args:
         runner: runs a program like :func:`mepof.process.run`.
 
     Raises:
-        InputError: there is nothing there, or it is no kernel source.
+        InputError: it does not exist, or is not kernel source.
     """
     if origin.is_dir():
         _check_kernel(origin, origin)
@@ -116,7 +116,7 @@ def unpack(origin: Path, output: Path, runner: Callable[..., Completed] = run) -
 
 
 def _check_kernel(tree: Path, origin: Path) -> None:
-    """Name what the user gave us, not our copy of it."""
+    """Check a tree; errors name what the user gave us, not our copy of it."""
     if not (tree / "Kbuild").is_file():
         raise InputError(f"{origin} is not a kernel source tree: it has no Kbuild file")
     version_of(tree, origin)
@@ -137,7 +137,7 @@ def _copy(origin: Path, output: Path) -> None:
 
     try:
         shutil.copytree(origin, output, symlinks=True, ignore=ignored, dirs_exist_ok=True)
-    except shutil.Error as error:  # it has only the texts of the errors of its files
+    except shutil.Error as error:  # it keeps only the messages of its files' errors
         source, _, why = error.args[0][0]
         if os.strerror(errno.ENOSPC) in str(error):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
@@ -158,7 +158,7 @@ def version_of(tree: Path, origin: Path | None = None) -> KernelVersion:
     """The release that the tree's Makefile states.
 
     Args:
-        origin: what an error calls the tree, if not by its path.
+        origin: the path that errors name instead of the tree's.
 
     Raises:
         InputError: it states none.

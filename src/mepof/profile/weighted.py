@@ -12,19 +12,19 @@ from pathlib import Path
 from mepof.errors import InputError
 
 _WEIGHT = re.compile(r"\d+(?:\.\d+)?")
-_LARGEST_WEIGHT = 2**64 - 1
+_MAX_WEIGHT = 2**64 - 1
 
 
 @dataclass(frozen=True)
 class Weighted:
-    """A profile, and by what its counts are multiplied."""
+    """A profile and the factor of its counts."""
 
     path: Path
     weight: Fraction
 
 
 def parse_weighted(text: str) -> Weighted:
-    """Read ``PATH`` or ``PATH:WEIGHT``; a file that is called so is meant by its name.
+    """Read ``PATH`` or ``PATH:WEIGHT``; a file whose name is the whole text is meant instead.
 
     Raises:
         InputError: the weight is zero.
@@ -38,19 +38,19 @@ def parse_weighted(text: str) -> Weighted:
 
 
 def whole(weights: Sequence[Fraction]) -> list[int]:
-    """The weights times the least number that makes all of them whole: counts are whole.
+    """The weights times the smallest number that makes all of them whole, because counts are whole.
 
     Raises:
-        InputError: one of them exceeds 64 bits then.
+        InputError: one of them then exceeds 64 bits.
     """
     return _within_limit(_scaled(weights))
 
 
 def whole_weights(weights: Sequence[Fraction]) -> list[int]:
-    """The smallest whole numbers in the same proportions: llvm-profdata takes no others.
+    """The smallest whole numbers in the same proportions; compilers' tools take no others.
 
     Raises:
-        InputError: they are so far apart that they exceed its 64 bits.
+        InputError: they are so far apart that one exceeds 64 bits.
     """
     scaled = _scaled(weights)
     return _within_limit([weight // gcd(*scaled) for weight in scaled])
@@ -62,6 +62,6 @@ def _scaled(weights: Sequence[Fraction]) -> list[int]:
 
 
 def _within_limit(weights: list[int]) -> list[int]:
-    if max(weights) > _LARGEST_WEIGHT:
+    if max(weights) > _MAX_WEIGHT:
         raise InputError("the weights of the profiles are too far apart", "use fewer digits")
     return weights

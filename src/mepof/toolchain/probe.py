@@ -20,7 +20,7 @@ State = Literal["ok", "too old", "missing", "broken", "too little"]
 Version = tuple[int, ...]
 
 _VERSION = re.compile(r"(?<![\d.])(\d+(?:\.\d+)+)")
-# A program that has not told its version by then is broken.
+# A program that has not reported its version by then is broken.
 ANSWER_SECONDS = 20.0
 
 
@@ -158,13 +158,13 @@ class Finding:
 
 
 def version_in(text: str) -> str | None:
-    """The first version number that a program says about itself."""
+    """The first version number in a program's output."""
     found = _VERSION.search(text)
     return found.group(1) if found else None
 
 
 def parse_version(text: str) -> Version:
-    """The numbers of such as ``10.0.2``, for comparison."""
+    """The numbers of a version such as ``10.0.2``, for comparison."""
     return tuple(int(number) for number in re.findall(r"\d+", text))
 
 
@@ -185,7 +185,7 @@ def toolchain_tools() -> tuple[Tool, ...]:
 
 
 def look_for(tool: Tool) -> Finding:
-    """Find a tool and ask it for its version."""
+    """Look for a tool and ask it for its version."""
     needed = f"≥ {'.'.join(map(str, tool.min_version))}" if tool.min_version else "any"
     path = shutil.which(tool.command)
     found: str | None = None

@@ -1,4 +1,4 @@
-"""What mepof needs of a machine: its programs, files, Python packages, devices and space."""
+"""What mepof needs on a machine: programs, files, Python packages, devices and capacity."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def findings(store: Path) -> list[Finding]:
             required=False,
             goal=SUITES,
         ),
-        # A user's PATH has no directories of the administrator's.
+        # A user's PATH does not have the administrator's directories.
         file_at(
             Path("/sbin/mke2fs"),
             "mke2fs",
@@ -100,7 +100,7 @@ def findings(store: Path) -> list[Finding]:
 
 
 def static_program(path: Path, purpose: str, package: str) -> Finding:
-    """A program for the guest, which has no libraries."""
+    """A program for the guest, which has no shared libraries."""
     state: State = "missing"
     if path.is_file():
         state = "ok" if is_static(path) else "broken"
@@ -110,7 +110,7 @@ def static_program(path: Path, purpose: str, package: str) -> Finding:
 
 
 def is_static(path: Path) -> bool:
-    """Whether a file is a program that needs no libraries."""
+    """Whether a file is a program that needs no shared libraries."""
     try:
         with path.open("rb") as file:
             return all(s["p_type"] != "PT_INTERP" for s in ELFFile(file).iter_segments())
@@ -196,7 +196,7 @@ def kvm(device: Path) -> Finding:
 
 
 def amount(name: str, purpose: str, found: int, needed: int, required: bool) -> Finding:
-    """An amount of bytes against what is needed."""
+    """An amount of bytes, compared with what is needed."""
     return Finding(
         name,
         purpose,
@@ -209,7 +209,7 @@ def amount(name: str, purpose: str, found: int, needed: int, required: bool) -> 
 
 
 def free_space(directory: Path) -> int:
-    """Free bytes where a directory is or will be made."""
+    """Free bytes on the file system of a directory, which need not exist yet."""
     while not directory.exists():
         directory = directory.parent
     return shutil.disk_usage(directory).free
@@ -222,7 +222,7 @@ def memory() -> int:
 
 def python_packages(requirements: list[str]) -> list[Finding]:
     """Python itself and the packages of requirements such as ``rich>=13.7``; others
-    (``… ; extra == "dev"``) are not for running."""
+    (``… ; extra == "dev"``) are not needed to run."""
     here = ".".join(map(str, sys.version_info[:3]))
     findings = [_package("python", here, "3.11")]
     for requirement in requirements:
@@ -252,11 +252,11 @@ def engine() -> Finding:
     )
 
 
-def _package(name: str, found: str | None, oldest: str) -> Finding:
+def _package(name: str, found: str | None, minimum: str) -> Finding:
     state: State = "ok"
     if found is None:
         state = "missing"
-    elif parse_version(found) < parse_version(oldest):
+    elif parse_version(found) < parse_version(minimum):
         state = "too old"
     remedy = None if state == "ok" else "make setup"
-    return Finding(name, "Python", found, f"≥ {oldest}", state, True, remedy)
+    return Finding(name, "Python", found, f"≥ {minimum}", state, True, remedy)

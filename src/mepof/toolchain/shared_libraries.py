@@ -1,4 +1,4 @@
-"""The shared libraries that a program of this machine needs, for a guest that has none."""
+"""The shared libraries that a program of this machine needs, for a guest without any."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _LISTED = re.compile(r"^\s*(\S+) \(libc6,x86-64.*\) => (\S+)$")
 
 @cache
 def closure(program: str, package: str) -> tuple[Path, ...]:
-    """A program, its interpreter, and all libraries, each under the name it is looked up by.
+    """A program, its interpreter, and all libraries, each under the name by which it is looked up.
 
     Args:
         package: what installs the program.
 
     Raises:
-        EnvironmentLack: the program or a library of it is missing.
+        EnvironmentLack: the program or one of its libraries is missing.
     """
     remedy = f"apt-get install {package}"
     if not Path(program).is_file():
@@ -46,7 +46,7 @@ def closure(program: str, package: str) -> tuple[Path, ...]:
 
 
 def _needed(elf: ELFFile, path: Path) -> list[Path]:
-    """What a file names itself: its interpreter, and libraries in its own places or the
+    """What a file itself names: its interpreter, and libraries in its own directories or the
     linker's cache."""
     named: list[Path] = []
     for segment in elf.iter_segments("PT_INTERP"):
@@ -56,26 +56,26 @@ def _needed(elf: ELFFile, path: Path) -> list[Path]:
     if not isinstance(dynamic, DynamicSection):
         return named
     own = [*_texts(dynamic, "DT_RUNPATH"), *_texts(dynamic, "DT_RPATH")]
-    places = [
-        Path(place.replace("$ORIGIN", str(path.parent)))
+    directories = [
+        Path(directory.replace("$ORIGIN", str(path.parent)))
         for joined in own
-        for place in joined.split(":")
+        for directory in joined.split(":")
     ]
     for name in _texts(dynamic, "DT_NEEDED"):
-        beside = [place / name for place in places if (place / name).is_file()]
+        beside = [each / name for each in directories if (each / name).is_file()]
         named.append(beside[0] if beside else _cache().get(name, Path(name)))
     return named
 
 
 def _texts(dynamic: DynamicSection, tag: str) -> list[str]:
-    """The texts of all entries with a tag, which the reader gives an attribute of that name."""
+    """The texts of all entries with a tag; the reader's attribute has the tag's name."""
     attribute = tag.removeprefix("DT_").lower()
     return [getattr(entry, attribute) for entry in dynamic.iter_tags(tag)]
 
 
 @cache
 def _cache() -> dict[str, Path]:
-    """Library names to files, as the dynamic linker has them; the first of a name counts."""
+    """Files by library name, as in the dynamic linker's cache; the first of a name counts."""
     listed: dict[str, Path] = {}
     for line in run(["/sbin/ldconfig", "-p"]).output.splitlines():
         if (match := _LISTED.match(line)) is not None:

@@ -60,7 +60,7 @@ def test_what_is_found_fails_and_not_without_any_one_of_it(
 
 
 @given(st.integers(1, 3000).flatmap(lambda n: st.tuples(st.just(n), st.integers(0, n - 1))))
-def test_one_culprit_takes_some_two_trials_a_halving(given_: tuple[int, int]) -> None:
+def test_one_culprit_takes_about_two_trials_a_halving(given_: tuple[int, int]) -> None:
     count, at = given_
     fails = Trials({names(count)[at]})
     assert smallest_failing(names(count), fails) == (names(count)[at],)
@@ -73,7 +73,7 @@ def test_without_the_culprits_the_others_do_not_fail(
 ) -> None:
     candidates, sets = given_
     fails = Trials(*sets)
-    found = culprits(candidates, fails, most=len(candidates))
+    found = culprits(candidates, fails, maximum=len(candidates))
     assert found is not None
     assert not fails([candidate for candidate in candidates if candidate not in found])
     # Nothing that has no part in any failure is blamed.
@@ -86,22 +86,22 @@ def test_single_culprits_are_found_to_the_last(data: st.DataObject) -> None:
     candidates = names(data.draw(st.integers(1, 60)))
     guilty = data.draw(st.frozensets(st.sampled_from(candidates), max_size=6))
     fails = Trials(*({each} for each in guilty))
-    found = culprits(candidates, fails, most=6)
+    found = culprits(candidates, fails, maximum=6)
     assert found is not None
     assert frozenset(found) == guilty
 
 
 def test_more_culprits_than_are_looked_for_are_none() -> None:
     guilty = names(100)[::20]
-    found = culprits(names(100), Trials(*({g} for g in guilty)), most=5)
+    found = culprits(names(100), Trials(*({g} for g in guilty)), maximum=5)
     assert found is not None
     assert set(found) == set(guilty)
-    assert culprits(names(100), Trials(*({g} for g in guilty)), most=4) is None
+    assert culprits(names(100), Trials(*({g} for g in guilty)), maximum=4) is None
 
 
 def test_where_nothing_fails_nobody_is_to_blame() -> None:
     fails = Trials({"elsewhere.o"})
-    assert culprits(names(9), fails, most=4) == ()
+    assert culprits(names(9), fails, maximum=4) == ()
     assert len(fails.tried) == 1
 
 

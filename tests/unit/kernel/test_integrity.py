@@ -62,7 +62,7 @@ def test_a_kernel_whose_tables_fit_its_text_has_no_fault(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("contents", [{}, {"__ex_table": b""}, {"__ex_table": SOUND["__ex_table"]}])
-def test_a_kernel_may_lack_tables(tmp_path: Path, contents: Mapping[str, bytes]) -> None:
+def test_a_kernel_may_have_no_tables(tmp_path: Path, contents: Mapping[str, bytes]) -> None:
     assert faults(tmp_path, contents) == []
 
 
@@ -102,7 +102,7 @@ def test_a_wrong_table_of_the_unwinder_is_a_fault(
     assert what in fault
 
 
-def test_faults_of_both_tables_are_told(tmp_path: Path) -> None:
+def test_faults_of_both_tables_are_reported(tmp_path: Path) -> None:
     wrong = {**SOUND, "__ex_table": b"?", ".orc_unwind": b""}
     assert len(faults(tmp_path, wrong)) == 2
 
@@ -128,7 +128,7 @@ def test_a_table_is_sound_exactly_when_it_is_sorted(
 
 
 @pytest.mark.parametrize("content", [b"", b"\x7fELF", b"\x7fELF\x07\x07" + b"\xff" * 90])
-def test_what_is_no_elf_file_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_elf_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "vmlinux"
     with pytest.raises(WorkError, match="cannot be read as a kernel"):
         integrity.faults(path)

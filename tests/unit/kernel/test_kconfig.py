@@ -62,14 +62,14 @@ def test_an_option_is_overridden_by_any_of_its_names(tmp_path: Path, name: str) 
 
 
 @pytest.mark.parametrize("text", ["NET=y", "CONFIG_NET", "CONFIG_NET=", "CONFIG_A=y | B=y", "\x00"])
-def test_what_is_no_kconfig_line_is_an_error_with_its_place(tmp_path: Path, text: str) -> None:
+def test_a_line_that_is_not_kconfig_is_an_error_with_its_number(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match=r"0\.config:2: .* is not a Kconfig line"):
         merged(tmp_path, f"# fine\n{text}\n")
 
 
-def test_a_file_that_is_no_text_or_not_there_is_an_error(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_or_missing_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "image").write_bytes(b"\x7fELF\xff\xfe")
-    with pytest.raises(InputError, match="it is no text"):
+    with pytest.raises(InputError, match="it is not text"):
         kconfig.merge([tmp_path / "image"])
     with pytest.raises(InputError, match="Is a directory"):
         kconfig.merge([tmp_path])
@@ -135,7 +135,7 @@ def test_a_dropped_option_is_explained(reasons: dict[str, str], option: str, rea
     assert reasons[option] == reason
 
 
-def test_an_unreadable_kconfig_is_no_traceback(tmp_path: Path) -> None:
+def test_an_unreadable_kconfig_is_not_a_traceback(tmp_path: Path) -> None:
     (tmp_path / "Kconfig").write_text("confyg X\n")
     (tmp_path / "config").touch()
     found = kconfig.explain(tmp_path, tmp_path / "config", [Setting("X", "y", "x:1")], {})

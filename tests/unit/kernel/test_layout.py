@@ -66,7 +66,7 @@ def test_misplaced_code_is_a_fault_that_names_it(
         (".orphan.data", 0x9000, 0x10, ALLOC),
     ],
 )
-def test_what_may_lie_there_is_no_fault(tmp_path: Path, section: Section) -> None:
+def test_code_that_may_lie_there_is_not_a_fault(tmp_path: Path, section: Section) -> None:
     assert layout.faults(kernel(tmp_path, TEXT, INIT, section)) == []
 
 
@@ -85,7 +85,7 @@ def test_a_stripped_kernel_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"MZ", b"\x7fELF", b"\x7fELF\x07\x07" + b"\xff" * 90])
-def test_what_is_no_elf_file_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_a_file_that_is_not_elf_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "vmlinux"
     path.write_bytes(content)
     with pytest.raises(WorkError, match="cannot be read as a kernel"):

@@ -37,7 +37,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     versions._version.cache_clear()
 
 
-def test_make_gets_the_same_words_and_environment_as_ever(root: Path) -> None:
+def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
     (root / "mini.config").write_text("# base: allnoconfig\nCONFIG_NET=y\n")
     (root / "output").mkdir()
     calls: list[tuple[Sequence[str], Mapping[str, str]]] = []
@@ -95,7 +95,7 @@ def test_make_gets_the_same_words_and_environment_as_ever(root: Path) -> None:
         ("arm", "arm", "arm", "arm-linux-gnueabi"),
     ],
 )
-def test_kconfig_gets_the_same_environment_as_ever(
+def test_kconfig_always_gets_the_same_environment(
     root: Path, name: str, make: str, source: str, triple: str
 ) -> None:
     spec = kbuild.BuildSpec(arch.get(name), ())

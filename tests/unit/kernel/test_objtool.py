@@ -14,7 +14,7 @@ def read(tmp_path: Path, *lines: str) -> list[str]:
     return [str(each) for each in sorted(warnings(tmp_path / "log"))]
 
 
-def test_warnings_are_told_without_what_another_compilation_changes(tmp_path: Path) -> None:
+def test_warnings_are_reported_without_what_another_compilation_changes(tmp_path: Path) -> None:
     said = (
         "kernel/sched/core.o: warning: objtool: schedule_tail.cold+0x1c8: unsupported instruction"
     )
@@ -23,7 +23,7 @@ def test_warnings_are_told_without_what_another_compilation_changes(tmp_path: Pa
     assert read(tmp_path, "  CC      kernel/sched/core.o", said, again) == expected
 
 
-def test_an_object_that_is_made_anew_is_judged_anew(tmp_path: Path) -> None:
+def test_a_rebuilt_object_is_judged_again(tmp_path: Path) -> None:
     a = "fs/exec.o: warning: objtool: f+0x1: unreachable instruction"
     b = "vmlinux.o: warning: objtool: g+0x1: unreachable instruction"
     first = ("  CC      fs/exec.o", a, "  LD      vmlinux.o", "  OBJTOOL vmlinux.o", b)

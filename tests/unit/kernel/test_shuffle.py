@@ -43,7 +43,7 @@ def linked(objects: Path, *flags: str) -> list[str]:
     return [line.split()[-1] for line in lines.splitlines()]
 
 
-def test_a_seed_orders_code_anew_within_the_places_that_the_script_has(objects: Path) -> None:
+def test_a_seed_reorders_code_within_each_part_of_the_script(objects: Path) -> None:
     plain = linked(objects)
     one, two = (linked(objects, f"--shuffle-sections=.text*={seed}") for seed in (1, 2))
     assert len({tuple(order) for order in (plain, one, two)}) == 3

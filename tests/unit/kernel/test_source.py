@@ -85,7 +85,7 @@ def test_what_is_not_there_is_an_error(tmp_path: Path, output: Path) -> None:
 
 @pytest.mark.parametrize("missing", ["Kbuild", "Makefile"])
 @pytest.mark.parametrize("as_tarball", [False, True])
-def test_what_is_no_kernel_is_an_error_that_names_what_was_given(
+def test_a_tree_that_is_not_a_kernel_is_an_error_that_names_what_was_given(
     tree: Path, output: Path, missing: str, as_tarball: bool
 ) -> None:
     (tree / missing).unlink()
@@ -96,13 +96,13 @@ def test_what_is_no_kernel_is_an_error_that_names_what_was_given(
 
 
 @pytest.mark.parametrize("text", ["", "VERSION = six\n", "VERSION = 6\nPATCHLEVEL = 12\n"])
-def test_a_makefile_without_a_version_is_no_kernels(tree: Path, text: str) -> None:
+def test_a_makefile_without_a_version_is_not_a_kernels(tree: Path, text: str) -> None:
     (tree / "Makefile").write_text(text)
     with pytest.raises(InputError, match="its Makefile states no version"):
         source.version_of(tree)
 
 
-def test_a_file_that_is_no_tarball_is_an_error_with_its_reason(
+def test_a_file_that_is_not_a_tarball_is_an_error_with_its_reason(
     tmp_path: Path, output: Path
 ) -> None:
     garbage = tmp_path / "linux.tar.xz"
@@ -157,7 +157,7 @@ def test_only_packages_of_kernel_source_are_taken(spec: str) -> None:
         source.debian_package(spec)
 
 
-def test_a_path_is_no_package() -> None:
+def test_a_path_is_not_a_package() -> None:
     assert source.debian_package("/usr/src/linux") is None
     assert source.debian_package("debian:linux-source-6.12") == "linux-source-6.12"
 

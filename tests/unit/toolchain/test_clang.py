@@ -68,20 +68,20 @@ def test_models_are_of_a_clang_that_is_new_enough(suffix: str, models: str) -> N
     assert scheduling_models.suffix_for(suffix) == models
 
 
-def test_no_clang_at_all_is_a_lack_with_its_remedy(machine: Path) -> None:
+def test_no_clang_at_all_is_an_error_with_its_remedy(machine: Path) -> None:
     with pytest.raises(EnvironmentLack, match="no Clang of version 19 or newer") as caught:
         select("clang")
     assert caught.value.remedy == "run `make setup`"
 
 
-def test_a_version_that_lacks_a_tool_is_told_with_what_installs_it(machine: Path) -> None:
+def test_a_version_without_a_tool_is_reported_with_what_installs_it(machine: Path) -> None:
     install(machine, "-22", "22.1.8", "ld.lld")
     with pytest.raises(EnvironmentLack, match=r"ld\.lld-22 is not installed") as caught:
         select("clang-22")
     assert caught.value.remedy == "apt-get install clang-22 lld-22 llvm-22"
 
 
-def test_a_tool_that_reports_no_version_is_a_lack(machine: Path) -> None:
+def test_a_tool_that_reports_no_version_is_an_error(machine: Path) -> None:
     install(machine, "", "unknown")
     with pytest.raises(EnvironmentLack, match="does not report its version"):
         select("clang")

@@ -37,7 +37,7 @@ VALUES = {"directory": "D", "targets": "T", "profile": "P", "order": "O", "seed"
 
 
 @pytest.mark.parametrize("meaning", get_args(Meaning))
-def test_a_meaning_has_the_same_words_as_ever(meaning: Meaning) -> None:
+def test_a_meaning_always_has_the_same_words(meaning: Meaning) -> None:
     assert " ".join(CLANG.flags(meaning, pattern=".text*", **VALUES)) == FLAGS[meaning]
 
 

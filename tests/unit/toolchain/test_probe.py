@@ -68,7 +68,7 @@ def test_a_tool_that_is_new_enough_is_ok(path: Path) -> None:
     assert not finding.stops
 
 
-def test_an_old_tool_comes_with_the_command_that_mends_it(path: Path) -> None:
+def test_an_old_tool_comes_with_the_command_that_upgrades_it(path: Path) -> None:
     put(path, "qemu", "QEMU emulator version 7.2.15")
     finding = look_for(QEMU)
     assert (finding.state, finding.found, finding.needed) == ("too old", "7.2.15", "≥ 10.0")
@@ -76,18 +76,18 @@ def test_an_old_tool_comes_with_the_command_that_mends_it(path: Path) -> None:
     assert finding.stops
 
 
-def test_a_tool_that_is_not_there_is_missing(path: Path) -> None:
+def test_a_tool_that_is_not_installed_is_missing(path: Path) -> None:
     finding = look_for(MAKE)
     assert (finding.state, finding.found) == ("missing", None)
     assert finding.remedy == "apt-get install make"
 
 
-def test_a_tool_that_does_not_tell_its_version_is_broken(path: Path) -> None:
+def test_a_tool_that_does_not_report_its_version_is_broken(path: Path) -> None:
     put(path, "make", "Segmentation fault")
     assert look_for(MAKE).state == "broken"
 
 
-def test_a_tool_that_is_no_program_is_broken(path: Path) -> None:
+def test_a_tool_that_is_not_a_program_is_broken(path: Path) -> None:
     (path / "make").write_bytes(b"\x7fELF of another machine")
     (path / "make").chmod(0o755)
     assert look_for(MAKE).state == "broken"
@@ -107,7 +107,7 @@ def test_the_newest_complete_toolchain_is_looked_at(path: Path) -> None:
     assert (linker().name, linker().state) == ("ld.lld-19", "ok")
 
 
-def test_an_incomplete_toolchain_says_what_it_lacks(path: Path) -> None:
+def test_an_incomplete_toolchain_reports_what_is_missing(path: Path) -> None:
     put(path, "clang-22", "version 22.1.8")
     finding = linker()
     assert (finding.name, finding.state) == ("ld.lld-22", "missing")

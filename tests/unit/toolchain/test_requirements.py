@@ -58,7 +58,7 @@ def test_kvm_that_is_not_there_stops_nothing(tmp_path: Path) -> None:
     assert (finding.state, finding.remedy, finding.stops) == ("missing", None, False)
 
 
-def test_too_little_space_stops_and_is_told_in_gib() -> None:
+def test_too_little_space_stops_and_is_reported_in_gib() -> None:
     finding = amount("disk", "builds", 3 * GIB // 2, 5 * GIB, required=True)
     assert (finding.state, finding.found, finding.needed) == ("too little", "1.5 GiB", "≥ 5 GiB")
     assert finding.stops

@@ -29,7 +29,7 @@ def test_a_missing_program_names_its_package() -> None:
     assert caught.value.remedy == "apt-get install such-tools"
 
 
-def test_what_is_no_program_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_program_is_reported(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("text")
     with pytest.raises(EnvironmentLack, match="needs"):
