@@ -175,7 +175,7 @@ HELP = {
     "EVAL /a.img.": "did you mean `eval`?",
     "opt /src pgoo rand kbench.": "did you mean `pgo`?",
     "opt /src pgo rand kbench thinlto.": "did you mean `ThinLTO`?",
-    "opt /src pgo xyz kbench.": "known: manual, rand, script, trav",
+    "opt /src pgo xyz kbench.": "known: " + ", ".join(VOCABULARY.clicks),
     "set sead 1.": "did you mean `seed`?",
     "eval /a.img file set seed 1.": "is a `.` missing before `set`?",
     "opt /src.": "write `opt path algorithm click app* option*.`",

@@ -1,0 +1,1 @@
+SHARED := main.c scratch.c

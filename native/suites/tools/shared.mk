@@ -1,0 +1,2 @@
+# The program has its own main().
+SHARED := scratch.c
