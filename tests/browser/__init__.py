@@ -1,1 +1,1 @@
-"""What only a browser can tell of the report; `make check-report` runs it."""
+"""Checks of the report that need a browser; `make check-report` runs them."""

@@ -1,8 +1,8 @@
-"""Look at a report in a browser: screenshots, its width on a phone, and an accessibility check.
+"""Check a report in a browser: its width, tables on a phone, accessibility, and screenshots.
 
     make check-report [REPORT=out/demo]
 
-The checker is axe-core (https://github.com/dequelabs/axe-core), all of its rules.
+Accessibility is checked by all rules of axe-core (https://github.com/dequelabs/axe-core).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from mepof.errors import InputError, MepofError
 
 from .chromium import Page, browser, page_url
 
-# A page as wide as a small laptop's window, a phone's, and the narrowest that people use.
+# The widths of a small laptop, a phone, and the narrowest screen in use.
 LOOKS = [(w, s) for w in (1280, 390, 320) for s in ("light", "dark")]
-_PICTURE_HEIGHT = 1290
+_PICTURE_HEIGHT = 1075
 _AXE = """
 axe.run(document, {resultTypes: ['violations', 'incomplete']}).then(found => ({
   rules: found.passes.length,
@@ -28,10 +28,16 @@ axe.run(document, {resultTypes: ['violations', 'incomplete']}).then(found => ({
 }))
 """
 _WIDE = "document.documentElement.scrollWidth"
+# Tables stack below this width (report.css), so none may scroll sideways.
+_PHONE = 640
+_SCROLLING = """
+[...document.querySelectorAll('.scroll')].filter(d => d.scrollWidth > d.clientWidth)
+  .map(d => `${d.getAttribute('aria-label')} (${d.scrollWidth} of ${d.clientWidth} pixels)`)
+"""
 
 
 def check(report: Path, axe: str, out: Path, picture: Path | None) -> list[str]:
-    """What is wrong with a report; its screenshots and its print are left in ``out``."""
+    """The problems of a report; screenshots and the print stay in ``out``."""
     wrong: list[str] = []
     out.mkdir(parents=True, exist_ok=True)
     with browser() as page:
@@ -57,6 +63,9 @@ def _problems(page: Page, width: int, axe: str) -> list[str]:
     wide = page.evaluate(_WIDE)
     if wide > width:
         wrong.append(f"the page is {wide} pixels wide and scrolls sideways")
+    if width < _PHONE:
+        scrolling = page.evaluate(_SCROLLING)
+        wrong += [f"the table scrolls sideways: {table}" for table in scrolling]
     page.evaluate(axe)
     found = page.evaluate(_AXE)
     print(f"  {width}: {found['rules']} rules of axe-core pass", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by its DevTools protocol over a pair of pipes.
+"""A headless Chromium, controlled through the DevTools protocol over a pair of pipes.
 
 The protocol: https://chromedevtools.github.io/devtools-protocol/; messages are JSON that ends with
 a zero byte, on file descriptors 3 (to the browser) and 4 (from it).
@@ -37,10 +37,10 @@ class Page:
         self.call("Page.enable")
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
-        """The result of a method.
+        """Call a method and return its result.
 
         Raises:
-            WorkError: it failed, or the browser is gone.
+            WorkError: the method failed, or the browser ended.
         """
         self._number += 1
         message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
@@ -55,13 +55,13 @@ class Page:
                 return cast(dict[str, Any], answer["result"])
 
     def open(self, url: str) -> None:
-        """Load a page, until its load event."""
+        """Load a page and wait for its load event."""
         self.call("Page.navigate", url=url)
         while self._read().get("method") != "Page.loadEventFired":
             pass
 
     def look(self, width: int, scheme: str) -> None:
-        """Be so many CSS pixels wide, and prefer this colour scheme."""
+        """Set the width in CSS pixels and the preferred colour scheme."""
         self.call(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -73,7 +73,7 @@ class Page:
         self.call("Emulation.setEmulatedMedia", media="screen", features=features)
 
     def evaluate(self, expression: str) -> Any:
-        """The value of an expression of JavaScript; promises are waited for."""
+        """The value of a JavaScript expression; promises are awaited."""
         answer = self.call(
             "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
         )
@@ -82,7 +82,7 @@ class Page:
         return answer["result"].get("value")
 
     def screenshot(self, height: int | None = None) -> bytes:
-        """The whole page as PNG, or so many pixels from its top."""
+        """The whole page as PNG, or this many pixels from its top."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {
             "x": 0,
@@ -115,11 +115,11 @@ def browser() -> Iterator[Page]:
     """A browser with one page.
 
     Raises:
-        EnvironmentLack: there is none.
+        EnvironmentLack: Chromium is not installed.
     """
     program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
     if program is None:
-        raise EnvironmentLack("there is no chromium", "apt-get install chromium")
+        raise EnvironmentLack("chromium is not installed", "apt-get install chromium")
     to_browser, from_us = _pipe()
     to_us, from_browser = _pipe()
     with tempfile.TemporaryDirectory() as profile:
@@ -132,7 +132,7 @@ def browser() -> Iterator[Page]:
             "--remote-debugging-pipe",
             f"--user-data-dir={profile}",
         ]
-        # The browser wants them at 3 and 4.
+        # The browser expects them as descriptors 3 and 4.
         shell = f'exec "$@" 3<&{to_browser} 4>&{from_browser}'
         process = subprocess.Popen(
             ["bash", "-c", shell, "bash", *arguments],
@@ -152,7 +152,7 @@ def browser() -> Iterator[Page]:
 
 
 def _pipe() -> tuple[int, int]:
-    """The end to read and the end to write, clear of the numbers that the browser wants."""
+    """The read and the write end, on descriptors that the browser does not use."""
     low = os.pipe()
     read, write = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in low)
     for end in low:
@@ -161,5 +161,5 @@ def _pipe() -> tuple[int, int]:
 
 
 def page_url(path: Path) -> str:
-    """The address of a file."""
+    """The URL of a file."""
     return path.resolve().as_uri()

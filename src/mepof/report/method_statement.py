@@ -71,8 +71,8 @@ def _comparison(evaluation: Evaluation) -> list[str]:
     why = f" Booting ended because {evaluation.ended}." if evaluation.ended else ""
     text = [
         f"Percent fewer = (1 - cost of the image / cost of {baseline}) * 100, with costs per "
-        f"operation. report.json also has improvement = (cost of {baseline} / cost of the image "
-        "- 1) * 100; one is converted to the other, and so are the ends of intervals. Costs are "
+        f"operation; reduction_percent in report.json. Its improvement_percent is (cost of "
+        f"{baseline} / cost of the image - 1) * 100, converted, with the same interval. Costs are "
         "geometric means over boots, and the geometric mean over the cases is computed in each "
         "boot. Images are booted in turns. Outliers are marked and not dropped."
         f"{why}",

@@ -86,7 +86,7 @@ def _table(report: Report, image: Image) -> Table:
     measured = {metric for _, _, metric in cases}
     shown = [m for m in METRICS[:2] if m.name in measured] or [METRICS[-1]]
     for metric in shown:
-        table.add_column(metric.title.lower(), justify="right", min_width=12, max_width=20)
+        table.add_column(metric.title.lower(), justify="right", min_width=12, max_width=16)
         if compared and metric is shown[0]:
             table.add_column("95 % interval", justify="right")
 

@@ -37,6 +37,7 @@ def disagreement_lines(report: Report) -> DisagreementLines:
         (s.image, None, None, s.metric): s.geomean_reduction_percent for s in report.summary
     }
     reductions |= {(c.image, c.suite, c.case, c.metric): c.reduction_percent for c in report.cases}
+    modelled = {s.metric for s in report.summary if s.kind == "modelled"}
 
     def of(one: Disagreement, metric: str) -> float:
         return reductions.get((one.image, one.suite, one.case, metric)) or 0.0
@@ -44,6 +45,7 @@ def disagreement_lines(report: Report) -> DisagreementLines:
     def amounts(one: Disagreement, metrics: Sequence[str]) -> str:
         *first, last = (
             f"{relative(of(one, metric), less_word(metric))} {_in_sentence(_TITLES[metric])}"
+            f"{' (modelled)' if metric in modelled else ''}"
             for metric in metrics
         )
         return f"{', '.join(first)} and {last}" if first else last
