@@ -11,9 +11,9 @@ import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Literal, TypeVar, get_args, get_origin
+from typing import Annotated, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, RootModel, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from mepof.errors import InputError
@@ -34,6 +34,10 @@ _TYPES = {
 }
 # How pydantic begins most of its complaints: "Input should", "String should".
 _SHOULD = re.compile(r"^[A-Z][a-z]* should ")
+
+
+#: A name that programs or result lines contain.
+Word = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 
 
 class Described(BaseModel):
@@ -63,6 +67,23 @@ def check_distinct(names: Iterable[str]) -> None:
         if name in seen:
             raise ValueError(f"`{name}` occurs twice")
         seen.add(name)
+
+
+def check_known(name: str, known: Collection[str], what: str) -> str:
+    """Check that a name is known; for validators of models.
+
+    Args:
+        what: the kind of name, for messages.
+
+    Returns:
+        The name.
+
+    Raises:
+        ValueError: it is not; the nearest one is suggested.
+    """
+    if name not in known:
+        raise ValueError(f"unknown {what} `{name}`; {nearest(name, known)}")
+    return name
 
 
 def read_described(
@@ -108,7 +129,7 @@ def read_described(
         known = _keys(model, first[:-1]) - given.keys()
         raise InputError(
             f"{path}:{_line(lines, first)}: unknown key `{first[-1]}`",
-            _nearest(str(first[-1]), known),
+            nearest(str(first[-1]), known),
         )
     wrong = min(errors, key=lambda detail: _line(lines, detail["loc"]))
     raise InputError(f"{path}:{_line(lines, wrong['loc'])}: {_complaint(wrong, what)}")
@@ -121,8 +142,9 @@ def _line(lines: Mapping[Location, int], location: Location) -> int:
     return lines.get(location, 1)
 
 
-def _nearest(key: str, known: Collection[str]) -> str:
-    near = get_close_matches(key, known, n=1)
+def nearest(name: str, known: Collection[str]) -> str:
+    """A question for the nearest known name, or the list of all."""
+    near = get_close_matches(name, known, n=1)
     return f"did you mean `{near[0]}`?" if near else "known: " + ", ".join(sorted(known))
 
 

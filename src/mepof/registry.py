@@ -12,13 +12,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from mepof.described import Described, Named, read_described
+from mepof.described import Described, Named, nearest, read_described
 from mepof.errors import InputError
 
 T = TypeVar("T")
@@ -65,9 +64,7 @@ class Registry(Generic[T]):
         variants = self.all()
         if name in variants:
             return variants[name]
-        near = get_close_matches(name, variants, n=1)
-        hint = f"did you mean `{near[0]}`?" if near else "known: " + ", ".join(variants)
-        raise InputError(f"unknown {self.noun} `{name}`", hint)
+        raise InputError(f"unknown {self.noun} `{name}`", nearest(name, variants))
 
 
 @cache

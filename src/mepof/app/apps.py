@@ -6,12 +6,11 @@ On a plain Linux guest that is a program with a list of named actions, described
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from mepof.described import Described, Named, check_distinct
+from mepof.described import Described, Named, Word, check_distinct, nearest
 from mepof.errors import InputError
 from mepof.registry import DescribedRegistry
 
@@ -24,7 +23,7 @@ class Action(Described):
         includes: groups of cases (G4's metrics) that it runs among other things.
     """
 
-    name: str
+    name: Word
     argv: tuple[str, ...] = Field(min_length=1)
     seconds: float = Field(gt=0)
     # Left out of repr(), which steps hash: it does not change what runs.
@@ -52,8 +51,7 @@ class App(Named):
         for action in self.actions:
             if action.name == name:
                 return action
-        near = get_close_matches(name, [a.name for a in self.actions], n=1)
-        hint = f"did you mean `{near[0]}`?" if near else None
+        hint = nearest(name, [action.name for action in self.actions])
         raise InputError(f"app `{self.name}` has no action `{name}`", hint)
 
 

@@ -15,10 +15,10 @@ from mepof.device.shell import NOT_FOUND, Ran, Shell
 from mepof.errors import EnvironmentLack
 from mepof.measure.measurement import PASSED, Boot, CaseMeasurement, Counted, Unsupported
 from mepof.measure.result_line import SKIPPED, Result, result_of, unsupported_of
-from mepof.measure.runner import SELF_CHECK_SUITE, OneBoot
+from mepof.measure.runner import OneBoot
 from mepof.pmu.counter import Countable, Event
 from mepof.pmu.perf_stat import command, counts_of, figures_of
-from mepof.suite.cases import Case, load_suite
+from mepof.suite.cases import Case, load_suite, selfcheck
 
 _CASE_SECONDS = 600.0
 
@@ -76,7 +76,7 @@ def measure_running(
         counters: name of the core's counters.
         countable: events to count.
     """
-    check = load_suite(SELF_CHECK_SUITE).selfcheck
+    check = selfcheck()
     bench.progress("self-check")
     checked = bench.run(check)
     if checked.status != 0:

@@ -17,12 +17,11 @@ from mepof.measure.measurement import (
 )
 from mepof.measure.result_line import SKIPPED, result_of, unsupported_of
 from mepof.pmu.events import cycles_of
-from mepof.suite.cases import Case, load_suite
+from mepof.suite.cases import Case, selfcheck
 
 # A case takes a few seconds of the host's time under emulation; the limit is in guest time.
 _CASE_SECONDS = 120.0
 _MIN_BOOTS = 2
-SELF_CHECK_SUITE = "mepof"
 
 CONTROL_SEEDS = 1000
 """Distance of the A/A control's seeds from those of the image. It is the maximal number of boots
@@ -73,7 +72,7 @@ Images = tuple[ImageBoots, ...]
 
 def requests_of(cases: Sequence[Case]) -> tuple[agent.Exec, ...]:
     """What a guest runs in a boot: the self-check, then every case."""
-    check = agent.Exec(load_suite(SELF_CHECK_SUITE).selfcheck, _CASE_SECONDS)
+    check = agent.Exec(selfcheck(), _CASE_SECONDS)
     return (check, *(agent.Exec(case.argv, _CASE_SECONDS) for case in cases))
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from mepof import arch
-from mepof.described import Described
+from mepof.described import Described, check_known
 from mepof.registry import DescribedRegistry
 
 # Limits of the plugin (native/pmu/settings.c).
@@ -262,9 +262,7 @@ class Core(Described):
     @classmethod
     def _arch_has_pages(cls, name: str) -> str:
         known = [each.name for each in arch.records() if each.pages is not None]
-        if name not in known:
-            raise ValueError(f"unknown architecture `{name}`; known: {', '.join(known)}")
-        return name
+        return check_known(name, known, "architecture")
 
     @model_validator(mode="after")
     def _has_both_or_neither(self) -> Core:

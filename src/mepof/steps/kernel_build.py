@@ -23,7 +23,7 @@ from mepof.plan.model import Input, Step
 from mepof.plan.typed import In
 from mepof.profile.artifact import ProfileDescription, profile_directory
 from mepof.spec.kernel_build import BootCheck, KernelBuild
-from mepof.suite.cases import load_suite
+from mepof.suite.cases import selfcheck
 from mepof.toolchain.protocol import Tools, select
 
 _BOOT_SECONDS = 120.0
@@ -56,7 +56,7 @@ class KernelBuildBody:
         booted = {}
         if asked.boot is not None:
             device = DEVICES.get(asked.boot.device)
-            check = " ".join(load_suite("mepof").selfcheck)
+            check = " ".join(selfcheck())
             booted = {**device.identity(asked.arch), "self-check": check}
         return {
             **toolchain.identity(),
@@ -265,7 +265,7 @@ class _Build:
     def _boot(self, check: BootCheck[Path]) -> str:
         """Boot the kernel that was built and have it check itself; its release."""
         context = self.context
-        request = agent.Exec(load_suite("mepof").selfcheck, _BOOT_SECONDS)
+        request = agent.Exec(selfcheck(), _BOOT_SECONDS)
         session = Session(
             arch=self.asked.arch,
             kernel=context.output / "kernel",

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from mepof.described import Described, Named, check_distinct
+from mepof import arch
+from mepof.described import Described, Named, Word, check_distinct, check_known
+from mepof.kernel import kconfig
 from mepof.registry import DescribedRegistry
 
 # Run by `eval` without a metric: it needs nothing of a kernel that `slim` does not have.
@@ -29,8 +31,8 @@ class CaseEntry(Described):
             part of one.
     """
 
-    name: str
-    metric: str
+    name: Word
+    metric: Word
     argv: tuple[str, ...] = Field(min_length=1)
     # Left out of repr(), which cases_digest() hashes: these do not change what runs.
     control: bool = Field(default=False, repr=False)
@@ -89,6 +91,16 @@ class Suite(Named):
     entries: tuple[CaseEntry, ...] = Field(alias="case")
     shorter: tuple[str, ...] = ()
 
+    @field_validator("config")
+    @classmethod
+    def _config_exists(cls, name: str) -> str:
+        return check_known(name, kconfig.names(), "configuration")
+
+    @field_validator("architectures")
+    @classmethod
+    def _architectures_exist(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(check_known(name, arch.names(), "architecture") for name in names)
+
     @field_validator("entries")
     @classmethod
     def _names_are_distinct(cls, entries: tuple[CaseEntry, ...]) -> tuple[CaseEntry, ...]:
@@ -112,6 +124,11 @@ def load_suite(name: str) -> Suite:
         InputError: there is none, or its file is wrong.
     """
     return SUITES.get(name)
+
+
+def selfcheck() -> tuple[str, ...]:
+    """The command by which every guest checks itself before it runs cases."""
+    return load_suite(_DEFAULT).selfcheck
 
 
 def suite_names() -> tuple[str, ...]:

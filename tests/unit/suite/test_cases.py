@@ -83,3 +83,23 @@ def test_two_cases_cannot_have_the_same_name(tmp_path: Path) -> None:
     path.write_text(f'title = "mine"\n{case}{case}')
     with pytest.raises(InputError, match=":2: `case`: `a` occurs twice"):
         read_described(path, Suite, "suite", {"name": "mine"})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ('config = "slimm"', "2: `config`: unknown configuration `slimm`; did you mean `slim`?"),
+        ('architectures = ["arm46"]', "2: `architectures`: unknown architecture `arm46`; did you"),
+        ('[[case]]\nname = "a b"', "3: `case[0].name` must match pattern"),
+        ("[[case]]\nargv = []", "3: `case[0].argv` must have at least 1 item"),
+    ],
+)
+def test_a_wrong_value_is_an_error_with_its_line(tmp_path: Path, wrong: str, message: str) -> None:
+    path = tmp_path / "mine.toml"
+    rest = {"name": '"a"', "metric": '"m"', "argv": '["/a"]'}
+    case = "".join(f"{k} = {v}\n" for k, v in rest.items() if f"\n{k} = " not in wrong)
+    head = "" if "[[case]]" in wrong else "[[case]]\n"
+    path.write_text(f'title = "mine"\n{wrong}\n{head}{case}')
+    with pytest.raises(InputError) as raised:
+        read_described(path, Suite, "suite", {"name": "mine"})
+    assert str(raised.value).startswith(f"{path}:{message}")
