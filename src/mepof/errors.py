@@ -1,8 +1,8 @@
-"""The errors that a user sees: one line that says what is wrong, and what mends it.
+"""The errors that a user sees: one line that says what is wrong, and a remedy.
 
-Three roots, after whose turn it is: the user's input (exit status 2), the environment
-(3), the work itself (1). An interrupt is 130. Anything else that reaches the top is a
-bug of ours and is reported as one.
+The exit status says whose turn it is: wrong input is 2, a lack of the environment 3, failed work
+1, and an interrupt 130. Any other exception that reaches the top is a bug in mepof and is
+reported as one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ class MepofError(Exception):
 
     Args:
         message: one line, what is wrong and where.
-        remedy: one line or command that mends it, if we know one.
+        remedy: one line or command that fixes it, if one is known.
     """
 
     exit_status = 1
@@ -28,13 +28,13 @@ class MepofError(Exception):
 
 
 class InputError(MepofError):
-    """What the user gave us is wrong: a program, a path, a profile."""
+    """The user's input is wrong: a program, a path, a profile."""
 
     exit_status = 2
 
 
 class EnvironmentLack(MepofError):
-    """The machine lacks something; the remedy is the command that installs it."""
+    """Something is missing on the machine; the remedy is the command that installs it."""
 
     exit_status = 3
 
@@ -50,6 +50,6 @@ class StoreFull(WorkError):
 
 
 class Interrupted(MepofError):
-    """The user asked us to stop."""
+    """The user asked mepof to stop."""
 
     exit_status = 130

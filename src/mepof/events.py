@@ -1,4 +1,4 @@
-"""What happens during a run, as values: the progress display, the log and the journal listen."""
+"""Events of a run, for the progress display, the log and the journal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StepStarted:
-    """A step begins to run; ``reason`` says why it was not taken from the store."""
+    """A step starts; ``reason`` says why its result is not taken from the store."""
 
     step: str
     kind: str
@@ -17,7 +17,10 @@ class StepStarted:
 
 @dataclass(frozen=True)
 class StepProgress:
-    """Work done of work to do, in the step's own unit (``files``, ``actions``, ``boots``)."""
+    """Work done of the total, in the step's own unit (``files``, ``actions``, ``boots``).
+
+    ``total`` is None if it is unknown, and the maximum if the step may end earlier.
+    """
 
     step: str
     done: int
@@ -36,7 +39,7 @@ class StepNote:
 
 @dataclass(frozen=True)
 class StepFinished:
-    """A step has its artifact: made now, or found in the store (``cached``)."""
+    """A step has its artifact, made now or found in the store (``cached``)."""
 
     step: str
     kind: str
@@ -62,14 +65,14 @@ class StepFailed:
 
 @dataclass(frozen=True)
 class ConsoleTaken:
-    """The user's terminal is handed to a step; nothing else may write to it."""
+    """A step has taken the user's terminal; nothing else may write to it."""
 
     step: str
 
 
 @dataclass(frozen=True)
 class ConsoleReturned:
-    """The step has given the terminal back."""
+    """The step has returned the terminal."""
 
     step: str
 

@@ -1,7 +1,7 @@
 """The only gateway to other programs: argument lists, never a shell.
 
-Every child runs in a process group of its own, so that a time limit or an interrupt
-ends all of it. Output goes line by line to a log and to whoever listens.
+Every child runs in its own process group, so that a time limit or an interrupt ends
+all of it. Output goes line by line to a log and to a listener.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WATCH_SECONDS = 0.1
 
 @dataclass(frozen=True)
 class Completed:
-    """What a finished child left: its argument list, exit status and output lines."""
+    """A finished child: its argument list, exit status and output."""
 
     argv: tuple[str, ...]
     status: int
@@ -46,24 +46,24 @@ def find_tool(name: str, remedy: str | None = None) -> str:
 
 
 def version_line(program: str) -> str:
-    """The first line of what a program says of its version."""
+    """The first line that a program prints about its version."""
     return run([program, "--version"]).output.splitlines()[0]
 
 
 def kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End a child and everything that it started: politely, then not."""
+    """End a child and everything that it started: by SIGTERM, then by SIGKILL."""
     for sig in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if os.getpgid(process.pid) == process.pid:
                 os.killpg(process.pid, sig)
-            else:  # an interactive child shares our group
+            else:  # an interactive child is in our group
                 process.send_signal(sig)
         try:
             process.wait(_TERMINATE_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             continue
         if sig is signal.SIGTERM:
-            # The leader may have gone while a grandchild ignores SIGTERM.
+            # The leader may have ended while a grandchild ignores SIGTERM.
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
         return
@@ -87,18 +87,18 @@ def run(
     Args:
         argv: program and arguments; the program must exist.
         env: variables added to the caller's environment.
-        log: file to which output is appended.
+        log: file that output is appended to.
         on_line: called with every output line, without its newline.
-        timeout: limit in seconds; the whole process group is ended at it.
+        timeout: in seconds; the whole process group is ended when it expires.
         cancel: set it from another thread to end the child.
-        watch: called some times a second; a text that it returns, or an exception, is why the
-            child is ended.
-        interactive: the child has our terminal, and its output is not seen here.
+        watch: called several times a second; a text that it returns, or an exception that it
+            raises, ends the child and is the reason.
+        interactive: the child uses our terminal, and its output is not read here.
         check: raise on a non-zero exit status.
 
     Raises:
         EnvironmentLack: the program is missing.
-        WorkError: non-zero exit with ``check``, the limit was reached, or ``watch`` ended it.
+        WorkError: non-zero exit with ``check``, the time limit, or ``watch`` ended it.
         Interrupted: ``cancel`` was set.
     """
     args = [os.fspath(a) for a in argv]
@@ -111,7 +111,7 @@ def run(
             stdin=None if interactive else subprocess.DEVNULL,
             stdout=None if interactive else subprocess.PIPE,
             stderr=None if interactive else subprocess.STDOUT,
-            # A terminal's foreground is our session; a child of another could not read it.
+            # Only processes of our session can read from the terminal.
             start_new_session=not interactive,
         )
     except FileNotFoundError as error:
@@ -139,7 +139,7 @@ def run(
         while not finished.wait(_WATCH_SECONDS):
             try:
                 reason = reason_to_stop()
-            except Exception as error:  # what ``watch`` could not bear is why it ends, too
+            except Exception as error:  # raised by ``watch``
                 reason = error
             if reason is not None:
                 stopped.append(reason)

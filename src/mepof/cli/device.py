@@ -15,7 +15,7 @@ from mepof.cli.metrics import Metrics, chosen_metrics
 from mepof.cli.output import Json, print_json
 from mepof.device.adb import AdbShell
 from mepof.device.former_values import default_directory
-from mepof.device.preparation import cores_of, load_preparation, preparation_names
+from mepof.device.preparation import Preparation, cores_of, load_preparation, preparation_names
 from mepof.device.prepared import Prepared, pending, prepared, restore
 from mepof.device.shell import LocalShell, Reachable
 from mepof.errors import InputError, WorkError
@@ -60,7 +60,8 @@ def prepare(
         WorkError: the machine cannot be reached, or another process uses it.
         Interrupted: a signal ended the command; the machine is restored.
     """
-    shell, preparation = _shell(adb), load_preparation(kind)
+    preparation = _preparation(kind, adb)
+    shell = _shell(adb)
     if dry_run:
         for line in pending(shell, preparation):
             typer.echo(line)
@@ -137,9 +138,10 @@ def count(
         )
     chosen = None if counters == "none" else load_counters(counters)
     cases = cases_of(chosen_metrics(metric))
+    preparation = None if kind is None else _preparation(kind, adb)
     shell = _shell(adb)
     boots = []
-    with _ready(shell, kind) as machine:
+    with _ready(shell, preparation) as machine:
         cores = machine.cores if machine else cores_of(shell, "fastest")
         directory = scratch or ("/data/local/tmp" if adb else "/tmp")
         bench = Bench(shell, cores, str(programs), directory, _tell)
@@ -160,12 +162,27 @@ def count(
 
 
 @contextmanager
-def _ready(shell: Reachable, kind: str | None) -> Iterator[Prepared | None]:
-    if kind is None:
+def _ready(shell: Reachable, preparation: Preparation | None) -> Iterator[Prepared | None]:
+    if preparation is None:
         yield None
         return
-    with prepared(shell, load_preparation(kind), default_directory(), _tell) as machine:
+    with prepared(shell, preparation, default_directory(), _tell) as machine:
         yield machine
+
+
+def _preparation(kind: str, adb: str | None) -> Preparation:
+    """How a machine is prepared.
+
+    Raises:
+        InputError: the kind is unknown, or is a phone while none is named.
+    """
+    preparation = load_preparation(kind)
+    if preparation.phone and adb is None:
+        raise InputError(
+            f"`{kind}` prepares a phone, not this machine",
+            "name the phone by --adb SERIAL, as `adb devices` lists it",
+        )
+    return preparation
 
 
 def _shell(adb: str | None) -> Reachable:

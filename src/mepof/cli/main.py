@@ -57,10 +57,10 @@ def _options(version: Version = False) -> None:
 
 
 def check_shell() -> None:
-    """Completion is written for the shell that calls ``mepof``.
+    """Check that the shell that runs ``mepof`` is one that it has completion for.
 
     Raises:
-        InputError: that is not a shell with completion, or nothing that is known as a shell.
+        InputError: it is not, or is unknown.
     """
     import shellingham  # loaded by the library, too, when it writes completion
 
@@ -70,7 +70,7 @@ def check_shell() -> None:
         shell = "an unknown shell"
     if shell not in _SHELLS:
         raise InputError(
-            f"{shell} has no completion that mepof can write", f"call it from {', '.join(_SHELLS)}"
+            f"mepof has no completion for {shell}", f"run it from {', '.join(_SHELLS)}"
         )
 
 

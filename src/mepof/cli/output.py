@@ -36,7 +36,7 @@ def tell_usage(error: Any) -> None:
         print(message, file=sys.stderr)
         return
     command = error.ctx.command_path if error.ctx else "mepof"
-    tell(InputError(message, f"{command} --help"))
+    tell(InputError(message, f"see `{command} --help`"))
 
 
 def print_json(document: object) -> None:

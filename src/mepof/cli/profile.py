@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -142,7 +142,7 @@ def convert(
         Console(stderr=True, highlight=False, soft_wrap=True).print(tables.verdict(shown))
     if not done["outputs"]:
         reasons = "; ".join(done["reasons"])
-        raise WorkError(f"nothing was written: {reasons}", "--allow-poor writes it all the same")
+        raise WorkError(f"nothing was written: {reasons}", "--allow-poor writes the profile anyway")
 
 
 @app.command("merge")
@@ -170,18 +170,11 @@ def merge(
     Raises:
         InputError: the profiles are of different kinds.
     """
-    # Imported here because it loads all algorithms, which a conversion does not need.
-    from mepof.profile.instrumentation import is_instrumentation, merge_instrumentation
+    from mepof.profile.instrumentation import merge_instrumentation  # loads all toolchains
 
     weighted = [parse_weighted(text) for text in profiles]
     weights = whole([w.weight for w in weighted])
-    kinds = {is_instrumentation(w.path) for w in weighted}
-    if len(kinds) > 1:
-        raise InputError(
-            "an AutoFDO profile and one of an instrumented kernel cannot be merged",
-            "merge profiles of one kind",
-        )
-    if kinds == {True}:
+    if _are_counts([w.path for w in weighted], "merge"):
         quality = asdict(merge_instrumentation(weighted, output))
         done: dict[str, Any] = {"kind": "instrumentation", "output": str(output), **quality}
     else:
@@ -202,13 +195,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Show how alike two profiles are, and which functions differ most."""
-    kinds = {_is_instrumentation(path) for path in (base, test)}
-    if len(kinds) > 1:
-        raise InputError(
-            "an AutoFDO profile and one of an instrumented kernel cannot be compared",
-            "compare profiles of one kind",
-        )
-    if kinds == {True}:
+    if _are_counts([base, test], "compare"):
         from mepof.cli import count_tables
         from mepof.profile.counts import compare_counts, read_counts
 
@@ -239,7 +226,7 @@ def drift(
     as_json: Json = False,
 ) -> None:
     """Show how much of an AutoFDO profile still fits a newer binary."""
-    if _is_instrumentation(profile):
+    if _are_counts([profile], "compare"):
         raise InputError(
             f"{profile} is a profile of an instrumented kernel",
             "build the newer kernel with it: clang warns of functions that have changed",
@@ -263,7 +250,7 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show the size of a profile, its hottest functions and lines."""
-    if _is_instrumentation(profile):
+    if _are_counts([profile], "show"):
         from mepof.cli import count_tables
         from mepof.profile.counts import read_counts
 
@@ -306,7 +293,7 @@ def heatmap(
     form = output.suffix.removeprefix(".").lower()
     if form not in ("png", "svg", "json"):
         raise InputError(
-            f"{output} has no suffix of a heatmap's format", "name a file .png, .svg or .json"
+            f"the suffix of {output} is not a format of heatmaps", "use .png, .svg or .json"
         )
     with spooled([branches]) as files, _reading(files) as tell:
         recording = _recording(binary, files, input_format, None, kallsyms, space, events, tell)
@@ -369,10 +356,21 @@ def _reading(inputs: list[Path]) -> Iterator[Callable[[int], None]]:
         yield tell
 
 
-def _is_instrumentation(path: Path) -> bool:
-    from mepof.profile.instrumentation import is_instrumentation  # loads all algorithms
+def _are_counts(paths: Sequence[Path], verb: str) -> bool:
+    """Whether profiles are of instrumented kernels; else they are left to the engine.
 
-    return is_instrumentation(path)
+    Raises:
+        InputError: some are and some are not.
+    """
+    from mepof.profile.instrumentation import is_instrumentation  # loads all toolchains
+
+    counts = {is_instrumentation(path): path for path in paths}
+    if len(counts) > 1:
+        raise InputError(
+            f"{counts[True]} is a profile of an instrumented kernel and {counts[False]} is not",
+            f"{verb} profiles of one kind",
+        )
+    return True in counts
 
 
 def _print(*parts: Any) -> None:

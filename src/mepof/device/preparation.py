@@ -170,6 +170,7 @@ class Preparation(Described):
     Attributes:
         title: the kind, in running text.
         source: of the settings.
+        phone: it is reached over adb, and is never the machine that mepof runs on.
         cores: the kind of cores to run on, where there are several.
         reboot: None where the machine cannot be reached again after one.
         setting: in the order in which they are made; they are undone in reverse order.
@@ -177,6 +178,7 @@ class Preparation(Described):
 
     title: str
     source: str
+    phone: bool = False
     cores: Literal["fastest", "slowest"] = "fastest"
     reboot: Reboot | None = None
     setting: tuple[Wanted, ...]

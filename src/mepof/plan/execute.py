@@ -66,7 +66,7 @@ def execute(job: Job, store: Store, emit: Callable[[Event], None], cancel: threa
 
     Raises:
         MepofError: any failure, with log and reproducer named; unexpected exceptions are
-            reported as bugs of ours, with the traceback in the log.
+            reported as bugs in mepof, with the traceback in the log.
     """
     log = store.log(job.step.id, job.fingerprint)
     try:
@@ -168,7 +168,8 @@ def _failure(error: Exception, step: Step, store: Store, log: Path) -> MepofErro
             file.write("".join(traceback.format_exception(error)))
         told = " ".join(str(error).split())
         failure: MepofError = WorkError(
-            f"a bug of mepof's: {type(error).__name__}: {told}", "please report it with the log"
+            f"this is a bug in mepof: {type(error).__name__}: {told}",
+            "please report it with the log",
         )
     else:
         failure = error

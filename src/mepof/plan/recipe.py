@@ -35,7 +35,7 @@ def recipe_plan(path: Path) -> Plan:
     """The plan of one step that a recipe describes.
 
     Raises:
-        InputError: the file is missing or is no recipe.
+        InputError: the file is missing or is not a recipe.
     """
     try:
         document = json.loads(path.read_text())
@@ -46,7 +46,7 @@ def recipe_plan(path: Path) -> Plan:
             {name: HostInput(str(source)) for name, source in document["inputs"].items()},
         )
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from error
+        raise InputError(f"the recipe {path} cannot be read: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is not the recipe of a step") from error
     return Plan(program="", seed=0, steps=(step,), results=())

@@ -112,6 +112,23 @@ def test_unknown_kind_is_the_users_mistake(mepof: Call) -> None:
     assert status == 2 and "unknown kind of machine `phone`" in err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("prepare", "android"),
+        ("prepare", "android", "--dry-run"),
+        ("prepare", "android", "--", "true"),
+        ("count", "--programs", "/p", "--prepare", "android"),
+    ],
+)
+def test_a_phone_has_to_be_named(mepof: Call, tmp_path: Path, words: tuple[str, ...]) -> None:
+    status, out, err = mepof(*words)
+    assert (status, out) == (2, "")
+    assert "`android` prepares a phone, not this machine" in err
+    assert "help: name the phone by --adb SERIAL" in err
+    assert not (tmp_path / "state").exists()
+
+
 def test_counts_are_shown_with_what_is_lacking(mepof: Call, tmp_path: Path) -> None:
     words = ("count", "--programs", "/p", "--metric", "proc", "--counters", "counters.toml")
     status, out, err = mepof(*words, "--prepare", "kind.toml", "--runs", "2")

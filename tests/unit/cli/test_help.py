@@ -129,7 +129,7 @@ def test_completion_is_written_for_the_shell_that_calls(
     else:
         assert (status, out, written) == (2, "", [])
         assert err.startswith("mepof: ")
-        assert "  help: call it from bash, zsh, fish" in err
+        assert "  help: run it from bash, zsh, fish" in err
 
 
 def test_a_program_comes_from_standard_input(call: Call) -> None:

@@ -338,7 +338,8 @@ def test_counts_of_instrumented_kernels_are_compared(counts: Path, profile: Path
     assert "100.00 %" in run("compare", counts, counts).stdout
     error = failed("compare", counts, profile)
     assert isinstance(error, InputError)
-    assert "cannot be compared" in error.message
+    assert f"{profile} is not" in error.message
+    assert error.remedy == "compare profiles of one kind"
 
 
 def test_damaged_counts_of_an_instrumented_kernel_are_refused(tmp_path: Path) -> None:
@@ -347,7 +348,8 @@ def test_damaged_counts_of_an_instrumented_kernel_are_refused(tmp_path: Path) ->
     error = failed("show", counts)
     assert "llvm-profdata" in error.message
     error = failed("merge", counts, __file__, "-o", tmp_path / "out")
-    assert "cannot be merged" in error.message
+    assert f"{counts} is a profile of an instrumented kernel and {__file__} is not" in error.message
+    assert error.remedy == "merge profiles of one kind"
 
 
 def test_an_output_that_cannot_be_written_is_told(profile: Path, tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def test_an_unexpected_exception_is_reported_as_our_bug(tmp_path: Path) -> None:
     body = Toy(fail_in("left", raise_error(ValueError("two\nlines"))))
     with pytest.raises(WorkError) as caught:
         run(tmp_path, DIAMOND, body)
-    assert "left: a bug of mepof's: ValueError: two lines" in str(caught.value)
+    assert "left: this is a bug in mepof: ValueError: two lines" in str(caught.value)
     assert "\n" not in str(caught.value)
     (log,) = (tmp_path / "store" / "logs").glob("left-*.log")
     assert "Traceback" in log.read_text() and str(log) in str(caught.value)
