@@ -140,6 +140,24 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
         assert (page.parent / link).exists(), f"{page.name} links to {link}"
 
 
+@pytest.mark.parametrize(
+    ("page", "heading"),
+    [
+        (DOCS / "architecture.md", "## Ten typical changes"),
+        (ROOT / "CONTRIBUTING.md", "## Add a variant"),
+    ],
+    ids=["typical changes", "variants"],
+)
+def test_what_a_change_touches_is_there(page: Path, heading: str) -> None:
+    section = page.read_text().split(f"{heading}\n")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")]
+    named = [path for row in rows for path in re.findall(r"`([^`]*/[^`]*)`", row)]
+    assert len(named) > 10
+    for path in named:
+        pattern = re.sub("NAME|MACHINE|ARCH", "*", path).replace("…", "**").rstrip("/")
+        assert any(any(top.glob(pattern)) for top in (ROOT, ROOT / "src" / "mepof")), path
+
+
 def test_the_map_of_the_documentation_is_complete() -> None:
     text = (DOCS / "index.md").read_text()
     listed = {(DOCS / link).resolve() for link in re.findall(r"\]\(([^)#]+)\)", text)}
