@@ -15,6 +15,7 @@ from mepof.cli.main import app
 from mepof.device.preparation import preparation_names
 from mepof.device.protocol import DEVICES
 from mepof.executor.programs import compiled
+from mepof.executor.protocol import EXECUTORS
 from mepof.g4 import Source
 from mepof.g4.settings import SETTINGS
 from mepof.kernel import kconfig
@@ -32,6 +33,7 @@ PAGES = sorted([*DOCS.rglob("*.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md
 PAGE_OF = {
     **{f"algorithms/{name}.md": name for name in ALGORITHMS.names()},
     **{f"devices/{name}.md": name for name in DEVICES.names()},
+    **{f"executors/{name}.md": name for name in EXECUTORS.names()},
     **{f"toolchains/{name}.md": name for name in TOOLCHAINS.names()},
     **{f"scenarios/{name}.md": name for name in SCENARIOS.names()},
     **{f"suites/{name}.md": name for name in suite_names()},

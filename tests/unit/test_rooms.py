@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -17,6 +18,8 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text()
 ROOMS = re.findall(r"^\| `(\w+)/` \|", PAGE, re.M)
 #: The modules that lie beside the rooms, and the compiled engine.
 FLOOR = {*(path.stem for path in CODE.glob("*.py")), "_engine"} - {"__init__"}
+#: From the top down as well.
+CRATES = re.findall(r"^\| `crates/(\w+)` \|", PAGE, re.M)
 FILES = sorted(path for path in CODE.rglob("*.py") if "native" not in path.parts)
 
 
@@ -78,3 +81,12 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])))
+
+
+def test_every_crate_is_drawn_above_those_that_it_uses() -> None:
+    manifests = {path.parent.name: path for path in ROOT.glob("crates/*/Cargo.toml")}
+    assert set(manifests) == set(CRATES)
+    for position, crate in enumerate(CRATES):
+        used = tomllib.loads(manifests[crate].read_text())["dependencies"]
+        inside = {name.removeprefix("mepof-") for name in used if name.startswith("mepof-")}
+        assert inside <= set(CRATES[position + 1 :]), crate
