@@ -9,9 +9,7 @@ from pathlib import Path
 
 from pydantic import Field, field_validator
 
-from mepof import arch
-from mepof.described import Described, Named, Word, check_distinct, check_known
-from mepof.kernel import kconfig
+from mepof.described import Described, Named, Word, check_distinct
 from mepof.registry import DescribedRegistry
 
 # Run by `eval` without a metric: it needs nothing of a kernel that `slim` does not have.
@@ -90,16 +88,6 @@ class Suite(Named):
     programs: Programs | None = None
     entries: tuple[CaseEntry, ...] = Field(alias="case")
     shorter: tuple[str, ...] = ()
-
-    @field_validator("config")
-    @classmethod
-    def _config_exists(cls, name: str) -> str:
-        return check_known(name, kconfig.names(), "configuration")
-
-    @field_validator("architectures")
-    @classmethod
-    def _architectures_exist(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(check_known(name, arch.names(), "architecture") for name in names)
 
     @field_validator("entries")
     @classmethod

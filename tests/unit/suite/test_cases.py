@@ -88,8 +88,7 @@ def test_two_cases_cannot_have_the_same_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ('config = "slimm"', "2: `config`: unknown configuration `slimm`; did you mean `slim`?"),
-        ('architectures = ["arm46"]', "2: `architectures`: unknown architecture `arm46`; did you"),
+        ("memory = 0", "2: `memory` must be greater than 0"),
         ('[[case]]\nname = "a b"', "3: `case[0].name` must match pattern"),
         ("[[case]]\nargv = []", "3: `case[0].argv` must have at least 1 item"),
     ],
