@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from mepof.described import Described, Named
 from mepof.registry import DescribedRegistry
@@ -23,6 +23,12 @@ def _power_of_two(size: int) -> int:
     if size <= 0 or size & (size - 1):
         raise ValueError(f"{size} is not a power of two")
     return size
+
+
+def _hexadecimal(text: str) -> str:
+    if not bytes.fromhex(text):
+        raise ValueError("no bytes")
+    return text
 
 
 PageBytes = Annotated[int, AfterValidator(_power_of_two)]
@@ -85,6 +91,17 @@ class Pages(Described):
     data: PageBytes
 
 
+class Magic(Described):
+    """Bytes by which an image is recognised: their offset, and they themselves in hexadecimal."""
+
+    at: int = Field(ge=0)
+    data: Annotated[str, AfterValidator(_hexadecimal)]
+
+    def is_in(self, head: bytes) -> bool:
+        """Whether a file that begins with ``head`` has them."""
+        return head.startswith(bytes.fromhex(self.data), self.at)
+
+
 class Arch(Named):
     """An architecture.
 
@@ -95,6 +112,9 @@ class Arch(Named):
         triple: of GNU and LLVM tools.
         target: make target of the bootable image.
         image: path of that image in the build directory.
+        magic: all of which that image has.
+        gzip: whether it can be booted compressed by gzip.
+        elf_machine: ``e_machine`` of ``vmlinux`` (System V ABI).
     """
 
     make: str
@@ -102,6 +122,9 @@ class Arch(Named):
     triple: str
     target: str
     image: str
+    magic: tuple[Magic, ...] = Field(min_length=1)
+    gzip: bool = False
+    elf_machine: int
     guest: Guest | None = None
     machine: Machine | None = None
     pages: Pages | None = None

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from mepof.arch import DEFAULT
 from mepof.cli.metrics import Metrics, chosen_metrics
 from mepof.cli.output import Json
 from mepof.cli.run import Cores, StoreRoot, local, run_document, run_plan
@@ -20,8 +21,6 @@ from mepof.g4.diagnostics import quote
 from mepof.g4.formatter import format_word
 from mepof.g4.settings import SETTINGS
 from mepof.kernel.image import read_image
-
-_DEFAULT_ARCH = "x86-64"
 
 
 def evaluate(
@@ -64,7 +63,7 @@ def program_of(images: Sequence[Path], arch: str, metrics: Sequence[str], repeti
         message = f"invalid repetitions {quote(repetitions)}"
         raise InputError(message, f"--repetitions: {error}") from error
     settings = {"repetitions": repetitions}
-    if arch != _DEFAULT_ARCH:
+    if arch != DEFAULT:
         settings["arch"] = arch
     lines = [f"set {key} {value}.\n" for key, value in settings.items()]
     operands = ";".join(format_word(str(image.resolve())) for image in images)

@@ -1,9 +1,4 @@
-"""Bootable kernel images, recognised by their headers.
-
-Formats: x86, Documentation/arch/x86/boot.rst of Linux 6.12 (boot_flag, header); arm64,
-Documentation/arch/arm64/booting.rst (magic); arm, arch/arm/boot/compressed/head.S (magic);
-ELF, System V ABI (e_machine).
-"""
+"""Bootable kernel images, recognised by what the architectures' records say of their headers."""
 
 from __future__ import annotations
 
@@ -11,6 +6,8 @@ import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from mepof import arch
+from mepof.arch import Arch
 from mepof.errors import InputError
 
 HEADER_BYTES = 0x10000
@@ -18,14 +15,6 @@ HEADER_BYTES = 0x10000
 
 _GZIP = b"\x1f\x8b"
 _ELF = b"\x7fELF"
-# By e_machine: what the same kernel build makes for booting.
-_BOOTABLE_OF = {
-    3: "arch/x86/boot/bzImage",
-    40: "arch/arm/boot/zImage",
-    62: "arch/x86/boot/bzImage",
-    183: "arch/arm64/boot/Image",
-}
-_KNOWN = "bzImage of x86-64, Image or Image.gz of arm64, zImage of arm"
 
 
 @dataclass(frozen=True)
@@ -47,15 +36,11 @@ def recognise(head: bytes) -> Image | None:
     Args:
         head: the first :data:`HEADER_BYTES` of the file, or all of a shorter one.
     """
-    if head[0x1FE:0x200] == b"\x55\xaa" and head[0x202:0x206] == b"HdrS":
-        return Image("bzImage", "x86-64")
-    if _is_arm64(head):
-        return Image("Image", "arm64")
-    if head[0x24:0x28] == b"\x18\x28\x6f\x01":
-        return Image("zImage", "arm")
-    if head[:2] == _GZIP and _is_arm64(_inflated(head)):
-        return Image("Image.gz", "arm64")
-    return None
+    found = _of_header(head)
+    if found is None and head.startswith(_GZIP):
+        found = _of_header(_inflated(head))
+        return Image(f"{found.target}.gz", found.name) if found and found.gzip else None
+    return None if found is None else Image(found.target, found.name)
 
 
 def read_image(path: Path) -> Image:
@@ -67,7 +52,7 @@ def read_image(path: Path) -> Image:
     """
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"{path} is not a file", f"name a kernel image: {_KNOWN}")
+            raise InputError(f"{path} is not a file", f"name a kernel image: {_known()}")
         with path.open("rb") as file:
             head = file.read(HEADER_BYTES)
     except OSError as error:
@@ -81,26 +66,35 @@ def read_image(path: Path) -> Image:
 def _objection(path: Path, head: bytes) -> tuple[str, str]:
     """Why a file cannot be booted, and the remedy."""
     if not head:
-        return f"{path} is empty", f"name a kernel image: {_KNOWN}"
+        return f"{path} is empty", f"name a kernel image: {_known()}"
     if head.startswith(_ELF):
         what = f"{path} is an ELF file, which cannot be booted"
-        bootable = _BOOTABLE_OF.get(int.from_bytes(head[18:20], "little"))
-        if bootable is None:
-            return what, f"name a kernel image: {_KNOWN}"
-        name = bootable.rpartition("/")[2]
-        return what, f"use the {name} of the same build, {bootable}"
+        machine = int.from_bytes(head[18:20], "little")
+        built = next((each for each in arch.records() if each.elf_machine == machine), None)
+        if built is None:
+            return what, f"name a kernel image: {_known()}"
+        return what, f"use the {built.target} of the same build, {built.image}"
     if head.startswith(b"ANDROID!"):
         return f"{path} is an Android boot image", "unpack it and use the kernel in it"
-    return f"{path} is not a bootable kernel image", f"name one: {_KNOWN}"
+    return f"{path} is not a bootable kernel image", f"name one: {_known()}"
 
 
-def _is_arm64(head: bytes) -> bool:
-    return head[0x38:0x3C] == b"ARM\x64"
+def _of_header(head: bytes) -> Arch | None:
+    """The architecture whose image begins so."""
+    return next((a for a in arch.records() if all(m.is_in(head) for m in a.magic)), None)
+
+
+def _known() -> str:
+    """The images of all architectures."""
+    return ", ".join(
+        f"{each.target}{f' or {each.target}.gz' if each.gzip else ''} of {each.name}"
+        for each in arch.records()
+    )
 
 
 def _inflated(head: bytes) -> bytes:
     """The first bytes of a gzip file's content; none if it is damaged."""
     try:
-        return zlib.decompressobj(wbits=31).decompress(head, 64)
+        return zlib.decompressobj(wbits=31).decompress(head, HEADER_BYTES)
     except zlib.error:
         return b""

@@ -73,17 +73,22 @@ def test_an_unknown_architecture_names_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize(
-    "added",
-    ['endian = "big"', "[pages]\ntext = 4096\ndata = 5000", "[machine]\nbinary = 1"],
+    ("added", "complaint"),
+    [
+        ('endian = "big"', "unknown key `endian`"),
+        ("[pages]\ntext = 4096\ndata = 5000", "5000 is not a power of two"),
+        ('[pages]\ntext = "4 KiB"\ndata = 4096', "`pages.text` must be an integer"),
+    ],
     ids=["unknown key", "odd page", "wrong type"],
 )
-def test_a_wrong_record_is_an_error(tmp_path: Path, added: str) -> None:
+def test_a_wrong_record_is_an_error(tmp_path: Path, added: str, complaint: str) -> None:
     plain = "\n".join(f'{key} = "x"' for key in ("make", "source", "triple", "target", "image"))
+    plain += '\nelf_machine = 9\nmagic = [{ at = 2, data = "0aff" }]'
     path = tmp_path / "new.toml"
     path.write_text(f"{plain}\n")
     assert read_described(path, Arch, "architecture", {"name": "new"}).guest is None
     path.write_text(f"{plain}\n{added}\n")
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match=complaint):
         read_described(path, Arch, "architecture", {"name": "new"})
 
 
