@@ -9,25 +9,61 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import SimpleNamespace
 
 import pytest
 
+from mepof import spec
 from mepof.device.protocol import DEVICES
 from mepof.plan.body import Phase, Resources, StepBody, StepContext
 from mepof.plan.engine import Engine
-from mepof.plan.model import Json, Plan, Step
+from mepof.plan.model import HostInput, Input, Plan, Step
 from mepof.plan.store import Store
+from mepof.plan.typed import Part, StepModel
 from mepof.registry import Registry
+from mepof.spec.kernel_build import BootCheck, KernelBuild
+from mepof.spec.measure import Measure
+from mepof.spec.profile_collect import ProfileCollect
 from mepof.steps import BODIES
 
-ON_DEVICE: Mapping[str, Json] = {"arch": "x86-64", "device": "board", "seed": 1}
+#: Something that exists; nobody reads it.
+MADE: Input = HostInput(__file__)
+BUILD = KernelBuild[Input](
+    arch="x86-64", toolchain="clang", config=("slim",), options=(), source=MADE
+)
 #: A step of each kind that boots a device.
 STEPS = {
-    "kernel-build": Step("opt/build", "kernel-build", ON_DEVICE),
-    "measure": Step("measure", "measure", ON_DEVICE),
-    "profile-collect": Step("opt/collect", "profile-collect", ON_DEVICE),
+    step.kind: step
+    for step in (
+        BUILD.model_copy(
+            update={"boot": BootCheck[Input](device="board", seed=1, guest=MADE)}
+        ).step("opt/build"),
+        Measure[Input](
+            arch="x86-64",
+            device="board",
+            metrics=("proc",),
+            seed=1,
+            min_boots=2,
+            max_boots=2,
+            precision=1.0,
+            images=(MADE,),
+            guest=MADE,
+        ).step("measure"),
+        ProfileCollect[Input](
+            algorithm="pgo",
+            scenario="rand",
+            apps=(),
+            actions=1,
+            arch="x86-64",
+            device="board",
+            seed=1,
+            kernel=MADE,
+            guest=MADE,
+        ).step("opt/collect"),
+    )
 }
 
 
@@ -42,6 +78,17 @@ class Board:
 
     def describe(self, arch: str) -> object:
         return SimpleNamespace(repeats=False)
+
+
+def kinds_with_a_device() -> set[str]:
+    """The kinds of step whose model, or a part of it, has a field ``device``."""
+    found: set[str] = set()
+    for info in iter_modules(spec.__path__):
+        module = import_module(f"{spec.__name__}.{info.name}")
+        types = [each for each in vars(module).values() if isinstance(each, type)]
+        if any("device" in each.model_fields for each in types if issubclass(each, Part)):
+            found |= {e.kind for e in types if issubclass(e, StepModel) and e is not StepModel}
+    return found
 
 
 def boots_a_device(body: StepBody) -> bool:
@@ -64,7 +111,9 @@ def connect(monkeypatch: pytest.MonkeyPatch, board: Board) -> None:
 
 
 def test_the_steps_that_boot_a_device_are_known() -> None:
-    assert {kind for kind, body in BODIES.all().items() if boots_a_device(body)} == set(STEPS)
+    bodies = BODIES.all()
+    assert {kind for kind, body in bodies.items() if boots_a_device(body)} == set(STEPS)
+    assert kinds_with_a_device() == set(STEPS)
 
 
 @pytest.mark.parametrize("kind", STEPS)
@@ -78,8 +127,7 @@ def test_a_step_that_boots_a_device_claims_what_the_device_says(
 
 def test_a_build_that_is_not_booted_claims_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
     connect(monkeypatch, Board("adb-0123"))
-    plain = Step("plain/build", "kernel-build", {"arch": "x86-64"})
-    assert BODIES.get("kernel-build").resources(plain).device is None
+    assert BODIES.get("kernel-build").resources(BUILD.step("plain/build")).device is None
 
 
 @dataclass
