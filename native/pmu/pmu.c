@@ -69,7 +69,7 @@ static uint64_t page_of(uint64_t address, bool is_text)
 {
 	uint32_t bits = SMALL_PAGE;
 
-	if (is_kernel(address) && !instructions->has_small_pages(address, is_text))
+	if (is_kernel(instructions, address) && !instructions->has_small_pages(address, is_text))
 		bits = is_text ? settings.kernel_text_page : settings.kernel_data_page;
 	return address >> bits ^ (uint64_t)bits << 56;
 }
@@ -77,7 +77,7 @@ static uint64_t page_of(uint64_t address, bool is_text)
 /* Keys of user addresses differ by address space; kernel addresses are in all of them. */
 static uint64_t space_of(const struct vcpu *vcpu, uint64_t address)
 {
-	return is_kernel(address) ? 0 : vcpu->space;
+	return is_kernel(instructions, address) ? 0 : vcpu->space;
 }
 
 /* Execution */
@@ -459,7 +459,7 @@ static const struct pmu_block *block_of(struct qemu_plugin_tb *tb, const enum in
 	block->start = qemu_plugin_tb_vaddr(tb);
 	block->size = (uint32_t)count;
 	block->code = code;
-	block->is_kernel = is_kernel(block->start);
+	block->is_kernel = is_kernel(instructions, block->start);
 	block->begins_with_repeat = kinds[0] == INSN_REPEAT;
 	block->ends_with_repeat = kinds[count - 1] == INSN_REPEAT;
 	for (size_t i = 0; i < count; i++)

@@ -68,7 +68,7 @@ static qemu_plugin_u64 member(size_t offset)
 
 static int side_of(uint64_t address)
 {
-	return is_kernel(address) ? KERNEL : USER;
+	return is_kernel(instructions, address) ? KERNEL : USER;
 }
 
 static qemu_plugin_u64 instructions_of(uint64_t address)

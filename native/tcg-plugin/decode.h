@@ -48,6 +48,8 @@ struct instruction_set {
 	/* As in qemu-system-NAME, and as e_machine in ELF files. */
 	const char *name;
 	uint32_t elf_machine;
+	/* The kernel's lowest address; user code is below. */
+	uint64_t kernel_space;
 	enum insn_kind (*kind)(const uint8_t *bytes, size_t size);
 	/* Target of a direct jump or call that ends at `next`; 0 for any other instruction. */
 	uint64_t (*direct_target)(const uint8_t *bytes, size_t size, uint64_t next);
@@ -75,10 +77,9 @@ struct instruction_set {
 /* The one with that name, or NULL. */
 const struct instruction_set *instruction_set(const char *name);
 
-/* The kernel has the upper half of the virtual addresses, user code the lower. */
-static inline bool is_kernel(uint64_t address)
+static inline bool is_kernel(const struct instruction_set *set, uint64_t address)
 {
-	return address >> 63;
+	return address >= set->kernel_space;
 }
 
 #endif

@@ -150,6 +150,7 @@ static bool has_small_pages(uint64_t address, bool is_text)
 const struct instruction_set aarch64 = {
 	.name = "aarch64",
 	.elf_machine = 183,
+	.kernel_space = (uint64_t)1 << 63,
 	.kind = kind_of,
 	.direct_target = direct_target,
 	.transfer = transfer_of,

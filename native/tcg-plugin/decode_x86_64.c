@@ -166,6 +166,7 @@ static bool has_small_pages(uint64_t address, bool is_text)
 const struct instruction_set x86_64 = {
 	.name = "x86_64",
 	.elf_machine = 62,
+	.kernel_space = (uint64_t)1 << 63,
 	.kind = kind_of,
 	.direct_target = direct_target,
 	.transfer = transfer_of,

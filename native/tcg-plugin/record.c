@@ -140,7 +140,7 @@ static void ran(struct vcpu *vcpu, uint64_t last, uint64_t to)
 static void interrupted(struct vcpu *vcpu, uint64_t to)
 {
 	vcpu->interruptions++;
-	if (is_kernel(to))
+	if (is_kernel(instructions, to))
 		path_counts_add(&vcpu->event_targets, to, 0, 0, 1);
 	push_gap(vcpu);
 }
@@ -536,7 +536,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	const size_t count = qemu_plugin_tb_n_insns(tb);
 
 	(void)id;
-	if (recording && is_kernel(qemu_plugin_tb_vaddr(tb)))
+	if (recording && is_kernel(instructions, qemu_plugin_tb_vaddr(tb)))
 		watch_kernel(tb);
 	else if (recording)
 		watch_user_block(tb);

@@ -156,6 +156,7 @@ class InstructionSet(ctypes.Structure):
     _fields_ = (
         ("name", ctypes.c_char_p),
         ("elf_machine", ctypes.c_uint32),
+        ("kernel_space", ctypes.c_uint64),
         ("kind", KIND),
         ("direct_target", TARGET),
         ("transfer", KIND),
