@@ -36,9 +36,7 @@ class Commands(typer.Typer):
             }
         )
 
-    def command(
-        self, name: str | None = None, **settings: Any
-    ) -> Callable[[Function], Function]:  # fmt: skip
+    def command(self, name: str | None = None, **settings: Any) -> Callable[[Function], Function]:
         """Register a command, as :meth:`typer.Typer.command` does."""
         register = super().command
 
@@ -46,6 +44,15 @@ class Commands(typer.Typer):
             return register(name, **{"help": help_of(function), **settings})(function)
 
         return registered
+
+
+def completing(*known: str) -> Callable[[str], list[str]]:
+    """What a shell completes an option with: the known words that begin like it."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in known if word.startswith(incomplete)]
+
+    return complete
 
 
 def help_of(function: Callable[..., Any]) -> str:

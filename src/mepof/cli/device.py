@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from mepof.cli.application import Commands
+from mepof.cli.application import Commands, completing
 from mepof.cli.metrics import Metrics, chosen_metrics
 from mepof.cli.output import Json, print_json
 from mepof.device.adb import AdbShell
@@ -26,7 +26,9 @@ app = Commands(help="Prepare a machine for measuring, restore it, and count on i
 Kind = Annotated[
     str,
     typer.Argument(
-        help=f"Kind of machine: {', '.join(preparation_names())}, or a TOML file.", metavar="KIND"
+        help=f"Kind of machine: {', '.join(preparation_names())}, or a TOML file.",
+        metavar="KIND",
+        autocompletion=completing(*preparation_names()),
     ),
 ]
 Adb = Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from mepof.cli.application import completing
 from mepof.errors import InputError
 from mepof.g4.diagnostics import quote, suggestion
 from mepof.suite.cases import metric_names
@@ -19,6 +20,7 @@ Metrics = Annotated[
         help=f"What to measure: {', '.join(metric_names())}. Give it several times, or a list "
         "with commas.  [default: the metrics of the suite mepof]",
         metavar="METRIC[,…]",
+        autocompletion=completing(*metric_names()),
     ),
 ]
 

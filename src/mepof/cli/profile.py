@@ -14,7 +14,7 @@ from rich.console import Console
 
 from mepof import _engine
 from mepof.cli import profile_tables as tables
-from mepof.cli.application import Commands
+from mepof.cli.application import Commands, completing
 from mepof.cli.output import Json, print_json
 from mepof.cli.stdin import spooled
 from mepof.errors import InputError, WorkError
@@ -52,7 +52,11 @@ Kallsyms = Annotated[
 ]
 Space = Annotated[
     str,
-    typer.Option(help="Whose samples to use: kernel, guest or user.", metavar="SPACE"),
+    typer.Option(
+        help="Whose samples to use: kernel, guest or user.",
+        metavar="SPACE",
+        autocompletion=completing("kernel", "guest", "user"),
+    ),
 ]
 Events = Annotated[
     list[str] | None,
@@ -71,7 +75,12 @@ def convert(
     binary: Binary,
     inputs: Inputs,
     to: Annotated[
-        str, typer.Option(help=f"{', '.join(_engine.OUTPUT_FORMATS)}.", metavar="FORMAT")
+        str,
+        typer.Option(
+            help=f"{', '.join(_engine.OUTPUT_FORMATS)}.",
+            metavar="FORMAT",
+            autocompletion=completing(*_engine.OUTPUT_FORMATS),
+        ),
     ],
     output: Output,
     input_format: InputFormat = None,

@@ -145,7 +145,7 @@ WRONG_PROGRAMS = [
 
 
 @pytest.mark.parametrize(("text", "what"), WRONG_PROGRAMS)
-def test_a_wrong_program_is_refused_with_the_place(
+def test_a_wrong_program_is_refused_with_the_location(
     shell: Shell, tmp_path: Path, text: str | bytes, what: str
 ) -> None:
     path = program(tmp_path, text).relative_to(tmp_path)
@@ -192,7 +192,7 @@ WRONG_CALLS = [
 
 
 @pytest.mark.parametrize(("words", "what"), WRONG_CALLS, ids=lambda v: str(v)[:40])
-def test_a_wrong_call_is_refused_in_one_line_and_what_mends_it(
+def test_a_wrong_call_is_refused_in_one_line_with_a_remedy(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], what: str
 ) -> None:
     instant(monkeypatch)
@@ -219,7 +219,7 @@ def test_a_wrong_call_is_refused_in_one_line_and_what_mends_it(
         ("set config ./none.config.\nopt ./ pgo rand kbench.", "none.config does not exist"),
     ],
 )
-def test_a_missing_file_of_the_user_is_told_before_anything_runs(
+def test_a_missing_file_is_reported_before_anything_runs(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, what: str
 ) -> None:
     instant(monkeypatch, kernel_source=AssertionError("it ran"))
@@ -237,7 +237,7 @@ def test_a_missing_file_of_the_user_is_told_before_anything_runs(
         ("opt debian:linux-image-6.12 pgo rand kbench.", "not a Debian kernel source package"),
     ],
 )
-def test_a_source_that_cannot_be_had_is_told_before_anything_runs(
+def test_an_unusable_source_is_reported_before_anything_runs(
     shell: Shell, tmp_path: Path, text: str, what: str
 ) -> None:
     assert_refused(shell("run", program(tmp_path, text)), what)
@@ -268,7 +268,7 @@ def test_every_kind_of_error_has_its_exit_status(
         assert "help: see the log; see " in answer.err
 
 
-def test_a_bug_of_ours_says_that_it_is_one(
+def test_a_bug_in_mepof_says_that_it_is_one(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mepof.cli.g4.plan_of", lambda source: 1 / 0)
@@ -435,7 +435,7 @@ def test_a_command_without_words_shows_its_help(shell: Shell, words: list[str]) 
     assert "mepof:" not in answer.err
 
 
-def test_help_is_no_error(shell: Shell) -> None:
+def test_help_is_not_an_error(shell: Shell) -> None:
     assert shell("run", "--help").status == 0
 
 

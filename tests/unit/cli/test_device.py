@@ -1,4 +1,4 @@
-"""``mepof device``, on a machine that is made up."""
+"""``mepof device``, on a simulated machine."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_phone_has_to_be_named(mepof: Call, tmp_path: Path, words: tuple[str, 
     assert not (tmp_path / "state").exists()
 
 
-def test_counts_are_shown_with_what_is_lacking(mepof: Call, tmp_path: Path) -> None:
+def test_counts_are_shown_with_what_is_missing(mepof: Call, tmp_path: Path) -> None:
     words = ("count", "--programs", "/p", "--metric", "proc", "--counters", "counters.toml")
     status, out, err = mepof(*words, "--prepare", "kind.toml", "--runs", "2")
     assert status == 0
@@ -190,7 +190,7 @@ hostname
     subprocess.run(["unshare", "-u", "true"], check=False, capture_output=True).returncode != 0,
     reason="no right to a UTS namespace",
 )
-def test_killed_at_work_a_real_kernel_is_set_back(tmp_path: Path) -> None:
+def test_a_real_kernel_is_restored_after_a_kill(tmp_path: Path) -> None:
     (tmp_path / "name.toml").write_text(HOST_NAME)
     done = subprocess.run(
         ["unshare", "-u", "sh", "-c", KILLED],

@@ -81,7 +81,7 @@ def test_lines_break_between_words(
     assert all(name in goals for name in NAMES)
 
 
-def test_a_lack_is_told_with_its_remedy_and_status_3(
+def test_a_missing_tool_is_reported_with_its_remedy_and_status_3(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found(monkeypatch, FINE, LACK)
@@ -94,7 +94,7 @@ def test_a_lack_is_told_with_its_remedy_and_status_3(
     assert "Traceback" not in said.err
 
 
-def test_json_is_one_document_even_when_something_lacks(
+def test_json_is_one_document_even_when_something_is_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found(monkeypatch, FINE, SLOW, LACK)

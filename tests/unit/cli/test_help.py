@@ -90,6 +90,9 @@ def test_the_version_is_that_of_the_package(call: Call) -> None:
         ("mepof pro", ["profile"]),
         ("mepof profile con", ["convert"]),
         ("mepof eval --met", ["--metric"]),
+        ("mepof eval --metric sy", ["syscall"]),
+        ("mepof device prepare an", ["android"]),
+        ("mepof profile convert --space g", ["guest"]),
     ],
 )
 def test_a_shell_completes_words(

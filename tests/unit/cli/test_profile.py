@@ -154,7 +154,7 @@ def llvm_shows(profile: Path, *more: str) -> str:
     ).stdout
 
 
-def test_the_compiler_is_told_of_functions_without_samples(
+def test_functions_without_samples_are_listed_for_the_compiler(
     program: Path, record: Path, tmp_path: Path
 ) -> None:
     converted(program, record, "autofdo", tmp_path / "plain")
@@ -179,7 +179,7 @@ def test_a_record_becomes_what_other_tools_read(
     assert out.stat().st_size > 0
 
 
-def test_a_binary_without_a_block_map_is_told_how_to_get_one(
+def test_a_binary_without_a_block_map_is_refused_with_the_flag_that_makes_one(
     program: Path, record: Path, tmp_path: Path
 ) -> None:
     error = failed(
@@ -294,7 +294,7 @@ def test_wrong_input_is_one_line(arguments: tuple[str, ...], said: str) -> None:
 @pytest.mark.parametrize(
     ("option", "value"), [("--to", "elf"), ("--input-format", "csv"), ("--space", "moon")]
 )
-def test_an_unknown_word_is_answered_with_the_known_ones(
+def test_an_unknown_word_is_refused_with_the_known_ones(
     program: Path, record: Path, tmp_path: Path, option: str, value: str
 ) -> None:
     arguments = {"--to": "autofdo", option: value}
@@ -352,7 +352,7 @@ def test_damaged_counts_of_an_instrumented_kernel_are_refused(tmp_path: Path) ->
     assert error.remedy == "merge profiles of one kind"
 
 
-def test_an_output_that_cannot_be_written_is_told(profile: Path, tmp_path: Path) -> None:
+def test_an_output_that_cannot_be_written_is_reported(profile: Path, tmp_path: Path) -> None:
     error = failed("merge", profile, "-o", tmp_path / "no" / "out")
     assert "cannot be written" in error.message
 

@@ -1,5 +1,5 @@
-"""What ``mepof profile`` refuses: each with one line that names the cause and the cure, the right
-exit status, and nothing written."""
+"""What ``mepof profile`` refuses: with one line that names the cause and the remedy, the right exit
+status, and nothing written."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ def test_no_debug_information(kernel: tuple[Path, Loop], tmp_path: Path, refused
     assert "CONFIG_DEBUG_INFO" in said
 
 
-def test_nobody_says_where_the_kernel_ran(
+def test_an_unknown_load_address_of_the_kernel(
     kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
 ) -> None:
     binary, loop = kernel
@@ -221,7 +221,7 @@ def test_modules_that_would_share_an_output(
     assert f"{tmp_path / 'out'}.nf_tables" in said
 
 
-def test_several_files_where_there_is_room_for_one(
+def test_several_files_for_an_output_that_takes_one(
     kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
 ) -> None:
     binary, loop = kernel
@@ -239,7 +239,7 @@ def test_a_full_disk_is_named(kernel: tuple[Path, Loop], tmp_path: Path, refused
         assert "/dev/full cannot be written: no space left on device" in said
 
 
-def test_gcc_has_no_place_for_probes(tmp_path: Path, refused: Refused) -> None:
+def test_gcc_profiles_cannot_hold_probes(tmp_path: Path, refused: Refused) -> None:
     binary, loop = link_kernel(tmp_path, *DEBUG, "-fpseudo-probe-for-profiling")
     record = written(tmp_path / "perf.txt", recorded(loop))
     words = ("convert", "--binary", binary, "--input", record, "--to", "gcov", "--allow-poor")
@@ -247,7 +247,7 @@ def test_gcc_has_no_place_for_probes(tmp_path: Path, refused: Refused) -> None:
     assert "cannot hold" in said
 
 
-def test_user_addresses_are_told_from_those_of_another_kernel(
+def test_user_addresses_are_not_mistaken_for_another_kernel(
     kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
 ) -> None:
     text = sample(0x401000, [Entry(0x401010, 0x401000)] * 4, "a 7 [000] 1.0:") * 50
@@ -270,9 +270,7 @@ def test_counts_of_an_instrumented_kernel(tmp_path: Path, refused: Refused, verb
     assert cures[verb] in said
 
 
-def test_what_goes_to_standard_output_has_nothing_beside_it(
-    kernel: tuple[Path, Loop], tmp_path: Path
-) -> None:
+def test_standard_output_holds_the_profile_alone(kernel: tuple[Path, Loop], tmp_path: Path) -> None:
     binary, loop = kernel
     record = written(tmp_path / "perf.txt", recorded(loop))
     words = [*conversion(binary, record)[:-1], "/dev/stdout", "--to", "autofdo-text"]

@@ -151,3 +151,7 @@ def test_a_module_has_its_functions_in_the_profile(tmp_path: Path) -> None:
     without = tmp_path / "without"
     converted(kernel, record, "autofdo-text", without)
     assert "busy:" not in without.read_text()
+    alone = tmp_path / "alone"
+    converted(module, record, "autofdo-text", alone)
+    assert alone.read_text().startswith("busy:")
+    assert "hot:" not in alone.read_text()

@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 
 
 class Clock:
-    """Seconds that pass when told to."""
+    """Seconds that the test sets."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -28,7 +28,7 @@ class Clock:
 
 
 def log_lines(*events: Event) -> list[str]:
-    """What a log that is no terminal gets."""
+    """What a log gets that is not a terminal."""
     console = Console(file=io.StringIO(), width=40)
     display = LogDisplay(console, Clock())
     for event in events:
@@ -48,7 +48,7 @@ def live_text(*events: Event, width: int = 100) -> str:
     return console.file.getvalue()
 
 
-def test_a_log_tells_start_and_end_with_the_reason_and_the_time() -> None:
+def test_a_log_has_start_and_end_with_the_reason_and_the_time() -> None:
     assert log_lines(
         StepStarted("opt/build", "kernel-build", "the configuration changed"),
         StepFinished("opt/build", "kernel-build", "ab", 252.0, False),
@@ -119,7 +119,7 @@ def test_going_back_does_not_repeat_lines() -> None:
     assert len(lines) == 10
 
 
-def test_a_total_of_zero_is_no_error() -> None:
+def test_a_total_of_zero_is_not_an_error() -> None:
     assert log_lines(StepProgress("b", 0, 0, "files")) == []
     assert "0 files" in live_text(StepProgress("b", 0, 0, "files"))
 
