@@ -70,9 +70,9 @@ def _comparison(evaluation: Evaluation) -> list[str]:
     baseline = evaluation.images[0].image
     why = f" Booting ended because {evaluation.ended}." if evaluation.ended else ""
     text = [
-        f"Percent fewer = (1 - cost of the image / cost of {baseline}) * 100, with costs per "
-        f"operation; reduction_percent in report.json. Its improvement_percent is (cost of "
-        f"{baseline} / cost of the image - 1) * 100, converted, with the same interval. Costs are "
+        f"Percent fewer (reduction_percent in report.json) = (1 - cost of the image / cost of "
+        f"{baseline}) * 100, with costs per operation. improvement_percent there is (cost of "
+        f"{baseline} / cost of the image - 1) * 100, with the same interval converted. Costs are "
         "geometric means over boots, and the geometric mean over the cases is computed in each "
         "boot. Images are booted in turns. Outliers are marked and not dropped."
         f"{why}",

@@ -533,3 +533,14 @@ def test_an_unknown_size_is_a_dash_and_not_zero() -> None:
     known = report(plain, measurement("opt"))
     assert "8.58 MiB" in terminal(known)
     assert "larger" not in terminal(known)
+
+
+def test_no_line_of_a_plot_crosses_a_label() -> None:
+    """The row of each label hides the grid and the axis, which are drawn before it."""
+    text = render(golden_report())
+    labels = re.findall(r'<text(?: class="strong")? x="0" y=', text)
+    assert text.count('<rect class="paper"') == len(labels) > 20
+    drawings = [d for d in re.findall(r"<svg role=.*?</figure>", text, re.DOTALL) if "paper" in d]
+    assert drawings
+    for drawing in drawings:
+        assert drawing.rfind('class="grid"') < drawing.find('class="paper"')

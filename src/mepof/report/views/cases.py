@@ -26,8 +26,7 @@ class Table:
         """The geometric means by their titles."""
         means = [("Geometric mean", self.overall)] if self.overall else []
         means += [
-            (f"Geometric mean of {'' if row.trained else 'un'}trained cases", row)
-            for row in self.by_training
+            (f"of {'' if row.trained else 'un'}trained cases", row) for row in self.by_training
         ]
         return means
 
