@@ -43,7 +43,7 @@ Word = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")]
 class Described(BaseModel):
     """A file that people write, or a table of one."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Named(Described):
@@ -112,9 +112,10 @@ def read_described(
     given = given or {}
     errors: list[ErrorDetails] = []
     try:
-        # By way of JSON, for which pydantic's strict mode accepts an array as a tuple.
+        # By way of JSON, for which pydantic's strict mode accepts an array as a tuple. It has no
+        # dates, and no key takes one.
         described = model.model_validate_json(
-            json.dumps({**written, **given}, default=str), strict=True
+            json.dumps({**written, **given}, default=lambda date: {}), strict=True
         )
     except ValidationError as error:
         errors = error.errors(include_url=False)

@@ -107,7 +107,7 @@ def test_a_missing_key_has_the_line_of_its_table(kind: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("value", ["3", "[]", "{}", "true"])
+@pytest.mark.parametrize("value", ["3", "[]", "{}", "true", "1979-05-27"])
 def test_a_wrong_type_has_its_line(kind: str, value: str, path: Path) -> None:
     line = changed(kind, path, lambda old: f"{KINDS[kind].key} = {value}")
     found = complaint(kind, path)
@@ -160,6 +160,9 @@ class Outer(Named):
         ("[inner]\nnumber = true", "2: `inner.number` must be an integer"),
         ("[inner]\nfraction = '3'", "2: `inner.fraction` must be a number"),
         ("table = 3", "1: `table` must be a table"),
+        ("[inner]\nfraction = inf", "2: `inner.fraction` must be a finite number"),
+        ("[inner]\nfraction = nan", "2: `inner.fraction` must be a finite number"),
+        ("[inner]\nfraction = 07:32:00", "2: `inner.fraction` must be a number"),
         ("[inner]\nwords = 'a'", "2: `inner.words` must be an array"),
         ("[inner]\nwords = [\n'a',\n3]", "4: `inner.words[1]` must be a string"),
         ("inner = 3", "1: `inner` must be a table"),
