@@ -45,10 +45,10 @@ class Unclean(WorkError):
 
     def __init__(self, warned: Set[Warned]) -> None:
         self.warned = frozenset(warned)
-        super().__init__(told(warned), "see the log of the build")
+        super().__init__(summary(warned), "see the log of the build")
 
 
-def told(warned: Set[Warned]) -> str:
+def summary(warned: Set[Warned]) -> str:
     """At least one warning, in one line."""
     more = f" (and {len(warned) - 1} more)" if len(warned) > 1 else ""
     return f"objtool warns of {min(warned)}{more}"

@@ -1,8 +1,7 @@
-"""When a kernel fails with a profile: which files, and which functions of them, must do without.
+"""When a kernel fails with a profile: which files, and which functions in them, must not use it.
 
-A profile changes how code is inlined, split and laid out, so it brings to light what was wrong
-in the source, the compiler or the build all along. What is affected is little; the rest keeps
-the profile.
+A profile changes how code is inlined, split and laid out, so it exposes what was already wrong
+in the source, the compiler or the build. Little is affected; the rest keeps the profile.
 """
 
 from __future__ import annotations
@@ -15,22 +14,22 @@ from mepof.errors import WorkError
 from mepof.kernel.bisect import culprits
 from mepof.kernel.objtool import Unclean
 
-# More than that, and it is no longer a matter of single places.
-_MOST_FILES = 8
-_MOST_FUNCTIONS = 4
+# With more than these, the failure is not one of single files or functions.
+_MAX_FILES = 8
+_MAX_FUNCTIONS = 4
 # Those that failures name need no search.
-_MOST_SUSPECTS = 32
+_MAX_SUSPECTS = 32
 _FAILED_OBJECT = re.compile(r"\*\*\* \[[^\]]*?([^\s:\]]+\.o)\]")
 _FAILED_FUNCTION = re.compile(r"(?:RIP: \w+:|\bpc : |, in )([\w.]+)\+0x")
 
 
 @dataclass(frozen=True)
 class OptOut:
-    """What does without the profile.
+    """What does not use the profile.
 
     Attributes:
-        files: objects that use none of it.
-        functions: for other objects, functions that the profile they use leaves out.
+        files: objects that do not use it at all.
+        functions: of other objects, by object: functions that the profile they use does not have.
     """
 
     files: tuple[str, ...] = ()
@@ -45,7 +44,7 @@ EVERYTHING = OptOut(files=("%",))
 """No file uses the profile: make's pattern for all of them."""
 
 Trial = Callable[[OptOut], WorkError | None]
-"""Builds, checks and boots the kernel, and gives what failed."""
+"""Builds, checks and boots the kernel, and returns what failed."""
 
 
 def smallest_opt_out(
@@ -54,51 +53,51 @@ def smallest_opt_out(
     objects_built: Callable[[], Mapping[str, Sequence[str]]],
     note: Callable[[str], None],
 ) -> OptOut:
-    """Find what must do without the profile for a kernel to work, by file and then by function.
+    """Find what must not use the profile for a kernel to work, by file and then by function.
 
     The last trial is one of the opt-out that is returned.
 
     Args:
         failure: what failed with the profile used everywhere.
-        trial: of what objtool warns of, it is to hold against a kernel what is not said of the one
-            that does without the profile.
-        objects_built: gives the objects of a kernel that was built, and the functions of each.
-        note: told what has been found.
+        trial: it counts a warning of objtool as a failure if the kernel without the profile does
+            not have it.
+        objects_built: returns the objects of a kernel that was built, and the functions of each.
+        note: is called with what was found.
 
     Raises:
-        WorkError: it fails without the profile too, in too many places, or only now and then.
+        WorkError: it fails without the profile too, in too many files, or only sometimes.
     """
     if trial(EVERYTHING) is not None:
         raise failure
     if isinstance(failure, Unclean):
-        # Perhaps of nothing but what it warns of without the profile too, as is known by now.
+        # Its warnings may all be the same without the profile, which is known by now.
         again = trial(OptOut())
         if again is None:
             return OptOut()
         failure = again
     objects = objects_built()
     names = sorted(objects)
-    note(f"without the profile the kernel works; looking for where it does not: {failure.message}")
+    note(f"the kernel works without the profile; searching for what fails: {failure.message}")
 
     def fails(using: Sequence[str]) -> bool:
         kept = frozenset(using)
         return trial(OptOut(files=tuple(name for name in names if name not in kept))) is not None
 
     suspects = _suspects(objects, failure, trial)
-    files = tuple(suspects) or culprits(names, fails, _MOST_FILES)
+    files = tuple(suspects) or culprits(names, fails, _MAX_FILES)
     if files is None:
         raise WorkError(
-            f"{failure.message} (and the profile is to blame in more than {_MOST_FILES} files)",
+            f"{failure.message} (and more than {_MAX_FILES} files fail with the profile)",
             failure.remedy,
         )
     if not files:
-        raise _only_now_and_then(failure)
-    note(f"to blame: {', '.join(files)}")
+        raise _not_repeated(failure)
+    note(f"these fail with the profile: {', '.join(files)}")
     found = OptOut(files=files)
     for file in files:
         found = _narrowed(found, file, objects[file], suspects.get(file, ()), trial)
     if found == OptOut():
-        raise _only_now_and_then(failure)
+        raise _not_repeated(failure)
     if trial(found) is not None:  # functions that fail only together
         found = OptOut(files=files)
         if (again := trial(found)) is not None:
@@ -106,14 +105,14 @@ def smallest_opt_out(
     return found
 
 
-def _only_now_and_then(failure: WorkError) -> WorkError:
+def _not_repeated(failure: WorkError) -> WorkError:
     return WorkError(f"{failure.message} (but not when it was tried again)", failure.remedy)
 
 
 def _suspects(
     objects: Mapping[str, Sequence[str]], failure: WorkError, trial: Trial
 ) -> Mapping[str, Set[str]]:
-    """The objects that failures name, one after another, if that is all there is to it.
+    """The objects that failures name, one after another, if leaving them out is enough.
 
     Returns:
         The functions that were named, by the objects that may be meant.
@@ -122,7 +121,7 @@ def _suspects(
     wrong: WorkError | None = failure
     while wrong is not None:
         named = _named(objects, wrong)
-        if named.keys() <= suspects.keys() or len(suspects.keys() | named.keys()) > _MOST_SUSPECTS:
+        if named.keys() <= suspects.keys() or len(suspects.keys() | named.keys()) > _MAX_SUSPECTS:
             return {}
         for name in sorted(named):
             suspects.setdefault(name, set()).update(named[name])
@@ -148,11 +147,11 @@ def _named(objects: Mapping[str, Sequence[str]], failure: WorkError) -> Mapping[
 def _narrowed(
     found: OptOut, file: str, functions: Sequence[str], named: Collection[str], trial: Trial
 ) -> OptOut:
-    """Have a file use the profile but for the functions that are to blame, if there are such.
+    """Let a file use the profile, except for the functions that fail with it.
 
     Args:
         functions: what the file defines.
-        named: what failures named; tried first.
+        named: functions that failures named; tried first.
     """
     others = tuple(name for name in found.files if name != file)
 
@@ -170,8 +169,8 @@ def _narrowed(
             return without(suspects)
     if trial(without(functions)) is not None:
         return found
-    blamed = culprits(functions, fails, _MOST_FUNCTIONS)
-    if blamed is None:
+    failing = culprits(functions, fails, _MAX_FUNCTIONS)
+    if failing is None:
         return found
     # None: it was a suspect only, or fails only together with another that is spared.
-    return without(blamed) if blamed else OptOut(others, found.functions)
+    return without(failing) if failing else OptOut(others, found.functions)

@@ -24,7 +24,7 @@ from mepof.plan.typed import In
 from mepof.profile.artifact import ProfileDescription, profile_directory
 from mepof.spec.kernel_build import BootCheck, KernelBuild
 from mepof.suite.cases import selfcheck
-from mepof.toolchain.protocol import Tools, select
+from mepof.toolchain.protocol import Tools, check_requirements, select
 
 _BOOT_SECONDS = 120.0
 
@@ -72,7 +72,7 @@ class KernelBuildBody:
         build = _Build(context, asked, ingredients)
         if asked.boot is None:
             if warned := build.once(ingredients.spec()):
-                context.note(objtool.told(warned))
+                context.note(objtool.summary(warned))
             return
         build.safely(asked.boot)
         if not ingredients.use.same_source:
@@ -97,6 +97,7 @@ class _Ingredients(Generic[In]):
 
     def addition(self) -> BuildAddition:
         """What the profiles that are used add, and the algorithm that profiles the kernel."""
+        check_requirements(self.asked.toolchain, self._requirements())
         added = BuildAddition()
         for name in self.asked.uses:
             if self.profile is None:
@@ -108,6 +109,15 @@ class _Ingredients(Generic[In]):
                 self.use.toolchain, Round(made.round, earlier)
             )
         return added
+
+    def _requirements(self) -> Mapping[str, frozenset[str]]:
+        """What algorithms and options require of the toolchain, by their names."""
+        made = self.asked.instrumented
+        names = (*self.asked.uses, *((made.algorithm,) if made is not None else ()))
+        return {
+            **{name: ALGORITHMS.get(name).requires for name in names},
+            **{name: options()[name].requires for name in self.asked.options},
+        }
 
     def spec(self) -> kbuild.BuildSpec:
         addition = self.addition()

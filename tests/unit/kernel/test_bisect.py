@@ -76,7 +76,7 @@ def test_without_the_culprits_the_others_do_not_fail(
     found = culprits(candidates, fails, maximum=len(candidates))
     assert found is not None
     assert not fails([candidate for candidate in candidates if candidate not in found])
-    # Nothing that has no part in any failure is blamed.
+    # Nothing is found that has no part in a failure.
     assert set(found) <= frozenset().union(*sets)
     assert len(set(found)) == len(found)
 
@@ -99,7 +99,7 @@ def test_more_culprits_than_are_looked_for_are_none() -> None:
     assert culprits(names(100), Trials(*({g} for g in guilty)), maximum=4) is None
 
 
-def test_where_nothing_fails_nobody_is_to_blame() -> None:
+def test_where_nothing_fails_there_is_no_culprit() -> None:
     fails = Trials({"elsewhere.o"})
     assert culprits(names(9), fails, maximum=4) == ()
     assert len(fails.tried) == 1

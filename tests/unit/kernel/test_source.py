@@ -119,7 +119,7 @@ def test_a_tarball_that_is_cut_off_is_an_error(tree: Path, output: Path) -> None
         source.unpack(cut, output)
 
 
-def test_a_full_disk_is_not_blamed_on_the_tarball(tree: Path, output: Path) -> None:
+def test_a_full_disk_is_not_attributed_to_the_tarball(tree: Path, output: Path) -> None:
     def full(argv: object, check: bool) -> Completed:
         text = f"tar: fork.c: Cannot write: {os.strerror(errno.ENOSPC)}\ntar: Exiting"
         return Completed((), 2, text)
