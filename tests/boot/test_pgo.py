@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.algorithm.pgo import Pgo
+from mepof.algorithm.pgo import ALGORITHM
 from mepof.algorithm.protocol import Conversion
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, Session
@@ -30,7 +30,7 @@ def session(finished: Finished) -> Session:
 
 
 def raw_profile(session: Session, requests: tuple[agent.Request, ...], directory: Path) -> Path:
-    requests = (*requests, *Pgo().collect())
+    requests = (*requests, *ALGORITHM.collect())
     outcome = DEVICES.get("qemu").boot(
         replace(session, requests=requests), directory, run, lambda count: None
     )
@@ -53,19 +53,19 @@ def count_of(raw: Path, function: str) -> int:
 
 
 def test_counters_count_what_ran(session: Session, tmp_path: Path) -> None:
-    raw = raw_profile(session, (*Pgo().reset(), READ), tmp_path / "boot")
+    raw = raw_profile(session, (*ALGORITHM.reset(), READ), tmp_path / "boot")
     assert count_of(raw, "pipe_write") >= 5000
 
 
 def test_reset_forgets_what_ran_before(session: Session, tmp_path: Path) -> None:
-    raw = raw_profile(session, (READ, *Pgo().reset()), tmp_path / "boot")
+    raw = raw_profile(session, (READ, *ALGORITHM.reset()), tmp_path / "boot")
     assert count_of(raw, "pipe_write") < 100
 
 
 def test_value_profiles_name_the_targets_of_indirect_calls(
     session: Session, tmp_path: Path
 ) -> None:
-    raw = raw_profile(session, (*Pgo().reset(), READ), tmp_path / "boot")
+    raw = raw_profile(session, (*ALGORITHM.reset(), READ), tmp_path / "boot")
     tool = select("clang").tool("profile-merger")
     indexed = tmp_path / "profile"
     run([tool, "merge", "-o", indexed, raw])
@@ -78,4 +78,4 @@ def test_a_damaged_raw_profile_is_refused(session: Session, tmp_path: Path) -> N
     damaged = tmp_path / "damaged"
     damaged.write_bytes(raw.read_bytes()[:5000])
     with pytest.raises(WorkError, match="the profile cannot be read"):
-        Pgo().convert(Conversion((damaged,), tmp_path, tmp_path, Tools(select("clang"), run)))
+        ALGORITHM.convert(Conversion((damaged,), tmp_path, tmp_path, Tools(select("clang"), run)))

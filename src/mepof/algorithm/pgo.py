@@ -24,26 +24,31 @@ _DEBUGFS = "/sys/kernel/debug/mepof/pgo"
 # Value nodes that the compiler reserves for each site. One, its default, is used up by the
 # few sites that see many targets (file operations, protocol handlers); those are the ones
 # that promotion of indirect calls gains from.
-_NODES_PER_SITE = 4
+NODES_PER_SITE = 4
+
+# What keeps the counts in the kernel, and where the raw profile is read: a configuration without
+# debugfs would be noticed only after the boot.
+RUN_TIME = BuildAddition(overlays=("pgo",), config_lines=("CONFIG_DEBUG_FS=y",))
 
 
 class Pgo:
-    """IR-level instrumentation of the whole kernel."""
+    """IR-level instrumentation of the whole kernel.
+
+    Args:
+        file: name of the profile.
+    """
 
     rounds = 1
-    profile_names = ("kernel.profdata",)
     records_branches = False
     same_build = False
     requires = frozenset({LLVM_INSTRUMENTATION})
 
+    def __init__(self, file: str) -> None:
+        self.profile_names: tuple[str, ...] = (file,)
+        self._file = file
+
     def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
-        return BuildAddition(
-            overlays=("pgo",),
-            # Where the raw profile is read; a configuration without it would tell only after
-            # the boot.
-            config_lines=("CONFIG_DEBUG_FS=y",),
-            cflags=toolchain.flags("count", targets=_NODES_PER_SITE),
-        )
+        return RUN_TIME + BuildAddition(cflags=toolchain.flags("count", targets=NODES_PER_SITE))
 
     def reset(self) -> tuple[Request, ...]:
         return (Put(f"{_DEBUGFS}/reset", 0o200, b"1"),)
@@ -52,7 +57,7 @@ class Pgo:
         return (Get(f"{_DEBUGFS}/vmlinux.profraw"),)
 
     def convert(self, conversion: Conversion) -> Quality:
-        output = conversion.output / "kernel.profdata"
+        output = conversion.output / self._file
         raw = [(path, Fraction(1)) for path in conversion.raw]
         return merge_profiles(raw, output, conversion.tools)
 
@@ -62,17 +67,17 @@ class Pgo:
         output: Path,
         tools: Tools,
     ) -> Quality:
-        files = [(directory / "kernel.profdata", weight) for directory, weight in weighted]
-        return merge_profiles(files, output / "kernel.profdata", tools)
+        files = [(directory / self._file, weight) for directory, weight in weighted]
+        return merge_profiles(files, output / self._file, tools)
 
     def use(self, profile: Path, build: Use) -> BuildAddition:
         flags = build.toolchain.flags
         return BuildAddition(
             cflags=(
-                *flags("use-counts", profile=f"{PROFILES}/kernel.profdata"),
+                *flags("use-counts", profile=f"{PROFILES}/{self._file}"),
                 *flags("quiet-counts"),
             ),
-            profiles={"kernel.profdata": profile / "kernel.profdata"},
+            profiles={self._file: profile / self._file},
             opt_out=flags("drop-counts"),
         )
 
@@ -87,7 +92,7 @@ class Pgo:
         tools: Tools,
     ) -> BuildAddition:
         toolchain = tools.toolchain
-        given = profile / "kernel.profdata"
+        given = profile / self._file
         toolchain.drop_functions("counts", functions, given, output, tools.run)
         return BuildAddition(
             cflags=toolchain.flags("use-counts", profile=f"{PROFILES}/{output.name}"),
@@ -95,4 +100,4 @@ class Pgo:
         )
 
 
-ALGORITHM = Pgo()
+ALGORITHM = Pgo("kernel.profdata")

@@ -34,6 +34,8 @@ Meaning = Literal[
     "whole-functions",
     # Count in the kernel itself, with {targets} values kept for each site of value profiling.
     "count",
+    # Count once more in a build that uses counts, after its inlining.
+    "count-in-context",
     # Use counts ({profile}), do so without the warnings that are no news, and do not use them.
     "use-counts",
     "quiet-counts",
