@@ -7,7 +7,7 @@ it to those before.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -63,6 +63,9 @@ class AutoFdo(Branches):
     ) -> Quality:
         files = [(directory / self._file, weight) for directory, weight in weighted]
         return merge_samples(files, output / self._file)
+
+    def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
+        _engine.show(files[self._file], 1, 0)
 
     def use(self, profile: Path, build: Use) -> BuildAddition:
         flags = build.toolchain.flags

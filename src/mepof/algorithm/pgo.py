@@ -7,7 +7,7 @@ overlay ``pgo``, which offers the raw profile in debugfs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
 from mepof.device.agent import Get, Put, Request
 from mepof.kernel.kbuild import PROFILES
 from mepof.profile.artifact import Drift
-from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, merge_profiles
+from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, check_finished, merge_profiles
 from mepof.profile.quality import Quality
 from mepof.toolchain.protocol import Toolchain, Tools
 
@@ -69,6 +69,9 @@ class Pgo:
     ) -> Quality:
         files = [(directory / self._file, weight) for directory, weight in weighted]
         return merge_profiles(files, output / self._file, tools)
+
+    def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
+        check_finished(files[self._file], tools)
 
     def use(self, profile: Path, build: Use) -> BuildAddition:
         flags = build.toolchain.flags

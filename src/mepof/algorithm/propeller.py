@@ -8,7 +8,7 @@ that hold one are compiled again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -56,6 +56,14 @@ class Propeller(Branches):
             "Propeller profiles are of one build each and cannot be merged",
             "record more work in one run, or merge the profiles of the round below",
         )
+
+    def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
+        try:
+            lines = files[_BLOCKS].read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(f"{files[_BLOCKS]} cannot be read as text: {error}") from error
+        if not lines or not lines[0].startswith("v"):
+            raise InputError(f"{files[_BLOCKS]} is not a Propeller profile")
 
     def use(self, profile: Path, build: Use) -> BuildAddition:
         blocks = f"{PROFILES}/{_BLOCKS}"

@@ -141,6 +141,17 @@ class Algorithm(Protocol):
     ) -> Quality:
         """Write the weighted sum of profiles into the directory ``output``."""
 
+    def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
+        """Look at a profile that the user brings, before anything is built with it.
+
+        Args:
+            files: its files by their names of ``profile_names``.
+            tools: None where the toolchain is not installed; then less is checked.
+
+        Raises:
+            InputError: it is not a profile of this algorithm, or not of this toolchain.
+        """
+
     def use(self, profile: Path, build: Use) -> BuildAddition:
         """4. What to add to a build so that it uses the profile in a directory.
 
@@ -169,6 +180,9 @@ class Algorithm(Protocol):
             ``profiles``.
         """
 
+
+#: That of an external profile whose suffix is not one of an algorithm.
+DEFAULT_ALGORITHM = "pgo"
 
 ALGORITHMS: Registry[Algorithm] = Registry("mepof.algorithm", "ALGORITHM", "algorithm")
 

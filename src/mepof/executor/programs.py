@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from mepof.algorithm.protocol import ALGORITHMS
+from mepof.algorithm.protocol import ALGORITHMS, DEFAULT_ALGORITHM
 from mepof.device.protocol import DEVICES
 from mepof.errors import InputError
 from mepof.g4 import Source, check, parse, render
-from mepof.g4.compiler import compile_program
+from mepof.g4.ast import Adap, Opt, Profile
+from mepof.g4.checker import recorded_rounds
+from mepof.g4.compiler import Variants, compile_program
 from mepof.g4.vocabulary import vocabulary
+from mepof.kernel.options import LEVEL, option_groups
 from mepof.plan.model import Plan
 from mepof.plan.preflight import preflight
 from mepof.steps import BODIES
@@ -28,17 +31,31 @@ def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
         WrongProgram: it has mistakes.
     """
     parsed = parse(source)
-    found = [*parsed.diagnostics, *check(parsed.program, vocabulary())]
+    words = vocabulary()
+    found = [*parsed.diagnostics, *check(parsed.program, words)]
     if found:
         raise WrongProgram(render(found, source))
-    return compile_program(
-        parsed.program,
-        source.text,
+    rounds = max(
+        (
+            recorded_rounds(statement.algorithm.text, words)
+            for statement in parsed.program.statements
+            if isinstance(statement, Opt | Profile | Adap)
+        ),
+        default=0,
+    )
+    if len(perf_data) > rounds:
+        raise InputError(
+            f"no round of the program uses {perf_data[rounds]}",
+            "give one branch trace for each round that records branches",
+        )
+    variants = Variants(
         ALGORITHMS.all(),
+        DEFAULT_ALGORITHM,
         DEVICES.all(),
-        perf_data,
+        frozenset(option_groups()[LEVEL]),
         guest_additions(),
     )
+    return compile_program(parsed.program, source.text, variants, perf_data)
 
 
 def plan_of(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:

@@ -23,12 +23,6 @@ from mepof.g4.names import Bindings, HostPath, Role, bind
 from mepof.g4.settings import SETTINGS, weight
 from mepof.g4.source import Span
 
-# Of each group, a recompilation can use one.
-_EXCLUSIVE = {
-    "optimisation level": frozenset({"O0", "O1", "O2", "O3", "Os", "Oz"}),
-    "kind of LTO": frozenset({"ThinLTO", "FullLTO"}),
-}
-
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -46,6 +40,12 @@ class Vocabulary:
     #: What training can be told to leave out: suites, cases, groups of cases.
     untrained: tuple[str, ...] = ()
     cores: tuple[str, ...] = ()
+    #: The options that exclude each other, by what they are.
+    option_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    #: In how many of its rounds an algorithm needs a branch trace.
+    recorded_rounds: Mapping[str, int] = field(default_factory=dict)
+    #: The algorithms whose profiles fit only the build that they were made from.
+    bound_to_build: frozenset[str] = frozenset()
     #: The toolchain of a program that sets none.
     default_toolchain: str = ""
     #: What algorithms and options require of a toolchain, where they require anything.
@@ -79,6 +79,7 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
                     found += _not_relinked(first, bindings, index)
     if program.complete:
         found += bindings.diagnostics
+        found += _unused_traces(program, vocabulary)
     return in_order(found)
 
 
@@ -111,7 +112,7 @@ def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]
         for option in statement.options:
             yield from _lookup("option", option, option.text, vocabulary.options)
         yield from _duplicates(statement.options)
-        yield from _conflicts(statement.options)
+        yield from _conflicts(statement.options, vocabulary)
 
 
 def _requirements(
@@ -144,6 +145,35 @@ def _parts(stack: Word) -> Iterator[tuple[Span, str]]:
     for part in stack.text.split("+"):
         yield stack.part(at, at + len(part)), part
         at += len(part) + 1
+
+
+def _unused_traces(program: Program, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """Branch traces that no round of the statements up to the next setting uses."""
+    given: Word | None = None
+    rounds: list[int] = []
+
+    def unused() -> Iterator[Diagnostic]:
+        traces = given.text.split(",") if given is not None else []
+        if given is not None and all(traces) and rounds and len(traces) > max(rounds):
+            yield Diagnostic(
+                given.span,
+                f"no round uses {quote(traces[max(rounds)])}",
+                "give one branch trace for each round that records branches",
+            )
+
+    for statement in program.statements:
+        match statement:
+            case Set(key=key, value=value) if key.text == "perf-data":
+                yield from unused()
+                given, rounds = value, []
+            case Opt() | Profile() | Adap():
+                rounds.append(recorded_rounds(statement.algorithm.text, vocabulary))
+    yield from unused()
+
+
+def recorded_rounds(stack: str, vocabulary: Vocabulary) -> int:
+    """In how many rounds a stack of algorithms needs a branch trace."""
+    return sum(vocabulary.recorded_rounds.get(part, 0) for part in stack.split("+"))
 
 
 def _references(statement: Statement, bindings: Bindings, index: int) -> Iterator[Diagnostic]:
@@ -194,6 +224,22 @@ def _algorithm(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
         return
     for span, part in _parts(word):
         yield from _lookup("algorithm", word, part, vocabulary.algorithms, span)
+    yield from _stack(tuple(_parts(word)), vocabulary)
+
+
+def _stack(parts: tuple[tuple[Span, str], ...], vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """Whether the algorithms of a stack can build on each other."""
+    seen: set[str] = set()
+    for number, (span, part) in enumerate(parts):
+        if part in seen:
+            yield Diagnostic(span, f"{quote(part)} is in the stack already", "write it once")
+        elif part in vocabulary.bound_to_build and number + 1 < len(parts):
+            yield Diagnostic(
+                span,
+                f"nothing can build on {quote(part)}: its profile fits one build only",
+                f"write {quote(part)} last",
+            )
+        seen.add(part)
 
 
 def _merge(statement: Merge) -> Iterator[Diagnostic]:
@@ -221,8 +267,8 @@ def _duplicates(words: tuple[Word, ...]) -> Iterator[Diagnostic]:
         seen.add(word.text)
 
 
-def _conflicts(options: tuple[Word, ...]) -> Iterator[Diagnostic]:
-    for noun, group in _EXCLUSIVE.items():
+def _conflicts(options: tuple[Word, ...], vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    for noun, group in vocabulary.option_groups.items():
         chosen = [word for word in options if word.text in group]
         for other in chosen[1:]:
             if other != chosen[0]:

@@ -29,10 +29,6 @@ from mepof.spec.profile_merge import ProfileMerge, WeightedProfile
 from mepof.spec.report import Report, ReportedImage, ReportedProfile
 from mepof.spec.suite_programs import SuitePrograms
 
-_OPTIMISATION_LEVELS = {"O2", "O3", "Os"}
-# What a profile from outside is taken for whose name does not tell.
-_FOREIGN_ALGORITHM = "pgo"
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -83,38 +79,46 @@ class Needs(Protocol):
         """The artifacts that it needs to observe something, by their names."""
 
 
+@dataclass(frozen=True)
+class Variants:
+    """What a plan depends on of the variants that are installed.
+
+    Attributes:
+        algorithms: every algorithm by its name.
+        default_algorithm: that of an external profile with an unknown suffix.
+        devices: every device by its name.
+        levels: the options that builds use which are not the last of their statement.
+        guest_additions: for a metric the suites whose programs the guest needs beside its own.
+    """
+
+    algorithms: Mapping[str, Rounds]
+    default_algorithm: str
+    devices: Mapping[str, Needs]
+    levels: frozenset[str]
+    guest_additions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
 def compile_program(
-    program: Program,
-    text: str,
-    algorithms: Mapping[str, Rounds],
-    devices: Mapping[str, Needs],
-    perf_data: tuple[str, ...] = (),
-    guest_additions: Mapping[str, tuple[str, ...]] | None = None,
+    program: Program, text: str, variants: Variants, perf_data: tuple[str, ...] = ()
 ) -> Plan:
     """The plan of a program that the checker has passed.
 
     Args:
         text: the program's source, for the record.
-        algorithms: every algorithm by its name.
-        devices: every device by its name.
-        perf_data: recordings of branches, as if the program began with ``set perf-data``.
-        guest_additions: for a metric the suites whose programs the guest needs beside its own.
+        perf_data: branch traces, as if the program began with ``set perf-data``.
     """
     settings = Settings(perf_data=perf_data)
     if perf_data:
         # The record alone is to do it again.
         text = f"set perf-data {format_word(','.join(perf_data))}.\n{text}"
-    additions = guest_additions or {}
-    return _Compiler(bind(program), text, algorithms, devices, additions, settings).compile()
+    return _Compiler(bind(program), text, variants, settings).compile()
 
 
 @dataclass
 class _Compiler:
     bindings: Bindings
     text: str
-    known: Mapping[str, Rounds]
-    devices: Mapping[str, Needs]
-    guest_additions: Mapping[str, tuple[str, ...]]
+    variants: Variants
     settings: Settings = field(default_factory=Settings)
     seed: int | None = None
     #: In an order in which every input comes before its user.
@@ -322,13 +326,13 @@ class _Compiler:
 
         Link-time options wait for the last build, unless a profile fits no other.
         """
-        level = [option for option in options if option in _OPTIMISATION_LEVELS]
+        level = [option for option in options if option in self.variants.levels]
         profile: StepInput | None = None
         below: tuple[str, ...] = ()
         total = 0
         recordings = iter(kernel.settings.perf_data)
         for algorithm in kernel.algorithm.split("+"):
-            part = self.known[algorithm]
+            part = self.variants.algorithms[algorithm]
             for number in range(1, part.rounds + 1):
                 total += 1
                 suffix = str(total) if total > 1 else ""
@@ -375,7 +379,7 @@ class _Compiler:
         settings = kernel.settings
         guest = self._guest(settings)
         record, artifacts = None, {}
-        if self.known[algorithm].records_branches:
+        if self.variants.algorithms[algorithm].records_branches:
             record = Branches(settings.period, settings.depth)
             artifacts = self._artifacts(settings, record)
         collect = ProfileCollect[Input](
@@ -442,7 +446,9 @@ class _Compiler:
     def _suites(self, settings: Settings, statement: Eval) -> dict[str, Input]:
         """The programs of suites that an evaluation's metrics need, by suite."""
         metrics = [word.text for word in statement.metrics]
-        names = {name for metric in metrics for name in self.guest_additions.get(metric, ())}
+        names = {
+            name for metric in metrics for name in self.variants.guest_additions.get(metric, ())
+        }
         return {
             name: self._add(f"suite/{name}", SuitePrograms[Input](arch=settings.arch, suite=name))
             for name in sorted(names)
@@ -450,7 +456,7 @@ class _Compiler:
 
     def _artifacts(self, settings: Settings, observed: Measure | Branches) -> dict[str, Input]:
         """What the device needs to observe something, by its own names."""
-        needs = self.devices[settings.device].needs(settings.arch, observed)
+        needs = self.variants.devices[settings.device].needs(settings.arch, observed)
         return {
             name: self._made(name, Step(name, need.kind, dict(need.params)))
             for name, need in needs.items()
@@ -467,10 +473,10 @@ class _Compiler:
 
     def _foreign(self, path: str) -> str:
         """The algorithm that a profile from outside is of, by its name's end."""
-        for name, known in self.known.items():
+        for name, known in self.variants.algorithms.items():
             if known.profile_names[0].rpartition(".")[2] == path.rpartition(".")[2]:
                 return name
-        return _FOREIGN_ALGORITHM
+        return self.variants.default_algorithm
 
     # -- references
 

@@ -9,7 +9,7 @@ from mepof.app.training import names_to_leave_out
 from mepof.device.protocol import DEVICES
 from mepof.g4.checker import Vocabulary
 from mepof.kernel import kconfig
-from mepof.kernel.options import options
+from mepof.kernel.options import option_groups, options
 from mepof.pmu.core import core_names
 from mepof.scenario.protocol import SCENARIOS
 from mepof.suite.cases import metric_names
@@ -30,6 +30,14 @@ def vocabulary() -> Vocabulary:
         configs=kconfig.names(),
         untrained=names_to_leave_out(),
         cores=core_names(),
+        option_groups=option_groups(),
+        recorded_rounds={
+            name: algorithm.rounds if algorithm.records_branches else 0
+            for name, algorithm in ALGORITHMS.all().items()
+        },
+        bound_to_build=frozenset(
+            name for name, algorithm in ALGORITHMS.all().items() if algorithm.same_build
+        ),
         default_toolchain=toolchain.DEFAULT,
         requirements={
             **{name: algorithm.requires for name, algorithm in ALGORITHMS.all().items()},

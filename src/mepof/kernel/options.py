@@ -10,6 +10,9 @@ from pydantic import Field, RootModel
 from mepof.described import Described, read_described
 from mepof.kernel.kbuild import FileFlags
 
+#: The group of the options that instrumented builds use too.
+LEVEL = "optimisation level"
+
 _DATA = Path(__file__).with_name("options.toml")
 
 

@@ -54,12 +54,11 @@ def profile_files(given: Path) -> tuple[Path, ...]:
     return files
 
 
-def profile_directory(given: Path, names: Sequence[str], work: Path) -> Path:
-    """A profile artifact, or the user's own file as one.
+def files_of(given: Path, names: Sequence[str]) -> dict[str, Path]:
+    """The files of a profile artifact, or the user's own file as one.
 
     Args:
         names: what the algorithms call the files of the profile.
-        work: where a directory may be made.
 
     Raises:
         InputError: the artifact does not have one of them, or a single file is not all of them.
@@ -68,14 +67,30 @@ def profile_directory(given: Path, names: Sequence[str], work: Path) -> Path:
         for name in names:
             if not (given / name).is_file():
                 raise InputError(f"{given} holds no {name}")
-        return given
+        return {name: given / name for name in names}
     if len(names) > 1:
         raise InputError(
             f"{given} is not the whole profile, which is {', '.join(names)}",
             "name the result of the program that made it, or a directory with all of them",
         )
-    (name,) = names
+    return dict.fromkeys(names, given)
+
+
+def profile_directory(given: Path, names: Sequence[str], work: Path) -> Path:
+    """A profile artifact, or the user's own file laid into a directory as one.
+
+    Args:
+        names: as of :func:`files_of`.
+        work: where a directory may be made.
+
+    Raises:
+        InputError: as of :func:`files_of`.
+    """
+    files = files_of(given, names)
+    if given.is_dir():
+        return given
     directory = work / f"profile-{sha256(bytes(given)).hexdigest()[:16]}"
     directory.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(given, directory / name)
+    for name, path in files.items():
+        shutil.copyfile(path, directory / name)
     return directory

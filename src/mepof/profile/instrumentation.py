@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mepof.errors import InputError, WorkError
 from mepof.process import run
@@ -39,6 +40,32 @@ def is_instrumentation(path: Path) -> bool:
             return file.read(8) in _MAGIC
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def check_finished(path: Path, tools: Tools | None) -> None:
+    """Look at a finished profile of counts.
+
+    Args:
+        tools: None where the toolchain is not installed; then only the first bytes are checked.
+
+    Raises:
+        InputError: it is not one, or the toolchain cannot read it.
+    """
+    if not is_instrumentation(path):
+        raise InputError(f"{path} is not a profile of counts", "name a .profdata file")
+    with path.open("rb") as file:
+        if file.read(8) != _INDEXED:
+            raise InputError(f"{path} is a raw profile", "convert it: mepof profile merge")
+    if tools is None:
+        return
+    with TemporaryDirectory() as scratch:
+        try:
+            tools.toolchain.merge_profiles([(path, 1)], Path(scratch) / "checked", tools.run)
+        except WorkError as error:
+            raise InputError(
+                f"{tools.toolchain.name} cannot read the profile {path}: {error.message}",
+                "use the compiler version that made it: set toolchain",
+            ) from error
 
 
 def merge_instrumentation(weighted: Sequence[Weighted], output: Path) -> Quality:

@@ -28,6 +28,10 @@ class GuestBody:
     kind = Guest.kind
     phase: Phase = "build"
 
+    def check(self, step: Step) -> None:
+        """Refuse an architecture that no guest is built for."""
+        guest.target(Guest[Input].of(step, step.inputs).arch)
+
     def resources(self, step: Step) -> Resources:
         return Resources()
 

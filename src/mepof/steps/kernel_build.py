@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Generic
 
 from mepof import arch
+from mepof.algorithm.external import check_profile
 from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
@@ -19,7 +20,7 @@ from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import options
 from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
 from mepof.plan.body import Phase, Resources, StepContext
-from mepof.plan.model import Input, Step
+from mepof.plan.model import HostInput, Input, Step
 from mepof.plan.typed import In
 from mepof.profile.artifact import ProfileDescription, profile_directory
 from mepof.spec.kernel_build import BootCheck, KernelBuild
@@ -35,6 +36,13 @@ class KernelBuildBody:
     kind = KernelBuild.kind
     phase: Phase = "build"
     version = 3
+
+    def check(self, step: Step) -> None:
+        """Refuse an unknown architecture, and a profile that is not one of the algorithms."""
+        asked = KernelBuild[Input].of(step, step.inputs)
+        arch.get(asked.arch)
+        if isinstance(asked.profile, HostInput):
+            check_profile(Path(asked.profile.path), asked.uses, asked.toolchain)
 
     def resources(self, step: Step) -> Resources:
         asked = KernelBuild[Input].of(step, step.inputs)

@@ -13,6 +13,7 @@ from mepof.device import agent, observation
 from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session, counter_source
 from mepof.errors import InputError
 from mepof.kernel.description import BuildDescription
+from mepof.kernel.image import read_image
 from mepof.measure.boots import KeptBoots
 from mepof.measure.comparison import Build, rows_of, totals_of
 from mepof.measure.measurement import PASSED, Device, Evaluation, Measurement, SizeBytes
@@ -28,7 +29,7 @@ from mepof.measure.runner import (
 )
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
-from mepof.plan.model import Input, Step
+from mepof.plan.model import HostInput, Input, Step
 from mepof.plan.typed import In
 from mepof.pmu.core import load_core
 from mepof.pmu.locations import Locations, functions_of, locations_of, read_raw
@@ -45,6 +46,19 @@ class MeasureBody:
     kind = Measure.kind
     phase: Phase = "run"
     version = 3
+
+    def check(self, step: Step) -> None:
+        """Refuse a core of another architecture, and files that cannot be booted on this one."""
+        asked = Measure[Input].of(step, step.inputs)
+        _core(asked)
+        for image in asked.images:
+            if isinstance(image, HostInput):
+                found = read_image(Path(image.path))
+                if found.arch != asked.arch:
+                    raise InputError(
+                        f"{image.path} is an image for {found.arch}, not for {asked.arch}",
+                        f"write `set arch {found.arch}` before `eval`",
+                    )
 
     def resources(self, step: Step) -> Resources:
         asked = Measure[Input].of(step, step.inputs)

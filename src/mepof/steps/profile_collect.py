@@ -32,6 +32,14 @@ class ProfileCollectBody:
     kind = ProfileCollect.kind
     phase: Phase = "run"
 
+    def check(self, step: Step) -> None:
+        """Refuse a scenario that cannot be played."""
+        asked = ProfileCollect[Input].of(step, step.inputs)
+        _require_shell(asked.scenario, asked.arch)
+        _planned_actions(asked)
+        if SCENARIOS.get(asked.scenario).interactive:
+            _require_terminal()
+
     def resources(self, step: Step) -> Resources:
         asked = ProfileCollect[Input].of(step, step.inputs)
         return Resources(device=DEVICES.get(asked.device).claim(asked.arch))
@@ -40,9 +48,7 @@ class ProfileCollectBody:
         asked = ProfileCollect[Input].of(step, step.inputs)
         # A scenario that cannot be played is reported before the kernel for it is built.
         _require_shell(asked.scenario, asked.arch)
-        scripts = [app.script for app in asked.apps]
-        given = [Path(script.path) for script in scripts if isinstance(script, HostInput)]
-        actions = _actions(asked, _apps(asked), given)
+        actions = _planned_actions(asked)
         if asked.record is not None:
             # So is a device that cannot record.
             branch_source(asked.device).branch_recorder(asked.arch)
@@ -109,6 +115,13 @@ def _apps(asked: ProfileCollect[In]) -> tuple[App, ...]:
     return without([load_app(app.name) for app in asked.apps], asked.without)
 
 
+def _planned_actions(asked: ProfileCollect[Input]) -> tuple[Action, ...]:
+    """What the scenario picks, from the user's own files."""
+    scripts = [app.script for app in asked.apps]
+    given = [Path(script.path) for script in scripts if isinstance(script, HostInput)]
+    return _actions(asked, _apps(asked), given)
+
+
 def _actions(
     asked: ProfileCollect[In], apps: tuple[App, ...], scripts: Sequence[Path]
 ) -> tuple[Action, ...]:
@@ -117,13 +130,17 @@ def _actions(
     return SCENARIOS.get(asked.scenario).pick(apps, asked.actions, asked.seed, texts)
 
 
-@contextmanager
-def _terminal(context: StepContext) -> Iterator[None]:
-    """The user's terminal, with nobody else writing to it."""
+def _require_terminal() -> None:
     if not sys.stdin.isatty():
         raise EnvironmentLack(
             "the scenario `manual` needs a terminal", "run the program from one, or use `script`"
         )
+
+
+@contextmanager
+def _terminal(context: StepContext) -> Iterator[None]:
+    """The user's terminal, with nobody else writing to it."""
+    _require_terminal()
     context.emit(ConsoleTaken(context.step.id))
     try:
         yield

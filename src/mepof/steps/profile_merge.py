@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from mepof.algorithm.external import check_profile
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.errors import InputError
 from mepof.plan.body import Phase, Resources, StepContext
-from mepof.plan.model import Input, Step
+from mepof.plan.model import HostInput, Input, Step
 from mepof.profile.artifact import ProfileDescription, profile_directory
 from mepof.spec.profile_merge import ProfileMerge
 from mepof.toolchain.protocol import Tools, select
@@ -19,6 +20,13 @@ class ProfileMergeBody:
 
     kind = ProfileMerge.kind
     phase: Phase = "convert"
+
+    def check(self, step: Step) -> None:
+        """Refuse files that are not profiles of the algorithm."""
+        asked = ProfileMerge[Input].of(step, step.inputs)
+        for each in asked.profiles:
+            if isinstance(each.profile, HostInput):
+                check_profile(Path(each.profile.path), (asked.algorithm,), asked.toolchain)
 
     def resources(self, step: Step) -> Resources:
         return Resources()

@@ -31,6 +31,11 @@ class SuiteProgramsBody:
     kind = SuitePrograms.kind
     phase: Phase = "build"
 
+    def check(self, step: Step) -> None:
+        """Refuse an architecture that the suite has no programs for."""
+        asked = SuitePrograms[Input].of(step, step.inputs)
+        _programs(asked.suite, asked.arch)
+
     def resources(self, step: Step) -> Resources:
         return Resources()
 

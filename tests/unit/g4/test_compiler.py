@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.g4 import check, parse
-from mepof.g4.compiler import Needs, compile_program
+from mepof.g4.compiler import Variants, compile_program
 from mepof.g4.vocabulary import vocabulary
 from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
 from mepof.spec.report import Report
@@ -31,6 +31,7 @@ class Known:
 
 ALGORITHMS = {
     "autofdo": Known(("kernel.afdo",), records_branches=True),
+    "cspgo": Known(("kernel.csprofdata",), rounds=2),
     "autofdo-probe": Known(("kernel.probes",), records_branches=True),
     "pgo": Known(("kernel.profdata",)),
     "propeller": Known(
@@ -53,11 +54,11 @@ class Device:
                 return {"pmu": ArtifactNeed("pmu")}
 
 
-DEVICES: Mapping[str, Needs] = {"qemu": Device()}
+VARIANTS = Variants(ALGORITHMS, "pgo", {"qemu": Device()}, frozenset(("O2", "O3", "Os")))
 
 
 def plan(text: str, *perf_data: str) -> Plan:
-    return compile_program(sound(text), text, ALGORITHMS, DEVICES, perf_data)
+    return compile_program(sound(text), text, VARIANTS, perf_data)
 
 
 def kinds(made: Plan) -> Counter[str]:
@@ -132,7 +133,7 @@ def test_published_one_liners_compile_unchanged(text: str) -> None:
 def test_one_liners_with_words_of_other_installations_are_right_as_to_syntax(text: str) -> None:
     parsed = parse(source(text))
     assert parsed.diagnostics == ()
-    made = compile_program(parsed.program, text, ALGORITHMS, DEVICES)
+    made = compile_program(parsed.program, text, VARIANTS)
     assert_well_formed(made)
     assert made.steps
     assert made.program == text
@@ -299,7 +300,7 @@ def test_what_a_device_needs_is_planned_whatever_it_is() -> None:
             return {"tracer": ArtifactNeed("board-firmware", {"arch": arch})}
 
     text = "set period 10007.\nset depth 16.\nopt /src autofdo rand kbench.\neval plain;opt."
-    made = compile_program(sound(text), text, ALGORITHMS, {"qemu": Board()})
+    made = compile_program(sound(text), text, replace(VARIANTS, devices={"qemu": Board()}))
     assert made.step("tracer") == Step("tracer", "board-firmware", {"arch": "x86-64"}, {})
     assert made_from(made, made.step("opt/collect"), "artifacts.tracer").id == "tracer"
     assert set(made.step("measure").inputs) == {"guest", "images.0", "images.1"}
@@ -523,7 +524,7 @@ def test_a_report_knows_what_each_image_was_trained_with() -> None:
 def test_a_metrics_programs_are_inputs_of_its_measurements_alone() -> None:
     text = "opt /l pgo rand kbench. eval plain;opt syscall;pipe. eval plain;opt file."
     added = {"pipe": ("ipc", "threads"), "file": ()}
-    made = compile_program(sound(text), text, ALGORITHMS, DEVICES, (), added)
+    made = compile_program(sound(text), text, replace(VARIANTS, guest_additions=added))
     assert_well_formed(made)
     assert kinds(made)["suite-programs"] == 2
     with_programs = [s for s in made.steps if s.kind == "measure" and "suites.ipc" in s.inputs]

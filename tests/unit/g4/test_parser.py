@@ -23,6 +23,7 @@ def only(text: str) -> Statement:
         "opt debian:linux-source-6.12 pgo rand kbench.",
         "opt /sys/src autofdo+propeller manual - O3.",
         "opt ./linux-6.12.tar.xz pgo trav.",
+        "opt ./linux-6.12.tar.xz cspgo trav.",
         "profile /sys/src pgo rand kbench.",
         "profile /sys/src pgo script kbench:actions.txt.",
         "merge /out/a.profdata;/out/b.profdata 2;0.5.",
@@ -43,7 +44,7 @@ def test_published_one_liners_are_sound(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "unknown"),
     [
-        ("opt ./linux-6.12.tar.xz cspgo trav.", "unknown algorithm `cspgo`"),
+        ("opt ./linux-6.12.tar.xz gcc-pgo trav.", "unknown algorithm `gcc-pgo`"),
         (
             "profile /sys/src pgo rand kbench;com.android.settings.",
             "unknown app `com.android.settings`",

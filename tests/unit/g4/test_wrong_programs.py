@@ -80,6 +80,22 @@ CASES = {
         "opt /src autofdo+ rand kbench.",
         "p.g4:1:10: error: `autofdo+` lacks an algorithm beside `+`",
     ),
+    "an algorithm twice in a stack": (
+        "opt /src pgo+pgo rand kbench.",
+        "p.g4:1:14: error: `pgo` is in the stack already",
+    ),
+    "a stack on a layout": (
+        "opt /src propeller+pgo rand kbench.",
+        "p.g4:1:10: error: nothing can build on `propeller`: its profile fits one build only",
+    ),
+    "a branch trace for counters": (
+        "set perf-data a.data.\nopt /src pgo rand kbench.",
+        "p.g4:1:15: error: no round uses `a.data`",
+    ),
+    "more branch traces than rounds": (
+        "set perf-data a.data,b.data,c.data.\nopt /src autofdo+propeller rand kbench.",
+        "p.g4:1:15: error: no round uses `c.data`",
+    ),
     "unknown click": ("opt /src pgo random kbench.", "p.g4:1:14: error: unknown click `random`"),
     "unknown app": ("opt /src pgo rand kbnch:x.", "p.g4:1:19: error: unknown app `kbnch`"),
     "unknown option": ("opt /src pgo rand kbench O9.", "p.g4:1:26: error: unknown option `O9`"),
