@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mepof.plan.fingerprint import Ingredients
 from mepof.plan.model import HostInput, Input, Json, StepInput
@@ -49,13 +49,29 @@ def _differences(
         )
         yield Change("this version of mepof does it differently", detail)
     yield from _members("", before.params, after.params)
-    yield from _members("", before.tools, after.tools)
+    yield from _tools(before.tools, after.tools)
     for role in sorted({*before.inputs, *after.inputs}):
         old, new = before.inputs.get(role), after.inputs.get(role)
         if old != new:
             named = _named(role, inputs.get(role))
             done = "changed" if old and new else "added" if new else "removed"
             yield Change(f"{named} {done}", f"{named} from {old or 'none'} to {new or 'none'}")
+
+
+def _tools(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Change]:
+    """Versions one by one, digests together."""
+    digests: list[Change] = []
+    for name in sorted({*old, *new}):
+        both = [tools[name] for tools in (old, new) if name in tools]
+        found = _members("", *({name: t[name]} if name in t else {} for t in (old, new)))
+        if any(_DIGEST.search(value) for value in both):
+            digests += [replace(change, text=name.replace("_", " ")) for change in found]
+        else:
+            yield from found
+    if digests:
+        names = ", ".join(change.text for change in digests)
+        details = "; ".join(change.detail for change in digests)
+        yield Change(f"{names} changed", details)
 
 
 def _named(role: str, given: Input | None) -> str:
@@ -114,7 +130,13 @@ def _was(value: Json) -> str:
 
 def _short(value: Json) -> str:
     """A value as a person wrote it; empty where it is long, or a digest."""
-    text = _full(value)
+    match value:
+        case dict():
+            text = ", ".join(f"{key} {_short(member)}" for key, member in value.items())
+        case list():
+            text = ", ".join(map(_short, value)) or "none"
+        case _:
+            text = _full(value)
     return "" if len(text) > _MAX_VALUE or _DIGEST.search(text) or "\n" in text else text
 
 
