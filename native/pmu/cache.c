@@ -20,12 +20,6 @@ void cache_clear(struct cache *cache)
 		memset(cache->keys, 0, (cache->set_mask + 1) * cache->ways * sizeof(*cache->keys));
 }
 
-void cache_free(struct cache *cache)
-{
-	free(cache->keys);
-	*cache = (struct cache){0};
-}
-
 bool cache_touch_older(struct cache *cache, uint64_t *set, uint64_t key)
 {
 	const uint64_t wanted = key + 1;

@@ -24,7 +24,6 @@ struct cache {
 /* False when memory is short. Without ways or sets the cache is empty. */
 bool cache_make(struct cache *cache, struct table_size size);
 void cache_clear(struct cache *cache);
-void cache_free(struct cache *cache);
 
 /* The rest of cache_touch() when the key is not the latest of its set. */
 bool cache_touch_older(struct cache *cache, uint64_t *set, uint64_t key);

@@ -40,14 +40,6 @@ void direction_clear(struct direction *direction)
 	direction->newest = direction->branches = 0;
 }
 
-void direction_free(struct direction *direction)
-{
-	free(direction->base);
-	for (uint32_t i = 0; i < direction->size.tables; i++)
-		free(direction->tables[i]);
-	*direction = (struct direction){0};
-}
-
 /* A bit enters at the bottom, and the one that is `length` branches old leaves. */
 static void fold(struct folded *folded, uint32_t entering, uint32_t leaving)
 {

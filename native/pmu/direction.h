@@ -51,7 +51,6 @@ struct direction {
 /* False when memory is short. The settings have checked the size. */
 bool direction_make(struct direction *direction, const struct direction_size *size);
 void direction_clear(struct direction *direction);
-void direction_free(struct direction *direction);
 
 /*
  * Predicts the branch at `address`, learns the outcome, and returns whether the prediction was

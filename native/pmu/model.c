@@ -38,17 +38,6 @@ void model_clear(struct model *model)
 	model->last_code_line = model->last_code_page = NONE;
 }
 
-void model_free(struct model *model)
-{
-	struct cache *const caches[] = {&model->l1i,  &model->l1d,     &model->l2,     &model->itlb,
-					&model->dtlb, &model->l2_itlb, &model->l2_dtlb};
-
-	for (size_t i = 0; i < sizeof(caches) / sizeof(*caches); i++)
-		cache_free(caches[i]);
-	targets_free(&model->targets);
-	direction_free(&model->direction);
-}
-
 /* Branches */
 
 static void mispredict(struct model *model, struct tally tally, enum event event)

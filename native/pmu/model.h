@@ -76,7 +76,6 @@ struct tally {
 
 bool model_make(struct model *model, const struct core_size *size);
 void model_clear(struct model *model);
-void model_free(struct model *model);
 
 /*
  * A block ended with that branch, and execution continued at `to`. Returns whether a processor

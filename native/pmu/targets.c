@@ -46,17 +46,6 @@ void targets_clear(struct targets *targets)
 	targets->top = 0;
 }
 
-void targets_free(struct targets *targets)
-{
-	cache_free(&targets->btb);
-	cache_free(&targets->l1_btb);
-	free(targets->last_target);
-	free(targets->tables);
-	free(targets->returns);
-	free(targets->paths);
-	*targets = (struct targets){0};
-}
-
 static uint64_t mixed(uint64_t value)
 {
 	/* The golden ratio; every bit of the value affects every bit of the result. */

@@ -54,7 +54,6 @@ struct targets {
 /* False when memory is short. */
 bool targets_make(struct targets *targets, const struct targets_size *size);
 void targets_clear(struct targets *targets);
-void targets_free(struct targets *targets);
 
 /* How a branch was predicted. */
 enum prediction { TARGET_WRONG, TARGET_BY_ADDRESS, TARGET_BY_L2_BTB, TARGET_BY_PATH };

@@ -29,11 +29,6 @@ void window_clear(struct window *window)
 	window->fetch_cause = EVENT_fetch_cycles;
 }
 
-void window_free(struct window *window)
-{
-	cache_free(&window->op_cache);
-}
-
 static uint64_t later(uint64_t one, uint64_t other)
 {
 	return one > other ? one : other;

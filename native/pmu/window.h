@@ -123,7 +123,6 @@ struct window {
 /* False when memory is short. */
 bool window_make(struct window *window, const struct window_size *size);
 void window_clear(struct window *window);
-void window_free(struct window *window);
 
 /*
  * A block's operations were executed, with their accesses in order. Attributes the cycles to causes

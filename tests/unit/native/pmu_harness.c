@@ -1,4 +1,5 @@
-/* The functions of the model that the tests call, with arrays as arguments. */
+/* The functions of the model that the tests call, with arrays as arguments. Tables last as long as
+ * the process, as in the plugin. */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -13,7 +14,6 @@ void run_cache(uint64_t sets, uint32_t ways, const uint64_t *keys, size_t count,
 		return;
 	for (size_t i = 0; i < count; i++)
 		hits[i] = cache_touch(&cache, keys[i]);
-	cache_free(&cache);
 }
 
 void run_direction(const struct direction_size *size, const uint64_t *addresses, const bool *taken,
@@ -25,7 +25,6 @@ void run_direction(const struct direction_size *size, const uint64_t *addresses,
 		return;
 	for (size_t i = 0; i < count; i++)
 		right[i] = direction_resolve(&direction, addresses[i], taken[i]);
-	direction_free(&direction);
 }
 
 /* Zero in `calls` is not a call, and zero in `returns` is not a return. */
@@ -42,7 +41,6 @@ void run_returns(uint32_t depth, const uint64_t *calls, const uint64_t *returns,
 			targets_call(&targets, calls[i]);
 		right[i] = returns[i] != 0 && targets_return(&targets, 0, returns[i]);
 	}
-	targets_free(&targets);
 }
 
 void run_indirect(uint32_t entries, const uint64_t *branches, const uint64_t *leads, size_t count,
@@ -57,7 +55,6 @@ void run_indirect(uint32_t entries, const uint64_t *branches, const uint64_t *le
 		return;
 	for (size_t i = 0; i < count; i++)
 		right[i] = targets_indirect(&targets, branches[i], leads[i]) != TARGET_WRONG;
-	targets_free(&targets);
 }
 
 /*
@@ -75,7 +72,6 @@ void run_branches(const struct core_size *size, const struct branch *branches, c
 		taken[i] = model_branch(&model, &branches[i], to[i], (struct tally){events, NULL});
 		late[i] = model.late;
 	}
-	model_free(&model);
 }
 
 void run_code(const struct core_size *size, const uint64_t *lines, size_t count, uint64_t *events)
@@ -86,7 +82,6 @@ void run_code(const struct core_size *size, const uint64_t *lines, size_t count,
 		return;
 	for (size_t i = 0; i < count; i++)
 		model_code_line(&model, lines[i], (struct tally){events, NULL});
-	model_free(&model);
 }
 
 /* As the plugin does with each access. */
@@ -102,7 +97,6 @@ void run_data(const struct core_size *size, const uint64_t *lines, size_t count,
 		if (!cache_touch(&model.l1d, lines[i]))
 			model_data_miss(&model, lines[i], lines[i], tally);
 	}
-	model_free(&model);
 }
 
 /*
@@ -172,5 +166,4 @@ void run_window(const struct window_size *size, const struct needs *needs, uint3
 		if (around->mispredicted)
 			window_mispredicted(&window, executed);
 	}
-	window_free(&window);
 }
