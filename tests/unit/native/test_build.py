@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from mepof.steps import guest, plugins, suite_programs
+from mepof.steps import pmu as pmu_step
+
 from .conftest import ABI_FLAGS, NATIVE, build, build_pmu
 
 SOURCES = sorted(
@@ -27,6 +30,38 @@ def test_sources_have_no_warning(compiler: str) -> None:
         pytest.skip(f"{compiler} is not installed")
     flags = ["-std=c17", "-Wall", "-Wextra", "-Werror", "-O2", "-fsyntax-only", *ABI_FLAGS]
     subprocess.run([compiler, *flags, *SOURCES], check=True, timeout=60)
+
+
+def read_by_compiler(*parts: str) -> set[Path]:
+    """The project's own files that the C of these directories consists of."""
+    sources = [path for part in parts for path in NATIVE.glob(part)]
+    said = subprocess.run(
+        ["gcc", "-std=c17", *ABI_FLAGS, "-MM", *sources],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    ).stdout
+    words = said.replace("\\\n", " ").split()
+    return {Path(word).resolve() for word in words if not word.endswith(":")}
+
+
+@pytest.mark.parametrize(
+    ("parts", "patterns"),
+    [
+        (("kbench/*.c", "guest/*.c"), guest._SOURCES),
+        (("suites/*.c", "suites/threads/*.c"), (*suite_programs._SHARED, "suites/threads")),
+        (("tcg-plugin/*.c",), plugins._SOURCES),
+        (("pmu/*.c", "tcg-plugin/marks.c"), pmu_step._SOURCES),
+    ],
+    ids=["guest", "suite", "plugins", "pmu"],
+)
+def test_every_source_is_in_the_identity_of_its_step(
+    parts: tuple[str, ...], patterns: tuple[str, ...]
+) -> None:
+    named = {path for pattern in patterns for path in NATIVE.glob(pattern)}
+    inside = {path for directory in named if directory.is_dir() for path in directory.rglob("*")}
+    assert read_by_compiler(*parts) <= named | inside
 
 
 def test_guest_programs_are_static(built: Path) -> None:
