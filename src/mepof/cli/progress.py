@@ -213,4 +213,5 @@ def _last_line(event: StepNote | StepFinished | StepFailed) -> Text:
             line = Text("FAILED ", style="bold red")
             log = f" (log: {event.log})" if event.log else ""
             line.append(printable(f"{event.step}  {duration(event.seconds)}: "), style="default")
-            return line.append(printable(f"{event.message}{log}"))
+            # The engine names the step in the message, for the line that ends the run.
+            return line.append(printable(f"{event.message.removeprefix(f'{event.step}: ')}{log}"))

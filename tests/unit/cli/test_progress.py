@@ -65,6 +65,11 @@ def test_a_log_names_the_failure_and_its_log_in_one_line() -> None:
     assert line == "  0:00 FAILED boot  3.0 s: panic:\\nno root (log: /s/boot.log)"
 
 
+def test_a_failed_step_is_named_once() -> None:
+    event = StepFailed("boot", "boot", "boot: panic", 3.0, None)
+    assert log_lines(event) == ["  0:00 FAILED boot  3.0 s: panic"]
+
+
 def test_an_interrupted_step_has_not_failed() -> None:
     event = StepFailed("boot", "boot", "interrupted", 3.0, "/s/boot.log", interrupted=True)
     assert log_lines(event) == ["  0:00 stopped boot  3.0 s"]
