@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from mepof.g4 import Diagnostic, Source, check, parse, render
 from mepof.g4.ast import Program
 from mepof.g4.vocabulary import vocabulary
 
-#: An algorithm that only the tests have: it profiles twice.
-TWICE = "twice"
-#: The program's own words, and TWICE.
-VOCABULARY = replace(vocabulary(), algorithms=(*vocabulary().algorithms, TWICE))
+VOCABULARY = vocabulary()
 
 
 def source(text: str) -> Source:

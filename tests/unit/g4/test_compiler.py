@@ -11,11 +11,10 @@ import pytest
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.g4 import check, parse
 from mepof.g4.compiler import Variants, compile_program
-from mepof.g4.vocabulary import vocabulary
 from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
 from mepof.spec.report import Report
 
-from .reading import TWICE, VOCABULARY, sound, source
+from .reading import VOCABULARY, sound, source
 from .test_reference import SOUND
 
 
@@ -37,7 +36,6 @@ ALGORITHMS = {
     "propeller": Known(
         ("kernel.cc_profile", "kernel.ld_profile"), same_build=True, records_branches=True
     ),
-    TWICE: Known(("kernel.twice",), rounds=2),
 }
 assert set(ALGORITHMS) == set(VOCABULARY.algorithms)
 
@@ -116,7 +114,7 @@ PUBLISHED = [
 
 @pytest.mark.parametrize("text", PUBLISHED)
 def test_published_one_liners_compile_unchanged(text: str) -> None:
-    assert check(parse(source(text)).program, vocabulary()) == ()
+    assert check(parse(source(text)).program, VOCABULARY) == ()
     made = plan(text)
     assert_well_formed(made)
     assert made.steps
@@ -207,7 +205,7 @@ def test_settings_hold_for_what_follows_them() -> None:
 
 
 def test_an_algorithm_of_two_rounds_builds_the_second_on_the_first_profile() -> None:
-    made = plan("opt /src twice rand kbench.")
+    made = plan("opt /src cspgo rand kbench.")
     assert_well_formed(made)
     second = made.step("opt/instrument2")
     assert made_from(made, second, "profile").id == "opt/profile"
@@ -217,7 +215,7 @@ def test_an_algorithm_of_two_rounds_builds_the_second_on_the_first_profile() -> 
 
 def test_a_stack_takes_the_rounds_of_its_parts() -> None:
     assert kinds(plan("opt /src pgo+propeller rand kbench."))["profile-collect"] == 2
-    assert kinds(plan("opt /src twice+propeller rand kbench."))["profile-collect"] == 3
+    assert kinds(plan("opt /src cspgo+propeller rand kbench."))["profile-collect"] == 3
 
 
 @pytest.mark.parametrize("below", ["autofdo", "pgo"])
@@ -467,7 +465,7 @@ def test_scripts_and_configs_of_the_user_are_inputs() -> None:
 
 
 def test_a_plan_is_the_same_every_time() -> None:
-    text = "opt /src twice rand kbench O3;ThinLTO.\neval plain;opt."
+    text = "opt /src cspgo rand kbench O3;ThinLTO.\neval plain;opt."
     assert plan(text) == plan(text)
 
 

@@ -24,7 +24,6 @@ def only(text: str) -> Statement:
         "opt /sys/src pgo rand kbench O2;ThinLTO.",
         "opt debian:linux-source-6.12 pgo rand kbench.",
         "opt /sys/src autofdo+propeller manual - O3.",
-        "opt ./linux-6.12.tar.xz pgo trav.",
         "opt ./linux-6.12.tar.xz cspgo trav.",
         "profile /sys/src pgo rand kbench.",
         "profile /sys/src pgo script kbench:actions.txt.",
@@ -40,7 +39,6 @@ def only(text: str) -> Statement:
 def test_published_one_liners_are_sound(text: str) -> None:
     assert headlines(text) == []
     assert headlines(text + "\n") == []
-    assert check(parse(source(text)).program, vocabulary()) == ()
 
 
 @pytest.mark.parametrize(
