@@ -1,4 +1,4 @@
-"""Building a kernel: configured, verified, reproducible, and with progress that is real."""
+"""Build a kernel: configured, verified, reproducible, and with real progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mepof.kernel.source import version_of
 from mepof.process import run
 from mepof.toolchain.protocol import Run, Toolchain, Tools
 
-# A build that leaves a variable of these to the environment is not reproducible.
+# If the environment set one of these, a build would not be reproducible.
 _FIXED = {
     "KBUILD_BUILD_TIMESTAMP": "Thu Jan  1 00:00:00 UTC 1970",
     "KBUILD_BUILD_USER": "mepof",
@@ -34,7 +34,7 @@ _WOULD_COMPILE = re.compile(r"echo '  (?:CC|AS)  +")
 _COMPLAINT = re.compile(r"error:|undefined symbol|: not found$|syntax error")
 _MAKE_COMPLAINT = re.compile(r"\*\*\* ")
 
-# What kbuild would take from the caller's environment, and no fingerprint knows of.
+# Kbuild would take these from the caller's environment, which no fingerprint covers.
 _CALLERS = (
     "CROSS_COMPILE",
     "HOSTCFLAGS",
@@ -48,7 +48,7 @@ _CALLERS = (
 Progress = Callable[[int, int | None, str], None]
 
 
-# Which functions each object defines: JSON, beside the kernel.
+# The functions that each object defines: JSON, beside the kernel.
 OBJECTS = "objects.json"
 # What flags and variables call the directory of profiles: `PROFILES/NAME`.
 PROFILES = "mepof-profiles"
@@ -80,15 +80,15 @@ class BuildSpec:
 
     Attributes:
         fragments: files of Kconfig lines, later ones winning.
-        config_lines: further Kconfig lines.
+        config_lines: further Kconfig lines, which win over the fragments'.
         cflags: flags for every file that can take them (all but the exclusions).
         ldflags: flags for the linker.
         variables: for make's command line.
         overlays: laid over the tree beside ``flags``, which is always there.
         selected: flags for single files, after all others.
-        profiles: files that flags and variables name as ``PROFILES/NAME``, by that name.
-        same_as: the origin (of ``build.json``) of the build that this one must be equal to, but
-            for flags of single files and for the linker.
+        profiles: files, by name; flags and variables call them ``PROFILES/NAME``.
+        same_as: the origin (of ``build.json``) of the build that this one must be equal to, except
+            for flags of single files and of the linker.
     """
 
     arch: Arch
@@ -104,8 +104,8 @@ class BuildSpec:
 
 
 @dataclass(frozen=True)
-class BuildPlaces:
-    """Where a build happens: the source tree (only read), scratch, output, log and cache."""
+class BuildPaths:
+    """The paths of a build: the source tree (only read), scratch, output, log and cache."""
 
     tree: Path
     work: Path
@@ -117,49 +117,49 @@ class BuildPlaces:
 def build(
     spec: BuildSpec,
     tools: Tools,
-    places: BuildPlaces,
+    paths: BuildPaths,
     cores: int,
     progress: Progress,
 ) -> frozenset[Warned]:
-    """Build one kernel and fill ``places.output``.
+    """Build one kernel and fill ``paths.output``.
 
     The output holds ``kernel`` (the bootable image), ``vmlinux``, ``System.map``,
     ``config`` and ``build.json`` (version, sections, sizes, flags). An interrupted build
-    goes on in the same ``work`` directory.
+    continues in the same ``work`` directory.
 
     Args:
         tools: what they print goes to the log.
-        progress: told files compiled, files to compile and the current file.
+        progress: is called with files compiled, files to compile and the current file.
 
     Returns:
-        What objtool warned of, in what the log tells of this directory.
+        Objtool's warnings, as the log has them for this directory.
 
     Raises:
         WorkError: the configuration, a compilation, the link or the layout check failed.
     """
     toolchain = tools.toolchain
-    # Where the objects lie in the source, kbuild names the source `..`: no path of this
-    # machine is in any command line, so ccache and DWARF see none.
-    view = places.work / "tree"
+    # With the objects inside the source, kbuild calls the source `..`: no command line has a path
+    # of this machine, so ccache and DWARF see none.
+    view = paths.work / "tree"
     objects = view / "build"
     # Flags come last: they win over those of other overlays, and of the kernel.
     named = (overlay.load(name) for name in (*spec.overlays, "flags"))
-    overlays = tuple(each for each in named if each.is_for(places.tree))
-    if not view.exists():  # else this build goes on, with the very same view
-        partial = places.work / "tree.partial"
-        overlay.compose(places.tree, overlays, partial, toolchain.resource_directory())
-        # A tree may have a `build` of its own, from `make O=build`: objects are not for there.
+    overlays = tuple(each for each in named if each.is_for(paths.tree))
+    if not view.exists():  # otherwise this build continues, with the same view
+        partial = paths.work / "tree.partial"
+        overlay.compose(paths.tree, overlays, partial, toolchain.resource_directory())
+        # The tree may have a `build` of its own, from `make O=build`, which must stay as it is.
         (partial / "build").unlink(missing_ok=True)
         partial.replace(view)
     objects.mkdir(exist_ok=True)
-    paths = _place_profiles(spec.profiles, view, objects)
-    _replace(objects / _SELECTED, _with_paths(_selection(spec.selected), paths))
-    version = version_of(places.tree)
-    make = [_with_paths(word, paths) for word in _make_command(spec, toolchain, view, objects)]
-    environment = _environment(places.cache)
+    profiles = _copy_profiles(spec.profiles, view, objects)
+    _replace(objects / _SELECTED, _with_paths(_selection(spec.selected), profiles))
+    version = version_of(paths.tree)
+    make = [_with_paths(word, profiles) for word in _make_command(spec, toolchain, view, objects)]
+    environment = _environment(paths.cache)
 
     def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
-        _make(argv, {**environment, **(env or {})}, places.log, tools.run)
+        _make(argv, {**environment, **(env or {})}, paths.log, tools.run)
 
     config = kconfig.configure(
         view,
@@ -171,19 +171,19 @@ def build(
     )
     compiled = " ".join((*spec.cflags, *spec.variables.values()))
     origin = Origin(
-        source=places.tree.name,
+        source=paths.tree.name,
         config=_digest((objects / ".config").read_bytes()),
         compiler=toolchain.version,
-        flags=_digest(_with_paths(compiled, paths).encode()),
+        flags=_digest(_with_paths(compiled, profiles).encode()),
     )
     if spec.same_as is not None and spec.same_as != origin:
         differ = ", ".join(spec.same_as.differences(origin))
         raise InputError(
             f"the profile is of another build: not the same {differ}",
-            "it fits no kernel but the one that it was recorded from",
+            "it fits only the kernel that it was recorded from",
         )
     run_make([*make, "prepare"])
-    total = _files_to_compile(make, environment, places, objects, f"{config}\n{spec.overlays}")
+    total = _files_to_compile(make, environment, paths, objects, f"{config}\n{spec.overlays}")
     done = 0
 
     def count(line: str) -> None:
@@ -192,7 +192,7 @@ def build(
             done += 1
             progress(done, max(total, done) if total else None, found.group(1))
 
-    _make([*make, f"-j{cores}", spec.arch.target], environment, places.log, tools.run, count)
+    _make([*make, f"-j{cores}", spec.arch.target], environment, paths.log, tools.run, count)
 
     made = layout.read(objects / "vmlinux")
     faults = [*layout.faults(made), *integrity.faults(objects / "vmlinux")]
@@ -200,7 +200,7 @@ def build(
         raise WorkError(
             f"the linked kernel would not survive its boot: {faults[0]}"
             + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""),
-            f"see {places.log}",
+            f"see {paths.log}",
         )
     for name, path in {
         "kernel": objects / spec.arch.image,
@@ -208,9 +208,9 @@ def build(
         "System.map": objects / "System.map",
         "config": objects / ".config",
     }.items():
-        shutil.copy2(path, places.output / name)
+        shutil.copy2(path, paths.output / name)
     defined = _functions(objects, toolchain, spec.arch)
-    (places.output / OBJECTS).write_text(json.dumps(defined, sort_keys=True) + "\n")
+    (paths.output / OBJECTS).write_text(json.dumps(defined, sort_keys=True) + "\n")
     BuildDescription(
         version=str(version),
         origin=origin,
@@ -224,8 +224,8 @@ def build(
         variables=dict(spec.variables),
         config_lines=spec.config_lines,
         overlays=tuple(o.name for o in overlays),
-    ).write(places.output)
-    return objtool.warnings(places.log)
+    ).write(paths.output)
+    return objtool.warnings(paths.log)
 
 
 def functions_in(build: Path) -> dict[str, list[str]]:
@@ -248,7 +248,7 @@ def _functions(objects: Path, toolchain: Toolchain, arch: Arch) -> dict[str, lis
             compiled.append(made.relative_to(objects).as_posix())
     names = objects / "mepof-objects"
     names.write_text("\n".join(compiled))
-    # What it says of objects without symbols would come in the middle of lines of the others.
+    # Its remarks on objects without symbols would appear in the middle of other lines.
     options = ("--quiet", "--defined-only", "--format=posix", "--print-file-name")
     nm = [toolchain.tool("nm", arch), *options, f"@{names.name}"]
     defined: dict[str, list[str]] = {name: [] for name in compiled}
@@ -260,11 +260,11 @@ def _functions(objects: Path, toolchain: Toolchain, arch: Arch) -> dict[str, lis
     return defined
 
 
-def _place_profiles(profiles: Mapping[str, Path], view: Path, objects: Path) -> dict[str, str]:
-    """Copy profiles to where the compiler finds them; the paths by what flags call them.
+def _copy_profiles(profiles: Mapping[str, Path], view: Path, objects: Path) -> dict[str, str]:
+    """Copy profiles to where the compiler finds them; the paths, by the names that flags use.
 
     A path names the contents: ccache reads only some of the files that options name, and must
-    not take an object for one that was built with another profile.
+    not confuse objects that were built with different profiles.
     """
     paths = {}
     for name, path in profiles.items():
@@ -278,7 +278,7 @@ def _place_profiles(profiles: Mapping[str, Path], view: Path, objects: Path) -> 
 
 
 def _with_paths(text: str, paths: Mapping[str, str]) -> str:
-    """A text with the paths of profiles for what flags call them."""
+    """A text with the paths of profiles in place of the names that flags use."""
     for name, path in paths.items():
         text = text.replace(name, path)
     return text
@@ -298,7 +298,7 @@ def _selection(selected: Sequence[FileFlags]) -> str:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file, unless that is what it says."""
+    """Write a file, unless it already has this text."""
     if not path.is_file() or path.read_text(encoding="utf-8") != text:
         path.write_text(text, encoding="utf-8")
 
@@ -324,7 +324,7 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Pa
 
 
 def _environment(cache: Path) -> dict[str, str]:
-    """Cut loose from the caller's: its job server, its locale, its flags, its ccache."""
+    """Independent of the caller's job server, locale, flags and ccache."""
     return {
         **dict.fromkeys(_CALLERS, ""),
         "KCONFIG_CONFIG": ".config",
@@ -335,8 +335,8 @@ def _environment(cache: Path) -> dict[str, str]:
         "CCACHE_DIR": str(cache / "ccache"),
         "CCACHE_BASEDIR": str(cache.parent),
         "CCACHE_NOHASHDIR": "1",
-        # By the dependency files that kbuild makes anyway, not by preprocessing everything
-        # first, which made a first build half as slow again.
+        # By the dependency files that kbuild writes anyway, not by preprocessing everything
+        # first, which made a first build 50 % slower.
         "CCACHE_DEPEND": "1",
     }
 
@@ -358,22 +358,22 @@ def _kconfig_environment(spec: BuildSpec, toolchain: Toolchain, version: str) ->
 def _files_to_compile(
     make: list[str],
     environment: Mapping[str, str],
-    places: BuildPlaces,
+    paths: BuildPaths,
     objects: Path,
     identity: str,
 ) -> int | None:
-    """How many files the build compiles, asked of make itself (it runs nothing, ``-n``).
+    """How many files the build compiles, according to make itself (``-n``: it runs nothing).
 
-    That takes some seconds, so the answer is kept for the same tree and ``identity``.
+    That takes several seconds, so the answer is kept for the same tree and ``identity``.
     """
     if not any(objects.glob("*/built-in.a")):
-        key = sha256(f"{places.tree}\n{identity}".encode()).hexdigest()[:32]
-        kept = places.cache / "files-to-compile" / key
-        # It may not be there, or be cut off: the write is not worth a rename.
+        key = sha256(f"{paths.tree}\n{identity}".encode()).hexdigest()[:32]
+        kept = paths.cache / "files-to-compile" / key
+        # It may be missing or cut off: the write is not worth a rename.
         with suppress(OSError, ValueError):
             return int(kept.read_text())
     else:
-        kept = None  # a build that goes on: what is left is not what there was
+        kept = None  # a build that continues: what is left is less than the whole
     answer = run([*make, "--dry-run", "vmlinux"], env=environment, check=False)
     total = sum(1 for line in answer.output.splitlines() if _WOULD_COMPILE.search(line))
     if kept is not None and total:
@@ -389,8 +389,7 @@ def _make(
     run: Run,
     listener: Callable[[str], None] | None = None,
 ) -> None:
-    """Run make; its error is what a tool complained of first, and at which object, or else what
-    make itself did."""
+    """Run make; its error is a tool's first complaint, with the object, otherwise make's own."""
     result = run(argv, env=environment, on_line=listener, check=False)
     if result.status != 0:
         lines = [line.strip() for line in result.output.splitlines()]
@@ -405,7 +404,7 @@ def _make(
 
 
 def overlay_digest(names: tuple[str, ...]) -> str:
-    """SHA-256 over the overlays and the exclusions: part of what a build is made from."""
+    """SHA-256 over the overlays and the exclusions, which are part of a build's source."""
     root = overlay.native_directory() / "overlays"
     files = [root / "exclude.toml"]
     for name in ("flags", *names):

@@ -204,7 +204,7 @@ class _Build:
 
     def once(self, spec: kbuild.BuildSpec) -> frozenset[objtool.Warned]:
         context = self.context
-        places = kbuild.BuildPlaces(
+        paths = kbuild.BuildPaths(
             tree=self.asked.source,
             work=context.work,
             output=context.output,
@@ -214,7 +214,7 @@ class _Build:
         return kbuild.build(
             spec,
             self.tools,
-            places,
+            paths,
             context.cores,
             lambda done, total, name: context.progress(done, total, "files", name),
         )

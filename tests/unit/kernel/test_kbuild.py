@@ -30,16 +30,16 @@ SPEC = kbuild.BuildSpec(arch=arch.get("x86-64"), fragments=(), cflags=("-O3", "-
 
 @dataclass
 class Bench:
-    """A tree, a toolchain and the places of builds; ``seen`` has the progress of the last."""
+    """A tree, a toolchain and the paths of builds; ``seen`` has the progress of the last."""
 
     root: Path
     tree: Path
     seen: list[tuple[int, int | None, str]] = field(default_factory=list)
 
-    def places(self, name: str = "one") -> kbuild.BuildPlaces:
+    def paths(self, name: str = "one") -> kbuild.BuildPaths:
         made = self.root / name
         (made / "output").mkdir(parents=True, exist_ok=True)
-        return kbuild.BuildPlaces(
+        return kbuild.BuildPaths(
             self.tree, made / "work", made / "output", made / "log", self.root / "cache"
         )
 
@@ -57,7 +57,7 @@ class Bench:
         told: Callable[[str], None] = lambda file: None,
     ) -> Path:
         """Build with a fragment of these lines; the output directory."""
-        places = self.places(name)
+        paths = self.paths(name)
         self.seen.clear()
 
         def progress(done: int, total: int | None, file: str) -> None:
@@ -66,12 +66,12 @@ class Bench:
 
         kbuild.build(
             replace(spec, fragments=(self.fragment(*lines), *spec.fragments)),
-            Tools(select(f"clang{SUFFIX}"), partial(run, log=places.log, cancel=cancel)),
-            places,
+            Tools(select(f"clang{SUFFIX}"), partial(run, log=paths.log, cancel=cancel)),
+            paths,
             1,
             progress,
         )
-        return places.output
+        return paths.output
 
 
 def forget_tools() -> None:
@@ -118,7 +118,7 @@ def test_a_build_leaves_its_files_and_what_is_known_of_them(bench: Bench) -> Non
 
 def test_flags_go_to_every_file_but_the_excluded_ones(bench: Bench) -> None:
     bench.build()
-    objects = bench.places().work / "tree/build"
+    objects = bench.paths().work / "tree/build"
     assert "-Wall -O3 -fmini" in (objects / "kernel/b.o").read_text()
     assert "-Wall -c" in (objects / "kernel/bounds.o").read_text()
     assert "-fmini" not in (objects / "arch/x86/boot/c.o").read_text()
@@ -162,7 +162,7 @@ def with_profile(bench: Bench, text: str) -> kbuild.BuildSpec:
 
 
 def command_of(bench: Bench, name: str, build: str = "one") -> str:
-    return (bench.places(build).work / "tree/build" / name).read_text().partition("\n")[0]
+    return (bench.paths(build).work / "tree/build" / name).read_text().partition("\n")[0]
 
 
 def test_the_path_of_a_profile_names_its_contents(bench: Bench) -> None:
@@ -177,7 +177,7 @@ def test_the_path_of_a_profile_names_its_contents(bench: Bench) -> None:
         path = Path(flag.removeprefix("-fprofile-use="))
         assert path.name == "kernel.profdata"
         # The compiler runs where the objects are.
-        assert (bench.places(str(number)).work / "tree/build" / path).read_text() == text
+        assert (bench.paths(str(number)).work / "tree/build" / path).read_text() == text
         paths.append(path)
     assert paths[0] == paths[1] != paths[2]
 
@@ -285,7 +285,7 @@ def test_autofdo_has_its_flags_in_kernels_without_the_option(bench: Bench) -> No
     bench.build(spec=spec_of(use), name="used")
     used = command_of(bench, "init/a.o", "used")
     (path,) = (w.partition("=")[2] for w in used.split() if w.startswith("-fprofile-sample-use="))
-    objects = bench.places("used").work / "tree/build"
+    objects = bench.paths("used").work / "tree/build"
     assert (objects / path).read_text() == "kernel.afdo"
     assert "-ffunction-sections -fsplit-machine-functions" in used
     for excluded in ("kernel/bounds.o", "arch/x86/boot/c.o"):
@@ -307,7 +307,7 @@ def test_propeller_compiles_only_what_is_hot_with_other_flags(bench: Bench) -> N
     assert "-fbasic-block-address-map" in command_of(bench, "init/a.o", "used")
     (added,) = command_of(bench, "kernel/b.o", "used").split("-fbasic-block-sections=list=")[1:]
     path, *more = added.split()
-    objects = bench.places("used").work / "tree/build"
+    objects = bench.paths("used").work / "tree/build"
     assert (objects / path).read_text() == "kernel.cc_profile"
     assert more[0] == "-ffunction-sections"
 
@@ -355,8 +355,8 @@ def refused(bench: Bench, spec: kbuild.BuildSpec, *lines: str) -> str:
         bench.build(*lines, spec=spec, name="two")
     assert caught.value.exit_status == 2
     assert bench.seen == []
-    assert not list((bench.places("two").work / "tree/build").rglob("*.o"))
-    assert list(bench.places("two").output.iterdir()) == []
+    assert not list((bench.paths("two").work / "tree/build").rglob("*.o"))
+    assert list(bench.paths("two").output.iterdir()) == []
     return caught.value.message.rpartition("not the same ")[2]
 
 
@@ -368,7 +368,7 @@ def test_a_build_that_must_be_equal_to_another_is_refused_with_what_differs(
     assert refused(bench, replace(equal, cflags=("-O2", "-fmini"))) == "flags"
     assert refused(bench, replace(equal, variables={"CLANG_AUTOFDO_PROFILE": "x"})) == "flags"
     bench.tree = bench.tree.rename(bench.root / "another-tree")
-    shutil.rmtree(bench.places("two").work)
+    shutil.rmtree(bench.paths("two").work)
     assert refused(bench, equal) == "source"
     assert refused(bench, equal, "CONFIG_NET=y") == "source, config"
 
@@ -387,7 +387,7 @@ def test_a_build_by_another_profile_below_is_not_equal(bench: Bench) -> None:
     first = origin(bench.build(spec=with_profile(bench, "counts")))
     assert refused(bench, replace(with_profile(bench, "others"), same_as=first)) == "flags"
     again = replace(with_profile(bench, "counts"), same_as=first)
-    shutil.rmtree(bench.places("two").work)
+    shutil.rmtree(bench.paths("two").work)
     assert origin(bench.build(spec=again, name="two")) == first
 
 
@@ -434,15 +434,15 @@ def test_a_build_directory_in_the_tree_is_left_alone(bench: Bench) -> None:
 
 def test_a_fragment_is_laid_over_the_defconfig(bench: Bench) -> None:
     (bench.root / "base.config").write_text("# base: defconfig\nCONFIG_TLS=y\n")
-    places = bench.places()
+    paths = bench.paths()
     kbuild.build(
         replace(SPEC, fragments=(bench.root / "base.config",)),
-        Tools(select(f"clang{SUFFIX}"), partial(run, log=places.log)),
-        places,
+        Tools(select(f"clang{SUFFIX}"), partial(run, log=paths.log)),
+        paths,
         1,
         lambda done, total, file: None,
     )
-    config = (places.output / "config").read_text()
+    config = (paths.output / "config").read_text()
     assert "CONFIG_NET=y" in config and "CONFIG_TLS=y" in config and "CONFIG_CRYPTO=y" in config
 
 
@@ -470,8 +470,8 @@ def test_a_file_that_does_not_compile_is_one_line_with_the_compilers_error(bench
     )
     # By which the search for what does not stand a profile knows where to begin.
     assert "kernel/b.o] Error 1" in object_built
-    assert caught.value.remedy == f"see {bench.places().log}"
-    assert "In file included from" in bench.places().log.read_text()
+    assert caught.value.remedy == f"see {bench.paths().log}"
+    assert "In file included from" in bench.paths().log.read_text()
 
 
 def test_a_failure_before_the_compilation_names_what_make_said(bench: Bench) -> None:
@@ -495,7 +495,7 @@ def test_a_kernel_that_would_not_survive_its_boot_is_not_built(bench: Bench) -> 
     write_tree(bench.tree, (".text.split.", 0x9000, 0x10, CODE))
     with pytest.raises(WorkError, match=r"\.text\.split\. at 0x9000\.\.0x9010 lies in the memory"):
         bench.build()
-    assert list(bench.places().output.iterdir()) == []
+    assert list(bench.paths().output.iterdir()) == []
 
 
 def test_a_kernel_whose_tables_do_not_fit_its_text_is_not_built(bench: Bench) -> None:
@@ -503,7 +503,7 @@ def test_a_kernel_whose_tables_do_not_fit_its_text_is_not_built(bench: Bench) ->
     write_tree(bench.tree, ("__ex_table", 0x6000, 12, ALLOC), contents={"__ex_table": table})
     with pytest.raises(WorkError, match=r"not survive its boot: the exception table has a fixup"):
         bench.build()
-    assert list(bench.places().output.iterdir()) == []
+    assert list(bench.paths().output.iterdir()) == []
 
 
 def test_an_interrupted_build_goes_on_where_it_was(

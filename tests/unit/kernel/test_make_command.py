@@ -55,7 +55,7 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
             variables={"CLANG_AUTOFDO_PROFILE": "profile"},
         ),
         Tools(select(f"clang{SUFFIX}"), recorded),
-        kbuild.BuildPlaces(
+        kbuild.BuildPaths(
             *(root / name for name in ("tree", "work", "output", "log", "cache")),
         ),
         3,

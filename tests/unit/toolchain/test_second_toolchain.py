@@ -76,29 +76,29 @@ def test_a_kernel_is_built_by_its_tools_with_its_flags(tools: Path, tmp_path: Pa
     used = pgo.use(tmp_path, Use(toolchain, True))
     spec = kbuild.BuildSpec(arch.get("x86-64"), (), cflags=used.cflags, profiles=used.profiles)
     (tmp_path / "mini.config").write_text("# base: allnoconfig\nCONFIG_NET=y\n")
-    places = kbuild.BuildPlaces(
+    paths = kbuild.BuildPaths(
         write_tree(tmp_path / "tree"),
         *(tmp_path / name for name in ("work", "output", "log", "cache")),
     )
-    places.output.mkdir()
+    paths.output.mkdir()
     calls: list[str] = []
 
     def recorded(argv: list[str], **options: object) -> object:
         calls.append(" ".join(argv))
-        return partial(run, log=places.log)(argv, **options)  # type: ignore[arg-type]
+        return partial(run, log=paths.log)(argv, **options)  # type: ignore[arg-type]
 
     kbuild.build(
         replace(spec, fragments=(tmp_path / "mini.config",)),
         Tools(toolchain, recorded),  # type: ignore[arg-type]
-        places,
+        paths,
         1,
         lambda done, total, file: None,
     )
-    command = (places.work / "tree/build/init/a.o").read_text().partition("\n")[0]
+    command = (paths.work / "tree/build/init/a.o").read_text().partition("\n")[0]
     assert command.startswith(" --debug-from build")
     assert "--counts=../mepof-profiles/" in command
-    assert kbuild.functions_in(places.output)["init/a.o"] == ["start", "stop"]
-    assert json.loads((places.output / "build.json").read_text())["origin"]["compiler"] == VERSION
+    assert kbuild.functions_in(paths.output)["init/a.o"] == ["start", "stop"]
+    assert json.loads((paths.output / "build.json").read_text())["origin"]["compiler"] == VERSION
     assert all("MCC=-22" in call and "CROSS_COMPILE=x86_64-linux-gnu-" in call for call in calls)
     assert all("CC=ccache mcc-22" in call for call in calls)
     assert not any(word in " ".join(calls).lower() for word in ("clang", "llvm"))
