@@ -15,6 +15,7 @@ FLAGS: dict[Meaning, str] = {
     "function-sections": "-ffunction-sections",
     "whole-functions": "-fno-split-machine-functions",
     "count": "-fprofile-generate -mllvm -vp-counters-per-site=T",
+    "count-in-context": "-fcs-profile-generate -mllvm -vp-counters-per-site=T",
     "use-counts": "-fprofile-use=P",
     "quiet-counts": "-Wno-profile-instr-unprofiled -Wno-profile-instr-out-of-date "
     "-Wno-backend-plugin",
