@@ -1,8 +1,8 @@
-"""``autofdo``: Clang's sample profiles, from a recording of branches and debug lines.
+"""``autofdo``: Clang's sample profiles, from a branch trace and debug lines.
 
 The kernel that is profiled is an optimised one with line tables: nothing is instrumented, and
-it runs at full speed. Kernels from 6.13 on have the option CONFIG_AUTOFDO_CLANG; an overlay gives
-it to those before.
+it runs at full speed. Kernels from 6.13 on have the option CONFIG_AUTOFDO_CLANG; an overlay adds
+it to older ones.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """``autofdo-probe``: sample profiles by pseudo probes instead of debug lines.
 
 Probes mark the basic blocks of every function before anything moves them, and a hash of its
-control flow tells a function that has changed. They cost a little code motion in the kernel that
-is profiled, and a section of the file.
+control flow identifies a function that has changed. They cost a little code motion in the kernel
+that is profiled, and a section of the file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""``propeller``: the layout of basic blocks and functions, from a recording of branches.
+"""``propeller``: the layout of basic blocks and functions, from a branch trace.
 
-A round on top of any build: that build again, with a map of its basic blocks, is what runs. The
-profile names blocks by their numbers in that very build, so it fits no other; the build that uses
-it differs by nothing but the layout of the functions that the profile names, and only the files
-that hold one are compiled again.
+A round on top of any build: the kernel that runs is that build with a map of its basic blocks. The
+profile names blocks by their numbers in that exact build, so it fits no other. The build that uses
+it differs only in the layout of the functions that the profile names, and only the files that
+define one are recompiled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an algorithm is: the answers to five questions, and nothing else knows which one runs."""
+"""What an algorithm is: answers to five questions. Nothing else knows which algorithm runs."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class BuildAddition:
         ldflags: linker flags.
         variables: for make's command line.
         selected: compiler flags for single files.
-        profiles: files that flags and variables name as ``PROFILES/NAME``, by that name.
-        opt_out: compiler flags that take the profile from a single file again.
+        profiles: files, by name; flags and variables call them ``PROFILES/NAME``.
+        opt_out: compiler flags by which a single file does not use the profile.
     """
 
     overlays: tuple[str, ...] = ()
@@ -72,7 +72,7 @@ class Conversion:
 
     Attributes:
         raw: what was collected, or what a real machine recorded.
-        build: the kernel that ran: ``vmlinux`` and what else its build left.
+        build: directory of the build that ran: ``vmlinux`` and the other files of the artifact.
         output: the directory for the profile's files.
         round: the round in which it was collected.
     """
@@ -86,11 +86,11 @@ class Conversion:
 
 @dataclass(frozen=True)
 class Use:
-    """A build that is to use a profile.
+    """A build that uses a profile.
 
     Attributes:
-        same_source: the profile is of the very source and configuration that is built;
-            None where nobody knows what it is of.
+        same_source: the profile is of the same source as the build; None where it is unknown what
+            it is of.
         exact: everything was counted, nothing sampled.
     """
 
@@ -106,10 +106,10 @@ class Algorithm(Protocol):
     rounds: int
     #: The files of a finished profile.
     profile_names: tuple[str, ...]
-    #: 2. Whether a device records branches while the kernel works; otherwise the kernel counts
+    #: 2. Whether a device records branches while the kernel runs; otherwise the kernel counts
     #: by itself.
     records_branches: bool
-    #: 4. Whether a profile fits the very build alone that it was made from.
+    #: 4. Whether a profile fits only the exact build that it was made from.
     same_build: bool
     #: Capabilities of a toolchain without which it cannot be used.
     requires: frozenset[str]
@@ -121,10 +121,10 @@ class Algorithm(Protocol):
         """
 
     def reset(self) -> tuple[Request, ...]:
-        """2a. What to ask of a booted device to forget what it has counted so far."""
+        """2a. The requests by which a booted kernel forgets what it has counted so far."""
 
     def collect(self) -> tuple[Request, ...]:
-        """2b. What to ask of it for the raw profile: one reply with data for each request."""
+        """2b. The requests for the raw profile; the reply to each has data."""
 
     def convert(self, conversion: Conversion) -> Quality:
         """3. Write the profile.
@@ -176,7 +176,7 @@ class Algorithm(Protocol):
             output: file to write.
 
         Returns:
-            ``cflags`` that have a single file use it instead of the whole profile, and
+            ``cflags`` by which a single file uses it instead of the whole profile, and
             ``profiles``.
         """
 
