@@ -1,4 +1,4 @@
-//! Writes the seeds of the readers of branch records: `cargo run --example seeds` in `fuzz/`.
+//! Writes the seeds of the readers of branch traces: `cargo run --example seeds` in `fuzz/`.
 
 use std::error::Error;
 use std::fs;

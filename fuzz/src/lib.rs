@@ -1,4 +1,4 @@
-//! What the fuzz targets for readers of branch records share.
+//! What the fuzz targets for readers of branch traces share.
 
 pub mod profile;
 

@@ -14,7 +14,7 @@ pub fn work_with(profile: &Profile) {
     }
     let mut out = Vec::new();
     if text::write(profile, &mut out).is_ok() {
-        // Names are whatever the input says: not all can be told from what stands around them.
+        // Names are whatever the input says: not all can be separated from the text around them.
         let _ = text::read(&out);
     }
     let mut out = Vec::new();

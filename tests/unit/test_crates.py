@@ -12,6 +12,7 @@ Module = tuple[str, ...]
 
 _USE = re.compile(r"(?P<seen>\bpub(?:\([^)]*\))?\s+)?\buse\s+(?P<tree>[^;]+);")
 _QUALIFIED = re.compile(r"(?<![\w:])(?:[A-Za-z_]\w*)(?:::[A-Za-z_]\w*)+")
+_NOT_CODE = re.compile(r'//[^\n]*|"(?:[^"\\]|\\.)*"', re.DOTALL)
 _TEST_FILE = re.compile(r"#\[cfg\(test\)\](?:\s*#\[[^\]]*\])*\s*mod\s+(\w+);")
 _TEST_BODY = re.compile(r"^( *)#\[cfg\(test\)\]\n(?:\1.*\n)*?\1\}$", re.MULTILINE)
 
@@ -82,7 +83,7 @@ def _module(path: Path) -> Module:
 
 
 def _code(text: str) -> str:
-    return _TEST_BODY.sub("", re.sub(r"//.*", "", text))
+    return _TEST_BODY.sub("", _NOT_CODE.sub("", text.replace("'\"'", "' '")))
 
 
 def _branches(tree: str) -> Iterator[tuple[list[str], str]]:

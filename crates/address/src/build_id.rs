@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_but_zeros_is_no_id() {
+    fn nothing_but_zeros_is_not_an_id() {
         assert_eq!(BuildId::new(&[0; 20]), Err(BuildIdError::Length));
     }
 

@@ -1,7 +1,7 @@
 //! Addresses, and what names a binary.
 //!
 //! A kernel has two address spaces that are easily mixed up: the one that it was linked
-//! for, and the one that it ran at (KASLR moves it; modules go wherever there is room).
+//! for, and the one that it ran at (KASLR moves it; modules go wherever there is space).
 //! The type says which one an address belongs to, and only [`Placement`] turns one into
 //! the other.
 

@@ -33,13 +33,13 @@ impl Features {
             4 => Self::POST_LINK - 1,
             5 => 0xff,
             _ => {
-                let what = format!("version {version}, where 2 to 5 are known (LLVM 19 to 22),");
+                let what = format!("version {version} instead of 2 to 5 (LLVM 19 to 22)");
                 return Err(cursor.damage(what));
             }
         };
         let bits = cursor.number(if version < 5 { 1 } else { 2 })? as u16;
         if bits & !known != 0 {
-            return Err(cursor.damage(format!("features {bits:#x} in version {version}")));
+            return Err(cursor.damage(format!("unknown features {bits:#x} in version {version}")));
         }
         Ok(Self(bits))
     }
@@ -182,7 +182,7 @@ fn block(
     let size = end + u64::from(cursor.unsigned32()?);
     let flags = cursor.unsigned32()?;
     if flags >> 5 != 0 {
-        return Err(cursor.damage(format!("block flags {flags:#x}")));
+        return Err(cursor.damage(format!("unknown block flags {flags:#x}")));
     }
     let hash = features.has(Features::HASH).then(|| cursor.number(8)).transpose()?;
     let flag = |bit: u32| flags >> bit & 1 == 1;

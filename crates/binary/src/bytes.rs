@@ -24,7 +24,7 @@ impl<'a> Cursor<'a> {
         self.offset >= self.data.len()
     }
 
-    /// Something is wrong at the place that was reached.
+    /// Something is wrong at the current offset.
     pub fn damage(&self, what: impl Into<String>) -> Damage {
         Damage { offset: self.offset, what: what.into() }
     }
@@ -63,7 +63,7 @@ impl<'a> Cursor<'a> {
             let bits = u64::from(byte & 0x7f);
             let fits = if shift < 64 { bits << shift >> shift == bits } else { bits == 0 };
             if !fits {
-                let what = "a number of more than 64 bits".to_owned();
+                let what = "a number exceeds 64 bits".to_owned();
                 return Err(Damage { offset: start, what });
             }
             if shift < 64 {
@@ -80,10 +80,8 @@ impl<'a> Cursor<'a> {
     pub fn unsigned32(&mut self) -> Result<u32, Damage> {
         let start = self.offset;
         let value = self.unsigned()?;
-        u32::try_from(value).map_err(|_| Damage {
-            offset: start,
-            what: format!("{value:#x}, where a number of 32 bits belongs,"),
-        })
+        u32::try_from(value)
+            .map_err(|_| Damage { offset: start, what: format!("{value:#x} exceeds 32 bits") })
     }
 
     /// A number in SLEB128. Bits beyond 64 are dropped.

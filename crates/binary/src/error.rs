@@ -1,15 +1,15 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why a binary cannot be used. Each says what is wrong and what mends it.
+/// Why a binary cannot be used. Each says what is wrong and how to remedy it.
 #[derive(Debug, thiserror::Error)]
 pub enum BinaryError {
-    /// The operating system said no.
+    /// The operating system refused.
     #[error("{path}: {source}", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// Its reason.
         source: io::Error,
     },
     /// Not an ELF file, or not one of a kernel for a known machine.

@@ -239,7 +239,7 @@ fn sections_of_the_same_name_are_told_apart_by_their_links() {
 }
 
 #[test]
-fn what_is_no_vmlinux_is_called_by_its_name() {
+fn what_is_not_a_vmlinux_is_called_by_its_name() {
     let file = |at: usize, magic: &[u8]| {
         let mut bytes = vec![0; at];
         bytes.extend(magic);
@@ -258,7 +258,7 @@ fn what_is_no_vmlinux_is_called_by_its_name() {
         (file(0, b"BC\xc0\xde"), "bitcode"),
         (file(0, b"!<arch>\n"), "archive"),
         (file(0, b"\x7fELF"), "damaged"),
-        (file(0, b"#!/bin/sh"), "no ELF file"),
+        (file(0, b"#!/bin/sh"), "not an ELF file"),
         (Vec::new(), "empty"),
     ] {
         let error = Binary::parse("file", bytes).unwrap_err();
@@ -268,7 +268,7 @@ fn what_is_no_vmlinux_is_called_by_its_name() {
     let error = Binary::open(Path::new("/no/such/vmlinux")).unwrap_err();
     assert!(matches!(error, BinaryError::Io { .. }), "{error}");
     let error = Binary::open(Path::new("/dev/null")).unwrap_err();
-    assert!(error.to_string().contains("no regular file"), "{error}");
+    assert!(error.to_string().contains("not a regular file"), "{error}");
 }
 
 #[test]

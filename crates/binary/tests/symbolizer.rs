@@ -398,7 +398,7 @@ fn subprograms_are_a_table_of_functions() {
     assert_eq!(subprograms.starting_at(ImageAddress(entry.0 + 1)), None);
     assert_eq!(subprograms.covering(ImageAddress(entry.0 + 1)).unwrap().name, name);
     assert_eq!(subprograms.covering(ImageAddress(0)), None);
-    // A part is no entry in the symbol table's view either.
+    // A part is not an entry in the symbol table's view either.
     for range in ranges.iter().filter(|range| !range.is_entry) {
         assert!(!binary.function_at(range.addresses.start).unwrap().is_entry);
     }

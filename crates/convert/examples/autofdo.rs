@@ -1,4 +1,4 @@
-//! Converts branch records to an AutoFDO profile in text, and says what the conversion rests on.
+//! Converts branch traces to an AutoFDO profile in text, and says what the conversion rests on.
 //!
 //!     cargo run --release -p mepof-convert --example autofdo VMLINUX OUTPUT INPUT...
 

@@ -183,10 +183,10 @@ fn measure(function: &Function, window: usize, samples: usize, random: &mut Rand
         ran.push(None);
     }
     let visit = |blocks: &[Option<usize>], counts: &mut (Vec<u64>, Vec<u64>)| {
-        for (place, block) in blocks.iter().enumerate() {
+        for (location, block) in blocks.iter().enumerate() {
             let Some(block) = *block else { continue };
             counts.0[block] += 1;
-            if let Some(&Some(next)) = blocks.get(place + 1) {
+            if let Some(&Some(next)) = blocks.get(location + 1) {
                 if let Some(edge) = find(&cfg, block, next) {
                     counts.1[edge] += 1;
                 }

@@ -1,8 +1,8 @@
 //! AutoFDO profiles from a checked trace, by debug lines.
 //!
-//! The rules are those of llvm-profgen, so that compilers get what they were tuned for: a place's
-//! count is the highest of its instructions', a function's total the sum over its bytes. Source:
-//! LLVM 22, `llvm/tools/llvm-profgen/ProfileGenerator.cpp`.
+//! The rules are those of llvm-profgen, so that compilers get what they were tuned for: a
+//! location's count is the highest of its instructions', a function's total the sum over its bytes.
+//! Source: LLVM 22, `llvm/tools/llvm-profgen/ProfileGenerator.cpp`.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) fn profile_name(functions: &Subprograms, id: NameId) -> Arc<str> {
     if short.len() == name.len() { name.clone() } else { short.into() }
 }
 
-/// The profile of `trace`, places by debug lines. `flow_sensitive`: discriminators are
+/// The profile of `trace`, locations by debug lines. `flow_sensitive`: discriminators are
 /// flow-sensitive and kept whole.
 pub(crate) fn line_profile(
     symbolizer: &Symbolizer,
@@ -57,8 +57,8 @@ pub(crate) fn line_profile(
     for branch in branches {
         let Some(callee) = branch.to.and_then(|to| entered_at(functions, to)) else { continue };
         let frames = branch.from.map(|from| symbolizer.frames(from)).unwrap_or_default();
-        if let Some((id, place)) = tree.leaf(places(frames, flow_sensitive)) {
-            tree.add_calls(id, place, callee, branch.count);
+        if let Some((id, location)) = tree.leaf(locations(frames, flow_sensitive)) {
+            tree.add_calls(id, location, callee, branch.count);
         }
         let entered = tree.node(None, callee);
         tree.add_head(entered, branch.count);
@@ -104,8 +104,8 @@ struct Lines<'a> {
     flow_sensitive: bool,
 }
 
-/// The places that an inline stack stands for, the outermost function first.
-pub(crate) fn places(
+/// The locations that an inline stack stands for, the outermost function first.
+pub(crate) fn locations(
     frames: &[Frame],
     flow_sensitive: bool,
 ) -> impl Iterator<Item = (NameId, LineLocation)> {
@@ -122,7 +122,7 @@ pub(crate) fn places(
 impl Lines<'_> {
     /// Counts the instructions of `range` into `tree`.
     fn body(&self, tree: &mut Tree<NameId>, range: &FallThrough) {
-        // Neighbours mostly share their very stack: it is looked up once, and its bytes are
+        // Neighbours mostly share one stack: it is looked up once, and its bytes are
         // counted together.
         let mut run: Option<(&[Frame], u64)> = None;
         for placed in self.code.within(range.first, range.last) {
@@ -141,8 +141,8 @@ impl Lines<'_> {
 
     fn count(&self, tree: &mut Tree<NameId>, run: Option<(&[Frame], u64)>, count: u64) {
         let Some((frames, bytes)) = run else { return };
-        let (Some(innermost), Some((id, place))) =
-            (frames.last(), tree.leaf(places(frames, self.flow_sensitive)))
+        let (Some(innermost), Some((id, location))) =
+            (frames.last(), tree.leaf(locations(frames, self.flow_sensitive)))
         else {
             return;
         };
@@ -151,6 +151,6 @@ impl Lines<'_> {
             true => 1,
             false => discriminator::duplication(innermost.discriminator),
         };
-        tree.raise(id, place, count.saturating_mul(copies));
+        tree.raise(id, location, count.saturating_mul(copies));
     }
 }

@@ -13,7 +13,7 @@ use crate::image::Image;
 
 /// Reads the branch list at `path` and follows it through `images`, to addresses of the images.
 ///
-/// Modules are left out: simpleperf counts their addresses from a place in memory, which the
+/// Modules are left out: simpleperf counts their addresses from an address in memory, which the
 /// file of the module does not know.
 pub(crate) fn read(
     path: &Path,
@@ -59,8 +59,8 @@ pub(crate) fn read(
     facts.samples.drop(Cause::OutsideBinary, stacks.saturating_sub(given));
     if aggregate.is_empty() && !others.0.is_empty() {
         let what = format!(
-            "nothing in it is of the binaries that were given, but of {}; give the very build \
-             that was traced",
+            "it has nothing of the given binaries, only of {}; give the exact build that was \
+             traced",
             others.0.join(", ")
         );
         return Err(TraceError::Unsupported { path: path.to_owned(), what });
@@ -106,7 +106,7 @@ fn slide(traced: &TracedBinary, binary: &Binary) -> u64 {
 /// T32 code is set.
 ///
 /// Source: Arm's ETMv4 architecture specification (IHI 0064), "P0 instructions": branches and
-/// `isb`. Exceptions, those of `svc` and `brk` too, are none.
+/// `isb`. Exceptions are not, not even those of `svc` and `brk`.
 fn step(binary: &Binary, address: u64) -> Option<(Step, u64)> {
     let machine = binary.machine();
     let mode = address & machine.mode_bit();

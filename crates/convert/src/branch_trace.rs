@@ -1,4 +1,4 @@
-//! Inputs, read and held against binaries.
+//! Inputs, read and matched to binaries.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,8 @@ use mepof_binary::Binary;
 use mepof_trace::input::perf_script::NAMED;
 use mepof_trace::input::{self, Format, Options};
 use mepof_trace::{
-    Addressing, Aggregate, Facts, ImageTrace, OTHER_SIDE, Sink, Space, Tally, TraceError, place,
+    Addressing, Aggregate, Facts, ImageTrace, OTHER_SIDE, Sink, Space, Tally, TraceError,
+    map_to_image,
 };
 
 use crate::branch_list;
@@ -19,9 +20,9 @@ use crate::symbols::Symbols;
 use crate::verdict::{BuildIdMatch, Reason};
 use crate::{ConvertError, Subject};
 
-/// Distinct branches and ranges of one input at most: some 1 GiB of them. A kernel has fewer than
+/// Distinct branches and ranges of one input at most: about 1 GiB of them. A kernel has fewer than
 /// a million.
-const MOST_DISTINCT: usize = 1 << 25;
+const MAX_DISTINCT: usize = 1 << 25;
 
 /// What to read.
 #[derive(Debug)]
@@ -30,9 +31,9 @@ pub struct Request<'a> {
     pub binary: &'a Path,
     /// Kernel modules, as built.
     pub modules: &'a [PathBuf],
-    /// Branch records.
+    /// Branch traces.
     pub inputs: &'a [PathBuf],
-    /// Their format; `None` finds out.
+    /// Their format; `None` detects it.
     pub format: Option<Format>,
     /// Whose samples to take.
     pub space: Space,
@@ -54,7 +55,7 @@ pub struct Input {
     pub path: PathBuf,
     /// What it says about itself.
     pub facts: Facts,
-    /// What became of the entries of its branch stacks.
+    /// What happened to the entries of its branch stacks.
     pub entries: Tally,
     /// Where the binaries ran, in the order of [`BranchTrace::images`].
     pub placements: Vec<Placement>,
@@ -114,8 +115,8 @@ impl BranchTrace {
                         kallsyms,
                     )?
                 };
-                let trace = place(&aggregate, &at.placement, &at.shared);
-                found |= trace.placed.used > 0;
+                let trace = map_to_image(&aggregate, &at.placement, &at.shared);
+                found |= trace.mapped.used > 0;
                 image.trace.merge(trace);
                 image.build_id_match = image.build_id_match.and(at.build_id_match);
                 other_build = other_build.or(at.other_build);
@@ -159,8 +160,8 @@ impl BranchTrace {
         Ok(input::read(&input.path, request.format, &options, sink)?)
     }
 
-    /// Samples that were used, of all inputs; `None` if one of them is an exact recording, which
-    /// has no sampling error.
+    /// Samples that were used, of all inputs; `None` if one of them is exact, and so has no
+    /// sampling error.
     pub(crate) fn samples(&self) -> Option<u64> {
         let exact = |input: &Input| input.facts.exact;
         let sampled = !self.inputs.iter().any(exact);
@@ -187,7 +188,7 @@ fn options<'a>(request: &'a Request<'_>, symbols: &'a Symbols<'a>) -> Options<'a
     Options {
         space: request.space,
         events: request.events,
-        max_distinct: MOST_DISTINCT,
+        max_distinct: MAX_DISTINCT,
         symbols: Some(symbols),
         threads: 0,
         cancelled: request.cancelled,

@@ -18,14 +18,14 @@ pub(crate) struct Checked {
     pub branch_tally: Tally,
     /// Ranges, by count: used, and dropped by cause.
     pub range_tally: Tally,
-    /// Counts of branches whose source is no branch instruction: interrupts and exceptions, of
+    /// Counts of branches whose source is not a branch instruction: interrupts and exceptions, of
     /// which there are few; in the wrong binary nearly all are.
     pub asynchronous: u64,
     /// Counts of branches whose source was moved on to the branch that it is fused with.
     pub fused: u64,
 }
 
-/// Checks `trace` against `code`; what the file says of `patched` places need not hold.
+/// Checks `trace` against `code`; what the file says of `patched` code may not hold.
 pub(crate) fn check(trace: &ImageTrace, code: &Code, patched: &Patched) -> Checked {
     let is_instruction = |address| code.at(address).is_some() || patched.contains(address);
     let mut checked = Checked::default();
@@ -79,7 +79,7 @@ fn is_branch(code: &Code, patched: &Patched, from: ImageAddress) -> bool {
 }
 
 /// AMD records the first of two instructions that were fused into one, say a `cmp` and the `jcc`
-/// after it; the kernel mends it only since 6.1, commit df3e9612f758 "perf/x86: Make branch
+/// after it; the kernel corrects it only since 6.1, commit df3e9612f758 "perf/x86: Make branch
 /// classifier fusion-aware".
 fn fused_with(code: &Code, from: ImageAddress, to: Option<ImageAddress>) -> Option<ImageAddress> {
     let next = code.after(code.at(from)?)?;
@@ -95,12 +95,12 @@ mod tests {
 
     /// Instructions of four bytes each, from address 0 on.
     fn code(flows: &[Flow]) -> Code {
-        let place = |(index, &flow): (usize, &Flow)| Placed {
+        let location = |(index, &flow): (usize, &Flow)| Placed {
             address: ImageAddress(SIZE * index as u64),
             size: SIZE as u8,
             flow,
         };
-        Code::of(flows.iter().enumerate().map(place).collect())
+        Code::of(flows.iter().enumerate().map(location).collect())
     }
 
     fn trace(branches: &[(u64, u64)], ranges: &[(u64, u64)]) -> ImageTrace {

@@ -99,10 +99,10 @@ impl Code {
 }
 
 fn decode(binary: &Binary, addresses: Range<ImageAddress>) -> Vec<Placed> {
-    let place = |(address, instruction): (_, Instruction)| Placed {
+    let location = |(address, instruction): (_, Instruction)| Placed {
         address,
         size: instruction.size,
         flow: instruction.flow,
     };
-    instructions(binary, addresses).map(place).collect()
+    instructions(binary, addresses).map(location).collect()
 }

@@ -16,7 +16,7 @@ pub(crate) struct Coverage {
     pub executed: u64,
     /// Bytes that [`HOT`] of all executions fall on, the hottest first.
     pub hot: u64,
-    /// Share of executions that `mapped` says yes to; 1 if nothing ran.
+    /// Share of executions for which `mapped` is true; 1 if nothing ran.
     pub mapped: f64,
 }
 
@@ -66,8 +66,9 @@ mod tests {
 
     #[test]
     fn bytes_and_shares_are_weighed_by_how_often_they_ran() {
-        let place = |address| Placed { address: ImageAddress(address), size: 2, flow: Flow::Next };
-        let code = Code::of((0..10).map(|index| place(2 * index)).collect());
+        let location =
+            |address| Placed { address: ImageAddress(address), size: 2, flow: Flow::Next };
+        let code = Code::of((0..10).map(|index| location(2 * index)).collect());
         let range = |first, last, count| FallThrough {
             first: ImageAddress(first),
             last: ImageAddress(last),

@@ -9,20 +9,20 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 use crate::ConvertError;
-use crate::autofdo::{canonical, places};
+use crate::autofdo::{canonical, locations};
 use crate::code::Code;
 
-/// What became of a function.
+/// What happened to a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// It is where it was, and has all places that the profile has samples for.
+    /// It is where it was, and has all locations that the profile has samples for.
     Unchanged,
-    /// It has all places that the profile has samples for, and is declared somewhere else.
+    /// It has all locations that the profile has samples for, and is declared somewhere else.
     Moved,
-    /// It lacks some of the places that the profile has samples for.
+    /// It does not have some of the locations that the profile has samples for.
     Changed,
-    /// There is no such function any more.
+    /// The function is gone.
     Gone,
 }
 
@@ -45,11 +45,11 @@ pub struct Share {
 pub struct FunctionDrift {
     /// Its name.
     pub name: String,
-    /// What became of it.
+    /// What happened to it.
     pub change: Change,
     /// Its own part of the profile's samples, without what was inlined into it, in per cent.
     pub samples_percent: f64,
-    /// The part of these that lies at places which the binary still has, in per cent.
+    /// The part of these that lies at locations which the binary still has, in per cent.
     pub matched_percent: f64,
 }
 
@@ -58,33 +58,33 @@ pub struct FunctionDrift {
 pub struct Drift {
     /// Functions by what became of them.
     pub changes: BTreeMap<Change, Share>,
-    /// The part of all samples that lies at places which the binary still has, in per cent.
+    /// The part of all samples that lies at locations which the binary still has, in per cent.
     pub matched_percent: f64,
     /// The functions, those with the most samples first. A function that was inlined counts where
     /// its source is, not where its copies are.
     pub functions: Vec<FunctionDrift>,
 }
 
-/// Samples by function and place, inlined copies added up.
+/// Samples by function and location, inlined copies added up.
 type Flat = BTreeMap<String, BTreeMap<LineLocation, u64>>;
 
 fn flatten(name: &str, profile: &FunctionProfile, flat: &mut Flat) {
-    let places = flat.entry(name.to_owned()).or_default();
-    // Lines of zero say that code did not run, which is no sample.
-    for (&place, samples) in profile.body.iter().filter(|(_, samples)| samples.count > 0) {
-        let count = places.entry(place).or_default();
+    let locations = flat.entry(name.to_owned()).or_default();
+    // Lines of zero say that code did not run, which is not a sample.
+    for (&location, samples) in profile.body.iter().filter(|(_, samples)| samples.count > 0) {
+        let count = locations.entry(location).or_default();
         *count = count.saturating_add(samples.count);
     }
     let called = |callees: &BTreeMap<_, FunctionProfile>| callees.values().any(|c| c.total > 0);
-    for (&place, _) in profile.inlined.iter().filter(|(_, callees)| called(callees)) {
-        places.entry(place).or_default();
+    for (&location, _) in profile.inlined.iter().filter(|(_, callees)| called(callees)) {
+        locations.entry(location).or_default();
     }
     for callees in profile.inlined.values() {
         callees.iter().for_each(|(name, callee)| flatten(name, callee, flat));
     }
 }
 
-/// What a binary has: the places of each function, and where it begins, from the start of the
+/// What a binary has: the locations of each function, and where it begins, from the start of the
 /// text.
 #[derive(Clone, Debug, Default)]
 struct Shapes {
@@ -132,10 +132,10 @@ impl Shapes {
         let code = Code::new(binary, starts);
         let mut seen: FxHashSet<(NameId, LineLocation)> = FxHashSet::default();
         for placed in code.all() {
-            seen.extend(places(symbolizer.frames(placed.address), flow_sensitive));
+            seen.extend(locations(symbolizer.frames(placed.address), flow_sensitive));
         }
         let mut names: FxHashMap<NameId, String> = FxHashMap::default();
-        for (function, place) in seen {
+        for (function, location) in seen {
             let name = names.entry(function).or_insert_with(|| {
                 symbolizer
                     .names()
@@ -143,7 +143,7 @@ impl Shapes {
                     .map(|name| name_of(canonical(name)))
                     .unwrap_or_default()
             });
-            self.functions.entry(name.clone()).or_default().0.insert(place);
+            self.functions.entry(name.clone()).or_default().0.insert(location);
         }
         Ok(())
     }
@@ -156,8 +156,8 @@ impl Shapes {
             .collect();
         let mut add = |guid: u64, offset: u32, discriminator: u32| {
             if let Some(name) = names.get(&guid) {
-                let place = LineLocation { offset, discriminator };
-                self.functions.entry(name.clone()).or_default().0.insert(place);
+                let location = LineLocation { offset, discriminator };
+                self.functions.entry(name.clone()).or_default().0.insert(location);
             }
         };
         for probe in &probes.probes {
@@ -167,39 +167,40 @@ impl Shapes {
     }
 }
 
-/// What of `profile` still fits `new`. `old`, the binary that the profile was made from, tells
+/// How much of `profile` still fits `new`. `old`, the binary that the profile was made from, shows
 /// which functions have moved: an AutoFDO profile does not care, but what goes by address does
-/// (branch records, Propeller's profiles).
+/// (branch traces, Propeller's profiles).
 pub fn drift(profile: &Profile, old: Option<&Binary>, new: &Binary) -> Result<Drift, ConvertError> {
     let old = old.map(|binary| Shapes::read(binary, profile)).transpose()?;
     Ok(compare(profile, old.as_ref(), &Shapes::read(new, profile)?))
 }
 
-/// Compares `profile` with the shapes of the binary that it is to be used for, and, to tell what
+/// Compares `profile` with the shapes of the binary that it will be used for, and, to tell what
 /// has moved, with those of the binary that it was made from.
 fn compare(profile: &Profile, old: Option<&Shapes>, new: &Shapes) -> Drift {
     let mut flat = Flat::new();
     profile.functions.iter().for_each(|(name, function)| flatten(name, function, &mut flat));
-    let sum = |places: &BTreeMap<LineLocation, u64>| -> f64 {
-        places.values().fold(0.0, |sum, &count| sum + count as f64)
+    let sum = |locations: &BTreeMap<LineLocation, u64>| -> f64 {
+        locations.values().fold(0.0, |sum, &count| sum + count as f64)
     };
     let total: f64 = flat.values().map(sum).sum();
     let percent = |part: f64, whole: f64| if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
     let mut drift = Drift::default();
     let mut matched_samples = 0.0;
-    for (name, places) in flat {
-        let samples = sum(&places);
+    for (name, locations) in flat {
+        let samples = sum(&locations);
         let shape = new.functions.get(&name);
-        let has = |place: &LineLocation| shape.is_some_and(|(shape, _)| shape.contains(place));
+        let has =
+            |location: &LineLocation| shape.is_some_and(|(shape, _)| shape.contains(location));
         // An empty `sum` of floats is -0.0.
-        let matched: f64 = places
+        let matched: f64 = locations
             .iter()
-            .filter(|(place, _)| has(place))
+            .filter(|(location, _)| has(location))
             .fold(0.0, |sum, (_, &count)| sum + count as f64);
         let start = |shapes: &Shapes| shapes.functions.get(&name).and_then(|(_, start)| *start);
         let change = if shape.is_none() {
             Change::Gone
-        } else if !places.keys().all(has) {
+        } else if !locations.keys().all(has) {
             Change::Changed
         } else if old.is_some_and(|old| start(old) != start(new)) {
             Change::Moved
@@ -228,14 +229,14 @@ fn compare(profile: &Profile, old: Option<&Shapes>, new: &Shapes) -> Drift {
 mod tests {
     use super::*;
 
-    fn place(offset: u32) -> LineLocation {
+    fn location(offset: u32) -> LineLocation {
         LineLocation { offset, discriminator: 0 }
     }
 
     fn shapes(functions: &[(&str, &[u32], u64)]) -> Shapes {
-        let functions = functions.iter().map(|&(name, places, start)| {
-            let places = places.iter().map(|&offset| place(offset)).collect();
-            (name.to_owned(), (places, Some(start)))
+        let functions = functions.iter().map(|&(name, locations, start)| {
+            let locations = locations.iter().map(|&offset| location(offset)).collect();
+            (name.to_owned(), (locations, Some(start)))
         });
         Shapes { functions: functions.collect() }
     }

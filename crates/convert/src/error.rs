@@ -6,13 +6,13 @@ use mepof_trace::TraceError;
 
 use crate::Subject;
 
-/// Why there is no profile. Each names the cause and the cure, in one line.
+/// Why there is no profile. Each names the cause and the remedy in one line.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
     /// An input cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// A binary cannot be read, or lacks what the conversion needs.
+    /// A binary cannot be read, or does not have what the conversion needs.
     #[error(transparent)]
     Binary(#[from] BinaryError),
     /// The input does not say where the binary ran.
@@ -20,13 +20,13 @@ pub enum ConvertError {
     NotLocated {
         /// The input.
         input: PathBuf,
-        /// Why not, and what mends it.
+        /// Why not, and the remedy.
         what: String,
     },
     /// A kernel was given for user code.
     #[error(
-        "{binary} is a kernel, and has no user code; give the program that ran, or take the \
-         kernel (--space kernel)", binary = binary.display()
+        "{binary} is a kernel and has no user code; give the program that ran, or use the \
+         kernel's samples (--space kernel)", binary = binary.display()
     )]
     KernelForUserCode {
         /// The binary.
@@ -37,9 +37,9 @@ pub enum ConvertError {
     Merge(#[from] MergeError),
     /// Not one branch lies in the binary.
     #[error(
-        "{input}: none of {branches} branches lies in {binary}; give {file} of the very build \
-         that ran{place}", input = input.display(), binary = binary.display(),
-        file = subject.file(), place = subject.or_place()
+        "{input}: none of its {branches} branches is in {binary}; give {file} of the exact build \
+         that ran{location}", input = input.display(), binary = binary.display(),
+        file = subject.file(), location = subject.or_place()
     )]
     NothingInBinary {
         /// The input.
@@ -52,7 +52,7 @@ pub enum ConvertError {
         branches: u64,
     },
     /// An input has to be read twice, and can be read once.
-    #[error("{input}: this has to be read twice, which a pipe cannot be; write it to a file",
+    #[error("{input}: this must be read twice, which a pipe does not allow; write it to a file",
             input = input.display())]
     ReadOnce {
         /// The input.

@@ -172,12 +172,12 @@ mod tests {
 
     /// Instructions of four bytes each, from address 0 on.
     fn code(flows: &[Flow]) -> Code {
-        let place = |(index, &flow): (usize, &Flow)| Placed {
+        let location = |(index, &flow): (usize, &Flow)| Placed {
             address: ImageAddress(4 * index as u64),
             size: 4,
             flow,
         };
-        Code::of(flows.iter().enumerate().map(place).collect())
+        Code::of(flows.iter().enumerate().map(location).collect())
     }
 
     fn at(index: u64) -> ImageAddress {

@@ -10,6 +10,6 @@ pub struct Image {
     pub binary: Binary,
     /// Its branches and ranges, of all inputs.
     pub trace: ImageTrace,
-    /// Whether the inputs come from this very build.
+    /// Whether the inputs come from this exact build.
     pub build_id_match: BuildIdMatch,
 }

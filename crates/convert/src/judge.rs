@@ -1,5 +1,5 @@
-//! Whether a recording is worth converting. Debug information has no say in it: what reads
-//! addresses does without.
+//! Whether a branch trace is worth converting. It does not depend on debug information, which
+//! formats of addresses do not need.
 
 use mepof_address::ImageAddress;
 use mepof_binary::{Binary, Function, whole_function};
@@ -16,27 +16,27 @@ use crate::patched::Patched;
 use crate::verdict::{self, BinaryVerdict, InputVerdict, Quality, Verdict};
 use crate::{ConvertError, Subject};
 
-/// A recording that was held against the code of its binaries.
+/// A branch trace that was checked against the code of its binaries.
 #[derive(Clone, Debug)]
 pub struct Judged {
     /// Whether it is worth converting.
     pub verdict: Verdict,
-    /// What can have happened, image by image: branches of fused instructions are moved to where
-    /// they belong, impossible ones are left out.
+    /// What can have happened, image by image: branches of fused instructions are moved to the
+    /// branch, impossible ones are left out.
     pub traces: Vec<ImageTrace>,
 }
 
-/// Judges `recording` without a look at debug information. Whether a poor one will do is for the
+/// Judges `branch_trace` without debug information. Whether a poor one is good enough is for the
 /// caller to say.
-pub fn judge(recording: &BranchTrace) -> Result<Judged, ConvertError> {
+pub fn judge(branch_trace: &BranchTrace) -> Result<Judged, ConvertError> {
     let (mut binaries, mut traces, mut weights) = (Vec::new(), Vec::new(), Vec::new());
-    for image in &recording.images {
+    for image in &branch_trace.images {
         let (verdict, of_functions, trace) = judge_image(image)?;
         binaries.push(verdict);
         weights.extend(of_functions);
         traces.push(trace);
     }
-    let verdict = conclude(recording, binaries, weights.into_iter());
+    let verdict = conclude(branch_trace, binaries, weights.into_iter());
     Ok(Judged { verdict, traces })
 }
 
@@ -57,15 +57,15 @@ pub(crate) fn judge_image(
 
 /// The verdict on all binaries together. `weights` are those of the functions that ran.
 pub(crate) fn conclude(
-    recording: &BranchTrace,
+    branch_trace: &BranchTrace,
     binaries: Vec<BinaryVerdict>,
     weights: impl Iterator<Item = u64> + Clone,
 ) -> Verdict {
-    let inputs = recording.inputs.iter();
+    let inputs = branch_trace.inputs.iter();
     let inputs = inputs.map(input_verdict).collect();
-    let samples = recording.samples();
+    let samples = branch_trace.samples();
     let overlap = samples.map(|samples| verdict::expected_overlap(weights, samples));
-    let other_build = recording.other_build.clone();
+    let other_build = branch_trace.other_build.clone();
     let reasons = verdict::reasons(&binaries, other_build, overlap, samples.unwrap_or_default());
     Verdict {
         quality: if reasons.is_empty() { Quality::Good } else { Quality::Poor },
@@ -105,10 +105,10 @@ pub(crate) fn binary_verdict(
     mapped: Option<f64>,
 ) -> BinaryVerdict {
     let binary = &image.binary;
-    let mut branches = image.trace.placed.clone();
-    branches.used = 0; // counted anew by the check
+    let mut branches = image.trace.mapped.clone();
+    branches.used = 0; // the check recounts them
     branches.merge(&trace.branch_tally);
-    let mut ranges = image.trace.placed_ranges.clone();
+    let mut ranges = image.trace.mapped_ranges.clone();
     ranges.used = 0;
     ranges.merge(&trace.range_tally);
     let share = trace.asynchronous as f64 / trace.branch_tally.used.max(1) as f64;
@@ -147,8 +147,8 @@ fn image_trace(image: &Image, trace: Checked) -> ImageTrace {
     let mut all = ImageTrace::default();
     let (branches, ranges) = (trace.branches, trace.ranges);
     // Merging sorts: what was moved to another instruction may be there twice now.
-    let (placed, placed_ranges) = (image.trace.placed.clone(), image.trace.placed_ranges.clone());
-    all.merge(ImageTrace { branches, ranges, placed, placed_ranges });
+    let (mapped, mapped_ranges) = (image.trace.mapped.clone(), image.trace.mapped_ranges.clone());
+    all.merge(ImageTrace { branches, ranges, mapped, mapped_ranges });
     all
 }
 
@@ -164,8 +164,8 @@ fn function_weights(
     let functions = binary.functions();
     let mut weights = vec![0_u64; functions.len()];
     let mut add = |address: ImageAddress, weight: u64| {
-        let place = index_of(functions, address).and_then(|index| weights.get_mut(index));
-        if let Some(total) = place {
+        let location = index_of(functions, address).and_then(|index| weights.get_mut(index));
+        if let Some(total) = location {
             *total = total.saturating_add(weight);
         }
     };
@@ -188,7 +188,7 @@ fn function_weights(
             *total = total.saturating_add(weight);
         }
     }
-    // A part whose function did not run, by the records, still tells that it did.
+    // A part that ran shows that its function ran, even if the trace has no samples of it.
     let mut weights: Vec<u64> = entries
         .into_iter()
         .map(|(name, weight)| weight.saturating_add(of_whole.remove(name).unwrap_or_default()))

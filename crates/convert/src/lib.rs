@@ -1,4 +1,4 @@
-//! From a branch record and the binary that it belongs to, to a profile that a compiler reads,
+//! From a branch trace and the binary that ran, to a profile that a compiler reads,
 //! with a verdict on whether it is worth reading.
 
 mod autofdo;
@@ -31,6 +31,6 @@ pub use error::ConvertError;
 pub use image::Image;
 pub use judge::{Judged, judge};
 pub use location::placement;
-pub use profile::{Converted, Inference, Places, ProfileOptions, autofdo};
+pub use profile::{Converted, Inference, Locations, ProfileOptions, autofdo};
 pub use subject::Subject;
 pub use verdict::{BinaryVerdict, BuildIdMatch, Count, InputVerdict, Quality, Reason, Verdict};

@@ -17,7 +17,7 @@ use crate::{ConvertError, Subject};
 /// Where a binary ran, and whether it is the build that did.
 pub(crate) struct Location {
     pub placement: Placement,
-    /// Where another binary ran too: see [`place`].
+    /// Where another binary ran too: see [`mepof_trace::map_to_image`].
     pub shared: Vec<Range<RuntimeAddress>>,
     pub build_id_match: BuildIdMatch,
     pub other_build: Option<Reason>,
@@ -25,7 +25,7 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// Where the names of the `index`-th binary are. Which build ran they do not tell.
+    /// Where the names of the `index`-th binary are. They do not say which build ran.
     pub fn of_names(binary: &Binary, index: usize) -> Self {
         let placement = symbols::placement(binary, index);
         Self {
@@ -68,8 +68,8 @@ impl Location {
                     let (input, what) = (path.to_owned(), error.to_string());
                     return Err(ConvertError::NotLocated { input, what });
                 }
-                let note = "the input does not say where the binary ran; \
-                            its addresses are taken to be those that it was linked for";
+                let note = "the input does not say where the binary ran; mepof assumes the \
+                    addresses that it was linked for";
                 (Located { placement, ..Located::default() }, Some(note.to_owned()))
             }
             Err(error) => {
@@ -88,7 +88,7 @@ impl Location {
 }
 
 /// Where `binary` ran when an input with these `facts` was recorded; `kallsyms` is the text of
-/// `/proc/kallsyms`. Where nobody says, the addresses that it was linked for.
+/// `/proc/kallsyms`. If nothing says, the addresses that it was linked for.
 pub fn placement(
     facts: &Facts,
     binary: &Binary,

@@ -14,7 +14,8 @@ use mepof_machine::PatchTable;
 /// The code of a kernel that is rewritten.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Patched {
-    ranges: Vec<Range<ImageAddress>>, // by start; they may touch, and nest where one replaces another
+    /// By start; they may touch, and nest where one replaces another.
+    ranges: Vec<Range<ImageAddress>>,
 }
 
 impl Patched {
@@ -40,7 +41,7 @@ impl Patched {
     /// Whether the byte at `address` may be rewritten.
     pub fn contains(&self, address: ImageAddress) -> bool {
         let after = self.ranges.partition_point(|range| range.start <= address);
-        // An enclosing place begins at most a few before: alternatives nest two or three deep.
+        // An enclosing location begins at most a few before: alternatives nest two or three deep.
         let before = self.ranges.get(..after).unwrap_or_default();
         before.iter().rev().take(4).any(|range| range.contains(&address))
     }
@@ -48,11 +49,11 @@ impl Patched {
 
 fn read(binary: &Binary, table: &PatchTable) -> Result<Vec<Range<ImageAddress>>, BinaryError> {
     let Some((address, bytes)) = find(binary, table)? else { return Ok(Vec::new()) };
-    let is_code = |place: ImageAddress| {
-        binary.sections().iter().any(|section| section.addresses.contains(&place))
+    let is_code = |location: ImageAddress| {
+        binary.sections().iter().any(|section| section.addresses.contains(&location))
     };
     let entries = table.strides.iter().find_map(|&stride| {
-        let places: Option<Vec<_>> = bytes
+        let locations: Option<Vec<_>> = bytes
             .chunks(stride)
             .enumerate()
             .map(|(index, entry)| {
@@ -66,7 +67,7 @@ fn read(binary: &Binary, table: &PatchTable) -> Result<Vec<Range<ImageAddress>>,
                 is_code(start).then_some(start..ImageAddress(start.0.checked_add(length)?))
             })
             .collect();
-        places
+        locations
     });
     Ok(entries.unwrap_or_default())
 }
@@ -81,7 +82,7 @@ fn length_of_instruction(binary: &Binary, address: ImageAddress) -> Option<u64> 
 fn find(binary: &Binary, table: &PatchTable) -> Result<Option<(u64, Vec<u8>)>, BinaryError> {
     let headers = binary.section_headers();
     if let Some(header) = headers.iter().find(|header| header.name == table.section) {
-        // In a relocatable file offsets are relative to a place that was not laid out.
+        // In a relocatable file offsets are relative to a location that was not laid out.
         let bytes = binary.contents_of(header)?.into_owned();
         return Ok(Some((header.address, bytes)).filter(|_| !binary.is_relocatable()));
     }

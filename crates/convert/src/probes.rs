@@ -24,7 +24,7 @@ enum Name {
     Line(NameId),
 }
 
-/// The profile of `ranges`, which do not overlap, and `branches`, places by pseudo probes.
+/// The profile of `ranges`, which do not overlap, and `branches`, locations by pseudo probes.
 pub(crate) fn probe_profile(
     probes: &Probes,
     functions: &Subprograms,
@@ -51,9 +51,9 @@ pub(crate) fn probe_profile(
     let mut tree = Tree::default();
     for (index, count) in counts {
         let Some(probe) = probes.probes.get(index) else { continue };
-        let Some((id, place)) = tree.leaf(places(probe)) else { continue };
+        let Some((id, location)) = tree.leaf(locations(probe)) else { continue };
         tree.add_total(id, count);
-        tree.add(id, place, count);
+        tree.add(id, location, count);
         if probe.index == ENTRY && probe.kind == ProbeKind::Block {
             tree.add_head(id, count);
         }
@@ -65,8 +65,8 @@ pub(crate) fn probe_profile(
         let Some(call) = calls.rfind(|probe| probe.kind != ProbeKind::Block) else {
             continue;
         };
-        let Some((id, place)) = tree.leaf(places(call)) else { continue };
-        tree.add_calls(id, place, Name::Line(callee), branch.count);
+        let Some((id, location)) = tree.leaf(locations(call)) else { continue };
+        tree.add_calls(id, location, Name::Line(callee), branch.count);
     }
     let name = |name| match name {
         Name::Guid(guid) => match described.get(&guid) {
@@ -100,7 +100,7 @@ fn at(probes: &Probes, address: ImageAddress) -> Range<usize> {
 }
 
 /// The inline stack of a probe, the outermost function first.
-fn places(probe: &Probe) -> impl Iterator<Item = (Name, LineLocation)> {
+fn locations(probe: &Probe) -> impl Iterator<Item = (Name, LineLocation)> {
     let callers = probe.inlined_at.iter().map(|&(guid, index)| (guid, index, 0));
     callers.chain([(probe.guid, probe.index, probe.discriminator)]).map(
         |(guid, offset, discriminator)| (Name::Guid(guid), LineLocation { offset, discriminator }),

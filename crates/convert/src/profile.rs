@@ -18,11 +18,11 @@ use crate::smooth::smooth;
 use crate::verdict::{BinaryVerdict, Verdict};
 
 /// Functions that a note names.
-const MOST_NAMED: usize = 8;
+const MAX_NAMED: usize = 8;
 
-/// What a profile's places are.
+/// What a profile's locations are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Places {
+pub enum Locations {
     /// Pseudo probes where the binary has them, debug lines where not.
     #[default]
     Best,
@@ -46,8 +46,8 @@ pub enum Inference {
 /// How a profile is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProfileOptions {
-    /// What its places are.
-    pub places: Places,
+    /// What its locations are.
+    pub locations: Locations,
     /// Where counts are inferred.
     pub inference: Inference,
 }
@@ -61,27 +61,27 @@ pub struct Converted {
     pub verdict: Verdict,
 }
 
-/// The AutoFDO profile of `recording`, and whether it is worth building with. Whether a poor one will
-/// do is for the caller to say.
+/// The AutoFDO profile of `branch_trace`, and whether it is worth building with. Whether a poor one
+/// will do is for the caller to say.
 pub fn autofdo(
-    recording: &BranchTrace,
+    branch_trace: &BranchTrace,
     options: ProfileOptions,
 ) -> Result<Converted, ConvertError> {
     let mut options = options;
     let mut profiles = Vec::new();
     let mut binaries = Vec::new();
     let mut notes = Vec::new();
-    for image in &recording.images {
-        let has_probes = options.places == Places::Best && has_probes(&image.binary);
+    for image in &branch_trace.images {
+        let has_probes = options.locations == Locations::Best && has_probes(&image.binary);
         if profiles.is_empty() && !has_probes {
-            // Places of two kinds do not go together: the first binary says which.
-            options.places = Places::Lines;
-        } else if options.places == Places::Best && !has_probes {
+            // Locations of two kinds do not go together: the first binary says which.
+            options.locations = Locations::Lines;
+        } else if options.locations == Locations::Best && !has_probes {
             let (verdict, ..) = judge_image(image)?;
             if verdict.branches.used > 0 {
                 notes.push(format!(
-                    "{} is left out: it has no pseudo probes, as the first binary has; build it \
-                     with -fpseudo-probe-for-profiling, or go by debug lines (--lines)",
+                    "{} is left out: it has no pseudo probes, unlike the first binary; build it \
+                     with -fpseudo-probe-for-profiling, or use debug lines (--lines)",
                     image.binary.path().display()
                 ));
             }
@@ -94,7 +94,7 @@ pub fn autofdo(
     }
     let profile = join(profiles, &mut notes)?;
     let totals = profile.functions.values().map(|function| function.total);
-    let verdict = Verdict { notes, ..conclude(recording, binaries, totals) };
+    let verdict = Verdict { notes, ..conclude(branch_trace, binaries, totals) };
     Ok(Converted { profile, verdict })
 }
 
@@ -117,19 +117,21 @@ fn join(
     let merged = merger.finish();
     for of_one in merged.conflicts.chunk_by(|one, another| one.input == another.input) {
         let Some(first) = of_one.first() else { continue };
-        let names = of_one.iter().take(MOST_NAMED).map(|conflict| conflict.function.as_str());
+        let names = of_one.iter().take(MAX_NAMED).map(|conflict| conflict.function.as_str());
         let names: Vec<&str> = names.collect();
         let more = if of_one.len() > names.len() { ", …" } else { "" };
         notes.push(format!(
-            "{} functions of {} are left out: their control flow is not that of the functions of \
-             the same names in another binary: {}{more}",
+            "{} functions of {} are left out: their control flow differs from that of the \
+             functions of the same names in another binary: {}{more}",
             of_one.len(),
             first.input,
             names.join(", ")
         ));
     }
     for name in &merged.saturated {
-        notes.push(format!("counts reached their greatest, and stay there, with those of {name}"));
+        notes.push(format!(
+            "counts reached their maximum when those of {name} were added, and stay there"
+        ));
     }
     Ok(merged.profile)
 }
@@ -144,7 +146,7 @@ fn of_image(
     let trace = check(&image.trace, &code, &Patched::read(binary)?);
     // Functions of the same name are one, wherever they are.
     let all = SymbolizerOptions { all_subprograms: true, ..SymbolizerOptions::default() };
-    let probes = if options.places == Places::Best { Probes::read(binary)? } else { None };
+    let probes = if options.locations == Locations::Best { Probes::read(binary)? } else { None };
     let symbolizer = match Symbolizer::with_options(binary, &addresses, all) {
         // Probes name the functions that they are of.
         Err(BinaryError::Missing { .. }) if probes.is_some() => Symbolizer::of_symbols(binary),

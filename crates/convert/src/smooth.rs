@@ -1,4 +1,4 @@
-//! Sampled counts, mended where the control flow says that they cannot have been.
+//! Sampled counts, corrected where the control flow contradicts them.
 
 use std::ops::Range;
 

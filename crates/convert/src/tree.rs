@@ -27,7 +27,7 @@ type Key<N> = (Option<(NodeId, LineLocation)>, N);
 
 /// Samples of functions and of the functions inlined into them. `N` stands for a function's name.
 ///
-/// All counts are in two tables: one of its own for each function would be many times as large.
+/// All counts are in two tables: one for each function would be many times as large.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree<N> {
     nodes: Vec<Node<N>>, // each after its parent
@@ -60,13 +60,15 @@ impl<N: Copy + Eq + Hash> Tree<N> {
         }
     }
 
-    /// The node of the innermost of `frames` (outermost first: the function, and the place in it)
-    /// and the place.
+    /// The node of the innermost of `frames` (outermost first: the function, and the location in
+    /// it) and the location.
     pub fn leaf(
         &mut self,
         frames: impl Iterator<Item = (N, LineLocation)>,
     ) -> Option<(NodeId, LineLocation)> {
-        frames.fold(None, |parent, (function, place)| Some((self.node(parent, function), place)))
+        frames.fold(None, |parent, (function, location)| {
+            Some((self.node(parent, function), location))
+        })
     }
 
     /// Adds to the totals of a node and of all nodes that it was inlined into.
@@ -85,24 +87,24 @@ impl<N: Copy + Eq + Hash> Tree<N> {
         }
     }
 
-    /// Adds to the count of a place.
-    pub fn add(&mut self, id: NodeId, place: LineLocation, count: u64) {
-        add(self.body.entry((id, place)).or_default(), count);
+    /// Adds to the count of a location.
+    pub fn add(&mut self, id: NodeId, location: LineLocation, count: u64) {
+        add(self.body.entry((id, location)).or_default(), count);
     }
 
-    /// Makes the count of a place at least `count`.
-    pub fn raise(&mut self, id: NodeId, place: LineLocation, count: u64) {
-        let highest = self.body.entry((id, place)).or_default();
+    /// Makes the count of a location at least `count`.
+    pub fn raise(&mut self, id: NodeId, location: LineLocation, count: u64) {
+        let highest = self.body.entry((id, location)).or_default();
         *highest = count.max(*highest);
     }
 
-    /// Adds to how often `callee` was called from a place.
-    pub fn add_calls(&mut self, id: NodeId, place: LineLocation, callee: N, count: u64) {
-        add(self.targets.entry((id, place, callee)).or_default(), count);
+    /// Adds to how often `callee` was called from a location.
+    pub fn add_calls(&mut self, id: NodeId, location: LineLocation, callee: N, count: u64) {
+        add(self.targets.entry((id, location, callee)).or_default(), count);
     }
 
-    /// Takes over `other`: totals, heads and calls add up, and of two counts of the same place the
-    /// higher one stays.
+    /// Takes over `other`: totals, heads and calls add up, and of two counts of the same location
+    /// the higher one stays.
     pub fn merge(&mut self, other: Self) {
         if self.nodes.is_empty() {
             *self = other;
@@ -112,7 +114,7 @@ impl<N: Copy + Eq + Hash> Tree<N> {
         for node in other.nodes {
             let parent = node
                 .parent
-                .and_then(|(parent, place)| Some((*moved.get(position(parent))?, place)));
+                .and_then(|(parent, location)| Some((*moved.get(position(parent))?, location)));
             let id = self.node(parent, node.function);
             moved.push(id);
             if let Some(mine) = self.nodes.get_mut(position(id)) {
@@ -120,14 +122,14 @@ impl<N: Copy + Eq + Hash> Tree<N> {
                 add(&mut mine.head, node.head);
             }
         }
-        for ((id, place), count) in other.body {
+        for ((id, location), count) in other.body {
             if let Some(&id) = moved.get(position(id)) {
-                self.raise(id, place, count);
+                self.raise(id, location, count);
             }
         }
-        for ((id, place, callee), count) in other.targets {
+        for ((id, location, callee), count) in other.targets {
             if let Some(&id) = moved.get(position(id)) {
-                self.add_calls(id, place, callee, count);
+                self.add_calls(id, location, callee, count);
             }
         }
     }
@@ -151,14 +153,14 @@ impl<N: Copy + Eq + Hash> Tree<N> {
         // In order, maps fill up; at random they stay half empty.
         let mut body: Vec<((NodeId, LineLocation), u64)> = body.into_iter().collect();
         body.sort_unstable();
-        for ((id, place), count) in body {
+        for ((id, location), count) in body {
             if let Some(profile) = profiles.get_mut(position(id)) {
-                profile.body.insert(place, LineSamples { count, ..LineSamples::default() });
+                profile.body.insert(location, LineSamples { count, ..LineSamples::default() });
             }
         }
-        for ((id, place, callee), count) in targets {
+        for ((id, location, callee), count) in targets {
             if let Some(profile) = profiles.get_mut(position(id)) {
-                let targets = &mut profile.body.entry(place).or_default().targets;
+                let targets = &mut profile.body.entry(location).or_default().targets;
                 add(targets.entry(name(callee)).or_default(), count);
             }
         }
@@ -168,14 +170,14 @@ impl<N: Copy + Eq + Hash> Tree<N> {
             let Some(profile) = profiles.pop() else { break };
             let siblings: &mut BTreeMap<Arc<str>, FunctionProfile> = match node.parent {
                 None => &mut roots,
-                Some((parent, place)) => match profiles.get_mut(position(parent)) {
-                    Some(parent) => parent.inlined.entry(place).or_default(),
+                Some((parent, location)) => match profiles.get_mut(position(parent)) {
+                    Some(parent) => parent.inlined.entry(location).or_default(),
                     None => continue,
                 },
             };
             match siblings.entry(name(node.function)) {
-                btree_map::Entry::Vacant(place) => {
-                    place.insert(profile);
+                btree_map::Entry::Vacant(location) => {
+                    location.insert(profile);
                 }
                 btree_map::Entry::Occupied(mut same) => join(same.get_mut(), profile),
             }
@@ -198,16 +200,16 @@ fn join(profile: &mut FunctionProfile, other: FunctionProfile) {
     add(&mut profile.total, other.total);
     add(&mut profile.head, other.head);
     for (location, samples) in other.body {
-        let place = profile.body.entry(location).or_default();
-        place.count = place.count.max(samples.count);
+        let location = profile.body.entry(location).or_default();
+        location.count = location.count.max(samples.count);
         for (callee, count) in samples.targets {
-            add(place.targets.entry(callee).or_default(), count);
+            add(location.targets.entry(callee).or_default(), count);
         }
     }
     for (location, callees) in other.inlined {
-        let place = profile.inlined.entry(location).or_default();
+        let location = profile.inlined.entry(location).or_default();
         for (callee, inlined) in callees {
-            join(place.entry(callee).or_default(), inlined);
+            join(location.entry(callee).or_default(), inlined);
         }
     }
 }

@@ -8,21 +8,22 @@ use serde::Serialize;
 
 use crate::Subject;
 
-/// Below this expected overlap with a profile of endless recording, more recording pays.
-const LEAST_OVERLAP: f64 = 0.80;
-/// Above this share of branches from instructions that are none, the binary is another one:
-/// interrupts and exceptions make up some per mille of a kernel's branches.
-const MOST_IMPOSSIBLE: f64 = 0.10;
+/// Below this expected overlap with a profile of infinitely many samples, more samples are worth
+/// branch_trace.
+const MIN_OVERLAP: f64 = 0.80;
+/// Above this share of branches from instructions that are not branches, the binary is another one:
+/// interrupts and exceptions make up a few per mille of a kernel's branches.
+const MAX_IMPOSSIBLE: f64 = 0.10;
 /// Above this share of executed code without debug information, the profile says little.
-const MOST_UNMAPPED: f64 = 0.50;
+const MAX_UNMAPPED: f64 = 0.50;
 
 /// Whether a profile is worth building a kernel with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Quality {
-    /// Nothing speaks against it.
+    /// There is no reason against it.
     Good,
-    /// At least one reason speaks against it.
+    /// There is at least one reason against it.
     Poor,
 }
 
@@ -33,7 +34,7 @@ pub enum Reason {
     /// The build-ids differ.
     #[error(
         "the input was recorded {ran} with build-id {traced}, but {binary} has {given}; give \
-         {file} of the very build that ran", ran = subject.ran(), file = subject.file()
+         {file} of the exact build that ran", ran = subject.ran(), file = subject.file()
     )]
     OtherBuild {
         /// The build-id in the input.
@@ -47,9 +48,9 @@ pub enum Reason {
     },
     /// Addresses are not where the binary has branches.
     #[error(
-        "{percent:.0} % of the recorded branches come from instructions that are no branches in \
-         {binary}; give {file} of the very build that ran{place}", file = subject.file(),
-        place = subject.or_place()
+        "{percent:.0} % of the recorded branches come from instructions that are not branches in \
+         {binary}; give {file} of the exact build that ran{location}", file = subject.file(),
+        location = subject.or_place()
     )]
     ImpossibleBranches {
         /// The binary's file.
@@ -61,8 +62,8 @@ pub enum Reason {
     },
     /// Hardly anything was recorded.
     #[error(
-        "{samples} samples: a second recording of the same work would overlap by some \
-         {overlap_percent:.0} % only; record {factor:.0} times as long, or at a shorter period"
+        "{samples} samples: recording the same work again would overlap by only about \
+         {overlap_percent:.0} %; record {factor:.0} times as long, or at a shorter period"
     )]
     TooFewSamples {
         /// Samples used.
@@ -88,7 +89,7 @@ pub enum Reason {
     /// Executed code has no pseudo probes.
     #[error(
         "{percent:.0} % of what ran has no pseudo probes in {binary}; build all of it with \
-         -fpseudo-probe-for-profiling, or go by debug lines (--lines)"
+         -fpseudo-probe-for-profiling, or use debug lines (--lines)"
     )]
     UnprobedCode {
         /// The binary's file.
@@ -98,7 +99,7 @@ pub enum Reason {
     },
 }
 
-/// What became of records of one kind.
+/// What happened to records of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Count {
     /// All of them.
@@ -133,7 +134,7 @@ pub struct InputVerdict {
     pub samples: Count,
     /// Entries of branch stacks.
     pub entries: Count,
-    /// What one should know of it.
+    /// Notes on it.
     pub notes: Vec<String>,
 }
 
@@ -167,13 +168,13 @@ pub struct BinaryVerdict {
     pub path: PathBuf,
     /// Its build-id.
     pub build_id: Option<String>,
-    /// Whether the inputs come from this very build.
+    /// Whether the inputs come from this exact build.
     pub build_id_match: BuildIdMatch,
     /// Branches with a side in the binary; and those outside of it.
     pub branches: Count,
     /// Fall-through ranges.
     pub ranges: Count,
-    /// Share of branches whose source is no branch instruction, in per cent: interrupts and
+    /// Share of branches whose source is not a branch instruction, in per cent: interrupts and
     /// exceptions.
     pub asynchronous_percent: f64,
     /// Branches whose source was moved on to the instruction that it was fused with.
@@ -194,7 +195,7 @@ pub struct BinaryVerdict {
     /// What it is.
     #[serde(skip)]
     pub subject: Subject,
-    /// Whether the profile goes by its pseudo probes.
+    /// Whether the profile uses its pseudo probes.
     #[serde(skip)]
     pub by_probes: bool,
 }
@@ -202,20 +203,20 @@ pub struct BinaryVerdict {
 /// What a conversion rests on, and whether that is enough.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verdict {
-    /// The short of it.
+    /// Good or poor.
     pub quality: Quality,
-    /// What speaks against the profile; empty if it is good.
+    /// Why the profile is poor; empty if it is good.
     pub reasons: Vec<Reason>,
     /// The inputs, in the order given.
     pub inputs: Vec<InputVerdict>,
     /// The binaries, in the order given.
     pub binaries: Vec<BinaryVerdict>,
-    /// What one should know of the whole.
+    /// Notes on the whole.
     pub notes: Vec<String>,
-    /// By how much the profile is expected to overlap with one of endless recording of the same
-    /// work, function by function, in per cent; 100 for an exact recording. With shares p_i of n
-    /// samples this is 1 - 1/2 sum_i sqrt(2 p_i (1 - p_i) / (pi n)): the mean absolute deviation
-    /// of a binomial share, normally approximated.
+    /// By how much the profile is expected to overlap with one of infinitely many samples of the
+    /// same work, function by function, in per cent; 100 for an exact branch trace. With shares p_i
+    /// of n samples this is 1 - 1/2 sum_i sqrt(2 p_i (1 - p_i) / (pi n)): the mean absolute
+    /// deviation of a binomial share, normally approximated.
     pub expected_overlap_percent: f64,
 }
 
@@ -232,7 +233,7 @@ pub(crate) fn expected_overlap(counts: impl Iterator<Item = u64> + Clone, sample
     (1.0 - deviation / 2.0).max(0.0)
 }
 
-/// What speaks against the profile.
+/// Why the profile is poor.
 pub(crate) fn reasons(
     binaries: &[BinaryVerdict],
     other_build: Option<Reason>,
@@ -245,14 +246,14 @@ pub(crate) fn reasons(
         if binary.branches.used == 0 {
             continue;
         }
-        if binary.asynchronous_percent > 100.0 * MOST_IMPOSSIBLE {
+        if binary.asynchronous_percent > 100.0 * MAX_IMPOSSIBLE {
             let percent = binary.asynchronous_percent;
             let subject = binary.subject;
             reasons.push(Reason::ImpossibleBranches { binary: path(), percent, subject });
         } else if let Some(percent) = binary
             .mapped_percent
             .map(|mapped| 100.0 - mapped)
-            .filter(|&unmapped| unmapped > 100.0 * MOST_UNMAPPED)
+            .filter(|&unmapped| unmapped > 100.0 * MAX_UNMAPPED)
         {
             let (path, subject) = (path(), binary.subject);
             reasons.push(match binary.by_probes {
@@ -261,9 +262,9 @@ pub(crate) fn reasons(
             });
         }
     }
-    if let Some(overlap) = overlap.filter(|&overlap| overlap < LEAST_OVERLAP) {
+    if let Some(overlap) = overlap.filter(|&overlap| overlap < MIN_OVERLAP) {
         // The deviation shrinks with the root of the samples.
-        let factor = ((1.0 - overlap) / (1.0 - LEAST_OVERLAP)).powi(2).max(2.0);
+        let factor = ((1.0 - overlap) / (1.0 - MIN_OVERLAP)).powi(2).max(2.0);
         let overlap_percent = 100.0 * overlap;
         reasons.push(Reason::TooFewSamples { samples, overlap_percent, factor });
     }
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cure_is_for_what_was_given() {
+    fn the_remedy_is_for_what_was_given() {
         for (subject, named) in [
             (Subject::Kernel, "vmlinux"),
             (Subject::Module, "module"),
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cure_for_few_samples_says_how_many_more() {
+    fn the_remedy_for_few_samples_says_how_many_more() {
         let reasons = reasons(&[], None, Some(0.6), 100);
         let [Reason::TooFewSamples { samples: 100, factor, .. }] = reasons[..] else {
             panic!("{reasons:?}");

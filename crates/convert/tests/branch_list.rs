@@ -152,8 +152,8 @@ fn file(walk: &Walk, path: &str, build_id: &str, kernel_start: Option<u64>, slid
     let mut binary = [bytes(1, path.as_bytes()), bytes(2, build_id.as_bytes())].concat();
     for (address, taken) in &walk.lists {
         let mut bits = vec![0_u8; taken.len().div_ceil(8)];
-        for (place, _) in taken.iter().enumerate().filter(|(_, taken)| **taken) {
-            bits[place / 8] |= 1 << (place % 8);
+        for (position, _) in taken.iter().enumerate().filter(|(_, taken)| **taken) {
+            bits[position / 8] |= 1 << (position % 8);
         }
         let branch = [bytes(1, &bits), number(2, taken.len() as u64), number(3, 1)].concat();
         binary.extend(bytes(3, &[number(1, address + slide), bytes(2, &branch)].concat()));
@@ -225,5 +225,5 @@ fn a_list_of_another_build_is_refused() {
     let input = directory.0.join("list");
     fs::write(&input, file(&walk, "[kernel.kallsyms]", "cdcdcdcd", Some(0), 0)).unwrap();
     let error = read(&program, input).unwrap_err().to_string();
-    assert!(error.contains("cdcdcdcd") && error.contains("the very build"), "{error}");
+    assert!(error.contains("cdcdcdcd") && error.contains("the exact build"), "{error}");
 }

@@ -57,13 +57,17 @@ fn read(
     })
 }
 
-/// Each stack as a line: `before`, entries, which `place` prints both sides of.
-fn text(stacks: &[Stack], before: impl Fn(u64) -> String, place: impl Fn(u64) -> String) -> String {
+/// Each stack as a line: `before`, entries, which `location` prints both sides of.
+fn text(
+    stacks: &[Stack],
+    before: impl Fn(u64) -> String,
+    location: impl Fn(u64) -> String,
+) -> String {
     let mut text = String::new();
     for stack in stacks {
         text += &before(stack[0].1);
         for &(from, to) in stack {
-            write!(text, "{}/{}/P/-/-/0//- ", place(from), place(to)).unwrap();
+            write!(text, "{}/{}/P/-/-/0//- ", location(from), location(to)).unwrap();
         }
         text.push('\n');
     }
@@ -90,7 +94,7 @@ fn names_tell_as_much_as_addresses() {
     let addresses = text(&stacks, |ip| format!(" {ip:16x} "), |at| format!("{at:#x}"));
     let input = write(&directory, "addresses", addresses);
     let expected = read(&program, &[], input, Space::User).unwrap();
-    assert!(expected.images[0].trace.placed.used > 1000);
+    assert!(expected.images[0].trace.mapped.used > 1000);
 
     let name = |at| named(&binary, at);
     let sample = |at| symbol(&binary, at).0;

@@ -164,7 +164,7 @@ fn branches_of_the_other_side_are_told_as_such() {
 
 #[test]
 fn a_program_gets_no_cure_for_kernels() {
-    let directory = Directory::new("cures");
+    let directory = Directory::new("remedies");
     let program = compile(&directory.0, &[]);
     let elsewhere = perf_script(&vec![vec![(0x7000_1000, 0x7000_2000)]; 9]);
     let mapped = format!(

@@ -10,12 +10,12 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
-use mepof_convert::{BranchTrace, Converted, Places, ProfileOptions, Request, autofdo};
+use mepof_convert::{BranchTrace, Converted, Locations, ProfileOptions, Request, autofdo};
 use mepof_trace::Space;
 use walk::{Directory, compile, perf_script, run, walk};
 
 /// Both profiles as text: llvm-profgen's, and ours with its verdict.
-fn both(name: &str, flags: &[&str], places: Places) -> (String, String, Converted) {
+fn both(name: &str, flags: &[&str], locations: Locations) -> (String, String, Converted) {
     let directory = Directory::new(name);
     let program = compile(&directory.0, flags);
     let (script, theirs) = (directory.0.join("script"), directory.0.join("theirs"));
@@ -37,7 +37,7 @@ fn both(name: &str, flags: &[&str], places: Places) -> (String, String, Converte
     })
     .unwrap();
     let converted =
-        autofdo(&recording, ProfileOptions { places, ..ProfileOptions::default() }).unwrap();
+        autofdo(&recording, ProfileOptions { locations, ..ProfileOptions::default() }).unwrap();
     let mut ours = Vec::new();
     mepof_profile::text::write(&converted.profile, &mut ours).unwrap();
     (fs::read_to_string(theirs).unwrap(), String::from_utf8(ours).unwrap(), converted)
@@ -60,7 +60,7 @@ fn profiles_by_line_are_equal_to_the_letter() {
         ),
     ];
     for (name, flags) in variants {
-        let (theirs, ours, converted) = both(name, flags, Places::Best);
+        let (theirs, ours, converted) = both(name, flags, Locations::Best);
         assert!(ours.lines().count() > 40, "{name}: hardly a profile: {ours}");
         assert_eq!(theirs, ours, "{name}");
         assert_eq!(converted.profile.flow_sensitive, name == "flow-sensitive");
@@ -69,14 +69,15 @@ fn profiles_by_line_are_equal_to_the_letter() {
 
 #[test]
 fn profiles_by_probe_are_equal_to_the_letter() {
-    let (theirs, ours, converted) = both("probes", &["-fpseudo-probe-for-profiling"], Places::Best);
+    let (theirs, ours, converted) =
+        both("probes", &["-fpseudo-probe-for-profiling"], Locations::Best);
     assert!(converted.profile.probe_based);
     assert_eq!(theirs, ours);
 }
 
 #[test]
 fn all_of_a_walk_can_have_happened() {
-    let (_, _, converted) = both("checked", &[], Places::Lines);
+    let (_, _, converted) = both("checked", &[], Locations::Lines);
     let [binary] = &converted.verdict.binaries[..] else { panic!() };
     assert_eq!((binary.asynchronous_percent, binary.fused), (0.0, 0));
     assert!(binary.ranges.dropped.is_empty() && binary.branches.dropped.is_empty());

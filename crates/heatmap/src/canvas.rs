@@ -1,6 +1,6 @@
 use crate::colour::Rgb;
 
-/// Which end of a text is at its place.
+/// Which end of a text is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,

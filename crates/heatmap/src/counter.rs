@@ -4,7 +4,7 @@ use std::ops::Range;
 use mepof_address::RuntimeAddress;
 use mepof_trace::{Sample, Sink, Speculation};
 
-/// Columns of time at most. At least half of them are in use, unless the record is shorter than
+/// Columns of time at most. At least half of them are in use, unless the trace is shorter than
 /// so many nanoseconds.
 pub const COLUMNS: usize = 256;
 
@@ -16,7 +16,7 @@ const FINEST_GRANULE: u32 = 6;
 const MAX_GRANULES: usize = 1 << 15;
 
 /// No function is longer; what claims to have run straight through more is not true.
-const LONGEST_RANGE: u64 = 1 << 16;
+const MAX_RANGE: u64 = 1 << 16;
 
 /// How often each granule of code was run through, over time.
 ///
@@ -50,7 +50,7 @@ struct Clock {
     shift: u32,
 }
 
-/// What a granule holds, for whoever draws it.
+/// What a granule holds, for drawing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GranuleCounts<'a> {
     /// Where it begins.
@@ -196,11 +196,11 @@ impl HeatCounter {
         }
     }
 
-    /// The finest granules from `first` to `last`; none if that is no range.
+    /// The finest granules from `first` to `last`; none if that is not a range.
     fn lines(&mut self, first: RuntimeAddress, last: RuntimeAddress, count: u64) -> Range<u64> {
         let length = last.0.checked_sub(first.0);
         let end = match length {
-            Some(length) if length < LONGEST_RANGE => (last.0 >> FINEST_GRANULE) + 1,
+            Some(length) if length < MAX_RANGE => (last.0 >> FINEST_GRANULE) + 1,
             _ => {
                 self.implausible = self.implausible.saturating_add(count);
                 0

@@ -3,7 +3,7 @@ use crate::canvas::{Anchor, CHARACTER, Canvas};
 use crate::colour::{FAINT, INK, PAPER, colour, ramp};
 use crate::{Heatmap, TimeAxis};
 
-/// What stands above the picture.
+/// The title above the picture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caption {
     /// What was recorded, such as the input's name.
@@ -12,7 +12,7 @@ pub struct Caption {
 
 const PLOT_WIDTH: usize = 1024;
 const PLOT_HEIGHT: usize = 800;
-/// Without time there is one column; it need not be wide.
+/// Without time there is one column; it can be narrow.
 const BAR_WIDTH: usize = 160;
 const LEFT: usize = 168;
 const TOP: usize = 64;
@@ -95,7 +95,7 @@ fn head(map: &Heatmap, caption: &Caption, canvas: &mut impl Canvas) {
 }
 
 /// Addresses and names of sections, on the left. A section's start is always marked; between
-/// starts there are marks wherever there is room.
+/// starts there are marks wherever they fit.
 fn addresses(map: &Heatmap, frame: Frame, canvas: &mut impl Canvas) {
     let mut free_from = 0; // below the mark that was written last
     for section in &map.sections {

@@ -16,7 +16,7 @@ const NAMED_FUNCTIONS: usize = 24;
 #[derive(Debug, thiserror::Error)]
 pub enum HeatmapError {
     /// Nothing of the record lies in the binary.
-    #[error("nothing of what was recorded lies in {0}; give the very build that ran")]
+    #[error("nothing that was recorded is in {0}; give the exact build that ran")]
     Nothing(String),
     /// The section that was asked for is not there.
     #[error("{binary} has no section {section} with code; it has {known}")]

@@ -1,8 +1,8 @@
-//! Which code ran when: a picture of a branch record.
+//! Which code ran when: a picture of a branch trace.
 //!
 //! Constraints that shaped this crate:
 //!
-//! - The span of time and the places of binaries are known only once an input has been read, so
+//! - The span of time and the locations of binaries are known only once an input has been read, so
 //!   [`HeatCounter`] counts at run-time addresses and widens its buckets as the record grows.
 //!   Its memory has a bound whatever the input, and the outcome does not depend on how the
 //!   input was split among threads.

@@ -2,8 +2,9 @@
 //!
 //!     layout_kernel VMLINUX TRACE DIRECTORY [MODULES]
 //!
-//! The kernel ran where it was linked for. The directory gets `cc_profile`, `ld_profile`, `fdata` and `aggregated`. `MODULES` has lines of
-//! an address and a source file, for functions of the same name.
+//! The kernel ran where it was linked for. The directory gets `cc_profile`, `ld_profile`, `fdata`
+//! and `aggregated`. `MODULES` has lines of an address and a source file, for functions of the same
+//! name.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -17,7 +18,7 @@ use mepof_binary::{Binary, read_bb_address_maps};
 use mepof_layout::propeller::{Profile, ProfileOptions};
 use mepof_layout::{BlockMap, Layout, LayoutOptions, Paths, Symbols, bolt, count};
 use mepof_trace::input::{self, Options};
-use mepof_trace::{Aggregate, Sample, Sink, Space, place};
+use mepof_trace::{Aggregate, Sample, Sink, Space, map_to_image};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -51,7 +52,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     input::read(Path::new(trace), None, &options, &mut sink)?;
     let paths = sink.1.counts();
-    let trace = place(&sink.0, &placement, &[]);
+    let trace = map_to_image(&sink.0, &placement, &[]);
     lap("read the trace");
     let modules: HashMap<ImageAddress, String> = match modules.first() {
         Some(path) => read_modules(&fs::read_to_string(path)?),

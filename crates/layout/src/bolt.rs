@@ -99,14 +99,14 @@ pub fn write_fdata(
 ) -> io::Result<()> {
     let not_taken = not_taken(binary, trace);
     for branch in trace.branches.iter().chain(&not_taken).filter(|branch| branch.count > 0) {
-        let place = |address: Option<ImageAddress>| function_offset(binary, symbols, address?);
-        let (from, to) = (place(branch.from), place(branch.to));
-        // BOLT ignores what it cannot place, and has no use for where a return goes.
+        let position = |address: Option<ImageAddress>| function_offset(binary, symbols, address?);
+        let (from, to) = (position(branch.from), position(branch.to));
+        // BOLT ignores what it cannot attribute, and has no use for where a return goes.
         let returns = |from| flow(binary, from) == Some(Flow::Return);
         if (from.is_none() && to.is_none()) || branch.from.is_some_and(returns) {
             continue;
         }
-        let text = |place: Option<(String, u64)>| match place {
+        let text = |position: Option<(String, u64)>| match position {
             Some((name, offset)) => format!("1 {name} {offset:x}"),
             None => "0 [unknown] 0".to_owned(),
         };

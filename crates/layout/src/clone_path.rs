@@ -46,17 +46,17 @@ pub(crate) fn clone_paths(
                 .map(|node| node.size as f64)
                 .sum();
             // Each step of the path, and what it no longer meets there, may come to fall
-            // through: more is not to be had, and laying out is what takes time.
+            // through: there is no more to gain, and laying out is what takes time.
             let (from, to) = (path.first().copied(), path.get(1).copied());
             let flow = edge_count(&current, from.unwrap_or(0), to.unwrap_or(0)) as f64;
             let most = 2.0 * flow * path.len() as f64 * options.score.fall_through;
-            if most <= bytes * per_byte + clones.least_gain * plain.score_after {
+            if most <= bytes * per_byte + clones.min_gain * plain.score_after {
                 continue;
             }
             let Some(cloned) = apply(&current, original, path, paths) else { continue };
             let score = lay_out(cloned.clone(), options).score_after;
             let gain = score - plain.score_after - bytes * per_byte;
-            let enough = gain > clones.least_gain * plain.score_after && gain > 0.0;
+            let enough = gain > clones.min_gain * plain.score_after && gain > 0.0;
             if enough && best.as_ref().is_none_or(|(known, ..)| gain > *known) {
                 best = Some((gain, index, cloned));
             }
@@ -146,7 +146,7 @@ fn edge_count(graph: &FunctionGraph, source: u32, target: u32) -> u64 {
     at.ok().and_then(|at| graph.edges.get(at)).map_or(0, |edge| edge.count)
 }
 
-/// The graph with `path` copied. `original` is the number of blocks that are no copies.
+/// The graph with `path` copied. `original` is the number of blocks that are not copies.
 fn apply(
     graph: &FunctionGraph,
     original: usize,
@@ -164,10 +164,10 @@ fn apply(
         node.count = node.count.saturating_sub(flow);
         let copies = graph.nodes.iter().skip(original).filter(|copy| copy.id == node.id).count();
         let copy = Node { clone: copies as u32 + 1, count: flow, ..node.clone() };
-        let place = nodes.len() as u32;
+        let position = nodes.len() as u32;
         nodes.push(copy);
-        edges.insert((source, place), flow);
-        source = place;
+        edges.insert((source, position), flow);
+        source = position;
         // Where those go that came this way.
         let came = path.get(..index + 2)?;
         let next: Vec<(u32, u64)> = graph
@@ -189,7 +189,7 @@ fn apply(
             if copied.get(index + 1) == Some(&target) {
                 onward = moved;
             } else if moved > 0 {
-                edges.insert((place, target), moved);
+                edges.insert((position, target), moved);
             }
         }
         flow = onward;

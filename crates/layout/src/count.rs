@@ -64,9 +64,9 @@ impl Counts {
         let source = branch.from.and_then(|from| map.flat_covering(from));
         let target = branch.to.and_then(|to| map.flat_target(to));
         let (Some(target), Some(to)) = (target, branch.to) else {
-            let place =
+            let position =
                 if source.is_some() { &mut self.tally.exits } else { &mut self.tally.unmapped };
-            return add(place, count);
+            return add(position, count);
         };
         let Some(target_at) = map.at(target) else { return };
         let enters = target_at.block == 0 && map.address(target_at.function) == Some(to);

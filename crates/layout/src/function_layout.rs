@@ -3,7 +3,7 @@ use mepof_address::ImageAddress;
 use crate::ext_tsp;
 use crate::{FunctionGraph, LayoutOptions};
 
-/// A path whose blocks, but for the first, are copied for those that come that way.
+/// A path whose blocks, except the first, are copied for control flow that takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClonedPath {
     /// The blocks' numbers in the profile.
@@ -52,8 +52,8 @@ pub(crate) fn lay_out(graph: FunctionGraph, options: &LayoutOptions) -> Function
     let mut hot_of = vec![u32::MAX; graph.nodes.len()];
     let mut blocks = Vec::with_capacity(hot.len());
     for (index, &node) in (0..).zip(&hot) {
-        if let Some(place) = hot_of.get_mut(node as usize) {
-            *place = index;
+        if let Some(position) = hot_of.get_mut(node as usize) {
+            *position = index;
         }
         if let Some(node) = graph.nodes.get(node as usize) {
             blocks.push(ext_tsp::Block { size: node.size, count: node.count as f64 });
@@ -91,7 +91,7 @@ pub(crate) fn lay_out(graph: FunctionGraph, options: &LayoutOptions) -> Function
 }
 
 /// Where in `order` the blocks begin that together are less dense than `share` of the function,
-/// at a place where nothing falls through.
+/// at a position where nothing falls through.
 fn warm_from(
     blocks: &[ext_tsp::Block],
     jumps: &[ext_tsp::Jump],

@@ -25,7 +25,7 @@ const CLUSTER_SIZE: u64 = 1 << 20;
 /// A callee does not join a caller whose cluster would become this many times less dense.
 const DILUTION: f64 = 8.0;
 /// A callee only joins a caller that makes at least this share of its calls.
-const LEAST_SHARE: f64 = 0.1;
+const MIN_SHARE: f64 = 0.1;
 
 struct Cluster {
     functions: Vec<u32>,
@@ -98,7 +98,7 @@ pub fn order_functions(functions: &[HotFunction], arcs: &[CallArc]) -> Vec<u32> 
     clusters.into_iter().flat_map(|cluster| cluster.functions).collect()
 }
 
-/// By callee. Calls of a function to itself say nothing about its place.
+/// By callee. Calls of a function to itself say nothing about its position.
 fn likeliest_callers(functions: usize, arcs: &[CallArc]) -> FxHashMap<u32, u32> {
     let mut sums: FxHashMap<(u32, u32), f64> = FxHashMap::default();
     let mut totals: FxHashMap<u32, f64> = FxHashMap::default();
@@ -128,7 +128,7 @@ fn likeliest_callers(functions: usize, arcs: &[CallArc]) -> FxHashMap<u32, u32> 
     }
     best.into_iter()
         .filter(|(callee, (count, _))| {
-            totals.get(callee).is_some_and(|total| *count >= LEAST_SHARE * total)
+            totals.get(callee).is_some_and(|total| *count >= MIN_SHARE * total)
         })
         .map(|(callee, (_, caller))| (callee, caller))
         .collect()

@@ -61,7 +61,7 @@ pub struct CallEdge {
     pub count: u64,
 }
 
-/// What became of a trace's branches and ranges, by count.
+/// What happened to a trace's branches and ranges, by count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountTally {
     /// Branches from block to block of one function.
@@ -78,10 +78,10 @@ pub struct CountTally {
     pub exits: u64,
     /// Branches with neither side in mapped code.
     pub unmapped: u64,
-    /// Branches into the middle of a block that are no returns. More than a few mean that
+    /// Branches into the middle of a block that are not returns. More than a few mean that
     /// binary and data do not match.
     pub inside_block: u64,
-    /// Branches into the middle of another function that are no returns.
+    /// Branches into the middle of another function that are not returns.
     pub inside_function: u64,
     /// Ranges that follow the blocks' order.
     pub ranges: u64,
@@ -112,6 +112,6 @@ pub struct ProgramGraph {
     pub functions: Vec<FunctionGraph>,
     /// Calls between them, by caller's block and callee.
     pub calls: Vec<CallEdge>,
-    /// What became of the trace.
+    /// What happened to the trace.
     pub tally: CountTally,
 }

@@ -69,7 +69,7 @@ fn is_hot(function: &FunctionGraph, options: &LayoutOptions) -> bool {
 }
 
 fn score_in_binary(map: &BlockMap<'_>, function: &FunctionGraph, score: &Score) -> f64 {
-    let places: Vec<(u64, u64)> = (0..function.nodes.len() as u32)
+    let positions: Vec<(u64, u64)> = (0..function.nodes.len() as u32)
         .map(|block| {
             let block = map.block(BlockRef { function: function.function, block });
             block.map_or((u64::MAX, 0), |block| {
@@ -77,7 +77,7 @@ fn score_in_binary(map: &BlockMap<'_>, function: &FunctionGraph, score: &Score) 
             })
         })
         .collect();
-    score.placed(&places, &jumps(function))
+    score.placed(&positions, &jumps(function))
 }
 
 fn section_order(

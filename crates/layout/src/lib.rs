@@ -1,13 +1,12 @@
 //! Where basic blocks and functions should lie, from a trace and the binary's basic-block
 //! address maps.
 //!
-//! The way of the data:
+//! The flow of the data:
 //!
 //! 1. [`BlockMap`] finds the block at an address.
 //! 2. [`count()`] turns an [`ImageTrace`](mepof_trace::ImageTrace) into a [`ProgramGraph`]:
-//!    control-flow graphs with counts, and the calls between them. Whoever wants to mend
-//!    sparse counts does it here: the graph's fields are public, and nothing later looks at
-//!    the trace.
+//!    control-flow graphs with counts, and the calls between them. Code that smooths sparse
+//!    counts belongs here: the graph's fields are public, and nothing later looks at the trace.
 //! 3. [`Layout::new`] copies blocks where the paths that a [`Paths`] gathered ask for it, and
 //!    orders the blocks of every hot function ([`ext_tsp`]) and the functions
 //!    ([`order_functions`]).

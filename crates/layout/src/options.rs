@@ -7,8 +7,8 @@ use crate::ext_tsp::{Limits, Score};
 /// When blocks are copied.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CloneOptions {
-    /// The least gain of a path, as a share of the function's score.
-    pub least_gain: f64,
+    /// The lowest gain of a path, as a share of the function's score.
+    pub min_gain: f64,
     /// What a copied byte must gain, as a share of what a hot byte of the function scores.
     pub byte_worth: f64,
     /// The most paths that are copied in a function.
@@ -19,7 +19,7 @@ pub struct CloneOptions {
 
 impl Default for CloneOptions {
     fn default() -> Self {
-        Self { least_gain: 0.02, byte_worth: 0.5, paths: 4, tries: 8 }
+        Self { min_gain: 0.02, byte_worth: 0.5, paths: 4, tries: 8 }
     }
 }
 

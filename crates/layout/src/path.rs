@@ -26,7 +26,7 @@ const DEPTH: usize = 16;
 /// on where control came from, which branches alone do not tell.
 ///
 /// Memory is bounded: when there are more than the given number of distinct paths, those that
-/// were seen least are forgotten (and the outcome then does hang on how the input was split).
+/// were seen least are forgotten (and the outcome then does depend on how the input was split).
 /// Paths of three to five blocks are kept, each with all shorter ones that it begins with.
 #[derive(Clone, Debug)]
 pub struct Paths<'a> {
@@ -37,7 +37,7 @@ pub struct Paths<'a> {
     forgotten: u64,
 }
 
-/// A path without memory of its own: there are several for each branch of an input.
+/// A path that borrows its blocks: there are several for each branch of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     function: u32,
@@ -49,7 +49,7 @@ struct Key {
 impl Key {
     fn new(function: u32, path: &[u32]) -> Self {
         let mut blocks = [0; LENGTH];
-        blocks.iter_mut().zip(path).for_each(|(place, &block)| *place = block);
+        blocks.iter_mut().zip(path).for_each(|(position, &block)| *position = block);
         Self { function, blocks, length: path.len().min(LENGTH) as u8 }
     }
 

@@ -47,7 +47,7 @@ pub struct ProfileOptions {
     pub hashes: bool,
 }
 
-/// What became of the layout's functions.
+/// What happened to the layout's functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProfileTally {
     /// Written.
@@ -76,7 +76,7 @@ struct Named<'a> {
 }
 
 impl<'a> Profile<'a> {
-    /// Names the functions of `layout`. Of functions that cannot be told apart, the format
+    /// Names the functions of `layout`. Of functions with the same name and source file, the format
     /// allows only one; which of them is meant is not known, so none is written.
     pub fn new(layout: &'a Layout, symbols: &'a Symbols, options: ProfileOptions) -> Self {
         let mut tally = ProfileTally::default();
@@ -108,7 +108,7 @@ impl<'a> Profile<'a> {
         Self { layout, names, options, tally }
     }
 
-    /// What became of the layout's functions.
+    /// What happened to the layout's functions.
     pub fn tally(&self) -> ProfileTally {
         self.tally
     }

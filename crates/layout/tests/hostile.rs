@@ -154,9 +154,9 @@ fn check(text: &str) {
             "c" => {
                 for word in words {
                     let (id, copy) = word.split_once('.').unwrap_or((word, "0"));
-                    let place: (u32, u32) = (id.parse().unwrap(), copy.parse().unwrap());
-                    assert!(place.1 == 0 || copies.contains(&place), "{text}");
-                    assert!(ids.insert(place), "{line:?} twice");
+                    let position: (u32, u32) = (id.parse().unwrap(), copy.parse().unwrap());
+                    assert!(position.1 == 0 || copies.contains(&position), "{text}");
+                    assert!(ids.insert(position), "{line:?} twice");
                 }
             }
             "g" | "h" => {}
@@ -174,7 +174,7 @@ fn written(functions: &[FunctionBlocks], trace: &ImageTrace, seed: u64) -> Vec<u
         tally.used + tally.empty + tally.malformed + tally.overlapping,
         functions.len() as u64
     );
-    let clones = CloneOptions { least_gain: 0.0, byte_worth: 0.0, ..CloneOptions::default() };
+    let clones = CloneOptions { min_gain: 0.0, byte_worth: 0.0, ..CloneOptions::default() };
     let options = LayoutOptions { warm_density: Some(0.5), clones, ..LayoutOptions::default() };
     let layout = Layout::new(&map, &graph, &paths(&mut numbers, &map), &options);
     for function in &layout.functions {

@@ -264,7 +264,7 @@ fn blocks_are_copied_along_hot_paths(clang: u32) {
     let main = binary.symbol("main").unwrap();
     let trace = walk(&binary, &functions, main, 200_000, |stack| paths.sample(stack)).trace;
     let graph = count(&map, &trace);
-    let clones = CloneOptions { least_gain: 0.001, byte_worth: 0.1, ..CloneOptions::default() };
+    let clones = CloneOptions { min_gain: 0.001, byte_worth: 0.1, ..CloneOptions::default() };
     let options = LayoutOptions { clones, ..LayoutOptions::default() };
     let layout = Layout::new(&map, &graph, &paths.counts(), &options);
     let plain = Layout::new(&map, &graph, &[], &options);

@@ -21,7 +21,7 @@ pub enum CodeKind {
 pub struct BranchRecorder {
     /// Its maker and name.
     pub name: &'static str,
-    /// What its records lack, after a colon; empty where nothing is worth saying.
+    /// What is missing in its records, after a colon; empty where nothing is worth saying.
     pub remark: &'static str,
 }
 
@@ -107,7 +107,8 @@ pub trait Architecture: Sync {
         code: &'a [u8],
     ) -> Box<dyn Decoder + 'a>;
 
-    /// Whether `code` begins with an instruction that is no branch but has a bit in an ETM trace.
+    /// Whether `code` begins with an instruction that is not a branch but has a bit in an ETM
+    /// trace.
     fn is_traced_barrier(&self, _thumb: bool, _code: &[u8]) -> bool {
         false
     }

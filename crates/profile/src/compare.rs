@@ -16,7 +16,7 @@ pub enum CompareError {
     /// They measure in different terms.
     #[error(
         "cannot compare these profiles: only one of them has {what}; \
-         profiles must come from builds of one kind"
+         use profiles of the same kind of build"
     )]
     Mixed {
         /// What one has and the other not.
@@ -35,23 +35,23 @@ pub enum CompareError {
 pub struct Comparison {
     /// LLVM's program level similarity.
     pub similarity: f64,
-    /// The share of execution that both profiles place alike.
+    /// The share of execution that both profiles attribute to the same locations.
     pub flow_overlap: f64,
-    /// Counts in both, of the greater of both, place by place.
+    /// Counts in both, of the greater of both, location by location.
     pub sample_overlap: f64,
     /// The sum of all counts of the base profile.
     pub base_samples: u64,
     /// The sum of all counts of the test profile.
     pub test_samples: u64,
-    /// The share of the base profile's samples at places that the test profile does not have.
+    /// The share of the base profile's samples at locations that the test profile does not have.
     pub base_unique_share: f64,
-    /// The share of the test profile's samples at places that the base profile does not have.
+    /// The share of the test profile's samples at locations that the base profile does not have.
     pub test_unique_share: f64,
     /// Functions in both profiles and in one.
     pub functions: SetOverlap,
     /// Functions that are hot in both profiles and in one.
     pub hot_functions: SetOverlap,
-    /// Places that are hot in both profiles and in one.
+    /// Locations that are hot in both profiles and in one.
     pub hot_lines: SetOverlap,
     /// The functions that set the profiles apart, those that do most first.
     pub differences: Vec<FunctionDifference>,
@@ -98,17 +98,18 @@ pub struct FunctionDifference {
 ///
 /// Computes what `llvm-profdata overlap --sample` of LLVM 22 prints
 /// (`llvm/tools/llvm-profdata/llvm-profdata.cpp`, `SampleOverlapAggregator`), and the flow overlap
-/// beside it. With `b(i)` and `t(i)` the counts at place `i` of the base and of the test profile,
-/// `B` and `T` the sums of all counts, and sums over a function `f` (inlined copies included)
-/// written `B_f` and `T_f`:
+/// beside it. With `b(i)` and `t(i)` the counts at location `i` of the base and of the test
+/// profile, `B` and `T` the sums of all counts, and sums over a function `f` (inlined copies
+/// included) written `B_f` and `T_f`:
 ///
 /// - internal similarity of a function in both: `1 − ½ Σ_i |b(i)/B_f − t(i)/T_f|`;
 /// - similarity of a function: that times `1 − |B_f/B − T_f/T|`; 0 if only one profile has it;
 /// - similarity: `Σ_f similarity(f) · ½ (B_f/B + T_f/T)`;
-/// - sample overlap: `Σ_i min(b(i), t(i)) / Σ_i max(b(i), t(i))`, which is blind to nothing, so
+/// - sample overlap: `Σ_i min(b(i), t(i)) / Σ_i max(b(i), t(i))`, which depends on the sizes, so
 ///   that a profile of twice the length overlaps by half;
-/// - flow overlap: `Σ_i min(b(i)/B, t(i)/T)` over all places of all functions and inlined copies:
-///   the share of execution that both profiles place alike, whatever their lengths.
+/// - flow overlap: `Σ_i min(b(i)/B, t(i)/T)` over all locations of all functions and inlined
+///   copies: the share of execution that both profiles attribute to the same locations, whatever
+///   their sizes.
 ///
 /// # Errors
 /// Profiles of different kinds, and those without samples.
@@ -183,7 +184,7 @@ impl FunctionSamples {
     }
 }
 
-/// A place, or a function as one, by the profiles that have it.
+/// A location, or a function as one, by the profiles that have it.
 #[derive(Clone, Copy)]
 enum Unit {
     Both(u64, u64),
@@ -204,7 +205,7 @@ struct Comparer<'a> {
     hot_common: u64,
 }
 
-/// A function in both profiles while its places are gone through.
+/// A function in both profiles while its locations are gone through.
 struct Matched {
     base: u64,
     test: u64,
@@ -330,7 +331,7 @@ impl Comparer<'_> {
         }
     }
 
-    /// Counts a place, or the `lines` places of something that only one profile has.
+    /// Counts a location, or the `lines` locations of something that only one profile has.
     fn unit(&mut self, unit: Unit, lines: u64) {
         match unit {
             Unit::Both(..) => {}

@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         self.array(inside).map(u64::from_le_bytes)
     }
 
-    /// An unsigned LEB128 number of up to 64 bits. As LLVM does, zeros that pad it are let pass.
+    /// An unsigned LEB128 number of up to 64 bits. Like LLVM, it accepts zeros that pad it.
     pub(crate) fn uleb(&mut self, inside: &'static str) -> Result<u64, ReadError> {
         let mut value = 0_u64;
         let mut shift = 0_u32;

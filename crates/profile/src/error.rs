@@ -6,11 +6,11 @@ use crate::Format;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The data is no profile in any form that is known here.
+    /// The data is not a profile in any known form.
     #[error("not a sample profile: neither text, nor LLVM's binary forms, nor GCC's gcov")]
     UnknownFormat,
     /// The data ends inside of something.
-    #[error("{format} profile ends inside {inside} at byte {offset}: the file is cut off")]
+    #[error("{format} profile ends inside {inside} at byte {offset}: the file is truncated")]
     Truncated {
         /// The form that it is in.
         format: Format,
@@ -64,10 +64,10 @@ pub enum WriteError {
     /// Writing failed.
     #[error("cannot write the profile: {0}")]
     Io(#[from] io::Error),
-    /// Compilers reject such a place.
+    /// Compilers reject such an offset.
     #[error(
-        "function {function} has samples at line offset {offset}, but the format ends at 65535: \
-         make locations with LineLocation::from_lines"
+        "function {function} has samples at line offset {offset}, but the format's limit is \
+         65535: make locations with LineLocation::from_lines"
     )]
     Offset {
         /// The function, or the inlined copy.
@@ -77,8 +77,8 @@ pub enum WriteError {
     },
     /// GCC has 16 bits for a discriminator.
     #[error(
-        "function {function} has samples at discriminator {discriminator}, but GCC's gcov form \
-         ends at 65535: it can hold profiles of GCC's builds only"
+        "function {function} has samples at discriminator {discriminator}, but gcov's limit is \
+         65535: only profiles of GCC's builds fit"
     )]
     Discriminator {
         /// The function, or the inlined copy.

@@ -7,9 +7,9 @@
 //! file      "adcg" version 0 names functions modules working-sets
 //! names     0xaa000000 length count string…
 //! functions 0xac000000 length count (head:u64 function)…
-//! function  name lines calls line… (place function)…
-//! line      place targets count:u64 (7 name:u64 count:u64)…
-//! place     line offset << 16 | discriminator
+//! function  name lines calls line… (location function)…
+//! line      location targets count:u64 (7 name:u64 count:u64)…
+//! location  line offset << 16 | discriminator
 //! ```
 //!
 //! Version 2 is that of GCC 12 to 15, whose strings are counted in bytes; in version 1, of GCC 5
@@ -36,7 +36,7 @@ const WORKING_SETS: u32 = 0xaf00_0000;
 const WORKING_SET_COUNT: u32 = 128;
 /// `HIST_TYPE_INDIR_CALL_TOPN`: the targets of a call.
 const CALL_TARGETS: u32 = 7;
-/// What google/autofdo writes unless told otherwise, and what LLVM reads.
+/// What google/autofdo writes by default, and what LLVM reads.
 const VERSION_4_7: u32 = u32::from_le_bytes(*b"*704");
 
 /// The version of the form, which GCC compares for equality.
@@ -93,11 +93,11 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
 }
 
 fn section(cursor: &mut Cursor<'_>, tag: u32, inside: &'static str) -> Result<(), ReadError> {
-    let wrong = cursor.malformed("a section is not the one that belongs here");
+    let wrong = cursor.malformed("a section is out of order");
     if cursor.u32(inside)? != tag {
         return Err(wrong);
     }
-    // The length, which nobody reads; writers differ in how they count.
+    // The length, which no reader uses; writers differ in how they count it.
     cursor.u32(inside).map(drop)
 }
 
@@ -116,8 +116,8 @@ fn read_names(cursor: &mut Cursor<'_>, in_words: bool) -> Result<Vec<Arc<str>>, 
 }
 
 fn name(cursor: &mut Cursor<'_>, names: &[Arc<str>]) -> Result<Arc<str>, ReadError> {
-    let beyond = cursor.malformed("a name's number is beyond the names");
-    let index = usize::try_from(cursor.u32("a name's number")?).ok();
+    let beyond = cursor.malformed("a name index is beyond the name table");
+    let index = usize::try_from(cursor.u32("a name index")?).ok();
     index.and_then(|index| names.get(index)).cloned().ok_or(beyond)
 }
 
@@ -135,7 +135,7 @@ fn read_function(
         function.add_line(location, cursor.u64("a line's count")?);
         for _ in 0..targets {
             cursor.u32("a target's kind")?;
-            let beyond = cursor.malformed("a name's number is beyond the names");
+            let beyond = cursor.malformed("a name index is beyond the name table");
             let index = usize::try_from(cursor.u64("a target's name")?).ok();
             let target = index.and_then(|index| names.get(index)).ok_or(beyond)?;
             let count = cursor.u64("a target's count")?;
@@ -154,8 +154,8 @@ fn read_function(
 }
 
 fn read_location(cursor: &mut Cursor<'_>) -> Result<LineLocation, ReadError> {
-    let place = cursor.u32("a place")?;
-    Ok(LineLocation { offset: place >> 16, discriminator: place & 0xffff })
+    let location = cursor.u32("a location")?;
+    Ok(LineLocation { offset: location >> 16, discriminator: location & 0xffff })
 }
 
 /// Writes `profile` for GCC.
@@ -210,9 +210,9 @@ fn check(profile: &Profile) -> Result<(), WriteError> {
 }
 
 fn check_discriminators(name: &str, function: &FunctionProfile) -> Result<(), WriteError> {
-    let mut places = function.body.keys().chain(function.inlined.keys());
-    if let Some(place) = places.find(|place| place.discriminator > 0xffff) {
-        let (function, discriminator) = (name.to_owned(), place.discriminator);
+    let mut locations = function.body.keys().chain(function.inlined.keys());
+    if let Some(location) = locations.find(|location| location.discriminator > 0xffff) {
+        let (function, discriminator) = (name.to_owned(), location.discriminator);
         return Err(WriteError::Discriminator { function, discriminator });
     }
     function.inlined.values().flatten().try_for_each(|(n, callee)| check_discriminators(n, callee))
@@ -334,7 +334,7 @@ impl Encoder<'_> {
         self.u32(location.offset << 16 | location.discriminator & 0xffff);
     }
 
-    /// For each 129th of all counts, how many places make up that share and the least of their
+    /// For each 129th of all counts, how many locations make up that share and the least of their
     /// counts. GCC stopped reading it with version 5.
     fn working_sets(&mut self, profile: &Profile) {
         let mut counts = Vec::new();
@@ -346,16 +346,16 @@ impl Encoder<'_> {
         self.u32(WORKING_SETS);
         self.u32(3 * WORKING_SET_COUNT);
         let mut counts = counts.into_iter();
-        let (mut places, mut least, mut sum) = (0_u32, 0, 0_u128);
+        let (mut locations, mut least, mut sum) = (0_u32, 0, 0_u128);
         for bucket in 1..=WORKING_SET_COUNT {
             let share = total * u128::from(bucket) / u128::from(WORKING_SET_COUNT + 1);
             while sum < share {
                 let Some(count) = counts.next() else { break };
-                places = places.saturating_add(1);
+                locations = locations.saturating_add(1);
                 least = count;
                 sum += u128::from(count);
             }
-            self.u32(places);
+            self.u32(locations);
             self.u64(least);
         }
     }

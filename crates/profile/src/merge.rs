@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::Profile;
 use crate::samples::merge_into;
 
-/// What a merged profile was made from. Callers keep it beside the profile, whose forms have no
-/// place for it.
+/// What a merged profile was made from. Callers keep it beside the profile, whose forms cannot
+/// hold it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Provenance {
     /// The profiles, in the order in which they were merged.
@@ -36,7 +36,7 @@ pub enum MergeError {
     /// They measure in different terms.
     #[error(
         "cannot merge {first} with {second}: only one of them has {what}; \
-         profiles must come from builds of one kind"
+         use profiles of the same kind of build"
     )]
     Mixed {
         /// The first profile.
@@ -47,7 +47,7 @@ pub enum MergeError {
         what: &'static str,
     },
     /// A weight of zero.
-    #[error("the weight of {name} is 0: leave it out, or give it at least 1")]
+    #[error("the weight of {name} is 0: omit the profile, or give it a weight of at least 1")]
     NoWeight {
         /// The profile.
         name: String,

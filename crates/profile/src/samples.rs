@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashSet;
 
-/// A place in a function's source: lines from its declaration, or with pseudo probes the probe's
+/// A location in a function's source: lines from its declaration, or with pseudo probes the probe's
 /// number, and which of several paths through the line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineLocation {
@@ -14,15 +14,15 @@ pub struct LineLocation {
 }
 
 impl LineLocation {
-    /// The greatest offset that compilers look up: they keep 16 bits of the difference.
+    /// The highest offset that compilers look up: they keep 16 bits of the difference.
     pub const MAX_OFFSET: u32 = 0xffff;
 
-    /// A place by its offset and discriminator.
+    /// A location by its offset and discriminator.
     pub const fn new(offset: u32, discriminator: u32) -> Self {
         Self { offset, discriminator }
     }
 
-    /// The place of `line` in a function declared at line `declaration`, as Clang computes it
+    /// The location of `line` in a function declared at line `declaration`, as Clang computes it
     /// (`FunctionSamples::getOffset`): the difference modulo 2^16, so that a line *above* the
     /// declaration, which a macro or an include can bring, becomes a large offset.
     pub const fn from_lines(line: u32, declaration: u32, discriminator: u32) -> Self {
@@ -30,7 +30,7 @@ impl LineLocation {
     }
 }
 
-/// What was counted at a place.
+/// What was counted at a location.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LineSamples {
     /// How often it ran.
@@ -212,7 +212,7 @@ impl FunctionProfile {
     }
 }
 
-/// What became of a merge of two functions.
+/// What happened to a merge of two functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Merge {
     /// A counter reached `u64::MAX` and stayed there.
@@ -241,7 +241,7 @@ impl Merge {
 pub struct Profile {
     /// By function name. In a profile with MD5 names, the decimal GUID stands for the name.
     pub functions: BTreeMap<Arc<str>, FunctionProfile>,
-    /// Places are pseudo probes, not lines.
+    /// Locations are pseudo probes, not lines.
     pub probe_based: bool,
     /// Discriminators are flow-sensitive (`-enable-fs-discriminator`).
     pub flow_sensitive: bool,
@@ -266,7 +266,7 @@ impl Profile {
         self.functions.values().fold(0, |sum, f| sum.saturating_add(f.total))
     }
 
-    /// The functions as every written form has them: greatest total first, then by name.
+    /// The functions as every written form has them: highest total first, then by name.
     pub fn by_total(&self) -> Vec<(&Arc<str>, &FunctionProfile)> {
         let order = self.name_order();
         let mut functions: Vec<_> = self.functions.iter().collect();

@@ -15,32 +15,32 @@ pub struct Statistics {
     pub functions_with_samples: u64,
     /// Inlined copies.
     pub inlined_copies: u64,
-    /// Places in all bodies.
+    /// Locations in all bodies.
     pub body_lines: u64,
-    /// Places in all bodies that ran.
+    /// Locations in all bodies that ran.
     pub body_lines_with_samples: u64,
     /// The functions' totals together.
     pub total: u64,
-    /// The counts of all places together.
+    /// The counts of all locations together.
     pub body_total: u64,
     /// How well sampled the hot functions are.
     pub density: Density,
-    /// The least count of a hot place ([`Summary::hot_threshold`]).
+    /// The lowest count of a hot location ([`Summary::hot_threshold`]).
     pub hot_threshold: u64,
-    /// Places that are hot.
+    /// Locations that are hot.
     pub hot_lines: u64,
-    /// Functions with a hot place in them or in what is inlined into them.
+    /// Functions with a hot location in them or in what is inlined into them.
     pub hot_functions: u64,
 }
 
-/// The profile density of `llvm-profgen --show-density`: the least number of samples per place
+/// The profile density of `llvm-profgen --show-density`: the lowest number of samples per location
 /// among the densest functions that together have `share_percent` of all samples.
 ///
 /// LLVM 22, `llvm/tools/llvm-profgen/ProfileGenerator.cpp`, `calculateDensity`; there, below 50
 /// it suggests to sample more.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Density {
-    /// Samples per place.
+    /// Samples per location.
     pub samples_per_line: f64,
     /// The share of all samples that is covered at this density or a better one.
     pub share_percent: f64,
@@ -133,12 +133,12 @@ pub struct HotFunction {
 }
 
 impl HotFunction {
-    /// The `limit` functions with the greatest totals.
+    /// The `limit` functions with the highest totals.
     pub fn by_total(profile: &Profile, limit: usize) -> Vec<Self> {
         Self::top(profile, limit, |function| function.total)
     }
 
-    /// The `limit` functions whose own lines have the greatest counts.
+    /// The `limit` functions whose own lines have the highest counts.
     pub fn by_own_count(profile: &Profile, limit: usize) -> Vec<Self> {
         Self::top(profile, limit, |function| function.own_count)
     }
@@ -178,10 +178,10 @@ fn count_own<'a>(
     }
 }
 
-/// A place by how much it ran.
+/// A location by how much it ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HotLine {
-    /// The function that the place is in.
+    /// The function that the location is in.
     pub function: String,
     /// Lines from the function's declaration, or the probe's number.
     pub offset: u32,
@@ -192,7 +192,7 @@ pub struct HotLine {
 }
 
 impl HotLine {
-    /// The `limit` places with the greatest counts.
+    /// The `limit` locations with the highest counts.
     pub fn top(profile: &Profile, limit: usize) -> Vec<Self> {
         let mut lines = BTreeMap::new();
         for (name, function) in &profile.functions {

@@ -20,9 +20,9 @@ pub const CUTOFFS: [u32; 16] = [
 pub struct Summary {
     /// The sum of all counts.
     pub total_count: u64,
-    /// The greatest count.
+    /// The highest count.
     pub max_count: u64,
-    /// The greatest head count of a function.
+    /// The highest head count of a function.
     pub max_function_count: u64,
     /// How many counts there are.
     pub counts: u64,
@@ -32,7 +32,7 @@ pub struct Summary {
     pub entries: Vec<SummaryEntry>,
 }
 
-/// The greatest counts that together make up a share of all.
+/// The highest counts that together make up a share of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SummaryEntry {
     /// The share, in millionths.
@@ -70,7 +70,7 @@ impl Summary {
         }
     }
 
-    /// The least count of a hot line, as compilers take it: with the greatest, 99 % of all.
+    /// The lowest count of a hot line, as compilers take it: with the greatest, 99 % of all.
     pub fn hot_threshold(&self) -> u64 {
         self.threshold(990_000)
     }
@@ -80,7 +80,7 @@ impl Summary {
         self.threshold(999_999)
     }
 
-    /// The least count among those that make up `cutoff` millionths of all; `cutoff` must not
+    /// The lowest count among those that make up `cutoff` millionths of all; `cutoff` must not
     /// exceed the last of [`CUTOFFS`], and is rounded up to one of them.
     pub fn threshold(&self, cutoff: u32) -> u64 {
         let entry = self.entries.iter().find(|entry| entry.cutoff >= cutoff);

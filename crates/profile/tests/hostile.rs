@@ -106,12 +106,12 @@ fn malformed(file: &[u8], words: &str) {
 #[test]
 fn lengths_are_checked_against_what_is_there() {
     let greatest = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
-    malformed(&one_section(2, 0, &greatest), "cut off");
-    malformed(&one_section(2, 3 << 32, &greatest), "cut off");
-    malformed(&one_section(2, 1 << 32, &greatest), "cut off");
+    malformed(&one_section(2, 0, &greatest), "truncated");
+    malformed(&one_section(2, 3 << 32, &greatest), "truncated");
+    malformed(&one_section(2, 1 << 32, &greatest), "truncated");
     let names = (2, 0, &b"\x01f\0"[..]);
     let many_lines = [0, 0, 0, 0xff, 0xff, 3];
-    malformed(&sections(&[names, (32, 0, &many_lines)]), "cut off");
+    malformed(&sections(&[names, (32, 0, &many_lines)]), "truncated");
     let many_headers = [&one_section(2, 0, b"")[..10], &u64::MAX.to_le_bytes()].concat();
     malformed(&many_headers, "section headers");
 }
@@ -168,7 +168,7 @@ fn other_versions_and_sections_are_named() {
     file[9] = 104;
     assert!(matches!(read(&file), Err(ReadError::Version { version: 104, .. })));
     malformed(&one_section(7, 0, b"x"), "newer LLVM");
-    malformed(&one_section(2, 0, b"\x01f\0x"), "longer than what is in it");
+    malformed(&one_section(2, 0, b"\x01f\0x"), "longer than its contents");
     malformed(&sections(&[(2, 0, b"\x01f\0"), (2, 3 << 32, &[1, 0, 0, 0, 0, 0, 0, 0, 0])]), "MD5");
     assert!(matches!(read(b""), Err(ReadError::UnknownFormat)));
     assert!(matches!(read(b"\x7fELF"), Err(ReadError::UnknownFormat)));

@@ -1,4 +1,4 @@
-//! What converters do to a profile at the end, against `llvm-profgen` on a program of its own.
+//! What converters do to a profile at the end, against `llvm-profgen` on its own program.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)] // a test throughout
 

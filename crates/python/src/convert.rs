@@ -40,7 +40,7 @@ pub(crate) struct Conversion {
 #[derive(Debug, Serialize)]
 pub(crate) struct Converted {
     outputs: Vec<PathBuf>,
-    /// What speaks against it, for people.
+    /// Why it is poor, for people.
     reasons: Vec<String>,
     verdict: Verdict,
 }
@@ -109,7 +109,7 @@ fn several_outputs(records: &Records, conversion: &Conversion) -> Result<(), Fau
     if is_special(output) && (several || !records.modules.is_empty()) {
         let path = output.display();
         return Err(Fault::Input(format!(
-            "{path} takes one file, and this makes several: name one"
+            "{path} takes one file, and this format writes several: give the name of a file"
         )));
     }
     let mut named: BTreeMap<String, &Path> = BTreeMap::new();
@@ -117,7 +117,7 @@ fn several_outputs(records: &Records, conversion: &Conversion) -> Result<(), Fau
         let name = stem(module);
         if let Some(other) = named.insert(name.clone(), module) {
             return Err(Fault::Input(format!(
-                "{} and {} would both be written to {}: convert one of them by itself",
+                "{} and {} would both be written to {}: convert one of them separately",
                 other.display(),
                 module.display(),
                 beside(output, &name).display()

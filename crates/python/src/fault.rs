@@ -15,7 +15,7 @@ import_exception!(mepof.errors, InputError);
 import_exception!(mepof.errors, Interrupted);
 import_exception!(mepof.errors, WorkError);
 
-/// An expected error, by whose turn it is.
+/// An expected error, by who has to act.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// What the user gave is wrong.

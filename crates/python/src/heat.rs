@@ -1,4 +1,4 @@
-//! Heatmaps of branch records.
+//! Heatmaps of branch traces.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -47,7 +47,7 @@ pub(crate) fn heatmap(
     progress: &AtomicU64,
 ) -> Result<Value, Fault> {
     let [input] = &records.inputs[..] else {
-        return Err(Fault::input("a heatmap has one input: each has a clock of its own"));
+        return Err(Fault::input("a heatmap takes one input: each input has its own clock"));
     };
     let binary = Binary::open(&records.binary)?;
     let options = Options {

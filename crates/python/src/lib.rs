@@ -31,7 +31,7 @@ mod _engine {
     use std::collections::BTreeMap;
     use std::path::PathBuf;
 
-    use mepof_convert::{Places, ProfileOptions};
+    use mepof_convert::{Locations, ProfileOptions};
     use mepof_trace::Cause;
     use mepof_trace::input::Format;
     use pyo3::prelude::*;
@@ -122,10 +122,10 @@ mod _engine {
         allow_poor: bool,
     ) -> PyResult<String> {
         let format = named("format", to, formats::named(to), formats::names())?;
-        let places = if lines { Places::Lines } else { Places::Best };
+        let locations = if lines { Locations::Lines } else { Locations::Best };
         let found = INFERENCES.iter().find(|(known, _)| *known == infer).map(|&(_, infer)| infer);
         let inference = named("inference", infer, found, INFERENCES.iter().map(|&(name, _)| name))?;
-        let options = ProfileOptions { places, inference };
+        let options = ProfileOptions { locations, inference };
         let conversion = Conversion {
             format,
             output,

@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use crate::fault::{Fault, reason};
 
-/// A file that is being written beside its place. It goes there by [`Files::publish`]; dropped before,
-/// nothing of it remains.
+/// A file that is being written beside its path. It is moved there by [`Files::publish`]; dropped
+/// before, nothing of it remains.
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
-    /// `None` where the path is no regular file (`/dev/stdout`, a pipe): it is written at once.
+    /// `None` where the path is not a regular file (`/dev/stdout`, a pipe): it is written at once.
     partial: Option<PathBuf>,
     writer: BufWriter<File>,
     /// What the system said when writing failed: who writes through this does not know the path.
@@ -128,7 +128,7 @@ impl Files {
     }
 }
 
-/// Whether what is at `path` is no regular file, but a pipe or a terminal; or one that is open
+/// Whether what is at `path` is not a regular file but a pipe or a terminal; or one that is open
 /// already, whatever it is (`/dev/stdout`).
 pub(crate) fn is_special(path: &Path) -> bool {
     let open = ["/dev/stdout", "/dev/stderr", "/dev/fd", "/proc"];
@@ -166,7 +166,7 @@ impl Seek for Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if let Some(partial) = &self.partial {
-            // There is nobody to tell, and what remains is hidden.
+            // Nobody would read the error, and the remaining file is hidden.
             let _ = fs::remove_file(partial);
         }
     }

@@ -13,7 +13,7 @@ use crate::fault::Fault;
 pub(crate) const SPACES: [(&str, Space); 3] =
     [("kernel", Space::Kernel), ("guest", Space::GuestKernel), ("user", Space::User)];
 
-/// Where branch records are, and what they belong to.
+/// Where branch traces are, and the binaries that ran.
 #[derive(Clone, Debug)]
 pub(crate) struct Records {
     pub binary: PathBuf,

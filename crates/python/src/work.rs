@@ -15,11 +15,10 @@ const TICK: Duration = Duration::from_millis(100);
 /// The main thread of a program has this much; inline stacks are walked recursively.
 const STACK_BYTES: usize = 8 << 20;
 
-/// Runs `work` on a thread of its own, with the interpreter free for others, and gives what it
-/// returns.
+/// Runs `work` on its own thread, without the interpreter's lock, and gives what it returns.
 ///
-/// `work` is told by the flag when it is to stop, and tells by the number how far it is, which
-/// goes to `on_progress` some times a second.
+/// The flag tells `work` to stop. `work` stores its progress in the number, which goes to
+/// `on_progress` several times a second.
 ///
 /// # Errors
 /// What a signal handler or `on_progress` raised (`KeyboardInterrupt` as a rule), once the work

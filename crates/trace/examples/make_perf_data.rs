@@ -35,7 +35,7 @@ fn mixed(number: u64) -> u64 {
     number ^ number >> 31
 }
 
-/// A walk through a made-up kernel, as in `read_speed`: 200,000 branches, each with two places
+/// A walk through a made-up kernel, as in `read_speed`: 200,000 branches, each with two locations
 /// where it goes and from there straight to the next branch. Popular ones are taken most of
 /// the time. `size` is in bytes of records before they are compressed.
 fn make(path: &Path, size: u64, compression: Compression) -> Result<(), Box<dyn Error>> {

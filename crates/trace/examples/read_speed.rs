@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// A walk through a made-up kernel: 200,000 branches, each with two places where it goes and
+/// A walk through a made-up kernel: 200,000 branches, each with two locations where it goes and
 /// from there straight to the next branch. Popular ones are taken most of the time.
 fn make(path: &Path, size: u64) -> Result<(), Box<dyn Error>> {
     const BRANCHES: u64 = 200_000;

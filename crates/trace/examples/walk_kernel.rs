@@ -10,7 +10,7 @@
 //! sample, the newest first. Same kernel, size, seed and slide: same bytes.
 //!
 //! The branches come from a random walk over the disassembled `.text`. It goes where the code
-//! can go: a call comes back, a conditional branch has a bias of its own, an indirect call goes
+//! can go: a call comes back, each conditional branch has its own bias, an indirect call goes
 //! to a few functions. Some functions are hot (Zipf), as in a real load. `SLIDE` is added to
 //! every address, as KASLR does.
 
@@ -27,8 +27,8 @@ const PERIOD: u64 = 150;
 /// Functions that indirect calls and the load's beginnings lead to.
 const HOT: usize = 1500;
 /// A walk that is longer, or deeper, is given up: it may never end.
-const LONGEST: u32 = 20_000;
-const DEEPEST: usize = 48;
+const MAX_STEPS: u32 = 20_000;
+const MAX_DEPTH: usize = 48;
 /// From this depth of calls on, and below, the walk takes the shortest way to a return.
 const HURRIED: u64 = 20;
 /// No way leads to a return.
@@ -158,7 +158,7 @@ fn disassemble(vmlinux: &str) -> io::Result<Code> {
     let last = instructions.len() - 1;
     instructions[last].kind = Kind::Dead;
     measure_ways_out(&mut instructions);
-    // What never returns ends a walk, and padding is no function.
+    // What never returns ends a walk, and padding is not a function.
     functions.retain(|&entry| {
         instructions[instructions[entry as usize].transfer as usize].kind != Kind::Dead
     });
@@ -279,14 +279,14 @@ impl<'a> Walk<'a> {
 
     /// One of the hot functions, by Zipf's law; `number` is random.
     fn pick(&self, number: u64) -> u32 {
-        let place = number % (1 << 20);
-        self.hot[self.shares.partition_point(|&end| end <= place).min(self.hot.len() - 1)]
+        let position = number % (1 << 20);
+        self.hot[self.shares.partition_point(|&end| end <= position).min(self.hot.len() - 1)]
     }
 
     /// A new walk, from an indirect call. Nothing is known of what ran before.
     fn begin(&mut self) {
-        let place = self.random.next() % (1 << 20);
-        let rank = self.shares.partition_point(|&end| end <= place);
+        let position = self.random.next() % (1 << 20);
+        let rank = self.shares.partition_point(|&end| end <= position);
         self.at = self.gates[rank % self.gates.len()];
         self.hurried = (2 + self.random.below(HURRIED)) as usize;
         self.calls.clear();
@@ -329,7 +329,7 @@ impl<'a> Walk<'a> {
         let index = self.code.instructions[self.at as usize].transfer;
         let transfer = self.code.instructions[index as usize];
         self.steps += 1;
-        if self.steps > LONGEST || self.calls.len() > DEEPEST {
+        if self.steps > MAX_STEPS || self.calls.len() > MAX_DEPTH {
             return self.begin();
         }
         match transfer.kind {
@@ -340,8 +340,8 @@ impl<'a> Walk<'a> {
                     transfer.target
                 } else {
                     // One of four, and mostly the last of them.
-                    let place = self.random.below(8).min(3);
-                    self.pick(mix(self.seed ^ transfer.address.wrapping_add(place)))
+                    let position = self.random.below(8).min(3);
+                    self.pick(mix(self.seed ^ transfer.address.wrapping_add(position)))
                 };
                 if self.way_out(callee) >= NEVER {
                     return self.begin();

@@ -12,7 +12,7 @@ pub struct Aggregate {
     branches: PairCounts,
     ranges: PairCounts,
     entries: Tally,
-    taken: Vec<(u64, u64)>,    // branches of the sample at hand
+    taken: Vec<(u64, u64)>,    // branches of the current sample
     straight: Vec<(u64, u64)>, // ranges of it
 }
 
@@ -38,7 +38,7 @@ impl Aggregate {
         self.len() == 0
     }
 
-    /// What became of the entries of branch stacks.
+    /// What happened to the entries of branch stacks.
     pub fn entries(&self) -> &Tally {
         &self.entries
     }

@@ -3,19 +3,19 @@ use std::path::PathBuf;
 
 use crate::Space;
 
-/// Why an input could not be read at all. Each says what is wrong and what mends it.
+/// Why an input could not be read at all. Each says what is wrong and how to remedy it.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The operating system said no.
+    /// The operating system refused.
     #[error("{path}: {source}", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// Its reason.
         source: io::Error,
     },
     /// No reader knows the format.
-    #[error("{path}: {found}, which is no branch record that mepof reads", path = path.display())]
+    #[error("{path}: not a branch trace that mepof reads: {found}", path = path.display())]
     UnknownFormat {
         /// The file.
         path: PathBuf,
@@ -41,8 +41,8 @@ pub enum TraceError {
         what: String,
     },
     /// The input has more distinct branches than any real one.
-    #[error("{path}: more than {limit} distinct branches, which no kernel has; \
-             is this one program's branch record?", path = path.display())]
+    #[error("{path}: more than {limit} distinct branches, more than any kernel has; was only one \
+        program recorded?", path = path.display())]
     TooManyBranches {
         /// The file.
         path: PathBuf,
@@ -50,15 +50,17 @@ pub enum TraceError {
         limit: usize,
     },
     /// Nothing was recorded.
-    #[error("{path}: no samples; did the workload run while it was recorded?", path = path.display())]
+    #[error(
+        "{path}: no samples; did the workload run while it was recorded?", path = path.display()
+    )]
     NoSamples {
         /// The file.
         path: PathBuf,
     },
     /// There are samples, and none has branches.
     #[error(
-        "{path}: {samples} samples, and none has a branch stack; record with `perf record -b` on \
-         a CPU that has branch records", path = path.display()
+        "{path}: none of its {samples} samples has a branch stack; record with `perf record -b` \
+         on a CPU that records branches", path = path.display()
     )]
     NoBranchStacks {
         /// The file.
@@ -68,8 +70,8 @@ pub enum TraceError {
     },
     /// The events leave out what was asked for.
     #[error(
-        "{path}: {event} leaves {what} out; {cure}", path = path.display(),
-        what = side(*wanted), cure = how_to_record(*wanted)
+        "{path}: {event} excludes {what}; {remedy}", path = path.display(),
+        what = side(*wanted), remedy = how_to_record(*wanted)
     )]
     LeftOut {
         /// The file.
@@ -81,9 +83,9 @@ pub enum TraceError {
     },
     /// All branches are of another side than that which was asked for.
     #[error(
-        "{path}: all of its branches are of {there}, none of {what}; {cure}, or take {there} \
+        "{path}: all of its branches are of {there}, none of {what}; {remedy}, or use {there} \
          (--space {name})", path = path.display(), there = side(*found), what = side(*wanted),
-        cure = how_to_record(*wanted), name = name(*found)
+        remedy = how_to_record(*wanted), name = name(*found)
     )]
     OtherSpace {
         /// The file.

@@ -69,7 +69,7 @@ pub enum Addressing {
     /// As the CPU saw them.
     #[default]
     Runtime,
-    /// As the linker gave them: the input was made with the binary at hand.
+    /// As the linker gave them: the input was made from the binary.
     Image,
     /// Bytes from the linked address of the binary's first executable segment. They wrap
     /// around: an address below the segment is close to 2^64.
@@ -95,7 +95,7 @@ pub struct Facts {
     pub images: Vec<TracedImage>,
     /// The run-time address of `_text` or `_stext` where the input says; see [`crate::place()`].
     pub kernel_base: Option<(String, RuntimeAddress)>,
-    /// Entries that the branch stack has room for, where the input says.
+    /// The capacity of the branch stack, in entries, where the input says.
     pub branch_depth: Option<u32>,
     /// Samples (or aggregated lines) read, used and dropped.
     pub samples: Tally,

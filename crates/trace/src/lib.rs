@@ -1,4 +1,4 @@
-//! Branch records of every kind, read as one stream.
+//! Branch traces of every kind, read as one stream.
 //!
 //! Constraints that shaped this crate:
 //!
@@ -15,11 +15,11 @@
 mod aggregate;
 mod error;
 mod facts;
+mod image_trace;
 pub mod input;
 mod locate;
 pub mod output;
 mod pair_counts;
-mod place;
 mod record;
 mod recorder_trace;
 mod tally;
@@ -27,7 +27,7 @@ mod tally;
 pub use aggregate::Aggregate;
 pub use error::TraceError;
 pub use facts::{Addressing, Event, Facts, Mapping, Space, TracedImage};
+pub use image_trace::{Branch, FallThrough, ImageTrace, map_to_image};
 pub use locate::{BinaryFacts, BinaryKind, CodeSection, Hints, LocateError, Located, locate};
-pub use place::{Branch, FallThrough, ImageTrace, place};
 pub use record::{BranchEntry, BranchKind, OTHER_SIDE, Sample, Sink, Speculation};
 pub use tally::{Cause, Tally};

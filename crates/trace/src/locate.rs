@@ -5,10 +5,11 @@ use mepof_address::{BuildId, ImageAddress, Placement, Region, RuntimeAddress};
 use crate::input::perf_data::module_name;
 use crate::{Addressing, Facts, Mapping, Space, TracedImage};
 
-/// Places where a module is looked for: none is loaded that often, and each has all its sections.
-const MOST_PLACES: usize = 4096;
+/// Locations where a module is looked for: none is loaded that often, and each has all its
+/// sections.
+const MAX_LOCATIONS: usize = 4096;
 /// Addresses and names that an error lists.
-const MOST_LISTED: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// A section with code, as a binary has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct CodeSection {
 /// What a binary is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BinaryKind {
-    /// A vmlinux: image addresses of the symbols that a recording may refer to.
+    /// A vmlinux: image addresses of the symbols that an input may refer to.
     Kernel {
         /// `_text`.
         text: Option<ImageAddress>,
@@ -62,7 +63,7 @@ pub struct Hints<'a> {
     /// The module's sections and where they ran: names and contents of
     /// /sys/module/MODULE/sections/*.
     pub module_sections: &'a [(String, RuntimeAddress)],
-    /// Whether a binary with another build-id is to be used all the same.
+    /// Whether a binary with another build-id is used anyway.
     pub any_build_id: bool,
 }
 
@@ -71,14 +72,14 @@ pub struct Hints<'a> {
 pub struct Located {
     /// Its sections.
     pub placement: Placement,
-    /// Addresses that another module had as well, at another time, sorted. They are not placed: see
+    /// Addresses that another module had as well, at another time, sorted. They are not mapped: see
     /// [`Cause::Ambiguous`](crate::Cause::Ambiguous).
     pub shared: Vec<Range<RuntimeAddress>>,
     /// Whether both the input and the binary have a build-id, and the same.
     pub is_confirmed: bool,
 }
 
-/// Why it is not known where a binary ran. Each says what mends it.
+/// Why it is not known where a binary ran. Each says how to remedy it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LocateError {
     /// No mapping of the kernel, or one with hidden addresses.
@@ -96,13 +97,13 @@ pub enum LocateError {
     HiddenAddresses,
     /// The binary is not the one that ran.
     #[error(
-        "the binary is not what ran: its build-id is {binary}, the recording's {recorded} \
-         ({name}); take the binary of the very build that was recorded"
+        "the binary is not the one that ran: its build-id is {binary}, the trace's {recorded} \
+         ({name}); give the binary of the exact build that was recorded"
     )]
     BuildIdDiffers {
-        /// The name of the image in the recording.
+        /// The name of the image in the input.
         name: String,
-        /// The id in the recording.
+        /// The id in the input.
         recorded: BuildId,
         /// The id of the binary.
         binary: BuildId,
@@ -118,13 +119,13 @@ pub enum LocateError {
         known: String,
     },
     /// More than one kernel ran, or one at several addresses.
-    #[error("several kernels ran: {0}; split the recording, or take one by its build-id")]
+    #[error("several kernels ran: {0}; record them one at a time")]
     SeveralKernels(String),
-    /// The binary lacks the symbol that the input refers to.
-    #[error("the binary has no symbol {0}, by which the recording says where it ran")]
+    /// The binary does not have the symbol that the input refers to.
+    #[error("the binary has no symbol {0}, to which the trace's addresses refer")]
     NoSymbol(String),
     /// The binary has no section with code.
-    #[error("the binary has no code, or not at the addresses that the recording says")]
+    #[error("the binary has no code, or none at the addresses that ran")]
     NoCode,
 }
 
@@ -266,11 +267,11 @@ fn the_kernel<'a>(
         [first, ..] if bases.len() == 1 => Ok(Some(first)),
         several => {
             let say = |image: &&TracedImage| {
-                let at = bases_of(image).take(MOST_LISTED);
+                let at = bases_of(image).take(MAX_LISTED);
                 let at: Vec<_> = at.map(|address| address.to_string()).collect();
                 format!("{} at {}", image.name, at.join(" and "))
             };
-            let said = several.iter().take(MOST_LISTED).map(say).collect::<Vec<_>>();
+            let said = several.iter().take(MAX_LISTED).map(say).collect::<Vec<_>>();
             Err(LocateError::SeveralKernels(said.join(", ")))
         }
     }
@@ -320,7 +321,7 @@ fn module(
     let is_confirmed = confirm(binary, image, hints)?;
     let regions = if hints.module_sections.is_empty() {
         let mappings = image.map(|image| image.mappings.as_slice()).unwrap_or_default();
-        let mappings = mappings.iter().take(MOST_PLACES);
+        let mappings = mappings.iter().take(MAX_LOCATIONS);
         mappings.flat_map(|mapping| module_regions(binary, mapping)).collect()
     } else {
         listed_regions(binary, hints.module_sections)
@@ -361,7 +362,7 @@ fn module_regions(binary: &BinaryFacts<'_>, mapping: &Mapping) -> Vec<Region> {
     regions
 }
 
-/// If it is not known: compilers align code to 16 bytes, unless the address tells otherwise.
+/// If it is not known: compilers align code to 16 bytes, unless the address says otherwise.
 fn alignment(section: &CodeSection) -> u64 {
     if section.alignment.is_power_of_two() {
         return section.alignment;
@@ -377,8 +378,9 @@ fn listed_regions(binary: &BinaryFacts<'_>, listed: &[(String, RuntimeAddress)])
     regions.collect()
 }
 
-/// Cuts regions off where another module began: at the first of `others`, sorted, within. The lengths of modules' mappings do not count:
-/// since Linux 6.4 (`module_memory`) they include data that is elsewhere.
+/// Cuts regions off where another module began: at the first of `others`, sorted, within. The
+/// lengths of modules' mappings do not count: since Linux 6.4 (`module_memory`) they include data
+/// that is elsewhere.
 fn without_shared(
     regions: Vec<Region>,
     others: &[RuntimeAddress],

@@ -164,7 +164,7 @@ impl PairCounts {
         let old = std::mem::replace(&mut self.slots, vec![Slot::default(); capacity]);
         self.used = 0;
         // In the order of the old table, which is that of the new one: quick, and as linear
-        // probing into twice the room needs no more than the old probes.
+        // a table of twice the size needs no more than the old probes.
         for slot in old.into_iter().filter(|slot| slot.count() > 0) {
             let pair = Slot { low: slot.low & !COUNT, ..slot };
             self.add_slot(pair, pair.hash(self.seed), slot.count());

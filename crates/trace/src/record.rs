@@ -65,7 +65,7 @@ pub struct Sample<'a> {
     pub branches: &'a [BranchEntry],
     /// Whether the entries are consecutive. Arm's SPE samples single branches that are not.
     pub consecutive: bool,
-    /// How often this very stack was seen; 1 for a sample as recorded.
+    /// How often exactly this stack was seen; 1 for a sample as recorded.
     pub count: u64,
 }
 

@@ -19,7 +19,7 @@ pub enum Counted {
     Nanoseconds = 3,
 }
 
-/// Records but for the last.
+/// All records except the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RecordType {
     Branches = 1,
@@ -44,9 +44,9 @@ pub enum Counter {
     RepIterations = 1,
     /// Asynchronous interruptions.
     Interruptions = 2,
-    /// Branches for which there was no room.
+    /// Branches that did not fit.
     LostBranches = 3,
-    /// Samples for which there was no room.
+    /// Samples that did not fit.
     LostSamples = 4,
     /// Kernel instructions executed.
     KernelInstructions = 5,

@@ -30,7 +30,7 @@ pub enum Cause {
     InvertedRange,
     /// A range that crosses from one function to another, or an unconditional branch.
     CrossingRange,
-    /// Code that is said to have run on for longer than code does without a branch.
+    /// Code that would have run for longer without a branch than real code does.
     LongRange,
     /// A branch whose target is not the first byte of an instruction.
     InsideInstruction,
@@ -89,7 +89,7 @@ impl Cause {
             Self::NoBranches => "without a branch stack",
             Self::OtherEvent => "of another event",
             Self::OtherSpace => "of the other side of a virtual machine",
-            Self::UserSpace => "taken in user space",
+            Self::UserSpace => "of user space",
             Self::WrongPath => "speculative and undone: they never happened",
             Self::EmptyEntry => "empty slots of the branch stack",
             Self::OutsideBinary => "outside of the binary",

@@ -20,13 +20,13 @@ use mepof_trace::{Aggregate, Facts, Space, TraceError};
 struct Counting;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: all is left to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
-        MOST.fetch_max(held, Ordering::Relaxed);
+        PEAK.fetch_max(held, Ordering::Relaxed);
         // SAFETY: as of the caller.
         unsafe { System.alloc(layout) }
     }
@@ -56,9 +56,9 @@ fn mib(read: impl FnOnce(&Options<'_>)) -> usize {
         progress: &progress,
     };
     let before = HELD.load(Ordering::Relaxed);
-    MOST.store(before, Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
     read(&options);
-    (MOST.load(Ordering::Relaxed) - before) >> 20
+    (PEAK.load(Ordering::Relaxed) - before) >> 20
 }
 
 fn read_perf_data(file: impl Read + Seek, length: u64) -> usize {
@@ -81,12 +81,12 @@ struct Endless {
 impl Read for Endless {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = buffer.len().min((self.length - self.at.min(self.length)) as usize);
-        for (place, byte) in (self.at..).zip(&mut buffer[..count]) {
-            let place = place as usize;
-            let behind = place.checked_sub(self.head.len());
+        for (position, byte) in (self.at..).zip(&mut buffer[..count]) {
+            let position = position as usize;
+            let behind = position.checked_sub(self.head.len());
             *byte = match behind {
                 Some(behind) => self.unit[behind % self.unit.len()],
-                None => self.head[place],
+                None => self.head[position],
             };
         }
         self.at += count as u64;

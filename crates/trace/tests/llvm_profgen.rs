@@ -12,7 +12,7 @@ use std::process::Command;
 use mepof_address::{ImageAddress, Placement, Region, RuntimeAddress};
 use mepof_trace::input::{Format, Options, read};
 use mepof_trace::output::unsymbolized;
-use mepof_trace::{Addressing, Aggregate, Facts, ImageTrace, place};
+use mepof_trace::{Addressing, Aggregate, Facts, ImageTrace, map_to_image};
 use reading::{Collected, Inputs};
 
 const TEXT: u64 = 0x20_0000;
@@ -97,8 +97,11 @@ fn read_aggregate(path: &Path, format: Format) -> (Facts, Aggregate) {
 
 fn placed(found: &Aggregate, runtime: u64, image: u64) -> ImageTrace {
     let (runtime, image) = (RuntimeAddress(runtime), ImageAddress(image));
-    let mut trace =
-        place(found, &Placement::new(vec![Region { runtime, image, size: BLOCKS * 16 + 1 }]), &[]);
+    let mut trace = map_to_image(
+        found,
+        &Placement::new(vec![Region { runtime, image, size: BLOCKS * 16 + 1 }]),
+        &[],
+    );
     // llvm-profgen has no ranges that end before they begin.
     trace.ranges.retain(|range| range.first <= range.last);
     trace

@@ -229,7 +229,7 @@ fn names_become_addresses_of_the_image() {
     assert_eq!(facts.entries.used, 15);
     assert_eq!(facts.entries.dropped_for(Cause::Ambiguous), 8);
     assert_eq!(facts.entries.dropped_for(Cause::Malformed), 3);
-    assert!(facts.notes.iter().any(|note| note.starts_with("1 places lie beyond")), "{facts:?}");
+    assert!(facts.notes.iter().any(|note| note.starts_with("1 locations are beyond")), "{facts:?}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! LLVM's binary profiles, of sections and plain: what can be read can be worked with and written in every form.
+//! LLVM's binary profiles, of sections and plain: what can be read can be processed and written
+//! in every form.
 
 #![no_main]
 

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use mepof_address::{ImageAddress, Placement, Region, RuntimeAddress};
 use mepof_fuzz::{read, sorted};
-use mepof_trace::{input, output, place};
+use mepof_trace::{input, output, map_to_image};
 
 fuzz_target!(|data: &[u8]| {
     let parse = |text: &[u8]| {
@@ -13,7 +13,7 @@ fuzz_target!(|data: &[u8]| {
     let Some(first) = parse(data) else { return };
     // All addresses but the very last byte of the address space.
     let all = Region { runtime: RuntimeAddress(0), image: ImageAddress(0), size: u64::MAX };
-    let trace = place(&first, &Placement::new(vec![all]), &[]);
+    let trace = map_to_image(&first, &Placement::new(vec![all]), &[]);
     let mut text = Vec::new();
     output::unsymbolized::write(&trace, None, &mut text).expect("a vector takes everything");
     let [branches, ranges] = sorted(&first);

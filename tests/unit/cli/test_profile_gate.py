@@ -79,7 +79,7 @@ def test_too_few_samples(kernel: tuple[Path, Loop], tmp_path: Path, refused: Ref
     text = recorded(loop, samples=1) + recorded(warm, samples=1, mapped=False)
     record = written(tmp_path / "perf.txt", text)
     said = refused(1, *conversion(binary, record))
-    assert "2 samples: a second recording" in said
+    assert "2 samples: recording the same work again" in said
     assert "times as long" in said
     assert "--allow-poor" in said
     convert(*conversion(binary, record, "--allow-poor"))
@@ -97,7 +97,7 @@ def test_another_build(kernel: tuple[Path, Loop], tmp_path: Path, refused: Refus
     other, _ = link_kernel(tmp_path, *DEBUG, name="other", source=SOURCE.replace("1000", "999"))
     said = refused(1, *conversion(other, recording))
     assert "build-id" in said
-    assert "give the vmlinux of the very build that ran" in said
+    assert "give the vmlinux of the exact build that ran" in said
 
 
 def test_another_program_without_build_ids(
@@ -109,8 +109,8 @@ def test_another_program_without_build_ids(
     flags = ("-g", "-Wl,--build-id=none")
     other, _ = link_kernel(tmp_path, *flags, name="other", source=source)
     said = refused(1, *conversion(other, record))
-    assert "come from instructions that are no branches" in said
-    assert "give the vmlinux of the very build that ran" in said
+    assert "come from instructions that are not branches" in said
+    assert "give the vmlinux of the exact build that ran" in said
 
 
 def test_no_branch_stacks(kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused) -> None:
@@ -123,7 +123,7 @@ def test_no_branch_stacks(kernel: tuple[Path, Loop], tmp_path: Path, refused: Re
 def test_only_user_code_was_recorded(
     kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
 ) -> None:
-    # Of this perf.data, the event leaves the kernel out.
+    # Of this perf.data, the event excludes the kernel.
     program, loop = link_kernel(tmp_path, *DEBUG, name="program", start=0x40_1000, symbols=())
     offset = section_offset(program)
     line = f"PERF_RECORD_MMAP 7/7: [0x401000(0x1000) @ {offset:#x}]: x {program}\n"
@@ -135,7 +135,7 @@ def test_only_user_code_was_recorded(
         *("-o", recording, "--allow-poor", "--space", "user"),
     )
     said = refused(2, *conversion(kernel[0], recording))
-    assert "leaves the kernel out" in said
+    assert "excludes the kernel" in said
     assert "cycles:k" in said
 
 
@@ -168,7 +168,7 @@ def test_not_a_branch_record(
     text = recorded(loop).encode()
     wrong.write_bytes(binary.read_bytes() if kind == "vmlinux" else gzip.compress(text))
     said = refused(2, *conversion(binary, wrong))
-    assert "no branch record that mepof reads" in said
+    assert "not a branch trace that mepof reads" in said
     assert {"vmlinux": "ELF", "gz": "gzip"}[kind] in said
 
 

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A section with `features` and one function at 0x1000 of two blocks, but for what versions add.
+/// A section with `features` and one function at 0x1000 of two blocks, except what versions add.
 fn section(version: u8, features: u8, rest: &[u8]) -> Vec<u8> {
     let mut data = vec![version, features];
     if version >= 5 {
@@ -18,7 +18,7 @@ fn read(data: &[u8]) -> Result<Vec<FunctionBlocks>, Damage> {
     parse_bb_address_maps(data, Machine::X86_64, true)
 }
 
-fn places(function: &FunctionBlocks) -> Vec<(u32, u64, u64)> {
+fn positions(function: &FunctionBlocks) -> Vec<(u32, u64, u64)> {
     let blocks = function.ranges.iter().flat_map(|range| &range.blocks);
     blocks.map(|block| (block.id, block.address.0, block.size)).collect()
 }
@@ -51,7 +51,7 @@ fn every_feature_of_version_5_is_read_or_passed_over() {
     let function = &functions[0];
     assert_eq!(function.address, ImageAddress(0x1000));
     assert_eq!(function.ranges.len(), 2);
-    assert_eq!(places(function), [(0, 0x1000, 12), (7, 0x100d, 6), (3, 0x2000, 2)]);
+    assert_eq!(positions(function), [(0, 0x1000, 12), (7, 0x100d, 6), (3, 0x2000, 2)]);
     let [first, second, third] = [
         &function.ranges[0].blocks[0],
         &function.ranges[0].blocks[1],
@@ -74,7 +74,7 @@ fn versions_2_to_4_have_one_byte_of_features() {
         (4, 1 << 6, &[2, 5, 0, 4, 8, 1, 1, 1, 1, 1, 1, 1, 1, 6, 2, 3, 1, 2, 2, 2, 2, 2, 2, 2, 2]),
     ] {
         let functions = read(&section(version, features, &plain(rest))).expect("a function");
-        assert_eq!(places(&functions[0]), [(5, 0x1000, 4), (6, 0x1006, 3)], "version {version}");
+        assert_eq!(positions(&functions[0]), [(5, 0x1000, 4), (6, 0x1006, 3)], "version {version}");
         let hash = functions[0].ranges[0].blocks[1].hash;
         assert_eq!(hash, (version == 4).then_some(0x0202_0202_0202_0202));
     }
@@ -92,7 +92,7 @@ fn t32_code_is_where_its_bytes_are() {
     let data = [2, 0, 0x01, 0x10, 0, 0, 1, 0, 0, 4, 1];
     let functions = parse_bb_address_maps(&data, Machine::ARM, true).expect("a function");
     assert_eq!(functions[0].address, ImageAddress(0x1000));
-    assert_eq!(places(&functions[0]), [(0, 0x1000, 4)]);
+    assert_eq!(positions(&functions[0]), [(0, 0x1000, 4)]);
 }
 
 #[test]
@@ -119,10 +119,10 @@ fn every_cut_and_every_flipped_byte_is_survived() {
     for length in 1..whole.len() {
         assert!(read(&whole[..length]).is_err(), "cut off at {length}");
     }
-    for place in 0..whole.len() {
+    for position in 0..whole.len() {
         for value in [0, 1, 0x7f, 0x80, 0xff] {
             let mut data = whole.clone();
-            data[place] = value;
+            data[position] = value;
             let _ = read(&data);
         }
     }

@@ -18,7 +18,7 @@ impl Contents {
     pub fn map(path: &Path) -> io::Result<Self> {
         let metadata = std::fs::metadata(path)?;
         if !metadata.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is no regular file"));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "this is not a regular file"));
         }
         let file = File::open(path)?;
         if metadata.len() == 0 {
@@ -38,7 +38,7 @@ impl Contents {
     pub fn release(&self) {
         if let Self::Mapped(map) = self {
             // SAFETY: The map is of a file and was never written to: its pages have the same
-            // contents when they are read anew. A failure leaves them as they are.
+            // contents when they are read again. A failure leaves them as they are.
             let _ = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
         }
     }

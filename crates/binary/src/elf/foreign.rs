@@ -10,15 +10,15 @@ pub fn not_a_binary(path: &Path, what: impl Into<String>) -> BinaryError {
     BinaryError::NotABinary { path: path.to_owned(), what: what.into() }
 }
 
-/// What a file that is no ELF file is, and what is wanted instead.
+/// What a file is that is not an ELF file, and what to give instead.
 pub fn describe(path: &Path, bytes: &[u8]) -> BinaryError {
     let at = |offset: usize, magic: &[u8]| {
         bytes.get(offset..).is_some_and(|rest| rest.starts_with(magic))
     };
     let boot_image = |kind: &str| {
         format!(
-            "this is {kind}, which a boot loader starts; \
-             wanted is the vmlinux at the top of the same build"
+            "this is {kind}, which a boot loader starts; give the vmlinux at the top of the same \
+             build"
         )
     };
     let packed = |by: &str, tool: &str| {
@@ -49,11 +49,11 @@ pub fn describe(path: &Path, bytes: &[u8]) -> BinaryError {
          with link-time optimisation use the vmlinux, or a module's .ko"
             .to_owned()
     } else if at(0, b"!<arch>\n") || at(0, b"!<thin>\n") {
-        "this is an archive of objects; wanted is the vmlinux that was linked from it".to_owned()
+        "this is an archive of objects; give the vmlinux that was linked from it".to_owned()
     } else if at(0, b"\x7fELF") {
-        "this begins like an ELF file, and its header is damaged or cut off".to_owned()
+        "this begins like an ELF file, but its header is damaged or truncated".to_owned()
     } else {
-        "this is no ELF file; wanted is a vmlinux or a module (.ko)".to_owned()
+        "this is not an ELF file; give a vmlinux or a module (.ko)".to_owned()
     };
     not_a_binary(path, what)
 }

@@ -122,7 +122,7 @@ impl<'a> Symbols<'a> {
             key(a).cmp(&key(b)).then_with(|| a.name.cmp(b.name))
         });
         typed.dedup_by_key(|symbol| symbol.address);
-        // Labels within a function are no functions.
+        // Labels within a function are not functions.
         let mut covered = 0;
         typed.retain(|symbol| {
             let inner = symbol.claim == Claim::Untyped && symbol.address < covered;
@@ -170,7 +170,7 @@ fn close(
         if *position < to {
             let name = String::from_utf8_lossy(symbol.name).into_owned();
             functions.push(Function {
-                // What follows an inner function is no entry of the outer one.
+                // What follows an inner function is not an entry of the outer one.
                 is_entry: *position == symbol.address && !is_part(&name),
                 name,
                 addresses: ImageAddress(*position)..ImageAddress(to),

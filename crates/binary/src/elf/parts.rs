@@ -75,7 +75,7 @@ fn machine<Elf: FileHeader<Endian = object::Endianness>>(
     if header.e_type(endian) == elf::ET_CORE {
         return Err(not_a_binary(
             path,
-            "this is a memory dump; wanted is the vmlinux of the kernel that was dumped",
+            "this is a memory dump; give the vmlinux of the kernel that was dumped",
         ));
     }
     let (number, wide) = (header.e_machine(endian).0, header.is_class_64());
@@ -88,7 +88,7 @@ fn machine<Elf: FileHeader<Endian = object::Endianness>>(
         not_a_binary(
             path,
             format!(
-                "this is a {}-bit ELF file for machine {number}; known are {}",
+                "this is a {}-bit ELF file for machine {number}; mepof reads {}",
                 bits(wide),
                 known.join(", ")
             ),

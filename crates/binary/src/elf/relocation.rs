@@ -40,21 +40,21 @@ pub fn apply<Elf: FileHeader<Endian = Endianness>>(
             RelocationTarget::Section(index) => Some(base(index)),
             _ => Some(0),
         };
-        let place = header.address.wrapping_add(offset);
+        let address = header.address.wrapping_add(offset);
         let Ok(offset) = usize::try_from(offset) else { continue };
         let Some(bytes) = data.to_mut().get_mut(offset..) else { continue };
-        write(change, file.endian(), &relocation, target, place, bytes);
+        write(change, file.endian(), &relocation, target, address, bytes);
     }
     Ok(())
 }
 
-/// Changes the bytes at `place`. A `target` of `None` is a symbol of another file.
+/// Changes the bytes at `address`. A `target` of `None` is a symbol of another file.
 fn write(
     change: Change,
     endian: Endianness,
     relocation: &Relocation,
     target: Option<u64>,
-    place: u64,
+    address: u64,
     bytes: &mut [u8],
 ) -> Option<()> {
     let implicit = relocation.has_implicit_addend();
@@ -69,7 +69,7 @@ fn write(
     // program counter being ahead of the instruction, which its decoders do as well.
     let distance = |ahead: u64| {
         let to = target.map_or(0, |target| target.wrapping_add_signed(relocation.addend()));
-        to.wrapping_sub(place).wrapping_sub(ahead)
+        to.wrapping_sub(address).wrapping_sub(ahead)
     };
     match change {
         Change::Absolute(size) => {
@@ -80,7 +80,7 @@ fn write(
             // What x86 adds since it counts from the end of the field.
             let ahead = if target.is_none() { relocation.addend() } else { 0 };
             let value = value(bytes, size)?.wrapping_add_signed(ahead);
-            store(endian, bytes.get_mut(..size)?, value.wrapping_sub(place));
+            store(endian, bytes.get_mut(..size)?, value.wrapping_sub(address));
         }
         Change::Branch { ahead, patch } => patch(bytes, distance(ahead))?,
     }
@@ -98,10 +98,10 @@ fn load(endian: Endianness, bytes: &[u8]) -> u64 {
 fn store(endian: Endianness, bytes: &mut [u8], value: u64) {
     let size = bytes.len();
     for (index, byte) in bytes.iter_mut().enumerate() {
-        let place = match endian {
+        let position = match endian {
             Endianness::Little => index,
             Endianness::Big => size - 1 - index,
         };
-        *byte = (value >> (8 * place)) as u8;
+        *byte = (value >> (8 * position)) as u8;
     }
 }

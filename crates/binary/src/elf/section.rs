@@ -16,7 +16,7 @@ const RELOCATABLE_BASE: u64 = 0x1000;
 /// More than any section of a kernel with full debug information.
 const MAX_UNPACKED: u64 = 8 << 30;
 /// How much smaller compressed debug information usually is at most.
-const LIKELY_COMPRESSION: u64 = 8;
+const MAX_LIKELY_RATIO: u64 = 8;
 
 /// A section with code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -132,7 +132,7 @@ pub fn data<'a, Elf: FileHeader<Endian = object::Endianness>>(
         }
         CompressionFormat::Zstandard => zstd::stream::read::Decoder::with_buffer(compressed.data)
             .and_then(|decoder| unpack(decoder, compressed)),
-        _ => Err(io::Error::other("it is compressed in an unknown way")),
+        _ => Err(io::Error::other("its compression is unknown")),
     };
     unpacked.map(Cow::Owned).map_err(|error| corrupt(path, &header.name, error))
 }
@@ -142,18 +142,16 @@ pub fn data<'a, Elf: FileHeader<Endian = object::Endianness>>(
 fn unpack(decoder: impl Read, compressed: CompressedData<'_>) -> io::Result<Vec<u8>> {
     let size = compressed.uncompressed_size;
     if size > MAX_UNPACKED {
-        return Err(io::Error::other(format!(
-            "{size} bytes, as it says, are more than any kernel has"
-        )));
+        return Err(io::Error::other(format!("it claims {size} bytes, more than any kernel has")));
     }
-    let likely = size.min((compressed.data.len() as u64).saturating_mul(LIKELY_COMPRESSION));
+    let likely = size.min((compressed.data.len() as u64).saturating_mul(MAX_LIKELY_RATIO));
     let mut bytes = Vec::with_capacity(usize::try_from(likely).unwrap_or(0));
     decoder.take(size.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 == size {
         return Ok(bytes);
     }
     Err(io::Error::other(format!(
-        "its {} compressed bytes are not the {size} that it says they are",
+        "its {} compressed bytes do not decompress to the {size} that it claims",
         compressed.data.len()
     )))
 }

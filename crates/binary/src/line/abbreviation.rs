@@ -14,12 +14,12 @@ use super::section::Reader;
 const LARGEST_TABLE: usize = 4 << 20;
 /// Attributes of an entry. Compilers write up to thirty; some need no byte in the entry, so that
 /// their number is not bounded by the size of the unit.
-const MOST_ATTRIBUTES: usize = 128;
+const MAX_ATTRIBUTES: usize = 128;
 
 /// `abbreviation`, or an error if its entries have more attributes than any compiler writes.
 pub fn sound(abbreviation: &Abbreviation) -> gimli::Result<&Abbreviation> {
     match abbreviation.attributes().len() {
-        0..=MOST_ATTRIBUTES => Ok(abbreviation),
+        0..=MAX_ATTRIBUTES => Ok(abbreviation),
         _ => Err(gimli::Error::UnsupportedOffset),
     }
 }
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn entries_with_endless_attributes_are_refused() {
-        for (attributes, is_read) in [(MOST_ATTRIBUTES, true), (MOST_ATTRIBUTES + 1, false)] {
+        for (attributes, is_read) in [(MAX_ATTRIBUTES, true), (MAX_ATTRIBUTES + 1, false)] {
             open(&abbreviation(1, attributes), &[(0, 1)], |tables, dwarf, headers| {
                 assert_eq!(tables.unit(dwarf, headers[0]).is_ok(), is_read);
             });

@@ -30,10 +30,10 @@ pub use source_file::SourceFiles;
 pub use subprogram::{SubprogramRange, Subprograms};
 use unit::Search;
 
-/// What a [`Symbolizer`] is to read besides what covers the addresses.
+/// What a [`Symbolizer`] reads in addition to what covers the addresses.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SymbolizerOptions<'a> {
-    /// Whether [`Symbolizer::subprograms`] is to have the functions of every unit, rather than
+    /// Whether [`Symbolizer::subprograms`] has the functions of every unit, rather than
     /// only of those units that an address belongs to.
     pub all_subprograms: bool,
     /// The package (`.dwp`) with split debug information. By default the one beside the binary,
@@ -58,7 +58,7 @@ impl Symbolizer {
         Self::with_options(binary, addresses, SymbolizerOptions::default())
     }
 
-    /// As [`new`](Self::new), with a say in what else is read.
+    /// As [`new`](Self::new), with a choice of what else is read.
     pub fn with_options(
         binary: &Binary,
         addresses: &[ImageAddress],
@@ -88,7 +88,7 @@ impl Symbolizer {
             return Err(BinaryError::Corrupt {
                 path: binary.path().to_owned(),
                 section: "debug information".to_owned(),
-                what: "none of it can be read".to_owned(),
+                what: "no unit can be read".to_owned(),
             });
         }
         let (names, order) = search.into_names();
@@ -103,7 +103,7 @@ impl Symbolizer {
         Ok(Self { names, segments, subprograms, damaged_units, missing_split_units })
     }
 
-    /// The functions of `binary` by its symbol table, for want of debug information: there are no
+    /// The functions of `binary` by its symbol table, without debug information: there are no
     /// frames.
     pub fn of_symbols(binary: &Binary) -> Self {
         let subprograms = Subprograms::of_symbols(binary);

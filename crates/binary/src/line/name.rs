@@ -83,8 +83,8 @@ impl Interner {
         all.sort_unstable();
         let mut order = vec![NameId(0); all.len()];
         for (index, (_, id)) in all.iter().enumerate() {
-            if let Some(place) = order.get_mut(*id as usize) {
-                *place = NameId(index as u32);
+            if let Some(position) = order.get_mut(*id as usize) {
+                *position = NameId(index as u32);
             }
         }
         (Names { names: all.into_iter().map(|(name, _)| name).collect() }, order)

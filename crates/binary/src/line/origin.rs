@@ -59,13 +59,13 @@ impl<'d> Units<'d> {
         let after = self.headers.partition_point(|header| header.offset() <= section);
         let index = after.checked_sub(1)?;
         let header = self.headers.get(index)?;
-        let place = offset.to_unit_offset(header)?;
+        let position = offset.to_unit_offset(header)?;
         let unit = self
             .opened
             .get(index)?
             .get_or_init(|| self.tables.unit(dwarf, *header).ok().map(Arc::new))
             .clone()?;
-        Some((unit, place))
+        Some((unit, position))
     }
 }
 
@@ -185,15 +185,15 @@ impl<'a, 'd> Origins<'a, 'd> {
     }
 
     fn at(&mut self, unit: &Unit<Reader<'d>>, reference: Reference, depth: u32) -> Found {
-        let place = match reference {
+        let position = match reference {
             Reference::Here(offset) => offset.to_unit_section_offset(unit),
             Reference::Elsewhere(offset) => UnitSectionOffset::DebugInfoOffset(offset),
         };
-        if let Some(found) = self.known.get(&place) {
+        if let Some(found) = self.known.get(&position) {
             return *found;
         }
-        // Whoever comes back here on the way has walked in a ring.
-        self.known.insert(place, Found::default());
+        // A walk that comes back here has walked in a ring.
+        self.known.insert(position, Found::default());
         let found = match reference {
             Reference::Here(offset) => {
                 Named::read(unit, offset).map(|named| self.follow(unit, &named, depth))
@@ -201,13 +201,13 @@ impl<'a, 'd> Origins<'a, 'd> {
             Reference::Elsewhere(offset) => self
                 .units
                 .and_then(|units| units.find(self.dwarf, offset))
-                .and_then(|(unit, place)| {
-                    let named = Named::read(&unit, place)?;
+                .and_then(|(unit, position)| {
+                    let named = Named::read(&unit, position)?;
                     Some(self.follow(&unit, &named, depth))
                 }),
         }
         .unwrap_or_default();
-        self.known.insert(place, found);
+        self.known.insert(position, found);
         found
     }
 }

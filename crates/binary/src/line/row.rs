@@ -16,7 +16,7 @@ pub struct Span {
 }
 
 /// The lines of the addresses in `wanted`, which is sorted and does not overlap. Spans are
-/// sorted by their start; those of a table that is no liar do not overlap. Also says whether
+/// sorted by their start; those of a sound table do not overlap. Also says whether
 /// the table could be read to its end.
 pub fn spans(
     program: IncompleteLineProgram<Reader<'_>>,

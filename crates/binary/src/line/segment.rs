@@ -22,7 +22,7 @@ pub struct Frame {
 }
 
 /// How many frames a unit may have, however small it is. One that is larger may have a frame for
-/// each of its bytes; real ones have one for some twenty.
+/// each of its bytes; real ones have one for about twenty.
 const MIN_FRAMES: usize = 1 << 16;
 
 /// Addresses with one inline stack.
@@ -69,8 +69,8 @@ impl Segments {
     }
 
     /// The segments of a unit: what `entries` say of functions, and `spans` of lines. Names are
-    /// provisional ids. Also says whether there was room for all: calls that are nested without
-    /// end would make each stack longer than the last.
+    /// provisional ids. Also says whether all fitted: calls that are nested without end would make
+    /// each stack longer than the last.
     pub fn of_unit(mut entries: Entries, spans: &[Span]) -> (Self, bool) {
         let limit = entries.size.max(MIN_FRAMES);
         let mut complete = true;
@@ -183,7 +183,7 @@ fn push_stack(
                 line_offset: line.wrapping_sub(node.origin.line) as i32,
                 discriminator,
             }),
-            // What was inlined into a function without a name cannot be attributed.
+            // What was inlined into the function has no name cannot be attributed.
             None => frames.truncate(first),
         }
         (current, line, discriminator) = (node.parent, node.call_line, node.call_discriminator);

@@ -70,7 +70,7 @@ impl Subprograms {
         Ok(Self::sorted(names, ranges))
     }
 
-    /// The functions of the symbol table of `binary`, for want of debug information: a part that
+    /// The functions of the symbol table of `binary`, without debug information: a part that
     /// the compiler split off a function is a range of that.
     pub fn of_symbols(binary: &Binary) -> Self {
         let functions = binary.functions();

@@ -46,7 +46,7 @@ pub struct Search<'a, 'd> {
 
 /// How often all of the line table may be run: real units have a program of their own each.
 const LINE_TABLE_RUNS: usize = 4;
-/// How often all of a package may be looked through: each of its units has a part of its own.
+/// How often all of a package may be looked through: each of its units has its own part.
 const PACKAGE_READINGS: usize = 4;
 
 impl<'a, 'd> Search<'a, 'd> {

@@ -27,7 +27,7 @@ pub(super) enum Start {
     Absolute,
 }
 
-/// Probes that count from the same place. There is at least one.
+/// Probes that count from the same start. There is at least one.
 pub(super) struct Run {
     pub start: Start,
     /// The function at the root of their tree.
@@ -128,7 +128,7 @@ impl Reader<'_> {
                 0 => ProbeKind::Block,
                 1 => ProbeKind::IndirectCall,
                 2 => ProbeKind::DirectCall,
-                kind => return Err(self.cursor.damage(format!("a probe of kind {kind}"))),
+                kind => return Err(self.cursor.damage(format!("a probe of unknown kind {kind}"))),
             };
             let inlined_at = match &inlined_at {
                 Some(stack) => Arc::clone(stack),
@@ -151,7 +151,9 @@ impl Reader<'_> {
     fn inline_stack(&mut self) -> Result<Arc<[(u64, u32)]>, Damage> {
         match self.stack_budget.checked_sub(self.stack.len()) {
             Some(left) => self.stack_budget = left,
-            None => return Err(self.cursor.damage("calls inlined deeper than any compiler does")),
+            None => {
+                return Err(self.cursor.damage("calls inlined deeper than any compiler inlines"));
+            }
         }
         Ok(self.stack.as_slice().into())
     }

@@ -23,10 +23,9 @@ pub struct Probes {
     pub probes: Vec<Probe>,
     /// Functions: (GUID, hash of the control flow, name), by GUID.
     pub functions: Vec<(u64, u64, String)>,
-    /// Probes that are left out because the symbol table does not say where their function is:
-    /// it lacks the name, or several functions have the name and it cannot be told which is
-    /// which.
-    pub unplaced: usize,
+    /// Probes that are left out because the symbol table does not say where their function is: the
+    /// table does not have the name, or several functions have it and nothing says which is which.
+    pub unlocated: usize,
 }
 
 /// The contents of a `.pseudo_probe` section.
@@ -101,7 +100,7 @@ impl Probes {
         let mut found = Self::default();
         for section in sections {
             let runs = decode::runs(section.data, little_endian)?;
-            found.place(runs, &starts, section.code.as_ref());
+            found.locate(runs, &starts, section.code.as_ref());
         }
         found.probes.sort_by_key(|probe| probe.address);
         Ok(found)
@@ -111,7 +110,7 @@ impl Probes {
     ///
     /// Where several functions have the same name, the linker put their probes into the order of
     /// their code: that is what `SHF_LINK_ORDER` asks of it.
-    fn place(
+    fn locate(
         &mut self,
         runs: Vec<Run>,
         starts: &FxHashMap<u64, Vec<ImageAddress>>,
@@ -120,9 +119,9 @@ impl Probes {
         // The code that a run lies in, as the how-many-eth of its name.
         let mut count: FxHashMap<u64, usize> = FxHashMap::default();
         let mut previous: Option<(Start, u64)> = None;
-        let mut places = Vec::with_capacity(runs.len());
+        let mut starts_of_runs = Vec::with_capacity(runs.len());
         for run in &runs {
-            let place = match run.start {
+            let start = match run.start {
                 Start::Absolute => None,
                 Start::Function(guid) => {
                     let count = count.entry(guid).or_default();
@@ -135,10 +134,10 @@ impl Probes {
                 }
             };
             previous = Some((run.start, run.root));
-            places.push(place);
+            starts_of_runs.push(start);
         }
-        for (run, place) in runs.into_iter().zip(places) {
-            let start = match place {
+        for (run, start) in runs.into_iter().zip(starts_of_runs) {
+            let start = match start {
                 None => Some(0),
                 Some((guid, index)) => {
                     let all = starts.get(&guid).map_or(&[][..], Vec::as_slice);
@@ -154,7 +153,7 @@ impl Probes {
                 }
             };
             let Some(start) = start else {
-                self.unplaced += run.probes.len();
+                self.unlocated += run.probes.len();
                 continue;
             };
             self.probes.extend(run.probes.into_iter().map(|mut probe| {

@@ -36,7 +36,7 @@ fn parse(data: &[u8], symbols: &[(&str, u64)]) -> Result<Probes, Damage> {
     Probes::parse(&sections, symbols, true)
 }
 
-fn places(probes: &Probes) -> Vec<(u64, u32)> {
+fn positions(probes: &Probes) -> Vec<(u64, u32)> {
     probes.probes.iter().map(|probe| (probe.address.0, probe.index)).collect()
 }
 
@@ -63,7 +63,10 @@ const SYMBOLS: [(&str, u64); 2] = [("f", 0x1000), ("f.cold", 0x9000)];
 #[test]
 fn distances_run_through_the_whole_tree() {
     let probes = parse(&example(), &SYMBOLS).expect("probes");
-    assert_eq!(places(&probes), [(0x1000, 1), (0x100c, 3), (0x1010, 2), (0x1014, 1), (0x9003, 4)]);
+    assert_eq!(
+        positions(&probes),
+        [(0x1000, 1), (0x100c, 3), (0x1010, 2), (0x1014, 1), (0x9003, 4)]
+    );
     let [first, indirect, direct, inlined, cold] = &probes.probes[..] else { panic!() };
     let [f, g, h] = ["f", "g", "h"].map(|name| guid(name.as_bytes()));
     assert_eq!(first.kind, ProbeKind::Block);
@@ -73,7 +76,7 @@ fn distances_run_through_the_whole_tree() {
     assert_eq!((inlined.attributes, inlined.discriminator), (4, 5));
     assert_eq!((indirect.guid, &*indirect.inlined_at), (g, &[(f, 2)][..]));
     assert_eq!((cold.guid, cold.inlined_at.len()), (f, 0));
-    assert_eq!(probes.unplaced, 0);
+    assert_eq!(probes.unlocated, 0);
 }
 
 #[test]
@@ -84,7 +87,7 @@ fn a_guid_is_what_llvm_makes_of_a_name() {
 #[test]
 fn probes_of_a_function_without_a_symbol_are_counted_and_left_out() {
     let probes = parse(&example(), &SYMBOLS[..1]).expect("probes");
-    assert_eq!((probes.probes.len(), probes.unplaced), (4, 1));
+    assert_eq!((probes.probes.len(), probes.unlocated), (4, 1));
 }
 
 #[test]
@@ -92,10 +95,10 @@ fn functions_of_the_same_name_are_told_apart_by_their_order() {
     let one = |index| Writer::default().function("twin", 1, 0).probe(index, 0, 0).0;
     let data = [one(1), one(2)].concat();
     let both = [("twin", 0x2000), ("twin", 0x1000), ("twin", 0x1000)];
-    assert_eq!(places(&parse(&data, &both).expect("probes")), [(0x1000, 1), (0x2000, 2)]);
+    assert_eq!(positions(&parse(&data, &both).expect("probes")), [(0x1000, 1), (0x2000, 2)]);
     let three = [("twin", 0x2000), ("twin", 0x1000), ("twin", 0x3000)];
     let unclear = parse(&data, &three).expect("probes");
-    assert_eq!((unclear.probes.len(), unclear.unplaced), (0, 2));
+    assert_eq!((unclear.probes.len(), unclear.unlocated), (0, 2));
 }
 
 #[test]
@@ -105,8 +108,8 @@ fn several_trees_may_belong_to_one_piece_of_code() {
     let tree = |name| Writer::default().function(name, 2, 0).sentinel("f.cold").probe(1, 0, 1).0;
     let data = names.map(tree).concat();
     let probes = parse(&data, &SYMBOLS).expect("probes");
-    assert_eq!(places(&probes), [(0x9001, 1); 3]);
-    assert_eq!(probes.unplaced, 0);
+    assert_eq!(positions(&probes), [(0x9001, 1); 3]);
+    assert_eq!(probes.unlocated, 0);
 }
 
 #[test]
@@ -120,13 +123,13 @@ fn a_section_of_a_relocatable_file_belongs_to_its_code() {
     ];
     let symbols = [0x1000, 0x2000].map(|address| (&b"twin"[..], ImageAddress(address)));
     let probes = Probes::parse(&sections, symbols.into_iter(), true).expect("probes");
-    assert_eq!(places(&probes), [(0x1000, 2), (0x2000, 1)]);
+    assert_eq!(positions(&probes), [(0x1000, 2), (0x2000, 1)]);
 }
 
 #[test]
 fn addresses_as_they_stand_need_no_symbol() {
     let data = Writer::default().function("f", 2, 0).bytes(&[1, 0]).number(0x5000).probe(2, 0, 4).0;
-    assert_eq!(places(&parse(&data, &[]).expect("probes")), [(0x5000, 1), (0x5004, 2)]);
+    assert_eq!(positions(&parse(&data, &[]).expect("probes")), [(0x5000, 1), (0x5004, 2)]);
 }
 
 #[test]
@@ -156,10 +159,10 @@ fn every_cut_and_every_flipped_byte_is_survived() {
     let is_whole = |length: &usize| parse(&whole[..*length], &SYMBOLS).is_ok();
     let cuts: Vec<usize> = (0..whole.len()).filter(is_whole).collect();
     assert_eq!(cuts.len(), 2, "nothing at all, and the first of two trees: {cuts:?}");
-    for place in 0..whole.len() {
+    for position in 0..whole.len() {
         for value in [0, 1, 3, 0x7f, 0x80, 0xff] {
             let mut data = whole.clone();
-            data[place] = value;
+            data[position] = value;
             let _ = parse(&data, &SYMBOLS);
         }
     }

@@ -83,7 +83,7 @@ struct Printed {
 }
 
 impl Printed {
-    /// The address that a direct branch prints as its last operand but for the symbol.
+    /// The address that a direct branch prints as its last operand before the symbol.
     fn target(&self) -> Option<u64> {
         let operand = self.operands.split(" <").next()?.rsplit(", ").next()?;
         u64::from_str_radix(operand.trim().strip_prefix("0x")?, 16).ok()
@@ -100,7 +100,7 @@ fn disassemble(directory: &std::path::Path, file: &str, arguments: &[&str]) -> V
         let (mnemonic, operands) = rest.trim().split_once(['\t', ' ']).unwrap_or((rest.trim(), ""));
         let (mnemonic, operands) = (mnemonic.to_owned(), operands.trim().to_owned());
         match printed.last_mut() {
-            // x86: a prefix is printed as an instruction of its own, or before the mnemonic.
+            // x86: a prefix is printed as a separate instruction, or before the mnemonic.
             Some(last) if PREFIXES.contains(&last.mnemonic.as_str()) => {
                 (last.mnemonic, last.operands) = (mnemonic, operands);
             }

@@ -130,7 +130,7 @@ fn compare(test: &str, compiler: &str, flags: &[&str]) -> Probes {
     assert!(expected.len() > 20, "{} addresses with probes", expected.len());
     assert_eq!(probes.functions, functions);
     assert_eq!(ours(&probes), expected);
-    assert_eq!(probes.unplaced, 0);
+    assert_eq!(probes.unlocated, 0);
     probes
 }
 
@@ -152,7 +152,7 @@ fn probes_of_parts_that_were_split_off_count_from_the_part() {
     link(&directory);
     let binary = Binary::open(&directory.join("program")).expect("an ELF file");
     let probes = read(&directory.join("program"));
-    assert_eq!(probes.unplaced, 0);
+    assert_eq!(probes.unlocated, 0);
     let part = binary.functions().iter().find(|function| function.name.starts_with("work.cold"));
     let part = &part.expect("a part that was split off").addresses;
     let work = probes.functions.iter().find(|(.., name)| name == "work").expect("work").0;
@@ -169,7 +169,7 @@ fn functions_of_the_same_name_keep_their_own_probes() {
     link(&directory);
     let path = directory.join("program");
     let probes = read(&path);
-    assert_eq!(probes.unplaced, 0);
+    assert_eq!(probes.unlocated, 0);
     let twins: Vec<u64> = Binary::open(&path)
         .expect("an ELF file")
         .functions()
@@ -203,7 +203,7 @@ fn an_object_has_the_probes_that_it_brings_to_the_program() {
     let count: usize = objects.iter().map(|object| object.probes.len()).sum();
     assert_eq!(count, program.probes.len());
     for (object, path) in objects.iter().zip(["first.o", "second.o"]) {
-        assert_eq!(object.unplaced, 0);
+        assert_eq!(object.unlocated, 0);
         let binary = Binary::open(&directory.join(path)).expect("an ELF file");
         let entries = object.probes.iter().filter(|probe| {
             probe.index == 1 && probe.inlined_at.is_empty() && probe.kind == ProbeKind::Block

@@ -27,7 +27,7 @@ pub(super) fn connect(graph: &Graph<'_>, counts: &mut Counts) {
         for tree in [&forward, &backward] {
             let mut on_the_way = block;
             while let Some(next) = tree.next(graph, on_the_way) {
-                // What is joined has a way in. A way out is no shorter for it.
+                // What is joined has a way in, which does not shorten its way out.
                 if joined.get(next) == Some(&true) {
                     break;
                 }

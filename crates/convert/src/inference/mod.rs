@@ -17,7 +17,7 @@ use network::{Change, Network};
 
 /// Counts that a run of the function may have had.
 ///
-/// As much goes into each block as it counts, and as much out, but for what comes in at entries
+/// As much goes into each block as it counts, and as much out, except what comes in at entries
 /// and leaves at exits. Of a part that no exit can be reached from (an endless loop), some may
 /// stay in any of its blocks. A block that no entry leads to has count 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,7 +42,7 @@ const UNLIKELY: Change = Change { more: 1000, fewer: 20 };
 
 /// Steps that the search may take for each block and edge, and in all: a second or so.
 const STEPS_PER_PART: u64 = 20_000;
-const MOST_STEPS: u64 = 100_000_000;
+const MAX_STEPS: u64 = 100_000_000;
 
 /// The outside, where control comes from and goes to, is node 0 of the network.
 const OUTSIDE: usize = 0;
@@ -61,7 +61,7 @@ fn way_out(block: usize) -> usize {
 /// count beyond 2^62 by the number of blocks and edges is taken for that.
 pub fn infer(cfg: &Cfg) -> Inferred {
     let parts = cfg.blocks.len().saturating_add(cfg.edges.len()) as u64;
-    let steps = parts.saturating_mul(STEPS_PER_PART).min(MOST_STEPS);
+    let steps = parts.saturating_mul(STEPS_PER_PART).min(MAX_STEPS);
     infer_within(&Graph::new(cfg), steps)
 }
 

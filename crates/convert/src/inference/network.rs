@@ -21,7 +21,7 @@ pub struct Change {
 /// As much as anybody wants. Sums of all counts stay below (see `infer`).
 const UNBOUNDED: i64 = i64::MAX / 2;
 
-/// A place that flow runs through, one way.
+/// An arc that flow runs through, one way.
 struct Channel {
     from: usize,
     to: usize,
@@ -50,7 +50,7 @@ impl Network {
     }
 
     /// What goes through each channel when as much comes out of every node as goes in, at the
-    /// least cost; and whether it is the least, which it need not be if finding it takes more
+    /// least cost; and whether it is the least, which it may not be if finding it takes more
     /// than `steps`. From `outside` all nodes must be reached, and it from all of them.
     pub fn balance(&self, outside: usize, steps: u64) -> (Vec<i64>, bool) {
         let (source, sink) = (self.nodes, self.nodes + 1);
@@ -239,9 +239,9 @@ impl Residual {
             if node == sink {
                 break;
             }
-            for place in self.starts[node]..self.starts[node + 1] {
+            for position in self.starts[node]..self.starts[node + 1] {
                 self.step()?;
-                let arc = self.leaving[place];
+                let arc = self.leaving[position];
                 let to = self.to[arc];
                 let distance = distance + self.reduced(arc);
                 if self.left[arc] > 0 && distance < distances[to] {
@@ -266,9 +266,9 @@ impl Residual {
             if node == sink {
                 break;
             }
-            for place in self.starts[node]..self.starts[node + 1] {
+            for position in self.starts[node]..self.starts[node + 1] {
                 self.step()?;
-                let arc = self.leaving[place];
+                let arc = self.leaving[position];
                 let to = self.to[arc];
                 if levels[to] == u32::MAX && self.is_open(arc) {
                     levels[to] = levels[node] + 1;

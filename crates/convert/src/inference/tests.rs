@@ -109,7 +109,7 @@ fn ways_of_which_nothing_is_known_share_evenly() {
 
 #[test]
 fn what_comes_in_at_an_entry_is_not_shared_out() {
-    // Block 0 is the entry for want of another; a loop leads back to it.
+    // Block 0 is the entry without another one; a loop leads back to it.
     let mut cfg = graph(&[None, Some(5), None], &[(0, 1), (1, 0), (1, 2), (2, 1)]);
     cfg.blocks[1].is_exit = true;
     inferred(&cfg);

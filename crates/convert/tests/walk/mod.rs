@@ -100,9 +100,9 @@ pub fn walk(binary: &Binary, seed: u64) -> Vec<Stack> {
             // Through a switch's table: somewhere in the same function.
             Flow::IndirectJump => {
                 let inside = binary.function_at(ImageAddress(address)).unwrap().addresses.clone();
-                let places: Vec<u64> =
+                let locations: Vec<u64> =
                     instructions(binary, inside).map(|(address, _)| address.0).collect();
-                Some(places[random(places.len())])
+                Some(locations[random(locations.len())])
             }
             Flow::Return => Some(calls.pop().unwrap_or(start)),
         };

@@ -76,8 +76,8 @@ struct Merger<'a> {
     position: Vec<usize>,
     /// Blocks that nothing may come between this one and the next.
     bound: Vec<bool>,
-    places: Vec<(u64, u64)>,
-    least_gain: f64,
+    positions: Vec<(u64, u64)>,
+    min_gain: f64,
     /// Placements that may still be tried.
     left: usize,
 }
@@ -162,8 +162,8 @@ impl<'a> Merger<'a> {
             chain_of: vec![0; blocks.len()],
             position: vec![0; blocks.len()],
             bound: vec![false; blocks.len()],
-            places: vec![(0, 0); blocks.len()],
-            least_gain: total * NOTHING,
+            positions: vec![(0, 0); blocks.len()],
+            min_gain: total * NOTHING,
             left: limits.placements,
         };
         for run in runs {
@@ -184,7 +184,7 @@ impl<'a> Merger<'a> {
                 score: 0.0,
                 links: Vec::new(),
             });
-            merger.place(merger.chains.len() - 1);
+            merger.number_blocks(merger.chains.len() - 1);
         }
         let mut sorted: Vec<(usize, usize, Jump)> = jumps
             .iter()
@@ -227,22 +227,22 @@ impl<'a> Merger<'a> {
     }
 
     /// Notes where the chain's blocks are.
-    fn place(&mut self, chain: usize) {
+    fn number_blocks(&mut self, chain: usize) {
         let Some(blocks) = self.chains.get(chain).map(|chain| &chain.blocks) else { return };
         for (at, &block) in blocks.iter().enumerate() {
-            if let Some(place) = self.chain_of.get_mut(block as usize) {
-                *place = chain;
+            if let Some(position) = self.chain_of.get_mut(block as usize) {
+                *position = chain;
             }
-            if let Some(place) = self.position.get_mut(block as usize) {
-                *place = at;
+            if let Some(position) = self.position.get_mut(block as usize) {
+                *position = at;
             }
         }
     }
 
     fn rescore(&mut self, chain: usize) {
         if let Some(chain) = self.chains.get_mut(chain) {
-            let places = &mut self.places;
-            chain.score = self.score.ordered(self.blocks, &chain.jumps, &chain.blocks, places);
+            let positions = &mut self.positions;
+            chain.score = self.score.ordered(self.blocks, &chain.jumps, &chain.blocks, positions);
         }
     }
 
@@ -256,7 +256,7 @@ impl<'a> Merger<'a> {
             .filter(|link| link.alive)
             .filter_map(|link| link.merge)
             .max_by(better)
-            .filter(|merge| merge.gain > self.least_gain)
+            .filter(|merge| merge.gain > self.min_gain)
     }
 
     /// Finds the best merge of a link's chains.
@@ -266,7 +266,7 @@ impl<'a> Merger<'a> {
         for (first, second) in [(one, other), (other, one)] {
             for (cut, shape) in self.candidates(link, first, second) {
                 let Some(gain) = self.gain(link, first, second, cut, shape) else { continue };
-                if best.is_none_or(|best| gain > best.gain + self.least_gain) {
+                if best.is_none_or(|best| gain > best.gain + self.min_gain) {
                     best = Some(Merge { gain, first, second, cut, shape });
                 }
             }
@@ -330,16 +330,16 @@ impl<'a> Merger<'a> {
         let mut address = 0_u64;
         for &block in parts.into_iter().flatten() {
             let end = address.saturating_add(self.blocks.get(block as usize)?.size);
-            *self.places.get_mut(block as usize)? = (address, end);
+            *self.positions.get_mut(block as usize)? = (address, end);
             address = end;
         }
         // What is within the other chain stays as it is.
         let within = if cut < cut_chain.blocks.len() {
-            self.score.placed(&self.places, &cut_chain.jumps)
+            self.score.placed(&self.positions, &cut_chain.jumps)
         } else {
             cut_chain.score
         };
-        let between = self.score.placed(&self.places, &self.links.get(link)?.jumps);
+        let between = self.score.placed(&self.positions, &self.links.get(link)?.jumps);
         Some(within + between - cut_chain.score)
     }
 
@@ -390,7 +390,7 @@ impl<'a> Merger<'a> {
             }
         }
         kept.links = neighbours.iter().map(|&(_, link)| link).collect();
-        self.place(merge.first);
+        self.number_blocks(merge.first);
         self.rescore(merge.first);
         for (_, link) in neighbours {
             self.find(link);

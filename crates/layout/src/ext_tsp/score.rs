@@ -1,4 +1,4 @@
-/// A block as far as its place in the order matters.
+/// A block as far as its position in the order matters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Block {
     /// Bytes.
@@ -61,12 +61,12 @@ impl Score {
         }
     }
 
-    /// The score of blocks at given addresses: `places` has each block's first byte and the
+    /// The score of blocks at given addresses: `positions` has each block's first byte and the
     /// byte after its last.
-    pub fn placed(&self, places: &[(u64, u64)], jumps: &[Jump]) -> f64 {
+    pub fn placed(&self, positions: &[(u64, u64)], jumps: &[Jump]) -> f64 {
         let worth = |jump: &Jump| {
-            let (_, end) = *places.get(jump.source as usize)?;
-            let (target, _) = *places.get(jump.target as usize)?;
+            let (_, end) = *positions.get(jump.source as usize)?;
+            let (target, _) = *positions.get(jump.target as usize)?;
             Some(jump.count * self.jump(end, target))
         };
         jumps.iter().filter_map(worth).sum()
@@ -74,26 +74,26 @@ impl Score {
 
     /// The score of `blocks` one after the other in `order`.
     pub fn of(&self, blocks: &[Block], jumps: &[Jump], order: &[u32]) -> f64 {
-        let mut places = vec![(u64::MAX, 0); blocks.len()];
-        self.ordered(blocks, jumps, order, &mut places)
+        let mut positions = vec![(u64::MAX, 0); blocks.len()];
+        self.ordered(blocks, jumps, order, &mut positions)
     }
 
-    /// As [`of`](Self::of), with `places` as scratch space for all blocks.
+    /// As [`of`](Self::of), with `positions` as scratch space for all blocks.
     pub(super) fn ordered(
         &self,
         blocks: &[Block],
         jumps: &[Jump],
         order: &[u32],
-        places: &mut [(u64, u64)],
+        positions: &mut [(u64, u64)],
     ) -> f64 {
         let mut address = 0_u64;
         for &block in order {
             let size = blocks.get(block as usize).map_or(0, |block| block.size);
-            if let Some(place) = places.get_mut(block as usize) {
-                *place = (address, address.saturating_add(size));
+            if let Some(position) = positions.get_mut(block as usize) {
+                *position = (address, address.saturating_add(size));
             }
             address = address.saturating_add(size);
         }
-        self.placed(places, jumps)
+        self.placed(positions, jumps)
     }
 }

@@ -11,7 +11,7 @@ use mepof_trace::{Branch, BranchEntry, FallThrough, ImageTrace, Sample};
 
 pub const FILES: [&str; 2] = ["main.c", "work.c"];
 
-/// A directory of its own for a test.
+/// A directory for one test.
 pub fn scratch(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     std::fs::create_dir_all(&path).unwrap();

@@ -12,8 +12,8 @@ pub(super) struct NameTable(pub(super) Vec<Arc<str>>);
 
 impl NameTable {
     pub(super) fn name(&self, cursor: &mut Cursor<'_>) -> Result<&Arc<str>, ReadError> {
-        let beyond = cursor.malformed("a name's number is beyond the name table");
-        let index = usize::try_from(cursor.uleb("a name's number")?).ok();
+        let beyond = cursor.malformed("a name index is beyond the name table");
+        let index = usize::try_from(cursor.uleb("a name index")?).ok();
         index.and_then(|index| self.0.get(index)).ok_or(beyond)
     }
 }

@@ -159,14 +159,14 @@ impl Reader {
             _ => {
                 return Err(ReadError::Unsupported {
                     format: self.format,
-                    what: "has a section of an unknown type: it was written by a newer LLVM",
+                    what: "has a section of an unknown type: a newer LLVM wrote it",
                 });
             }
         }
         if cursor.is_at_end() {
             Ok(())
         } else {
-            Err(cursor.malformed("a section is longer than what is in it"))
+            Err(cursor.malformed("a section is longer than its contents"))
         }
     }
 
@@ -211,7 +211,7 @@ impl Reader {
         if section.flags >> 32 != 0 {
             return Err(ReadError::Unsupported {
                 format: self.format,
-                what: "has a symbol list in a form of a newer LLVM",
+                what: "has a symbol list in a newer LLVM's form",
             });
         }
         let mut symbols: BTreeSet<Arc<str>> = self.profile.symbols.drain(..).collect();
@@ -304,7 +304,7 @@ fn inflate(format: Format, section: &[u8]) -> Result<Vec<u8>, ReadError> {
     let damaged = cursor.malformed("a section does not inflate to its size");
     let compressed = cursor.take(compressed, "a compressed section")?;
     if !cursor.is_at_end() {
-        return Err(cursor.malformed("a section is longer than what is in it"));
+        return Err(cursor.malformed("a section is longer than its contents"));
     }
     let mut inflated = Vec::new();
     let mut stream = flate2::read::ZlibDecoder::new(compressed).take(size.saturating_add(1));

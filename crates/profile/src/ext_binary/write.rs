@@ -17,7 +17,7 @@ use crate::{
 /// How to write an extensible binary profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Write the MD5 hash of each name (8 bytes) in its place.
+    /// Write the MD5 hash of each name (8 bytes) instead.
     pub md5_names: bool,
     /// Compress every section.
     pub compress: bool,

@@ -44,7 +44,7 @@ pub(super) fn function(content: &str) -> Result<Line<'_>, &'static str> {
     let (rest, head) = content.rsplit_once(':').ok_or(FUNCTION)?;
     let (name, total) = rest.rsplit_once(':').ok_or(FUNCTION)?;
     if name.is_empty() {
-        return Err("a function without a name");
+        return Err("the function has no name");
     }
     if name.starts_with('[') && name.ends_with(']') {
         return Err("context-sensitive profiles are not supported: convert it with \
@@ -73,8 +73,8 @@ fn metadata(metadata: &str) -> Result<Line<'_>, &'static str> {
 const SAMPLE: &str = "expected OFFSET[.DISCRIMINATOR]: COUNT [TARGET:COUNT]… or CALLEE:TOTAL";
 
 fn sample(content: &str) -> Result<Line<'_>, &'static str> {
-    let (place, rest) = content.split_once(':').ok_or(SAMPLE)?;
-    let location = location(place)?;
+    let (text, rest) = content.split_once(':').ok_or(SAMPLE)?;
+    let location = location(text)?;
     let rest = rest.strip_prefix(' ').ok_or(SAMPLE)?;
     let (count, targets) = rest.split_once(' ').unwrap_or((rest, ""));
     if let Some(count) = decimal(count) {
@@ -85,13 +85,13 @@ fn sample(content: &str) -> Result<Line<'_>, &'static str> {
     }
     let (name, total) = rest.rsplit_once(':').ok_or(SAMPLE)?;
     if name.is_empty() {
-        return Err("an inlined call of a function without a name");
+        return Err("the inlined function has no name");
     }
     Ok(Line::Inlined { location, name, total: decimal(total).ok_or(SAMPLE)? })
 }
 
-fn location(place: &str) -> Result<LineLocation, &'static str> {
-    let (offset, discriminator) = place.split_once('.').unwrap_or((place, "0"));
+fn location(text: &str) -> Result<LineLocation, &'static str> {
+    let (offset, discriminator) = text.split_once('.').unwrap_or((text, "0"));
     let offset = decimal(offset).ok_or(SAMPLE)?;
     let discriminator = decimal(discriminator).ok_or(SAMPLE)?;
     if offset > u64::from(LineLocation::MAX_OFFSET) {

@@ -1,7 +1,7 @@
-//! LLVM's text form: one line a function, a place or an inlined call, nested by indentation.
+//! LLVM's text form: one line for a function, a location or an inlined call, nested by indentation.
 //!
 //! Described in Clang's user manual under *Sample Profile Formats*; the order of everything and
-//! what a reader lets pass follow LLVM 22, `llvm/lib/ProfileData/SampleProfWriter.cpp` and
+//! what a reader accepts follow LLVM 22, `llvm/lib/ProfileData/SampleProfWriter.cpp` and
 //! `SampleProfReader.cpp`.
 //!
 //! ```text

@@ -18,9 +18,9 @@ pub fn is_text(bytes: &[u8]) -> bool {
 
 /// Reads a text profile.
 ///
-/// Functions, places and calls that stand there twice are added up. A profile whose functions are
-/// all decimal numbers has MD5 names. As text cannot say so, discriminators are never taken as
-/// flow-sensitive; whoever knows better sets [`Profile::flow_sensitive`].
+/// Functions, locations and calls that stand there twice are added up. A profile whose functions
+/// are all decimal numbers has MD5 names. As text cannot say so, discriminators are never taken as
+/// flow-sensitive; a caller who knows better sets [`Profile::flow_sensitive`].
 ///
 /// # Errors
 /// The first line that is wrong, and why.
@@ -82,7 +82,7 @@ impl Reader {
             return Ok(());
         }
         if self.open.len() < depth {
-            return Err("indented deeper than what it belongs to");
+            return Err("indented too deep");
         }
         if let Line::Inlined { location, name, total } = line {
             if depth > MAX_INLINE_DEPTH {
@@ -243,8 +243,8 @@ mod tests {
 
     #[test]
     fn wrong_lines_are_named_by_their_number() {
-        fails(" 1: 2\n", 1, "deeper");
-        fails("f:1:1\n\n   1: 2\n", 3, "deeper");
+        fails(" 1: 2\n", 1, "too deep");
+        fails("f:1:1\n\n   1: 2\n", 3, "too deep");
         fails("f:1:1\n 1: 2\nf:1\n", 3, "NAME:TOTAL:HEAD");
         let mut nested = String::from("f:1:1\n");
         for depth in 1..=MAX_INLINE_DEPTH + 1 {

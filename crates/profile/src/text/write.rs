@@ -38,7 +38,7 @@ impl Writer {
         out: &mut impl Write,
     ) -> Result<(), WriteError> {
         for (location, line) in &function.body {
-            place(*location, indent, out)?;
+            write_location(*location, indent, out)?;
             write!(out, "{}", line.count)?;
             for (target, count) in line.sorted_targets(self.order) {
                 write!(out, " {target}:{count}")?;
@@ -65,13 +65,17 @@ impl Writer {
         indent: usize,
         out: &mut impl Write,
     ) -> Result<(), WriteError> {
-        place(location, indent, out)?;
+        write_location(location, indent, out)?;
         writeln!(out, "{name}:{}", callee.total)?;
         self.function(callee, indent.saturating_add(1), out)
     }
 }
 
-fn place(location: LineLocation, indent: usize, out: &mut impl Write) -> Result<(), WriteError> {
+fn write_location(
+    location: LineLocation,
+    indent: usize,
+    out: &mut impl Write,
+) -> Result<(), WriteError> {
     write!(out, "{:indent$}{}", "", location.offset)?;
     if location.discriminator > 0 {
         write!(out, ".{}", location.discriminator)?;

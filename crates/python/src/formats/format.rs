@@ -22,7 +22,7 @@ pub(crate) struct OutputFormat {
 pub(crate) enum Writer {
     /// From an AutoFDO profile, which covers all binaries. `md5_names`: names as MD5 hashes.
     Profile(fn(profile: &Profile, md5_names: bool, out: &mut Output) -> Result<(), Fault>),
-    /// From the branch trace of each binary, to a file of its own.
+    /// From the branch trace of each binary, to its own file.
     Image {
         /// Whether the files of one binary are several, whose names begin with the output's.
         several: bool,
@@ -33,7 +33,7 @@ pub(crate) enum Writer {
     Inputs(fn(reading: &Reading<'_>, path: &Path, files: &mut Files) -> Result<(), Fault>),
 }
 
-/// One binary whose branch trace is to be written.
+/// One binary whose branch trace is written.
 #[derive(Clone, Copy)]
 pub(crate) struct ImageJob<'a> {
     pub reading: &'a Reading<'a>,

@@ -22,7 +22,9 @@ pub(super) const FORMAT: OutputFormat =
 /// Writes the samples of all inputs to `path`, with where the binaries ran.
 fn write(reading: &Reading<'_>, path: &Path, files: &mut Files) -> Result<(), Fault> {
     let [input] = &reading.branch_trace.inputs[..] else {
-        return Err(Fault::input("a perf.data has one input: each ran at addresses of its own"));
+        return Err(Fault::input(
+            "a perf.data takes one input: each input ran at its own addresses",
+        ));
     };
     if input.facts.addressing != Addressing::Runtime {
         let what = "it has counts of branches, not samples; a perf.data needs samples";

@@ -9,7 +9,7 @@ use super::format::{ImageJob, OutputFormat, Writer};
 use crate::fault::{Fault, written};
 use crate::output::{Files, beside};
 
-/// Distinct paths through blocks that are kept for each thread: some 64 MiB of them.
+/// Distinct paths through blocks that are kept for each thread: about 64 MiB of them.
 const MAX_PATHS: usize = 1 << 20;
 
 pub(super) const FORMAT: OutputFormat =

@@ -10,7 +10,7 @@ pub(super) const FORMAT: OutputFormat = OutputFormat {
     writer: Writer::Image {
         several: false,
         write: |job, path, files| {
-            // As recorded: whoever reads it checks it.
+            // As recorded: its reader checks it.
             let base = job.image.binary.executable_base();
             files.write(path, |out| written(unsymbolized::write(&job.image.trace, base, out)))
         },

@@ -9,7 +9,7 @@ use crate::recorder_trace::MAGIC as RECORDER;
 /// Bytes at the beginning of an input that are looked at.
 pub(super) const HEAD: usize = 1 << 16;
 
-/// The format of an input that begins with `head`; what it looks like, if that is none.
+/// The format of an input that begins with `head`; what it looks like, if it has none.
 pub(super) fn detect(head: &[u8]) -> Result<Format, String> {
     // Source of perf's: Linux 6.12, tools/perf/util/header.c (`PERFILE2`, in either byte order);
     // of the branch list's: simpleperf's BranchListFile.cpp, a protobuf whose first field is a
@@ -72,7 +72,7 @@ fn text(head: &[u8]) -> Result<Format, String> {
 }
 
 const MAGICS: &[(&[u8], &str)] = &[
-    (b"\x7fELF", "this is an ELF file, a binary and not what was recorded of it"),
+    (b"\x7fELF", "this is an ELF binary"),
     (b"\x1f\x8b", "this is compressed with gzip (decompress it with `gunzip`)"),
     (b"\x28\xb5\x2f\xfd", "this is compressed with zstd (decompress it with `unzstd`)"),
     (b"\xfd7zXZ\0", "this is compressed with xz (decompress it with `unxz`)"),

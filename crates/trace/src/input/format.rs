@@ -39,9 +39,9 @@ impl fmt::Display for Format {
     }
 }
 
-/// A format that nobody knows.
+/// An unknown format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no input format {0:?}; there are {names}", names = Format::ALL.map(Format::name).join(", "))]
+#[error("unknown input format {0:?}; known: {names}", names = Format::ALL.map(Format::name).join(", "))]
 pub struct UnknownFormat(pub String);
 
 impl FromStr for Format {

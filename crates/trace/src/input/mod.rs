@@ -74,19 +74,19 @@ fn read_any<S: Sink>(
     let format = format.map_or_else(|| detect::detect(&head).map_err(unknown), Ok)?;
     if matches!(format, Format::PerfData | Format::BranchList) && file.stream_position().is_err() {
         return Err(unknown(format!(
-            "this is {format} in a pipe, whose beginning is gone now; \
-             say --input-format={format}, or write it to a file"
+            "this is {format} in a pipe, whose beginning is gone now; give \
+             --input-format={format}, or write it to a file"
         )));
     }
-    // Not opened anew, so that text may come out of a pipe.
+    // Not reopened, so that text may come out of a pipe.
     let input = Cursor::new(head).chain(file);
     match format {
         Format::PerfData => perf_data::read(path, options, sink),
         Format::PerfScript => perf_script::parse(input, path, options, sink),
         Format::Unsymbolized => unsymbolized::parse(input, path, options, sink),
         Format::BranchList => {
-            let what = "a branch list is followed through the code of its binary, which is not at \
-                        hand here: convert it";
+            let what = "a branch list can only be followed with its binary's code; use `mepof \
+                profile convert`";
             Err(TraceError::Unsupported { path: path.to_owned(), what: what.to_owned() })
         }
         Format::Recorder => recorder::parse(input, path, options, sink),

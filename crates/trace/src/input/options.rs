@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use super::perf_script::SymbolAddresses;
 use crate::{Space, TraceError};
 
-/// How many distinct branches and ranges to hold unless told otherwise: 2 GiB of them, more than
-/// any kernel has.
+/// How many distinct branches and ranges to hold by default: 2 GiB of them, more than any kernel
+/// has.
 pub const MAX_DISTINCT: usize = 64 << 20;
 
 /// How to read an input.
@@ -26,7 +26,7 @@ pub struct Options<'a> {
     /// Set from outside to stop: the reader then returns [`TraceError::Cancelled`] within a
     /// tenth of a second or so.
     pub cancelled: &'a AtomicBool,
-    /// Bytes of the input that were read so far, for whoever shows progress.
+    /// Bytes of the input that were read so far, for a progress display.
     pub progress: &'a AtomicU64,
 }
 

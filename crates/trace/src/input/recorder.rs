@@ -63,39 +63,39 @@ struct Reader<'r, R> {
 }
 
 /// More than a kernel with all its modules has sections.
-const MOST_MAPPINGS: usize = 1 << 18;
-const LONGEST_NAME: usize = 1 << 10;
+const MAX_MAPPINGS: usize = 1 << 18;
+const MAX_NAME: usize = 1 << 10;
 
 impl<R: Read> Reader<'_, R> {
     fn header(&mut self) -> Result<(), TraceError> {
         let mut bytes = Vec::new();
         if self.fill(&mut bytes, HEADER_SIZE as u64)? < HEADER_SIZE as u64 {
-            return Err(self.corrupt(0, "the header is cut short"));
+            return Err(self.corrupt(0, "the header is truncated"));
         }
         let mut header = Fields(&bytes);
         if header.bytes(8) != MAGIC {
-            return Err(self.corrupt(0, "this is no recorder trace"));
+            return Err(self.corrupt(0, "this is not a recorder trace"));
         }
         let version = header.u32();
         if version != VERSION {
-            let what = format!("version {version} of the recorder's trace; {VERSION} is known");
+            let what = format!("the recorder's trace has version {version}; mepof reads {VERSION}");
             return Err(TraceError::Unsupported { path: self.path.to_owned(), what });
         }
         let machine = u16::try_from(header.u32()).ok().and_then(Machine::of_elf);
         if machine.is_none() {
-            return Err(self.corrupt(12, "a machine that is not known"));
+            return Err(self.corrupt(12, "the machine is unknown"));
         }
         self.facts.machine = machine;
         let flags = header.u32();
         if flags & !(FLAG_SAMPLED | FLAG_KERNEL_ONLY) != 0 {
-            return Err(self.corrupt(16, "flags that are not known"));
+            return Err(self.corrupt(16, "a flag is unknown"));
         }
         self.facts.exact = flags & FLAG_SAMPLED == 0;
         let _vcpus = header.u32();
         let (period, depth, counted) = (header.u64(), header.u32(), header.u32());
         if flags & FLAG_SAMPLED != 0 {
             if !(1..=1024).contains(&depth) {
-                return Err(self.corrupt(32, "a branch stack that is not 1 to 1024 entries deep"));
+                return Err(self.corrupt(32, "the branch stack is not 1 to 1024 entries deep"));
             }
             self.depth = depth as usize;
             self.facts.branch_depth = Some(depth);
@@ -105,7 +105,7 @@ impl<R: Read> Reader<'_, R> {
             (true, 1) => "taken branches",
             (true, 2) => "instructions",
             (true, 3) => "nanoseconds",
-            (true, _) => return Err(self.corrupt(36, "an event that is not known")),
+            (true, _) => return Err(self.corrupt(36, "the event is unknown")),
         };
         self.facts.events.push(Event {
             name: name.to_owned(),
@@ -121,10 +121,10 @@ impl<R: Read> Reader<'_, R> {
         let length = header.u32() as usize;
         let build_id = header.bytes(64).get(..length);
         let Some(build_id) = build_id else {
-            return Err(self.corrupt(60, "a build-id of more than 64 bytes"));
+            return Err(self.corrupt(60, "the build-id has more than 64 bytes"));
         };
         if base != 0 && !matches!(&*symbol, "_text" | "_stext") {
-            return Err(self.corrupt(48, "a reference symbol other than _text and _stext"));
+            return Err(self.corrupt(48, "the reference symbol is neither _text nor _stext"));
         }
         let base = (base != 0).then_some((symbol, RuntimeAddress(base)));
         let build_id = BuildId::new(build_id).ok();
@@ -156,7 +156,7 @@ impl<R: Read> Reader<'_, R> {
             let mut head = Fields(&body);
             let (kind, size) = (head.u32(), head.u32());
             if size % 8 != 0 || size > LARGEST_BODY {
-                return Err(self.corrupt(at, "a record whose size no record has"));
+                return Err(self.corrupt(at, "no record has this size"));
             }
             if self.fill(&mut body, u64::from(size))? < u64::from(size) {
                 return self.truncated(true);
@@ -262,12 +262,12 @@ impl<R: Read> Reader<'_, R> {
         let mut names = fields.0.split(|&byte| byte == 0);
         let name = names.next().unwrap_or_default();
         let section = names.next().unwrap_or_default();
-        let good = 1..=LONGEST_NAME;
+        let good = 1..=MAX_NAME;
         self.mappings += 1;
         if size == 0
             || !good.contains(&name.len())
-            || section.len() > LONGEST_NAME
-            || self.mappings > MOST_MAPPINGS
+            || section.len() > MAX_NAME
+            || self.mappings > MAX_MAPPINGS
         {
             return false;
         }
@@ -301,16 +301,14 @@ impl<R: Read> Reader<'_, R> {
         }
         let mut more = Vec::new();
         if self.fill(&mut more, 1)? > 0 {
-            self.facts.notes.push("there is something behind the end of the trace".to_owned());
+            self.facts.notes.push("there is data after the end of the trace".to_owned());
         }
         self.finish()
     }
 
     fn truncated(&mut self, inside: bool) -> Result<(), TraceError> {
         self.facts.samples.drop(Cause::Truncated, u64::from(inside));
-        self.facts
-            .notes
-            .push("the trace is cut short: its recorder did not come to an end".to_owned());
+        self.facts.notes.push("the trace is truncated: its recorder did not finish".to_owned());
         self.finish()
     }
 
@@ -325,7 +323,7 @@ impl<R: Read> Reader<'_, R> {
             self.facts.notes.push(format!("{unknown} records of unknown types were skipped"));
         }
         if self.facts.samples.used == 0 && self.facts.samples.dropped_for(Cause::Malformed) > 0 {
-            return Err(self.corrupt(HEADER_SIZE as u64, "no record can be read"));
+            return Err(self.corrupt(HEADER_SIZE as u64, "none of its records can be read"));
         }
         Ok(())
     }

@@ -102,11 +102,11 @@ mod tests {
     fn every_character_that_is_no_digit_ends_a_number() {
         for byte in 0..=u8::MAX {
             let is_digit = char::from(byte).is_ascii_hexdigit();
-            for place in 0..16 {
+            for position in 0..16 {
                 let mut text = *b"0123456789abcdef////";
-                text[place] = byte;
+                text[position] = byte;
                 let length = hexadecimal(&text).map_or(0, |(_, rest)| text.len() - rest.len());
-                assert_eq!(length, if is_digit { 16 } else { place }, "{byte:#x} at {place}");
+                assert_eq!(length, if is_digit { 16 } else { position }, "{byte:#x} at {position}");
             }
         }
     }
@@ -114,11 +114,15 @@ mod tests {
     #[test]
     fn decimal_digits_are_counted_up_to_the_first_other_character() {
         for byte in 0..=u8::MAX {
-            for place in 0..8 {
+            for position in 0..8 {
                 let mut text = *b"09182736";
-                text[place] = byte;
-                let expected = if byte.is_ascii_digit() { 8 } else { place as u32 };
-                assert_eq!(decimal_digits(u64::from_le_bytes(text)), expected, "{byte} at {place}");
+                text[position] = byte;
+                let expected = if byte.is_ascii_digit() { 8 } else { position as u32 };
+                assert_eq!(
+                    decimal_digits(u64::from_le_bytes(text)),
+                    expected,
+                    "{byte} at {position}"
+                );
             }
         }
     }

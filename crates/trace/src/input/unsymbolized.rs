@@ -17,7 +17,7 @@ use super::text::{decimal, hexadecimal};
 use crate::{Addressing, Cause, Facts, Sink, TraceError};
 
 /// Contexts have names of functions; a line longer than this is none of this format.
-const LONGEST_LINE: u64 = 1 << 20;
+const MAX_LINE: u64 = 1 << 20;
 
 /// Reads the file at `path`.
 pub fn read<S: Sink>(
@@ -52,7 +52,7 @@ pub fn parse<R: Read, S: Sink>(
             }
         }
         text.clear();
-        let length = input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut text).map_err(io)?;
+        let length = input.by_ref().take(MAX_LINE).read_until(b'\n', &mut text).map_err(io)?;
         if length == 0 {
             break;
         }
@@ -87,7 +87,7 @@ pub fn parse<R: Read, S: Sink>(
         offset += length as u64;
     }
     if facts.samples.used == 0 {
-        let what = "this is no line of llvm-profgen's unsymbolized text".to_owned();
+        let what = "this is not a line of llvm-profgen's unsymbolized text".to_owned();
         return Err(match first_malformed {
             Some(offset) => TraceError::Corrupt { path: path.to_owned(), offset, what },
             None => TraceError::Unsupported {
@@ -129,8 +129,8 @@ impl Section {
         facts.addressing = match highest >> 63 {
             0 => {
                 facts.notes.push(
-                    "addresses are taken for offsets from the first executable segment, as \
-                     llvm-profgen writes them unless told --use-offset=0"
+                    "addresses are read as offsets from the first executable segment, as \
+                     llvm-profgen writes them without --use-offset=0"
                         .to_owned(),
                 );
                 Addressing::TextOffset
@@ -145,7 +145,7 @@ impl Section {
             facts.samples.drop(Cause::Truncated, self.missing);
         }
         if self.disagrees {
-            facts.notes.push("there are more or fewer lines than the text says".to_owned());
+            facts.notes.push("the text claims another number of lines than it has".to_owned());
         }
     }
 }

@@ -3,7 +3,7 @@ use std::path::Path;
 use crate::{Cause, Facts, Space, TraceError};
 
 /// Why nothing can be made of the input at `path`, which gave no branch at all: by what its reader
-/// says of it, and by the `space` that was asked for. Each reason has its own cure.
+/// says of it, and by the `space` that was asked for. Each reason has its own remedy.
 pub fn unusable(path: &Path, facts: &Facts, space: Space) -> TraceError {
     let path = path.to_owned();
     let (samples, entries) = (&facts.samples, &facts.entries);
@@ -15,7 +15,7 @@ pub fn unusable(path: &Path, facts: &Facts, space: Space) -> TraceError {
         return match damaged {
             0 => TraceError::NoSamples { path },
             _ => {
-                let what = format!("none of its {damaged} samples can be read: record anew");
+                let what = format!("none of its {damaged} samples can be read: record again");
                 TraceError::Unsupported { path, what }
             }
         };

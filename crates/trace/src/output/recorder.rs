@@ -10,7 +10,7 @@ use crate::recorder_trace::{
     END, FLAG_KERNEL_ONLY, FLAG_SAMPLED, LARGEST_BODY, MAGIC, RecordType, VERSION,
 };
 
-/// What stands at the beginning of a trace.
+/// The header of a trace.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// The guest's instruction set.
@@ -144,7 +144,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// `bytes` and zeros, or as many of `bytes` as there is room for.
+/// `bytes` and zeros, or as many of `bytes` as fit.
 fn padded<const SIZE: usize>(bytes: &[u8]) -> [u8; SIZE] {
     let mut all = [0; SIZE];
     all.iter_mut().zip(bytes).for_each(|(byte, &given)| *byte = given);

@@ -14,7 +14,7 @@ const OUTSIDE: u64 = 1;
 /// address of the first executable segment, addresses are offsets from it, as llvm-profgen
 /// expects them by default; without, they are for its `--use-offset=0`.
 ///
-/// Branches out of the binary are left out, as they are there: a count needs a place in it.
+/// Branches out of the binary are left out, as they are there: a count needs a location in it.
 pub fn write(
     trace: &ImageTrace,
     base: Option<ImageAddress>,

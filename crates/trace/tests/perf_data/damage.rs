@@ -163,7 +163,7 @@ fn a_trace_that_must_be_decoded_first_is_told_with_its_cure() {
     let info = |kind: u8| [kind, 0, 0, 0, 0, 0, 0, 0];
     // PERF_RECORD_AUXTRACE: size, offset, reference, index, thread, CPU, and padding.
     let trace: Vec<u8> = [16_u64, 0, 0, 0, 0].map(u64::to_le_bytes).concat();
-    for (kind, cure) in [(3, "simpleperf inject"), (1, "perf inject"), (2, "-b")] {
+    for (kind, remedy) in [(3, "simpleperf inject"), (1, "perf inject"), (2, "-b")] {
         let mut event = recording();
         event.events[0].branches = None;
         let mut writer = Writer::pipe(Vec::new(), event, Compression::None).unwrap();
@@ -173,7 +173,7 @@ fn a_trace_that_must_be_decoded_first_is_told_with_its_cure() {
         bytes.extend([0xff; 16]);
         let error = read_with(&bytes, &Settings::default()).unwrap_err();
         assert!(matches!(error, TraceError::Unsupported { .. }), "{error}");
-        assert!(error.to_string().contains(cure), "{error}");
+        assert!(error.to_string().contains(remedy), "{error}");
     }
 }
 

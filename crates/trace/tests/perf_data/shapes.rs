@@ -16,8 +16,8 @@ fn many(writer: &mut Writer<Cursor<Vec<u8>>>) {
     for number in 0..20_000_u64 {
         let depth = 1 + number % 32;
         let stack: Vec<BranchEntry> = (0..depth)
-            .map(|place| {
-                let at = TEXT + (number * 7919 + place) % 5000 * 16;
+            .map(|position| {
+                let at = TEXT + (number * 7919 + position) % 5000 * 16;
                 entry(at + 8, at + 64)
             })
             .collect();

@@ -1,4 +1,4 @@
-//! Recordings that have nothing of what was asked for: each is told why, and what mends it.
+//! Branch traces that have nothing of what was asked for: each error says why, and the remedy.
 
 use mepof_trace::input::{Format, Options, read};
 use mepof_trace::output::perf_data::{PerfHeader, RecordedEvent};

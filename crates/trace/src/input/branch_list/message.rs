@@ -155,43 +155,43 @@ fn build_id(value: Value<'_>) -> Option<Option<BuildId>> {
     text(value).map(|digits| digits.trim_start_matches("0x").parse().ok())
 }
 
-/// Takes room for a `T` and `more` bytes that it holds, each with what an allocation costs besides;
-/// `None`, and no room at all, if there is too little.
-fn take_room<T>(room: &mut u64, more: usize) -> Option<()> {
+/// Takes budget for a `T` and `more` bytes that it holds, each with what an allocation costs
+/// besides; `None`, and no budget at all, if there is too little.
+fn reserve<T>(budget: &mut u64, more: usize) -> Option<()> {
     const ALLOCATION: u64 = 16;
     // A vector that grows holds up to twice what is in it.
     let bytes = 2 * size_of::<T>() as u64 + more as u64 + ALLOCATION;
-    *room = room.saturating_sub(bytes);
-    (*room > 0).then_some(())
+    *budget = budget.saturating_sub(bytes);
+    (*budget > 0).then_some(())
 }
 
-/// Adds a `BranchList` to `list`. `room`: bytes that may be held in all. They are 0 afterwards if
+/// Adds a `BranchList` to `list`. `budget`: bytes that may be held in all. They are 0 afterwards if
 /// it was that which failed.
-pub(super) fn branch_list(bytes: &[u8], list: &mut BranchList, room: &mut u64) -> Option<()> {
+pub(super) fn branch_list(bytes: &[u8], list: &mut BranchList, budget: &mut u64) -> Option<()> {
     fields(bytes, |number, value| {
         match number {
-            // What says nothing is not kept: there could be any number of it.
+            // Empty messages are not kept: there could be any number of them.
             2 => {
-                let binary = binary(value.bytes()?, room)?;
+                let binary = binary(value.bytes()?, budget)?;
                 if !binary.lists.is_empty() {
-                    take_room::<TracedBinary>(room, binary.path.len())?;
+                    reserve::<TracedBinary>(budget, binary.path.len())?;
                     list.binaries.push(binary);
                 }
             }
-            3 => lbr_data(value.bytes()?, &mut list.lbr, room)?,
+            3 => lbr_data(value.bytes()?, &mut list.lbr, budget)?,
             _ => {}
         }
         Some(())
     })
 }
 
-fn binary(bytes: &[u8], room: &mut u64) -> Option<TracedBinary> {
+fn binary(bytes: &[u8], budget: &mut u64) -> Option<TracedBinary> {
     let mut binary = TracedBinary::default();
     fields(bytes, |number, value| {
         match number {
             1 => binary.path = text(value)?,
             2 => binary.build_id = build_id(value)?,
-            3 => address(value.bytes()?, &mut binary.lists, room)?,
+            3 => address(value.bytes()?, &mut binary.lists, budget)?,
             4 => {
                 binary.kind = match value.number()? {
                     0 => TracedKind::Program,
@@ -214,7 +214,7 @@ fn binary(bytes: &[u8], room: &mut u64) -> Option<TracedBinary> {
     Some(binary)
 }
 
-fn address(bytes: &[u8], lists: &mut Vec<TakenBits>, room: &mut u64) -> Option<()> {
+fn address(bytes: &[u8], lists: &mut Vec<TakenBits>, budget: &mut u64) -> Option<()> {
     let mut address = 0;
     let first = lists.len();
     fields(bytes, |number, value| {
@@ -223,7 +223,7 @@ fn address(bytes: &[u8], lists: &mut Vec<TakenBits>, room: &mut u64) -> Option<(
             2 => {
                 let list = taken_bits(value.bytes()?)?;
                 if list.length > 0 && list.count > 0 {
-                    take_room::<TakenBits>(room, list.bits.len())?;
+                    reserve::<TakenBits>(budget, list.bits.len())?;
                     lists.push(list);
                 }
             }
@@ -250,14 +250,14 @@ fn taken_bits(bytes: &[u8]) -> Option<TakenBits> {
     (list.length as usize <= list.bits.len().saturating_mul(8)).then_some(list)
 }
 
-fn lbr_data(bytes: &[u8], data: &mut LbrData, room: &mut u64) -> Option<()> {
+fn lbr_data(bytes: &[u8], data: &mut LbrData, budget: &mut u64) -> Option<()> {
     fields(bytes, |number, value| {
         match number {
             1 => {
                 let sample = lbr_sample(value.bytes()?)?;
                 if !sample.branches.is_empty() {
                     let entry = size_of::<[(Option<usize>, u64); 2]>();
-                    take_room::<LbrSample>(room, 2 * entry * sample.branches.len())?;
+                    reserve::<LbrSample>(budget, 2 * entry * sample.branches.len())?;
                     data.samples.push(sample);
                 }
             }
@@ -272,7 +272,7 @@ fn lbr_data(bytes: &[u8], data: &mut LbrData, room: &mut u64) -> Option<()> {
                     }
                     Some(())
                 })?;
-                take_room::<(String, Option<BuildId>)>(room, binary.0.len())?;
+                reserve::<(String, Option<BuildId>)>(budget, binary.0.len())?;
                 data.binaries.push(binary);
             }
             _ => {}

@@ -52,10 +52,12 @@ pub fn parse(
         what: what.to_owned(),
     };
     let mut list = BranchList::default();
-    let mut room = MAX_HELD;
+    let mut budget = MAX_HELD;
     let too_large = || TraceError::Unsupported {
         path: path.to_owned(),
-        what: "it has more lists than fit into memory; convert the recording in parts".to_owned(),
+        what: "it has more lists than fit in memory; record for a shorter time, and convert \
+            several files"
+            .to_owned(),
     };
     let mut head = take(&mut input, MAGIC.len() as u64, path)?;
     if head != MAGIC {
@@ -66,10 +68,10 @@ pub fn parse(
         }
         head.extend(take(&mut input, MAX_MESSAGE, path)?);
         options.progress.fetch_add(head.len() as u64, Ordering::Relaxed);
-        return match message::branch_list(&head, &mut list, &mut room) {
+        return match message::branch_list(&head, &mut list, &mut budget) {
             Some(()) => Ok(list),
-            None if room == 0 => Err(too_large()),
-            None => Err(corrupt(0, "a message that contradicts itself")),
+            None if budget == 0 => Err(too_large()),
+            None => Err(corrupt(0, "a message contradicts itself")),
         };
     }
     let settings = take(&mut input, 5, path)?;
@@ -77,7 +79,7 @@ pub fn parse(
         return Err(corrupt(MAGIC.len() as u64, "the header is cut off"));
     };
     if version != [1, 0, 0, 0] {
-        let what = "a branch list of a version that mepof does not know".to_owned();
+        let what = "this version of the branch list is unknown".to_owned();
         return Err(TraceError::Unsupported { path: path.to_owned(), what });
     }
     let mut offset = MAGIC.len() as u64 + 5;
@@ -93,16 +95,17 @@ pub fn parse(
         let size = u64::from(u32::from_le_bytes(size));
         let mut bytes = take(&mut input, size.min(MAX_MESSAGE), path)?;
         if bytes.len() as u64 != size {
-            return Err(corrupt(offset, "a message longer than the file"));
+            return Err(corrupt(offset, "a message is longer than the file"));
         }
         if *compressed == 1 {
-            bytes = decompressed(&bytes).ok_or_else(|| corrupt(offset, "damaged zstd data"))?;
+            bytes =
+                decompressed(&bytes).ok_or_else(|| corrupt(offset, "the zstd data is damaged"))?;
         }
-        if message::branch_list(&bytes, &mut list, &mut room).is_none() {
-            if room == 0 {
+        if message::branch_list(&bytes, &mut list, &mut budget).is_none() {
+            if budget == 0 {
                 return Err(too_large());
             }
-            return Err(corrupt(offset, "a message that contradicts itself"));
+            return Err(corrupt(offset, "a message contradicts itself"));
         }
         offset += 4 + size;
         options.progress.store(offset, Ordering::Relaxed);

@@ -11,11 +11,11 @@ use crate::record::OTHER_SIDE;
 use crate::{BranchEntry, Cause, Sample, Sink, Tally, TraceError};
 
 /// Instructions from one branch to the next, at most.
-const LONGEST_STRAIGHT: u32 = 1 << 16;
+const MAX_STRAIGHT: u32 = 1 << 16;
 /// Instructions that are followed for each bit of the lists so far, on average: code has a branch
 /// every five to ten.
 const STRAIGHT_FOR_A_BIT: u64 = 64;
-/// Instructions besides, so that few bits need not be average.
+/// Instructions in addition, so that a short list may deviate from the average.
 const STRAIGHT_AT_FIRST: u64 = 1 << 24;
 /// Bits of a list, or samples, after which it is asked whether to go on.
 const CHECK_EVERY: u32 = 1 << 12;
@@ -100,9 +100,9 @@ impl<'a> Walk<'a> {
         let mut first = list.address.wrapping_add(slide);
         let mut at = first;
         let mut last = None; // the latest instruction that is known to have run
-        for place in 0.. {
-            let Some(taken) = list.taken(place) else { break };
-            if place % CHECK_EVERY == 0 {
+        for position in 0.. {
+            let Some(taken) = list.taken(position) else { break };
+            if position % CHECK_EVERY == 0 {
                 go_on(self.path, self.options, sink).map_err(Stop::Failed)?;
             }
             self.left = self.left.saturating_add(STRAIGHT_FOR_A_BIT);
@@ -113,7 +113,7 @@ impl<'a> Walk<'a> {
                     sink.range(code(first), code(at), list.count);
                     sink.branch(code(at), code(target), list.count);
                     // The instruction set does not change in a direct branch but `blx`, which
-                    // `decode` gives out in the target.
+                    // `decode` returns in the target.
                     (first, at, last) = (target, target, None);
                 }
                 Step::Indirect if taken => break,
@@ -132,7 +132,7 @@ impl<'a> Walk<'a> {
         at: &mut u64,
         decode: &mut impl FnMut(u64) -> Option<(Step, u64)>,
     ) -> Result<(Step, u64), Cause> {
-        for _ in 0..LONGEST_STRAIGHT {
+        for _ in 0..MAX_STRAIGHT {
             self.left = self.left.checked_sub(1).ok_or(Cause::LongRange)?;
             match decode(*at).ok_or(Cause::OutsideBinary)? {
                 (Step::Next, size) => {
@@ -146,8 +146,8 @@ impl<'a> Walk<'a> {
 }
 
 impl BranchList {
-    /// Gives `sink` the branch stacks with branches of those of [`LbrData::binaries`] that
-    /// `is_ours` says yes to, by index, in addresses of these binaries. The other binaries' are
+    /// Gives `sink` the branch stacks with branches of those of [`LbrData::binaries`] that for
+    /// which `is_ours` is true, by index, in addresses of these binaries. The other binaries' are
     /// [`OTHER_SIDE`]. Returns how many stacks that were.
     ///
     /// # Errors

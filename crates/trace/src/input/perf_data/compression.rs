@@ -1,5 +1,5 @@
 //! zstd, by Facebook's own library rather than ruzstd: it decodes several times as fast (see
-//! docs/decisions/0007-perf-data.md), hands out bytes as soon as they are there (perf never
+//! docs/decisions/0007-perf-data.md), returns bytes as soon as there are any (perf never
 //! ends its one frame, and ruzstd holds back a window's worth until the frame ends), and has
 //! been fuzzed for a decade.
 
@@ -61,7 +61,7 @@ impl Decompressor {
             }
         }
         let left = self.allowed.checked_sub(produced as u64);
-        self.allowed = left.ok_or("a compressed record that expands without end")?;
+        self.allowed = left.ok_or("a compressed record expands without end")?;
         Ok(produced)
     }
 }

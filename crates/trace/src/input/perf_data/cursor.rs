@@ -1,6 +1,6 @@
 /// Bytes of a text that are kept: a path has no more (Linux's `PATH_MAX`), and what else is named
 /// in a file is shorter.
-const LONGEST_TEXT: usize = 4096;
+const MAX_TEXT: usize = 4096;
 
 /// The byte order of the machine that wrote a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,10 +94,10 @@ impl<'a> Cursor<'a> {
 }
 
 fn text(bytes: &[u8]) -> String {
-    until_nul(bytes.get(..LONGEST_TEXT).unwrap_or(bytes))
+    until_nul(bytes.get(..MAX_TEXT).unwrap_or(bytes))
 }
 
-/// The text before the first zero byte; bytes that are no UTF-8 are replaced.
+/// The text before the first zero byte; bytes that are not UTF-8 are replaced.
 pub(crate) fn until_nul(bytes: &[u8]) -> String {
     let length = memchr::memchr(0, bytes).unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..length).unwrap_or_default()).into_owned()

@@ -41,7 +41,7 @@ pub(crate) struct EventDecoder {
 
 /// Where a sample says which event it is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IdPlace {
+pub(crate) enum IdPosition {
     /// There is one event.
     Only,
     /// At this word.
@@ -58,10 +58,10 @@ pub(crate) struct Decoder {
     pub(crate) filter: EntryFilter,
     pub(crate) events: Vec<EventDecoder>,
     pub(crate) ids: Arc<HashMap<u64, usize>>,
-    pub(crate) id_place: IdPlace,
+    pub(crate) id_position: IdPosition,
 }
 
-/// What became of the samples that one thread read.
+/// What happened to the samples that one thread read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SampleCounts {
     pub(crate) samples: Tally,
@@ -162,10 +162,10 @@ impl Decoder {
     /// The event that a sample is of, as perf finds it: tools/perf/util/evlist.c,
     /// `evlist__event2evsel()`. An id of zero is the first event's.
     fn event_of(&self, body: &[u8]) -> Result<usize, Cause> {
-        match self.id_place {
-            IdPlace::Only => Ok(0),
-            IdPlace::Nowhere => Err(Cause::Malformed),
-            IdPlace::Word(place) => match word(body, place, self.order) {
+        match self.id_position {
+            IdPosition::Only => Ok(0),
+            IdPosition::Nowhere => Err(Cause::Malformed),
+            IdPosition::Word(position) => match word(body, position, self.order) {
                 None => Err(Cause::Malformed),
                 Some(0) => Ok(0),
                 Some(id) => self.ids.get(&id).copied().ok_or(Cause::OtherEvent),

@@ -1,4 +1,4 @@
-//! What a header's features say, be they sections of a file or records of a pipe.
+//! What a header's features say, as sections of a file or records of a pipe.
 //!
 //! Source: Linux 6.12, tools/perf/util/header.c.
 
@@ -8,12 +8,12 @@ use super::attr::{Attr, MAX_EVENTS};
 use super::cursor::{ByteOrder, Cursor, until_nul};
 use super::format::{RECORD_HEADER, feature, misc};
 
-/// More binaries than this are no machine's; a file may claim any number.
+/// No machine has more binaries than this; a file may claim any number.
 pub(crate) const MAX_IMAGES: usize = 1 << 16;
 /// PMUs, and what each says of itself: a hybrid machine has a dozen, with as many capabilities.
-const MOST_CAPABILITIES: u32 = 256;
-/// simpleperf writes some twenty.
-const MOST_PAIRS: usize = 256;
+const MAX_CAPABILITIES: u32 = 256;
+/// simpleperf writes about twenty.
+const MAX_PAIRS: usize = 256;
 
 /// One event of `HEADER_EVENT_DESC`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ pub(crate) fn read(bit: u64, bytes: &[u8], order: ByteOrder) -> Option<Feature> 
         }
         feature::CPU_PMU_CAPS => Feature::PmuCapabilities(capabilities(&mut cursor)?),
         feature::PMU_CAPS => {
-            let count = cursor.u32()?.min(MOST_CAPABILITIES);
+            let count = cursor.u32()?.min(MAX_CAPABILITIES);
             let mut all = Vec::new();
             for _ in 0..count {
                 let Some(some) = capabilities(&mut cursor) else { break };
@@ -98,7 +98,7 @@ pub(crate) fn read(bit: u64, bytes: &[u8], order: ByteOrder) -> Option<Feature> 
         feature::SIMPLEPERF_META_INFO => {
             let mut words = bytes.split(|&byte| byte == 0).map(until_nul);
             let pairs = std::iter::from_fn(|| Some((words.next()?, words.next()?)));
-            let pairs = pairs.take(MOST_PAIRS);
+            let pairs = pairs.take(MAX_PAIRS);
             Feature::SimpleperfInfo(pairs.take_while(|(key, _)| !key.is_empty()).collect())
         }
         feature::SIMPLEPERF_ETM_BRANCH_LIST => Feature::SimpleperfBranchList,
@@ -107,7 +107,7 @@ pub(crate) fn read(bit: u64, bytes: &[u8], order: ByteOrder) -> Option<Feature> 
 }
 
 fn capabilities(cursor: &mut Cursor<'_>) -> Option<Vec<(String, String)>> {
-    let count = cursor.u32()?.min(MOST_CAPABILITIES);
+    let count = cursor.u32()?.min(MAX_CAPABILITIES);
     let pairs =
         (0..count).map_while(|_| Some((cursor.counted_string()?, cursor.counted_string()?)));
     Some(pairs.collect())

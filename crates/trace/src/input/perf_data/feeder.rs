@@ -56,7 +56,7 @@ impl<S: Sink> Feeder<'_, S> {
     /// Takes back a block that was not submitted, or was.
     pub(crate) fn recycle(&mut self, block: Arc<Vec<u8>>) {
         if let Some(block) = Arc::into_inner(block) {
-            // It only fails if nobody reads on.
+            // It only fails if the receiver is gone.
             let _ = self.returns.send(block);
         }
     }

@@ -74,7 +74,7 @@ impl<'a, R: Read + Seek> InputFile<'a, R> {
     /// The bytes of a section that lies within the file.
     fn section(&mut self, section: Section, what: &str) -> Result<Vec<u8>, TraceError> {
         if section.size > MAX_SECTION {
-            let what = format!("{what} of {} bytes, more than any perf writes", section.size);
+            let what = format!("{what} has {} bytes, more than any perf writes", section.size);
             return Err(self.corrupt(section.offset, what));
         }
         self.front(section, MAX_SECTION, what)
@@ -84,11 +84,12 @@ impl<'a, R: Read + Seek> InputFile<'a, R> {
     fn front(&mut self, section: Section, most: u64, what: &str) -> Result<Vec<u8>, TraceError> {
         let end = section.offset.checked_add(section.size);
         if end.is_none_or(|end| end > self.length) {
-            let what = format!("{what} of {} bytes beyond the end of the file", section.size);
+            let what =
+                format!("{what} of {} bytes reaches beyond the end of the file", section.size);
             return Err(self.corrupt(section.offset, what));
         }
-        let place = self.file.seek(SeekFrom::Start(section.offset));
-        place.map_err(|source| self.io(source))?;
+        let position = self.file.seek(SeekFrom::Start(section.offset));
+        position.map_err(|source| self.io(source))?;
         self.bytes(section.size.min(most))
     }
 
@@ -101,7 +102,7 @@ impl<'a, R: Read + Seek> InputFile<'a, R> {
         let order = layout.order;
         let each = layout.attr_size;
         if !(SECTION + 1..=SECTION + MAX_ATTR).contains(&each) {
-            let what = format!("events of {each} bytes, which no perf writes");
+            let what = format!("events have {each} bytes, which no perf writes");
             return Err(self.corrupt(layout.attrs.offset, what));
         }
         // One more than are taken: the session counts it as too many.
@@ -111,7 +112,7 @@ impl<'a, R: Read + Seek> InputFile<'a, R> {
         for bytes in attrs.chunks_exact(each) {
             let (attr, ids) = bytes.split_at(each - SECTION as usize);
             let Some((attr, _)) = Attr::read(attr, order) else {
-                return Err(self.corrupt(layout.attrs.offset, "an event of unknown size"));
+                return Err(self.corrupt(layout.attrs.offset, "an event has an unknown size"));
             };
             let ids = match section(&mut Cursor::new(ids, order)) {
                 Some(ids) if ids.size > 0 => {
@@ -143,8 +144,8 @@ impl<'a, R: Read + Seek> InputFile<'a, R> {
             if !feature::is_known(bit) {
                 continue;
             }
-            let place = self.section(entry, "the table of features");
-            let content = place.ok().and_then(|bytes| {
+            let position = self.section(entry, "the table of features");
+            let content = position.ok().and_then(|bytes| {
                 let content = section(&mut Cursor::new(&bytes, layout.order))?;
                 self.section(content, "a feature").ok()
             });
@@ -181,8 +182,8 @@ impl Header {
             Some(b"PERFFILE") => {
                 return Err(TraceError::Unsupported {
                     path: input.path.to_owned(),
-                    what: "a perf.data of before 2013 (version 1): open it with the perf that \
-                           wrote it"
+                    what: "this perf.data is of before 2013 (version 1): read it with the perf \
+                        that wrote it"
                         .to_owned(),
                 });
             }
@@ -196,7 +197,7 @@ impl Header {
             None => return Err(input.corrupt(start.len() as u64, "the header is cut off")),
             Some(PIPE_HEADER) => return Ok(Self::Pipe { order }),
             Some(size) if size < FILE_HEADER => {
-                return Err(input.corrupt(8, format!("a header of {size} bytes")));
+                return Err(input.corrupt(8, format!("the header has only {size} bytes")));
             }
             Some(_) => {}
         }
@@ -227,15 +228,15 @@ impl FileLayout {
         let there = file_length.saturating_sub(self.data.offset);
         if self.data.size == 0 {
             session.seen.remarks.push(
-                "perf did not end properly: the header does not say how much there is, and \
-                 which machine it was is not known"
+                "perf did not end properly: the header says neither how much there is nor which \
+                 machine it was"
                     .to_owned(),
             );
             return there;
         }
         if self.data.size > there {
             session.seen.remarks.push(format!(
-                "the file is cut off: {} of {} bytes of records are there",
+                "the file is truncated: it has {} of {} bytes of records",
                 there, self.data.size
             ));
             session.drop(Cause::Truncated, 1);

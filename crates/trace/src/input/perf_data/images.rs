@@ -40,7 +40,7 @@ impl MappingRecord {
         let mut executable = misc & misc::MMAP_DATA == 0;
         if second {
             let mut file = Cursor::new(cursor.take(24)?, order);
-            // Device, inode and generation share their room with a build-id.
+            // Device, inode and generation share their bytes with a build-id.
             if misc & misc::MMAP_BUILD_ID != 0 {
                 let size = usize::from(file.u8()?).min(20);
                 file.take(3)?;
@@ -98,7 +98,7 @@ fn kernel_symbol(name: &str) -> Option<&str> {
 
 /// The name by which a module is known to the kernel: `[nf_tables]`,
 /// `/lib/modules/6.1.0/kernel/net/netfilter/nf_tables.ko.xz` and `nf-tables.ko` are all
-/// `nf_tables`. `None` if it is no module's name.
+/// `nf_tables`. `None` if it is not a module's name.
 pub(crate) fn module_name(name: &str) -> Option<String> {
     if let Some(inner) = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
         return (!inner.contains('.')).then(|| inner.replace('-', "_"));
@@ -123,10 +123,10 @@ fn key(space: Space, name: &str) -> (Space, String) {
 pub(crate) struct Images {
     images: Vec<TracedImage>,
     /// By names that the input chooses: the hash has a seed.
-    places: HashMap<(Space, String), usize>,
+    positions: HashMap<(Space, String), usize>,
     name_bytes: usize,
     mappings: usize,
-    /// What there was no room for.
+    /// What exceeded the limits.
     pub(crate) refused: u64,
 }
 
@@ -135,9 +135,9 @@ impl Images {
         self.name_bytes.saturating_add(name.len()) <= MAX_NAME_BYTES
     }
 
-    fn place(&mut self, space: Space, name: &str) -> Option<&mut TracedImage> {
+    fn position(&mut self, space: Space, name: &str) -> Option<&mut TracedImage> {
         let key = key(space, name);
-        let index = match self.places.get(&key) {
+        let index = match self.positions.get(&key) {
             Some(&index) => index,
             None if self.images.len() >= MAX_IMAGES || !self.has_room_for(name) => {
                 self.refused += 1;
@@ -152,7 +152,7 @@ impl Images {
                     mappings: Vec::new(),
                 };
                 self.images.push(image);
-                self.places.insert(key, self.images.len() - 1);
+                self.positions.insert(key, self.images.len() - 1);
                 self.images.len() - 1
             }
         };
@@ -163,7 +163,7 @@ impl Images {
         let full = self.mappings >= MAX_MAPPINGS;
         let has_room = self.has_room_for(&record.name);
         let MappingRecord { space, name, build_id, mapping } = record;
-        let Some(image) = self.place(space, &name) else { return };
+        let Some(image) = self.position(space, &name) else { return };
         let mut renamed = 0;
         // The symbol that a kernel's mapping is named after is worth more than the bare name
         // of the table of build-ids.
@@ -189,7 +189,7 @@ impl Images {
             misc::GUEST_KERNEL => Space::GuestKernel,
             _ => Space::User,
         };
-        if let Some(image) = self.place(space, &name) {
+        if let Some(image) = self.position(space, &name) {
             // The id in a mapping was read while the binary was mapped; keep it.
             image.build_id.get_or_insert(id);
         }

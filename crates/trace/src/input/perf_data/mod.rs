@@ -2,7 +2,7 @@
 //!
 //! How it is read:
 //!
-//! - Records are read in blocks, in the order in which they stand in the input, and samples are
+//! - Records are read in blocks, in the order of the input, and samples are
 //!   decoded where they lie in the block. Nothing is kept but counts, and what was announced:
 //!   events, and where binaries were mapped.
 //! - Samples are not sorted by time, as perf does before it uses them. Records of several CPUs
@@ -10,13 +10,13 @@
 //!   What would need order is which of two modules was at an address when a sample was taken.
 //!   All mappings are collected instead; addresses that several modules claim are left out when
 //!   a module is placed. Modules seldom come and go under a load.
-//! - A stack may come from a sample that was taken in user space and still tell of the kernel's
+//! - A stack may come from a sample taken in user space and still tell of the kernel's
 //!   branches just before: the stack decides, not where the event happened. Leaving such samples
 //!   out would make code at the way out of the kernel seem cold.
 //! - [`Facts::entries`] counts entries that were passed on, and those that were dropped here.
 //!   Entries of wrong paths and empty ones are passed on, for the sink to drop and count.
 //!
-//! The reasons for an own reader are in docs/decisions/0007-perf-data.md. Sources of the format:
+//! The reasons for our own reader are in docs/decisions/0007-perf-data.md. Sources of the format:
 //! Linux 6.12, include/uapi/linux/perf_event.h, tools/perf/Documentation/perf.data-file-format.txt
 //! and tools/perf/util/{header,session,evsel}.c.
 
@@ -103,8 +103,8 @@ fn read_all<R: Read + Seek, S: Sink>(
                 if let Some(names) = session.events_missed() {
                     return Err(no_such_event(path, options, &names));
                 }
-                let place = input.file.seek(SeekFrom::Start(layout.data.offset));
-                place.map_err(|source| TraceError::Io { path: path.to_owned(), source })?;
+                let position = input.file.seek(SeekFrom::Start(layout.data.offset));
+                position.map_err(|source| TraceError::Io { path: path.to_owned(), source })?;
                 let size = layout.data_size(&mut session, input.length);
                 let data = input.file.take(size);
                 Stream::new(path, options, &mut session, feeder).read(data, layout.data.offset)?;
@@ -128,7 +128,7 @@ fn read_all<R: Read + Seek, S: Sink>(
             unsupported(notes::raw_trace(kind))
         }
         None if session.seen.branch_list && !session.has_branch_stacks() => unsupported(
-            "its ETM trace was stored as a branch list; take it out with `simpleperf inject \
+            "its ETM trace was stored as a branch list; extract it with `simpleperf inject \
              --output branch-list -i perf.data -o branch_list.data`"
                 .to_owned(),
         ),
@@ -172,7 +172,7 @@ mod tests {
 
     type Counts = Vec<(u64, u64, u64)>;
 
-    /// The same recording, as machines of both byte orders write it.
+    /// The same samples, as machines of both byte orders write it.
     fn recorded(order: ByteOrder) -> Option<(Facts, Counts)> {
         const TEXT: u64 = 0xc000_0000_0010_0000;
         let events = vec![RecordedEvent::kernel_branches(7)];

@@ -1,4 +1,4 @@
-//! What a user should know of the data that the tallies do not tell.
+//! Notes for the user on what the tallies do not show.
 
 use mepof_machine::BranchRecorder;
 
@@ -11,11 +11,11 @@ use crate::{Facts, Space};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) cpu_id: Option<String>,
-    /// Entries that the hardware has room for.
+    /// The capacity of the hardware's stack, in entries.
     pub(crate) depth: Option<u64>,
     pub(crate) throttled: u64,
     pub(crate) lost: u64,
-    /// Programs of BPF, trampolines and the like that were loaded while recording.
+    /// BPF programs, trampolines and similar code that was loaded while recording.
     pub(crate) symbols: u64,
     pub(crate) auxtrace: Option<u32>,
     pub(crate) auxtrace_bytes: u64,
@@ -58,15 +58,15 @@ pub(crate) fn notes(
 fn events(attrs: &[Attr], notes: &mut Vec<String>) {
     if attrs.iter().any(Attr::is_call_stack) {
         notes.push(
-            "an event recorded its branch stack as a call stack (--call-graph lbr), where \
-             returned calls are missing: record with `-b` or `-j any,k`"
+            "an event recorded call stacks instead of branch stacks (--call-graph lbr), without \
+             the calls that returned: record with `-b` or `-j any,k`"
                 .to_owned(),
         );
     }
     if attrs.iter().any(|attr| attr.has_branch_stack() && !attr.records_any_branch()) {
         notes.push(
-            "an event's branch filter kept some kinds of branches only, so that code between \
-             them is unknown: record with `-j any,k` to know it"
+            "an event's branch filter kept only some kinds of branches, so the code between them \
+             is unknown: record with `-j any,k`"
                 .to_owned(),
         );
     }
@@ -84,8 +84,8 @@ fn hardware(facts: &Facts, seen: &Seen, counts: &SampleCounts, notes: &mut Vec<S
     }
     if entries.wrong_path > 0 {
         notes.push(format!(
-            "{} of {} entries were speculative and undone; they are left out, and what ran \
-             around them is kept",
+            "{} of {} entries were speculative and undone; they are left out, and the rest of \
+             their stacks is kept",
             entries.wrong_path, entries.passed
         ));
     }
@@ -114,26 +114,31 @@ fn losses(seen: &Seen, counts: &SampleCounts, notes: &mut Vec<String>) {
     }
     if seen.unknown_ids && counts.samples.read() > 0 {
         notes.push(
-            "its events differ in their fields and their samples have no identifier: they \
-             cannot be told apart"
+            "its events have different fields and its samples no identifier, so their events are \
+             unknown"
                 .to_owned(),
         );
     }
     if seen.images_refused > 0 {
-        notes.push(format!("{} mappings more than any machine has", seen.images_refused));
+        notes.push(format!(
+            "{} mappings were dropped: there are more than any machine has",
+            seen.images_refused
+        ));
     }
 }
 
 fn spaces(seen: &Seen, counts: &SampleCounts, space: Space, notes: &mut Vec<String>) {
     match space {
         Space::GuestKernel if counts.guest_samples == 0 && counts.host_samples > 0 => notes.push(
-            "all samples are of the host, none of a guest: record with `perf kvm --guest`, or \
-             take the host's kernel"
+            "all samples are of the host, none of a guest: record with `perf kvm --guest`, or use \
+             the host's kernel (--space kernel)"
                 .to_owned(),
         ),
         Space::Kernel | Space::User if counts.host_samples == 0 && counts.guest_samples > 0 => {
             notes.push(
-                "all samples are of guests, none of the host: take the guest's kernel".to_owned(),
+                "all samples are of guests, none of the host: use the guest's kernel (--space \
+                 guest)"
+                    .to_owned(),
             );
         }
         _ => {}
@@ -148,7 +153,7 @@ fn spaces(seen: &Seen, counts: &SampleCounts, space: Space, notes: &mut Vec<Stri
     if seen.symbols > 0 && space != Space::User {
         notes.push(format!(
             "{} pieces of code came and went while recording (BPF programs, trampolines); \
-             branches there belong to no binary",
+             branches there are in no binary",
             seen.symbols
         ));
     }
@@ -156,7 +161,7 @@ fn spaces(seen: &Seen, counts: &SampleCounts, space: Space, notes: &mut Vec<Stri
 
 /// Why a trace of instructions in it was not read, and what to do.
 pub(crate) fn raw_trace(kind: u32) -> String {
-    let (what, cure) = match kind {
+    let (what, remedy) = match kind {
         auxtrace::CS_ETM => (
             "an undecoded CoreSight ETM trace",
             "convert it with `simpleperf inject --output branch-list -i perf.data -o \
@@ -173,5 +178,5 @@ pub(crate) fn raw_trace(kind: u32) -> String {
         }
         _ => ("a hardware trace of an unknown kind", "record with `-b` instead"),
     };
-    format!("it holds {what} and no branch stacks; {cure}")
+    format!("it has {what} and no branch stacks; {remedy}")
 }

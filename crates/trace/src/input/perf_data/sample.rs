@@ -7,7 +7,7 @@ use super::format::{BRANCH_ENTRY, branch, read_format, sample};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     order: ByteOrder,
-    /// Words of fixed place: from the identifier to the period.
+    /// Words of fixed position: from the identifier to the period.
     words: usize,
     ip: Option<usize>,
     time: Option<usize>,
@@ -40,16 +40,16 @@ impl Layout {
             sample::PERIOD,
         ];
         let has = |field: u64| attr.sample_type & field != 0;
-        let place = |field: u64| {
+        let position = |field: u64| {
             let before = FIXED.iter().take_while(|&&other| other != field);
             has(field).then(|| before.filter(|&&other| has(other)).count())
         };
         Self {
             order,
             words: FIXED.iter().filter(|&&field| has(field)).count(),
-            ip: place(sample::IP),
-            time: place(sample::TIME),
-            id: place(sample::IDENTIFIER).or_else(|| place(sample::ID)),
+            ip: position(sample::IP),
+            time: position(sample::TIME),
+            id: position(sample::IDENTIFIER).or_else(|| position(sample::ID)),
             sample_type: attr.sample_type,
             read_format: attr.read_format,
             hardware_index: attr.branch_sample_type & branch::HW_INDEX != 0,
@@ -58,14 +58,16 @@ impl Layout {
     }
 
     /// The word of a sample that says which event it belongs to.
-    pub(crate) fn id_place(&self) -> Option<usize> {
+    pub(crate) fn id_position(&self) -> Option<usize> {
         self.id
     }
 
     /// What the record's `body`, the bytes after its header, says; `None` if it is too short.
     pub(crate) fn read<'a>(&self, body: &'a [u8]) -> Option<RawSample<'a>> {
         let (fixed, rest) = body.split_at_checked(self.words * 8)?;
-        let word = |place: Option<usize>| place.and_then(|place| word(fixed, place, self.order));
+        let word = |position: Option<usize>| {
+            position.and_then(|position| word(fixed, position, self.order))
+        };
         let mut cursor = Cursor::new(rest, self.order);
         if self.sample_type & sample::READ != 0 {
             self.skip_counts(&mut cursor)?;
@@ -106,9 +108,9 @@ impl Layout {
     }
 }
 
-/// The `place`-th word of `bytes`.
-pub(crate) fn word(bytes: &[u8], place: usize, order: ByteOrder) -> Option<u64> {
-    let start = place.checked_mul(8)?;
+/// The `position`-th word of `bytes`.
+pub(crate) fn word(bytes: &[u8], position: usize, order: ByteOrder) -> Option<u64> {
+    let start = position.checked_mul(8)?;
     Some(order.u64(*bytes.get(start..)?.first_chunk()?))
 }
 

@@ -7,7 +7,7 @@ use mepof_machine::Machine;
 use super::attr::{Attr, MAX_EVENTS};
 use super::branch::EntryFilter;
 use super::cursor::{ByteOrder, Cursor};
-use super::decoder::{Decoder, EventDecoder, Header, IdPlace, SampleCounts};
+use super::decoder::{Decoder, EventDecoder, Header, IdPosition, SampleCounts};
 use super::feature::{self, Feature};
 use super::format::{EVENT_UPDATE_NAME, attr_flag, auxtrace, record, sample};
 use super::images::{Images, MappingRecord};
@@ -20,7 +20,7 @@ use crate::{Cause, Event, Facts, Space, Tally};
 const MAX_IDS: usize = 1 << 19;
 
 /// Characters of an event's name that are kept.
-const LONGEST_NAME: usize = 256;
+const MAX_NAME: usize = 256;
 
 #[derive(Clone, Debug)]
 struct Announced {
@@ -28,7 +28,7 @@ struct Announced {
     name: Option<String>,
 }
 
-/// What was announced and seen, besides samples.
+/// What was announced and seen, except samples.
 #[derive(Debug)]
 pub(crate) struct Session<'a> {
     options: &'a Options<'a>,
@@ -36,7 +36,7 @@ pub(crate) struct Session<'a> {
     events: Vec<Announced>,
     /// The event of each id. The input chooses the ids: the hash has a seed.
     ids: Arc<HashMap<u64, usize>>,
-    /// How many more ids are taken, be they new or not.
+    /// How many more ids are taken, new or not.
     ids_left: usize,
     images: Images,
     machine: Option<Machine>,
@@ -98,7 +98,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// How many ids there is room for.
+    /// How many more ids are taken.
     pub(crate) fn ids_left(&self) -> usize {
         self.ids_left
     }
@@ -150,7 +150,7 @@ impl<'a> Session<'a> {
                 // Lines of name, type and config, in the order of the attrs.
                 for (event, line) in self.events.iter_mut().zip(value.lines()) {
                     let name = line.split(',').next().unwrap_or_default();
-                    event.name = Some(name.chars().take(LONGEST_NAME).collect());
+                    event.name = Some(name.chars().take(MAX_NAME).collect());
                 }
                 self.decoder = None;
             }
@@ -230,7 +230,7 @@ impl<'a> Session<'a> {
         self.drop(Cause::Lost, count);
     }
 
-    /// Whether a record that is no sample is of an event whose samples are wanted. With
+    /// Whether a record that is not a sample is of an event whose samples are wanted. With
     /// `sample_id_all` and an identifier its last word says.
     fn concerns_us(&mut self, body: &[u8]) -> bool {
         let told = |event: &Announced| {
@@ -276,11 +276,11 @@ impl<'a> Session<'a> {
             order: self.order,
             space,
             filter: EntryFilter::new(self.order, self.kernel_space(), space),
-            id_place: id_place(&events),
+            id_position: id_position(&events),
             events,
             ids: Arc::clone(&self.ids),
         });
-        self.seen.unknown_ids = decoder.id_place == IdPlace::Nowhere;
+        self.seen.unknown_ids = decoder.id_position == IdPosition::Nowhere;
         self.decoder = Some(Arc::clone(&decoder));
         decoder
     }
@@ -361,12 +361,15 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Where all events' samples have their id: tools/perf/util/evlist.c, `evlist__valid_sample_type()`.
-fn id_place(events: &[EventDecoder]) -> IdPlace {
-    let mut places = events.iter().map(|event| event.layout.id_place());
-    match places.next() {
-        Some(_) if events.len() == 1 => IdPlace::Only,
-        Some(Some(first)) if places.all(|place| place == Some(first)) => IdPlace::Word(first),
-        _ => IdPlace::Nowhere,
+/// Where all events' samples have their id: tools/perf/util/evlist.c,
+/// `evlist__valid_sample_type()`.
+fn id_position(events: &[EventDecoder]) -> IdPosition {
+    let mut positions = events.iter().map(|event| event.layout.id_position());
+    match positions.next() {
+        Some(_) if events.len() == 1 => IdPosition::Only,
+        Some(Some(first)) if positions.all(|position| position == Some(first)) => {
+            IdPosition::Word(first)
+        }
+        _ => IdPosition::Nowhere,
     }
 }

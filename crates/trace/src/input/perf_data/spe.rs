@@ -14,7 +14,7 @@ const PAD: u8 = 0;
 const END: u8 = 1;
 const TIMESTAMP: u8 = 0x71;
 /// The longest packet: two bytes of header and eight of payload.
-const LONGEST: usize = 10;
+const MAX_PACKET: usize = 10;
 
 mod event {
     pub(super) const RETIRED: u64 = 1 << 1;
@@ -157,7 +157,7 @@ impl SpeDecoder {
             self.cut_off = joined.get(used..).unwrap_or_default().to_vec();
         }
         let used = self.packets(rest, decoder, feeder.sink, &mut tally);
-        self.cut_off.extend(rest.get(used..).unwrap_or_default().iter().take(LONGEST));
+        self.cut_off.extend(rest.get(used..).unwrap_or_default().iter().take(MAX_PACKET));
         let counts = feeder.counts_mut();
         counts.samples.merge(&tally);
         counts.entries.passed += tally.used;

@@ -104,7 +104,7 @@ impl<'a, 'o, 'b, 'c, S: Sink> Stream<'a, 'o, 'b, 'c, S> {
     }
 
     /// Looks at the whole records in the first `filled` bytes of `block`, and says how many
-    /// bytes they are. `offset` is the block's place in the file, or nothing for what was
+    /// bytes they are. `offset` is the block's position in the file, or nothing for what was
     /// decompressed.
     fn walk(
         &mut self,
@@ -130,7 +130,7 @@ impl<'a, 'o, 'b, 'c, S: Sink> Stream<'a, 'o, 'b, 'c, S> {
             let Some(header) = Header::read(rest, order) else { break };
             if header.size < RECORD_HEADER {
                 self.submit(block, samples.take(), at);
-                let what = format!("a record of {} bytes, fewer than its header has", header.size);
+                let what = format!("a record has {} bytes, fewer than its header", header.size);
                 return Err(self.corrupt(offset.map(|offset| offset + at as u64), what));
             }
             let Some(whole) = rest.get(..header.size) else { break };
@@ -222,7 +222,7 @@ impl<'a, 'o, 'b, 'c, S: Sink> Stream<'a, 'o, 'b, 'c, S> {
         let mut decompressor = match self.decompressor.take() {
             Some(known) => known,
             None => Decompressor::new()
-                .ok_or_else(|| self.corrupt(Some(offset), "no memory for zstd".to_owned()))?,
+                .ok_or_else(|| self.corrupt(Some(offset), "zstd has no memory".to_owned()))?,
         };
         decompressor.begin(data, buffer);
         loop {
@@ -258,7 +258,7 @@ impl<'a, 'o, 'b, 'c, S: Sink> Stream<'a, 'o, 'b, 'c, S> {
         Ok(self.plain_filled)
     }
 
-    /// `left` bytes at the end are no whole record.
+    /// The `left` bytes at the end are not a whole record.
     fn finish(mut self, left: usize) -> Result<(), TraceError> {
         let left_plain = if self.plain_filled > 0 { self.walk_plain()? } else { 0 };
         for cut in [left > 0 || self.payload.left > 0, left_plain > 0] {
@@ -268,7 +268,7 @@ impl<'a, 'o, 'b, 'c, S: Sink> Stream<'a, 'o, 'b, 'c, S> {
     }
 }
 
-/// Gives a buffer room for a block and the beginning of a record before it.
+/// Resizes a buffer for a block and the beginning of a record before it.
 fn make_room(buffer: &mut Vec<u8>) {
     const SIZE: usize = BLOCK + u16::MAX as usize;
     if buffer.len() != SIZE {

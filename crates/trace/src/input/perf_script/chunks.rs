@@ -25,7 +25,7 @@ pub(super) struct Chunks<'a, R> {
     offset: u64,      // of `carried`
     state: State,     // at `carried`
     ended: bool,
-    /// What was found in lines that stand between samples: there is no need to hand them out.
+    /// What was found in lines that stand between samples: they are not handed out.
     pub(super) found: Found<'a>,
 }
 

@@ -8,7 +8,7 @@ use memchr::memmem;
 use super::entry::{MAX_FILE, token};
 use crate::input::text::{decimal, hexadecimal};
 
-/// Bytes of a line that are kept; a longer one is no sample of any hardware. The same whatever
+/// Bytes of a line that are kept; no hardware's sample is longer. The same whatever
 /// the chunks' size, so that the outcome does not depend on it.
 pub(super) const MAX_LINE: usize = 16 << 20;
 
@@ -107,7 +107,7 @@ fn begins_entry(text: &[u8]) -> bool {
     let after = hexadecimal(number).map_or(number, |(_, after)| after);
     match after {
         [b'/', ..] => true,
-        // Only then is it worth while to look further.
+        // Only then is it worth looking further.
         [b' ', b'(', ..] | [b'(', ..] => {
             let near = after.get(..MAX_FILE).unwrap_or(after);
             memmem::find(near, b")/0x").is_some()

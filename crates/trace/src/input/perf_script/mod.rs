@@ -174,8 +174,8 @@ fn facts(found: Found<'_>, path: &Path, options: &Options<'_>) -> Result<Facts, 
         if found.names > 0 && options.symbols.is_some() {
             return Err(unsupported(format!(
                 "its branch stacks have names in place of addresses (-F brstacksym), and none of \
-                 them tells where it is in the binary: is it the one that ran? Best print \
-                 addresses: `perf script {FIELDS}`",
+                 them is found in the binary: is it the one that ran? Better print addresses: \
+                 `perf script {FIELDS}`",
             )));
         }
         if found.names > 0 {
@@ -189,7 +189,7 @@ fn facts(found: Found<'_>, path: &Path, options: &Options<'_>) -> Result<Facts, 
             let names: Vec<_> =
                 found.events.keys().map(|name| String::from_utf8_lossy(name)).collect();
             return Err(unsupported(format!(
-                "it has no branch stacks of the events that were asked for, but {}",
+                "it has no branch stacks of the given events; it has {}",
                 names.join(", ")
             )));
         }
@@ -199,7 +199,7 @@ fn facts(found: Found<'_>, path: &Path, options: &Options<'_>) -> Result<Facts, 
             )));
         }
         if let Some(offset) = found.first_malformed {
-            let what = "this is no line of perf script".to_owned();
+            let what = "this is not a line of perf script".to_owned();
             return Err(TraceError::Corrupt { path: path.to_owned(), offset, what });
         }
         return Err(unsupported(format!("it has no samples; {HOW}")));
@@ -207,8 +207,8 @@ fn facts(found: Found<'_>, path: &Path, options: &Options<'_>) -> Result<Facts, 
     let mut facts = Facts { format: "perf script text".to_owned(), ..Facts::default() };
     if found.names_used > 0 {
         if found.names_used < found.samples.used {
-            let what = "it has branch stacks of addresses and others of names (-F brstacksym): \
-                        give them as two files";
+            let what = "some of its branch stacks have addresses, others names (-F brstacksym): \
+                split them into two files";
             return Err(TraceError::Unsupported { path: path.to_owned(), what: what.to_owned() });
         }
         facts.format = NAMED.to_owned();
@@ -217,13 +217,14 @@ fn facts(found: Found<'_>, path: &Path, options: &Options<'_>) -> Result<Facts, 
     if found.beyond > 0 {
         let count = found.beyond;
         facts.notes.push(format!(
-            "{count} places lie beyond the ends of their symbols: the binary may be another build"
+            "{count} locations are beyond the ends of their symbols: the binary may be another \
+             build"
         ));
     }
     facts.events = events(&found);
     if !options.events.is_empty() && facts.events.is_empty() {
         facts.notes.push(
-            "the text does not name events (-F event): samples of all events were taken".to_owned(),
+            "the text does not name events (-F event): samples of all events were used".to_owned(),
         );
     }
     if found.not_taken > 0 {
@@ -277,10 +278,10 @@ fn images(found: &Found<'_>) -> Vec<TracedImage> {
     let mut mapped: Vec<_> = found.mapped.iter().collect();
     mapped.sort_by_key(|&(key, &(first, _))| (first, key));
     let mut images: Vec<TracedImage> = Vec::new();
-    let mut places = std::collections::HashMap::<_, usize>::new();
+    let mut positions = std::collections::HashMap::<_, usize>::new();
     for (_, (_, one)) in mapped {
-        let place = *places.entry((&one.name, one.space)).or_insert(images.len());
-        match images.get_mut(place) {
+        let position = *positions.entry((&one.name, one.space)).or_insert(images.len());
+        match images.get_mut(position) {
             Some(image) => image.mappings.push(one.mapping.clone()),
             None => images.push(TracedImage {
                 name: one.name.clone(),

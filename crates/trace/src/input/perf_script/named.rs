@@ -1,8 +1,8 @@
 //! Branch stacks of names: `FROM+0x1/TO+0x2/P/-/-/CYCLES/TYPE/SPECULATION`.
 //!
 //! Source of the format: Linux 6.12, tools/perf/builtin-script.c,
-//! `perf_sample__fprintf_brstacksym`, and tools/perf/util/symbol_fprintf.c. A place without a
-//! symbol is `[unknown]`; with `-F +dso` each place is followed by `(file)`, since 6.2 or so
+//! `perf_sample__fprintf_brstacksym`, and tools/perf/util/symbol_fprintf.c. An address without a
+//! symbol is `[unknown]`; with `-F +dso` each address is followed by `(file)`, since 6.2 or so
 //! after a blank. What stands before the first name is not set off: the sample's address and its
 //! symbol run into it.
 
@@ -18,7 +18,7 @@ use crate::{BranchEntry, Cause, Space};
 const UNKNOWN: &[u8] = b"[unknown]";
 /// Bytes before the first offset of a line in which a name is looked for: a kernel's symbols have
 /// up to 512.
-const LONGEST_NAME: usize = 600;
+const MAX_NAME: usize = 600;
 
 /// Where a branch began or ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,7 +183,7 @@ impl Names<'_> {
                 return (start, None);
             }
         }
-        let from = text.len().saturating_sub(LONGEST_NAME).max(line);
+        let from = text.len().saturating_sub(MAX_NAME).max(line);
         let mut found = None;
         for start in from..text.len() {
             let Some((before, name)) = text.split_at_checked(start) else { continue };

@@ -34,11 +34,11 @@ enum Open {
 }
 
 /// Distinct mappings and events that are kept; a machine has a few thousand modules and files.
-const MOST_MAPPINGS: usize = 1 << 16;
-const MOST_EVENTS: usize = 256;
+const MAX_MAPPINGS: usize = 1 << 16;
+const MAX_EVENTS: usize = 256;
 /// Bytes of the names of all mappings together, and of the name of one event.
-const MOST_NAME_BYTES: usize = 16 << 20;
-const LONGEST_EVENT: usize = 256;
+const MAX_NAME_BYTES: usize = 16 << 20;
+const MAX_EVENT_NAME: usize = 256;
 
 /// What was found beside the branches.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ pub(super) struct Found<'a> {
     pub(super) samples: Tally,
     /// Entries of branch stacks read, used and dropped.
     pub(super) entries: Tally,
-    /// Entries that are no taken branches.
+    /// Entries that are not taken branches.
     pub(super) not_taken: u64,
     /// Samples whose stack has names in place of addresses.
     pub(super) names: u64,
@@ -58,12 +58,12 @@ pub(super) struct Found<'a> {
     pub(super) beyond: u64,
     /// Where the first thing is that could not be read.
     pub(super) first_malformed: Option<u64>,
-    /// Mappings, with the place of their first appearance.
+    /// Mappings, with the position of their first appearance.
     pub(super) mapped: HashMap<MappingKey, (u64, Mapped)>,
     name_bytes: usize, // of `mapped`
     /// Mappings that were too many to keep.
     pub(super) mappings_left_out: u64,
-    /// Samples with a branch stack, by event, with the place of the first.
+    /// Samples with a branch stack, by event, with the position of the first.
     pub(super) events: HashMap<Vec<u8>, (u64, u64)>,
 }
 
@@ -168,8 +168,8 @@ impl<'a> Found<'a> {
         let key = (mapped.name.clone(), range.start.0, range.end.0, mapped.mapping.offset);
         if let Some((first, _)) = self.mapped.get_mut(&key) {
             *first = at.min(*first);
-        } else if self.mapped.len() < MOST_MAPPINGS
-            && self.name_bytes.saturating_add(mapped.name.len()) <= MOST_NAME_BYTES
+        } else if self.mapped.len() < MAX_MAPPINGS
+            && self.name_bytes.saturating_add(mapped.name.len()) <= MAX_NAME_BYTES
         {
             self.name_bytes += mapped.name.len();
             self.mapped.insert(key, (at, mapped));
@@ -182,7 +182,7 @@ impl<'a> Found<'a> {
         if let Some((first, samples)) = self.events.get_mut(name) {
             *first = at.min(*first);
             *samples = samples.saturating_add(count);
-        } else if self.events.len() < MOST_EVENTS && name.len() <= LONGEST_EVENT {
+        } else if self.events.len() < MAX_EVENTS && name.len() <= MAX_EVENT_NAME {
             self.events.insert(name.to_vec(), (at, count));
         }
     }

@@ -1,6 +1,6 @@
 use crate::input::perf_data::cursor::ByteOrder;
 
-/// Numbers in the byte order of the recording.
+/// Numbers in the byte order of the file.
 #[derive(Debug, Default)]
 pub(super) struct Bytes {
     pub(super) bytes: Vec<u8>,

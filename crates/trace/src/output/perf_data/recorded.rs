@@ -20,7 +20,7 @@ pub struct PerfHeader {
     pub kernel_release: String,
     /// The command that recorded.
     pub command: Vec<String>,
-    /// Entries that the branch recorder has room for, if known.
+    /// The capacity of the branch recorder, in entries, if known.
     pub branch_depth: Option<u32>,
     /// What was recorded; at least one.
     pub events: Vec<RecordedEvent>,

@@ -8,10 +8,10 @@ use super::RecordedSample;
 use super::writer::Writer;
 use crate::{BranchEntry, Sample, Sink, Space};
 
-/// Entries of a stack that a record has room for.
-const DEEPEST: usize = 2000;
-/// More than this of one stack is no recording, and each takes a record.
-const MOST_ALIKE: u64 = 1 << 24;
+/// The capacity of a record, in entries of a stack.
+const MAX_DEPTH: usize = 2000;
+/// No branch trace has one stack more often than this, and each takes a record.
+const MAX_REPEATS: u64 = 1 << 24;
 
 /// Writes samples of one event and space, in order; so it is read into on one thread.
 ///
@@ -42,8 +42,9 @@ impl<'a, W: Write> Samples<'a, W> {
 
     fn write(&mut self, sample: &Sample<'_>, address: RuntimeAddress, branches: &[BranchEntry]) {
         let Some(writer) = self.writer.as_mut().filter(|_| self.failed.is_none()) else { return };
-        if sample.count > MOST_ALIKE {
-            let what = format!("a stack that was seen {} times", sample.count);
+        if sample.count > MAX_REPEATS {
+            let what =
+                format!("one stack was seen {} times, which no perf.data can hold", sample.count);
             self.failed = Some(io::Error::new(io::ErrorKind::InvalidData, what));
             return;
         }
@@ -54,7 +55,7 @@ impl<'a, W: Write> Samples<'a, W> {
             time: sample.time.unwrap_or_default(),
             process: (1, 1),
             cpu: 0,
-            branches: branches.get(..DEEPEST).unwrap_or(branches),
+            branches: branches.get(..MAX_DEPTH).unwrap_or(branches),
         };
         for _ in 0..sample.count {
             if let Err(error) = writer.sample(&recorded) {
@@ -77,7 +78,7 @@ impl<W: Write + Send> Sink for Samples<'_, W> {
         if sample.consecutive {
             sample.branches.split(is_gap).for_each(write);
         } else {
-            // Single branches: as one stack they would tell of code between them.
+            // Single branches: as one stack they would claim the code between them.
             sample.branches.chunks(1).for_each(&mut write);
         }
     }

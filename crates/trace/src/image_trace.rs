@@ -34,14 +34,14 @@ pub struct ImageTrace {
     /// Fall-through ranges within the binary.
     pub ranges: Vec<FallThrough>,
     /// Branch counts that were used and dropped.
-    pub placed: Tally,
+    pub mapped: Tally,
     /// Range counts that were used and dropped.
-    pub placed_ranges: Tally,
+    pub mapped_ranges: Tally,
 }
 
 /// The branches and ranges of `aggregate` that lie in the binary that ran at `placement`.
 /// `shared`, by address: where another binary ran too, at another time.
-pub fn place(
+pub fn map_to_image(
     aggregate: &Aggregate,
     placement: &Placement,
     shared: &[Range<RuntimeAddress>],
@@ -60,18 +60,18 @@ pub fn place(
     for (from, to, count) in aggregate.branches() {
         let (source, target) = (image(from), image(to));
         if source.is_none() && target.is_none() {
-            trace.placed.drop(cause(from, to), count);
+            trace.mapped.drop(cause(from, to), count);
         } else {
-            trace.placed.used = trace.placed.used.saturating_add(count);
+            trace.mapped.used = trace.mapped.used.saturating_add(count);
             trace.branches.push(Branch { from: source, to: target, count });
         }
     }
     for (first, last, count) in aggregate.ranges() {
         if let (Some(first), Some(last)) = (image(first), image(last)) {
-            trace.placed_ranges.used = trace.placed_ranges.used.saturating_add(count);
+            trace.mapped_ranges.used = trace.mapped_ranges.used.saturating_add(count);
             trace.ranges.push(FallThrough { first, last, count });
         } else {
-            trace.placed_ranges.drop(cause(first, last), count);
+            trace.mapped_ranges.drop(cause(first, last), count);
         }
     }
     trace.normalise(); // two run-time addresses may be one image address
@@ -83,8 +83,8 @@ impl ImageTrace {
     pub fn merge(&mut self, other: Self) {
         self.branches.extend(other.branches);
         self.ranges.extend(other.ranges);
-        self.placed.merge(&other.placed);
-        self.placed_ranges.merge(&other.placed_ranges);
+        self.mapped.merge(&other.mapped);
+        self.mapped_ranges.merge(&other.mapped_ranges);
         self.normalise();
     }
 
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::Sink;
 
-    const PLACES: [(u64, u64, u64); 2] = [(0x1000, 0x10, 0x100), (0x9000, 0x10, 0x100)];
+    const REGIONS: [(u64, u64, u64); 2] = [(0x1000, 0x10, 0x100), (0x9000, 0x10, 0x100)];
 
     fn placement() -> Placement {
         let region = |(runtime, image, size)| Region {
@@ -124,7 +124,7 @@ mod tests {
             image: ImageAddress(image),
             size,
         };
-        Placement::new(PLACES.map(region).to_vec())
+        Placement::new(REGIONS.map(region).to_vec())
     }
 
     #[test]
@@ -132,24 +132,24 @@ mod tests {
         let mut aggregate = Aggregate::default();
         aggregate.branch(RuntimeAddress(5), RuntimeAddress(0x1008), 2);
         aggregate.branch(RuntimeAddress(5), RuntimeAddress(6), 3);
-        let trace = place(&aggregate, &placement(), &[]);
+        let trace = map_to_image(&aggregate, &placement(), &[]);
         let expected = Branch { from: None, to: Some(ImageAddress(0x18)), count: 2 };
         assert_eq!(trace.branches, [expected]);
-        assert_eq!((trace.placed.used, trace.placed.dropped_for(Cause::OutsideBinary)), (2, 3));
+        assert_eq!((trace.mapped.used, trace.mapped.dropped_for(Cause::OutsideBinary)), (2, 3));
     }
 
     #[test]
-    fn what_ran_at_two_places_is_added_up() {
+    fn what_ran_at_two_locations_is_added_up() {
         let mut aggregate = Aggregate::default();
         for base in [0x1000, 0x9000] {
             aggregate.range(RuntimeAddress(base), RuntimeAddress(base + 4), 2);
         }
         aggregate.range(RuntimeAddress(0x1000), RuntimeAddress(0x200), 2);
-        let mut trace = place(&aggregate, &placement(), &[]);
+        let mut trace = map_to_image(&aggregate, &placement(), &[]);
         trace.merge(trace.clone());
         let (first, last) = (ImageAddress(0x10), ImageAddress(0x14));
         assert_eq!(trace.ranges, [FallThrough { first, last, count: 8 }]);
-        let ranges = &trace.placed_ranges;
+        let ranges = &trace.mapped_ranges;
         assert_eq!((ranges.used, ranges.dropped_for(Cause::OutsideBinary)), (8, 4));
     }
 
@@ -161,10 +161,10 @@ mod tests {
             aggregate.range(RuntimeAddress(base + 8), RuntimeAddress(base + 16), 3);
         }
         let shared = [RuntimeAddress(0x5000)..RuntimeAddress(0x5100)];
-        let trace = place(&aggregate, &placement(), &shared);
+        let trace = map_to_image(&aggregate, &placement(), &shared);
         let dropped = |tally: &Tally| {
             [Cause::Ambiguous, Cause::OutsideBinary].map(|cause| tally.dropped_for(cause))
         };
-        assert_eq!((dropped(&trace.placed), dropped(&trace.placed_ranges)), ([2, 2], [3, 3]));
+        assert_eq!((dropped(&trace.mapped), dropped(&trace.mapped_ranges)), ([2, 2], [3, 3]));
     }
 }
