@@ -160,6 +160,34 @@ def test_what_a_change_touches_is_there(page: Path, heading: str) -> None:
         assert any(any(top.glob(pattern)) for top in (ROOT, ROOT / "src" / "mepof")), path
 
 
+def headings(page: Path) -> set[str]:
+    """The fragments of links to a page's headings, as GitHub makes them."""
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.M | re.S)
+    found = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_headings_lead_to_one(page: Path) -> None:
+    for link, fragment in re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text()):
+        target = (page.parent / link) if link else page
+        if target.suffix == ".md":
+            assert fragment in headings(target), f"{page.name} links to {link}#{fragment}"
+
+
+@pytest.mark.parametrize(
+    "page",
+    # Benchmarks write theirs, with commands and figures of any length.
+    [page for page in PAGES if page.parent.name != "benchmarks"],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_prose_wraps_at_100_columns(page: Path) -> None:
+    text = re.sub(r"^ *```.*?^ *```$", "", page.read_text(), flags=re.M | re.S)
+    for line in text.splitlines():
+        is_prose = not re.match(r"\s*[|!#<]|\d+\. \[[^]]*\]\([^)]*\)$", line)
+        assert len(line) <= 100 or not is_prose, line
+
+
 def test_the_map_of_the_documentation_is_complete() -> None:
     text = (DOCS / "index.md").read_text()
     listed = {(DOCS / link).resolve() for link in re.findall(r"\]\(([^)#]+)\)", text)}
