@@ -9,7 +9,7 @@ use std::path::Path;
 use mepof_address::{BuildId, RuntimeAddress};
 use mepof_machine::Machine;
 use mepof_trace::output::perf_data::{
-    Compression, RecordedEvent, RecordedMapping, RecordedSample, PerfHeader, Writer,
+    Compression, PerfHeader, RecordedEvent, RecordedMapping, RecordedSample, Writer,
 };
 use mepof_trace::{BranchEntry, Space, Speculation};
 

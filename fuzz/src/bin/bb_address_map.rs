@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mepof_machine::Machine;
 use mepof_binary::{Binary, parse_bb_address_maps, read_bb_address_maps};
+use mepof_machine::Machine;
 
 fuzz_target!(|bytes: &[u8]| {
     if bytes.starts_with(b"\x7fELF") {

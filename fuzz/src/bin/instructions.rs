@@ -4,8 +4,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use mepof_address::ImageAddress;
-use mepof_machine::Machine;
 use mepof_binary::Instructions;
+use mepof_machine::Machine;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&kind, code)) = bytes.split_first() else { return };

@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use mepof_address::{ImageAddress, Placement, Region, RuntimeAddress};
 use mepof_fuzz::{read, sorted};
-use mepof_trace::{input, output, map_to_image};
+use mepof_trace::{input, map_to_image, output};
 
 fuzz_target!(|data: &[u8]| {
     let parse = |text: &[u8]| {
