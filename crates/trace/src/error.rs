@@ -70,8 +70,9 @@ pub enum TraceError {
     },
     /// The events leave out what was asked for.
     #[error(
-        "{path}: {event} excludes {what}; {remedy}", path = path.display(),
-        what = side(*wanted), remedy = how_to_record(*wanted)
+        "{path}: {event} excludes {what}, so only {there} was recorded; {remedy}, or use {there} \
+         (--space {name})", path = path.display(), what = side(*wanted),
+        there = side(other(*wanted)), remedy = how_to_record(*wanted), name = name(other(*wanted))
     )]
     LeftOut {
         /// The file.
@@ -115,6 +116,14 @@ fn how_to_record(space: Space) -> &'static str {
         }
         Space::GuestKernel => "record with `perf kvm --guest record -b`",
         Space::User => "record with an event such as `cycles:u` and `--branch-filter any,u`",
+    }
+}
+
+/// The other side of the system call.
+fn other(space: Space) -> Space {
+    match space {
+        Space::Kernel | Space::GuestKernel => Space::User,
+        Space::User => Space::Kernel,
     }
 }
 

@@ -136,7 +136,9 @@ def test_only_user_code_was_recorded(
     )
     said = refused(2, *conversion(kernel[0], recording))
     assert "excludes the kernel" in said
+    assert "only user code was recorded" in said
     assert "cycles:k" in said
+    assert "--space user" in said
 
 
 def test_no_debug_information(kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused) -> None:

@@ -69,6 +69,9 @@ fn an_event_that_leaves_out_what_is_wanted_is_named() {
     let kernel = recorded(RecordedEvent::kernel_branches(11), &[entry(TEXT, TEXT + 8)]);
     let told = error(&kernel, Space::User);
     assert!(matches!(told, TraceError::LeftOut { wanted: Space::User, .. }), "{told:?}");
+    let told = told.to_string();
+    assert!(told.contains("only the kernel was recorded"), "{told}");
+    assert!(told.contains("--space kernel"), "{told}");
 }
 
 #[test]
