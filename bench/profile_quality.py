@@ -28,7 +28,7 @@ from mepof.executor.local import LocalExecutor, default_store
 from mepof.executor.programs import plan_of
 from mepof.g4.source import Source
 from mepof.process import run
-from mepof.scenario.protocol import SCENARIOS
+from mepof.scenario.protocol import SCENARIOS, Part
 from mepof.toolchain import clang
 
 ROOT = Path(__file__).parents[1]
@@ -75,7 +75,7 @@ def _compared(
 ) -> dict[str, Any]:
     """Run the work once, and compare the recorded branches with the kernel's own counters."""
     algorithm = ALGORITHMS.get("pgo")
-    actions = SCENARIOS.get("rand").pick((load_app("kbench"),), ACTIONS, SEED, ())
+    actions = SCENARIOS.get("rand").pick((Part(load_app("kbench")),), ACTIONS, SEED)
     session = Session(
         arch="x86-64",
         kernel=build / "kernel",

@@ -9,7 +9,7 @@ import pytest
 
 from mepof import _engine, arch
 from mepof.algorithm.protocol import ALGORITHMS
-from mepof.app.apps import app_names, load_app
+from mepof.app.apps import DESCRIBED, load_app
 from mepof.cli import profile
 from mepof.cli.main import app
 from mepof.device.preparation import preparation_names
@@ -37,7 +37,7 @@ PAGE_OF = {
     **{f"toolchains/{name}.md": name for name in TOOLCHAINS.names()},
     **{f"scenarios/{name}.md": name for name in SCENARIOS.names()},
     **{f"suites/{name}.md": name for name in suite_names()},
-    **{f"{name}.md": name for name in app_names()},
+    **{f"{name}.md": name for name in DESCRIBED.names()},
 }
 
 
@@ -85,7 +85,7 @@ def test_every_case_and_metric_of_a_suite_is_described(name: str) -> None:
         assert f"| `{case.metric}` |" in text
 
 
-@pytest.mark.parametrize("name", app_names())
+@pytest.mark.parametrize("name", DESCRIBED.names())
 def test_every_action_of_an_app_is_known_by_its_page(name: str) -> None:
     text = (DOCS / f"{name}.md").read_text() + (DOCS / "scenarios/script.md").read_text()
     for action in load_app(name).actions:

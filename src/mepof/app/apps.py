@@ -1,11 +1,12 @@
 """Apps: what a scenario exercises.
 
 On a plain Linux guest that is a program with a list of named actions, described by a file under
-``apps/``.
+``apps/``; or a suite, whose cases are the actions.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import Field, field_validator
@@ -13,6 +14,7 @@ from pydantic import Field, field_validator
 from mepof.described import Described, Named, Word, check_distinct, nearest
 from mepof.errors import InputError
 from mepof.registry import DescribedRegistry
+from mepof.suite.cases import MIN_MEMORY, load_suite, suite_names
 
 
 class Action(Described):
@@ -31,10 +33,15 @@ class Action(Described):
 
 
 class App(Named):
-    """A workload with named actions."""
+    """A workload with named actions.
+
+    Attributes:
+        suites: those whose programs its actions run.
+    """
 
     title: str
     actions: tuple[Action, ...] = Field(alias="action")
+    suites: tuple[str, ...] = ()
 
     @field_validator("actions")
     @classmethod
@@ -55,12 +62,16 @@ class App(Named):
         raise InputError(f"app `{self.name}` has no action `{name}`", hint)
 
 
-APPS = DescribedRegistry(Path(__file__).with_name("apps"), App, "app")
+DESCRIBED = DescribedRegistry(Path(__file__).with_name("apps"), App, "app")
+
+# Generous: under emulation a case takes some seconds of the host's time, and the guest's
+# limit counts guest time.
+_CASE_SECONDS = 120.0
 
 
 def app_names() -> tuple[str, ...]:
-    """The apps of a plain Linux guest."""
-    return APPS.names()
+    """The apps of a plain Linux guest: those that are described, and every suite."""
+    return tuple(sorted({*DESCRIBED.names(), *suite_names()}))
 
 
 def load_app(name: str) -> App:
@@ -69,4 +80,23 @@ def load_app(name: str) -> App:
     Raises:
         InputError: there is none, or its file is wrong.
     """
-    return APPS.get(name)
+    if name in DESCRIBED.names() or name not in suite_names():
+        return DESCRIBED.get(name)
+    suite = load_suite(name)
+    actions = tuple(
+        Action(name=case.name, argv=case.argv, seconds=_CASE_SECONDS) for case in suite.cases
+    )
+    return App(name=name, title=suite.title, action=actions, suites=(name,))
+
+
+def guest_additions() -> dict[str, tuple[str, ...]]:
+    """The suites that add programs to the guest for an app's actions, by app."""
+    return {
+        name: tuple(s for s in load_app(name).suites if load_suite(s).programs is not None)
+        for name in app_names()
+    }
+
+
+def memory_of(apps: Iterable[App]) -> int:
+    """MiB of memory that a guest needs to exercise all these apps."""
+    return max((load_suite(s).memory for app in apps for s in app.suites), default=MIN_MEMORY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mepof.algorithm.protocol import ALGORITHMS, DEFAULT_ALGORITHM
+from mepof.app import apps
 from mepof.device.protocol import DEVICES
 from mepof.errors import InputError
 from mepof.g4 import Source, check, parse, render
@@ -13,6 +14,7 @@ from mepof.g4.vocabulary import vocabulary
 from mepof.kernel.options import LEVEL, option_groups
 from mepof.plan.model import Plan
 from mepof.plan.preflight import preflight
+from mepof.scenario.protocol import SCENARIOS
 from mepof.steps import BODIES
 from mepof.suite.cases import guest_additions
 
@@ -54,6 +56,8 @@ def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
         DEVICES.all(),
         frozenset(option_groups()[LEVEL]),
         guest_additions(),
+        apps.guest_additions(),
+        {name: scenario.argument for name, scenario in SCENARIOS.all().items()},
     )
     return compile_program(parsed.program, source.text, variants, perf_data)
 

@@ -46,6 +46,8 @@ class Vocabulary:
     recorded_rounds: Mapping[str, int] = field(default_factory=dict)
     #: The algorithms whose profiles fit only the build that they were made from.
     bound_to_build: frozenset[str] = frozenset()
+    #: What each scenario takes after an app and a colon: nothing, a weight or a script.
+    arguments: Mapping[str, str] = field(default_factory=dict)
     #: The toolchain of a program that sets none.
     default_toolchain: str = ""
     #: What algorithms and options require of a toolchain, where they require anything.
@@ -97,7 +99,7 @@ def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]
             yield from _algorithm(statement.algorithm, vocabulary)
             yield from _lookup("click", statement.click, statement.click.text, vocabulary.clicks)
             for app in statement.apps:
-                yield from _lookup("app", app, app.text.split(":")[0], vocabulary.apps)
+                yield from _app(app, statement.click.text, vocabulary)
         case Merge():
             yield from _merge(statement)
         case Eval():
@@ -113,6 +115,25 @@ def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]
             yield from _lookup("option", option, option.text, vocabulary.options)
         yield from _duplicates(statement.options)
         yield from _conflicts(statement.options, vocabulary)
+
+
+def _app(word: Word, click: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """An app, and what stands after its colon."""
+    name, colon, text = word.text.partition(":")
+    yield from _lookup("app", word, name, vocabulary.apps)
+    argument = vocabulary.arguments.get(click)
+    if name not in vocabulary.apps or not colon or argument in (None, "script"):
+        return
+    span = word.part(len(name) + 1, len(word.text)) if text else word.span
+    if argument == "none":
+        yield Diagnostic(
+            span, f"`{click}` takes nothing after an app", f"write {quote(name)} without a colon"
+        )
+        return
+    try:
+        weight(text)
+    except ValueError as error:
+        yield Diagnostic(span, f"invalid weight {quote(text)}", str(error))
 
 
 def _requirements(

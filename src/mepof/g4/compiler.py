@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.g4.ast import Adap, Eval, Merge, Opt, Profile, Program, Recomp, Set, Word
@@ -60,6 +60,9 @@ class _Kernel:
     algorithm: str
 
 
+Argument = Literal["none", "weight", "script"]
+
+
 class Rounds(Protocol):
     """What a plan depends on of an algorithm."""
 
@@ -89,6 +92,8 @@ class Variants:
         devices: every device by its name.
         levels: the options that builds use which are not the last of their statement.
         guest_additions: for a metric the suites whose programs the guest needs beside its own.
+        app_additions: the same for an app.
+        arguments: for a scenario what may stand behind an app and a colon.
     """
 
     algorithms: Mapping[str, Rounds]
@@ -96,6 +101,8 @@ class Variants:
     devices: Mapping[str, Needs]
     levels: frozenset[str]
     guest_additions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    app_additions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    arguments: Mapping[str, Argument] = field(default_factory=dict)
 
 
 def compile_program(
@@ -262,7 +269,9 @@ class _Compiler:
             images=tuple(kernels),
             relinked=tuple(self._relinked(kernels)),
             guest=self._guest(settings),
-            suites=self._suites(settings, statement),
+            suites=self._suites(
+                settings, self.variants.guest_additions, [m.text for m in statement.metrics]
+            ),
             artifacts=self._artifacts(settings, Measure(settings.core)),
         )
         return self._add("measure", measured)
@@ -382,11 +391,13 @@ class _Compiler:
         if self.variants.algorithms[algorithm].records_branches:
             record = Branches(settings.period, settings.depth)
             artifacts = self._artifacts(settings, record)
+        argument = self.variants.arguments.get(statement.click.text, "script")
+        apps = tuple(_app(word, argument) for word in statement.apps)
         collect = ProfileCollect[Input](
             algorithm=algorithm,
             round=number,
             scenario=statement.click.text,
-            apps=tuple(map(_app, statement.apps)),
+            apps=apps,
             actions=settings.actions,
             arch=settings.arch,
             device=settings.device,
@@ -395,6 +406,7 @@ class _Compiler:
             kernel=build,
             guest=guest,
             record=record,
+            suites=self._suites(settings, self.variants.app_additions, [a.name for a in apps]),
             artifacts=artifacts,
         )
         return self._add(identifier, collect)
@@ -443,12 +455,11 @@ class _Compiler:
     def _guest(self, settings: Settings) -> StepInput:
         return self._add("guest", Guest[Input](arch=settings.arch))
 
-    def _suites(self, settings: Settings, statement: Eval) -> dict[str, Input]:
-        """The programs of suites that an evaluation's metrics need, by suite."""
-        metrics = [word.text for word in statement.metrics]
-        names = {
-            name for metric in metrics for name in self.variants.guest_additions.get(metric, ())
-        }
+    def _suites(
+        self, settings: Settings, additions: Mapping[str, tuple[str, ...]], words: list[str]
+    ) -> dict[str, Input]:
+        """The programs of suites that metrics or apps need, by suite."""
+        names = {name for word in words for name in additions.get(word, ())}
         return {
             name: self._add(f"suite/{name}", SuitePrograms[Input](arch=settings.arch, suite=name))
             for name in sorted(names)
@@ -540,7 +551,11 @@ class _Compiler:
         return StepInput(unique)
 
 
-def _app(word: Word) -> TrainingApp[Input]:
-    """An app, and the script file behind its colon."""
-    name, _, script = word.text.partition(":")
-    return TrainingApp[Input](name=name, script=HostInput(script) if script else None)
+def _app(word: Word, argument: Argument) -> TrainingApp[Input]:
+    """An app, and the weight or the script file after its colon."""
+    name, _, text = word.text.partition(":")
+    if not text:
+        return TrainingApp[Input](name=name)
+    if argument == "weight":
+        return TrainingApp[Input](name=name, weight=weight(text))
+    return TrainingApp[Input](name=name, script=HostInput(text))

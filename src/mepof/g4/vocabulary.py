@@ -38,6 +38,7 @@ def vocabulary() -> Vocabulary:
         bound_to_build=frozenset(
             name for name, algorithm in ALGORITHMS.all().items() if algorithm.same_build
         ),
+        arguments={name: scenario.argument for name, scenario in SCENARIOS.all().items()},
         default_toolchain=toolchain.DEFAULT,
         requirements={
             **{name: algorithm.requires for name, algorithm in ALGORITHMS.all().items()},

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from mepof.app.apps import Action, App
+from mepof.app.apps import Action
+from mepof.scenario.protocol import Argument, Part
 
 
 class Manual:
     """It picks no action: what the user does is the workload."""
 
     interactive = True
+    argument: Argument = "none"
 
-    def pick(
-        self, apps: tuple[App, ...], count: int, seed: int, scripts: tuple[str, ...]
-    ) -> tuple[Action, ...]:
+    def pick(self, parts: tuple[Part, ...], count: int, seed: int) -> tuple[Action, ...]:
         return ()
 
 

@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal, Protocol
 
 from mepof.app.apps import Action, App
 from mepof.errors import InputError
 from mepof.registry import Registry
+
+#: What a program may write behind an app and a colon.
+Argument = Literal["none", "weight", "script"]
+
+
+@dataclass(frozen=True)
+class Part:
+    """An app of a training, as the program names it.
+
+    Attributes:
+        weight: its share among the parts, for policies that draw; None if the program gives none.
+        script: text of the file that lists its actions, for policies that read one.
+    """
+
+    app: App
+    weight: Fraction | None = None
+    script: str | None = None
 
 
 class Scenario(Protocol):
@@ -14,29 +33,27 @@ class Scenario(Protocol):
 
     #: The user works at the device's console instead.
     interactive: bool
+    argument: Argument
 
-    def pick(
-        self, apps: tuple[App, ...], count: int, seed: int, scripts: tuple[str, ...]
-    ) -> tuple[Action, ...]:
+    def pick(self, parts: tuple[Part, ...], count: int, seed: int) -> tuple[Action, ...]:
         """The actions of one run, in order.
 
         Args:
             count: number of actions, for policies that do not determine it.
             seed: of the policy's random choice.
-            scripts: texts of the files that the program names after the apps.
 
         Raises:
-            InputError: the apps or scripts do not fit the policy.
+            InputError: the apps, weights or scripts do not fit the policy.
         """
 
 
-def every_action(apps: tuple[App, ...]) -> tuple[Action, ...]:
+def every_action(parts: tuple[Part, ...]) -> tuple[Action, ...]:
     """The actions of all apps, in their order.
 
     Raises:
         InputError: there is none; the profile would be that of an idle kernel.
     """
-    actions = tuple(action for app in apps for action in app.actions)
+    actions = tuple(action for part in parts for action in part.app.actions)
     if not actions:
         raise InputError("the scenario has no app to exercise", "name an app, such as kbench")
     return actions

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mepof.app.apps import Action, App
+from mepof.app.apps import Action
 from mepof.errors import InputError
+from mepof.scenario.protocol import Argument, Part
 
 
 def read_script(path: Path) -> str:
@@ -29,18 +30,17 @@ class Script:
     """A fixed list of actions."""
 
     interactive = False
+    argument: Argument = "script"
 
-    def pick(
-        self, apps: tuple[App, ...], count: int, seed: int, scripts: tuple[str, ...]
-    ) -> tuple[Action, ...]:
-        if len(scripts) != len(apps):
+    def pick(self, parts: tuple[Part, ...], count: int, seed: int) -> tuple[Action, ...]:
+        if any(part.script is None for part in parts):
             raise InputError(
                 "scenario `script` needs a file for each app", "write kbench:./actions.txt"
             )
         actions = tuple(
-            app.action(name)
-            for app, script in zip(apps, scripts, strict=True)
-            for line in script.splitlines()
+            part.app.action(name)
+            for part in parts
+            for line in (part.script or "").splitlines()
             if (name := line.partition("#")[0].strip())
         )
         if not actions:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from mepof.app.apps import Action, App
-from mepof.scenario.protocol import every_action
+from mepof.app.apps import Action
+from mepof.scenario.protocol import Argument, Part, every_action
 
 
 class Trav:
     """A complete traversal, the same in every run."""
 
     interactive = False
+    argument: Argument = "none"
 
-    def pick(
-        self, apps: tuple[App, ...], count: int, seed: int, scripts: tuple[str, ...]
-    ) -> tuple[Action, ...]:
-        return every_action(apps)
+    def pick(self, parts: tuple[Part, ...], count: int, seed: int) -> tuple[Action, ...]:
+        return every_action(parts)
 
 
 SCENARIO = Trav()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import ClassVar, Generic
 
 from mepof.device.observation import Branches
@@ -10,9 +11,15 @@ from mepof.plan.typed import In, Part, StepModel
 
 
 class TrainingApp(Part[In], Generic[In]):
-    """An app, and the user's file that lists what it does, for scenarios that read one."""
+    """An app of a training.
+
+    Attributes:
+        weight: its share among the apps, for scenarios that draw.
+        script: the user's file that lists its actions, for scenarios that read one.
+    """
 
     name: str
+    weight: Fraction | None = None
     script: In | None = None
 
 
@@ -24,6 +31,7 @@ class ProfileCollect(StepModel[In], Generic[In]):
         actions: how many a scenario without a number of its own picks.
         without: the cases that the training must not run.
         record: how branches are recorded, for algorithms that need it.
+        suites: programs of suites that are added to the guest, by suite.
         artifacts: what the device needs for that, by the device's names.
     """
 
@@ -41,4 +49,5 @@ class ProfileCollect(StepModel[In], Generic[In]):
     guest: In
     without: tuple[str, ...] = ()
     record: Branches | None = None
+    suites: Mapping[str, In] = {}
     artifacts: Mapping[str, In] = {}

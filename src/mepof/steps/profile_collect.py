@@ -10,17 +10,18 @@ from hashlib import sha256
 from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS
-from mepof.app.apps import Action, App, load_app
+from mepof.app.apps import Action, App, load_app, memory_of
 from mepof.app.training import without
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session, branch_source
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import ConsoleReturned, ConsoleTaken
+from mepof.measure.result_line import SKIPPED
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
 from mepof.plan.typed import In
 from mepof.scenario.collection import Collection
-from mepof.scenario.protocol import SCENARIOS
+from mepof.scenario.protocol import SCENARIOS, Part
 from mepof.scenario.script import read_script
 from mepof.spec.profile_collect import ProfileCollect
 from mepof.toolchain import guest
@@ -62,7 +63,7 @@ class ProfileCollectBody:
         algorithm = ALGORITHMS.get(asked.algorithm)
         scenario = SCENARIOS.get(asked.scenario)
         apps = _apps(asked)
-        actions = _actions(asked, apps, [app.script for app in asked.apps if app.script])
+        actions = _actions(asked, apps, [app.script for app in asked.apps])
         work: list[agent.Request] = [agent.Exec(action.argv, action.seconds) for action in actions]
         if scenario.interactive:
             work = [agent.Shell()]
@@ -80,6 +81,8 @@ class ProfileCollectBody:
             interactive=scenario.interactive,
             record=asked.record,
             artifacts=asked.artifacts,
+            archives=tuple(path / "archive.cpio" for _, path in sorted(asked.suites.items())),
+            memory=memory_of(apps),
         )
 
         def replied(count: int) -> None:
@@ -89,7 +92,7 @@ class ProfileCollectBody:
 
         with _terminal(context) if scenario.interactive else nullcontext():
             outcome = device.boot(session, context.work / "boot", context.run, replied)
-        _check(before, work, outcome)
+        _check(before, work, actions, outcome)
         if outcome.branches is not None:
             shutil.move(outcome.branches, context.output / "raw0")
         answers = outcome.replies[-len(algorithm.collect()) :] if algorithm.collect() else ()
@@ -117,17 +120,21 @@ def _apps(asked: ProfileCollect[In]) -> tuple[App, ...]:
 
 def _planned_actions(asked: ProfileCollect[Input]) -> tuple[Action, ...]:
     """What the scenario picks, from the user's own files."""
-    scripts = [app.script for app in asked.apps]
-    given = [Path(script.path) for script in scripts if isinstance(script, HostInput)]
-    return _actions(asked, _apps(asked), given)
+    scripts = [
+        Path(app.script.path) if isinstance(app.script, HostInput) else None for app in asked.apps
+    ]
+    return _actions(asked, _apps(asked), scripts)
 
 
 def _actions(
-    asked: ProfileCollect[In], apps: tuple[App, ...], scripts: Sequence[Path]
+    asked: ProfileCollect[In], apps: tuple[App, ...], scripts: Sequence[Path | None]
 ) -> tuple[Action, ...]:
     """What the scenario picks."""
-    texts = tuple(map(read_script, scripts))
-    return SCENARIOS.get(asked.scenario).pick(apps, asked.actions, asked.seed, texts)
+    parts = tuple(
+        Part(app, given.weight, None if script is None else read_script(script))
+        for app, given, script in zip(apps, asked.apps, scripts, strict=True)
+    )
+    return SCENARIOS.get(asked.scenario).pick(parts, asked.actions, asked.seed)
 
 
 def _require_terminal() -> None:
@@ -148,13 +155,24 @@ def _terminal(context: StepContext) -> Iterator[None]:
         context.emit(ConsoleReturned(context.step.id))
 
 
-def _check(before: tuple[agent.Request, ...], work: list[agent.Request], outcome: Outcome) -> None:
+def _check(
+    before: tuple[agent.Request, ...],
+    work: list[agent.Request],
+    actions: tuple[Action, ...],
+    outcome: Outcome,
+) -> None:
     for reply in outcome.replies[: len(before)]:
         if isinstance(reply, agent.PutResult) and reply.errno:
             raise WorkError("the kernel's counters cannot be reset; was it built to be profiled?")
     replies = outcome.replies[len(before) : len(before) + len(work)]
-    for request, reply in zip(work, replies, strict=True):
+    names = [action.name for action in actions] or ["the shell"]
+    for name, request, reply in zip(names, work, replies, strict=True):
         if isinstance(request, agent.Exec) and isinstance(reply, agent.ExecResult):
+            if reply.status == SKIPPED:
+                raise WorkError(
+                    f"the action {name} cannot run on this kernel: {reply.text.strip()[:80]}",
+                    "choose another configuration, or leave it out by `set without`",
+                )
             agent.expect_success(request, reply)
 
 

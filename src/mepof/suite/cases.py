@@ -15,6 +15,9 @@ from mepof.registry import DescribedRegistry
 # Run by `eval` without a metric: it needs nothing of a kernel that `slim` does not have.
 _DEFAULT = "mepof"
 
+#: MiB of memory of a guest that nothing asks more for.
+MIN_MEMORY = 512
+
 CaseId = tuple[str, str]
 """Suite and case."""
 
@@ -84,7 +87,7 @@ class Suite(Named):
     selfcheck: tuple[str, ...] = ()
     config: str = "slim"
     architectures: tuple[str, ...] = ()
-    memory: int = Field(default=512, gt=0)
+    memory: int = Field(default=MIN_MEMORY, gt=0)
     programs: Programs | None = None
     entries: tuple[CaseEntry, ...] = Field(alias="case")
     shorter: tuple[str, ...] = ()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mepof.app.apps import app_names, load_app
+from mepof.app.apps import app_names, guest_additions, load_app, memory_of
+from mepof.app.training import exercised
 from mepof.errors import InputError
-from mepof.suite.cases import cases_of, metric_names
+from mepof.suite.cases import cases_of, load_suite, metric_names, suite_names
 
 
 def test_every_app_has_actions_with_limits() -> None:
@@ -32,3 +33,13 @@ def test_actions_include_groups_that_exist() -> None:
     for name in app_names():
         included = {group for action in load_app(name).actions for group in action.includes}
         assert included <= set(metric_names())
+
+
+@pytest.mark.parametrize("name", suite_names())
+def test_every_suite_is_an_app_whose_actions_are_its_cases(name: str) -> None:
+    app, suite = load_app(name), load_suite(name)
+    assert name in app_names()
+    assert {a.name: a.argv for a in app.actions} == {c.name: c.argv for c in suite.cases}
+    assert exercised(app.actions) >= {(c.suite, c.name) for c in suite.cases}
+    assert guest_additions()[name] == ((name,) if suite.programs else ())
+    assert memory_of([load_app("kbench"), app]) >= suite.memory

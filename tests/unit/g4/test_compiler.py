@@ -464,6 +464,22 @@ def test_scripts_and_configs_of_the_user_are_inputs() -> None:
     assert made.step("profile/collect").params["apps"] == [{"name": "kbench"}]
 
 
+def test_a_suite_is_trained_on_with_its_programs_in_the_guest() -> None:
+    text = "opt /l pgo rand kbench:2;ipc;threads:0.5. eval plain;opt."
+    added = {"ipc": ("ipc",), "threads": ("threads",), "kbench": ()}
+    variants = replace(VARIANTS, app_additions=added, arguments={"rand": "weight"})
+    made = compile_program(sound(text), text, variants)
+    collect = made.step("opt/collect")
+    assert collect.params["apps"] == [
+        {"name": "kbench", "weight": "2"},
+        {"name": "ipc"},
+        {"name": "threads", "weight": "1/2"},
+    ]
+    assert made_from(made, collect, "suites.ipc").id == "suite/ipc"
+    assert made_from(made, collect, "suites.threads").id == "suite/threads"
+    assert not any(name.startswith("suites.") for name in made.step("measure").inputs)
+
+
 def test_a_plan_is_the_same_every_time() -> None:
     text = "opt /src cspgo rand kbench O3;ThinLTO.\neval plain;opt."
     assert plan(text) == plan(text)

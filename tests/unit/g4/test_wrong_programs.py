@@ -98,6 +98,14 @@ CASES = {
     ),
     "unknown click": ("opt /src pgo random kbench.", "p.g4:1:14: error: unknown click `random`"),
     "unknown app": ("opt /src pgo rand kbnch:x.", "p.g4:1:19: error: unknown app `kbnch`"),
+    "a weight for a traversal": (
+        "opt /src pgo trav kbench:2.",
+        "p.g4:1:26: error: `trav` takes nothing after an app",
+    ),
+    "a script for a draw": (
+        "opt /src pgo rand kbench:./list.",
+        "p.g4:1:26: error: invalid weight `./list`",
+    ),
     "unknown option": ("opt /src pgo rand kbench O9.", "p.g4:1:26: error: unknown option `O9`"),
     "unknown metric": ("eval /a files.", "p.g4:1:9: error: unknown metric `files`"),
     "two optimisation levels": (

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from fractions import Fraction
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ from hypothesis import strategies as st
 
 from mepof.app.apps import Action, App
 from mepof.errors import InputError
-from mepof.scenario.protocol import SCENARIOS
+from mepof.scenario.protocol import SCENARIOS, Part
 from mepof.scenario.script import read_script
 
 
@@ -32,9 +35,13 @@ def pick(
     count: int = 9,
     seed: int = 1,
     scripts: tuple[str, ...] = (),
+    weights: tuple[str, ...] = (),
 ) -> list[str]:
-    picked = SCENARIOS.get(scenario).pick(apps, count, seed, scripts)
-    return [action.name for action in picked]
+    parts = tuple(
+        Part(app, None if weight is None else Fraction(weight), script)
+        for app, weight, script in zip_longest(apps, weights, scripts)
+    )
+    return [action.name for action in SCENARIOS.get(scenario).pick(parts, count, seed)]
 
 
 @given(st.integers(0, 2**64), st.integers(0, 99))
@@ -52,6 +59,15 @@ def test_rand_draws_from_all_apps_and_differs_by_seed() -> None:
 
 def test_rand_draws_the_same_in_every_release() -> None:
     assert pick("rand", ONE, TWO, count=6) == ["read", "fork", "fork", "write", "write", "write"]
+
+
+def test_rand_draws_an_app_by_its_weight_and_then_one_of_its_actions() -> None:
+    drawn = Counter(pick("rand", ONE, TWO, count=6000, weights=("1", "3")))
+    assert drawn["fork"] == pytest.approx(4500, rel=0.05)
+    assert drawn["read"] == pytest.approx(500, rel=0.2)
+    # An app without a weight has the weight 1.
+    drawn = Counter(pick("rand", ONE, TWO, count=6000, weights=("2",)))
+    assert drawn["fork"] == pytest.approx(2000, rel=0.1)
 
 
 def test_trav_covers_every_action_once_in_order_whatever_the_seed() -> None:

@@ -34,7 +34,7 @@ from mepof.steps import (
     profile_collect,
     report,
 )
-from mepof.suite.cases import cases_of
+from mepof.suite.cases import cases_of, load_suite
 
 from .room import BUILD, FakeDevice, Room, register, well
 
@@ -204,6 +204,26 @@ def test_what_training_is_to_leave_out_is_not_run(room: Room, device: FakeDevice
     assert ran == {"syscall", "overhead", "proc", "file512", "file1024"}
     with pytest.raises(InputError, match="no app to exercise"):
         collect(room, device, {**COLLECT, "without": ["mepof"]})
+
+
+def test_an_action_that_the_kernel_cannot_run_is_named_with_a_remedy(
+    room: Room, device: FakeDevice
+) -> None:
+    skipped = agent.ExecResult(77, 1, b"case=syscall needs=CONFIG_NET", False)
+    device.answer = lambda request: skipped if isinstance(request, agent.Exec) else well(request)
+    with pytest.raises(WorkError, match=r"syscall cannot run on this kernel: .*needs=CONFIG_NET"):
+        collect(room, device)
+
+
+def test_the_programs_of_suites_are_in_the_guest_that_is_trained(
+    room: Room, device: FakeDevice
+) -> None:
+    made = dict.fromkeys(("kernel", "guest", "suites__pages"), room.root)
+    params: dict[str, Json] = {**COLLECT, "apps": [{"name": "pages"}], "suites": {}}
+    profile_collect.BODY.run(room.context("profile-collect", params, **made))
+    (session,) = device.sessions
+    assert session.archives == (room.root / "archive.cpio",)
+    assert session.memory == load_suite("pages").memory > 512
 
 
 def test_the_console_is_not_taken_where_nobody_sits_at_it(
