@@ -17,7 +17,7 @@
 #include "../case.h"
 
 #define PORT 12865
-#define MOST_FLOWS 8
+#define MAX_FLOWS 8
 #define BLOCK 16384
 /* Seed of a block's contents. */
 #define PATTERN 9
@@ -59,7 +59,7 @@ static bool accept_all(int *connections, unsigned count)
 
 	if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes)) != 0 ||
 	    bind(listener, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-	    listen(listener, MOST_FLOWS) != 0)
+	    listen(listener, MAX_FLOWS) != 0)
 		return fault("listen");
 	atomic_store(listening, 1);
 	for (unsigned i = 0; i < count; i++) {
@@ -102,15 +102,15 @@ static int watch(const int *connections, unsigned count)
 /* The server of requests: returns every byte inverted, until all flows are closed. */
 static bool respond(unsigned flows)
 {
-	int connections[MOST_FLOWS];
-	struct epoll_event events[MOST_FLOWS];
+	int connections[MAX_FLOWS];
+	struct epoll_event events[MAX_FLOWS];
 	unsigned open_flows = flows;
 
 	if (!accept_all(connections, flows))
 		return false;
 	const int loop = watch(connections, flows);
 	while (loop >= 0 && open_flows > 0) {
-		const int ready = epoll_wait(loop, events, MOST_FLOWS, -1);
+		const int ready = epoll_wait(loop, events, MAX_FLOWS, -1);
 		if (ready <= 0)
 			return fault("wait for requests");
 		for (int i = 0; i < ready; i++) {
@@ -135,9 +135,9 @@ static bool respond(unsigned flows)
 /* Every flow has one request under way, until as many as requested are answered. */
 static bool transact(int loop, const int *connections, unsigned flows, unsigned long count)
 {
-	unsigned char sent[MOST_FLOWS];
-	uint64_t since[MOST_FLOWS];
-	struct epoll_event events[MOST_FLOWS];
+	unsigned char sent[MAX_FLOWS];
+	uint64_t since[MAX_FLOWS];
+	struct epoll_event events[MAX_FLOWS];
 	unsigned long begun = 0;
 	unsigned long ended = 0;
 
@@ -148,7 +148,7 @@ static bool transact(int loop, const int *connections, unsigned flows, unsigned 
 			return fault("write a request");
 	}
 	while (ended < count) {
-		const int ready = epoll_wait(loop, events, MOST_FLOWS, -1);
+		const int ready = epoll_wait(loop, events, MAX_FLOWS, -1);
 		if (ready <= 0)
 			return fault("wait for responses");
 		for (int i = 0; i < ready; i++) {
@@ -173,7 +173,7 @@ static bool transact(int loop, const int *connections, unsigned flows, unsigned 
 
 static bool request_all(unsigned flows, unsigned long operations)
 {
-	int connections[MOST_FLOWS];
+	int connections[MAX_FLOWS];
 
 	if (!latencies_expect(operations) || !connect_all(connections, flows))
 		return false;

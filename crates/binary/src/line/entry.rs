@@ -128,8 +128,8 @@ impl<'d> Attributes<'d> {
         Ok(all)
     }
 
-    /// The ranges that are not empty. Each takes one from `left`, and it is an error when there
-    /// are none left.
+    /// The ranges that are not empty. Each takes one from `left`, and it is an error when
+    /// nothing is left.
     fn ranges(
         &self,
         dwarf: &Dwarf<Reader<'d>>,

@@ -4,7 +4,7 @@
 
 #![allow(
     clippy::indexing_slicing,
-    reason = "the numbers of nodes and arcs are made here, but for those of `channel`, \
+    reason = "the numbers of nodes and arcs are made here, except those of `channel`, \
               which checks them"
 )]
 
