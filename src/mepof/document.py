@@ -1,4 +1,4 @@
-"""JSON documents that one step leaves for others in its artifact, each with a frozen model."""
+"""JSON documents in artifacts, by which steps pass data on, each with a frozen model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Document(BaseModel):
         """The document in an artifact.
 
         Raises:
-            WorkError: there is none, or it is not valid.
+            WorkError: it is missing or invalid.
         """
         path = directory / cls.file
         try:
@@ -40,5 +40,5 @@ class Document(BaseModel):
 
     @classmethod
     def find(cls, directory: Path) -> Self | None:
-        """The document in an artifact, or None where there is none."""
+        """The document in an artifact, or None if the artifact has none."""
         return cls.read(directory) if (directory / cls.file).is_file() else None

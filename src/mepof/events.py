@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StepStarted:
-    """A step starts; ``reason`` says why its result is not taken from the store."""
+    """A step starts; ``reason`` says why its result does not come from the store."""
 
     step: str
     kind: str
@@ -17,9 +17,9 @@ class StepStarted:
 
 @dataclass(frozen=True)
 class StepProgress:
-    """Work done of the total, in the step's own unit (``files``, ``actions``, ``boots``).
+    """How much of its work a step has done, in its own unit (``files``, ``actions``, ``boots``).
 
-    ``total`` is None if it is unknown, and the maximum if the step may end earlier.
+    ``total`` is None if unknown, and the maximum if the step may end earlier.
     """
 
     step: str
@@ -31,7 +31,7 @@ class StepProgress:
 
 @dataclass(frozen=True)
 class StepNote:
-    """A line worth showing to the user while the step runs."""
+    """A line to show to the user while the step runs."""
 
     step: str
     text: str
@@ -39,7 +39,7 @@ class StepNote:
 
 @dataclass(frozen=True)
 class StepFinished:
-    """A step has its artifact, made now or found in the store (``cached``)."""
+    """A step has its artifact, either new or found in the store (``cached``)."""
 
     step: str
     kind: str

@@ -1,4 +1,4 @@
-"""Running programs on this machine."""
+"""Runs programs on this machine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def default_store() -> Path:
     """``$MEPOF_STORE``, or ``mepof`` in the user's cache directory.
 
     Raises:
-        InputError: neither is known.
+        InputError: neither is set.
     """
     given = os.environ.get("MEPOF_STORE")
     if given:
@@ -34,7 +34,9 @@ def default_store() -> Path:
     try:
         return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mepof"
     except RuntimeError as error:  # a user without an account, as containers have them
-        raise InputError("there is no home directory for the store", "set MEPOF_STORE") from error
+        raise InputError(
+            "the user has no home directory for the store", "set MEPOF_STORE"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class LocalExecutor:
 
     Attributes:
         store: root of the store.
-        cores: budget of all running steps together.
+        cores: how many cores all running steps may use together.
     """
 
     store: Path
@@ -53,11 +55,11 @@ class LocalExecutor:
         self._store().check()
 
     def explain(self, plan: Plan) -> tuple[Explanation, ...]:
-        """What a run of the plan would do; nothing is done."""
+        """What a run of the plan would do; nothing is run."""
         return explain(plan, self._store(), BODIES.all())
 
     def run(self, plan: Plan, out: Path, sink: Sink) -> Finished:
-        """Run a plan and lay its results into ``out``.
+        """Run a plan and copy its results to ``out``.
 
         Raises:
             MepofError: as of :meth:`mepof.plan.engine.Engine.run`.
@@ -71,43 +73,43 @@ class LocalExecutor:
             for result in plan.results:
                 for name, path in _files(result, run.steps[result.step].path).items():
                     files[name] = out / name
-                    _place(path, out / name)
+                    _copy(path, out / name)
         return Finished(files, run)
 
     def _store(self) -> Store:
-        """The store; kernels are built in it, and make splits names at blanks and colons.
+        """The store; kernels are built in it, and make splits paths at blanks and colons.
 
         Raises:
-            InputError: its path has such.
+            InputError: its path contains one.
         """
         store = Store(self.store)
         if re.search(r"[\s:]", str(store.root)):
             raise InputError(
-                f"the path of the store, {store.root}, has a blank or a colon in it,"
-                " and no kernel can be built there",
-                "name another one with --store or MEPOF_STORE",
+                f"kernels cannot be built in the store {store.root}:"
+                " its path contains a blank or a colon",
+                "choose another one with --store or MEPOF_STORE",
             )
         return store
 
 
 def _files(result: Result, artifact: Path) -> dict[str, Path]:
-    """The files of a result that a user wants, by the name that they get."""
+    """The files of a result that a user needs, by their name in the output directory."""
     match result.kind:
         case "image":
             return {f"{result.name}.img": artifact / "kernel"}
         case "profile":
             return {f"{result.name}{path.suffix}": path for path in profile_files(artifact)}
         case "report":
-            # The first lies where everybody looks, further ones in directories of their own.
-            place = "" if result.name == "report" else f"{result.name}/"
+            # The first report is at the top; each further one has its own directory.
+            directory = "" if result.name == "report" else f"{result.name}/"
             names = ("report.json", "report.html", "cases.csv")
-            return {f"{place}{name}": artifact / name for name in names}
+            return {f"{directory}{name}": artifact / name for name in names}
         case _:
             return {}
 
 
-def _place(source: Path, target: Path) -> None:
-    """Copy so that the target is the old file or the new one, never half of it."""
+def _copy(source: Path, target: Path) -> None:
+    """Copy atomically: the target is either the old file or the complete new one."""
     target.parent.mkdir(exist_ok=True)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     shutil.copyfile(source, partial)

@@ -1,4 +1,4 @@
-"""From a program's text to a plan that can run: every executor begins with this."""
+"""Turns the text of a program into a plan that can run, for every executor."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from mepof.suite.cases import guest_additions
 
 
 class WrongProgram(InputError):
-    """A program with mistakes in it; the message is the rendered diagnostics."""
+    """A program with errors; the message is the rendered diagnostics."""
 
 
 def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
-    """Check and compile a program, without looking at the files that it names.
+    """Check and compile a program, without reading the files that it names.
 
     Args:
-        perf_data: branch traces, as of :func:`mepof.g4.compiler.compile_program`.
+        perf_data: branch traces, as in :func:`mepof.g4.compiler.compile_program`.
 
     Raises:
-        WrongProgram: it has mistakes.
+        WrongProgram: it has errors.
     """
     parsed = parse(source)
     words = vocabulary()
@@ -63,11 +63,11 @@ def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
 
 
 def plan_of(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
-    """Check and compile a program, and check what it names, so that nothing is built from wrong
-    input.
+    """Check and compile a program, and check the files that it names, so that nothing is built
+    from wrong input.
 
     Raises:
-        WrongProgram: it has mistakes.
+        WrongProgram: it has errors.
         InputError: a file is missing, or is not what its statement needs.
     """
     plan = compiled(source, perf_data)

@@ -1,4 +1,4 @@
-"""What an executor is: where plans run."""
+"""The protocol of executors, which run plans."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from mepof.registry import Registry
 
 @dataclass(frozen=True)
 class Finished:
-    """What a run left in its output directory: files by result name, and the run itself."""
+    """The outcome of a run: files in the output directory by result name, and the run itself."""
 
     files: Mapping[str, Path]
     run: RunResult
 
 
 class Executor(Protocol):
-    """Runs plans, with one store for what they make."""
+    """Runs plans with one store."""
 
     def explain(self, plan: Plan) -> tuple[Explanation, ...]:
-        """What a run of the plan would do; nothing is done."""
+        """What a run of the plan would do; nothing is run."""
 
     def run(self, plan: Plan, out: Path, sink: Sink) -> Finished:
-        """Run a plan and lay its results into ``out``.
+        """Run a plan and copy its results to ``out``.
 
         Raises:
             MepofError: as of :meth:`mepof.plan.engine.Engine.run`.

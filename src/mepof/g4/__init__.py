@@ -1,4 +1,4 @@
-"""G4, the language of programs: text to a checked syntax tree, and from there to a plan."""
+"""G4, the language of programs: parses text, checks it and compiles it to a plan."""
 
 from mepof.g4.checker import Vocabulary, check
 from mepof.g4.diagnostics import Diagnostic, render

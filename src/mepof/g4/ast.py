@@ -2,7 +2,7 @@
 
 The fields of a statement, in order, are its operands: ``Word`` is one operand and
 ``tuple[Word, ...]`` a list. Parser, formatter and messages all read the grammar from them.
-Spans take no part in equality, so that trees of differently laid out programs are equal.
+Spans are not compared, so that programs that differ only in layout have equal trees.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from mepof.g4.source import Span
 
 @dataclass(frozen=True)
 class Word:
-    """An operand or an item of a list, without quotes and escapes; its span has them."""
+    """An operand or an item of a list, without quotes and escapes; the span includes them."""
 
     text: str
     span: Span = field(compare=False)
 
     def part(self, start: int, end: int) -> Span:
-        """Where ``text[start:end]`` stands; the whole word if it was quoted."""
+        """The span of ``text[start:end]``; that of the whole word if it was quoted."""
         if self.span.end - self.span.start != len(self.text):
             return self.span
         return Span(self.span.start + start, self.span.start + end)
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Placed:
-    """Where a statement stands, from verb to ``.``, and the comments that belong to it.
+class _Located:
+    """The span of a statement, from verb to ``.``, and the comments attached to it.
 
     Attributes:
         leading: the lines before it: comments with their ``#``, and ``""`` for a blank line.
@@ -42,7 +42,7 @@ class _Placed:
 
 
 @dataclass(frozen=True)
-class Opt(_Placed):
+class Opt(_Located):
     """Profile a kernel and recompile it with its profile."""
 
     verb: ClassVar[str] = "opt"
@@ -54,7 +54,7 @@ class Opt(_Placed):
 
 
 @dataclass(frozen=True)
-class Profile(_Placed):
+class Profile(_Located):
     """Profile a kernel."""
 
     verb: ClassVar[str] = "profile"
@@ -65,7 +65,7 @@ class Profile(_Placed):
 
 
 @dataclass(frozen=True)
-class Merge(_Placed):
+class Merge(_Located):
     """Merge profiles, weighted if there are weights."""
 
     verb: ClassVar[str] = "merge"
@@ -74,7 +74,7 @@ class Merge(_Placed):
 
 
 @dataclass(frozen=True)
-class Adap(_Placed):
+class Adap(_Located):
     """Fetch a kernel and do to it what ``opt`` does."""
 
     verb: ClassVar[str] = "adap"
@@ -86,7 +86,7 @@ class Adap(_Placed):
 
 
 @dataclass(frozen=True)
-class Recomp(_Placed):
+class Recomp(_Located):
     """Recompile a kernel with a given profile."""
 
     verb: ClassVar[str] = "recomp"
@@ -96,7 +96,7 @@ class Recomp(_Placed):
 
 
 @dataclass(frozen=True)
-class Eval(_Placed):
+class Eval(_Located):
     """Measure images; the first is the baseline."""
 
     verb: ClassVar[str] = "eval"
@@ -105,7 +105,7 @@ class Eval(_Placed):
 
 
 @dataclass(frozen=True)
-class Set(_Placed):
+class Set(_Located):
     """Set a value for the statements that follow."""
 
     verb: ClassVar[str] = "set"
@@ -126,7 +126,7 @@ class Program:
 
     Attributes:
         closing: comment lines after the last statement, as in ``leading``.
-        complete: false if the parser had to leave out statements that it did not understand.
+        complete: false if the parser left out statements that it could not parse.
     """
 
     statements: tuple[Statement, ...]
@@ -136,14 +136,14 @@ class Program:
 
 @dataclass(frozen=True)
 class Operand:
-    """A place in the grammar of a statement: its field, and whether it takes a list."""
+    """An operand in the grammar of a statement: its field, and whether it takes a list."""
 
     name: str
     many: bool
 
     @property
     def noun(self) -> str:
-        """What one of it is called: the field ``apps`` holds items called ``app``."""
+        """The name of a single item: the field ``apps`` holds items called ``app``."""
         return self.name.removesuffix("s") if self.many else self.name
 
 

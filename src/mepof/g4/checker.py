@@ -1,4 +1,4 @@
-"""Whether a parsed program makes sense: its words are known, its values and names sound."""
+"""Checks that a parsed program makes sense: its words are known, its values and names valid."""
 
 from __future__ import annotations
 
@@ -37,30 +37,30 @@ class Vocabulary:
     toolchains: tuple[str, ...]
     devices: tuple[str, ...]
     configs: tuple[str, ...]
-    #: What training can be told to leave out: suites, cases, groups of cases.
+    #: What training can leave out: suites, cases, groups of cases.
     untrained: tuple[str, ...] = ()
     cores: tuple[str, ...] = ()
-    #: The options that exclude each other, by what they are.
+    #: Groups of mutually exclusive options, by the name of the group.
     option_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    #: In how many of its rounds an algorithm needs a branch trace.
+    #: The number of rounds in which each algorithm needs a branch trace.
     recorded_rounds: Mapping[str, int] = field(default_factory=dict)
-    #: The algorithms whose profiles fit only the build that they were made from.
+    #: The algorithms whose profiles fit only the exact build that was profiled.
     bound_to_build: frozenset[str] = frozenset()
-    #: What each scenario takes after an app and a colon: nothing, a weight or a script.
+    #: What follows an app and a colon in each scenario: nothing, a weight or a script.
     arguments: Mapping[str, str] = field(default_factory=dict)
-    #: The toolchain of a program that sets none.
+    #: The toolchain of a program that does not set one.
     default_toolchain: str = ""
-    #: What algorithms and options require of a toolchain, where they require anything.
+    #: The capabilities that an algorithm or option requires of a toolchain, if any.
     requirements: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    #: Which of these each toolchain has.
+    #: The capabilities of each toolchain.
     capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
     """Everything that is wrong with the meaning of a program, in the order of the text.
 
-    Names of results are checked only in a complete program: what a statement that was not
-    understood would have made is not known.
+    Names of results are checked only in a complete program: a statement that could not be
+    parsed may have made the missing one.
     """
     bindings = bind(program)
     found: list[Diagnostic] = []
@@ -139,7 +139,7 @@ def _app(word: Word, click: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]
 def _requirements(
     statement: Statement, toolchain: str, vocabulary: Vocabulary
 ) -> Iterator[Diagnostic]:
-    """Algorithms and options that the toolchain cannot serve."""
+    """Algorithms and options that the toolchain does not support."""
     has = vocabulary.capabilities.get(toolchain)
     if has is None:
         return
@@ -161,7 +161,7 @@ def _requirements(
 
 
 def _parts(stack: Word) -> Iterator[tuple[Span, str]]:
-    """The algorithms of a stack, and where they stand."""
+    """The algorithms of a stack, with their spans."""
     at = 0
     for part in stack.text.split("+"):
         yield stack.part(at, at + len(part)), part
@@ -193,7 +193,7 @@ def _unused_traces(program: Program, vocabulary: Vocabulary) -> Iterator[Diagnos
 
 
 def recorded_rounds(stack: str, vocabulary: Vocabulary) -> int:
-    """In how many rounds a stack of algorithms needs a branch trace."""
+    """The number of rounds in which a stack of algorithms needs a branch trace."""
     return sum(vocabulary.recorded_rounds.get(part, 0) for part in stack.split("+"))
 
 
@@ -217,7 +217,7 @@ def _not_relinked(word: Word, bindings: Bindings, index: int) -> Iterator[Diagno
     if word.text and isinstance(bindings.resolve(word, "image", index), HostPath):
         yield Diagnostic(
             word.span,
-            f"the baseline {quote(word.text)} is a file, which cannot be linked again",
+            f"the baseline {quote(word.text)} is a file, which cannot be relinked",
             "name an image that the program builds, or `set relinked 0`",
         )
 
@@ -225,7 +225,7 @@ def _not_relinked(word: Word, bindings: Bindings, index: int) -> Iterator[Diagno
 def _lookup(
     noun: str, word: Word, text: str, known: Iterable[str], span: Span | None = None
 ) -> Iterator[Diagnostic]:
-    """Look up the part ``text`` of a word; it stands at its start unless ``span`` is given."""
+    """Look up ``text``, the start of a word or the part of it at ``span``."""
     if word.text and text not in known:
         yield Diagnostic(
             span or word.part(0, len(text)),
@@ -239,8 +239,8 @@ def _algorithm(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     if word.text and "" in word.text.split("+"):
         yield Diagnostic(
             word.span,
-            f"{quote(word.text)} lacks an algorithm beside `+`",
-            "a stack is written such as `autofdo+propeller`",
+            f"{quote(word.text)} is missing an algorithm next to `+`",
+            "write a stack as in `autofdo+propeller`",
         )
         return
     for span, part in _parts(word):
@@ -249,11 +249,11 @@ def _algorithm(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
 
 
 def _stack(parts: tuple[tuple[Span, str], ...], vocabulary: Vocabulary) -> Iterator[Diagnostic]:
-    """Whether the algorithms of a stack can build on each other."""
+    """Check that the algorithms of a stack can build on each other."""
     seen: set[str] = set()
     for number, (span, part) in enumerate(parts):
         if part in seen:
-            yield Diagnostic(span, f"{quote(part)} is in the stack already", "write it once")
+            yield Diagnostic(span, f"{quote(part)} is already in the stack", "write it once")
         elif part in vocabulary.bound_to_build and number + 1 < len(parts):
             yield Diagnostic(
                 span,
@@ -270,8 +270,8 @@ def _merge(statement: Merge) -> Iterator[Diagnostic]:
     elif weights and len(weights) != len(profiles):
         yield Diagnostic(
             weights[0].span.to(weights[-1].span),
-            f"the number of weights ({len(weights)}) is not that of profiles ({len(profiles)})",
-            "give every profile a weight, or none",
+            f"{len(weights)} weights are given for {len(profiles)} profiles",
+            "give one weight per profile, or none",
         )
     for word in weights:
         try:

@@ -1,6 +1,6 @@
-"""From a checked program to a plan: which steps each statement stands for.
+"""Compiles a checked program to a plan.
 
-The compiler reads nothing but its arguments. Steps that two statements share (a source, an
+The compiler reads only its arguments. Steps that two statements share (a source, an
 instrumented build, the baseline) are in the plan once.
 """
 
@@ -32,7 +32,7 @@ from mepof.spec.suite_programs import SuitePrograms
 
 @dataclass(frozen=True)
 class Settings:
-    """What ``set`` changes, and the values before the first ``set``."""
+    """The settings that ``set`` changes, with their defaults."""
 
     arch: str = "x86-64"
     config: tuple[str, ...] = ("slim",)
@@ -53,7 +53,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A kernel that a statement names, with the settings that held there."""
+    """A kernel that a statement names, with the settings in force there."""
 
     path: str
     settings: Settings
@@ -64,36 +64,36 @@ Argument = Literal["none", "weight", "script"]
 
 
 class Rounds(Protocol):
-    """What a plan depends on of an algorithm."""
+    """The properties of an algorithm that a plan depends on."""
 
-    #: How many profile-and-rebuild rounds it has.
+    #: The number of its profile-and-rebuild rounds.
     rounds: int
-    #: Its profiles fit the very build alone that they were made from.
+    #: Its profiles fit only the exact build that was profiled.
     same_build: bool
-    #: A device records branches for it.
+    #: It needs a device to record branches.
     records_branches: bool
     profile_names: tuple[str, ...]
 
 
 class Needs(Protocol):
-    """What a plan depends on of a device."""
+    """The properties of a device that a plan depends on."""
 
     def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
-        """The artifacts that it needs to observe something, by their names."""
+        """The artifacts that it needs for an observation, by name."""
 
 
 @dataclass(frozen=True)
 class Variants:
-    """What a plan depends on of the variants that are installed.
+    """The properties of the installed variants that a plan depends on.
 
     Attributes:
-        algorithms: every algorithm by its name.
-        default_algorithm: that of an external profile with an unknown suffix.
-        devices: every device by its name.
-        levels: the options that builds use which are not the last of their statement.
-        guest_additions: for a metric the suites whose programs the guest needs beside its own.
-        app_additions: the same for an app.
-        arguments: for a scenario what may stand behind an app and a colon.
+        algorithms: all algorithms, by name.
+        default_algorithm: the one assumed for external profiles with an unknown suffix.
+        devices: all devices, by name.
+        levels: the options that also apply to builds before the last one of a statement.
+        guest_additions: for each metric, the suites whose programs are added to the guest.
+        app_additions: the same for each app.
+        arguments: for each scenario, what may follow an app and a colon.
     """
 
     algorithms: Mapping[str, Rounds]
@@ -108,15 +108,15 @@ class Variants:
 def compile_program(
     program: Program, text: str, variants: Variants, perf_data: tuple[str, ...] = ()
 ) -> Plan:
-    """The plan of a program that the checker has passed.
+    """The plan of a program that passed the checker.
 
     Args:
-        text: the program's source, for the record.
+        text: the program's source, which the plan keeps.
         perf_data: branch traces, as if the program began with ``set perf-data``.
     """
     settings = Settings(perf_data=perf_data)
     if perf_data:
-        # The record alone is to do it again.
+        # The text that the plan keeps must be enough to repeat the run.
         text = f"set perf-data {format_word(','.join(perf_data))}.\n{text}"
     return _Compiler(bind(program), text, variants, settings).compile()
 
@@ -128,9 +128,9 @@ class _Compiler:
     variants: Variants
     settings: Settings = field(default_factory=Settings)
     seed: int | None = None
-    #: In an order in which every input comes before its user.
+    #: In topological order: a step comes after its inputs.
     steps: list[Step] = field(default_factory=list)
-    #: Of the steps that are typed, by their ids.
+    #: The models of the typed steps, by id.
     models: dict[str, StepModel[Input]] = field(default_factory=dict)
     results: list[Result] = field(default_factory=list)
     kernels: dict[int, _Kernel] = field(default_factory=dict)
@@ -161,7 +161,7 @@ class _Compiler:
     def _set(self, statement: Set) -> None:
         key, value = statement.key.text, statement.value.text
         if key == "name":
-            return  # the bindings have it
+            return  # already in the bindings
         read: Any = SETTINGS[key].read(value)
         if key == "config" and isinstance(read, str):
             read = (read,)
@@ -253,7 +253,7 @@ class _Compiler:
         self._result(report, "report", self._add(report, made))
 
     def _measured(self, statement: Eval, kernels: list[Input]) -> StepInput:
-        """The step that boots all images in turns, and their controls."""
+        """The step that boots all images and their controls in turn."""
         settings = self.settings
         min_boots, max_boots = settings.repetitions
         measured = spec.Measure[Input](
@@ -283,14 +283,14 @@ class _Compiler:
             return
         baseline = self.models[first.step]
         for number in range(self.settings.relinked):
-            # A linker takes the seed 0 for none.
+            # Linkers read the seed 0 as no seed.
             again = baseline.model_copy(update={"layout_seed": number + 1})
             yield self._add(f"{first.step.rpartition('/')[0]}/relinked{number + 1}", again)
 
     def _collections(self, kernel: Input) -> list[StepInput] | None:
-        """The steps in which the profile that a kernel is built with was collected.
+        """The steps that collected the profile that a kernel is built with.
 
-        None if there is no profile, or part of it comes from outside.
+        None if there is no profile, or if part of it is external.
         """
         build = self._model(kernel)
         if not isinstance(build, KernelBuild) or build.profile is None:
@@ -305,14 +305,14 @@ class _Compiler:
                 case ProfileCollect():
                     found.add(given.step)
                 case ProfileConvert(raw=raw, profile=profile):
-                    # The kernel that was profiled is no part of what it was made to do.
+                    # The profiled kernel is not part of the training.
                     pending += [raw] if profile is None else [raw, profile]
                 case ProfileMerge(profiles=profiles):
                     pending += [each.profile for each in profiles]
         return [StepInput(step) for step in sorted(found)]
 
     def _model(self, given: Input) -> StepModel[Input] | None:
-        """The model of the step that makes an input; None for a file of the user's."""
+        """The model of the step that makes an input; None for a host file."""
         return self.models.get(given.step) if isinstance(given, StepInput) else None
 
     # -- parts of statements
@@ -331,15 +331,15 @@ class _Compiler:
         statement: Opt | Adap | Profile,
         options: list[str],
     ) -> StepInput:
-        """The steps up to a finished profile, of every algorithm of a stack.
+        """Add the steps that make a profile with every algorithm of a stack.
 
-        Link-time options wait for the last build, unless a profile fits no other.
+        Link-time options apply only to the last build, unless a profile fits no other build.
         """
         level = [option for option in options if option in self.variants.levels]
         profile: StepInput | None = None
         below: tuple[str, ...] = ()
         total = 0
-        recordings = iter(kernel.settings.perf_data)
+        traces = iter(kernel.settings.perf_data)
         for algorithm in kernel.algorithm.split("+"):
             part = self.variants.algorithms[algorithm]
             for number in range(1, part.rounds + 1):
@@ -353,13 +353,13 @@ class _Compiler:
                     profile,
                     Instrumented[Input](algorithm=algorithm, round=number),
                 )
-                recorded = next(recordings, None) if part.records_branches else None
+                trace = next(traces, None) if part.records_branches else None
                 raw: Input = (
                     self._collected(
                         f"{name}/collect{suffix}", kernel, statement, algorithm, number, build
                     )
-                    if recorded is None
-                    else HostInput(recorded)
+                    if trace is None
+                    else HostInput(trace)
                 )
                 converted = ProfileConvert[Input](
                     algorithm=algorithm,
@@ -384,7 +384,7 @@ class _Compiler:
         number: int,
         build: StepInput,
     ) -> StepInput:
-        """The raw profile that a device collects in a round."""
+        """The step that collects the raw profile of a round on a device."""
         settings = kernel.settings
         guest = self._guest(settings)
         record, artifacts = None, {}
@@ -443,7 +443,7 @@ class _Compiler:
         return self._add(identifier, build)
 
     def _used(self, name: str, kernel: _Kernel, options: list[str], profile: Input) -> StepInput:
-        """The last build, which is not done before it boots."""
+        """The last build, which must also boot to succeed."""
         uses = tuple(kernel.algorithm.split("+"))
         return self._build(f"{name}/build", kernel, options, uses, profile, boots=True)
 
@@ -458,7 +458,7 @@ class _Compiler:
     def _suites(
         self, settings: Settings, additions: Mapping[str, tuple[str, ...]], words: list[str]
     ) -> dict[str, Input]:
-        """The programs of suites that metrics or apps need, by suite."""
+        """The suite programs that metrics or apps need, by suite."""
         names = {name for word in words for name in additions.get(word, ())}
         return {
             name: self._add(f"suite/{name}", SuitePrograms[Input](arch=settings.arch, suite=name))
@@ -466,7 +466,7 @@ class _Compiler:
         }
 
     def _artifacts(self, settings: Settings, observed: Measure | Branches) -> dict[str, Input]:
-        """What the device needs to observe something, by its own names."""
+        """The artifacts that the device needs for an observation, by the device's names."""
         needs = self.variants.devices[settings.device].needs(settings.arch, observed)
         return {
             name: self._made(name, Step(name, need.kind, dict(need.params)))
@@ -483,7 +483,7 @@ class _Compiler:
         self._result(name, "profile", profile)
 
     def _foreign(self, path: str) -> str:
-        """The algorithm that a profile from outside is of, by its name's end."""
+        """The algorithm of an external profile, from its suffix."""
         for name, known in self.variants.algorithms.items():
             if known.profile_names[0].rpartition(".")[2] == path.rpartition(".")[2]:
                 return name
@@ -497,7 +497,7 @@ class _Compiler:
         return found
 
     def _profile_input(self, word: Word, index: int) -> tuple[Input, str | None]:
-        """A profile, and the algorithm that it is of, if this program made it."""
+        """A profile, and its algorithm if this program made it."""
         found = self._resolve(word, "profile", index)
         if isinstance(found, Made):
             return self.profiles[found.name], self.algorithms[found.name]
@@ -516,7 +516,7 @@ class _Compiler:
                 return self.images[name], name
 
     def _plain_result(self, build: StepInput) -> str:
-        """The name of an unoptimised image: each kernel's is a file of its own."""
+        """The name of an unoptimised image; every kernel has one of its own."""
         for result in self.results:
             if result.step == build.step:
                 return result.name
@@ -532,7 +532,7 @@ class _Compiler:
         self.results.append(Result(name, kind, step.step))
 
     def _add(self, identifier: str, model: StepModel[Input]) -> StepInput:
-        """Add a step, or find the one that does the same."""
+        """Add a step unless the plan has an equal one."""
         made = self._made(identifier, model.step(identifier))
         self.models[made.step] = model
         return made

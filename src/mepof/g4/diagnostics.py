@@ -1,4 +1,4 @@
-"""What is wrong with a program, where, and what mends it; rendered as plain text."""
+"""Errors in a program, with location and remedy, rendered as plain text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Diagnostic:
 
     Args:
         span: the part of the source that is wrong.
-        message: one line, what is wrong.
-        help: one line, what mends it, if we know.
+        message: one line that says what is wrong.
+        help: one line with a remedy, if one is known.
     """
 
     span: Span
@@ -29,43 +29,43 @@ class Diagnostic:
 
 
 def in_order(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
-    """Sorted by place, each once."""
+    """Sorted by position, without duplicates."""
     return tuple(sorted(set(diagnostics), key=lambda d: (d.span.start, d.span.end, d.message)))
 
 
 def visible(text: str) -> str:
-    """The text with U+FFFD for whatever a terminal would not show or would obey."""
+    """The text with U+FFFD for characters that are invisible or control a terminal."""
     return "".join(c if c.isprintable() else "\ufffd" for c in text)
 
 
 def quote(text: str) -> str:
-    """The user's own text as messages show it."""
+    """Text of the program as messages quote it."""
     shown = text if len(text) <= _MAX_QUOTED else text[: _MAX_QUOTED - 1] + "…"
     return f"`{visible(shown)}`"
 
 
 def nearest(word: str, candidates: Iterable[str]) -> str | None:
-    """The candidate that is most like a word, whatever their case, if any is like it."""
+    """The candidate that is most similar to a word, ignoring case, if any is similar."""
     by_lower = {candidate.lower(): candidate for candidate in candidates}
     near = get_close_matches(word[:_MAX_QUOTED].lower(), by_lower, n=1)
     return by_lower[near[0]] if near else None
 
 
 def suggestion(word: str, candidates: Iterable[str]) -> str:
-    """The help for an unknown word: the nearest known one, or else all of them."""
+    """The help for an unknown word: the nearest known word, or all of them."""
     known = sorted(candidates)
     near = nearest(word, known)
     return f"did you mean `{near}`?" if near else "known: " + (", ".join(known) or "none")
 
 
 def render(diagnostics: Iterable[Diagnostic], source: Source, limit: int = 20) -> str:
-    """Diagnostics as text for a terminal or a log, in the order of their places.
+    """Diagnostics as text for a terminal or a log, in the order of the text.
 
-    Each names file, line and column (in characters, from 1), shows the line with carets
-    under the wrong part, and the help. No line end stands at the end.
+    Each names file, line and column (in characters, from 1), and shows the line with carets
+    under the wrong part, and the help. The text does not end in a newline.
 
     Args:
-        limit: how many are shown; the rest are counted.
+        limit: how many to show; the others are only counted.
     """
     ordered = in_order(diagnostics)
     blocks = [_render_one(diagnostic, source) for diagnostic in ordered[:limit]]
@@ -98,7 +98,7 @@ def _render_one(diagnostic: Diagnostic, source: Source) -> str:
 
 
 def _width(text: str) -> int:
-    """Columns that the text takes on a terminal."""
+    """The number of columns that the text takes on a terminal."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text

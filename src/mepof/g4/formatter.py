@@ -1,4 +1,4 @@
-"""A program in the published style: one statement a line, tight lists, comments kept."""
+"""Formats programs: one statement per line, no blanks in lists, comments kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def format_program(program: Program) -> str:
     """The text of a program; parsing it gives an equal program.
 
     Raises:
-        ValueError: the program is not complete, so that the text would lose statements.
+        ValueError: the program is incomplete, so statements would be lost.
     """
     if not program.complete:
         raise ValueError("a program with syntax errors cannot be formatted")
@@ -35,7 +35,7 @@ def format_statement(statement: Statement) -> str:
 
 
 def format_word(text: str) -> str:
-    """An operand, quoted if it has to be."""
+    """An operand, quoted if necessary."""
     return text if is_bare(text) else '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
 
 

@@ -1,8 +1,8 @@
 """Tokens of G4.
 
-A word runs to the next blank or ``;``, or to a ``.`` that a blank or the end of the file
-follows, since that ends the statement: so ``/out/opt.img`` is one word. Every text can be
-cut into tokens; what is not well formed becomes a ``bad`` token and a diagnostic.
+A word ends at the next blank or ``;``, or at a ``.`` before a blank or the end of the file,
+which ends the statement; so ``/out/opt.img`` is one word. Any text can be cut into tokens:
+what is malformed becomes a ``bad`` token and a diagnostic.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Kind = Literal["word", "string", "bad", ";", ".", "comment"]
 
 _WORD = re.compile(r"(?:[^ \t\r\n;.]|\.(?![ \t\r\n]|\Z))+")
 # Alternatives in order: a `#` or `"` that begins a token is not a word. The closing quote is
-# optional so that the match never fails, and so never backtracks: lexing stays linear.
+# optional so that the match never fails and never backtracks: lexing stays linear.
 _TOKEN = re.compile(
     r"(?P<blank>[ \t\r\n]+)"
     r"|(?P<comment>\#[^\r\n]*)"
@@ -28,15 +28,15 @@ _TOKEN = re.compile(
     rf"|(?P<word>{_WORD.pattern})"
 )
 _ESCAPE = re.compile(r"\\(.?)")
-# Nothing of this has a place in a program, not even in a string or a comment. Surrogates
-# cannot come from UTF-8 but would break whoever prints them.
+# None of these is allowed in a program, not even in a string or a comment. UTF-8 cannot
+# contain surrogates, and printing one raises an error.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 
 
 @dataclass(frozen=True)
 class Token:
-    """A token; ``text`` is without quotes and escapes, ``newlines`` is how many line ends
-    stand between it and the token before."""
+    """A token; ``text`` is without quotes and escapes, ``newlines`` counts the line ends
+    between it and the token before."""
 
     kind: Kind
     text: str
@@ -45,7 +45,7 @@ class Token:
 
 
 def is_bare(text: str) -> bool:
-    """Whether an operand can stand without quotes and mean itself."""
+    """Whether an operand needs no quotes."""
     return (
         text != "-"
         and not text.startswith("#")
@@ -56,7 +56,7 @@ def is_bare(text: str) -> bool:
 
 
 def tokenize(source: Source) -> tuple[list[Token], list[Diagnostic]]:
-    """Cut a source into tokens, comments included, blanks not."""
+    """Cut a source into tokens, with comments and without blanks."""
     lexer = _Lexer(source)
     for match in _TOKEN.finditer(source.text):
         lexer.take(match)
@@ -102,12 +102,12 @@ class _Lexer:
         self.diagnostics.append(Diagnostic(span, message, help))
 
     def report_quoting(self, span: Span, message: str, help: str) -> None:
-        # One misplaced quote often spoils the next token too; say it once.
+        # One misplaced quote often breaks the next token too; report it once.
         if not self.tokens or self.tokens[-1].kind != "bad":
             self.report(span, message, help)
 
     def is_damaged(self, raw: str) -> bool:
-        """Whether the text holds something that was reported for the source as a whole."""
+        """Whether the text contains something that was reported for the whole source."""
         return bool(_CONTROL.search(raw)) or (
             self.source.undecodable is not None and "\ufffd" in raw
         )
@@ -116,7 +116,7 @@ class _Lexer:
         body = re.fullmatch(r'"((?:[^"\\]|\\.)*)"', raw, re.DOTALL)
         if body is None:
             self.report(span, "unterminated string", 'a string ends with `"` on the same line')
-            # It has swallowed the statement's own end.
+            # It also contains the statement's end.
             self.add("bad", raw, span)
             self.add(".", "", Span(span.end, span.end))
             return
@@ -124,7 +124,7 @@ class _Lexer:
         if self.touches_operand(span):
             kind = "bad"
             self.report_quoting(
-                span, "a blank is missing before this string", 'write `"a" "b"` or `"ab"`'
+                span, "missing blank before this string", 'write `"a" "b"` or `"ab"`'
             )
         for escape in _ESCAPE.finditer(raw):
             if escape[1] not in ('"', "\\"):
@@ -141,15 +141,13 @@ class _Lexer:
         invisible = next((c for c in raw if not c.isprintable() and not _CONTROL.match(c)), None)
         kind: Kind = "bad"
         if self.touches_operand(span):
-            self.report_quoting(
-                span, "a blank is missing after the string", 'write `"a" b` or `"ab"`'
-            )
+            self.report_quoting(span, "missing blank after the string", 'write `"a" b` or `"ab"`')
         elif invisible is not None:
             at = span.start + raw.index(invisible)
             self.report(
                 Span(at, at + 1),
                 f"invisible character U+{ord(invisible):04X} in a word",
-                "write an ordinary blank, or quote the operand",
+                "write an ordinary space, or quote the operand",
             )
         elif '"' in raw:
             self.report_quoting(

@@ -1,6 +1,6 @@
-"""Which names the results of a program have, and what an operand refers to.
+"""Names the results of a program and resolves what an operand refers to.
 
-The checker and the compiler both ask here, so that there is one rule.
+The checker and the compiler share these rules.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Made:
     """A result of the program.
 
     Attributes:
-        name: what later statements call it.
+        name: the name by which later statements refer to it.
         statement: index in ``Program.statements`` of the statement that makes it.
         roles: what it can be used as.
-        span: where it got its name.
+        span: the text that gives it its name.
     """
 
     name: str
@@ -48,14 +48,14 @@ class Made:
 
 @dataclass(frozen=True)
 class Plain:
-    """The unoptimised kernel of the statement with that index."""
+    """The unoptimised kernel of the statement at this index."""
 
     statement: int
 
 
 @dataclass(frozen=True)
 class HostPath:
-    """A file of the user's."""
+    """A file on the host."""
 
     path: str
 
@@ -65,7 +65,7 @@ Reference = Made | Plain | HostPath
 
 @dataclass(frozen=True)
 class Bindings:
-    """The named results of a program, in its order, and what is wrong with their names."""
+    """The named results of a program in order, and the errors in their names."""
 
     program: Program
     results: tuple[Made, ...]
@@ -89,11 +89,11 @@ class Bindings:
         return {made.statement: made for made in self.results}
 
     def resolve(self, word: Word, role: Role, at: int) -> Reference | Diagnostic:
-        """What an operand refers to, or why to nothing.
+        """What an operand refers to, or why it refers to nothing.
 
         Args:
             role: what it is used as.
-            at: index of the statement whose operand it is; only results of earlier ones count.
+            at: index of the statement that it is in; only results of earlier ones count.
         """
         if "/" in word.text:
             return HostPath(word.text)
@@ -115,9 +115,9 @@ class Bindings:
         return made
 
     def _named(self, text: str, role: Role) -> str:
-        """The name in a reference to a result: what stands before the ending of its kind.
+        """The name in a reference to a result: the text without its suffix.
 
-        Each algorithm's profiles end in their own way, so those may be called by any ending.
+        Each algorithm has its own suffix for profiles, so a profile may have any suffix.
         """
         stem, _, ending = text.rpartition(".")
         if role == "profile" and text not in self._by_name and stem in self._by_name:
@@ -154,8 +154,8 @@ class Bindings:
 def bind(program: Program) -> Bindings:
     """Name the results of a program.
 
-    A result has the name that the ``set name`` before its statement gives it, or else the
-    statement's verb, and from the second so named on a number: ``opt``, ``opt2``, ``opt3``.
+    A result has the name that the ``set name`` before its statement gives it. Without one, it
+    is called after the verb, and numbered from the second: ``opt``, ``opt2``, ``opt3``.
     """
     results: list[Made] = []
     names: set[str] = set()
@@ -169,7 +169,7 @@ def bind(program: Program) -> Bindings:
                 given = statement.value
             continue
         if isinstance(statement, Eval):
-            diagnostics += _unused(given, "`eval` makes none")
+            diagnostics += _unused(given, "`eval` makes no named result")
             given = None
             continue
         verb = statement.verb
@@ -191,18 +191,20 @@ def _unused(name: Word | None, why: str) -> Iterator[Diagnostic]:
     if name is not None:
         yield Diagnostic(
             name.span,
-            f"the name {quote(name.text)} is given to no result: {why}",
+            f"the name {quote(name.text)} is not used: {why}",
             "`set name` names the result of the next statement",
         )
 
 
 def _taken(name: str, span: Span, names: set[str]) -> Iterator[Diagnostic]:
     if name == PLAIN:
-        yield Diagnostic(span, f"`{PLAIN}` is the name of the unoptimised image", "choose another")
+        yield Diagnostic(
+            span, f"`{PLAIN}` is the name of the unoptimised image", "choose another name"
+        )
     elif name in names:
         yield Diagnostic(
             span,
-            f"a second result is called {quote(name)}",
+            f"another result is already called {quote(name)}",
             "give it another name with `set name`",
         )
 

@@ -1,4 +1,4 @@
-"""From tokens to the syntax tree. A wrong statement is left out and the rest is parsed."""
+"""Parses tokens into the syntax tree. Skips a wrong statement and parses the rest."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from mepof.g4.source import Source, Span
 
 @dataclass(frozen=True)
 class ParseResult:
-    """The program, as far as it was understood, and what was wrong with it."""
+    """The program, as far as it could be parsed, and what was wrong with it."""
 
     program: Program
     diagnostics: tuple[Diagnostic, ...]
 
 
 def parse(source: Source) -> ParseResult:
-    """Parse a program. Any text gives a result; it is sound if there are no diagnostics."""
+    """Parse a program. Any text gives a result; it is valid if there are no diagnostics."""
     tokens, diagnostics = tokenize(source)
     parser = _Parser(source, diagnostics)
     raws, closing = parser.split(tokens)
@@ -33,7 +33,7 @@ def parse(source: Source) -> ParseResult:
 
 @dataclass
 class _Raw:
-    """The tokens of one statement, without its dot, and the comments that belong to it."""
+    """The tokens of one statement, without its dot, and the comments attached to it."""
 
     tokens: list[Token]
     span: Span
@@ -42,7 +42,7 @@ class _Raw:
 
 
 class _Wrong(Exception):
-    """A statement that cannot be understood."""
+    """A statement that cannot be parsed."""
 
     def __init__(self, span: Span, message: str, help: str | None = None) -> None:
         self.diagnostic = Diagnostic(span, message, help)
@@ -91,14 +91,16 @@ class _Parser:
             elif words:
                 close(token.span)
             elif token.text:
-                self.diagnostics.append(Diagnostic(token.span, "a `.` without a statement"))
+                self.diagnostics.append(
+                    Diagnostic(token.span, "there is no statement before this `.`")
+                )
         if words:
             close_without_dot()
         return raws, tuple(leading)
 
     def begins_statement(self, token: Token, words: list[Token]) -> bool:
-        """Whether a token inside a statement is rather the verb of the next one, the dot
-        between them forgotten: it stands at the start of a line, indented no deeper."""
+        """Whether a token inside a statement is really the verb of the next one, with the dot
+        before it forgotten: it begins a line and is not indented deeper."""
         return (
             token.kind == "word"
             and token.text in STATEMENTS
@@ -113,7 +115,7 @@ class _Parser:
     def statement(self, raw: _Raw) -> Statement | None:
         """The statement, or None after a report."""
         if any(token.kind == "bad" for token in raw.tokens):
-            return None  # the lexer has reported it
+            return None  # already reported by the lexer
         try:
             return _build(raw)
         except _Wrong as wrong:
@@ -131,16 +133,16 @@ def _build(raw: _Raw) -> Statement:
             verb.span, f"unknown verb {quote(verb.text)}", suggestion(verb.text, STATEMENTS)
         )
     operands = OPERANDS[cls.verb]
-    lacking = [operand.noun for operand in operands[len(groups) :] if not operand.many]
-    if lacking:
+    missing = [operand.noun for operand in operands[len(groups) :] if not operand.many]
+    if missing:
         raise _Wrong(
             raw.span,
-            f"`{cls.verb}` lacks its {' and '.join(lacking)}",
+            f"`{cls.verb}` is missing its {' and '.join(missing)}",
             f"write `{form_of(cls.verb)}`",
         )
     if len(groups) > len(operands):
         raise _too_many(cls, groups)
-    groups += [[]] * (len(operands) - len(groups))  # trailing lists may be left out
+    groups += [[]] * (len(operands) - len(groups))  # trailing lists are optional
     values: dict[str, Any] = {
         operand.name: _list(operand, group) if operand.many else _single(operand, group)
         for operand, group in zip(operands, groups, strict=True)
@@ -154,7 +156,7 @@ def _build(raw: _Raw) -> Statement:
 
 
 def _groups(tokens: list[Token]) -> list[list[Token]]:
-    """Operands: lists of the items that ``;`` joins."""
+    """The operands: lists of items separated by ``;``."""
     groups: list[list[Token]] = []
     joined = False
     for token in tokens:
@@ -173,15 +175,15 @@ def _groups(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _too_many(cls: type[Statement], groups: list[list[Token]]) -> _Wrong:
-    most = len(OPERANDS[cls.verb])
-    extra = groups[most:]
+    maximum = len(OPERANDS[cls.verb])
+    extra = groups[maximum:]
     verb = next((g[0].text for g in extra if g[0].kind == "word" and g[0].text in STATEMENTS), None)
     return _Wrong(
         extra[0][0].span.to(extra[-1][-1].span),
-        f"`{cls.verb}` takes at most {most} operands, found {len(groups)}",
+        f"`{cls.verb}` takes at most {maximum} operands, found {len(groups)}",
         f"is a `.` missing before `{verb}`?"
         if verb
-        else f"write `{form_of(cls.verb)}`; `;` joins the items of a list",
+        else f"write `{form_of(cls.verb)}`; `;` separates the items of a list",
     )
 
 
@@ -192,7 +194,7 @@ def _is_dash(token: Token) -> bool:
 def _single(operand: Operand, group: list[Token]) -> Word:
     span = group[0].span.to(group[-1].span)
     if len(group) > 1:
-        raise _Wrong(span, f"one {operand.noun} is expected here, not a list")
+        raise _Wrong(span, f"expected one {operand.noun}, not a list")
     if _is_dash(group[0]):
         raise _Wrong(span, f"the {operand.noun} cannot be empty")
     return Word(group[0].text, group[0].span)
@@ -206,7 +208,7 @@ def _list(operand: Operand, group: list[Token]) -> tuple[Word, ...]:
             raise _Wrong(
                 token.span,
                 "`-` stands for an empty list and cannot be an item",
-                f'quote it if the {operand.noun} is called so: `"-"`',
+                f'if that is the name of the {operand.noun}, quote it: `"-"`',
             )
     return tuple(Word(token.text, token.span) for token in group)
 

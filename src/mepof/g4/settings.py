@@ -1,7 +1,7 @@
-"""The values that a program writes: what ``set`` takes, and the weights of ``merge``.
+"""Values in a program: those of ``set``, and the weights of ``merge``.
 
-Every reader takes the text of an operand and returns its value, or raises ValueError with
-a message for the user.
+Every reader turns the text of an operand into its value, or raises ValueError with a message
+for the user.
 """
 
 from __future__ import annotations
@@ -20,49 +20,52 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 def whole_number(text: str, minimum: int, maximum: int) -> int:
     """A whole number from ``minimum`` to ``maximum``."""
     if not re.fullmatch(r"[0-9]{1,18}", text) or not minimum <= int(text) <= maximum:
-        raise ValueError(f"a whole number from {minimum} to {maximum} is expected")
+        raise ValueError(f"expected a whole number from {minimum} to {maximum}")
     return int(text)
 
 
 def boots(text: str) -> tuple[int, int]:
-    """How many boots, as fewest and most: such as ``8``, or ``5-12``."""
-    fewest, dash, most = text.partition("-")
+    """The minimum and maximum number of boots, from ``8`` or ``5-12``."""
+    minimum, dash, maximum = text.partition("-")
     try:
-        found = whole_number(fewest, 1, 1000), whole_number(most if dash else fewest, 1, 1000)
+        found = (
+            whole_number(minimum, 1, 1000),
+            whole_number(maximum if dash else minimum, 1, 1000),
+        )
     except ValueError:
         found = (0, 0)
     if not 0 < found[0] <= found[1]:
-        raise ValueError("a number from 1 to 1000 or a range such as `5-12` is expected")
+        raise ValueError("expected a number from 1 to 1000, or a range such as `5-12`")
     return found
 
 
 def percent(text: str) -> float:
-    """A share in percent, above 0 and up to 100."""
+    """A percentage above 0 and up to 100."""
     if not re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,9})?", text) or not 0 < float(text) <= 100:
-        raise ValueError("a percentage such as `1` or `0.5` is expected")
+        raise ValueError("expected a percentage up to 100, such as `1` or `0.5`")
     return float(text)
 
 
 def duration(text: str) -> int:
-    """Seconds, from such as ``90s``, ``30m`` or ``2h``."""
+    """Seconds, from a duration such as ``90s``, ``30m`` or ``2h``."""
     match = re.fullmatch(r"([0-9]{1,9})([smh])", text)
     if match is None or int(match[1]) == 0:
-        raise ValueError("a duration such as `90s`, `30m` or `2h` is expected")
+        raise ValueError("expected a duration such as `90s`, `30m` or `2h`")
     return int(match[1]) * _SECONDS[match[2]]
 
 
 def identifier(text: str) -> str:
     """The name of a result."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", text):
-        raise ValueError("a name is a letter followed by letters, digits, `_` and `-`")
+        raise ValueError("a name begins with a letter, followed by letters, digits, `_` or `-`")
     return text
 
 
 def config(text: str) -> tuple[str, ...]:
-    """Either one path, which contains ``/``, or the names of configs to lay over each other."""
+    """Either one path, which contains ``/``, or the names of configs to merge in order."""
     parts = (text,) if "/" in text else tuple(text.split("+"))
     if "" in parts:
-        raise ValueError("configs are joined by `+`, such as `slim+android`")
+        raise ValueError("join configs with `+`, as in `slim+android`")
     return parts
 
 
@@ -70,7 +73,7 @@ def paths(text: str) -> tuple[str, ...]:
     """Paths, separated by commas."""
     parts = tuple(text.split(","))
     if "" in parts:
-        raise ValueError("paths are separated by commas, such as `one.data,two.data`")
+        raise ValueError("separate paths with commas, as in `one.data,two.data`")
     return parts
 
 
@@ -80,12 +83,12 @@ def names(text: str) -> tuple[str, ...]:
         return ()
     parts = tuple(text.split(","))
     if "" in parts:
-        raise ValueError("names are separated by commas, such as `syscall,proc`; or `none`")
+        raise ValueError("separate names with commas, as in `syscall,proc`, or write `none`")
     return parts
 
 
 def weight(text: str) -> Fraction:
-    """A positive number, exactly."""
+    """A positive number, as an exact fraction."""
     if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?", text) or Fraction(text) == 0:
         raise ValueError("a weight is a positive number such as `2` or `0.5`")
     return Fraction(text)
@@ -96,9 +99,9 @@ class Setting:
     """A key of ``set``.
 
     Attributes:
-        read: the value of a text.
-        choices: the field of the vocabulary whose words it takes, if any.
-        noun: what such a word is called, if not like the key.
+        read: parses the text of the value.
+        choices: the field of the vocabulary that lists its values, if any.
+        noun: what messages call such a value, if not by the key.
     """
 
     read: Callable[[str], Value]
@@ -120,7 +123,7 @@ SETTINGS: Mapping[str, Setting] = {
     "precision": Setting(percent),
     "relinked": Setting(partial(whole_number, minimum=0, maximum=100)),
     "repetitions": Setting(boots),
-    # It fits the integers of every tool, and so do those of all repetitions.
+    # Fits the integers of every tool, also after the repetitions are added.
     "seed": Setting(partial(whole_number, minimum=0, maximum=10**18 - 1)),
     "toolchain": Setting(str, "toolchains"),
     "without": Setting(names, "untrained", "case"),

@@ -1,4 +1,4 @@
-"""The text of a program and places in it."""
+"""The text of a program and positions in it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 from mepof.errors import InputError
 
-# A program is written by hand. The limit keeps a kernel image or /dev/zero, given by
-# mistake, from being read whole.
+# Programs are written by hand. The limit stops mepof from reading all of a kernel image or
+# /dev/zero that is given by mistake.
 MAX_BYTES = 1 << 20
 
 
@@ -32,10 +32,10 @@ class Source:
     """Program text.
 
     Args:
-        name: what diagnostics call it, the path as the user gave it.
+        name: its name in diagnostics: the path as the user gave it.
         text: the program.
-        undecodable: where the first byte stood that was not UTF-8, if any did; ``text``
-            has U+FFFD there.
+        undecodable: the span of the first byte that is not UTF-8, if any; ``text`` has U+FFFD
+            there.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Source:
             with path.open("rb") as file:
                 data = file.read(MAX_BYTES + 1)
         except FileNotFoundError as error:
-            raise InputError(f"there is no program {path}") from error
+            raise InputError(f"the program {path} does not exist") from error
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise InputError(f"cannot read the program {path}: {reason}") from error

@@ -1,4 +1,4 @@
-"""The words that programs can use here and now, from the registries and data folders."""
+"""Collects the words that programs can use from the registries and data folders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mepof.toolchain import protocol as toolchain
 
 
 def vocabulary() -> Vocabulary:
-    """Every word by its place in a program."""
+    """All words, by the kind of operand that they are valid for."""
     return Vocabulary(
         algorithms=ALGORITHMS.names(),
         clicks=SCENARIOS.names(),

@@ -18,12 +18,12 @@ class Artifact:
 
 @dataclass(frozen=True)
 class Action:
-    """That a step made an artifact, and from what.
+    """Says that a step made an artifact, and from what.
 
     Attributes:
         fingerprint: of ``ingredients``.
-        seconds: how long it took, wall time.
-        made_at: when it was done, ISO 8601 in UTC.
+        seconds: wall time that the step took.
+        made_at: when it finished, ISO 8601 in UTC.
     """
 
     fingerprint: str
@@ -34,7 +34,7 @@ class Action:
     made_at: str
 
     def to_json(self) -> str:
-        """The content of its file."""
+        """The action as JSON text."""
         document = {
             "fingerprint": self.fingerprint,
             "step": self.step,
@@ -47,7 +47,7 @@ class Action:
 
     @classmethod
     def from_json(cls, text: str) -> Action:
-        """The action in a file's content; ValueError, KeyError or TypeError if it is none."""
+        """The action in a JSON text; ValueError, KeyError or TypeError if it is not one."""
         d = json.loads(text)
         return cls(
             d["fingerprint"],

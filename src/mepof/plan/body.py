@@ -1,4 +1,4 @@
-"""What the engine asks of a step body, and what it hands to one."""
+"""The interface between the engine and step bodies."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Resources:
     """What a step occupies while it runs.
 
     Attributes:
-        cores: how many cores it can use well; it is granted at most the engine's budget.
-        device: name of a device that it needs for itself, if any.
+        cores: how many cores it can make use of; the engine grants at most its budget.
+        device: name of the device that it needs exclusively, if any.
     """
 
     cores: int = 1
@@ -30,20 +30,20 @@ class Resources:
 
 @dataclass(frozen=True)
 class StepContext:
-    """Everything that a running step may touch.
+    """Everything that a running step may use.
 
     Attributes:
-        inputs: directory (or host file) of every input by its name; read only.
+        inputs: directory (or host file) of every input, by name; read only.
         output: empty directory to fill; it becomes the artifact when ``run`` returns.
         work: scratch directory that survives an interruption of the same step (same
-            fingerprint), so that a build can go on; deleted after success.
+            fingerprint), so that a build can resume; deleted after success.
         cores: granted cores.
         log: the step's log file.
         cache: directory for derived data that any step may reuse and anyone may delete.
-        emit: where events go.
+        emit: receives events.
         cancel: set when the run is interrupted.
-        journal: the journal of the run so far, for bodies that are ``volatile``; None for all
-            others, whose result must not depend on it.
+        journal: the journal of the run so far for ``volatile`` bodies; None for all others,
+            whose results must not depend on it.
     """
 
     step: Step
@@ -63,7 +63,7 @@ class StepContext:
         return self.step.params
 
     def progress(self, done: int, total: int | None, unit: str, text: str = "") -> None:
-        """Tell how far the step is."""
+        """Report how far the step has come."""
         self.emit(StepProgress(self.step.id, done, total, unit, text))
 
     def note(self, text: str) -> None:
@@ -82,9 +82,9 @@ class StepContext:
         interactive: bool = False,
         check: bool = True,
     ) -> Completed:
-        """Run a program with output to the step's log, ended when the run is interrupted.
+        """Run a program with its output in the step's log; an interrupt of the run ends it.
 
-        Arguments as of :func:`mepof.process.run`.
+        Takes the arguments of :func:`mepof.process.run`.
         """
         return run(
             argv,
@@ -102,17 +102,17 @@ class StepContext:
     def command_started(
         self, argv: Sequence[str | Path], cwd: Path | None, env: Mapping[str, str]
     ) -> Mapping[str, str]:
-        """Called with every command before it runs; gives the variables that it gets."""
+        """Called with every command before it runs; returns its environment variables."""
         return env
 
 
 class StepBody(Protocol):
-    """How one kind of step is done. Bodies are stateless; the engine may run many at once.
+    """Performs one kind of step. Bodies are stateless; the engine may run many at once.
 
     Three more attributes are optional. ``version: int | str`` is part of the fingerprint: raise it
-    when the body makes something else than before from the same ingredients. ``volatile: bool``
-    set to True makes the step run every time, whatever the store has (a report).
-    ``check(step: Step) -> None`` refuses wrong input of the user's before anything is made
+    when the body makes a different result from the same ingredients. ``volatile: bool``
+    set to True makes the step run every time, even if the store has its result (a
+    report). ``check(step: Step) -> None`` refuses wrong input before anything is made
     (:func:`mepof.plan.preflight.preflight`); it needs no tool.
     """
 
@@ -120,11 +120,11 @@ class StepBody(Protocol):
     phase: Phase
 
     def resources(self, step: Step) -> Resources:
-        """What it occupies."""
+        """The resources that the step occupies."""
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        """Everything outside params and inputs that decides what it makes: versions of the
-        tools that it runs, digests of our own native sources, of a distribution's tarball.
+        """Everything except params and inputs that determines the result: versions of the tools
+        that it runs, digests of mepof's native sources, of a distribution's tarball.
 
         Raises:
             EnvironmentLack: a tool is missing.

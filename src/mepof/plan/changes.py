@@ -1,4 +1,4 @@
-"""What differs between two sets of ingredients of a step, in the words of whoever changed it."""
+"""Describes the differences between two sets of ingredients of a step to the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Change:
     """One difference.
 
     Attributes:
-        text: what changed; values that only a program reads are left out.
+        text: what changed, without digests and long values.
         detail: what changed, with the values before and after.
     """
 
@@ -33,7 +33,7 @@ def changes(
     """Every difference between two sets of ingredients.
 
     Args:
-        inputs: what the inputs are, for their names; without them, their roles are named.
+        inputs: the inputs by role, to name them; without them, changes name the role.
     """
     return tuple(_differences(before, after, inputs or {}))
 
@@ -59,7 +59,7 @@ def _differences(
 
 
 def _tools(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Change]:
-    """Versions one by one, digests together."""
+    """One change per version, and one for all digests."""
     digests: list[Change] = []
     for name in sorted({*old, *new}):
         both = [tools[name] for tools in (old, new) if name in tools]
@@ -108,13 +108,13 @@ def _value(name: str, old: Json, new: Json) -> Iterator[Change]:
 
 def _items(name: str, old: Sequence[Json], new: Sequence[Json]) -> Change:
     detail = f"{name} from {_full(old)} to {_full(new)}"
-    said = []
+    parts = []
     for word, some, others in (("added", new, old), ("removed", old, new)):
         only = [item for item in some if item not in others]
         shown = [_short(item) for item in only]
         if only:
-            said.append(f"{word}: {', '.join(shown)}" if all(shown) else word)
-    return Change(f"{name} {'; '.join(said) or 'in another order'}", detail)
+            parts.append(f"{word}: {', '.join(shown)}" if all(shown) else word)
+    return Change(f"{name} {'; '.join(parts) or 'in another order'}", detail)
 
 
 def _scalar(name: str, old: Json, new: Json) -> Change:
@@ -129,7 +129,7 @@ def _was(value: Json) -> str:
 
 
 def _short(value: Json) -> str:
-    """A value as a person wrote it; empty where it is long, or a digest."""
+    """A value as a user would write it; empty if it is long or a digest."""
     match value:
         case dict():
             text = ", ".join(f"{key} {_short(member)}" for key, member in value.items())

@@ -1,8 +1,8 @@
-"""Content digests of files and trees, and the cache of file statuses that makes them cheap.
+"""Content digests of files and trees, and a cache that avoids rereading unchanged files.
 
 A tree's digest is the SHA-256 of its sorted entries: kind (with the executable bit),
-relative path and content, where a symbolic link's content is its target. Owners, times and
-the other mode bits do not count, so that the same files made twice are the same artifact.
+relative path and content, where the content of a symbolic link is its target. Owners, times
+and the other mode bits do not count, so that two builds of the same files are one artifact.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Entry = tuple[str, str, os.stat_result]
 # timestamp (the kernel's clock for files ticks every 1 to 10 ms), so it is not remembered.
 _TICK_NS = 100_000_000
 
-# What git keeps beside the sources changes with every `git status`; no build of ours reads it.
+# Every `git status` changes files in it, and no build reads it.
 _SKIPPED_IN_HOST_TREES = frozenset({".git"})
 
 
@@ -39,7 +39,7 @@ def _kind(mode: int) -> str:
 
 
 def walk(root: Path, skip: Collection[str] = ()) -> list[Entry]:
-    """All entries below a directory, sorted by path; ``skip`` names top-level ones to leave out."""
+    """All entries below a directory, sorted by path, except the top-level ones in ``skip``."""
     entries: list[Entry] = []
     pending = [""]
     while pending:
@@ -80,10 +80,10 @@ def tree_digest(root: Path, entries: Sequence[Entry], contents: Mapping[str, str
 
 
 def listing_digest(entries: Sequence[Entry]) -> str:
-    """A cheap fingerprint of a tree's shape: kinds, paths and sizes, but no content."""
+    """A cheap digest of a tree's shape: kinds, paths and sizes, without contents."""
     whole = hashlib.sha256()
     for relative, kind, status in entries:
-        # The size of a directory is the file system's affair.
+        # The size of a directory depends on the file system.
         size = status.st_size if kind in ("file", "exec", "link") else 0
         whole.update(os.fsencode(f"{kind}\0{size}\0{relative}\0"))
     return whole.hexdigest()
@@ -94,16 +94,16 @@ def _silent() -> None:
 
 
 class HostDigests:
-    """Digests of the user's files and directories, with remembered file digests.
+    """Digests of files and directories on the host, with a cache of file digests.
 
-    A file whose size, times and inode are as remembered is not read again. The memory is an
-    SQLite file that any number of processes share; without it, or when it is damaged, the
-    digests are the same and only take longer.
+    A file whose size, times and inode are unchanged is not read again. The cache is an SQLite
+    file that any number of processes share; if it is missing or damaged, the digests are the
+    same and only take longer.
 
     Args:
         memory: the SQLite file.
-        write: False leaves the memory as it is (for a dry run).
-        now_ns: the clock in nanoseconds, to be compared with file times.
+        write: False leaves the cache unchanged (for a dry run).
+        now_ns: the clock in nanoseconds that file times are compared with.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class HostDigests:
         """The content digest of a file (its SHA-256) or of a directory (without ``.git``).
 
         Args:
-            reading: called once if anything is not remembered and must be read.
+            reading: called once before the first file that is read.
 
         Raises:
             InputError: it does not exist or cannot be read.
@@ -153,7 +153,7 @@ class HostDigests:
         known = self._recall(str(root))
         started = self._now_ns()
         contents: dict[str, str] = {}
-        tell = reading
+        notify = reading
         fresh: list[tuple[str, int, int, int, int, str]] = []
         for relative, kind, status in entries:
             if kind not in ("file", "exec"):
@@ -166,8 +166,8 @@ class HostDigests:
                 continue
             if cancel is not None and cancel.is_set():
                 raise Interrupted("interrupted")
-            tell()
-            tell = _silent
+            notify()
+            notify = _silent
             contents[relative] = file_digest(path)
             if status.st_ctime_ns < started - _TICK_NS:
                 fresh.append((path, *key, contents[relative]))

@@ -1,4 +1,4 @@
-"""Telling a full disk from other failures, and naming the file system that is full."""
+"""Detects a full disk behind a failure, and names the file system."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from mepof.errors import StoreFull
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _MESSAGES = tuple(os.strerror(number) for number in _FULL)
-# A compiler that ran out of space removes its partial output again, so that a little is
-# free when we look.
-_ALMOST_NOTHING_BYTES = 64 << 20
+# A compiler that runs out of space deletes its partial output, so some space is free again
+# when we look.
+_MAX_FREE_BYTES = 64 << 20
 _TAIL_BYTES = 8192
 
 
 def free_bytes(path: Path) -> int:
-    """Bytes that we may still write to the file system of ``path``."""
+    """Bytes that are still available to us on the file system of ``path``."""
     status = os.statvfs(_existing(path))
     return status.f_bavail * status.f_frsize
 
@@ -33,13 +33,13 @@ def store_full(*paths: Path) -> StoreFull:
     return StoreFull(
         f"no space left for {path}: the file system at {mount} has"
         f" {free_bytes(path) / (1 << 20):.1f} MiB free",
-        "free some space there, or name a store elsewhere, and run again:"
-        " everything made so far is kept",
+        "free some space there, or use a store on another file system, and run again:"
+        " finished steps are kept",
     )
 
 
 def means_full(error: BaseException) -> bool:
-    """Whether an error, or what caused it, is a full disk or an exceeded quota."""
+    """Whether an error or its cause is a full disk or an exceeded quota."""
     link: BaseException | None = error
     seen: set[int] = set()
     while link is not None and id(link) not in seen:
@@ -51,9 +51,9 @@ def means_full(error: BaseException) -> bool:
 
 
 def child_ran_out(log: Path, *paths: Path) -> bool:
-    """Whether the end of a failed program's log speaks of a full disk, and one is.
+    """Whether the log of a failed program ends with a full disk, and a disk of ``paths`` is full.
 
-    The log alone does not suffice: a guest's console has full disks of its own.
+    The log alone does not prove it: the guest's console also reports full disks of the guest.
     """
     try:
         with log.open("rb") as file:
@@ -62,7 +62,7 @@ def child_ran_out(log: Path, *paths: Path) -> bool:
     except OSError:
         return False
     return any(message in tail for message in _MESSAGES) and any(
-        free_bytes(path) < _ALMOST_NOTHING_BYTES for path in paths
+        free_bytes(path) < _MAX_FREE_BYTES for path in paths
     )
 
 

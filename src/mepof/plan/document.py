@@ -8,7 +8,7 @@ SCHEMA = "mepof-plan/1"
 
 
 def to_document(plan: Plan) -> dict[str, Json]:
-    """The plan in JSON's types; inputs are ``{"step": ID}`` or ``{"host": PATH}``."""
+    """The plan as JSON values; inputs are ``{"step": ID}`` or ``{"host": PATH}``."""
     return {
         "schema": SCHEMA,
         "program": plan.program,

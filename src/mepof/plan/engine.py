@@ -1,4 +1,4 @@
-"""The engine: runs what the store does not have, side by side where the plan allows it."""
+"""The engine: runs the steps that the store does not have, in parallel where possible."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from mepof.plan.store import Store
 
 @dataclass(frozen=True)
 class StepResult:
-    """What became of a step.
+    """The result of a step.
 
     Attributes:
         path: the artifact, a read-only directory in the store.
-        cached: it was in the store already.
-        seconds: how long it took; for a cached step, when it was made.
+        cached: it was already in the store.
+        seconds: how long it took; for a cached step, when it was first made.
     """
 
     digest: str
@@ -47,7 +47,7 @@ class StepResult:
 
 @dataclass(frozen=True)
 class RunResult:
-    """The results of all steps by their ids."""
+    """The results of all steps, by id."""
 
     steps: Mapping[str, StepResult]
 
@@ -56,10 +56,10 @@ class Engine:
     """Runs plans on one store.
 
     Args:
-        bodies: how each kind of step is done.
+        bodies: the body for each kind of step.
         cores: how many cores all running steps may use together.
-        sink: where events go; called by one thread at a time.
-        perform: does one step; on this machine if not given.
+        sink: receives events; called by one thread at a time.
+        perform: performs one step; by default on this machine.
     """
 
     def __init__(
@@ -86,22 +86,22 @@ class Engine:
     ) -> RunResult:
         """Run a plan to its end and journal it.
 
-        Everything that can be wrong before the first step (a missing host input or tool) is
-        found before the first step. In the main thread, SIGINT and SIGTERM stop the run as
-        ``cancel`` does; a second signal stops it at once.
+        A missing host input or tool is reported before the first step runs. In the main
+        thread, SIGINT and SIGTERM stop the run as ``cancel`` does; a second signal stops it at
+        once.
 
         Args:
-            out: the run's output directory, made if need be; it holds the journal.
+            out: the run's output directory, created if missing; it holds the journal.
             again: run every step even if the store has its result.
             cancel: set it from another thread to stop the run.
 
         Raises:
-            InputError: a host input is missing, a kind of step is unknown, the store or
-                ``out`` cannot be written.
+            InputError: a host input is missing, a kind of step is unknown, or the store or
+                ``out`` is not writable.
             EnvironmentLack: a tool is missing.
             StoreFull: the file system of the store or of ``out`` is full.
-            Interrupted: the run was stopped; what was made is kept.
-            MepofError: the first error of a step, after the running ones have ended.
+            Interrupted: the run was stopped; finished steps are kept.
+            MepofError: the first error of a step, after the other running steps have ended.
         """
         event = cancel or threading.Event()
         with full_disk_named(self._store.root, out), stop_on_signals(event):
@@ -118,8 +118,8 @@ class Engine:
 
 
 class _Run:
-    """The state of one run. All of it belongs to the thread that called ``Engine.run``;
-    the threads of steps only put what became of them into ``_ended``."""
+    """The state of one run. Only the thread that called ``Engine.run`` uses it; the threads of
+    steps only put their outcome into ``_ended``."""
 
     def __init__(
         self, engine: Engine, plan: Plan, journal: Journal, again: bool, cancel: threading.Event
@@ -150,15 +150,15 @@ class _Run:
                 raise Interrupted("interrupted")
         except BaseException as error:
             self._end_running(error)
-            told = self._close(error)
-            if told is error:
+            reported = self._close(error)
+            if reported is error:
                 raise
-            raise told from error
+            raise reported from error
         self._journal.write("end", state="done")
         return RunResult(dict(self._done))
 
     def _end_running(self, error: BaseException) -> None:
-        """After an error of the engine's own (its disk is full), leave no step behind."""
+        """After an error of the engine itself (its disk is full), leave no step running."""
         if self._running:
             self._cancel.set()
         # At a second signal, the user does not want to wait.
@@ -169,7 +169,7 @@ class _Run:
     def _close(self, error: BaseException) -> BaseException:
         if isinstance(error, KeyboardInterrupt | Interrupted):
             error = Interrupted(
-                "interrupted", "what was made is kept; the same command goes on from there"
+                "interrupted", "finished steps are kept; run the same command again to continue"
             )
         state = "interrupted" if isinstance(error, Interrupted) else "failed"
         # The disk may be full; the error itself matters more.
@@ -203,8 +203,8 @@ class _Run:
         for step in self._plan.steps:
             for given in step.inputs.values():
                 if isinstance(given, HostInput) and given.path not in self._host:
-                    tell = partial(self._emit, StepNote(step.id, f"reading {given.path}"))
-                    self._host[given.path] = host.digest(Path(given.path), self._cancel, tell)
+                    notify = partial(self._emit, StepNote(step.id, f"reading {given.path}"))
+                    self._host[given.path] = host.digest(Path(given.path), self._cancel, notify)
         self._urgency = _longest_paths(self._plan)
 
     def _loop(self) -> None:
@@ -217,7 +217,7 @@ class _Run:
             self._finish(*self._ended.get())
 
     def _settle(self) -> None:
-        """Take what the store has, and make jobs of the rest whose inputs are there."""
+        """Take results from the store, and make jobs of the other steps whose inputs exist."""
         for step in self._plan.steps:
             if step.id in self._done or step.id in self._running:
                 continue
@@ -261,7 +261,7 @@ class _Run:
         )
 
     def _start_what_fits(self) -> None:
-        # The longest way to the end first; a smaller step behind it may fill a gap.
+        # The longest path to the end first; a smaller step after it may fill a gap.
         for job in sorted(self._ready.values(), key=lambda job: -self._urgency[job.step.id]):
             running = self._running.values()
             device = job.resources.device
@@ -296,7 +296,7 @@ class _Run:
             self._settle_as(job, outcome)
             return
         if self._error is None and self._cancel.is_set():
-            # A child that we ended may fail its step in a way of its own.
+            # A child that we killed may fail its step with another error.
             outcome = Interrupted("interrupted")
         self._error = self._error or outcome
         if isinstance(outcome, Interrupted):
@@ -314,7 +314,7 @@ class _Run:
         self._done[job.step.id] = StepResult(
             digest, self._store.object(digest), done.cached, action.seconds, job.fingerprint
         )
-        # That a step is cached stands in the store; it need not be waited for.
+        # The store also knows that a step is cached, so there is no need to sync.
         self._write(
             "cached" if done.cached else "finish",
             job,
@@ -352,7 +352,7 @@ class _Run:
 
 
 def _longest_paths(plan: Plan) -> dict[str, int]:
-    """For every step, how many steps are on the longest way from it to an end of the plan."""
+    """For every step, the number of steps on the longest path from it to an end of the plan."""
     length = {step.id: 1 for step in plan.steps}
     for step in reversed(plan.steps):
         for given in step.inputs.values():

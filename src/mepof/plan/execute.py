@@ -1,4 +1,4 @@
-"""Running one step: lock, scratch, body, commit, record; and what became of its errors."""
+"""Runs one step: lock, scratch, body, commit, record; and describes its errors."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Job:
     """A step that is ready to run.
 
     Attributes:
-        inputs: path of every input by its name.
-        host: the inputs that are the user's.
-        resources: what it is granted.
+        inputs: path of every input, by name.
+        host: the names of the host inputs.
+        resources: the resources granted to it.
         journal: the run's journal, if the step may read it.
         again: run it even if the store has its result.
     """
@@ -51,29 +51,29 @@ class Job:
 
 @dataclass(frozen=True)
 class Done:
-    """The action of a job, and whether another process had made it meanwhile."""
+    """The action of a job, and whether another process finished it first."""
 
     action: Action
     cached: bool
 
 
 Perform = Callable[[Job, Store, Callable[[Event], None], threading.Event], Done]
-"""A way of doing a step: :func:`execute` does it here."""
+"""Performs a step; :func:`execute` does so on this machine."""
 
 
 def execute(job: Job, store: Store, emit: Callable[[Event], None], cancel: threading.Event) -> Done:
-    """Do a step, or take its result if another process makes it first.
+    """Perform a step, or take its result if another process finishes it first.
 
     Raises:
-        MepofError: any failure, with log and reproducer named; unexpected exceptions are
+        MepofError: any failure; the error names log and reproducer. Unexpected exceptions are
             reported as bugs in mepof, with the traceback in the log.
     """
     log = store.log(job.step.id, job.fingerprint)
     try:
         with contextlib.ExitStack() as locks:
             for name, text in _locks(job):
-                tell = partial(emit, StepNote(job.step.id, text))
-                locks.enter_context(store.lock(name, tell, cancel))
+                waiting = partial(emit, StepNote(job.step.id, text))
+                locks.enter_context(store.lock(name, waiting, cancel))
             if not job.again:
                 action = store.find(job.fingerprint)
                 if action is not None:
@@ -87,7 +87,7 @@ def execute(job: Job, store: Store, emit: Callable[[Event], None], cancel: threa
 
 
 def _locks(job: Job) -> list[tuple[str, str]]:
-    wanted = [(job.fingerprint, "waiting: another run is making the same")]
+    wanted = [(job.fingerprint, "waiting: another run is making the same result")]
     device = job.resources.device
     if device is not None:
         wanted.append((f"device-{device}", f"waiting: another run uses the device {device}"))
@@ -125,7 +125,7 @@ def _make(
             journal=job.journal,
             script=script,
         )
-        with _full_disk_found(store, log):
+        with _full_disk_detected(store, log):
             job.body.run(context)
             _check_host_inputs(job, store, cancel)
             artifact = store.commit(output)
@@ -137,21 +137,21 @@ def _make(
 
 
 @contextlib.contextmanager
-def _full_disk_found(store: Store, log: Path) -> Iterator[None]:
-    # Here, while the unfinished output still takes its space, the figures are the right ones.
+def _full_disk_detected(store: Store, log: Path) -> Iterator[None]:
+    # Detected while the unfinished output still exists, so that the free space is right.
     try:
         yield
     except Exception as error:
         if means_full(error):
             raise store_full(store.root) from error
-        places = (store.root, Path(tempfile.gettempdir()))
-        if isinstance(error, WorkError) and child_ran_out(log, *places):
-            raise store_full(*places) from error
+        paths = (store.root, Path(tempfile.gettempdir()))
+        if isinstance(error, WorkError) and child_ran_out(log, *paths):
+            raise store_full(*paths) from error
         raise
 
 
 def _check_host_inputs(job: Job, store: Store, cancel: threading.Event) -> None:
-    # What was read while the user edited it belongs to neither digest.
+    # A file that is edited while a step reads it may match neither digest.
     host = HostDigests(store.host_memory)
     for name in sorted(job.host):
         if host.digest(job.inputs[name], cancel) != job.ingredients.inputs[name]:
@@ -166,9 +166,9 @@ def _failure(error: Exception, step: Step, store: Store, log: Path) -> MepofErro
     if not isinstance(error, MepofError):
         with contextlib.suppress(OSError), log.open("a") as file:
             file.write("".join(traceback.format_exception(error)))
-        told = " ".join(str(error).split())
+        text = " ".join(str(error).split())
         failure: MepofError = WorkError(
-            f"this is a bug in mepof: {type(error).__name__}: {told}",
+            f"this is a bug in mepof: {type(error).__name__}: {text}",
             "please report it with the log",
         )
     else:

@@ -1,4 +1,4 @@
-"""Why a step runs and how long it will take: for ``--dry-run`` and the progress display."""
+"""Explains why a step runs and how long it will take, for ``--dry-run`` and progress."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Explanation:
 
     Attributes:
         state: ``cached``: its result is in the store. ``runs``: it would run. ``depends``: it
-            reads from a step that would run, and runs too unless that makes the same as before.
+            reads from a step that would run, and runs unless that makes the same result again.
         reasons: why, one phrase each; empty if cached.
-        fingerprint: None as long as an input is unknown.
+        fingerprint: None while an input is unknown.
         details: the reasons with the values before and after, digests included.
-        seconds: how long it will take, as long as the last step of its name took, or of its
-            kind; None if the store has neither. 0 if cached.
+        seconds: estimated duration: that of the latest step of the same id, or of the same
+            kind; None if the store has neither, 0 if cached.
     """
 
     step: str
@@ -88,7 +88,7 @@ def explain(plan: Plan, store: Store, bodies: Mapping[str, StepBody]) -> tuple[E
 
 
 class _Past:
-    """What the store knows of earlier steps; read when it is first asked."""
+    """What the store knows about earlier steps; read on first use."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -98,7 +98,7 @@ class _Past:
         return latest_actions(self._store)
 
     def seconds(self, step: Step) -> float | None:
-        """How long the latest step of the same id took, else the latest of its kind."""
+        """Duration of the latest step of the same id, or otherwise of the same kind."""
         same = self.latest.get(step.id)
         if same is not None and same.ingredients.kind == step.kind:
             return same.seconds
@@ -130,10 +130,10 @@ def why_it_runs(
     """Why a step is not taken from the store.
 
     Args:
-        past: what :func:`latest_actions` found.
+        past: the result of :func:`latest_actions`.
     """
     if store.action(ingredients.fingerprint()) is not None:
-        return (_plain("its result in the store is gone or damaged"),)
+        return (_plain("its result in the store is missing or damaged"),)
     before = past.get(step.id)
     if before is None:
         return (_plain("never made in this store"),)

@@ -1,7 +1,7 @@
-"""What decides the result of a step, and the hash of it.
+"""The ingredients that determine the result of a step, and their hash.
 
-The digests of inputs are those of their content, not of how they were made: when a step
-that ran again makes the same files as before, the steps after it are still in the store.
+Digests of inputs cover their content, not how they were made: if a step runs again and makes
+the same files, the steps after it are still in the store.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from mepof.plan.body import StepBody
 from mepof.plan.model import Json, Step
 
 # Raised when the meaning of a fingerprint or the layout of an artifact changes, so that
-# results of older versions are made anew.
+# results of older versions are rebuilt.
 _FORMAT = 1
 
 
 @dataclass(frozen=True)
 class Ingredients:
-    """Everything that decides what a step makes.
+    """Everything that determines the result of a step.
 
     Attributes:
         kind: the step's kind.
         version: the ``version`` of its body, if the body has one.
         params: the step's parameters.
-        inputs: content digest of every input by its name.
-        tools: what the body's ``identity`` said.
+        inputs: content digest of every input, by name.
+        tools: the result of the body's ``identity``.
     """
 
     kind: str
@@ -53,7 +53,7 @@ class Ingredients:
         )
 
     def fingerprint(self) -> str:
-        """SHA-256, in hexadecimal, of the canonical JSON of all of it."""
+        """SHA-256 of the canonical JSON of all ingredients, in hexadecimal."""
         text = json.dumps(
             {"format": _FORMAT, **asdict(self)}, sort_keys=True, separators=(",", ":")
         )
@@ -61,14 +61,14 @@ class Ingredients:
 
 
 def body_of(step: Step, bodies: Mapping[str, StepBody]) -> StepBody:
-    """The body that does a step.
+    """The body that performs a step.
 
     Raises:
         InputError: no body has the step's kind.
     """
     if step.kind not in bodies:
         raise InputError(
-            f"step {step.id} is of the kind `{step.kind}`, which nothing provides",
-            "install the package that adds it",
+            f"step {step.id} is of the unknown kind `{step.kind}`",
+            "install the package that provides it",
         )
     return bodies[step.kind]

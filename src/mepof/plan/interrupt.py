@@ -1,4 +1,4 @@
-"""Letting SIGINT and SIGTERM end a run in good order."""
+"""Ends a run cleanly on SIGINT and SIGTERM."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from types import FrameType
 
 @contextlib.contextmanager
 def stop_on_signals(cancel: threading.Event) -> Iterator[None]:
-    """Set ``cancel`` at the first SIGINT or SIGTERM; the second takes its usual way.
+    """Set ``cancel`` at the first SIGINT or SIGTERM; the second has its usual effect.
 
-    Outside the main thread, which gets the signals, this does nothing.
+    Outside the main thread, which receives the signals, this does nothing.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

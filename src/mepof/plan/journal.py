@@ -1,8 +1,8 @@
-"""The journal of a run: what ran, from what, how long, as lines of JSON.
+"""The journal of a run: which steps ran, why and how long, as lines of JSON.
 
-``journal.jsonl`` lies in the run's output directory and only ever grows; every run on that
-directory appends. A line is on the disk before the engine goes on, so that the journal of a
-killed run tells what was under way. Reports read nothing but this and the store.
+``journal.jsonl`` is in the run's output directory and is append-only; every run with that
+directory appends. The engine waits until a line is on the disk, so that the journal of a
+killed run shows what was running. Reports read only the journal and the store.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ RunState = Literal["running", "done", "failed", "interrupted"]
 
 @dataclass(frozen=True)
 class JournalledStep:
-    """How far a step came.
+    """The progress of a step.
 
     Attributes:
         state: ``running`` in the journal of a killed run means that it was cut off.
         reason: why it ran; empty if it was cached.
         digest: of its artifact, once it has one.
-        seconds: how long it took; for a cached step, when it was made.
+        seconds: how long it took; for a cached step, when it was first made.
         started, ended: ISO 8601 in UTC.
         message: of the error, if it failed.
         log: path of its log.
@@ -63,12 +63,12 @@ class JournalledRun:
     Attributes:
         id: unique in the journal.
         program: the G4 text.
-        tools: identities that the step bodies named, by tool.
+        tools: identities from the step bodies, by tool.
         versions: of mepof, Python and the host's kernel.
         store: root of the store.
         state: ``running`` in the journal of a killed run means that it was cut off.
         message: of the error that ended it, if any.
-        steps: by id, in the order in which they were first mentioned.
+        steps: by id, in order of their first event.
     """
 
     id: str
@@ -89,7 +89,7 @@ class Journal:
     """Appends the lines of one run; safe to use from several threads.
 
     Args:
-        out: the run's output directory, which exists.
+        out: the run's output directory, which must exist.
     """
 
     def __init__(self, out: Path) -> None:
@@ -103,11 +103,11 @@ class Journal:
         """Append one event, with the time.
 
         Args:
-            sync: wait until it is on the disk; else it is safe from our death, but not from
-                the machine's.
+            sync: wait until it is on the disk; otherwise it survives a crash of mepof, but not
+                one of the machine.
         """
         line = json.dumps({"run": self._run, "event": event, "time": utc_now(), **fields})
-        # One write, so that two runs that share the directory do not mix their lines.
+        # A single write, so that lines of two runs in one directory do not interleave.
         data = line.encode() + b"\n"
         with self._lock:
             if self._torn:
@@ -130,22 +130,22 @@ class Journal:
 
 
 def utc_now() -> str:
-    """The time as it stands in journals and actions: ISO 8601, UTC, microseconds."""
+    """The current time as journals and actions write it: ISO 8601, UTC, microseconds."""
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
 def read_runs(path: Path) -> tuple[JournalledRun, ...]:
-    """The runs in a journal, oldest first; lines that a crash tore are left out.
+    """The runs in a journal, oldest first; lines that a crash truncated are skipped.
 
     Args:
         path: the journal, or the output directory that holds it.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: it does not exist.
     """
     runs: dict[str, JournalledRun] = {}
     for line in _lines(path / FILE_NAME if path.is_dir() else path):
-        # A whole line of another origin is as little use as a torn one.
+        # A complete line with other contents is skipped like a torn one.
         with contextlib.suppress(KeyError, TypeError):
             _apply(runs, line)
     return tuple(runs.values())

@@ -1,4 +1,4 @@
-"""The plan: pure data, a DAG of steps that g4 makes and the engine runs."""
+"""The plan: a DAG of steps as pure data, which g4 makes and the engine runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StepInput:
 
 @dataclass(frozen=True)
 class HostInput:
-    """A file or directory of the user's, taken by content; it is only read."""
+    """A file or directory on the host, identified by content; it is only read."""
 
     path: str
 
@@ -33,9 +33,9 @@ class Step:
 
     Attributes:
         id: readable and unique in its plan, such as ``opt/build``.
-        kind: which step body does it.
-        params: everything that changes what it makes and is not an input or a tool.
-        inputs: named artifacts and host files that it reads.
+        kind: selects the step body that performs it.
+        params: everything that affects its result, except inputs and tools.
+        inputs: the artifacts and host files that it reads, by name.
     """
 
     id: str
@@ -46,7 +46,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Result:
-    """A named thing that the program made and a later statement or the user can refer to."""
+    """A named result of the program, which later statements and the user can refer to."""
 
     name: str
     kind: ResultKind
@@ -55,7 +55,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Plan:
-    """Steps in an order in which every input comes before its user, and the named results."""
+    """Steps in topological order, and the named results."""
 
     program: str
     seed: int
@@ -63,7 +63,7 @@ class Plan:
     results: tuple[Result, ...]
 
     def step(self, identifier: str) -> Step:
-        """The step of that id; KeyError if there is none."""
+        """The step with that id; KeyError if there is none."""
         for step in self.steps:
             if step.id == identifier:
                 return step

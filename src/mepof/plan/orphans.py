@@ -1,8 +1,8 @@
-"""Ending the children of a run that was killed.
+"""Kills the children of a killed run.
 
-Children live in sessions of their own, so ``kill -9`` of us leaves a running ``make``
-behind, which would go on in the scratch directory that the next run takes over. Every
-child of a step carries the directory in its environment and is found by it.
+Children have their own process sessions, so a ``make`` survives a ``kill -9`` of mepof and
+would keep writing to the scratch directory that the next run takes over. The environment of
+every child of a step names that directory, which identifies the child.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _ROUNDS = 10
 
 
 def end_orphans(work: Path) -> None:
-    """End every process that works in ``work``; the caller holds the lock of its step."""
-    # A round may miss what a dying make still started.
+    """Kill every process marked with ``work``; the caller holds the lock of its step."""
+    # A round may miss a process that a dying make has just started.
     for _ in range(_ROUNDS):
         handles = list(_marked(f"{MARK}={work}".encode()))
         if not handles:
@@ -45,7 +45,7 @@ def _marked(mark: bytes) -> Iterator[int]:
             handle = os.pidfd_open(int(entry.name))
         except OSError:
             continue
-        # Read after the handle was opened, so that the number cannot have changed hands.
+        # Read after opening the handle, so that the pid cannot have been reused.
         try:
             variables = (entry / "environ").read_bytes().split(b"\0")
         except OSError:

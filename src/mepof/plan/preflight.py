@@ -1,4 +1,4 @@
-"""Refusing wrong input before anything is made: ``check``, ``--dry-run`` and ``run`` all do it."""
+"""Refuses wrong input before anything is made, for ``check``, ``--dry-run`` and ``run``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mepof.plan.model import HostInput, Plan
 
 
 def preflight(plan: Plan, bodies: Mapping[str, StepBody]) -> None:
-    """Check what the user gave to every step of a plan, in the plan's order.
+    """Check the host inputs and parameters of every step of a plan, in order.
 
     Nothing is run, and nothing is written.
 

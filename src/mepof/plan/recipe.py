@@ -1,8 +1,8 @@
-"""The recipe and the reproducer script that stand beside every step's log.
+"""The recipe and the reproducer script next to every step's log.
 
-The recipe names the step and the paths of its inputs, so that it runs alone. Because inputs
-count by content, it has the same fingerprint as in its plan: running it goes on in the same
-scratch directory, and its result serves the plan.
+The recipe holds the step and the paths of its inputs, so that the step can run alone. Because
+inputs are identified by content, the step has the same fingerprint as in its plan: it resumes
+in the same scratch directory, and the plan uses its result.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def write_reproducer(path: Path, store: Path, recipe: Path, step: Step) -> None:
 
 
 def pasteable(argv: Sequence[str | Path], cwd: Path | None, env: Mapping[str, str] | None) -> str:
-    """One line for a shell that runs the command where and as we ran it."""
+    """A shell line that runs the command in the same directory with the same variables."""
     assignments = ["env", *(f"{name}={value}" for name, value in env.items())] if env else []
     words = shlex.join([*assignments, *(os.fspath(word) for word in argv)])
     return f"(cd {shlex.quote(str((cwd or Path()).absolute()))} && {words})"
@@ -74,15 +74,15 @@ def pasteable(argv: Sequence[str | Path], cwd: Path | None, env: Mapping[str, st
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingContext(StepContext):
-    """The context that the engine hands out: it writes every command to the reproducer, and
-    marks the children so that a later run finds those which outlived us."""
+    """A context that writes every command to the reproducer, and marks the children so that a
+    later run finds those that survived this one."""
 
     script: Path
 
     def command_started(
         self, argv: Sequence[str | Path], cwd: Path | None, env: Mapping[str, str]
     ) -> Mapping[str, str]:
-        """Write it down, and mark it."""
+        """Write the command to the reproducer, and mark it."""
         with self.script.open("a") as script:
             script.write(pasteable(argv, cwd, env) + "\n")
         return {**env, MARK: str(self.work)}

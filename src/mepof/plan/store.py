@@ -1,8 +1,8 @@
-"""The content-addressed store: artifacts by their digest, and which step made which.
+"""The content-addressed store: artifacts by digest, and the action that made each.
 
-Nothing counts before it is renamed into place: an artifact is written in ``tmp/`` and
-renamed to ``objects/<digest>``, and only then does ``actions/<fingerprint>.json`` say that a
-step has it. Any number of processes may work on one store; ``docs/store.md`` has the layout.
+Everything is written in ``tmp/`` and renamed: an artifact to ``objects/<digest>``, and only
+then is ``actions/<fingerprint>.json`` written, which assigns it to a step. Any number of
+processes may use one store; ``docs/store.md`` describes the layout.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from mepof.plan.digest import Entry, file_digest, listing_digest, tree_digest, w
 from mepof.plan.disk_full import means_full
 
 _LOCK_POLL_SECONDS = 0.1
-# Above this many files, one sync of the file system is faster than one for each of them.
-_FEW_FILES = 200
+# With more files, one sync of the file system is faster than one per file.
+_MAX_FILE_SYNCS = 200
 
 
 class Store:
     """One store directory. Reading needs no :meth:`open`; everything that writes does.
 
     Args:
-        root: the directory; it need not exist yet.
+        root: the directory; it may not exist yet.
     """
 
     def __init__(self, root: Path) -> None:
@@ -44,7 +44,7 @@ class Store:
         self._opening = threading.Lock()
 
     def check(self) -> None:
-        """Refuse a place where no store can be; nothing is made.
+        """Refuse a directory that cannot hold a store; nothing is written.
 
         Raises:
             InputError: it is not a directory, or cannot be written.
@@ -56,10 +56,10 @@ class Store:
             why = os.strerror(errno.EACCES)
         else:
             return
-        raise InputError(f"the store {self.root} cannot be used: {why}", "name another one")
+        raise InputError(f"the store {self.root} cannot be used: {why}", "choose another one")
 
     def open(self) -> None:
-        """Make the directories and remove what killed processes left in ``tmp/``.
+        """Create the directories and remove what killed processes left in ``tmp/``.
 
         Raises:
             InputError: the store cannot be written.
@@ -76,25 +76,25 @@ class Store:
                 if means_full(error):
                     raise
                 raise InputError(
-                    f"the store {self.root} cannot be used: {error.strerror}", "name another one"
+                    f"the store {self.root} cannot be used: {error.strerror}", "choose another one"
                 ) from error
             weakref.finalize(self, _end_session, self._session, handle)
 
     # --- reading -----------------------------------------------------------------------
 
     def object(self, digest: str) -> Path:
-        """Where the artifact of that digest is, or would be."""
+        """The path of the artifact with that digest, which may not exist."""
         return self.root / "objects" / digest
 
     def action(self, fingerprint: str) -> Action | None:
-        """What is recorded for a fingerprint, whether or not the artifact is still there."""
+        """The recorded action of a fingerprint, even if its artifact is gone."""
         try:
             return Action.from_json(self._action_path(fingerprint).read_text())
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
     def find(self, fingerprint: str) -> Action | None:
-        """The action of a fingerprint, if its artifact is there and has the right shape.
+        """The action of a fingerprint, if its artifact exists and has the right shape.
 
         The check compares paths, kinds and sizes; it does not read contents.
         """
@@ -102,14 +102,14 @@ class Store:
         return action if action is not None and self._whole(action.artifact) else None
 
     def actions(self) -> Iterator[Action]:
-        """Everything recorded, in no order."""
+        """All recorded actions, in no particular order."""
         for path in (self.root / "actions").glob("*.json"):
             action = self.action(path.stem)
             if action is not None:
                 yield action
 
     def log(self, step: str, fingerprint: str) -> Path:
-        """The log file of a step; its recipe and reproducer stand beside it."""
+        """The log file of a step; its recipe and reproducer are next to it."""
         return self.root / "logs" / f"{step.replace('/', '-')}-{fingerprint[:12]}.log"
 
     def work(self, fingerprint: str) -> Path:
@@ -122,11 +122,11 @@ class Store:
     def lock(
         self, name: str, waiting: Callable[[], None], cancel: threading.Event
     ) -> Iterator[None]:
-        """Hold the lock of that name against all processes.
+        """Hold the lock of that name against all other processes.
 
         Args:
             name: a fingerprint or a device's name.
-            waiting: called once if someone else holds it.
+            waiting: called once if another process holds it.
             cancel: set it to give up waiting.
 
         Raises:
@@ -146,7 +146,7 @@ class Store:
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
-        """An empty directory to fill and commit; what is left of it is removed at the end."""
+        """An empty directory to fill and commit; it is removed if it was not committed."""
         assert self._session is not None, "the store is not open"
         with contextlib.ExitStack() as stack:
             path = Path(tempfile.mkdtemp(dir=self._session))
@@ -157,14 +157,14 @@ class Store:
     def commit(self, tree: Path) -> Artifact:
         """Move a filled :meth:`scratch` directory into the store, read-only from then on.
 
-        If the store has the same artifact already, ours is dropped; if that one is damaged, it
-        is replaced.
+        If the store already has the same artifact, the new one is dropped, unless the old one
+        is damaged.
         """
         entries = walk(tree)
         files = {r: file_digest(f"{tree}/{r}") for r, kind, _ in entries if kind in _FILES}
         artifact = Artifact(tree_digest(tree, entries, files), listing_digest(entries))
         _seal(tree, entries)
-        # Moving a directory needs the right to write it, which a copied one may not give us.
+        # A directory can be moved only if it is writable, which a copied one may not be.
         tree.chmod(0o755)
         target = self.object(artifact.digest)
         try:
@@ -175,7 +175,7 @@ class Store:
             if self._whole(artifact):
                 return artifact
             with self.scratch() as aside:
-                # Only the owner may move a read-only directory after making it writable.
+                # A read-only directory cannot be moved.
                 target.chmod(0o755)
                 target.rename(aside)
                 tree.rename(target)
@@ -184,7 +184,7 @@ class Store:
         return artifact
 
     def record(self, action: Action) -> None:
-        """Say that a fingerprint has an artifact, which is committed already."""
+        """Record that a fingerprint has an artifact, which must be committed already."""
         self._replace(self._action_path(action.fingerprint), action.to_json())
 
     def take_work(self, fingerprint: str) -> tuple[Path, bool]:
@@ -195,7 +195,7 @@ class Store:
         return path, left
 
     def drop_work(self, fingerprint: str) -> None:
-        """Remove the scratch directory of a step that is done."""
+        """Remove the scratch directory of a finished step."""
         remove_tree(self.work(fingerprint))
 
     # --- inside ------------------------------------------------------------------------
@@ -222,7 +222,7 @@ class Store:
     def _begin_session(self) -> tuple[Path, int]:
         while True:
             path = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=self.root / "tmp"))
-            # Another process may take it for stale before we have the lock.
+            # Another process may consider it stale before we hold the lock.
             try:
                 handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             except FileNotFoundError:
@@ -261,7 +261,7 @@ def _end_session(path: Path, handle: int) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory, read-only or not; what cannot be removed stays."""
+    """Remove a directory, read-only or not; ignores what cannot be removed."""
     with contextlib.suppress(OSError):
         path.chmod(0o700)
     for folder, names, _ in os.walk(path):
@@ -274,14 +274,14 @@ def remove_tree(path: Path) -> None:
 
 
 def _seal(tree: Path, entries: Sequence[Entry]) -> None:
-    """Make everything below the root read-only, and durable before it can be seen."""
+    """Make everything below the root read-only, and sync it before it becomes visible."""
     modes: Mapping[str, int] = {"file": 0o444, "exec": 0o555, "dir": 0o555}
     files = 0
     for relative, kind, _ in entries:
         if kind in modes:
             (tree / relative).chmod(modes[kind])
             files += kind in _FILES
-    if files > _FEW_FILES:
+    if files > _MAX_FILE_SYNCS:
         _sync_file_system(tree)
         return
     for relative, kind, _ in entries:

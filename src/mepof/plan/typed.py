@@ -1,9 +1,9 @@
 """Typed steps: one frozen model of the parameters and inputs of each kind of step.
 
-A model is generic over what stands for an input: :data:`~mepof.plan.model.Input` while the step
-is planned, a path while it runs. The engine sees neither: :meth:`StepModel.step` takes a model
-apart into JSON parameters and inputs that are named by their place in the model (``images.0``),
-and :meth:`StepModel.of` puts it together again.
+A model is generic over the type of an input: :data:`~mepof.plan.model.Input` while the step is
+planned, a path while it runs. The engine sees neither: :meth:`StepModel.step` splits a model into
+JSON parameters and inputs that are named by their path in the model (``images.0``), and
+:meth:`StepModel.of` reassembles it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StepModel(Part[In], Generic[In]):
     def step(self, identifier: str) -> Step:
         """The step that the engine runs. The model must hold inputs, not paths."""
         inputs: dict[str, Input] = {}
-        params = _taken_apart(self, "", inputs)
+        params = _split(self, "", inputs)
         assert isinstance(params, dict)
         return Step(identifier, self.kind, params, inputs)
 
@@ -46,7 +46,7 @@ class StepModel(Part[In], Generic[In]):
         """The model of a step.
 
         Args:
-            inputs: what stands for each input, by its name.
+            inputs: the value of each input, by name.
 
         Raises:
             InputError: the parameters or inputs are not those of this kind of step.
@@ -63,11 +63,11 @@ class StepModel(Part[In], Generic[In]):
         raise InputError(f"{step.id} is not a step of the kind `{cls.kind}`: {why}")
 
 
-def _taken_apart(value: Any, name: str, inputs: dict[str, Input]) -> Json:
-    """A value in JSON's types, without its inputs, which are added to ``inputs``."""
+def _split(value: Any, name: str, inputs: dict[str, Input]) -> Json:
+    """A value as JSON, without its inputs, which are added to ``inputs``."""
 
     def part(key: object, given: Any) -> Json:
-        return _taken_apart(given, f"{name}.{key}" if name else str(key), inputs)
+        return _split(given, f"{name}.{key}" if name else str(key), inputs)
 
     match value:
         case StepInput() | HostInput():
@@ -78,7 +78,7 @@ def _taken_apart(value: Any, name: str, inputs: dict[str, Input]) -> Json:
         case Fraction():
             return str(value)
         case BaseModel():
-            # A field that is added with a default later must not change fingerprints.
+            # A field that is added later with a default must not change fingerprints.
             given_fields = {
                 field: getattr(value, field)
                 for field, known in type(value).model_fields.items()
@@ -93,13 +93,13 @@ def _taken_apart(value: Any, name: str, inputs: dict[str, Input]) -> Json:
             return {str(key): part(key, given) for key, given in value.items()}
         case tuple():
             return [part(number, given) for number, given in enumerate(value)]
-    raise TypeError(f"{name} holds {value!r}, which a step cannot")
+    raise TypeError(f"{name} is {value!r}, which a step cannot hold")
 
 
 def _put(model: Any, name: list[str], given: object) -> None:
-    """Put an input back into its place."""
-    *way, last = name
-    for part in way:
+    """Put an input back into the model."""
+    *parents, last = name
+    for part in parents:
         model = model[int(part)] if isinstance(model, list) else model[part]
     if isinstance(model, list):
         model[int(last)] = given

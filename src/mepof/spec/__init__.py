@@ -1,4 +1,4 @@
-"""What each kind of step is asked to do: one frozen model of its parameters and inputs.
+"""One frozen model of the parameters and inputs for each kind of step.
 
-The compiler of G4 builds these models, and the body of the same name under ``steps`` parses them.
+The G4 compiler builds these models, and the body of the same name in ``steps`` parses them.
 """

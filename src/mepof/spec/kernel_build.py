@@ -1,4 +1,4 @@
-"""``kernel-build``: a kernel, plain, built to be profiled, or with profiles."""
+"""``kernel-build``: a kernel, plain, instrumented, or optimised with profiles."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from mepof.plan.typed import In, Part, StepModel
 
 
 class Instrumented(Part[In], Generic[In]):
-    """The algorithm that profiles the kernel, and in which of its rounds."""
+    """The algorithm that will profile the kernel, and the number of its round."""
 
     algorithm: str
     round: int = 1
 
 
 class BootCheck(Part[In], Generic[In]):
-    """How a kernel is booted before it is done."""
+    """How a finished kernel is booted as a check."""
 
     device: str
     seed: int
@@ -26,13 +26,13 @@ class KernelBuild(StepModel[In], Generic[In]):
     """A kernel.
 
     Attributes:
-        config: in order, names of our configurations and the user's own files.
+        config: names of mepof's configurations, and the user's own files, in order.
         options: of recompilation.
         uses: the algorithms whose profiles the build uses.
-        profile: of all of them, and of the earlier rounds of the algorithm that profiles it.
-        instrumented: what profiles the kernel, if anything does.
-        boot: how it is checked, if it is.
-        layout_seed: from 1: the order in which the linker lays out the objects' code.
+        profile: of all of these, and of the earlier rounds of the algorithm in ``instrumented``.
+        instrumented: how the kernel will be profiled, if it will.
+        boot: how the kernel is checked, if it is.
+        layout_seed: seed of the order in which the linker lays out code; at least 1.
     """
 
     kind: ClassVar[str] = "kernel-build"

@@ -1,4 +1,4 @@
-"""``kernel-source``: a kernel tree of its own in the store."""
+"""``kernel-source``: a copy of a kernel source tree in the store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mepof.plan.typed import In, StepModel
 
 
 class KernelSource(StepModel[In], Generic[In]):
-    """Either one of Debian's source packages or the user's own source.
+    """Either one of Debian's source packages or a source on the host.
 
     Attributes:
         debian: such as ``debian:linux-source-6.12``.

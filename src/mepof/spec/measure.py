@@ -1,4 +1,4 @@
-"""``measure``: the cases of some metrics on all images of an ``eval``."""
+"""``measure``: the cases of the metrics on all images of an ``eval``."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from mepof.plan.typed import In, StepModel
 
 
 class Measure(StepModel[In], Generic[In]):
-    """A measurement of images that are booted in turns.
+    """A measurement of images that are booted in turn.
 
     Attributes:
         images: builds or image files, the baseline first.
         relinked: the baseline in other layouts.
-        min_boots: of each image.
-        max_boots: of each image.
-        precision: width of an interval, in percent, that is narrow enough.
+        min_boots: per image.
+        max_boots: per image.
+        precision: width of a confidence interval, in percent, at which measuring stops.
         budget: seconds after which no further round begins.
-        core: name of the core that is modelled, if any.
-        suites: programs of suites that are added to the guest, by suite.
+        core: name of the core to model, if any.
+        suites: suite programs that are added to the guest, by suite.
         artifacts: what the device needs for counting, by the device's names.
     """
 

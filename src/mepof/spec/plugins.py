@@ -1,4 +1,4 @@
-"""``plugins`` and ``pmu``: the emulator's plugins."""
+"""``plugins`` and ``pmu``: the emulator plugins."""
 
 from __future__ import annotations
 

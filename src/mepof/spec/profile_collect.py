@@ -1,4 +1,4 @@
-"""``profile-collect``: a training run and the raw profile that it leaves."""
+"""``profile-collect``: a training run that collects a raw profile."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from mepof.plan.typed import In, Part, StepModel
 
 
 class TrainingApp(Part[In], Generic[In]):
-    """An app of a training.
+    """An app of a training run.
 
     Attributes:
-        weight: its share among the apps, for scenarios that draw.
-        script: the user's file that lists its actions, for scenarios that read one.
+        weight: its share of the actions, for scenarios that draw them at random.
+        script: the file that lists its actions, for scenarios that read one.
     """
 
     name: str
@@ -28,11 +28,11 @@ class ProfileCollect(StepModel[In], Generic[In]):
 
     Attributes:
         round: of the algorithm.
-        actions: how many a scenario without a number of its own picks.
+        actions: how many actions to pick, for scenarios that do not fix the number.
         without: the cases that the training must not run.
-        record: how branches are recorded, for algorithms that need it.
-        suites: programs of suites that are added to the guest, by suite.
-        artifacts: what the device needs for that, by the device's names.
+        record: how to record branches, for algorithms that need them.
+        suites: suite programs that are added to the guest, by suite.
+        artifacts: what the device needs for recording, by the device's names.
     """
 
     kind: ClassVar[str] = "profile-collect"

@@ -1,4 +1,4 @@
-"""``profile-convert``: from a raw profile to what the compiler reads."""
+"""``profile-convert``: the conversion of a raw profile to what the compiler reads."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class ProfileConvert(StepModel[In], Generic[In]):
     Attributes:
         round: of the algorithm.
         below: the algorithms of the stack whose profiles ``profile`` holds.
-        raw: what was collected, or the user's own branch trace.
-        kernel: the build that ran.
-        profile: of the rounds before.
+        raw: the collected raw profile, or a branch trace on the host.
+        kernel: the build that was profiled.
+        profile: of the earlier rounds.
     """
 
     kind: ClassVar[str] = "profile-convert"

@@ -9,7 +9,7 @@ from mepof.plan.typed import In, Part, StepModel
 
 
 class WeightedProfile(Part[In], Generic[In]):
-    """A profile, and by what its counts are multiplied."""
+    """A profile, and the factor for its counts."""
 
     profile: In
     weight: Fraction

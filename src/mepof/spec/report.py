@@ -1,4 +1,4 @@
-"""``report``: everything that is known about a run."""
+"""``report``: a report on everything that is known about a run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ class ReportedImage(Part[In], Generic[In]):
     """An image of the evaluation.
 
     Attributes:
-        build: None for the user's own file.
-        trained: positions in ``collections`` of what its profile is made of; None where there is
-            no profile, or part of it comes from outside.
+        build: None for a file on the host.
+        trained: positions in ``collections`` of the training runs of its profile; None if there
+            is no profile, or if part of it is external.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Report(StepModel[In], Generic[In]):
     """A report about one evaluation.
 
     Attributes:
-        program: its text.
+        program: the G4 text.
         collections: the training runs of all images.
     """
 

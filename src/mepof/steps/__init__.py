@@ -1,5 +1,5 @@
-"""The step bodies: one file for each kind of step, found by its name. They call the other
-packages and never each other."""
+"""The step bodies: one file per kind of step, found by its name. Bodies call other packages, but
+never each other."""
 
 from mepof.plan.body import StepBody
 from mepof.registry import Registry

@@ -1,4 +1,4 @@
-"""``guest``: the user space of our guests, from our own sources."""
+"""``guest``: builds the user space of guests from mepof's sources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class GuestBody:
     phase: Phase = "build"
 
     def check(self, step: Step) -> None:
-        """Refuse an architecture that no guest is built for."""
+        """Refuse an architecture that has no guest."""
         guest.target(Guest[Input].of(step, step.inputs).arch)
 
     def resources(self, step: Step) -> Resources:

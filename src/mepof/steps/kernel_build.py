@@ -1,4 +1,4 @@
-"""``kernel-build``: a kernel, plain, built to be profiled, or with the profiles of others."""
+"""``kernel-build``: builds a kernel, plain, instrumented, or optimised with profiles."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _BOOT_SECONDS = 120.0
 
 
 class KernelBuildBody:
-    """Builds a kernel as :class:`KernelBuild` says."""
+    """Builds the kernel that a :class:`KernelBuild` describes."""
 
     kind = KernelBuild.kind
     phase: Phase = "build"
     version = 3
 
     def check(self, step: Step) -> None:
-        """Refuse an unknown architecture, and a profile that is not one of the algorithms."""
+        """Refuse an unknown architecture, and a profile of another algorithm."""
         asked = KernelBuild[Input].of(step, step.inputs)
         arch.get(asked.arch)
         if isinstance(asked.profile, HostInput):
@@ -52,11 +52,11 @@ class KernelBuildBody:
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = KernelBuild[Input].of(step, step.inputs)
         toolchain = select(asked.toolchain)
-        # What the profile is of is not known yet: all flags that its use may bring.
+        # The origin of the profile is not known yet: take all flags that using it may add.
         use = Use(toolchain, None, exact=True)
         profile = None if asked.profile is None else Path("profile")
         spec = _Ingredients(asked, (), profile, use).spec()
-        # Files that a profile names are known with the profile.
+        # The files that a profile selects are known only once it exists.
         selected = [
             each.cflags if isinstance(each.objects, Path) else each for each in spec.selected
         ]
@@ -84,17 +84,17 @@ class KernelBuildBody:
             return
         build.safely(asked.boot)
         if not ingredients.use.same_source:
-            build.tell_drift()
+            build.note_drift()
 
 
 @dataclass(frozen=True)
 class _Ingredients(Generic[In]):
-    """What a build is made of.
+    """The ingredients of a build.
 
     Attributes:
-        own_fragments: the user's files, in order.
-        profile: directory of all profiles that are used.
-        same_as: the build that it must be equal to, if it must.
+        own_fragments: the user's config files, in order.
+        profile: directory of all profiles that the build uses.
+        same_as: the build that it must equal, if any.
     """
 
     asked: KernelBuild[In]
@@ -104,12 +104,12 @@ class _Ingredients(Generic[In]):
     same_as: Origin | None = None
 
     def addition(self) -> BuildAddition:
-        """What the profiles that are used add, and the algorithm that profiles the kernel."""
+        """What profile use and instrumentation add to the build."""
         check_requirements(self.asked.toolchain, self._requirements())
         added = BuildAddition()
         for name in self.asked.uses:
             if self.profile is None:
-                raise InputError("a build that uses a profile has no profile to use")
+                raise InputError("the build uses a profile, but none is given")
             added += ALGORITHMS.get(name).use(self.profile, self.use)
         if (made := self.asked.instrumented) is not None:
             earlier = self.profile if made.round > 1 else None
@@ -119,7 +119,7 @@ class _Ingredients(Generic[In]):
         return added
 
     def _requirements(self) -> Mapping[str, frozenset[str]]:
-        """What algorithms and options require of the toolchain, by their names."""
+        """The capabilities that algorithms and options require of the toolchain, by name."""
         made = self.asked.instrumented
         names = (*self.asked.uses, *((made.algorithm,) if made is not None else ()))
         return {
@@ -147,7 +147,7 @@ class _Ingredients(Generic[In]):
         )
 
     def _fragments(self) -> Iterator[Path]:
-        """The fragment files in order; those of the user only where the inputs are there."""
+        """The config fragments in order; the user's own only once the inputs exist."""
         own = iter(self.own_fragments)
         for part in self.asked.config:
             if isinstance(part, str):
@@ -156,7 +156,7 @@ class _Ingredients(Generic[In]):
                 yield file
 
     def _layout(self) -> tuple[str, ...]:
-        """The flag by which the linker shuffles code within each part of its script."""
+        """The flag that makes the linker shuffle the code within each output section."""
         seed = self.asked.layout_seed
         if seed is None:
             return ()
@@ -164,7 +164,7 @@ class _Ingredients(Generic[In]):
 
 
 def _ingredients(asked: KernelBuild[Path], work: Path) -> _Ingredients[Path]:
-    """The ingredients of a build whose inputs are there.
+    """The ingredients of a build whose inputs exist.
 
     Raises:
         InputError: the profile does not have what the algorithms need.
@@ -183,8 +183,8 @@ def _ingredients(asked: KernelBuild[Path], work: Path) -> _Ingredients[Path]:
     if any(ALGORITHMS.get(name).same_build for name in asked.uses):
         if origin is None:
             raise InputError(
-                f"nothing tells of which build the profile of {'+'.join(asked.uses)} is",
-                "it fits no other: use it in the program that makes it",
+                f"the build that the {'+'.join(asked.uses)} profile belongs to is unknown",
+                "it fits only that build: use it in the program that makes it",
             )
         same_as = origin
     return _Ingredients(asked, own, profile, use, same_as)
@@ -192,7 +192,7 @@ def _ingredients(asked: KernelBuild[Path], work: Path) -> _Ingredients[Path]:
 
 @dataclass(frozen=True)
 class _Build:
-    """Builds one kernel, as often as it takes."""
+    """Builds one kernel, repeatedly if necessary."""
 
     context: StepContext
     asked: KernelBuild[Path]
@@ -220,12 +220,12 @@ class _Build:
         )
 
     def safely(self, check: BootCheck[Path]) -> None:
-        """Build a kernel that boots, without the profile where it does not with it."""
+        """Build a kernel that boots, leaving out the parts of the profile that prevent it."""
         context = self.context
         spec = self.ingredients.spec()
         opt_out_flags = self.ingredients.addition().opt_out
         released = ""
-        # Whatever objtool warns of without the profile is not for the profile to answer.
+        # The profile did not cause the warnings that objtool also gives without it.
         accepted: frozenset[objtool.Warned] = frozenset()
 
         def trial(opt_out: OptOut) -> WorkError | None:
@@ -249,7 +249,9 @@ class _Build:
                 failure, trial, lambda: kbuild.functions_in(context.output), context.note
             )
             if opt_out == OptOut():
-                context.note("objtool says the same without the profile: nothing is left out of it")
+                context.note(
+                    "objtool gives the same warnings without the profile: all of it is used"
+                )
                 failure = None
             else:
                 context.note(f"left out of the profile: {opt_out}")
@@ -265,7 +267,7 @@ class _Build:
     def _without(
         self, spec: kbuild.BuildSpec, opt_out: OptOut, flags: tuple[str, ...]
     ) -> kbuild.BuildSpec:
-        """The build with what opts out of the profile."""
+        """The build with files and functions opted out of the profile."""
         profile = self.ingredients.profile
         assert profile is not None
         selected = [*spec.selected, FileFlags(opt_out.files, flags)]
@@ -281,7 +283,7 @@ class _Build:
         return replace(spec, selected=tuple(selected), profiles=profiles)
 
     def _boot(self, check: BootCheck[Path]) -> str:
-        """Boot the kernel that was built and have it check itself; its release."""
+        """Boot the new kernel and run its self-check; returns its release."""
         context = self.context
         request = agent.Exec(selfcheck(), _BOOT_SECONDS)
         session = Session(
@@ -297,8 +299,8 @@ class _Build:
         context.note(f"Linux {outcome.release} booted and passed its self-check")
         return outcome.release
 
-    def tell_drift(self) -> None:
-        """Say how much of a profile of another kernel fits this one."""
+    def note_drift(self) -> None:
+        """Write and show how much of the profile of another kernel matches this one."""
         profile = self.ingredients.profile
         assert profile is not None
         for name in self.asked.uses:

@@ -1,4 +1,4 @@
-"""``kernel-source``: a kernel tree of its own for the store, from wherever it comes."""
+"""``kernel-source``: copies a kernel source tree into the store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mepof.spec.kernel_source import KernelSource
 
 
 class KernelSourceBody:
-    """Makes a copy of the tree."""
+    """Copies or unpacks the source tree."""
 
     kind = KernelSource.kind
     phase: Phase = "other"

@@ -1,4 +1,4 @@
-"""``measure``: run the cases of some metrics on all images of an ``eval``, in turns."""
+"""``measure``: runs the cases of the metrics on all images of an ``eval``, in turn."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from mepof.suite.cases import Case, cases_digest, cases_of, memory_of
 
 
 class MeasureBody:
-    """Makes ``evaluation.json``, and with a core ``places0.json``…: where the events of the first
-    boot of each image are."""
+    """Makes ``evaluation.json``, and with a core ``places0.json``…: the locations of the events in
+    the first boot of each image."""
 
     kind = Measure.kind
     phase: Phase = "run"
     version = 3
 
     def check(self, step: Step) -> None:
-        """Refuse a core of another architecture, and files that cannot be booted on this one."""
+        """Refuse a core or an image of another architecture."""
         asked = Measure[Input].of(step, step.inputs)
         _core(asked)
         for image in asked.images:
@@ -96,8 +96,8 @@ class MeasureBody:
         )
         text = laboratory.evaluation(images, precision, ended).model_dump_json(indent=1)
         (context.output / "evaluation.json").write_text(text + "\n", encoding="utf-8")
-        for name, places in laboratory.places().items():
-            (context.output / f"{name}.json").write_text(places.to_json(), encoding="utf-8")
+        for name, locations in laboratory.locations().items():
+            (context.output / f"{name}.json").write_text(locations.to_json(), encoding="utf-8")
 
 
 @dataclass(frozen=True)
@@ -116,17 +116,17 @@ def _targets(asked: Measure[Path]) -> list[_Target]:
         for given in builds:
             kernel = given / "kernel" if given.is_dir() else given
             if not kernel.is_file():
-                raise InputError(f"{given} holds no kernel image")
+                raise InputError(f"{given} does not contain a kernel image")
             found.append(_Target(role, given, kernel, file_digest(kernel)))
     if sum(1 for target in found if target.role == "kernel") > 1:
-        # There is nothing to hold one image alone against.
+        # A single image is not compared with anything.
         baseline = found[0]
         found.append(_Target("same build", baseline.given, baseline.kernel, baseline.digest))
     return found
 
 
 class _Laboratory:
-    """Boots targets, and remembers what it booted."""
+    """Boots targets and keeps the results."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class _Laboratory:
             self._memory,
         )
         self._kept = [
-            # Where boots do not repeat, those of a control are others than the image's.
+            # If boots are not repeatable, a control needs boots of its own.
             KeptBoots(directory, (*decided, t.digest, "" if repeats else number))
             for number, t in enumerate(targets)
         ]
@@ -173,13 +173,12 @@ class _Laboratory:
         self._finished = 0
 
     def round_of(self, turns: Sequence[Turn]) -> list[OneBoot]:
-        """Boot some targets: one after the other in this order, or at once where the order
-        cannot matter."""
+        """Boot targets: in this order, or in parallel if boots are repeatable."""
         with ThreadPoolExecutor(self._threads) as pool:
             return list(pool.map(self._boot, turns))
 
     def evaluation(self, images: Images, precision: float, ended: str) -> Evaluation:
-        """What is known so far."""
+        """The evaluation of the boots so far."""
         by_role: dict[str, list[Measurement]] = {}
         for target, boots in zip(self._targets, images, strict=True):
             by_role.setdefault(target.role, []).append(self._measurement(target, boots))
@@ -191,8 +190,8 @@ class _Laboratory:
             ended=ended,
         )
 
-    def places(self) -> dict[str, Locations]:
-        """Where the events of each image's first boot are, by the name of its input's number."""
+    def locations(self) -> dict[str, Locations]:
+        """The locations of events in each image's first boot, by file name (``places0``…)."""
         found: dict[str, Locations] = {}
         for number, target in enumerate(self._targets):
             path = self._kept[number].locations(self._seed)
@@ -203,16 +202,16 @@ class _Laboratory:
                 found[f"places{number}"] = locations_of(self._core, ran, raw, functions)
         return found
 
-    def _tells_places(self, turn: Turn) -> bool:
+    def _reports_locations(self, turn: Turn) -> bool:
         number, seed = turn
         first = self._targets[number].role == "kernel" and seed == self._seed
         return self._core is not None and first
 
     def _boot(self, turn: Turn) -> OneBoot:
         number, seed = turn
-        tells_places = self._tells_places(turn)
+        located = self._reports_locations(turn)
         kept = self._kept[number].find(seed)
-        if kept is not None and (not tells_places or self._kept[number].locations(seed).is_file()):
+        if kept is not None and (not located or self._kept[number].locations(seed).is_file()):
             made = OneBoot(True, PASSED, kept)
         else:
             made = measure_boot(
@@ -232,7 +231,7 @@ class _Laboratory:
             initramfs=self._initramfs,
             requests=requests,
             seed=seed,
-            measure=replace(self._measure, locations=self._tells_places((number, seed))),
+            measure=replace(self._measure, locations=self._reports_locations((number, seed))),
             artifacts=self._artifacts,
             archives=self._archives,
             memory=self._memory,
@@ -251,14 +250,14 @@ class _Laboratory:
         return outcome
 
     def _progress(self, text: str) -> None:
-        # There may be fewer than the most, and then it ends early.
+        # Measuring may stop before the maximum.
         total = len(self._targets) * self._design.most
         self._context.progress(self._finished, total, "boots", text)
 
     def _measurement(self, target: _Target, boots: ImageBoots) -> Measurement:
         sections, size = _sizes(target.given, target.kernel)
         return Measurement(
-            image="image",  # whoever reports names it: one build may serve two names
+            image="image",  # the report names it: one build may have two names
             digest=target.digest,
             device=Device(**asdict(self._description)),
             booted=boots.booted,
@@ -270,7 +269,7 @@ class _Laboratory:
 
 
 def _enough(evaluation: Evaluation) -> bool:
-    """Whether every image can be judged; one alone has nothing to be narrow about."""
+    """Whether every comparison is precise enough; a single image is not compared."""
     baseline, *others = evaluation.images
     if not baseline.sound or not others:
         return True
@@ -279,7 +278,7 @@ def _enough(evaluation: Evaluation) -> bool:
     comparisons: list[Comparison | None] = []
     for image in others:
         rows = rows_of(builds, [Build((image,))])
-        # Modelled events explain a difference; they are too many and too rare to wait for.
+        # Modelled events only explain a difference; too many are too rare to wait for.
         rows = [row for row in rows if not row.metric.may_be_none]
         comparisons += [row.comparison for row in rows]
         comparisons += [total.comparison for total in totals_of(rows)]
@@ -287,22 +286,22 @@ def _enough(evaluation: Evaluation) -> bool:
 
 
 def _core(asked: Measure[In]) -> str | None:
-    """The core to model, if there is one.
+    """The core to model, if any.
 
     Raises:
-        InputError: it does not execute what the kernel is made of.
+        InputError: it is of another architecture.
     """
     name = asked.core
     if name is not None and (arch := load_core(name).arch) != asked.arch:
         raise InputError(
             f"the core {name} executes {arch}, not {asked.arch}",
-            "choose another by `set core`",
+            "choose another with `set core`",
         )
     return name
 
 
 def _sizes(given: Path, kernel: Path) -> tuple[dict[str, int], SizeBytes]:
-    """Section sizes of a build of ours; of a bare image only the file's size is known."""
+    """The sizes of a build's sections; for a bare image, only the size of the file."""
     image = kernel.stat().st_size
     build = BuildDescription.find(given) if given.is_dir() else None
     if build is None:

@@ -1,4 +1,4 @@
-"""``plugins``: the emulator's plugins that count and record, from our own sources."""
+"""``plugins``: builds the emulator plugins that count and record."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""``pmu``: the emulator's plugin that models a core, from our own sources.
+"""``pmu``: builds the emulator plugin that models a core.
 
-It is no part of the step ``guest``, so that a change of the model makes no guest anew, nor what
-was measured or built with one.
+It is separate from the step ``guest``, so that a change of the model does not rebuild the guest
+or repeat what was measured or built with it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PmuPluginBody:
             "native": _sources_digest(),
             "gcc": version_line(find_tool("gcc", "apt-get install gcc")),
             "g++": version_line(find_tool("g++", "apt-get install g++")),
-            # Whose scheduling models are read when it runs.
+            # The plugin reads its scheduling models at run time.
             "llvm": run([llvm_config(), "--version"]).output.strip(),
         }
 

@@ -1,4 +1,4 @@
-"""``profile-collect``: boot an instrumented kernel, work it, and take the raw profile."""
+"""``profile-collect``: boots a kernel, runs a workload on it, and collects the raw profile."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ProfileCollectBody:
     phase: Phase = "run"
 
     def check(self, step: Step) -> None:
-        """Refuse a scenario that cannot be played."""
+        """Refuse a scenario that cannot run."""
         asked = ProfileCollect[Input].of(step, step.inputs)
         _require_shell(asked.scenario, asked.arch)
         _planned_actions(asked)
@@ -47,11 +47,11 @@ class ProfileCollectBody:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = ProfileCollect[Input].of(step, step.inputs)
-        # A scenario that cannot be played is reported before the kernel for it is built.
+        # A scenario that cannot run is reported before the kernel for it is built,
         _require_shell(asked.scenario, asked.arch)
         actions = _planned_actions(asked)
         if asked.record is not None:
-            # So is a device that cannot record.
+            # and so is a device that cannot record.
             branch_source(asked.device).branch_recorder(asked.arch)
         return {
             **DEVICES.get(asked.device).identity(asked.arch),
@@ -67,7 +67,7 @@ class ProfileCollectBody:
         work: list[agent.Request] = [agent.Exec(action.argv, action.seconds) for action in actions]
         if scenario.interactive:
             work = [agent.Shell()]
-            context.note("at the guest's console: work the kernel, then leave with `exit`")
+            context.note("this is the guest's console: run the workload, then leave with `exit`")
         before, after = algorithm.reset(), algorithm.collect()
         device = DEVICES.get(asked.device)
         if asked.record is not None:
@@ -98,7 +98,9 @@ class ProfileCollectBody:
         answers = outcome.replies[-len(algorithm.collect()) :] if algorithm.collect() else ()
         for number, reply in enumerate(answers):
             if not isinstance(reply, agent.GetResult) or reply.errno:
-                raise WorkError("the kernel offers no raw profile; was it built to?")
+                raise WorkError(
+                    "the kernel has no raw profile", "check that it was built to be profiled"
+                )
             (context.output / f"raw{number}").write_bytes(reply.data)
         Collection.of(asked.scenario, apps, actions, asked.seed, outcome.release).write(
             context.output
@@ -106,10 +108,10 @@ class ProfileCollectBody:
 
 
 def _require_shell(scenario: str, arch: str) -> None:
-    """Refuse a scenario whose user would find no shell in the guest."""
+    """Refuse an interactive scenario if the guest has no shell."""
     if SCENARIOS.get(scenario).interactive and not guest.target(arch).shell:
         raise InputError(
-            f"the scenario {scenario} needs a shell, and a guest of {arch} has none",
+            f"the scenario {scenario} needs a shell, which the {arch} guest does not have",
             "choose another scenario",
         )
 
@@ -119,7 +121,7 @@ def _apps(asked: ProfileCollect[In]) -> tuple[App, ...]:
 
 
 def _planned_actions(asked: ProfileCollect[Input]) -> tuple[Action, ...]:
-    """What the scenario picks, from the user's own files."""
+    """The actions that the scenario picks, with scripts from host files."""
     scripts = [
         Path(app.script.path) if isinstance(app.script, HostInput) else None for app in asked.apps
     ]
@@ -129,7 +131,7 @@ def _planned_actions(asked: ProfileCollect[Input]) -> tuple[Action, ...]:
 def _actions(
     asked: ProfileCollect[In], apps: tuple[App, ...], scripts: Sequence[Path | None]
 ) -> tuple[Action, ...]:
-    """What the scenario picks."""
+    """The actions that the scenario picks."""
     parts = tuple(
         Part(app, given.weight, None if script is None else read_script(script))
         for app, given, script in zip(apps, asked.apps, scripts, strict=True)
@@ -140,13 +142,14 @@ def _actions(
 def _require_terminal() -> None:
     if not sys.stdin.isatty():
         raise EnvironmentLack(
-            "the scenario `manual` needs a terminal", "run the program from one, or use `script`"
+            "the scenario `manual` needs a terminal",
+            "run mepof from a terminal, or use the scenario `script`",
         )
 
 
 @contextmanager
 def _terminal(context: StepContext) -> Iterator[None]:
-    """The user's terminal, with nobody else writing to it."""
+    """Reserve the user's terminal for the guest."""
     _require_terminal()
     context.emit(ConsoleTaken(context.step.id))
     try:
@@ -163,7 +166,9 @@ def _check(
 ) -> None:
     for reply in outcome.replies[: len(before)]:
         if isinstance(reply, agent.PutResult) and reply.errno:
-            raise WorkError("the kernel's counters cannot be reset; was it built to be profiled?")
+            raise WorkError(
+                "the kernel's counters cannot be reset", "check that it was built to be profiled"
+            )
     replies = outcome.replies[len(before) : len(before) + len(work)]
     names = [action.name for action in actions] or ["the shell"]
     for name, request, reply in zip(names, work, replies, strict=True):
@@ -171,7 +176,7 @@ def _check(
             if reply.status == SKIPPED:
                 raise WorkError(
                     f"the action {name} cannot run on this kernel: {reply.text.strip()[:80]}",
-                    "choose another configuration, or leave it out by `set without`",
+                    "choose another configuration, or leave it out with `set without`",
                 )
             agent.expect_success(request, reply)
 

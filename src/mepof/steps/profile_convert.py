@@ -1,4 +1,4 @@
-"""``profile-convert``: from raw profiles to the one that the compiler reads."""
+"""``profile-convert``: converts raw profiles to the profile that the compiler reads."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from mepof.toolchain.protocol import Tools, select
 
 
 class ProfileConvertBody:
-    """Makes the files of all profiles, ``profile.json``, and ``collection.json`` where it is known
-    how the raw profile was collected."""
+    """Makes the files of all profiles, ``profile.json``, and ``collection.json`` if it is known how
+    the raw profile was collected."""
 
     kind = ProfileConvert.kind
     phase: Phase = "convert"
@@ -50,7 +50,7 @@ class ProfileConvertBody:
         if quality.verdict == "poor":
             raise WorkError(
                 f"the profile is poor: {'; '.join(quality.reasons)}",
-                "let the scenario do more, or look at the log of the collection",
+                "let the scenario run more actions, or check the log of the collection",
             )
         ProfileDescription(
             algorithm="+".join((*asked.below, asked.algorithm)),
@@ -66,8 +66,7 @@ class ProfileConvertBody:
 
 
 def _below(asked: ProfileConvert[Path], output: Path) -> ProfileDescription | None:
-    """Lay the profiles of the algorithms below beside the one that is made; what is known of
-    them."""
+    """Copy the profiles of the algorithms below to the output; returns their description."""
     if not asked.below:
         return None
     if asked.profile is None:

@@ -1,4 +1,4 @@
-"""``profile-merge``: the weighted sum of profiles."""
+"""``profile-merge``: merges profiles into their weighted sum."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class ProfileMergeBody:
         if "+" in asked.algorithm:
             raise InputError(
                 f"profiles of `{asked.algorithm}` cannot be merged",
-                "merge those of its lowest algorithm",
+                "merge profiles of its first algorithm",
             )
         algorithm = ALGORITHMS.get(asked.algorithm)
         weighted = [

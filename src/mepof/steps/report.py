@@ -1,4 +1,4 @@
-"""``report``: everything that is known about a run, for people and for scripts."""
+"""``report``: reports everything that is known about a run, to users and scripts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ReportBody:
             update={"images": tuple(m.model_copy(update={"image": name}) for m, name in named)}
         )
         if context.journal is None:
-            raise WorkError("a report is made from a run's journal, and there is none")
+            raise WorkError("a report needs the journal of a run, and there is none")
         run = read_runs(context.journal)[-1]
         steps = [step for step in run.steps.values() if step.state in ("done", "cached")]
         builds = {
@@ -83,7 +83,7 @@ class ReportBody:
             trained=_trained(asked),
             trainings=[*_trainings(asked)],
             profiles=[*_profiles(asked.profiles)],
-            locations=_places(asked.evaluation, names),
+            locations=_locations(asked.evaluation, names),
             notes=[
                 note
                 for image in asked.images
@@ -95,7 +95,7 @@ class ReportBody:
 
 
 def command(program: str) -> str:
-    """One command for a shell that runs a program again."""
+    """A shell command that runs a program again."""
     end = "END"
     while end in program.splitlines():
         end += "D"
@@ -103,12 +103,12 @@ def command(program: str) -> str:
 
 
 def _collections(asked: Report[Path], image: ReportedImage[Path]) -> list[Collection | None]:
-    """What is known of the training runs of an image."""
+    """What is known about the training runs of an image."""
     return [Collection.find(asked.collections[number]) for number in image.trained or ()]
 
 
 def _trained(asked: Report[Path]) -> dict[str, frozenset[CaseId]]:
-    """The cases that each image was trained on, except for images that a user trained by hand."""
+    """The cases that each image was trained on, without images that were trained interactively."""
     found: dict[str, frozenset[CaseId]] = {}
     for image in asked.images:
         if image.trained is None:
@@ -145,7 +145,7 @@ def _actions(known: Collection) -> Iterator[Action]:
 
 
 def _notes(image: str, build: Path) -> Iterator[str]:
-    """What is to be known of how a profile was used in a build."""
+    """Remarks on how a build uses its profile."""
     safety = Safety.find(build)
     if safety is not None and safety.failure is not None:
         yield f"{image} is built without the profile in {safety.opt_out}: {safety.failure}"
@@ -156,8 +156,8 @@ def _notes(image: str, build: Path) -> Iterator[str]:
         )
 
 
-def _places(measured: Path, names: Sequence[str]) -> dict[str, Locations]:
-    """Where the events of each image are, if a core was modelled."""
+def _locations(measured: Path, names: Sequence[str]) -> dict[str, Locations]:
+    """The locations of events in each image, if a core was modelled."""
     files = {name: measured / f"places{number}.json" for number, name in enumerate(names)}
     return {name: read_locations(path) for name, path in files.items() if path.is_file()}
 
@@ -180,8 +180,8 @@ def _after(began: str, time: str) -> float:
 
 
 def engine_share(run: JournalledRun) -> float | None:
-    """Share of a run's wall time, up to now, in which nothing was built, booted, run or
-    converted, in percent; None where all of it came from the store."""
+    """Percentage of a run's wall time so far in which nothing was built, booted, run or
+    converted; None if everything came from the store."""
     worked = [s for s in run.steps.values() if s.state == "done" and s.phase in _WORK_PHASES]
     if not worked:
         return None

@@ -1,7 +1,7 @@
-"""``suite-programs``: what a suite adds to a guest, as an initramfs archive of its own.
+"""``suite-programs``: builds what a suite adds to a guest, as a separate initramfs archive.
 
-The guest itself stays as it is: kernels are booted with it before they are done, and a suite
-that changes must not have them built anew.
+The guest itself does not change with a suite: kernel builds boot it as a check, and a change of
+a suite must not rebuild kernels.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class SuiteProgramsBody:
 
 
 def _entries(files: Mapping[str, tuple[int, bytes]]) -> list[Entry]:
-    """Files, after the directories on the way to them."""
+    """Entries for files, after those of their parent directories."""
     directories = {
         str(parent) for name in files for parent in PurePosixPath(name).parents if parent.name
     }
@@ -99,7 +99,7 @@ def _programs(name: str, arch: str) -> Programs:
     if suite.architectures and arch not in suite.architectures:
         raise InputError(
             f"the suite {suite.name} has no programs for {arch}",
-            "leave its metrics out, or evaluate on " + " or ".join(suite.architectures),
+            "leave out its metrics, or evaluate on " + " or ".join(suite.architectures),
         )
     assert suite.programs is not None
     return suite.programs
@@ -107,7 +107,7 @@ def _programs(name: str, arch: str) -> Programs:
 
 @cache
 def _sources_digest(suite: str) -> str:
-    """SHA-256 over a suite's sources, and those that all share."""
+    """SHA-256 of a suite's sources and those shared by all suites."""
     root = native_directory()
     own = (root / "suites" / suite).iterdir()
     shared = (path for pattern in _SHARED for path in root.glob(pattern) if path.is_file())
