@@ -43,7 +43,7 @@ def finished(
     executor: LocalExecutor, plan: Plan, out: Path, pytestconfig: pytest.Config
 ) -> Finished:
     """The quickstart, run to its end."""
-    # Building three kernels takes a quarter of an hour: whoever waits sees how far it is.
+    # Building three kernels takes a quarter of an hour, so show the progress.
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         return executor.run(plan, out, LogDisplay(Console(stderr=True)))
@@ -56,7 +56,7 @@ def plugins(finished: Finished) -> Mapping[str, Path]:
 
 
 def session_of(finished: Finished, build: str) -> Session:
-    """A boot of one of the quickstart's kernels that is asked nothing yet."""
+    """A boot of one of the quickstart's kernels without requests."""
     steps = finished.run.steps
     return Session(
         arch="x86-64",

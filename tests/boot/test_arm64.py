@@ -1,4 +1,4 @@
-"""arm64 end to end: cross-built, booted, worked, optimised and measured.
+"""arm64 end to end: cross-built, booted, profiled, optimised and measured.
 
 A cold store builds three more kernels, so ``make test`` leaves these tests to ``make test-all``.
 """
@@ -58,7 +58,7 @@ def arm64(executor: LocalExecutor, out: Path, pytestconfig: pytest.Config) -> Fi
 
 @pytest.fixture
 def session(arm64: Finished) -> Session:
-    """A boot of the optimised kernel that is asked nothing yet."""
+    """A boot of the optimised kernel without requests."""
     steps = arm64.run.steps
     return Session(
         arch="arm64",
@@ -104,7 +104,7 @@ def test_a_boot_repeats_to_the_last_instruction(
     counted = replace(session, requests=work, measure=Measure(), artifacts=plugins)
     first, second = (boot(counted, tmp_path / name) for name in ("first", "second"))
     assert first.intervals == second.intervals
-    # Guest time is the count of all instructions since power-on, and stands in both.
+    # Guest time counts all instructions since power-on, and both contain it.
     assert first.replies == second.replies
     assert first.console == second.console
     assert len(first.intervals) == 2

@@ -57,7 +57,7 @@ def test_counters_count_what_ran(session: Session, tmp_path: Path) -> None:
     assert count_of(raw, "pipe_write") >= 5000
 
 
-def test_reset_forgets_what_ran_before(session: Session, tmp_path: Path) -> None:
+def test_reset_clears_earlier_counts(session: Session, tmp_path: Path) -> None:
     raw = raw_profile(session, (READ, *ALGORITHM.reset()), tmp_path / "boot")
     assert count_of(raw, "pipe_write") < 100
 

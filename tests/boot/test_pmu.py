@@ -57,7 +57,7 @@ def counts(interval: Interval) -> tuple[int, ...]:
     )
 
 
-def test_it_counts_what_the_counting_plugin_counts_and_repeats(
+def test_its_counts_equal_those_of_the_counting_plugin_and_repeat(
     session: Session, plugins: Mapping[str, Path], pmu: Mapping[str, Path], tmp_path: Path
 ) -> None:
     counting = replace(session, measure=Measure(), artifacts=plugins)
@@ -66,16 +66,16 @@ def test_it_counts_what_the_counting_plugin_counts_and_repeats(
     )
     counted = boot(counting, tmp_path / "counted").intervals
     modelled = boot(modelling, tmp_path / "modelled").intervals
-    told = boot(locating, tmp_path / "told").intervals
+    located = boot(locating, tmp_path / "located").intervals
     assert [counts(one) for one in modelled] == [counts(one) for one in counted]
-    assert modelled == told
+    assert modelled == located
 
 
-def test_places_are_functions_of_the_kernel(
+def test_locations_are_functions_of_the_kernel(
     finished: Finished, session: Session, pmu: Mapping[str, Path], tmp_path: Path
 ) -> None:
     located = replace(session, measure=ZEN4_LOCATIONS, artifacts=pmu)
-    outcome = boot(located, tmp_path / "told")
+    outcome = boot(located, tmp_path / "located")
     assert outcome.locations is not None
     build = finished.run.steps["opt/build"].path
     ran = [(case.suite, case.name) for case in CASES]

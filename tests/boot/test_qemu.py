@@ -1,4 +1,4 @@
-"""The device qemu on a real kernel: what it reports of guests that live and of guests that die."""
+"""The device qemu on a real kernel: what it reports about guests that run and guests that die."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_boot_repeats_to_the_last_instruction(
     assert len(first.intervals) == 2
 
 
-def test_a_panic_is_reported_with_the_consoles_end(session: Session, tmp_path: Path) -> None:
+def test_a_panic_is_reported_with_the_end_of_the_console(session: Session, tmp_path: Path) -> None:
     broken = with_init(session, None, tmp_path)
     with pytest.raises(KernelPanic, match=r"No working init found|not syncing"):
         boot(broken, tmp_path / "boot")
@@ -101,7 +101,9 @@ def test_a_reset_is_reported(session: Session, tmp_path: Path) -> None:
         boot(leaving, tmp_path / "boot")
 
 
-def test_a_crash_in_the_middle_is_told_from_an_answer(session: Session, tmp_path: Path) -> None:
+def test_a_crash_during_a_request_is_distinguished_from_a_reply(
+    session: Session, tmp_path: Path
+) -> None:
     requests = (
         agent.Exec(("/bin/busybox", "true"), 10),
         agent.Exec(("/bin/busybox", "reboot", "-f"), 10),

@@ -1,4 +1,4 @@
-"""The quickstart end to end: what it promises, on a kernel that was really built and booted."""
+"""The quickstart end to end, on a kernel that is really built and booted."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def test_the_control_does_not_move(finished: Finished, out: Path) -> None:
     assert max(abs(row["improvement_percent"]) for row in rows) < 0.1
 
 
-def test_the_report_follows_its_schema(finished: Finished, out: Path) -> None:
+def test_the_report_matches_its_schema(finished: Finished, out: Path) -> None:
     schema = Path(mepof.report.__file__).with_name("report.schema.json")
     jsonschema.validate(report_of(out), json.loads(schema.read_text()))
 
 
-def test_the_results_lie_in_the_output_directory(finished: Finished, out: Path) -> None:
+def test_the_results_are_in_the_output_directory(finished: Finished, out: Path) -> None:
     names = {path.name for path in out.iterdir()}
     wanted = {"opt.img", "opt.profdata", "plain.img", "report.json", "report.html", "cases.csv"}
     assert wanted | {"journal.jsonl", "plan.json"} <= names

@@ -48,7 +48,7 @@ def boot(session: Session, directory: Path) -> Outcome:
 
 
 def bodies(outcome: Outcome, kind: int) -> list[bytes]:
-    """The bodies of the trace's records of that kind."""
+    """The bodies of the trace's records of one kind."""
     assert outcome.branches is not None
     data, at, found = outcome.branches.read_bytes(), 128, []
     while at < len(data):
@@ -77,7 +77,7 @@ def taken(outcome: Outcome) -> int:
     )
 
 
-def test_a_recording_spans_processes_and_repeats(
+def test_a_branch_trace_spans_processes_and_repeats(
     session: Session, plugins: Mapping[str, Path], tmp_path: Path
 ) -> None:
     session = replace(session, artifacts=plugins)
@@ -86,8 +86,8 @@ def test_a_recording_spans_processes_and_repeats(
     assert first.branches is not None and second.branches is not None
     assert first.branches.read_bytes() == second.branches.read_bytes()
     assert sum(branches(first).values()) == taken(first)
-    # What the cases do between kbench's own marks is counted alone; the recording holds
-    # their starts and ends as well, and nothing of the third.
+    # Only the code between kbench's marks is counted; the branch trace also contains the start
+    # and end of the cases, and nothing of the third.
     counted = boot(replace(session, measure=Measure()), tmp_path / "counted").intervals
     inside, after = (
         sum(i.kernel_taken_branches for i in part) for part in (counted[:2], counted[2:])
@@ -95,7 +95,7 @@ def test_a_recording_spans_processes_and_repeats(
     assert inside < taken(first) < inside + after
 
 
-def test_samples_are_of_the_branches_that_were_taken(
+def test_samples_contain_only_branches_that_were_taken(
     session: Session, plugins: Mapping[str, Path], tmp_path: Path
 ) -> None:
     session = replace(session, artifacts=plugins)

@@ -126,7 +126,7 @@ def browser() -> Iterator[Page]:
         arguments = [
             program,
             "--headless=new",
-            "--no-sandbox",  # as root, Chromium has none; the only page is ours
+            "--no-sandbox",  # Chromium has none as root; it opens only our page
             "--disable-gpu",
             "--hide-scrollbars",
             "--remote-debugging-pipe",

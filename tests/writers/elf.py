@@ -81,7 +81,7 @@ def elf64(
 
 
 def _symbol(name: int, info: int, value: int, size: int) -> bytes:
-    """A symbol of an absolute address."""
+    """A symbol with an absolute address."""
     return _SYMBOL.pack(name, info, 0, 0xFFF1, value, size)
 
 

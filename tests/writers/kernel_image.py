@@ -1,4 +1,4 @@
-"""The headers of bootable images, as far as they are recognised, and of what is not bootable."""
+"""The parts of image headers by which bootable and other images are recognised."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import gzip
 
 
 def at(offset: int, *parts: tuple[int, bytes], size: int = 1024) -> bytes:
-    """Zeros, with bytes at some offsets from ``offset``."""
+    """Zeros, with bytes at given offsets from ``offset``."""
     image = bytearray(size)
     for position, data in parts:
         image[offset + position : offset + position + len(data)] = data
@@ -24,7 +24,7 @@ def arm64_image() -> bytes:
 
 
 def gzipped(data: bytes) -> bytes:
-    """Such as make Image.gz makes of an Image."""
+    """Data compressed as ``make Image.gz`` does."""
     return gzip.compress(data, mtime=0)
 
 

@@ -1,4 +1,4 @@
-"""A kernel tree and a toolchain in miniature: kbuild's interface, in a tenth of a second.
+"""A miniature kernel tree and toolchain: kbuild's interface, in a tenth of a second.
 
 The tree has what mepof touches of a real one: configuration targets that drop unmet options
 without a word (by kconfiglib), ``O=``, kbuild's progress lines, ``scripts/Makefile.lib``
@@ -176,7 +176,7 @@ echo 'warning: nothing of note'
 
 
 def write_tree(root: Path, *sections: Section, contents: Mapping[str, bytes] | None = None) -> Path:
-    """A tree whose link gives these sections, beside those of a sound kernel."""
+    """A tree whose link gives these sections in addition to those of a valid kernel."""
     for name, text in {
         "Kbuild": "",
         "Makefile": _MAKEFILE.replace("@PYTHON@", sys.executable),

@@ -9,7 +9,7 @@ _SAMPLED, _KERNEL_ONLY, _TAKEN_BRANCHES, _X86_64 = 1, 2, 1, 62
 
 
 def sampled_trace(stacks: Sequence[Sequence[tuple[int, int]]], period: int, depth: int) -> bytes:
-    """Samples of branch stacks, each its entries from and to, the newest first."""
+    """Samples of branch stacks, each a list of from and to, newest first."""
     flags = _SAMPLED | _KERNEL_ONLY
     numbers = struct.pack("<IIIIQIIQ", 1, _X86_64, flags, 1, period, depth, _TAKEN_BRANCHES, 0)
     data = b"MEPOFTRC" + numbers + bytes(80)

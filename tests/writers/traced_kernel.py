@@ -1,4 +1,4 @@
-"""A kernel in miniature, made by Clang, and where its branches are."""
+"""A miniature kernel, compiled by Clang, and the addresses of its branches."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def recorded(loop: Loop, samples: int = 2000, slide: int = 0, mapped: bool = Tru
 
 
 def section_offset(binary: Path, name: str = ".text") -> int:
-    """Where a section begins in its file."""
+    """The offset of a section in its file."""
     with binary.open("rb") as file:
         section = ELFFile(file).get_section_by_name(name)
         assert section is not None

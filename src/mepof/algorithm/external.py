@@ -21,7 +21,7 @@ def check_profile(given: Path, algorithms: Sequence[str], toolchain: str) -> Non
         toolchain: its G4 name; if it is not installed, less is checked.
 
     Raises:
-        InputError: it is not there, or is no such profile.
+        InputError: it does not exist, or is not such a profile.
     """
     if not given.exists():
         raise InputError(f"{given} does not exist")

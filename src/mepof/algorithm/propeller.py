@@ -53,8 +53,8 @@ class Propeller(Branches):
         tools: Tools,
     ) -> Quality:
         raise InputError(
-            "Propeller profiles are of one build each and cannot be merged",
-            "record more work in one run, or merge the profiles of the round below",
+            "Propeller profiles cannot be merged: each fits only one build",
+            "record more work in one run, or merge the profiles of the algorithm below",
         )
 
     def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
@@ -116,7 +116,7 @@ def functions(cc_profile: Iterable[str]) -> set[str]:
     """
     found = {name for line in cc_profile if line.startswith("f ") for name in line.split()[1:]}
     if not found:
-        raise WorkError("no function of the kernel was seen to run", "let the scenario do more")
+        raise WorkError("no kernel function was executed", "let the scenario run more actions")
     return found
 
 

@@ -136,7 +136,7 @@ def count(
 
     if reboot and kind is None:
         raise InputError(
-            "--reboot needs to know how the machine reboots", "give its kind by --prepare KIND"
+            "--reboot needs to know how the machine reboots", "name its kind with --prepare KIND"
         )
     chosen = None if counters == "none" else load_counters(counters)
     cases = cases_of(chosen_metrics(metric))
@@ -182,7 +182,7 @@ def _preparation(kind: str, adb: str | None) -> Preparation:
     if preparation.phone and adb is None:
         raise InputError(
             f"`{kind}` prepares a phone, not this machine",
-            "name the phone by --adb SERIAL, as `adb devices` lists it",
+            "name the phone with --adb SERIAL, as `adb devices` lists it",
         )
     return preparation
 

@@ -49,7 +49,7 @@ def doctor(
             parts.append(["`mepof doctor --verbose` lists every tool, and how to install it."])
         print("\n\n".join("\n".join(lines) for lines in map(list, parts) if lines))
     if stopping:
-        raise EnvironmentLack(f"mepof cannot work here: {lacking(stopping)}", "run `make setup`")
+        raise EnvironmentLack(f"mepof cannot run here: {lacking(stopping)}", "run `make setup`")
 
 
 def problems(stopping: Sequence[Finding]) -> Iterator[str]:

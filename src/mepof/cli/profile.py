@@ -238,7 +238,7 @@ def drift(
     if _are_counts([profile], "compare"):
         raise InputError(
             f"{profile} is a profile of an instrumented kernel",
-            "build the newer kernel with it: clang warns of functions that have changed",
+            "build the newer kernel with it: clang warns about functions that have changed",
         )
     done = json.loads(_engine.drift(profile, new, old))
     if as_json:
@@ -301,9 +301,7 @@ def heatmap(
     """Plot which code ran when."""
     form = output.suffix.removeprefix(".").lower()
     if form not in ("png", "svg", "json"):
-        raise InputError(
-            f"the suffix of {output} is not a format of heatmaps", "use .png, .svg or .json"
-        )
+        raise InputError(f"{output} does not name a format of heatmaps", "use .png, .svg or .json")
     with spooled([branches]) as files, _reading(files) as tell:
         recording = _recording(binary, files, input_format, None, kallsyms, space, events, tell)
         done = json.loads(_engine.heatmap(recording, output, form=form, rows=rows, section=section))

@@ -58,7 +58,7 @@ class AdbShell:
                 known = number.output.strip() if number.status == 0 else ""
                 return cls(serial, f"adb-{known or serial}", prefix)
         raise EnvironmentLack(
-            f"{serial} does not give root access", "try `adb root`, or install a su on it"
+            f"{serial} does not give root access", "try `adb root`, or install su on it"
         )
 
     @property

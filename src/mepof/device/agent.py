@@ -212,7 +212,7 @@ class Decoder:
         while len(self._pending) - at >= _HEADER.size:
             magic, kind, size = _HEADER.unpack_from(self._pending, at)
             if magic != _MAGIC:
-                raise WorkError("the guest's port carries data that is not the agent's replies")
+                raise WorkError("the guest sent data that is not a reply of its agent")
             if size > _MAX_PAYLOAD:
                 raise WorkError(f"the guest agent announced a reply of {size} bytes")
             end = at + _HEADER.size + size

@@ -202,7 +202,7 @@ def counter_source(name: str) -> CounterSource:
     if not isinstance(device, CounterSource):
         raise EnvironmentLack(
             f"the device {name} does not count instructions",
-            "measure on the device qemu, or count on this machine by `mepof device count`",
+            "measure on the device qemu, or count on this machine with `mepof device count`",
         )
     return device
 
@@ -218,6 +218,6 @@ def branch_source(name: str) -> BranchSource:
     if not isinstance(device, BranchSource):
         raise EnvironmentLack(
             f"the device {name} does not record branches",
-            "use a perf.data file of a real machine, or record on the device qemu",
+            "use a perf.data file from a real machine, or record on the device qemu",
         )
     return device

@@ -11,7 +11,7 @@ from mepof.device.observation import Branches, Measure
 from mepof.device.protocol import Session
 
 # Where a process's mappings lie decides how many page-table pages a fork copies: 5 % of its
-# instructions from seed to seed. That is no difference between kernels.
+# instructions from seed to seed. That is not a difference between kernels.
 _COMMON_PARAMETERS = "panic=-1 oops=panic nokaslr norandmaps"
 
 

@@ -257,7 +257,7 @@ def _stack(parts: tuple[tuple[Span, str], ...], vocabulary: Vocabulary) -> Itera
         elif part in vocabulary.bound_to_build and number + 1 < len(parts):
             yield Diagnostic(
                 span,
-                f"nothing can build on {quote(part)}: its profile fits one build only",
+                f"nothing can build on {quote(part)}: its profile fits only one build",
                 f"write {quote(part)} last",
             )
         seen.add(part)
@@ -270,8 +270,8 @@ def _merge(statement: Merge) -> Iterator[Diagnostic]:
     elif weights and len(weights) != len(profiles):
         yield Diagnostic(
             weights[0].span.to(weights[-1].span),
-            f"{len(weights)} weights are given for {len(profiles)} profiles",
-            "give one weight per profile, or none",
+            f"expected one weight per profile, found {len(weights)} for {len(profiles)}",
+            "give every profile a weight, or none",
         )
     for word in weights:
         try:

@@ -146,7 +146,7 @@ class Bindings:
             f"unknown {role} {quote(word.text)}",
             f"did you mean `{near}{suffix}`?"
             if near
-            else f"name a result of an earlier statement, or a file by a path with a `/`: "
+            else f"name a result of an earlier statement, or write the path of a file with a `/`: "
             f"{quote('./' + word.text)}",
         )
 

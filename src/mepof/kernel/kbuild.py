@@ -179,8 +179,8 @@ def build(
     if spec.same_as is not None and spec.same_as != origin:
         differ = ", ".join(spec.same_as.differences(origin))
         raise InputError(
-            f"the profile is of another build: not the same {differ}",
-            "it fits only the kernel that it was recorded from",
+            f"the profile belongs to another build, with different {differ}",
+            "it fits only the exact build that was profiled",
         )
     run_make([*make, "prepare"])
     total = _files_to_compile(make, environment, paths, objects, f"{config}\n{spec.overlays}")
@@ -198,7 +198,7 @@ def build(
     faults = [*layout.faults(made), *integrity.faults(objects / "vmlinux")]
     if faults:
         raise WorkError(
-            f"the linked kernel would not survive its boot: {faults[0]}"
+            f"the linked kernel would not boot: {faults[0]}"
             + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""),
             f"see {paths.log}",
         )

@@ -132,7 +132,7 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise InputError(f"the config {path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not a file of Kconfig lines: it is not text") from error
+        raise InputError(f"{path} is not a Kconfig fragment: it is not text") from error
 
 
 def _parse(line: str, origin: str) -> Setting | None:
@@ -180,7 +180,8 @@ def configure(
         runner: runs a program like :func:`mepof.process.run`.
 
     Raises:
-        WorkError: an option did not take; the message names it and the dependency that is not met.
+        WorkError: an option did not take effect; the message names it and the dependency that
+            is not met.
     """
     build.mkdir(parents=True, exist_ok=True)
     wanted = build / ".mepof-config"
@@ -202,7 +203,7 @@ def configure(
         )
         more = f"; and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
         raise WorkError(
-            f"{len(missing)} config option(s) did not take: {listed}{more}",
+            f"{len(missing)} config option(s) did not take effect: {listed}{more}",
             "add the dependency to the fragment, or drop the option",
         )
     return text
@@ -211,7 +212,7 @@ def configure(
 def explain(
     tree: Path, config: Path, missing: Sequence[Setting], environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """Why options did not take: one phrase for each symbol.
+    """Why options did not take effect: one phrase for each symbol.
 
     kconfiglib evaluates Kconfig in the process's environment, so it runs in a child.
     """

@@ -41,7 +41,7 @@ class Warned:
 
 
 class Unclean(WorkError):
-    """Objtool warns of a kernel that was built with a profile."""
+    """Objtool warns about a kernel that was built with a profile."""
 
     def __init__(self, warned: Set[Warned]) -> None:
         self.warned = frozenset(warned)
@@ -51,7 +51,7 @@ class Unclean(WorkError):
 def summary(warned: Set[Warned]) -> str:
     """At least one warning, in one line."""
     more = f" (and {len(warned) - 1} more)" if len(warned) > 1 else ""
-    return f"objtool warns of {min(warned)}{more}"
+    return f"objtool warns about {min(warned)}{more}"
 
 
 def warnings(log: Path) -> frozenset[Warned]:

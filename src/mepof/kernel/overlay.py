@@ -218,8 +218,8 @@ def compose(
         for name, source in overlay.compiler_files.items():
             if resource_directory is None:
                 raise WorkError(
-                    f"overlay `{overlay.name}` adds files of the compiler, "
-                    "and this toolchain has none for it"
+                    f"overlay `{overlay.name}` needs files of the compiler, "
+                    "which this toolchain does not have"
                 )
             path = resource_directory / source
             if not path.is_file():
@@ -230,7 +230,7 @@ def compose(
             real[name] = path
     for name in real:
         if (tree / name).exists():
-            raise WorkError(f"{tree} has a {name} of its own, which an overlay would replace")
+            raise WorkError(f"{tree} already has a {name}, which an overlay would replace")
     for overlay in overlays:
         for edit in overlay.edits:
             before = real.get(edit.file, tree / edit.file)

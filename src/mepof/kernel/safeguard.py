@@ -106,7 +106,7 @@ def smallest_opt_out(
 
 
 def _not_repeated(failure: WorkError) -> WorkError:
-    return WorkError(f"{failure.message} (but not when it was tried again)", failure.remedy)
+    return WorkError(f"{failure.message} (but not on a second try)", failure.remedy)
 
 
 def _suspects(

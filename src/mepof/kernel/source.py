@@ -80,7 +80,9 @@ def check(origin: str) -> None:
         InputError: it is neither a kernel tree nor a tarball.
     """
     if "://" in origin:
-        raise InputError(f"{origin} is not fetched", "download it, and name the tarball or a tree")
+        raise InputError(
+            f"{origin} is a URL, which mepof does not download", "download it, and name the tarball"
+        )
     path = Path(origin)
     if path.is_dir():
         _check_kernel(path, path)
@@ -174,5 +176,7 @@ def version_of(tree: Path, origin: Path | None = None) -> KernelVersion:
     }
     numbers = [int(match.group(1)) for match in found.values() if match]
     if len(numbers) != 3:
-        raise InputError(f"{name} is not a kernel source tree: its Makefile states no version")
+        raise InputError(
+            f"{name} is not a kernel source tree: its Makefile does not state a version"
+        )
     return KernelVersion(*numbers)

@@ -136,7 +136,7 @@ def count(
     figures = {name: value for name, value in figures.items() if name not in lacking}
     if not figures:
         raise EnvironmentLack(
-            f"perf counts no metric: {next(iter(lacking.values()))}",
+            f"perf cannot count any metric: {next(iter(lacking.values()))}",
             "pass the host's PMU through to a virtual machine, or evaluate on the device qemu",
         )
     return Counted(

@@ -33,7 +33,7 @@ class Metric(Record):
 
     @property
     def may_be_none(self) -> bool:
-        """Whether it can be 0 in a sound interval, so that there is no ratio."""
+        """Whether it can be 0 in a valid interval, which then has no ratio."""
         return False
 
     def cost(self, case: CaseMeasurement) -> float | None:

@@ -84,7 +84,7 @@ class OpCache(Table):
 
 def _check_rising(histories: Sequence[int], longest: int) -> None:
     if any(one >= other for one, other in pairwise([0, *histories, longest + 1])):
-        raise ValueError(f"histories must rise, from at least 1 to at most {longest}")
+        raise ValueError(f"histories must increase, from at least 1 to at most {longest}")
 
 
 class Indirect(Sourced):
@@ -267,7 +267,7 @@ class Core(Described):
     @model_validator(mode="after")
     def _has_both_or_neither(self) -> Core:
         if (self.l1_btb is None) != (self.cost.l1_btb_miss is None):
-            raise ValueError("`l1_btb` and `cost.l1_btb_miss` need each other")
+            raise ValueError("`l1_btb` and `cost.l1_btb_miss` require each other")
         return self
 
 

@@ -95,7 +95,7 @@ def load_counters(name: str) -> Counters:
     """The counters of that name, or of a file whose path ends in ``.toml``.
 
     Raises:
-        InputError: there are none, or their file is wrong.
+        InputError: they do not exist, or their file is wrong.
     """
     return COUNTERS.get(name)
 

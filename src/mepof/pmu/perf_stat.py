@@ -122,7 +122,9 @@ def _fault(ran: Ran, events: Sequence[Event]) -> Exception:
     output = ran.output
     last = output.strip().rpartition("\n")[2] or f"status {ran.status}"
     if ran.status == NOT_FOUND and "perf" in output:
-        return EnvironmentLack("perf is not installed there", "apt-get install linux-perf")
+        return EnvironmentLack(
+            "perf is not installed on the measured machine", "apt-get install linux-perf"
+        )
     paranoid = _PARANOID.search(output)
     if paranoid or "No permission" in output or "Access to performance" in output:
         level = f": perf_event_paranoid is {paranoid[1]}" if paranoid else ""

@@ -46,11 +46,11 @@ def profile_files(given: Path) -> tuple[Path, ...]:
     """The files of a profile artifact, without what is known about them.
 
     Raises:
-        InputError: the directory holds no profile.
+        InputError: the directory does not contain a profile.
     """
     files = tuple(path for path in sorted(given.iterdir()) if path.suffix != ".json")
     if not files:
-        raise InputError(f"{given} holds no profile")
+        raise InputError(f"{given} does not contain a profile")
     return files
 
 
@@ -66,11 +66,11 @@ def files_of(given: Path, names: Sequence[str]) -> dict[str, Path]:
     if given.is_dir():
         for name in names:
             if not (given / name).is_file():
-                raise InputError(f"{given} holds no {name}")
+                raise InputError(f"{given} does not contain {name}")
         return {name: given / name for name in names}
     if len(names) > 1:
         raise InputError(
-            f"{given} is not the whole profile, which is {', '.join(names)}",
+            f"{given} is only part of the profile, which consists of {', '.join(names)}",
             "name the result of the program that made it, or a directory with all of them",
         )
     return dict.fromkeys(names, given)

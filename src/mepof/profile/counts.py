@@ -145,7 +145,7 @@ def compare_counts(base: Iterable[FunctionCounts], test: Iterable[FunctionCounts
 
 
 def _by_name(functions: Iterable[FunctionCounts]) -> dict[str, dict[str, FunctionCounts]]:
-    """By name and hash: static functions of one name are told apart by the hash alone."""
+    """By name and hash: only the hash distinguishes static functions with the same name."""
     found: dict[str, dict[str, FunctionCounts]] = {}
     for function in functions:
         found.setdefault(function.name, {})[function.hash] = function

@@ -52,10 +52,10 @@ def check_finished(path: Path, tools: Tools | None) -> None:
         InputError: it is not one, or the toolchain cannot read it.
     """
     if not is_instrumentation(path):
-        raise InputError(f"{path} is not a profile of counts", "name a .profdata file")
+        raise InputError(f"{path} is not an instrumentation profile", "name a .profdata file")
     with path.open("rb") as file:
         if file.read(8) != _INDEXED:
-            raise InputError(f"{path} is a raw profile", "convert it: mepof profile merge")
+            raise InputError(f"{path} is a raw profile", "convert it with `mepof profile merge`")
     if tools is None:
         return
     with TemporaryDirectory() as scratch:

@@ -33,7 +33,7 @@ def parse_weighted(text: str) -> Weighted:
     if not colon or not path or not _WEIGHT.fullmatch(weight) or Path(text).exists():
         return Weighted(Path(text), Fraction(1))
     if Fraction(weight) == 0:
-        raise InputError(f"the weight of {path} is 0", "leave it out, or give it more")
+        raise InputError(f"the weight of {path} is 0", "leave it out, or give it a positive weight")
     return Weighted(Path(path), Fraction(weight))
 
 

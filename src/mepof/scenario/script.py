@@ -44,7 +44,7 @@ class Script:
             if (name := line.partition("#")[0].strip())
         )
         if not actions:
-            raise InputError("the script lists no action")
+            raise InputError("the script lists no actions")
         return actions
 
 

@@ -38,7 +38,7 @@ class KernelSourceBody:
         asked = KernelSource[Path].of(context.step, context.inputs)
         origin = _debian(asked.debian) or asked.origin
         if origin is None:
-            raise InputError(f"{context.step.id} names no kernel source")
+            raise InputError(f"{context.step.id} does not name a kernel source")
         context.note(f"unpacking {origin}")
         version = source.unpack(origin, context.output, context.run)
         context.note(f"Linux {version}")

@@ -58,7 +58,7 @@ def library_identity(guest: Guest, names: tuple[str, ...]) -> dict[str, str]:
         if path is None:
             install = guest.library_install.format(name=name)
             remedy = guest.library_remedy if name == "c" else install
-            raise EnvironmentLack(f"{guest.library_compiler} finds no {file}", remedy)
+            raise EnvironmentLack(f"{guest.library_compiler} cannot find {file}", remedy)
         found[file] = sha256(path.read_bytes()).hexdigest()
     return found
 

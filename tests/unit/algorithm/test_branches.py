@@ -201,7 +201,7 @@ def test_only_hot_objects_and_the_linker_are_told_of_the_layout(layout: Path) ->
 
 
 def test_a_recording_in_which_nothing_of_the_kernel_ran_is_an_error() -> None:
-    with pytest.raises(WorkError, match="no function of the kernel was seen to run"):
+    with pytest.raises(WorkError, match="no kernel function was executed"):
         functions(["v1\n"])
 
 

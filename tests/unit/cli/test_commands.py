@@ -233,7 +233,10 @@ def test_a_missing_file_is_reported_before_anything_runs(
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("adap https://example.org/l.tar.xz pgo rand kbench.", "is not fetched"),
+        (
+            "adap https://example.org/l.tar.xz pgo rand kbench.",
+            "is a URL, which mepof does not download",
+        ),
         ("opt debian:linux-image-6.12 pgo rand kbench.", "not a Debian kernel source package"),
     ],
 )

@@ -125,7 +125,7 @@ def test_a_phone_has_to_be_named(mepof: Call, tmp_path: Path, words: tuple[str, 
     status, out, err = mepof(*words)
     assert (status, out) == (2, "")
     assert "`android` prepares a phone, not this machine" in err
-    assert "help: name the phone by --adb SERIAL" in err
+    assert "help: name the phone with --adb SERIAL" in err
     assert not (tmp_path / "state").exists()
 
 

@@ -47,7 +47,7 @@ def test_problems_come_first_then_a_line_for_each_goal(
     with pytest.raises(EnvironmentLack) as lack:
         command.doctor()
     assert lack.value.message == (
-        "mepof cannot work here: missing: bc; too old: qemu; too little: disk"
+        "mepof cannot run here: missing: bc; too old: qemu; too little: disk"
     )
     assert capsys.readouterr().out.splitlines() == [
         "bc is missing: kernel builds",
@@ -90,7 +90,7 @@ def test_a_missing_tool_is_reported_with_its_remedy_and_status_3(
     assert exit_.value.code == 3
     said = capsys.readouterr()
     assert "apt-get install bc" in said.out
-    assert "mepof cannot work here: missing: bc" in said.err
+    assert "mepof cannot run here: missing: bc" in said.err
     assert "Traceback" not in said.err
 
 

@@ -53,7 +53,7 @@ def test_what_a_device_cannot_do_is_refused_with_what_else_there_is(
         EnvironmentLack, match="the device phone does not record branches"
     ) as caught:
         branch_source("phone")
-    assert "perf.data file of a real machine" in (caught.value.remedy or "")
+    assert "perf.data file from a real machine" in (caught.value.remedy or "")
     with pytest.raises(EnvironmentLack, match="phone does not count instructions") as caught:
         counter_source("phone")
     assert "on the device qemu" in (caught.value.remedy or "")

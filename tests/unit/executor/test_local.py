@@ -1,4 +1,4 @@
-"""Running on this machine: where things are, and what lands beside the user."""
+"""Running on this machine: the store, and the files in the output directory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def test_the_store_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
     assert default_store() == Path("/store")
 
 
-def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_for_a_user_without_a_home_names_the_variable_to_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def no_home() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
@@ -36,13 +38,13 @@ def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("name", ["my store", "a:b"])
-def test_a_store_in_which_make_cannot_work_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_store_path_that_make_cannot_handle_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="blank or a colon"):
         LocalExecutor(tmp_path / name, 1)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_store_that_cannot_be_is_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_an_impossible_store_is_refused_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for root in (tmp_path / "file", tmp_path / "file/store"):
         with pytest.raises(InputError, match="cannot be used: Not a directory"):
@@ -51,14 +53,14 @@ def test_a_store_that_cannot_be_is_refused_before_anything_runs(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == [tmp_path / "file"]
 
 
-def test_a_program_is_compiled_with_the_words_that_there_are() -> None:
+def test_a_program_is_compiled_with_the_installed_words() -> None:
     made = compiled(Source("p.g4", "opt /src pgo rand kbench O2.\neval plain;opt pipe."))
     assert {result.kind for result in made.results} == {"image", "profile", "report"}
     with pytest.raises(WrongProgram, match="unknown algorithm"):
         compiled(Source("p.g4", "opt /src nonesuch rand kbench."))
 
 
-def test_every_result_gets_the_files_that_a_user_wants(tmp_path: Path) -> None:
+def test_every_result_leaves_its_files_in_the_output_directory(tmp_path: Path) -> None:
     (tmp_path / "kernel.profdata").touch()
     (tmp_path / "profile.json").touch()
     wanted = {
@@ -75,7 +77,7 @@ def test_every_result_gets_the_files_that_a_user_wants(tmp_path: Path) -> None:
         assert _files(Result("x", kind, "step"), tmp_path) == files  # type: ignore[arg-type]
 
 
-def test_the_first_report_lies_where_everybody_looks(tmp_path: Path) -> None:
+def test_the_first_report_is_at_the_top_of_the_output_directory(tmp_path: Path) -> None:
     assert sorted(_files(Result("report", "report", "step"), tmp_path)) == [
         *("cases.csv", "report.html", "report.json"),
     ]

@@ -1,4 +1,4 @@
-"""What the tests of G4 share: a vocabulary, and the way from text to errors."""
+"""Shared by the G4 tests: a vocabulary, and functions from text to errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def source(text: str) -> Source:
 
 
 def errors(text: str) -> list[Diagnostic]:
-    """Everything that is wrong with a program, as a command would find it."""
+    """All errors in a program, as commands report them."""
     result = parse(source(text))
     return [*result.diagnostics, *check(result.program, VOCABULARY)]
 

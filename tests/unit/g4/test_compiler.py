@@ -1,4 +1,4 @@
-"""From programs to plans."""
+"""Compiling programs to plans."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .test_reference import SOUND
 
 @dataclass
 class Known:
-    """What the compiler depends on of an algorithm."""
+    """An algorithm, as far as the compiler depends on it."""
 
     profile_names: tuple[str, ...]
     rounds: int = 1
@@ -42,7 +42,7 @@ assert set(ALGORITHMS) == set(VOCABULARY.algorithms)
 
 @dataclass
 class Device:
-    """What the compiler depends on of a device."""
+    """A device, as far as the compiler depends on it."""
 
     def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
         match observed:
@@ -68,7 +68,7 @@ def ids(made: Plan) -> list[str]:
 
 
 def made_from(made: Plan, step: Step, name: str) -> Step:
-    """The step whose artifact is the input of that name."""
+    """The step whose artifact is the input with that name."""
     given = step.inputs[name]
     assert isinstance(given, StepInput)
     return made.step(given.step)
@@ -81,7 +81,7 @@ def names(made: Plan, report: str) -> list[str]:
 
 
 def assert_well_formed(made: Plan) -> None:
-    """Unique ids, no step twice, inputs before their users, results of steps that are there."""
+    """Unique ids, no step twice, inputs before their users, results of existing steps."""
     seen: set[str] = set()
     for step in made.steps:
         assert step.id not in seen
@@ -128,7 +128,7 @@ def test_published_one_liners_compile_unchanged(text: str) -> None:
         "opt /src/linux pgo trav com.android.settings;kbench - .",
     ],
 )
-def test_one_liners_with_words_of_other_installations_are_right_as_to_syntax(text: str) -> None:
+def test_one_liners_with_unknown_words_parse(text: str) -> None:
     parsed = parse(source(text))
     assert parsed.diagnostics == ()
     made = compile_program(parsed.program, text, VARIANTS)
@@ -153,13 +153,13 @@ def test_opt_builds_profiles_and_builds_again() -> None:
     assert made.step("source").inputs == {"origin": HostInput("/src")}
 
 
-def test_debians_source_is_named_not_read() -> None:
+def test_a_debian_source_package_is_named_but_not_read() -> None:
     source = plan("opt debian:linux-source-6.12 pgo rand kbench.").step("source")
     assert source.params == {"debian": "debian:linux-source-6.12"}
     assert source.inputs == {}
 
 
-def test_what_two_statements_share_is_in_the_plan_once() -> None:
+def test_steps_that_two_statements_share_are_planned_once() -> None:
     made = plan(
         "opt /src pgo rand kbench O2.\nset name small.\nopt /src pgo rand kbench O2;ThinLTO.\n"
         "eval plain;opt;small pipe.\neval plain;small pipe.\n"
@@ -178,7 +178,7 @@ def test_what_two_statements_share_is_in_the_plan_once() -> None:
     assert [r.name for r in made.results if r.kind == "report"] == ["report", "report2"]
 
 
-def test_the_plain_kernel_is_that_of_the_last_statement_with_its_settings() -> None:
+def test_plain_is_the_kernel_of_the_last_statement_with_its_settings() -> None:
     made = plan(
         "set config server.\nopt /one pgo rand kbench O3.\nset config slim.\n"
         "opt /two pgo rand kbench.\nset seed 9.\neval plain pipe.\n"
@@ -192,7 +192,7 @@ def test_the_plain_kernel_is_that_of_the_last_statement_with_its_settings() -> N
     assert made_from(made, plain, "source").inputs == {"origin": HostInput("/two")}
 
 
-def test_settings_hold_for_what_follows_them() -> None:
+def test_settings_apply_to_the_statements_after_them() -> None:
     made = plan(
         "set seed 5.\nset repetitions 2.\nset actions 7.\nprofile /src pgo rand kbench.\n"
         "set seed 8.\nrecomp /src profile.\neval recomp pipe."
@@ -213,20 +213,20 @@ def test_an_algorithm_of_two_rounds_builds_the_second_on_the_first_profile() -> 
     assert "profile" not in made.step("opt/instrument").inputs
 
 
-def test_a_stack_takes_the_rounds_of_its_parts() -> None:
+def test_a_stack_has_the_rounds_of_its_algorithms() -> None:
     assert kinds(plan("opt /src pgo+propeller rand kbench."))["profile-collect"] == 2
     assert kinds(plan("opt /src cspgo+propeller rand kbench."))["profile-collect"] == 3
 
 
 @pytest.mark.parametrize("below", ["autofdo", "pgo"])
-def test_the_second_of_a_stack_profiles_the_build_that_uses_the_first(below: str) -> None:
+def test_the_second_algorithm_of_a_stack_profiles_the_build_that_uses_the_first(below: str) -> None:
     made = plan(f"opt /src {below}+propeller rand kbench O2.")
     assert_well_formed(made)
     assert [identifier for identifier in ids(made) if identifier != "plugins"] == [
         *("source", "opt/instrument", "guest", "opt/collect", "opt/profile"),
         *("opt/instrument2", "opt/collect2", "opt/profile2", "opt/build"),
     ]
-    # Rounds that record branches need what records them.
+    # Rounds that record branches need the artifacts for recording.
     needing = [step.id for step in made.steps if "artifacts.plugins" in step.inputs]
     assert needing == [*(["opt/collect"] if below == "autofdo" else []), "opt/collect2"]
     first, second = made.step("opt/instrument"), made.step("opt/instrument2")
@@ -243,7 +243,7 @@ def test_the_second_of_a_stack_profiles_the_build_that_uses_the_first(below: str
     last = made.step("opt/build")
     assert last.params["uses"] == [below, "propeller"]
     assert made_from(made, last, "profile").id == "opt/profile2"
-    # What the profile of a layout fits is that very build, so nothing else may differ.
+    # The profile of a layout fits only that exact build, so nothing else may differ.
     shared = ("arch", "config", "toolchain", "options")
     assert [second.params[key] for key in shared] == [last.params[key] for key in shared]
 
@@ -278,7 +278,7 @@ def test_link_time_optimisation_goes_to_the_builds_that_need_it() -> None:
     }
 
 
-def test_only_the_build_with_the_profile_boots_before_it_is_done() -> None:
+def test_only_the_build_with_the_profile_is_booted_as_a_check() -> None:
     made = plan(
         "set device qemu.\nset seed 4.\nopt /src autofdo+propeller rand kbench.\neval plain."
     )
@@ -289,7 +289,7 @@ def test_only_the_build_with_the_profile_boots_before_it_is_done() -> None:
             assert step.params.get("boot") == ({"device": "qemu", "seed": 4} if boots else None)
 
 
-def test_what_a_device_needs_is_planned_whatever_it_is() -> None:
+def test_every_artifact_that_a_device_needs_is_planned() -> None:
     class Board:
         def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
             if isinstance(observed, Measure):
@@ -304,7 +304,7 @@ def test_what_a_device_needs_is_planned_whatever_it_is() -> None:
     assert set(made.step("measure").inputs) == {"guest", "images.0", "images.1"}
 
 
-def test_a_core_is_for_what_is_measured_after_it_is_set() -> None:
+def test_a_core_applies_to_measurements_after_it_is_set() -> None:
     text = "opt /src pgo rand kbench.\neval plain;opt pipe.\n"
     without = plan(text)
     assert all(step.kind != "pmu" for step in without.steps)
@@ -320,7 +320,7 @@ def test_a_core_is_for_what_is_measured_after_it_is_set() -> None:
     assert [step.id for step in made.steps if step.kind == "pmu"] == ["pmu"]
 
 
-def test_branches_are_recorded_with_the_period_and_the_depth_that_are_set() -> None:
+def test_branches_are_recorded_with_the_period_and_depth_of_the_program() -> None:
     text = "profile /src autofdo rand kbench.\nprofile /src pgo rand kbench."
     made = plan(text)
     # Every branch.
@@ -331,7 +331,7 @@ def test_branches_are_recorded_with_the_period_and_the_depth_that_are_set() -> N
     assert "record" not in counted.params
 
 
-def test_a_recording_of_the_users_takes_the_place_of_one_that_would_be_made() -> None:
+def test_a_given_branch_trace_replaces_collection() -> None:
     text = "profile /src autofdo rand kbench.\nprofile /src pgo rand kbench."
     made = plan(f"set perf-data /tmp/perf.data.\n{text}")
     assert_well_formed(made)
@@ -345,7 +345,7 @@ def test_a_recording_of_the_users_takes_the_place_of_one_that_would_be_made() ->
     assert plan(text, "/tmp/perf.data") == made
 
 
-def test_each_round_of_a_stack_that_records_takes_a_recording_of_its_own() -> None:
+def test_each_recorded_round_of_a_stack_takes_one_branch_trace() -> None:
     text = "opt /src autofdo+propeller rand kbench."
     made = plan(f"set perf-data one.data,two.data.\n{text}")
     assert made.step("opt/profile").inputs["raw"] == HostInput("one.data")
@@ -355,13 +355,13 @@ def test_each_round_of_a_stack_that_records_takes_a_recording_of_its_own() -> No
     made = plan(text, "one.data")
     assert made.step("opt/profile").inputs["raw"] == HostInput("one.data")
     assert made_from(made, made.step("opt/profile2"), "raw").id == "opt/collect2"
-    # The round that counts by itself takes none.
+    # The instrumented round takes none.
     made = plan("opt /src pgo+propeller rand kbench.", "one.data")
     assert made_from(made, made.step("opt/profile"), "raw").id == "opt/collect"
     assert made.step("opt/profile2").inputs["raw"] == HostInput("one.data")
 
 
-def test_a_profile_from_outside_is_of_the_algorithm_that_its_name_ends_like() -> None:
+def test_the_suffix_of_an_external_profile_gives_its_algorithm() -> None:
     for name, algorithm in {
         "x.afdo": "autofdo",
         "x.profdata": "pgo",
@@ -379,7 +379,7 @@ def test_recomp_uses_all_profiles_of_a_stack() -> None:
     assert made.step("recomp/build").params["uses"] == ["autofdo", "propeller"]
 
 
-def test_recomp_takes_a_profile_of_the_users_by_its_path() -> None:
+def test_recomp_takes_an_external_profile_by_its_path() -> None:
     made = plan('recomp /src "/old/a profile.profdata" O2.')
     build = made.step("recomp/build")
     assert build.inputs["profile"] == HostInput("/old/a profile.profdata")
@@ -402,7 +402,7 @@ def test_merge_weighs_profiles_of_the_program_and_of_files() -> None:
     assert alike.params["profiles"] == [{"weight": "1"}, {"weight": "1"}]
 
 
-def test_a_merged_profile_is_of_its_profiles_algorithm_not_of_a_later_kernels() -> None:
+def test_a_merged_profile_has_the_algorithm_of_its_profiles() -> None:
     made = plan(
         "profile /src autofdo trav kbench.\nopt /src pgo rand kbench.\n"
         "merge /old/x.profdata;profile.\nrecomp /src merge.\nrecomp /src opt O3."
@@ -417,7 +417,7 @@ def test_a_merge_uses_the_toolchain_that_is_set_for_it() -> None:
     assert made.step("merge/merge").params["toolchain"] == "clang-19"
 
 
-def test_images_of_one_name_are_told_apart() -> None:
+def test_images_with_equal_names_are_numbered() -> None:
     made = plan("eval /a/k.img;/b/k.img;/c/k.img;/d/k#2 pipe.")
     assert names(made, "report") == ["k", "k#2", "k#3", "k#2#2"]
 
@@ -485,7 +485,7 @@ def test_a_plan_is_the_same_every_time() -> None:
     assert plan(text) == plan(text)
 
 
-def test_the_order_of_options_makes_no_other_build() -> None:
+def test_the_order_of_options_does_not_change_the_build() -> None:
     made = plan("opt /s pgo rand kbench O3;ThinLTO.\nopt /s pgo rand kbench ThinLTO;O3.")
     assert kinds(made)["kernel-build"] == 2
 
@@ -499,14 +499,14 @@ def test_a_relinked_control_is_the_baseline_built_with_other_layouts() -> None:
         assert again.params == {**plain.params, "layout_seed": number}
         assert again.inputs == plain.inputs
         assert made.step("measure").inputs[f"relinked.{number - 1}"] == StepInput(again.id)
-    # Nothing else is built otherwise than without the control.
+    # Everything else is built as without the control.
     others = [step for step in made.steps if "relinked" not in step.id and step.kind != "measure"]
     assert {s.id: s for s in others if s.kind != "report"} == {
         s.id: s for s in without.steps if s.kind not in ("measure", "report")
     }
 
 
-def test_training_without_some_cases_shares_the_build_that_is_profiled() -> None:
+def test_training_without_some_cases_shares_the_instrumented_build() -> None:
     made = plan(
         "opt /src pgo trav kbench.\nset without pipe,proc.\nopt /src pgo trav kbench.\n"
         "set without none.\nopt /src pgo trav kbench.\neval plain;opt;opt2."
@@ -517,7 +517,7 @@ def test_training_without_some_cases_shares_the_build_that_is_profiled() -> None
     assert (kinds(made)["kernel-build"], kinds(made)["profile-collect"]) == (4, 2)
 
 
-def test_a_report_knows_what_each_image_was_trained_with() -> None:
+def test_a_report_gets_the_training_runs_of_each_image() -> None:
     made = plan(
         "set perf-data /mine.data.\nset name own.\nopt /src autofdo rand kbench.\n"
         "opt /src autofdo+propeller trav kbench.\nprofile /src pgo rand kbench.\n"
@@ -525,7 +525,7 @@ def test_a_report_knows_what_each_image_was_trained_with() -> None:
         "recomp /src /old.profdata.\neval plain;own;opt;recomp;recomp2;/a.img."
     )
     step = made.step("report")
-    # Neither a recording nor a profile from outside tells what it was made with.
+    # The training run of an external branch trace or profile is unknown.
     report = Report[Input].of(step, step.inputs)
     trained = {image.name: image.trained for image in report.images if image.trained is not None}
     assert list(trained) == ["recomp"]
@@ -535,7 +535,7 @@ def test_a_report_knows_what_each_image_was_trained_with() -> None:
     ]
 
 
-def test_a_metrics_programs_are_inputs_of_its_measurements_alone() -> None:
+def test_only_measurements_of_a_metric_take_its_suite_programs() -> None:
     text = "opt /l pgo rand kbench. eval plain;opt syscall;pipe. eval plain;opt file."
     added = {"pipe": ("ipc", "threads"), "file": ()}
     made = compile_program(sound(text), text, replace(VARIANTS, guest_additions=added))

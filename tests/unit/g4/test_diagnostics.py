@@ -20,13 +20,13 @@ def test_a_diagnostic_shows_the_line_and_points_at_the_error() -> None:
     ]
 
 
-def test_carets_stand_right_after_wide_characters_and_tabs() -> None:
+def test_carets_align_after_wide_characters_and_tabs() -> None:
     _, line, carets, *_ = rendered("eval\t/漢字/é files.")
     assert line == "  1 | eval /漢字/é files."
     assert carets == "    |              ^^^^^"
 
 
-def test_a_span_of_several_lines_is_marked_on_its_first() -> None:
+def test_a_span_of_several_lines_is_marked_on_its_first_line() -> None:
     _, line, carets, _ = rendered("opt\n  /src.")
     assert (line, carets) == ("  1 | opt", "    | ^^^")
 
@@ -36,14 +36,14 @@ def test_terminal_escapes_of_a_program_do_not_reach_the_terminal() -> None:
     assert all(c.isprintable() or c == "\n" for c in shown)
 
 
-def test_of_a_very_long_line_the_neighbourhood_is_shown() -> None:
+def test_a_very_long_line_is_shortened_around_the_error() -> None:
     text = f"eval {';'.join(['/a'] * 1000)} files;{'file;' * 1000}pipe."
     _, line, carets, _ = rendered(text)[:4]
     assert len(line) < 150
     assert line[carets.index("^") :].startswith("files")
 
 
-def test_the_end_of_an_empty_last_line_can_be_pointed_at() -> None:
+def test_carets_can_mark_the_end_of_an_empty_last_line() -> None:
     text = "set seed 1.\n"
     assert render([Diagnostic(Span(12, 12), "here")], source(text)).splitlines() == [
         "p.g4:2:1: error: here",

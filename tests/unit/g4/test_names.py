@@ -39,7 +39,7 @@ def test_results_are_named_after_their_verb_or_by_set_name() -> None:
     ]
 
 
-def test_every_result_is_found_by_its_statement() -> None:
+def test_the_index_of_a_statement_gives_its_result() -> None:
     bindings = bound()
     assert {index: made.name for index, made in bindings.by_statement.items()}[4] == "fast"
     assert 8 not in bindings.by_statement
@@ -56,17 +56,17 @@ def test_an_image_is_referred_to_with_or_without_its_suffix() -> None:
 def test_an_optimised_kernel_has_a_profile_of_the_same_name() -> None:
     assert refer("opt", "profile", 8) == refer("opt.profdata", "profile", 8)
     assert refer("opt", "profile", 8) == refer("opt", "image", 8)
-    # Each algorithm has an ending of its own.
+    # Each algorithm has its own suffix.
     assert refer("opt", "profile", 8) == refer("opt.afdo", "profile", 8)
     assert isinstance(refer("opt.img", "profile", 8), Diagnostic)
     assert isinstance(refer("other.afdo", "profile", 8), Diagnostic)
 
 
-def test_whatever_has_a_slash_is_a_path() -> None:
+def test_a_word_with_a_slash_is_a_path() -> None:
     assert refer("./opt.img", "image", 8) == HostPath("./opt.img")
 
 
-def test_plain_is_the_kernel_of_the_last_statement_before_that_names_one() -> None:
+def test_plain_is_the_kernel_of_the_last_earlier_statement_that_names_one() -> None:
     assert refer("plain", "image", 8) == Plain(7)
     assert refer("plain.img", "image", 4) == Plain(1)
     assert isinstance(refer("plain", "image", 0), Diagnostic)

@@ -36,7 +36,7 @@ def only(text: str) -> Statement:
         "eval /sys/out/opt.img;/sys/out/opt2.img.",
     ],
 )
-def test_published_one_liners_are_sound(text: str) -> None:
+def test_published_one_liners_are_valid(text: str) -> None:
     assert headlines(text) == []
     assert headlines(text + "\n") == []
 
@@ -51,9 +51,7 @@ def test_published_one_liners_are_sound(text: str) -> None:
         ),
     ],
 )
-def test_one_liners_with_words_of_other_installations_are_right_as_to_syntax(
-    text: str, unknown: str
-) -> None:
+def test_one_liners_with_unknown_words_parse(text: str, unknown: str) -> None:
     words = replace(vocabulary(), algorithms=("pgo",), apps=("kbench",))
     for ending in ("", "\n"):
         parsed = parse(source(text + ending))
@@ -68,7 +66,7 @@ def test_a_dot_inside_a_path_does_not_end_the_statement() -> None:
     assert [word.text for word in statement.metrics] == ["file", "pipe"]
 
 
-def test_trailing_lists_may_be_left_out_or_written_as_a_dash() -> None:
+def test_trailing_lists_are_optional_or_a_dash() -> None:
     assert only("opt s pgo rand.") == only("opt s pgo rand -.") == only("opt s pgo rand - -.")
     statement = only("opt s pgo rand - O2.")
     assert isinstance(statement, Opt)
@@ -86,13 +84,13 @@ def test_blanks_around_semicolons_do_not_matter() -> None:
     assert only("merge /a;/b 1;2.") == only("merge /a ; /b\n  1 ;\n  2 .")
 
 
-def test_strings_hold_blanks_quotes_and_trailing_dots() -> None:
+def test_strings_may_contain_blanks_quotes_and_trailing_dots() -> None:
     statement = only(r'merge "a b";"say \"x\" \\";"#";"end." 1;2;3;4.')
     assert isinstance(statement, Merge)
     assert [word.text for word in statement.profiles] == ["a b", r'say "x" \ '[:-1], "#", "end."]
 
 
-def test_a_hash_inside_a_word_is_no_comment() -> None:
+def test_a_hash_inside_a_word_does_not_begin_a_comment() -> None:
     statement = only("eval /out/a#1.img file. # x")
     assert isinstance(statement, Eval)
     assert statement.images[0].text == "/out/a#1.img"
@@ -107,11 +105,11 @@ def test_windows_line_ends_and_a_byte_order_mark_are_accepted() -> None:
     assert result.program == sound("# c\nset seed 1.\n\neval /a.img file. # t\n")
 
 
-def test_the_empty_program_is_a_program() -> None:
+def test_an_empty_program_is_valid() -> None:
     assert sound("") == sound(" \n") == Program(())
 
 
-def test_comments_belong_to_statements() -> None:
+def test_comments_are_attached_to_statements() -> None:
     program = sound("# first\n\n# about\nset seed 1. # why\nset arch # within\n  arm64.\n\n# end\n")
     seed, arch = program.statements
     assert (seed.leading, seed.trailing) == (("# first", "", "# about"), "# why")
@@ -119,7 +117,7 @@ def test_comments_belong_to_statements() -> None:
     assert program.closing == ("", "# end")
 
 
-def test_layout_is_no_part_of_equality() -> None:
+def test_equality_ignores_layout() -> None:
     assert sound("set seed 1. set arch arm64.") == sound("set\n  seed 1.\nset   arch arm64.")
 
 

@@ -1,4 +1,4 @@
-"""The examples of docs/g4.md are what they claim to be."""
+"""Checks the examples in docs/g4.md."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("text", SOUND)
-def test_every_example_is_sound_with_what_comes_with_mepof(text: str) -> None:
+def test_every_example_is_valid_with_the_words_of_mepof(text: str) -> None:
     parsed = parse(source(text))
     assert parsed.diagnostics == ()
     assert check(parsed.program, vocabulary()) == ()

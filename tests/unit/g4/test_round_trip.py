@@ -11,11 +11,11 @@ from mepof.g4.source import Span
 from .reading import VOCABULARY, source
 
 NOWHERE = Span(0, 0)
-# However slow the machine is, that is no failure.
+# A slow machine is not a failure.
 unhurried = settings(
     deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow], database=None
 )
-# What the language gives a meaning to, and what a terminal or a file name may hold.
+# Characters with a meaning in G4, and those that terminals and file names may contain.
 AWKWARD = [
     "-",
     ".",
@@ -43,7 +43,7 @@ comments = texts.map(lambda text: ("#" + text).rstrip())
 
 
 def canonical(lines: list[str], first: bool) -> tuple[str, ...]:
-    """Lines as the parser would leave them: no two blank ones in a row, none at the start."""
+    """Lines as the parser returns them: without blank lines in a row or at the start."""
     kept: list[str] = []
     for line in lines:
         if line or (kept[-1] if kept else "" if first else "x"):
@@ -103,7 +103,7 @@ pieces = st.sampled_from(
 
 @given(st.lists(pieces, max_size=40).map("".join))
 @unhurried
-def test_a_text_that_parses_keeps_its_meaning_when_formatted(text: str) -> None:
+def test_formatting_keeps_the_meaning_of_a_program(text: str) -> None:
     result = parse(source(text))
     if not result.diagnostics:
         assert parse(source(format_program(result.program))).program == result.program
@@ -121,8 +121,8 @@ def test_any_bytes_give_a_program_or_diagnostics(data: bytes) -> None:
     shown.encode()
 
 
-def test_the_published_style_is_one_line_a_statement_with_tight_lists() -> None:
-    # Syntax only: the app is of another installation.
+def test_the_published_style_is_one_statement_per_line_with_tight_lists() -> None:
+    # Syntax only: mepof does not come with this app.
     parsed = parse(
         source(
             "#!/usr/bin/env g4\n\n\n\nset  seed\n1 .   # why\n"

@@ -20,8 +20,8 @@ def test_a_program_is_read_from_a_file(tmp_path: Path) -> None:
     assert Source.read(path) == Source(str(path), "set seed 1.\n")
 
 
-def test_what_cannot_be_read_is_the_users_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="there is no program"):
+def test_an_unreadable_program_is_an_input_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the program .* does not exist"):
         Source.read(tmp_path / "none.g4")
     with pytest.raises(InputError, match="cannot read"):
         Source.read(tmp_path)
@@ -31,7 +31,7 @@ def test_what_cannot_be_read_is_the_users_error(tmp_path: Path) -> None:
         Source.read(Path("x" * 10_000))
 
 
-def test_a_kernel_image_is_not_read_whole(tmp_path: Path) -> None:
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "vmlinux"
     path.write_bytes(bytes(MAX_BYTES + 1))
     with pytest.raises(InputError, match="not a G4 program"):

@@ -25,15 +25,18 @@ CASES = {
     "verb in capitals": ("EVAL /a.img.", "p.g4:1:1: error: unknown verb `EVAL`"),
     "quoted verb": ('"eval" /a.img.', "p.g4:1:1: error: a statement begins with a verb"),
     "a list for a verb": ("eval;opt /a.img.", "p.g4:1:1: error: a statement begins with a verb"),
-    "dot alone": (". eval /a.img.", "p.g4:1:1: error: a `.` without a statement"),
-    "too few operands": ("opt /src.", "p.g4:1:1: error: `opt` lacks its algorithm and click"),
+    "dot alone": (". eval /a.img.", "p.g4:1:1: error: there is no statement before this `.`"),
+    "too few operands": (
+        "opt /src.",
+        "p.g4:1:1: error: `opt` is missing its algorithm and click",
+    ),
     "too many operands": (
         "recomp /src /p O2 O3 Os.",
         "p.g4:1:19: error: `recomp` takes at most 3 operands, found 5",
     ),
     "list for one": (
         "opt /a;/b pgo rand.",
-        "p.g4:1:5: error: one path is expected here, not a list",
+        "p.g4:1:5: error: expected one path, not a list",
     ),
     "dash for one": ("opt - pgo rand.", "p.g4:1:5: error: the path cannot be empty"),
     "dash in a list": (
@@ -57,7 +60,7 @@ CASES = {
     ),
     "word after a string": (
         'eval "/a"b file.',
-        "p.g4:1:10: error: a blank is missing after the string",
+        "p.g4:1:10: error: missing blank after the string",
     ),
     "NUL": ("eval /a\0 file.", "p.g4:1:8: error: control character U+0000"),
     "escape sequence in a comment": (
@@ -78,15 +81,15 @@ CASES = {
     ),
     "half a stack": (
         "opt /src autofdo+ rand kbench.",
-        "p.g4:1:10: error: `autofdo+` lacks an algorithm beside `+`",
+        "p.g4:1:10: error: `autofdo+` is missing an algorithm next to `+`",
     ),
     "an algorithm twice in a stack": (
         "opt /src pgo+pgo rand kbench.",
-        "p.g4:1:14: error: `pgo` is in the stack already",
+        "p.g4:1:14: error: `pgo` is already in the stack",
     ),
     "a stack on a layout": (
         "opt /src propeller+pgo rand kbench.",
-        "p.g4:1:10: error: nothing can build on `propeller`: its profile fits one build only",
+        "p.g4:1:10: error: nothing can build on `propeller`: its profile fits only one build",
     ),
     "a branch trace for counters": (
         "set perf-data a.data.\nopt /src pgo rand kbench.",
@@ -122,7 +125,7 @@ CASES = {
     "nothing to merge": ("merge.", "p.g4:1:1: error: `merge` needs at least one profile"),
     "too few weights": (
         "merge /a;/b 1.",
-        "p.g4:1:13: error: the number of weights (1) is not that of profiles (2)",
+        "p.g4:1:13: error: expected one weight per profile, found 1 for 2",
     ),
     "weight of nothing": ("merge /a;/b 1;0.0.", "p.g4:1:15: error: invalid weight `0.0`"),
     "negative weight": ("merge /a -1.", "p.g4:1:10: error: invalid weight `-1`"),
@@ -172,19 +175,19 @@ CASES = {
     ),
     "a name twice": (
         "set name a. opt /s pgo rand. set name a. opt /s pgo rand.",
-        "p.g4:1:39: error: a second result is called `a`",
+        "p.g4:1:39: error: another result is already called `a`",
     ),
     "a name for nothing": (
         "set name a.",
-        "p.g4:1:10: error: the name `a` is given to no result: no statement follows",
+        "p.g4:1:10: error: the name `a` is not used: no statement follows",
     ),
     "a name for eval": (
         "set name a. eval /x.",
-        "p.g4:1:10: error: the name `a` is given to no result: `eval` makes none",
+        "p.g4:1:10: error: the name `a` is not used: `eval` makes no named result",
     ),
     "a name over a name": (
         "set name a. set name b. opt /s pgo rand.",
-        "p.g4:1:10: error: the name `a` is given to no result: another name follows",
+        "p.g4:1:10: error: the name `a` is not used: another name follows",
     ),
 }
 
@@ -204,14 +207,14 @@ HELP = {
     "eval /a.img file set seed 1.": "is a `.` missing before `set`?",
     "opt /src.": "write `opt path algorithm click app* option*.`",
     OPT + "eval optt.img file.": "did you mean `opt.img`?",
-    "eval x.img file.": "name a result of an earlier statement, or a file by a path with a `/`: "
-    "`./x.img`",
-    "set budget 90.": "a duration such as `90s`, `30m` or `2h` is expected",
+    "eval x.img file.": "name a result of an earlier statement, or write the path of a "
+    "file with a `/`: `./x.img`",
+    "set budget 90.": "expected a duration such as `90s`, `30m` or `2h`",
 }
 
 
 @pytest.mark.parametrize(("text", "expected"), HELP.items())
-def test_an_error_says_what_mends_it(text: str, expected: str) -> None:
+def test_an_error_has_a_remedy(text: str, expected: str) -> None:
     (error,) = errors(text)
     assert error.help == expected
 
@@ -236,20 +239,20 @@ def test_one_run_finds_errors_of_every_kind_and_sorts_them() -> None:
         "p.g4:3:16: error: unknown metric `fil`",
         "p.g4:4:1: error: unknown verb `evl`",
         "p.g4:5:13: error: unterminated string",
-        "p.g4:6:1: error: `profile` lacks its algorithm and click",
+        "p.g4:6:1: error: `profile` is missing its algorithm and click",
         "p.g4:7:8: error: control character U+0000",
-        "p.g4:8:13: error: the number of weights (1) is not that of profiles (2)",
+        "p.g4:8:13: error: expected one weight per profile, found 1 for 2",
     ]
 
 
-def test_a_statement_that_was_not_understood_causes_no_errors_about_names() -> None:
+def test_a_statement_that_does_not_parse_causes_no_errors_about_names() -> None:
     assert headlines("op /src pgo rand.\nset name x.\nopr /a.\neval plain;opt;nobody file.") == [
         "p.g4:1:1: error: unknown verb `op`",
         "p.g4:3:1: error: unknown verb `opr`",
     ]
 
 
-def test_bytes_that_are_not_utf8_are_an_error_with_a_place() -> None:
+def test_bytes_that_are_not_utf8_are_an_error_with_a_position() -> None:
     latin = Source.from_bytes("p.g4", "# f\u00fcr\neval /a.img fil.".encode("latin-1"))
     result = parse(latin)
     found = [*result.diagnostics, *check(result.program, VOCABULARY)]
@@ -260,6 +263,6 @@ def test_bytes_that_are_not_utf8_are_an_error_with_a_place() -> None:
 
 
 def test_diagnostics_of_one_parse_are_in_the_order_of_the_text() -> None:
-    places = [d.span.start for d in parse(source("a\0. b. eval. opt. eval x;;. set")).diagnostics]
-    assert len(places) > 3
-    assert places == sorted(places)
+    starts = [d.span.start for d in parse(source("a\0. b. eval. opt. eval x;;. set")).diagnostics]
+    assert len(starts) > 3
+    assert starts == sorted(starts)

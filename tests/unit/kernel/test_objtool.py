@@ -54,4 +54,4 @@ def test_a_warning_names_functions(text: str, functions: set[str]) -> None:
 
 def test_one_line_says_what_is_unclean() -> None:
     some = {Warned("fs/b.o", "g: y"), Warned("fs/a.o", "f: x"), Warned("fs/a.o", "f: y")}
-    assert Unclean(some).message == "objtool warns of fs/a.o: f: x (and 2 more)"
+    assert Unclean(some).message == "objtool warns about fs/a.o: f: x (and 2 more)"

@@ -98,7 +98,7 @@ def test_a_tree_that_is_not_a_kernel_is_an_error_that_names_what_was_given(
 @pytest.mark.parametrize("text", ["", "VERSION = six\n", "VERSION = 6\nPATCHLEVEL = 12\n"])
 def test_a_makefile_without_a_version_is_not_a_kernels(tree: Path, text: str) -> None:
     (tree / "Makefile").write_text(text)
-    with pytest.raises(InputError, match="its Makefile states no version"):
+    with pytest.raises(InputError, match="its Makefile does not state a version"):
         source.version_of(tree)
 
 

@@ -101,7 +101,7 @@ def test_a_metric_without_an_event_is_left_out() -> None:
 
 
 def test_machine_without_a_pmu_is_one_clear_error() -> None:
-    with pytest.raises(EnvironmentLack, match=r"perf counts no metric: .* is not supported"):
+    with pytest.raises(EnvironmentLack, match=r"perf cannot count any metric: .* is not supported"):
         measured(Hardware(walks=()), countable=Countable(((WALKS,),), {}))
 
 

@@ -1,4 +1,4 @@
-"""What survives a kill, an interrupt, a full disk and a second process."""
+"""Recovery from a kill, an interrupt, a full disk and a second process."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ SYNCS = 1 + 4 * 7 + 1
 
 
 @pytest.mark.parametrize("moment", [*range(1, 10), 14, 19, 24, SYNCS - 2, SYNCS - 1, SYNCS])
-def test_a_run_killed_at_any_point_goes_on_to_the_same_digests(tmp_path: Path, moment: int) -> None:
+def test_a_run_killed_at_any_point_resumes_to_the_same_digests(tmp_path: Path, moment: int) -> None:
     killed = toy_process("diamond", tmp_path / "killed", str(moment))
     assert killed.wait(LIMIT_SECONDS) == -signal.SIGKILL
     assert digests(tmp_path / "killed") == digests(tmp_path / "undisturbed")
-    # What the dead process left is gone; our own session may be there.
+    # The leftovers of the dead process are gone; our own session may exist.
     assert not any(
         p.name.startswith(f"{killed.pid}-")
         for p in (tmp_path / "killed" / "store" / "tmp").iterdir()
@@ -61,7 +61,7 @@ def test_a_run_killed_at_any_point_goes_on_to_the_same_digests(tmp_path: Path, m
         assert second.state == "done"
 
 
-def test_work_that_was_cut_off_is_there_when_the_step_runs_again(tmp_path: Path) -> None:
+def test_the_scratch_of_an_interrupted_step_is_there_when_it_runs_again(tmp_path: Path) -> None:
     attempts: list[int] = []
 
     def cut_off(context: StepContext) -> None:
@@ -80,7 +80,7 @@ def test_work_that_was_cut_off_is_there_when_the_step_runs_again(tmp_path: Path)
     assert attempts == [1, 2, 1]
 
 
-def test_the_children_of_a_killed_run_are_ended_before_their_scratch_is_used(
+def test_the_children_of_a_killed_run_are_killed_before_their_scratch_is_used(
     tmp_path: Path,
 ) -> None:
     pid_file = tmp_path / "pid"
@@ -119,7 +119,7 @@ def test_a_signal_ends_the_children_and_the_run(tmp_path: Path, number: signal.S
         write_all(context)
 
     events: list[Event] = []
-    with pytest.raises(Interrupted, match="goes on from there"):
+    with pytest.raises(Interrupted, match="run the same command again to continue"):
         run(tmp_path, DIAMOND, Toy(do), sink=events.append)
     ends = {e.step: e.interrupted for e in events if isinstance(e, StepFailed)}
     assert ends.pop("left")
@@ -137,7 +137,7 @@ def test_a_signal_ends_the_children_and_the_run(tmp_path: Path, number: signal.S
 
 
 def test_two_processes_make_one_step_once(tmp_path: Path) -> None:
-    """The other process must wait for ours, which is still in the body until it does."""
+    """The other process must wait for this one, which stays in the body until it does."""
     marks = tmp_path / "marks"
     others: list[subprocess.Popen[str]] = []
     lines: list[str] = []
@@ -219,7 +219,9 @@ def test_a_full_disk_is_named_and_loses_nothing(tiny_disk: Path) -> None:
     assert "left" in body.ran and "first" not in body.ran
 
 
-def test_a_program_that_fills_the_disk_is_told_from_one_that_fails(tiny_disk: Path) -> None:
+def test_a_program_that_fills_the_disk_is_distinguished_from_one_that_fails(
+    tiny_disk: Path,
+) -> None:
     def copy(context: StepContext) -> None:
         context.run(["dd", "if=/dev/zero", f"of={context.output}/big", "bs=64k", "count=64"])
 
@@ -259,7 +261,7 @@ def test_a_full_disk_anywhere_is_one_clear_error(
     assert digests(tmp_path) == digests(tmp_path / "undisturbed")
 
 
-def test_no_step_goes_on_when_the_journal_cannot_be_written(
+def test_no_step_keeps_running_when_the_journal_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     both = threading.Barrier(2)

@@ -69,7 +69,7 @@ def test_times_and_other_mode_bits_do_not_count(tmp_path: Path) -> None:
     assert listing_digest(walk(one)) == listing_digest(walk(two))
 
 
-def test_names_that_are_not_text_are_digested(tmp_path: Path) -> None:
+def test_names_that_are_not_utf8_are_digested(tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"\xff\n")).write_text("x")
     (tmp_path / "plain").mkdir()
     host = HostDigests(tmp_path.parent / "memory", now_ns=lambda: time.time_ns() + AN_HOUR_NS)
@@ -118,15 +118,15 @@ def test_a_file_that_changed_just_now_is_not_remembered(tmp_path: Path) -> None:
     assert not (tmp_path / "memory").exists()
 
 
-def test_a_damaged_memory_costs_time_only(tmp_path: Path) -> None:
+def test_a_damaged_memory_only_costs_time(tmp_path: Path) -> None:
     root = make(tmp_path / "tree")
-    (tmp_path / "memory").write_text("this is no database, and long enough to be looked at")
+    (tmp_path / "memory").write_text("this is not a database, and long enough to be looked at")
     host = HostDigests(tmp_path / "memory", now_ns=lambda: time.time_ns() + AN_HOUR_NS)
     assert host.digest(root) == digest_of(root)
     assert host.digest(root) == digest_of(root)
 
 
-def test_what_git_keeps_does_not_count_in_host_trees(tmp_path: Path) -> None:
+def test_the_git_directory_does_not_count_in_host_trees(tmp_path: Path) -> None:
     root = make(tmp_path / "tree")
     host = HostDigests(tmp_path / "memory")
     before = host.digest(root)
@@ -135,7 +135,7 @@ def test_what_git_keeps_does_not_count_in_host_trees(tmp_path: Path) -> None:
     assert host.digest(root) == before
 
 
-def test_missing_and_strange_inputs_are_the_users_errors(tmp_path: Path) -> None:
+def test_missing_and_special_files_are_input_errors(tmp_path: Path) -> None:
     host = HostDigests(tmp_path / "memory")
     with pytest.raises(InputError, match="does not exist"):
         host.digest(tmp_path / "none")

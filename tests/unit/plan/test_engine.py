@@ -59,7 +59,7 @@ def test_a_cached_run_hardly_waits_for_the_disk(
     assert len(synced) == 2
 
 
-def test_independent_steps_run_side_by_side(tmp_path: Path) -> None:
+def test_independent_steps_run_in_parallel(tmp_path: Path) -> None:
     meeting = threading.Barrier(2)
 
     def meet(context: StepContext) -> None:
@@ -70,7 +70,7 @@ def test_independent_steps_run_side_by_side(tmp_path: Path) -> None:
 
 
 class Occupancy:
-    """Watches how much runs at once."""
+    """Records how many steps run at once."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -112,7 +112,7 @@ def test_a_named_device_is_used_by_one_step_at_a_time(
     assert watch.most <= at_once
 
 
-def test_the_longest_way_is_taken_first(tmp_path: Path) -> None:
+def test_the_longest_path_is_taken_first(tmp_path: Path) -> None:
     body = Toy()
     run(tmp_path, plan_of(toy("short"), toy("long", n=1), toy("end", "long")), body, cores=1)
     assert body.ran[0] == "long"
@@ -126,7 +126,7 @@ def test_equal_steps_of_one_plan_are_made_once(tmp_path: Path) -> None:
     assert result.steps["b"].cached
 
 
-def test_a_step_that_makes_the_same_again_stops_the_change(tmp_path: Path) -> None:
+def test_an_unchanged_result_stops_a_change_from_spreading(tmp_path: Path) -> None:
     constant = Toy(lambda context: (context.output / "f").touch(), kind="constant")
     plan = plan_of(toy("a", kind="constant", n=1), toy("b", "a"))
     run(tmp_path, plan, constant, Toy())
@@ -137,7 +137,7 @@ def test_a_step_that_makes_the_same_again_stops_the_change(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("change", ["tool", "version", "param", "input"])
-def test_every_ingredient_decides(tmp_path: Path, change: str) -> None:
+def test_every_ingredient_changes_the_fingerprint(tmp_path: Path, change: str) -> None:
     (tmp_path / "file").write_text("one")
     run(tmp_path, plan_of(reading(tmp_path / "file")), Toy(tools={"cc": "1"}, version=1))
     body = Toy(tools={"cc": "1"}, version=1)
@@ -155,7 +155,7 @@ def test_every_ingredient_decides(tmp_path: Path, change: str) -> None:
     assert body.ran == ["one"]
 
 
-def test_the_path_of_a_host_input_does_not_decide(tmp_path: Path) -> None:
+def test_the_path_of_a_host_input_does_not_matter(tmp_path: Path) -> None:
     for name in ("here", "there"):
         (tmp_path / name).write_text("same")
     run(tmp_path, plan_of(reading(tmp_path / "here")), Toy())
@@ -177,7 +177,7 @@ def test_a_volatile_step_runs_every_time_and_reads_the_journal(tmp_path: Path) -
     assert seen == [None, *[tmp_path / "out" / "journal.jsonl"] * 2]
 
 
-def test_a_run_can_be_asked_to_do_everything_again(tmp_path: Path) -> None:
+def test_a_run_can_repeat_every_step(tmp_path: Path) -> None:
     before = digests(tmp_path, Toy())
     body = Toy()
     after = run(tmp_path, DIAMOND, body, again=True)
@@ -191,7 +191,7 @@ def damage_object(root: Path, digest: str) -> None:
     file.write_text("")
 
 
-def test_a_damaged_artifact_is_made_again(tmp_path: Path) -> None:
+def test_a_damaged_artifact_is_rebuilt(tmp_path: Path) -> None:
     before = digests(tmp_path, Toy())
     damage_object(tmp_path, before["left"])
     body = Toy()
@@ -222,7 +222,7 @@ def test_a_failing_step_lets_running_ones_finish_and_starts_no_more(tmp_path: Pa
     def do(context: StepContext) -> None:
         meeting.wait(MEETING_SECONDS)
         if context.step.id == "bad":
-            raise WorkError("it broke", "mend it")
+            raise WorkError("it broke", "fix it")
         assert failed.wait(MEETING_SECONDS)
         write_all(context)
 
@@ -235,7 +235,7 @@ def test_a_failing_step_lets_running_ones_finish_and_starts_no_more(tmp_path: Pa
     with pytest.raises(WorkError) as caught:
         run(tmp_path, plan, body, sink=sink)
     assert caught.value.message == "bad: it broke"
-    assert caught.value.remedy is not None and caught.value.remedy.startswith("mend it; see /")
+    assert caught.value.remedy is not None and caught.value.remedy.startswith("fix it; see /")
     assert sorted(body.ran) == ["bad", "good"]
     (journalled,) = read_runs(tmp_path / "out")
     assert {s.step: s.state for s in journalled.steps.values()} == {"good": "done", "bad": "failed"}
@@ -245,7 +245,7 @@ def test_a_failing_step_lets_running_ones_finish_and_starts_no_more(tmp_path: Pa
     assert sorted(body.ran) == ["bad", "later"]
 
 
-def test_an_unexpected_exception_is_reported_as_our_bug(tmp_path: Path) -> None:
+def test_an_unexpected_exception_is_reported_as_a_bug_in_mepof(tmp_path: Path) -> None:
     body = Toy(fail_in("left", raise_error(ValueError("two\nlines"))))
     with pytest.raises(WorkError) as caught:
         run(tmp_path, DIAMOND, body)
@@ -261,7 +261,7 @@ def test_the_kind_of_an_error_is_kept(tmp_path: Path) -> None:
         run(tmp_path, DIAMOND, body)
 
 
-def test_what_is_wrong_from_the_start_is_found_before_the_first_step(tmp_path: Path) -> None:
+def test_missing_inputs_and_kinds_are_reported_before_the_first_step(tmp_path: Path) -> None:
     body = Toy()
     with pytest.raises(InputError, match="does not exist"):
         run(tmp_path, plan_of(toy("a"), reading(tmp_path / "none")), body)
@@ -270,7 +270,7 @@ def test_what_is_wrong_from_the_start_is_found_before_the_first_step(tmp_path: P
     assert body.ran == []
 
 
-def test_the_user_is_told_that_a_host_input_is_read(tmp_path: Path) -> None:
+def test_reading_a_host_input_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("one")
     events: list[Event] = []
     run(tmp_path, plan_of(reading(tmp_path / "file")), Toy(), sink=events.append)
@@ -290,7 +290,7 @@ def test_an_input_that_changes_while_it_is_read_gives_no_artifact(tmp_path: Path
     assert not any((tmp_path / "store" / "actions").iterdir())
 
 
-def test_the_journal_tells_what_ran_from_what(tmp_path: Path) -> None:
+def test_the_journal_records_steps_and_their_inputs(tmp_path: Path) -> None:
     body = Toy(tools={"clang": "19"}, phase="build")
     result = run(tmp_path, DIAMOND, body)
     run(tmp_path, DIAMOND, body)
@@ -311,7 +311,7 @@ def test_the_journal_tells_what_ran_from_what(tmp_path: Path) -> None:
     assert all(json.loads(line) for line in document)
 
 
-def test_how_a_step_is_done_is_the_callers_to_say(tmp_path: Path) -> None:
+def test_the_caller_chooses_how_steps_are_performed(tmp_path: Path) -> None:
     done: list[str] = []
 
     def elsewhere(

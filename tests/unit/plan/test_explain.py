@@ -26,7 +26,7 @@ def states(root: Path, plan: Plan, *bodies: Toy) -> dict[str, str]:
     return {name: e.state for name, e in explained(root, plan, *bodies).items()}
 
 
-def test_a_new_program_runs_its_first_step_and_the_rest_depends(tmp_path: Path) -> None:
+def test_in_a_new_program_the_first_step_runs_and_the_others_depend_on_it(tmp_path: Path) -> None:
     found = explained(tmp_path, DIAMOND, Toy())
     assert found["first"].state == "runs"
     assert found["first"].reasons == ("never made in this store",)
@@ -101,7 +101,7 @@ def test_every_change_is_named(tmp_path: Path) -> None:
     )
 
 
-def test_it_is_the_latest_run_that_a_change_is_told_against(tmp_path: Path) -> None:
+def test_changes_are_relative_to_the_latest_run(tmp_path: Path) -> None:
     for number in (1, 2, 3):
         run(tmp_path, plan_of(toy("one", n=number)), Toy())
     found = explained(tmp_path, plan_of(toy("one", n=4)), Toy())
@@ -131,7 +131,7 @@ BEFORE = Ingredients("toy", None, {}, {}, {})
         ({"program": "x" * 99}, {"program": "y" * 99}, "program changed"),
     ],
 )
-def test_a_change_is_told_as_a_person_made_it(
+def test_a_change_is_reported_in_the_users_terms(
     old: dict[str, Json], new: dict[str, Json], text: str
 ) -> None:
     (change,) = changes(replace(BEFORE, params=old), replace(BEFORE, params=new))
@@ -148,7 +148,7 @@ def test_versions_of_tools_are_shown_and_digests_are_not() -> None:
     assert f"overlays from {'0' * 64} to {'1' * 64}" in ours.detail
 
 
-def test_inputs_are_named_by_what_they_are() -> None:
+def test_inputs_are_named_by_path_or_step() -> None:
     old, new = (replace(BEFORE, inputs={"source": digest * 64}) for digest in "ab")
     (change,) = changes(old, new, {"source": StepInput("opt/build")})
     assert change.text == "the result of opt/build changed"
@@ -159,7 +159,7 @@ def test_inputs_are_named_by_what_they_are() -> None:
     assert change.text == "input source removed"
 
 
-def test_how_long_it_takes_is_what_it_took_before(tmp_path: Path) -> None:
+def test_the_estimate_is_how_long_the_step_took_before(tmp_path: Path) -> None:
     new = explained(tmp_path, DIAMOND, Toy())
     assert [e.seconds for e in new.values()] == [None] * 4
     result = run(tmp_path, DIAMOND, Toy())
@@ -170,17 +170,17 @@ def test_how_long_it_takes_is_what_it_took_before(tmp_path: Path) -> None:
     assert found["last"].seconds == result.steps["last"].seconds
 
 
-def test_a_step_takes_as_long_as_the_latest_of_its_kind(tmp_path: Path) -> None:
+def test_a_new_step_is_estimated_from_the_latest_of_its_kind(tmp_path: Path) -> None:
     made = run(tmp_path, plan_of(toy("one"), toy("two", "one", n=2)), Toy()).steps
     found = explained(tmp_path, plan_of(toy("other", n=9)), Toy())
     assert found["other"].seconds == made["two"].seconds
 
 
-def test_a_lost_artifact_is_named(tmp_path: Path) -> None:
+def test_a_missing_artifact_is_a_reason(tmp_path: Path) -> None:
     made = run(tmp_path, DIAMOND, Toy()).steps["first"]
     remove_tree(made.path)
     found = explained(tmp_path, DIAMOND, Toy())
-    assert found["first"].reasons == ("its result in the store is gone or damaged",)
+    assert found["first"].reasons == ("its result in the store is missing or damaged",)
     assert found["left"].state == "depends"
 
 
@@ -193,7 +193,7 @@ def test_a_volatile_step_always_runs(tmp_path: Path) -> None:
     assert found["report"].reasons == ("it runs every time",)
 
 
-def test_a_missing_input_is_the_users_error(tmp_path: Path) -> None:
+def test_a_missing_input_is_an_input_error(tmp_path: Path) -> None:
     plan = plan_of(Step("one", "toy", {}, {"file": HostInput(str(tmp_path / "none"))}))
     with pytest.raises(InputError, match="does not exist"):
         explained(tmp_path, plan, Toy())

@@ -44,7 +44,7 @@ def test_a_run_reads_back_as_written(tmp_path: Path) -> None:
     assert step.started is not None and step.ended is not None and step.started <= step.ended
 
 
-def test_a_torn_last_line_is_left_out_and_does_not_hurt_the_next_run(tmp_path: Path) -> None:
+def test_a_torn_last_line_is_skipped_and_does_not_affect_the_next_run(tmp_path: Path) -> None:
     journal = begin(tmp_path, "one")
     journal.write("start", **STEP)
     whole = (tmp_path / FILE_NAME).read_bytes()
@@ -60,7 +60,7 @@ def test_a_torn_last_line_is_left_out_and_does_not_hurt_the_next_run(tmp_path: P
     ]
 
 
-def test_two_runs_on_one_directory_keep_apart(tmp_path: Path) -> None:
+def test_two_runs_in_one_directory_stay_separate(tmp_path: Path) -> None:
     one, two = begin(tmp_path, "one"), begin(tmp_path, "two")
     one.write("start", **STEP)
     two.write("cached", **STEP, digest="d", seconds=1.0)
@@ -70,14 +70,14 @@ def test_two_runs_on_one_directory_keep_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", [b"null", b"{}", b'"x"', b"\xff\xfe", b'{"run": []}', b"[[[["])
-def test_foreign_lines_are_left_out(tmp_path: Path, line: bytes) -> None:
+def test_foreign_lines_are_skipped(tmp_path: Path, line: bytes) -> None:
     begin(tmp_path)
     with (tmp_path / FILE_NAME).open("ab") as file:
         file.write(line + b"\n")
     assert only_run(tmp_path).program == "p"
 
 
-def test_a_line_that_was_written_in_part_is_a_full_disk(
+def test_a_partly_written_line_means_a_full_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     journal = begin(tmp_path)

@@ -87,7 +87,7 @@ def test_a_damaged_action_does_not_count(store: Store) -> None:
         assert list(store.actions()) == []
 
 
-def test_what_a_dead_process_left_is_removed_and_what_a_living_one_has_is_kept(
+def test_leftovers_of_dead_processes_are_removed_and_live_sessions_are_kept(
     store: Store,
 ) -> None:
     left = store.root / "tmp" / "123-dead" / "half"
@@ -107,7 +107,7 @@ def test_reading_writes_nothing(tmp_path: Path) -> None:
     assert not store.root.exists()
 
 
-def test_a_lock_is_waited_for_and_the_wait_can_be_given_up(store: Store) -> None:
+def test_waiting_for_a_lock_can_be_cancelled(store: Store) -> None:
     other = Store(store.root)
     cancel = threading.Event()
     with (
@@ -118,7 +118,7 @@ def test_a_lock_is_waited_for_and_the_wait_can_be_given_up(store: Store) -> None
         pytest.fail("two have the lock")
 
 
-def test_a_store_that_cannot_be_is_the_users_error(tmp_path: Path) -> None:
+def test_an_impossible_store_is_an_input_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot be used"):
         Store(tmp_path / "file").open()
@@ -126,7 +126,7 @@ def test_a_store_that_cannot_be_is_the_users_error(tmp_path: Path) -> None:
         Store(Path("/proc/nonesuch")).open()
 
 
-def test_a_copy_of_a_read_only_tree_can_be_moved_by_who_is_not_root(
+def test_a_copy_of_a_read_only_tree_can_be_moved_by_a_user_who_is_not_root(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved: list[int] = []
@@ -145,7 +145,7 @@ def test_a_copy_of_a_read_only_tree_can_be_moved_by_who_is_not_root(
     assert store.object(artifact.digest).stat().st_mode & 0o222 == 0
 
 
-def test_many_files_are_committed_as_few_are(store: Store) -> None:
+def test_many_files_are_committed_like_few(store: Store) -> None:
     with store.scratch() as tree:
         for number in range(300):
             (tree / str(number)).write_text(str(number))

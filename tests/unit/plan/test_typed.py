@@ -1,4 +1,4 @@
-"""Models of steps, taken apart into parameters and inputs and put together again."""
+"""Splitting models of steps into parameters and inputs, and reassembling them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ WHOLE = Meal[Input](
 )
 
 
-def test_a_model_becomes_parameters_and_named_inputs_and_comes_back() -> None:
+def test_a_model_survives_the_round_trip_through_a_step() -> None:
     step = WHOLE.step("meal/1")
     assert step == Step(
         "meal/1",
@@ -92,7 +92,7 @@ def test_a_field_with_its_default_is_not_in_the_step() -> None:
         ({"dish": "soup", "sides": [1]}, {"main": Path("/m")}, "sides.0"),
     ],
 )
-def test_a_step_of_another_shape_is_refused(
+def test_a_step_that_does_not_fit_the_model_is_refused(
     params: dict[str, object], inputs: dict[str, Path], what: str
 ) -> None:
     step = Step("meal/1", "meal", params)  # type: ignore[arg-type]

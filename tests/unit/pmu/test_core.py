@@ -82,9 +82,9 @@ def test_cycles_are_attributed_to_causes() -> None:
             "`dtlb`: 70 entries / 72 ways is not a power of two",
         ),
         ("base = 16384", "base = 16000", "`direction`: 16000 entries are not a power of two"),
-        ("[5, 13, 34, 89, 200]", "[5, 13, 13]", "`direction`: histories must rise"),
-        ("[5, 13, 34, 89, 200]", "[5, 256]", "`direction`: histories must rise"),
-        ("[2, 5, 10, 18]", "[2, 5, 22]", "`indirect`: histories must rise"),
+        ("[5, 13, 34, 89, 200]", "[5, 13, 13]", "`direction`: histories must increase"),
+        ("[5, 13, 34, 89, 200]", "[5, 256]", "`direction`: histories must increase"),
+        ("[2, 5, 10, 18]", "[2, 5, 22]", "`indirect`: histories must increase"),
         ("depth = 32", "depth = -1", "`returns.depth` must be greater than or equal to 0"),
         (
             "cycles = 36",

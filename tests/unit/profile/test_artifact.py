@@ -43,24 +43,24 @@ def test_a_directory_without_files_of_a_profile_holds_none(
 ) -> None:
     for name in names:
         (tmp_path / name).touch()
-    with pytest.raises(InputError, match="holds no profile"):
+    with pytest.raises(InputError, match="does not contain a profile"):
         artifact.profile_files(tmp_path)
 
 
 def test_an_artifact_is_a_profiles_directory_as_it_is(tmp_path: Path) -> None:
     given = tmp_path / "given"
     given.mkdir()
-    with pytest.raises(InputError, match=r"given holds no kernel\.afdo"):
+    with pytest.raises(InputError, match=r"given does not contain kernel\.afdo"):
         artifact.profile_directory(given, ["kernel.afdo"], tmp_path)
     (given / "kernel.afdo").touch()
     assert artifact.profile_directory(given, ["kernel.afdo"], tmp_path) == given
-    with pytest.raises(InputError, match=r"given holds no kernel\.cc_profile"):
+    with pytest.raises(InputError, match=r"given does not contain kernel\.cc_profile"):
         artifact.profile_directory(given, ["kernel.afdo", "kernel.cc_profile"], tmp_path)
 
 
 def test_a_single_file_is_no_profile_of_several(tmp_path: Path) -> None:
     (tmp_path / "one").touch()
-    with pytest.raises(InputError, match="one is not the whole profile, which is a, b"):
+    with pytest.raises(InputError, match="one is only part of the profile, which consists of a, b"):
         artifact.profile_directory(tmp_path / "one", ["a", "b"], tmp_path)
 
 

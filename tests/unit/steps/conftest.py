@@ -1,4 +1,4 @@
-"""What the tests of steps begin with."""
+"""Fixtures of the step tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Contexts of steps, and a device that answers as it is told."""
+"""Step contexts, and a scripted device."""
 
 from __future__ import annotations
 
@@ -73,12 +73,12 @@ BUILD = BuildDescription(
 def describe(
     directory: Path, algorithm: str, quality: Quality, build: Origin | None = None
 ) -> None:
-    """Lay what is known of a profile beside it."""
+    """Write the description of a profile next to it."""
     ProfileDescription(algorithm=algorithm, build=build, quality=quality).write(directory)
 
 
 class FakeDevice:
-    """Answers every request as told, and keeps the sessions."""
+    """Gives scripted answers to requests, and keeps the sessions."""
 
     def __init__(self, answer: Callable[[agent.Request], agent.Reply]) -> None:
         self.answer = answer
@@ -146,7 +146,7 @@ def well(request: agent.Request) -> agent.Reply:
 
 
 def register(monkeypatch: pytest.MonkeyPatch, registry: Registry[Any], variant: object) -> None:
-    """Have a registry know one variant alone, under every name."""
+    """Make a registry return one variant for every name."""
     get = Registry.get
 
     def only(self: Registry[Any], name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The step ``guest``, with compilers that say what the test wants."""
+"""The step ``guest``, with scripted compilers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mepof.steps import guest, profile_collect
 from mepof.toolchain import guest as target
 
 CROSS = "aarch64-linux-gnu-gcc"
-# Leaves what our Makefile makes; what it was told goes into the agent.
+# Makes the files of our Makefile; the agent records the arguments.
 MAKE = """
 for word; do case $word in OUT=*) out=${word#OUT=} ;; esac; done
 for name in agent kbench; do printf '%s' "$*" > "$out/$name"; done
@@ -44,7 +44,7 @@ def program(directory: Path, name: str, body: str) -> None:
 
 
 def cross_compiler(directory: Path, library: str) -> None:
-    """Ours for arm64, whose C library lies there."""
+    """The cross compiler for arm64, with the path of its C library."""
     program(
         directory,
         CROSS,
@@ -61,20 +61,20 @@ def test_an_architecture_without_guest_programs_is_refused() -> None:
         guest.BODY.identity(step("arm"))
 
 
-def test_a_missing_cross_compiler_is_told_with_both_its_packages(path: Path) -> None:
+def test_the_error_for_a_missing_cross_compiler_names_both_packages(path: Path) -> None:
     with pytest.raises(EnvironmentLack, match=f"{CROSS} is not installed") as caught:
         guest.BODY.identity(step("arm64"))
     assert caught.value.remedy == "apt-get install gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 
 
-def test_a_cross_compiler_without_its_c_library_is_told(path: Path) -> None:
-    cross_compiler(path, "libc.a")  # what it says of a file that it does not find
+def test_a_cross_compiler_without_its_c_library_is_reported(path: Path) -> None:
+    cross_compiler(path, "libc.a")  # what it prints for a file that it does not find
     with pytest.raises(EnvironmentLack, match="no static C library") as caught:
         guest.BODY.identity(step("arm64"))
     assert "libc6-dev-arm64-cross" in (caught.value.remedy or "")
 
 
-def test_the_guest_is_what_its_compiler_and_its_c_library_make(path: Path, tmp_path: Path) -> None:
+def test_compiler_and_c_library_are_part_of_the_guests_identity(path: Path, tmp_path: Path) -> None:
     library = tmp_path / "libc.a"
     library.write_text("one")
     cross_compiler(path, str(library))
@@ -108,7 +108,7 @@ def test_an_arm64_guest_is_cross_built_and_has_no_shell(path: Path, tmp_path: Pa
     assert b"busybox" not in initramfs
 
 
-def test_a_guest_without_a_shell_is_no_place_for_a_user() -> None:
+def test_an_interactive_scenario_is_refused_if_the_guest_has_no_shell() -> None:
     collect = ProfileCollect[Input](
         algorithm="pgo",
         scenario="manual",
@@ -120,5 +120,7 @@ def test_a_guest_without_a_shell_is_no_place_for_a_user() -> None:
         kernel=StepInput("build"),
         guest=StepInput("guest"),
     )
-    with pytest.raises(InputError, match="manual needs a shell, and a guest of arm64 has none"):
+    with pytest.raises(
+        InputError, match="manual needs a shell, which the arm64 guest does not have"
+    ):
         profile_collect.BODY.identity(collect.step("x"))

@@ -1,4 +1,4 @@
-"""``kernel-build``: what it hands to the builder, and what it makes of a kernel that fails."""
+"""``kernel-build``: its build specifications, and how it handles a kernel that fails."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BASE: dict[str, Json] = {"arch": "x86-64", "config": ["slim"], "toolchain": "cla
 def built(
     room: Room, monkeypatch: pytest.MonkeyPatch, params: Mapping[str, Json], **inputs: Path
 ) -> kbuild.BuildSpec:
-    """The specification that a kernel-build step hands to the builder."""
+    """The specification that a kernel-build step passes to the builder."""
     specs: list[kbuild.BuildSpec] = []
     monkeypatch.setattr(kbuild, "build", lambda spec, *rest: specs.append(spec))
     context = room.context("kernel-build", {**BASE, **params}, source=room.root, **inputs)
@@ -48,7 +48,7 @@ def test_a_plain_build_has_nothing_added(
     assert spec.fragments[0].name == "slim.config"
 
 
-def test_a_layout_seed_adds_to_the_link_alone(
+def test_a_layout_seed_changes_only_the_link(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None, tools: Path
 ) -> None:
     spec = built(room, monkeypatch, {"uses": [], "layout_seed": 3})
@@ -59,7 +59,7 @@ def test_a_layout_seed_adds_to_the_link_alone(
     assert identity({"uses": [], "layout_seed": 4})["flags"] not in flags
 
 
-def test_options_and_the_algorithm_that_profiles_add_to_a_build(
+def test_options_and_instrumentation_add_to_a_build(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
 ) -> None:
     config = room.root / "my.config"
@@ -82,7 +82,7 @@ def test_options_and_the_algorithm_that_profiles_add_to_a_build(
     assert dispatcher.objects == ("arch/x86/entry/syscall_64.o",)
 
 
-def test_a_users_profile_may_have_blanks_in_its_path(
+def test_the_path_of_an_external_profile_may_contain_blanks(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
 ) -> None:
     profile = room.root / "a profile.prof data"
@@ -97,9 +97,9 @@ def test_a_users_profile_may_have_blanks_in_its_path(
 def test_a_build_with_a_profile_needs_one(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
 ) -> None:
-    with pytest.raises(InputError, match="has no profile to use"):
+    with pytest.raises(InputError, match="the build uses a profile, but none is given"):
         built(room, monkeypatch, {"uses": ["pgo"]})
-    with pytest.raises(InputError, match=r"holds no kernel\.afdo"):
+    with pytest.raises(InputError, match=r"does not contain kernel\.afdo"):
         built(room, monkeypatch, {"uses": ["autofdo"]}, profile=room.directory("empty"))
 
 
@@ -114,7 +114,7 @@ def profile_of_a_stack(room: Room, source: str) -> Path:
     return given
 
 
-def test_a_stack_uses_all_its_profiles_and_fits_the_build_that_was_profiled_alone(
+def test_a_stack_uses_all_its_profiles_and_fits_only_the_profiled_build(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
 ) -> None:
     given = profile_of_a_stack(room, room.root.name)
@@ -132,20 +132,22 @@ def test_a_stack_uses_all_its_profiles_and_fits_the_build_that_was_profiled_alon
     assert spec.same_as is not None and spec.same_as.source == room.root.name
 
 
-def test_a_layout_of_nobody_knows_which_build_is_refused(
+def test_a_layout_profile_of_an_unknown_build_is_refused(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
 ) -> None:
     given = profile_of_a_stack(room, room.root.name)
     (given / "profile.json").unlink()
     for uses in (["propeller"], ["autofdo", "propeller"]):
-        with pytest.raises(InputError, match="nothing tells of which build the profile") as caught:
+        with pytest.raises(
+            InputError, match=r"the build that the .* profile belongs to is unknown"
+        ) as caught:
             built(room, monkeypatch, {"uses": [*uses]}, profile=given)
         assert "+".join(uses) in caught.value.message
-    with pytest.raises(InputError, match="is not the whole profile"):
+    with pytest.raises(InputError, match="is only part of the profile"):
         built(room, monkeypatch, {"uses": ["propeller"]}, profile=given / "kernel.cc_profile")
 
 
-def test_the_build_that_is_profiled_for_a_layout_uses_the_profile_below_only(
+def test_the_build_profiled_for_a_layout_uses_only_the_profile_below(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
 ) -> None:
     given = profile_of_a_stack(room, room.root.name)
@@ -154,7 +156,7 @@ def test_the_build_that_is_profiled_for_a_layout_uses_the_profile_below_only(
     used = built(room, monkeypatch, {"uses": ["autofdo", "propeller"]}, profile=given)
     assert profiled.same_as is None
     assert (profiled.selected, profiled.ldflags) == ((), ())
-    # All that the profile of a layout depends on is the same.
+    # Everything that the profile of a layout depends on is the same.
     assert profiled.cflags == used.cflags
     assert profiled.variables == used.variables
     assert (profiled.overlays, profiled.config_lines) == (used.overlays, used.config_lines)
@@ -178,7 +180,7 @@ def identity(params: Mapping[str, Json]) -> Mapping[str, str]:
     return kernel_build.BODY.identity(Step("x/build", "kernel-build", {**BASE, **params}, inputs))
 
 
-def test_everything_that_an_algorithm_adds_decides_what_a_build_makes(
+def test_everything_that_an_algorithm_adds_is_part_of_the_identity(
     monkeypatch: pytest.MonkeyPatch, tools: Path
 ) -> None:
     used = identity({"uses": ["autofdo"]})
@@ -190,19 +192,21 @@ def test_everything_that_an_algorithm_adds_decides_what_a_build_makes(
     assert stacked["overlays"] == profiled["overlays"] != used["overlays"]
 
 
-def test_what_boots_a_kernel_decides_too(tools: Path, device: FakeDevice) -> None:
+def test_the_device_that_boots_a_kernel_is_part_of_the_identity(
+    tools: Path, device: FakeDevice
+) -> None:
     booted = identity({"uses": ["pgo"], "boot": {"device": "qemu", "seed": 1}})
     assert booted["qemu"] == "fake"
     assert booted["self-check"]
     assert "qemu" not in identity({"uses": ["pgo"]})
 
 
-# --- builds with a profile boot before they are done
+# --- builds with a profile are booted as a check
 
 
 @pytest.fixture
 def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A toolchain in miniature."""
+    """A miniature toolchain."""
     made = write_tools(tmp_path / "tools")
     monkeypatch.setenv("PATH", f"{made}:/usr/bin:/bin")
     versions._banner.cache_clear()
@@ -214,7 +218,7 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @dataclass
 class Kernels:
-    """Builds of the kernel in miniature with a profile, and a device that may fail with them.
+    """Builds of the miniature kernel with a profile, and a device that may fail with them.
 
     ``fails`` gets what is left out of the profile of each object, ``["%"]`` for all of it, and
     gives the failure of the boot.
@@ -298,10 +302,10 @@ def test_a_kernel_that_boots_with_its_profile_uses_it_everywhere(kernels: Kernel
     assert all(isinstance(request, agent.Exec) for request in session.requests)
 
 
-def test_an_object_with_which_the_kernel_does_not_boot_does_without_the_profile(
+def test_an_object_that_breaks_the_boot_is_built_without_the_profile(
     kernels: Kernels,
 ) -> None:
-    # Whatever is left out of it: it fails for the profile being there at all.
+    # It fails with the profile, whatever is left out of it.
     kernels.fails = lambda left_out: (
         None if left_out["kernel/b.o"] == ["%"] else KernelPanic("the kernel went down")
     )
@@ -309,13 +313,13 @@ def test_an_object_with_which_the_kernel_does_not_boot_does_without_the_profile(
     assert safety["opt_out"] == {"files": ["kernel/b.o"], "functions": {}}
     assert safety["failure"] == "the kernel went down"
     assert safety["booted"] is True
-    # The kernel that is left is the one that booted.
+    # The kernel in the artifact is the one that booted.
     assert kernels.boots[-1]["kernel/b.o"] == ["%"]
     assert kernels.boots[-1]["init/a.o"] == []
     assert kernels.notes()[-1] == "left out of the profile: kernel/b.o"
 
 
-def test_a_function_with_which_the_kernel_does_not_boot_does_alone_without(
+def test_only_the_function_that_breaks_the_boot_is_left_out_of_the_profile(
     kernels: Kernels,
 ) -> None:
     kernels.fails = lambda left_out: (
@@ -330,7 +334,7 @@ def test_a_function_with_which_the_kernel_does_not_boot_does_alone_without(
     assert kernels.notes()[-1] == "left out of the profile: stop() in init/a.o"
 
 
-def test_a_panic_that_names_a_function_saves_the_search(kernels: Kernels) -> None:
+def test_a_panic_that_names_a_function_avoids_the_search(kernels: Kernels) -> None:
     def fails(said: str) -> Callable[[Mapping[str, Sequence[str]]], Exception | None]:
         return lambda left_out: KernelPanic(said) if not left_out["init/a.o"] else None
 
@@ -353,7 +357,7 @@ def test_a_guest_that_fails_its_self_check_is_a_failure_too(kernels: Kernels) ->
     assert list(safety["opt_out"]["functions"]) == ["kernel/b.o"]
 
 
-def test_a_kernel_that_boots_without_the_profile_neither_fails_with_its_first_error(
+def test_a_kernel_that_does_not_boot_without_the_profile_either_fails_with_its_first_error(
     kernels: Kernels,
 ) -> None:
     kernels.fails = lambda left_out: KernelPanic(
@@ -364,20 +368,20 @@ def test_a_kernel_that_boots_without_the_profile_neither_fails_with_its_first_er
     assert len(kernels.boots) == 2
 
 
-def test_a_function_that_objtool_warns_of_does_without_the_profile(kernels: Kernels) -> None:
+def test_a_function_that_objtool_warns_about_is_left_out_of_the_profile(kernels: Kernels) -> None:
     kernels.context()
     source = kernels.room.root / "tree/init/a.c"
     source.write_text(source.read_text() + "// OBJTOOL: stop\n")
     safety = kernels.build()
     assert safety["opt_out"] == {"files": [], "functions": {"init/a.o": ["stop"]}}
-    assert safety["failure"] == "objtool warns of init/a.o: stop: unreachable instruction"
+    assert safety["failure"] == "objtool warns about init/a.o: stop: unreachable instruction"
     assert safety["objtool"] == []
-    # It was not worth a boot until objtool was content, and no function was searched for.
+    # It was not booted before objtool was clean, and there was no search for a function.
     assert len(kernels.boots) <= 5
     assert kernels.boots[-1]["init/a.o"] == ["stop"]
 
 
-def test_what_objtool_warns_of_without_the_profile_too_is_not_held_against_it(
+def test_warnings_of_objtool_that_also_occur_without_the_profile_are_accepted(
     kernels: Kernels,
 ) -> None:
     kernels.context()
@@ -388,10 +392,10 @@ def test_what_objtool_warns_of_without_the_profile_too_is_not_held_against_it(
     assert safety["opt_out"] == {"files": [], "functions": {}}
     assert safety["failure"] is None
     assert safety["objtool"] == ["kernel/b.o: work: unreachable instruction"]
-    assert "the same without the profile" in kernels.notes()[-1]
+    assert "the same warnings without the profile" in kernels.notes()[-1]
 
 
-def test_objtool_is_heard_where_no_profile_is_used(kernels: Kernels) -> None:
+def test_warnings_of_objtool_are_shown_without_a_profile(kernels: Kernels) -> None:
     kernels.context()
     (kernels.room.root / "tree/kernel/b.c").write_text(
         "void work(void) {}\n// OBJTOOL ALWAYS: work\n"
@@ -401,10 +405,10 @@ def test_objtool_is_heard_where_no_profile_is_used(kernels: Kernels) -> None:
     inputs = {k.replace(".", "__"): v for k, v in context.inputs.items()}
     inputs = {k: v for k, v in inputs.items() if k in ("source", "config__0")}
     kernel_build.BODY.run(kernels.room.context("kernel-build", plain, **inputs))
-    assert kernels.notes() == ["objtool warns of kernel/b.o: work: unreachable instruction"]
+    assert kernels.notes() == ["objtool warns about kernel/b.o: work: unreachable instruction"]
 
 
-def test_a_source_that_does_not_compile_at_all_is_told_as_what_it_is(kernels: Kernels) -> None:
+def test_a_source_that_does_not_compile_at_all_is_reported_as_such(kernels: Kernels) -> None:
     kernels.context()
     (kernels.room.root / "tree/kernel/b.c").write_text("BROKEN\n")
     with pytest.raises(WorkError, match=r"kernel/b\.c:3:5: error: use of undeclared"):

@@ -1,4 +1,4 @@
-"""``profile-convert`` and ``profile-merge``, with algorithms that do as the test says."""
+"""``profile-convert`` and ``profile-merge``, with scripted algorithms."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def known(directory: Path) -> tuple[str, Quality, Origin | None]:
 
 
 def merged_by(weights: Iterable[str]) -> dict[str, Json]:
-    """The parameters of a merge by these weights."""
+    """The parameters of a merge with these weights."""
     return {**TOOLS, "profiles": [{"weight": weight} for weight in weights]}
 
 
@@ -64,7 +64,7 @@ def algorithm(monkeypatch: pytest.MonkeyPatch, toolchain: None) -> FakeAlgorithm
     return made
 
 
-def test_a_converted_profile_keeps_what_is_known_of_its_run_and_its_build(
+def test_a_converted_profile_keeps_the_description_of_its_run_and_build(
     room: Room, algorithm: FakeAlgorithm
 ) -> None:
     raw = room.directory("raw", raw1="y", raw0="x")
@@ -81,7 +81,7 @@ def test_a_converted_profile_keeps_what_is_known_of_its_run_and_its_build(
     assert conversion.build == build
 
 
-def test_a_recording_of_the_users_is_taken_as_it_is(room: Room, algorithm: FakeAlgorithm) -> None:
+def test_a_given_branch_trace_is_used_unchanged(room: Room, algorithm: FakeAlgorithm) -> None:
     recording = room.root / "perf.data"
     recording.write_text("PERFILE2")
     build = room.directory("kernel")
@@ -92,7 +92,9 @@ def test_a_recording_of_the_users_is_taken_as_it_is(room: Room, algorithm: FakeA
     assert Collection.find(context.output) is None
 
 
-def test_a_profile_of_a_stack_has_those_below_with_it(room: Room, algorithm: FakeAlgorithm) -> None:
+def test_a_profile_of_a_stack_includes_the_profiles_below(
+    room: Room, algorithm: FakeAlgorithm
+) -> None:
     below = room.directory("below", kernel_profdata="below")
     describe(below, "pgo", replace(GOOD, exact=True))
     raw = room.directory("raw", raw0="x")
@@ -134,7 +136,7 @@ def test_a_poor_profile_is_refused(room: Room, algorithm: FakeAlgorithm) -> None
         profile_convert.BODY.run(room.context("profile-convert", TOOLS, raw=raw, kernel=build))
 
 
-def test_a_conversion_knows_the_engine_that_makes_it(
+def test_the_engine_is_part_of_the_identity_of_a_conversion(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made: dict[str, Input] = {"raw": StepInput("collect"), "kernel": StepInput("build")}
@@ -157,7 +159,7 @@ def test_a_merge_pairs_profiles_with_their_weights(room: Room, algorithm: FakeAl
     assert known(context.output) == ("pgo", GOOD, None)
 
 
-def test_a_merged_profile_is_of_a_build_only_if_all_are(
+def test_a_merged_profile_belongs_to_a_build_only_if_all_profiles_do(
     room: Room, algorithm: FakeAlgorithm
 ) -> None:
     given = [room.directory(f"given{n}", kernel_profdata="x") for n in range(2)]

@@ -1,4 +1,4 @@
-"""The step that makes a report of a run."""
+"""The step ``report``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PARAMS: dict[str, Json] = {
 }
 
 
-def test_a_report_is_made_of_places_trainings_and_the_journal(room: Room) -> None:
+def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> None:
     plain, opt = measurement("plain", core="skylake"), measurement("opt", core="skylake")
     measured = room.directory("measured")
     text = Evaluation(images=(plain, opt)).model_dump_json()
@@ -83,7 +83,7 @@ def test_a_report_is_made_of_places_trainings_and_the_journal(room: Room) -> Non
     assert (context.output / "cases.csv").is_file()
 
 
-def test_a_report_is_not_made_without_a_journal(room: Room) -> None:
+def test_a_report_needs_a_journal(room: Room) -> None:
     measured = room.directory("measured")
     images = (measurement("plain"), measurement("opt"))
     (measured / "evaluation.json").write_text(Evaluation(images=images).model_dump_json())
@@ -92,7 +92,7 @@ def test_a_report_is_not_made_without_a_journal(room: Room) -> None:
         report.BODY.run(room.context("report", PARAMS, **inputs))
 
 
-def test_the_command_holds_the_whole_program() -> None:
+def test_the_command_contains_the_whole_program() -> None:
     assert report.command("eval a;b.\n") == (
         "mepof run /dev/stdin --out again <<'END'\neval a;b.\nEND"
     )

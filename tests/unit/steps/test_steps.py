@@ -1,4 +1,4 @@
-"""The step bodies, with everything below them replaced by what the test says."""
+"""The step bodies, with everything below them replaced by fakes."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def test_a_source_step_copies_a_tree(room: Room) -> None:
 
 def test_a_url_is_refused_before_anything_is_built() -> None:
     step = Step("source", "kernel-source", {}, {"origin": HostInput("https://example.org/l.tar")})
-    with pytest.raises(InputError, match="is not fetched"):
+    with pytest.raises(InputError, match="is a URL, which mepof does not download"):
         kernel_source.BODY.check(step)
 
 
 @pytest.mark.parametrize("content", [b"", b"VERSION = 6\n", b"\x7fELF"])
-def test_a_file_that_is_no_tarball_is_refused_before_anything_is_built(
+def test_a_file_that_is_not_a_tarball_is_refused_before_anything_is_built(
     room: Room, content: bytes
 ) -> None:
     given = room.root / "source"
@@ -100,7 +100,9 @@ def collect(room: Room, device: FakeDevice, params: Mapping[str, Json] = COLLECT
     return context
 
 
-def test_a_collection_resets_works_and_reads_the_profile(room: Room, device: FakeDevice) -> None:
+def test_a_collection_resets_counters_runs_the_workload_and_reads_the_profile(
+    room: Room, device: FakeDevice
+) -> None:
     context = collect(room, device)
     requests = device.sessions[0].requests
     assert isinstance(requests[0], agent.Put)
@@ -119,11 +121,11 @@ def test_a_collection_resets_works_and_reads_the_profile(room: Room, device: Fak
     ("answer", "what"),
     [
         (agent.PutResult(2), "counters cannot be reset"),
-        (agent.GetResult(2, b""), "offers no raw profile"),
+        (agent.GetResult(2, b""), "the kernel has no raw profile"),
         (agent.ExecResult(1, 1, b"bad sum", False), "failed with status 1 in the guest: bad sum"),
     ],
 )
-def test_what_goes_wrong_in_the_guest_is_told(
+def test_errors_in_the_guest_are_reported(
     room: Room, device: FakeDevice, answer: agent.Reply, what: str
 ) -> None:
     asked = {agent.PutResult: agent.Put, agent.GetResult: agent.Get, agent.ExecResult: agent.Exec}
@@ -141,9 +143,7 @@ RECORD: dict[str, Json] = {
 }
 
 
-def test_branches_are_recorded_while_the_apps_work_and_only_then(
-    room: Room, device: FakeDevice
-) -> None:
+def test_branches_are_recorded_only_while_the_apps_run(room: Room, device: FakeDevice) -> None:
     device.branches = b"branches"
     context = collect(room, device, RECORD)
     (session,) = device.sessions
@@ -156,18 +156,18 @@ def test_branches_are_recorded_while_the_apps_work_and_only_then(
     assert (context.output / "raw0").read_bytes() == b"branches"
 
 
-def test_a_period_has_branches_sampled(room: Room, device: FakeDevice) -> None:
+def test_a_period_makes_the_device_sample_branches(room: Room, device: FakeDevice) -> None:
     device.branches = b"branches"
     collect(room, device, {**RECORD, "record": {"depth": 16, "period": 10007}})
     assert device.sessions[0].record == Branches(period=10007, depth=16)
 
 
-def test_a_kernel_that_counts_by_itself_is_not_recorded(room: Room, device: FakeDevice) -> None:
+def test_no_branches_are_recorded_of_an_instrumented_kernel(room: Room, device: FakeDevice) -> None:
     collect(room, device)
     assert device.sessions[0].record is None
 
 
-def test_a_device_that_records_no_branches_is_told_before_the_kernel_is_built(
+def test_a_device_that_cannot_record_is_refused_before_the_kernel_is_built(
     monkeypatch: pytest.MonkeyPatch, device: FakeDevice
 ) -> None:
     assert profile_collect.BODY.identity(Step("c", "profile-collect", RECORD, BUILT))
@@ -178,7 +178,7 @@ def test_a_device_that_records_no_branches_is_told_before_the_kernel_is_built(
     assert profile_collect.BODY.identity(Step("c", "profile-collect", COLLECT, BUILT))
 
 
-def test_a_script_that_does_not_fit_is_told_before_the_kernel_is_built(
+def test_an_invalid_script_is_refused_before_the_kernel_is_built(
     room: Room, device: FakeDevice
 ) -> None:
     script = room.root / "actions.txt"
@@ -197,7 +197,7 @@ def test_a_script_that_does_not_fit_is_told_before_the_kernel_is_built(
     assert profile_collect.BODY.identity(step) != before
 
 
-def test_what_training_is_to_leave_out_is_not_run(room: Room, device: FakeDevice) -> None:
+def test_training_does_not_run_what_it_leaves_out(room: Room, device: FakeDevice) -> None:
     collect(room, device, {**COLLECT, "without": ["pipe", "file8k"]})
     ran = {r.argv[2] for r in device.sessions[0].requests if isinstance(r, agent.Exec)}
     # A mix goes with the cases that it includes.
@@ -215,7 +215,7 @@ def test_an_action_that_the_kernel_cannot_run_is_named_with_a_remedy(
         collect(room, device)
 
 
-def test_the_programs_of_suites_are_in_the_guest_that_is_trained(
+def test_training_adds_suite_programs_to_the_guest(
     room: Room, device: FakeDevice
 ) -> None:
     made = dict.fromkeys(("kernel", "guest", "suites__pages"), room.root)
@@ -226,7 +226,7 @@ def test_the_programs_of_suites_are_in_the_guest_that_is_trained(
     assert session.memory == load_suite("pages").memory > 512
 
 
-def test_the_console_is_not_taken_where_nobody_sits_at_it(
+def test_the_manual_scenario_needs_a_terminal(
     room: Room, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: False))
@@ -303,7 +303,7 @@ def test_a_measurement_of_a_bare_image_has_no_sections(room: Room, device: FakeD
     assert one.size_bytes.text == 7
 
 
-def test_images_and_controls_are_booted_in_turns(room: Room, device: FakeDevice) -> None:
+def test_images_and_controls_are_booted_in_turn(room: Room, device: FakeDevice) -> None:
     names = ("a", "b", "again")
     first, second, again = (image(room, name) for name in names)
     found = measured(room, device, images__0=first, images__1=second, relinked__0=again)
@@ -319,9 +319,7 @@ def test_images_and_controls_are_booted_in_turns(room: Room, device: FakeDevice)
     assert len(found.relinked) == 1
 
 
-def test_boots_that_repeat_are_made_once_for_all_evaluations(
-    room: Room, device: FakeDevice
-) -> None:
+def test_repeatable_boots_are_shared_by_all_evaluations(room: Room, device: FakeDevice) -> None:
     device.mode = "icount"
     first, second, third = (image(room, name) for name in ("a", "b", "c"))
     before = measured(room, device, images__0=first, images__1=second)
@@ -333,12 +331,12 @@ def test_boots_that_repeat_are_made_once_for_all_evaluations(
     assert after.same_build == before.same_build
 
 
-def test_boots_that_do_not_repeat_serve_their_evaluation_alone(
+def test_boots_that_are_not_repeatable_belong_to_one_evaluation(
     room: Room, device: FakeDevice
 ) -> None:
     given = {"images__0": image(room, "a"), "images__1": image(room, "b")}
     measured(room, device, **given)
-    # Interrupted after its last boot, an evaluation has nothing left to boot.
+    # An evaluation that was interrupted after its last boot has nothing left to boot.
     measured(room, device, **given)
     assert len(device.sessions) == 6
     shutil.rmtree(room.root / "measure-work")
@@ -346,7 +344,7 @@ def test_boots_that_do_not_repeat_serve_their_evaluation_alone(
     assert len(device.sessions) == 12
 
 
-def test_a_device_whose_boots_depend_on_time_serves_one_step_alone(device: FakeDevice) -> None:
+def test_a_device_whose_boots_depend_on_time_is_claimed_by_one_step(device: FakeDevice) -> None:
     step = Step("m", "measure", ALONE, IMAGE)
     device.claimed = "board"
     assert measure.BODY.resources(step).device == "board"
@@ -356,20 +354,20 @@ def test_a_device_whose_boots_depend_on_time_serves_one_step_alone(device: FakeD
     assert measure.BODY.resources(step).cores > 1
 
 
-def test_a_directory_without_a_kernel_is_no_image(room: Room, device: FakeDevice) -> None:
-    with pytest.raises(InputError, match="empty holds no kernel image"):
+def test_a_directory_without_a_kernel_is_not_an_image(room: Room, device: FakeDevice) -> None:
+    with pytest.raises(InputError, match="empty does not contain a kernel image"):
         measured(room, device, images__0=room.directory("empty"))
 
 
-def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
+def test_a_core_is_modelled_in_every_boot_and_locations_are_reported_for_the_first(
     room: Room, device: FakeDevice
 ) -> None:
     events = dict.fromkeys(EVENTS, 1)
     device.intervals = (Interval(1000, 2, 30, 4, events, events),)
     head = {"version": 1, "events": ["taken_branches", *EVENTS]}
     site = [4096, 4100, 2, 50, 3, *([0] * len(EVENTS))]
-    told = {"sites": [site], "slices": [[[1, 100]]]}
-    device.locations = json.dumps(head) + "\n" + json.dumps(told) + "\n"
+    located = {"sites": [site], "slices": [[[1, 100]]]}
+    device.locations = json.dumps(head) + "\n" + json.dumps(located) + "\n"
     device.mode = "icount"
     given = {"images__0": image(room, "a"), "images__1": image(room, "b")}
     found = measured(room, device, "zen4", **given)
@@ -390,20 +388,20 @@ def test_a_core_is_modelled_in_every_boot_and_places_are_told_of_the_first(
         (function,) = read_locations(path).cases[0].functions
         assert (function.instructions, function.events) == (100, {"taken_branches": 3})
         path.unlink()
-    # What boots told is kept with them.
+    # The locations of boots are kept with them.
     measured(room, device, "zen4", **given)
     assert device.sessions == []
     assert path.is_file()
 
 
-def test_only_a_core_adds_to_what_a_measurement_is_made_from(device: FakeDevice) -> None:
+def test_only_a_core_adds_artifacts_to_a_measurement(device: FakeDevice) -> None:
     without = measure.BODY.identity(Step("m", "measure", ALONE, IMAGE))
     assert set(without) == {"qemu", "cases", "memory"}
     modelled = measure.BODY.identity(Step("m", "measure", {**ALONE, "core": "zen4"}, IMAGE))
     assert modelled == {**without, "core": core_digest("zen4")}
 
 
-def test_a_core_of_another_architecture_is_told_before_anything_runs(device: FakeDevice) -> None:
+def test_a_core_of_another_architecture_is_refused_before_anything_runs(device: FakeDevice) -> None:
     step = Step("m", "measure", {**ALONE, "core": "cortex-a53"}, IMAGE)
     with pytest.raises(InputError, match="cortex-a53 executes arm64, not x86-64"):
         measure.BODY.identity(step)
@@ -412,7 +410,7 @@ def test_a_core_of_another_architecture_is_told_before_anything_runs(device: Fak
 # --- pmu
 
 
-def test_plugins_are_no_part_of_the_guest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plugins_are_not_part_of_the_guest(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (plugins, pmu):
         monkeypatch.setattr(module, "_sources_digest", lambda: "another")
         assert module.BODY.identity(Step("made", "made"))["native"] == "another"
@@ -441,10 +439,10 @@ def share(*steps: JournalledStep) -> float | None:
     return report.engine_share(whole)
 
 
-def test_the_engines_share_is_the_time_in_which_nothing_was_worked_on() -> None:
+def test_the_engine_share_is_the_time_in_which_no_step_worked() -> None:
     assert share(journalled("build", "00", "10")) == 0
     assert share(journalled("build", "05", "10")) == 50
-    # Side by side counts once, and a step within another not at all.
+    # Parallel time counts once, and a step during another does not count.
     assert (
         share(
             journalled("build", "00", "06"),
@@ -456,6 +454,6 @@ def test_the_engines_share_is_the_time_in_which_nothing_was_worked_on() -> None:
     assert share(journalled("build", "00", "09"), journalled("other", "09", "10")) == 10
 
 
-def test_there_is_no_share_of_a_run_that_did_nothing() -> None:
+def test_a_run_that_made_nothing_has_no_engine_share() -> None:
     assert share(journalled("build", "00", "10", state="cached")) is None
     assert share() is None

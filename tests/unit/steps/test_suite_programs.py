@@ -1,4 +1,4 @@
-"""What a suite adds to a guest."""
+"""The step ``suite-programs``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def step(suite: str, arch: str = "x86-64") -> Step:
 
 
 @musl
-def test_an_archive_holds_the_suites_program_in_its_directory(room: Room) -> None:
+def test_an_archive_contains_the_suites_program_in_its_directory(room: Room) -> None:
     BODY.run(room.context("suite-programs", {"arch": "x86-64", "suite": "compute"}))
     made = (room.root / "suite-programs-output/archive.cpio").read_bytes()
     assert made.startswith(b"070701")
@@ -37,13 +37,13 @@ def test_an_archive_holds_the_suites_program_in_its_directory(room: Room) -> Non
     assert b"\x7fELF" in made
 
 
-def test_a_suite_is_refused_where_it_has_no_programs() -> None:
+def test_a_suite_is_refused_on_an_architecture_without_programs() -> None:
     with pytest.raises(InputError, match="the suite tools has no programs for arm64"):
         BODY.identity(step("tools", "arm64"))
 
 
 @musl
-def test_a_suites_sources_are_its_identity_and_not_the_guests(
+def test_a_suites_sources_are_part_of_its_identity_and_not_of_the_guests(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     native = tmp_path / "native"
