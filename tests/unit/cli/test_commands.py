@@ -133,9 +133,9 @@ WRONG_PROGRAMS = [
     ("set seed -1.", "invalid seed"),
     ("set budget 5.", "a duration such as"),
     ("set config slom.", "did you mean `slim`?"),
-    ("set name x.", "is given to no result"),
+    ("set name x.", "the name `x` is not used: no statement follows"),
     ("set toolchain clang-3.", "unknown toolchain"),
-    ("merge /a/x;/b/y 1.", "number of weights (1)"),
+    ("merge /a/x;/b/y 1.", "expected one weight per profile, found 1 for 2"),
     ("merge /a/x 0.", "invalid weight `0`"),
     ("recomp /src profile.", "unknown profile `profile`"),
     ('opt "/src pgo.', "p.g4:1:5: error"),
@@ -157,7 +157,7 @@ def test_a_wrong_program_is_refused_with_the_location(
 
 WRONG_CALLS = [
     (["run"], "Missing argument"),
-    (["run", "none.g4"], "there is no program none.g4"),
+    (["run", "none.g4"], "the program none.g4 does not exist"),
     (["run", "."], "Is a directory"),
     (["run", "x" * 300], "File name too long"),
     (["run", "p.g4", "--executor", "moon"], "unknown executor `moon`"),
@@ -169,7 +169,7 @@ WRONG_CALLS = [
     (["run", "p.g4", "--out", "p.g4"], "p.g4 cannot be written"),
     (["frobnicate"], "No such command 'frobnicate'"),
     (["g4", "frob"], "No such command 'frob'"),
-    (["g4", "fmt", "none.g4"], "there is no program none.g4"),
+    (["g4", "fmt", "none.g4"], "the program none.g4 does not exist"),
     (["eval", "none.img"], "none.img cannot be read: No such file"),
     (["eval", "."], "is not a file"),
     (["eval", "x" * 300], "File name too long"),
@@ -182,7 +182,7 @@ WRONG_CALLS = [
     (["eval", "k.img", "--metric", "pipe;pipe"], "given twice"),
     (["eval", "k.img", "--metric", "pipe", "--metric", "file,pipe"], "given twice"),
     (["eval", "k.img", "--repetitions", "0"], "invalid repetitions `0`"),
-    (["eval", "k.img", "--repetitions", "x"], "--repetitions: a number from 1 to 1000"),
+    (["eval", "k.img", "--repetitions", "x"], "--repetitions: expected a number from 1 to 1000"),
     (["report", "none"], "cannot read none/report.json"),
     (["report", "broken"], "broken/report.json is not a report"),
     (["step", "--store", "s", "--recipe", "none"], "none"),
@@ -418,7 +418,7 @@ def test_g4cc_and_g4_plan_give_the_same_plan(shell: Shell, tmp_path: Path) -> No
     assert shell(path, "-o", "plan.json", command="g4cc") == Answer(0, "", "")
     assert json.loads((tmp_path / "plan.json").read_text()) == printed
     assert_refused(shell(path, "-o", "none/plan.json", command="g4cc"), "cannot be written")
-    assert_refused(shell("none.g4", command="g4cc"), "there is no program none.g4")
+    assert_refused(shell("none.g4", command="g4cc"), "the program none.g4 does not exist")
 
 
 def test_fmt_prints_or_rewrites(shell: Shell, tmp_path: Path) -> None:
