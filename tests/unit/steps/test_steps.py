@@ -215,9 +215,7 @@ def test_an_action_that_the_kernel_cannot_run_is_named_with_a_remedy(
         collect(room, device)
 
 
-def test_training_adds_suite_programs_to_the_guest(
-    room: Room, device: FakeDevice
-) -> None:
+def test_training_adds_suite_programs_to_the_guest(room: Room, device: FakeDevice) -> None:
     made = dict.fromkeys(("kernel", "guest", "suites__pages"), room.root)
     params: dict[str, Json] = {**COLLECT, "apps": [{"name": "pages"}], "suites": {}}
     profile_collect.BODY.run(room.context("profile-collect", params, **made))
