@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -47,6 +48,7 @@ class KeptBoots:
 
     def _write(self, path: Path, contents: bytes) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{os.getpid()}")
+        # Two images that are the same kernel have the same boots, made at the same time.
+        partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         partial.write_bytes(contents)
         partial.replace(path)

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
+
+import pytest
 
 from mepof.measure.boots import KeptBoots
 from mepof.measure.measurement import Boot
@@ -23,3 +27,21 @@ def test_a_truncated_boot_counts_as_absent(tmp_path: Path) -> None:
     (path,) = tmp_path.rglob("*.json")
     path.write_text(path.read_text()[:-3])
     assert kept.find(7) is None
+
+
+def test_two_threads_keep_the_same_boot_at_the_same_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both, write = Barrier(2, timeout=30), Path.write_bytes
+
+    def written_by_both(path: Path, data: bytes) -> int:
+        done = write(path, data)
+        both.wait()
+        return done
+
+    monkeypatch.setattr(Path, "write_bytes", written_by_both)
+    boot = Boot(seed=7, cases=())
+    kept = KeptBoots(tmp_path, "kernel")
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(kept.keep, (boot, boot)))
+    assert kept.find(7) == boot
