@@ -19,7 +19,7 @@ from mepof.g4.ast import (
     Word,
 )
 from mepof.g4.diagnostics import Diagnostic, in_order, quote, suggestion
-from mepof.g4.names import Bindings, HostPath, Role, bind
+from mepof.g4.names import Bindings, HostPath, Made, Role, bind
 from mepof.g4.settings import SETTINGS, weight
 from mepof.g4.source import Span
 
@@ -79,6 +79,8 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
                     relinked = value.text.strip("0") != ""
                 case Eval(images=(first, *_)) if relinked:
                     found += _not_relinked(first, bindings, index)
+                case Merge():
+                    found += _unmergeable(statement, bindings, index, vocabulary)
     if program.complete:
         found += bindings.diagnostics
         found += _unused_traces(program, vocabulary)
@@ -220,6 +222,59 @@ def _not_relinked(word: Word, bindings: Bindings, index: int) -> Iterator[Diagno
             f"the baseline {quote(word.text)} is a file, which cannot be relinked",
             "name an image that the program builds, or `set relinked 0`",
         )
+
+
+def _unmergeable(
+    statement: Merge, bindings: Bindings, index: int, vocabulary: Vocabulary
+) -> Iterator[Diagnostic]:
+    """Profiles of the program that have no sum."""
+    first: tuple[Word, str] | None = None
+    for word, made in _made_profiles(statement, bindings, index):
+        algorithm = _algorithm_of(made, bindings)
+        if algorithm is None:
+            continue
+        if "+" in algorithm:
+            yield Diagnostic(
+                word.span,
+                f"profiles of {quote(algorithm)} cannot be merged",
+                "merge those of its lowest algorithm",
+            )
+        elif algorithm in vocabulary.bound_to_build:
+            yield Diagnostic(
+                word.span,
+                f"profiles of {quote(algorithm)} cannot be merged: each fits one build only",
+                "merge the profiles of the algorithm below it",
+            )
+        elif first is None:
+            first = word, algorithm
+        elif algorithm != first[1]:
+            yield Diagnostic(
+                word.span,
+                f"{quote(word.text)} is a profile of {quote(algorithm)}, "
+                f"and {quote(first[0].text)} of {quote(first[1])}",
+                "merge profiles of one algorithm",
+            )
+
+
+def _made_profiles(statement: Merge, bindings: Bindings, index: int) -> Iterator[tuple[Word, Made]]:
+    """The profiles that a merge takes from earlier statements."""
+    for word in statement.profiles:
+        made = bindings.resolve(word, "profile", index) if word.text else None
+        if isinstance(made, Made):
+            yield word, made
+
+
+def _algorithm_of(made: Made, bindings: Bindings) -> str | None:
+    """The algorithms of a profile, joined by ``+``; None where only files tell."""
+    match bindings.program.statements[made.statement]:
+        case Opt() | Profile() | Adap() as statement:
+            return statement.algorithm.text
+        case Merge() as merge:
+            parts = _made_profiles(merge, bindings, made.statement)
+            return next(
+                (name for _, part in parts if (name := _algorithm_of(part, bindings))), None
+            )
+    return None
 
 
 def _lookup(

@@ -127,6 +127,19 @@ CASES = {
         "merge /a;/b 1.",
         "p.g4:1:13: error: expected one weight per profile, found 1 for 2",
     ),
+    "a merge of two algorithms": (
+        "profile /src pgo rand kbench.\nprofile /src autofdo rand kbench.\nmerge /a;profile.\n"
+        "merge merge;profile2.",
+        "p.g4:4:13: error: `profile2` is a profile of `autofdo`, and `merge` of `pgo`",
+    ),
+    "a merge of stacks": (
+        "opt /src autofdo+propeller rand kbench.\nmerge opt.",
+        "p.g4:2:7: error: profiles of `autofdo+propeller` cannot be merged",
+    ),
+    "a merge of layouts": (
+        "profile /src propeller rand kbench.\nmerge profile.profdata;/b.",
+        "p.g4:2:7: error: profiles of `propeller` cannot be merged: each fits one build only",
+    ),
     "weight of nothing": ("merge /a;/b 1;0.0.", "p.g4:1:15: error: invalid weight `0.0`"),
     "negative weight": ("merge /a -1.", "p.g4:1:10: error: invalid weight `-1`"),
     "unknown setting": ("set sead 1.", "p.g4:1:5: error: unknown setting `sead`"),
