@@ -54,6 +54,8 @@ class Vocabulary:
     requirements: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: The capabilities of each toolchain.
     capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: Those of which one build takes a single profile, by toolchain.
+    exclusive: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
@@ -72,6 +74,8 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
         if isinstance(statement, Set) and statement.key.text == "toolchain":
             toolchain = statement.value.text
         found += _requirements(statement, toolchain, vocabulary)
+        if isinstance(statement, Opt | Profile | Adap):
+            found += _profiles_at_once(statement.algorithm, toolchain, vocabulary)
         if program.complete:
             found += _references(statement, bindings, index)
             match statement:
@@ -159,6 +163,24 @@ def _requirements(
                 f"`{text}` needs a toolchain with {', '.join(missing)}, "
                 f"which `{toolchain}` does not have",
                 f"write `set toolchain {able[0]}` before it" if able else None,
+            )
+
+
+def _profiles_at_once(stack: Word, toolchain: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """Algorithms of a stack whose profiles the toolchain cannot use in one build."""
+    exclusive = vocabulary.exclusive.get(toolchain, frozenset())
+    first: str | None = None
+    for span, part in _parts(stack):
+        if exclusive.isdisjoint(vocabulary.requirements.get(part, ())):
+            continue
+        if first is None:
+            first = part
+        elif part != first:  # the same again is reported as such
+            yield Diagnostic(
+                span,
+                f"{quote(part)} cannot build on {quote(first)}: "
+                f"{quote(toolchain)} uses the profile of one of them only",
+                "choose one, and compare both by `eval`",
             )
 
 

@@ -45,4 +45,5 @@ def vocabulary() -> Vocabulary:
             **{name: option.requires for name, option in options().items()},
         },
         capabilities=toolchain.capabilities(),
+        exclusive=toolchain.exclusive(),
     )

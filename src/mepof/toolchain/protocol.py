@@ -187,6 +187,10 @@ class Family(Protocol):
     def capabilities(self) -> frozenset[str]:
         """What all of them can do that not every toolchain can."""
 
+    @property
+    def exclusive(self) -> frozenset[str]:
+        """Capabilities of which one build takes a single profile."""
+
     def versions(self) -> tuple[str, ...]:
         """The versions that programs can name, newest first."""
 
@@ -227,6 +231,11 @@ def names() -> tuple[str, ...]:
 def capabilities() -> dict[str, frozenset[str]]:
     """What each toolchain can do that not every one can, by its G4 names."""
     return {name: TOOLCHAINS.get(_parse(name)[0]).capabilities for name in names()}
+
+
+def exclusive() -> dict[str, frozenset[str]]:
+    """The capabilities of which one build takes a single profile, by the toolchains' G4 names."""
+    return {name: TOOLCHAINS.get(_parse(name)[0]).exclusive for name in names()}
 
 
 def select(name: str) -> Toolchain:

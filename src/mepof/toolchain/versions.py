@@ -47,6 +47,7 @@ class Description(Described):
         min_version: the oldest major version that is supported.
         max_version: the newest major version that is looked for.
         capabilities: what it can do and not every toolchain can.
+        exclusive: capabilities of which one build takes a single profile.
         tools: by their roles.
         flags: by their meanings, with the values in braces.
     """
@@ -55,6 +56,7 @@ class Description(Described):
     min_version: int = Field(gt=0)
     max_version: int = Field(gt=0)
     capabilities: frozenset[str] = frozenset()
+    exclusive: frozenset[str] = frozenset()
     tools: dict[Role, DescribedTool]
     flags: dict[Meaning, tuple[str, ...]]
 
@@ -155,6 +157,10 @@ class Versions(Generic[T]):
     @property
     def capabilities(self) -> frozenset[str]:
         return self.toolchain.description.capabilities
+
+    @property
+    def exclusive(self) -> frozenset[str]:
+        return self.toolchain.description.exclusive
 
     def versions(self) -> tuple[str, ...]:
         described = self.toolchain.description

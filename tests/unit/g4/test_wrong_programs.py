@@ -87,6 +87,16 @@ CASES = {
         "opt /src pgo+pgo rand kbench.",
         "p.g4:1:14: error: `pgo` is already in the stack",
     ),
+    "a stack of counts": (
+        "opt /src pgo+cspgo rand kbench.",
+        "p.g4:1:14: error: `cspgo` cannot build on `pgo`: "
+        "`clang` uses the profile of one of them only",
+    ),
+    "a stack of samples, counts and a layout": (
+        "set toolchain clang-22.\nopt /src autofdo+pgo+propeller rand kbench.",
+        "p.g4:2:18: error: `pgo` cannot build on `autofdo`: "
+        "`clang-22` uses the profile of one of them only",
+    ),
     "a stack on a layout": (
         "opt /src propeller+pgo rand kbench.",
         "p.g4:1:10: error: nothing can build on `propeller`: its profile fits only one build",
