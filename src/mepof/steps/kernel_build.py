@@ -38,9 +38,14 @@ class KernelBuildBody:
     version = 3
 
     def check(self, step: Step) -> None:
-        """Refuse an unknown architecture, and a profile of another algorithm."""
+        """Refuse an unknown architecture, a toolchain that does not have the required
+        capabilities, a config that is not Kconfig lines, and a profile of another algorithm."""
         asked = KernelBuild[Input].of(step, step.inputs)
         arch.get(asked.arch)
+        check_requirements(asked.toolchain, _requirements(asked))
+        for part in asked.config:
+            if isinstance(part, HostInput) and Path(part.path).exists():
+                kconfig.merge([Path(part.path)])
         if isinstance(asked.profile, HostInput):
             check_profile(Path(asked.profile.path), asked.uses, asked.toolchain)
 
@@ -105,7 +110,7 @@ class _Ingredients(Generic[In]):
 
     def addition(self) -> BuildAddition:
         """What profile use and instrumentation add to the build."""
-        check_requirements(self.asked.toolchain, self._requirements())
+        check_requirements(self.asked.toolchain, _requirements(self.asked))
         added = BuildAddition()
         for name in self.asked.uses:
             if self.profile is None:
@@ -117,15 +122,6 @@ class _Ingredients(Generic[In]):
                 self.use.toolchain, Round(made.round, earlier)
             )
         return added
-
-    def _requirements(self) -> Mapping[str, frozenset[str]]:
-        """The capabilities that algorithms and options require of the toolchain, by name."""
-        made = self.asked.instrumented
-        names = (*self.asked.uses, *((made.algorithm,) if made is not None else ()))
-        return {
-            **{name: ALGORITHMS.get(name).requires for name in names},
-            **{name: options()[name].requires for name in self.asked.options},
-        }
 
     def spec(self) -> kbuild.BuildSpec:
         addition = self.addition()
@@ -161,6 +157,16 @@ class _Ingredients(Generic[In]):
         if seed is None:
             return ()
         return self.use.toolchain.flags("shuffle-sections", pattern=".text*", seed=seed)
+
+
+def _requirements(asked: KernelBuild[In]) -> Mapping[str, frozenset[str]]:
+    """The capabilities that algorithms and options require of the toolchain, by name."""
+    made = asked.instrumented
+    names = (*asked.uses, *((made.algorithm,) if made is not None else ()))
+    return {
+        **{name: ALGORITHMS.get(name).requires for name in names},
+        **{name: options()[name].requires for name in asked.options},
+    }
 
 
 def _ingredients(asked: KernelBuild[Path], work: Path) -> _Ingredients[Path]:

@@ -230,6 +230,16 @@ def test_a_missing_file_is_reported_before_anything_runs(
     assert_refused(answer, what)
 
 
+@pytest.mark.parametrize("command", [["g4", "check"], ["run", "--dry-run"], ["run"]])
+def test_a_config_of_other_lines_is_reported_before_anything_runs(
+    shell: Shell, tmp_path: Path, command: list[str]
+) -> None:
+    (tmp_path / "my.config").write_text("CONFIG_NET=y\nnet yes\n")
+    text = f"set config {tmp_path}/my.config.\nopt debian:linux-source-6.12 pgo rand kbench."
+    answer = shell(*command, program(tmp_path, text))
+    assert_refused(answer, "my.config:2: `net yes` is not a Kconfig line")
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [

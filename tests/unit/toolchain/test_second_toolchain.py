@@ -17,6 +17,7 @@ from writers.second_toolchain import Mcc
 from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS, Use
 from mepof.errors import EnvironmentLack, InputError
+from mepof.executor.programs import plan_of
 from mepof.g4 import Source, check, parse
 from mepof.g4.vocabulary import vocabulary
 from mepof.kernel import kbuild
@@ -152,6 +153,15 @@ def test_a_program_that_needs_another_toolchain_is_refused_before_anything_is_bu
     ]
     later = "set toolchain mcc-22.\nset toolchain clang.\n"
     assert refused(later + opt.format("pgo+propeller", "ThinLTO")) == []
+
+
+def test_a_profile_from_outside_that_it_cannot_use_is_refused_before_anything_is_built(
+    tools: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "x.afdo").write_text("main:1:1\n 0: 1\n")
+    text = f"set toolchain mcc.\nrecomp debian:linux-source-6.12 {tmp_path}/x.afdo.\n"
+    with pytest.raises(InputError, match="mcc cannot be used with autofdo: it does not have llvm"):
+        plan_of(Source("p.g4", text))
 
 
 def test_doctor_looks_for_its_programs_but_does_not_need_them(tools: Path) -> None:
