@@ -79,8 +79,8 @@ def test_locations_are_functions_of_the_kernel(
     assert outcome.locations is not None
     build = finished.run.steps["opt/build"].path
     ran = [(case.suite, case.name) for case in CASES]
-    places = locations_of("zen4", ran, read_raw(outcome.locations), functions_of(build))
-    for case, interval in zip(places.cases, outcome.intervals, strict=True):
+    found = locations_of("zen4", ran, read_raw(outcome.locations), functions_of(build))
+    for case, interval in zip(found.cases, outcome.intervals, strict=True):
         assert interval.kernel_events is not None
         for event in ("l1i_misses", "l1d_misses", "dtlb_walks", "direction_mispredictions"):
             happened = sum(f.events.get(event, 0) for f in case.functions)
@@ -89,5 +89,5 @@ def test_locations_are_functions_of_the_kernel(
         assert executed == pytest.approx(interval.kernel_instructions, rel=1e-4)
         unknown = sum(f.instructions for f in case.functions if f.name == "[unknown]")
         assert unknown < 0.01 * executed
-    of_pipes = {f.name for case in places.cases if case.case == "pipe128" for f in case.functions}
+    of_pipes = {f.name for case in found.cases if case.case == "pipe128" for f in case.functions}
     assert {"do_syscall_64", "pipe_write"} <= of_pipes

@@ -13,7 +13,7 @@ from mepof.process import find_tool, run
 FOREVER = ["sh", "-c", "echo up; exec sleep 1000"]
 
 
-def test_output_is_merged_logged_and_told_line_by_line(tmp_path: Path) -> None:
+def test_output_is_merged_logged_and_reported_line_by_line(tmp_path: Path) -> None:
     told: list[str] = []
     log = tmp_path / "logs/log"
     for _ in range(2):
@@ -29,7 +29,7 @@ def test_arguments_are_not_a_shells_and_variables_are_added(tmp_path: Path) -> N
     assert run(["sh", "-c", "echo $A"], env={"A": "b"}, cwd=tmp_path).output == "b"
 
 
-def test_bytes_that_are_no_text_are_replaced() -> None:
+def test_bytes_that_are_not_text_are_replaced() -> None:
     assert run(["printf", r"a\377b"]).output == "a\ufffdb"
 
 

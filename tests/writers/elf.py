@@ -56,8 +56,8 @@ def elf64(
         address: int = 0,
     ) -> None:
         nonlocal body
-        place = (flags, address, _HEADER.size + len(body), len(data))
-        headers.append(_SECTION.pack(names.add(name), kind, *place, link, 1, 8, entry))
+        fields = (flags, address, _HEADER.size + len(body), len(data))
+        headers.append(_SECTION.pack(names.add(name), kind, *fields, link, 1, 8, entry))
         body += data
 
     for name, address, size, flags in sections:

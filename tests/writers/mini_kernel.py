@@ -160,7 +160,7 @@ for word; do last=$word; done
 echo "$*" > "$last"
 """
 
-# Of objects without symbols it complains in the middle of a line, unless it is told to be quiet.
+# It complains about objects without symbols in the middle of a line, unless it must be quiet.
 _NM = """\
 #!/bin/sh
 case "$*" in

@@ -124,7 +124,7 @@ def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]
 
 
 def _app(word: Word, click: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
-    """An app, and what stands after its colon."""
+    """Check an app and the argument after its colon."""
     name, colon, text = word.text.partition(":")
     yield from _lookup("app", word, name, vocabulary.apps)
     argument = vocabulary.arguments.get(click)
@@ -133,7 +133,9 @@ def _app(word: Word, click: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]
     span = word.part(len(name) + 1, len(word.text)) if text else word.span
     if argument == "none":
         yield Diagnostic(
-            span, f"`{click}` takes nothing after an app", f"write {quote(name)} without a colon"
+            span,
+            f"`{click}` takes no argument after an app",
+            f"write {quote(name)} without a colon",
         )
         return
     try:

@@ -77,7 +77,7 @@ def smallest_opt_out(
         failure = again
     objects = objects_built()
     names = sorted(objects)
-    note(f"the kernel works without the profile; searching for what fails: {failure.message}")
+    note(f"the kernel boots without the profile; searching for what fails: {failure.message}")
 
     def fails(using: Sequence[str]) -> bool:
         kept = frozenset(using)

@@ -55,7 +55,7 @@ def shown(profile: Path) -> str:
 
 
 @pytest.mark.parametrize(("name", "flags"), AUTOFDO)
-def test_a_recording_becomes_the_profile_alone(
+def test_a_branch_trace_is_converted_to_the_profile_alone(
     tmp_path: Path, name: str, flags: Sequence[str]
 ) -> None:
     given = conversion(tmp_path, *flags)
@@ -83,7 +83,7 @@ def test_lines_are_taken_where_there_are_probes_too(tmp_path: Path) -> None:
         )
 
 
-def test_a_recording_of_another_kernel_makes_a_poor_profile(tmp_path: Path) -> None:
+def test_a_branch_trace_of_another_kernel_makes_a_poor_profile(tmp_path: Path) -> None:
     given = conversion(tmp_path, *LINES)
     loop = loop_of(given.build / "vmlinux")
     # Most branches come from an instruction that is none.
@@ -143,7 +143,7 @@ def test_the_compiler_matches_what_is_not_known_to_be_of_the_same_source(same: b
     assert ("-salvage-stale-profile" in used.cflags) == (same is not True)
 
 
-def test_what_fits_another_kernel_is_told(tmp_path: Path) -> None:
+def test_the_match_with_another_kernel_is_reported(tmp_path: Path) -> None:
     given = conversion(tmp_path, *LINES)
     autofdo("autofdo").convert(given)
     drift = autofdo("autofdo").drift(given.output, given.build / "vmlinux")
@@ -182,14 +182,14 @@ def layout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return given.output
 
 
-def test_a_recording_becomes_blocks_an_order_and_the_objects_that_are_hot(layout: Path) -> None:
+def test_a_branch_trace_is_converted_to_blocks_an_order_and_the_hot_objects(layout: Path) -> None:
     assert {path.name for path in layout.iterdir()} == set(Propeller().profile_names)
     assert functions((layout / "kernel.cc_profile").read_text().splitlines()) == {"hot"}
     assert "hot" in (layout / "kernel.ld_profile").read_text().split()
     assert (layout / "kernel.hot_objects").read_text() == "kernel/work.o\n"
 
 
-def test_only_hot_objects_and_the_linker_are_told_of_the_layout(layout: Path) -> None:
+def test_only_hot_objects_and_the_linker_get_the_layout(layout: Path) -> None:
     profiled = Propeller().instrument(TOOLCHAIN, Round())
     used = Propeller().use(layout, Use(TOOLCHAIN, True))
     assert (used.cflags, used.variables) == (profiled.cflags, profiled.variables) == ((), {})
@@ -200,7 +200,7 @@ def test_only_hot_objects_and_the_linker_are_told_of_the_layout(layout: Path) ->
     assert f"--symbol-ordering-file={PROFILES}/kernel.ld_profile" in used.ldflags
 
 
-def test_a_recording_in_which_nothing_of_the_kernel_ran_is_an_error() -> None:
+def test_a_branch_trace_without_kernel_code_is_an_error() -> None:
     with pytest.raises(WorkError, match="no kernel function was executed"):
         functions(["v1\n"])
 

@@ -110,7 +110,7 @@ def test_a_merge_hands_the_weights_to_the_tool_of_the_toolchain(tmp_path: Path) 
     assert quality.verdict == "good"
 
 
-def test_a_profile_that_cannot_be_read_is_told_with_the_usual_cause(tmp_path: Path) -> None:
+def test_the_error_for_an_unreadable_profile_names_the_usual_cause(tmp_path: Path) -> None:
     failing = Tools(Clang(""), Tool(fails="llvm-profdata failed"))
     with pytest.raises(WorkError, match="cannot be read: llvm-profdata failed") as caught:
         ALGORITHM.convert(Conversion((tmp_path,), tmp_path, tmp_path, failing))

@@ -67,7 +67,7 @@ def test_layout_needs_no_debug_information(tmp_path: Path) -> None:
     assert kept["binaries"][0]["mapped_percent"] is None
 
 
-def test_static_functions_of_one_name_are_told_apart_by_their_files(tmp_path: Path) -> None:
+def test_files_distinguish_static_functions_with_one_name(tmp_path: Path) -> None:
     for name in TWINS:
         (tmp_path / f"{name}.c").write_text(TWIN + f"int {name}(int n) {{ return twin(n); }}\n")
     flags = ("-g1", "-fbasic-block-address-map", *(f"{name}.c" for name in TWINS))

@@ -113,7 +113,7 @@ CASES = {
     "unknown app": ("opt /src pgo rand kbnch:x.", "p.g4:1:19: error: unknown app `kbnch`"),
     "a weight for a traversal": (
         "opt /src pgo trav kbench:2.",
-        "p.g4:1:26: error: `trav` takes nothing after an app",
+        "p.g4:1:26: error: `trav` takes no argument after an app",
     ),
     "a script for a draw": (
         "opt /src pgo rand kbench:./list.",

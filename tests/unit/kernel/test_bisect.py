@@ -99,7 +99,7 @@ def test_more_culprits_than_are_looked_for_are_none() -> None:
     assert culprits(names(100), Trials(*({g} for g in guilty)), maximum=4) is None
 
 
-def test_where_nothing_fails_there_is_no_culprit() -> None:
+def test_there_is_no_culprit_if_nothing_fails() -> None:
     fails = Trials({"elsewhere.o"})
     assert culprits(names(9), fails, maximum=4) == ()
     assert len(fails.tried) == 1

@@ -182,7 +182,7 @@ def test_the_path_of_a_profile_names_its_contents(bench: Bench) -> None:
     assert paths[0] == paths[1] != paths[2]
 
 
-def test_another_profile_makes_what_uses_it_anew(bench: Bench) -> None:
+def test_another_profile_rebuilds_the_files_that_use_it(bench: Bench) -> None:
     bench.build(spec=with_profile(bench, "counts"))
     bench.build(spec=with_profile(bench, "counts"))
     assert bench.seen == []
@@ -216,7 +216,7 @@ def test_flags_of_every_file_are_those_of_makes_pattern(bench: Bench) -> None:
     assert "-fno-profile" not in command_of(bench, "kernel/bounds.o")
 
 
-def test_other_flags_of_single_files_make_only_these_anew(bench: Bench) -> None:
+def test_other_flags_of_single_files_rebuild_only_these(bench: Bench) -> None:
     def opted_out(*names: str) -> list[str]:
         bench.build(spec=replace(SPEC, selected=(kbuild.FileFlags(names, ("-fno-profile",)),)))
         return [file for _, _, file in bench.seen]
@@ -526,7 +526,7 @@ def test_an_interrupted_build_goes_on_where_it_was(
         assert (interrupted / name).read_bytes() == content
 
 
-def test_a_missing_compiler_is_told_with_what_installs_it(
+def test_the_error_for_a_missing_compiler_says_how_to_install_it(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (bench.root / f"tools/clang{SUFFIX}").unlink()
@@ -536,7 +536,7 @@ def test_a_missing_compiler_is_told_with_what_installs_it(
     assert caught.value.remedy == "apt-get install clang-22 lld-22 llvm-22"
 
 
-def test_a_missing_make_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_make_is_reported(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     select(f"clang{SUFFIX}").identity()  # whose scripts need a PATH with more on it
     monkeypatch.setattr(clang.Clang, "resource_directory", lambda self: bench.root)
     monkeypatch.setenv("PATH", str(bench.root / "tools"))

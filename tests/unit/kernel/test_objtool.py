@@ -34,7 +34,7 @@ def test_a_rebuilt_object_is_judged_again(tmp_path: Path) -> None:
     assert len(read(tmp_path, *first, "  CC      fs/exec.ox", "  CC  fs/other.o")) == 2
 
 
-def test_other_warnings_and_bytes_that_are_no_text_are_passed_over(tmp_path: Path) -> None:
+def test_other_warnings_and_bytes_that_are_not_text_are_ignored(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"\xff\xfe\nfs/a.c:1:2: warning: unused\nwarning: objtool: x\n")
     assert warnings(tmp_path / "log") == frozenset()
 

@@ -81,7 +81,7 @@ def test_a_function_takes_text_at_its_beginning_and_its_end() -> None:
     assert edited(text, in_function="add", append="\tlast();").endswith("\t}\n\tlast();\n}\n")
 
 
-def test_objtool_is_told_that_cold_parts_are_of_functions() -> None:
+def test_objtool_treats_cold_parts_as_parts_of_functions() -> None:
     (edit,) = overlay.load("objtool-cold").edits
     # As Linux 6.12 begins and ends it.
     head = "static void elf_add_symbol(struct elf *elf, struct symbol *sym)"

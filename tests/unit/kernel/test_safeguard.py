@@ -223,7 +223,7 @@ def test_objects_that_objtool_saw_as_one_are_distinguished_by_their_functions() 
     assert len(kernel.tried) == 3 + 2 + 2
 
 
-def test_warnings_without_the_profile_too_are_no_reason_to_leave_anything_out() -> None:
+def test_warnings_that_also_occur_without_the_profile_leave_nothing_out() -> None:
     trials = iter([None, None])
     found = smallest_opt_out(
         Unclean({Warned("mm/mm3.o", "mm3_write: unreachable instruction")}),

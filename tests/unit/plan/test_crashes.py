@@ -230,9 +230,9 @@ def test_a_program_that_fills_the_disk_is_distinguished_from_one_that_fails(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-@pytest.mark.parametrize("place", ["body", "cause", "record", "journal", "log"])
+@pytest.mark.parametrize("where", ["body", "cause", "record", "journal", "log"])
 def test_a_full_disk_anywhere_is_one_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, place: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, where: str
 ) -> None:
     def full(*arguments: object, **named: object) -> None:
         raise OSError(number, os.strerror(number))
@@ -245,7 +245,7 @@ def test_a_full_disk_anywhere_is_one_clear_error(
 
     body = Toy()
     with monkeypatch.context() as patch:
-        match place:
+        match where:
             case "body":
                 body.do = full
             case "cause":

@@ -58,7 +58,7 @@ def test_an_artifact_is_a_profiles_directory_as_it_is(tmp_path: Path) -> None:
         artifact.profile_directory(given, ["kernel.afdo", "kernel.cc_profile"], tmp_path)
 
 
-def test_a_single_file_is_no_profile_of_several(tmp_path: Path) -> None:
+def test_a_single_file_is_not_a_profile_of_several_files(tmp_path: Path) -> None:
     (tmp_path / "one").touch()
     with pytest.raises(InputError, match="one is only part of the profile, which consists of a, b"):
         artifact.profile_directory(tmp_path / "one", ["a", "b"], tmp_path)
@@ -76,7 +76,9 @@ def test_a_file_of_the_users_is_laid_into_a_directory_of_its_own(tmp_path: Path)
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "{}", '{"algorithm": "pgo", "reasons": []}'])
-def test_a_directory_without_a_description_is_no_profile(tmp_path: Path, text: str | None) -> None:
+def test_a_directory_without_a_description_is_not_a_profile(
+    tmp_path: Path, text: str | None
+) -> None:
     if text is not None:
         (tmp_path / "profile.json").write_text(text)
     with pytest.raises(WorkError, match=r"profile\.json (cannot be read|is not valid)"):

@@ -89,7 +89,7 @@ def test_other_control_flow_has_nothing_in_common() -> None:
     ]
 
 
-def test_functions_of_one_name_are_told_apart_by_their_control_flow() -> None:
+def test_control_flow_distinguishes_functions_with_one_name() -> None:
     twins = [function("twin", "0x1", 40), function("twin", "0x2", 60)]
     assert compare_counts(twins, twins[::-1]).overlap == pytest.approx(1)
     assert compare_counts(twins, twins[:1]).overlap == pytest.approx(0.4)

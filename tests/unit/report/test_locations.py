@@ -100,6 +100,6 @@ def test_a_large_heatmap_is_merged_and_modules_are_left_out() -> None:
     assert heat.left_out_percent == pytest.approx(100 / 1001)
 
 
-def test_nothing_executed_is_no_heatmap() -> None:
+def test_no_heatmap_is_drawn_if_nothing_was_executed() -> None:
     assert heatmaps_of({}) is None
     assert heatmaps_of({"plain": mapped((), ())}) is None

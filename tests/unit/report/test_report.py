@@ -190,7 +190,7 @@ def test_a_control_that_goes_down_makes_the_baseline_unsound() -> None:
     assert any("as a control, is not sound: panic" in w for w in made.warnings)
 
 
-def test_what_layout_alone_does_is_no_verdict() -> None:
+def test_an_effect_of_layout_alone_is_not_a_verdict() -> None:
     plain, opt = measurement("plain"), measurement(factors=[0.98] * 5)
     assert report(plain, opt).summary[0].verdict == "faster"
     layouts = [

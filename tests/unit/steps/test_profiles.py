@@ -82,13 +82,13 @@ def test_a_converted_profile_keeps_the_description_of_its_run_and_build(
 
 
 def test_a_given_branch_trace_is_used_unchanged(room: Room, algorithm: FakeAlgorithm) -> None:
-    recording = room.root / "perf.data"
-    recording.write_text("PERFILE2")
+    trace = room.root / "perf.data"
+    trace.write_text("PERFILE2")
     build = room.directory("kernel")
     BUILD.write(build)
-    context = room.context("profile-convert", TOOLS, raw=recording, kernel=build)
+    context = room.context("profile-convert", TOOLS, raw=trace, kernel=build)
     profile_convert.BODY.run(context)
-    assert algorithm.conversions[0].raw == (recording,)
+    assert algorithm.conversions[0].raw == (trace,)
     assert Collection.find(context.output) is None
 
 
