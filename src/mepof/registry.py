@@ -13,12 +13,12 @@ import importlib
 import pkgutil
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from mepof.described import Described, Named, nearest, read_described
-from mepof.errors import InputError
+from mepof.errors import EnvironmentLack, InputError
 
 T = TypeVar("T")
 D = TypeVar("D", bound=Described)
@@ -33,14 +33,20 @@ class Registry(Generic[T]):
         attribute: the module attribute that holds the variant; modules without it are
             not variants.
         noun: the kind of variant, for messages.
+        protocol: the protocol that variants of other distributions must have all members of.
     """
 
     package: str
     attribute: str
     noun: str
+    protocol: type | None = None
 
     def all(self) -> dict[str, T]:
-        """Every variant by its name, sorted."""
+        """Every variant by its name, sorted.
+
+        Raises:
+            EnvironmentLack: one of another distribution does not fit this version.
+        """
         found: dict[str, T] = {}
         root = importlib.import_module(self.package)
         for info in pkgutil.iter_modules(root.__path__):
@@ -48,8 +54,20 @@ class Registry(Generic[T]):
             if hasattr(module, self.attribute):
                 found[info.name.replace("_", "-")] = getattr(module, self.attribute)
         for point in entry_points(group=self.package):
-            found[point.name] = point.load()
+            found[point.name] = self._load(point)
         return dict(sorted(found.items()))
+
+    def _load(self, point: EntryPoint) -> T:
+        named = f"the {self.noun} `{point.name}`, {point.value}"
+        remedy = "update or remove the package that adds it"
+        try:
+            variant: T = point.load()
+        except Exception as error:
+            raise EnvironmentLack(f"{named}, cannot be loaded: {error}", remedy) from error
+        missing = [name for name in _members(self.protocol) if not hasattr(variant, name)]
+        if missing:
+            raise EnvironmentLack(f"{named}, does not have {', '.join(missing)}", remedy)
+        return variant
 
     def names(self) -> tuple[str, ...]:
         """The names that users can write."""
@@ -65,6 +83,15 @@ class Registry(Generic[T]):
         if name in variants:
             return variants[name]
         raise InputError(f"unknown {self.noun} `{name}`", nearest(name, variants))
+
+
+def _members(protocol: type | None) -> list[str]:
+    """The names of a protocol's members, sorted."""
+    classes = [each for each in getattr(protocol, "__mro__", ()) if each is not object]
+    names = {
+        name for each in classes for name in (*vars(each).get("__annotations__", ()), *vars(each))
+    }
+    return sorted(name for name in names if not name.startswith("_"))
 
 
 @cache

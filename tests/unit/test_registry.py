@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from importlib import invalidate_caches
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
 from mepof import registry
 from mepof.described import Described, Named
-from mepof.errors import InputError
+from mepof.errors import EnvironmentLack, InputError
 from mepof.registry import DescribedRegistry, Registry
 
 
@@ -55,6 +56,33 @@ def test_another_distribution_adds_one_by_an_entry_point(
 
     monkeypatch.setattr(registry, "entry_points", points)
     assert Registry[object](package, "VARIANT", "thing").get("outside") == 1
+
+
+class Sized(Protocol):
+    """What the things here must be."""
+
+    size: int
+
+    def grow(self) -> None:
+        """Get larger."""
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ("trial_variants.gone:THING", "cannot be loaded: No module named 'trial_variants.gone'"),
+        ("trial_variants.shared:OTHER", "does not have grow, size"),
+    ],
+)
+def test_one_of_another_distribution_that_does_not_fit_is_named(
+    package: str, monkeypatch: pytest.MonkeyPatch, value: str, why: str
+) -> None:
+    points = [EntryPoint("outside", value, package)]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    with pytest.raises(EnvironmentLack) as caught:
+        Registry[object](package, "VARIANT", "thing", Sized).all()
+    assert caught.value.message == f"the thing `outside`, {value}, {why}"
+    assert caught.value.remedy == "update or remove the package that adds it"
 
 
 class Thing(Described):

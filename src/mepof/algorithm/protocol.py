@@ -184,7 +184,7 @@ class Algorithm(Protocol):
 #: That of an external profile whose suffix is not one of an algorithm.
 DEFAULT_ALGORITHM = "pgo"
 
-ALGORITHMS: Registry[Algorithm] = Registry("mepof.algorithm", "ALGORITHM", "algorithm")
+ALGORITHMS: Registry[Algorithm] = Registry("mepof.algorithm", "ALGORITHM", "algorithm", Algorithm)
 
 
 def parts(name: str) -> tuple[Algorithm, ...]:

@@ -109,13 +109,15 @@ def guarded(command: typer.Typer, name: str) -> None:
 def main() -> None:
     """Entry point of ``mepof``."""
     first = (_words_to_complete() or sys.argv)[1:2]
-    if first and first[0] in ("--install-completion", "--show-completion"):
-        try:
+    try:
+        if first and first[0] in ("--install-completion", "--show-completion"):
             check_shell()
-        except InputError as error:
-            tell(error)
-            sys.exit(error.exit_status)
-    guarded(application(first if first and first[0] in COMMANDS else COMMANDS), "mepof")
+        # Modules name variants in their help, and one of another distribution may not fit.
+        app = application(first if first and first[0] in COMMANDS else COMMANDS)
+    except MepofError as error:
+        tell(error)
+        sys.exit(error.exit_status)
+    guarded(app, "mepof")
 
 
 def _words_to_complete() -> list[str]:

@@ -188,7 +188,7 @@ class BranchSource(Boot, Protocol):
         """
 
 
-DEVICES: Registry[Boot] = Registry("mepof.device", "DEVICE", "device")
+DEVICES: Registry[Boot] = Registry("mepof.device", "DEVICE", "device", Boot)
 
 
 def counter_source(name: str) -> CounterSource:

@@ -59,4 +59,4 @@ def every_action(parts: tuple[Part, ...]) -> tuple[Action, ...]:
     return actions
 
 
-SCENARIOS: Registry[Scenario] = Registry("mepof.scenario", "SCENARIO", "scenario")
+SCENARIOS: Registry[Scenario] = Registry("mepof.scenario", "SCENARIO", "scenario", Scenario)

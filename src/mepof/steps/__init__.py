@@ -4,4 +4,4 @@ never each other."""
 from mepof.plan.body import StepBody
 from mepof.registry import Registry
 
-BODIES: Registry[StepBody] = Registry("mepof.steps", "BODY", "kind of step")
+BODIES: Registry[StepBody] = Registry("mepof.steps", "BODY", "kind of step", StepBody)

@@ -208,7 +208,7 @@ class Family(Protocol):
         """The files that it needs beside them."""
 
 
-TOOLCHAINS: Registry[Family] = Registry("mepof.toolchain", "TOOLCHAIN", "toolchain")
+TOOLCHAINS: Registry[Family] = Registry("mepof.toolchain", "TOOLCHAIN", "toolchain", Family)
 
 
 @dataclass(frozen=True)
