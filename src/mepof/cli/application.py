@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
 import typer
+import typer.core
 
 import mepof
 
@@ -41,9 +42,33 @@ class Commands(typer.Typer):
         register = super().command
 
         def registered(function: Function) -> Function:
-            return register(name, **{"help": help_of(function), **settings})(function)
+            own = {"help": help_of(function), "cls": _Command, **settings}
+            return register(name, **own)(function)
 
         return registered
+
+
+class _Command(typer.core.TyperCommand):
+    """Names arguments on its help page as people do: the library adds braces and Python's types."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        pieces = super().collect_usage_pieces(ctx)
+        return [re.sub(r"^\{(.*)\}(\.\.\.)?$", r"\1\2", piece) for piece in pieces]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        rows: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            if parameter.param_type_name == "argument":
+                rows["Arguments"].append((parameter.metavar or record[0], record[1]))
+            else:
+                rows["Options"].append(record)
+        for title, records in rows.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
 
 def completing(*known: str) -> Callable[[str], list[str]]:

@@ -80,7 +80,7 @@ def prepare(
 
 @app.command("restore")
 def set_back(adb: Adb = None) -> None:
-    """Restore what a preparation changed; running it again does no harm.
+    """Restore what a preparation changed. Running it again does no harm.
 
     Raises:
         WorkError: a setting could not be restored; it stays in the journal.
@@ -123,7 +123,7 @@ def count(
     adb: Adb = None,
     as_json: Json = False,
 ) -> None:
-    """Run cases on the machine's running kernel, counted by `perf stat`.
+    """Run cases on the machine's own kernel and count with `perf stat`.
 
     Raises:
         EnvironmentLack: perf is missing, may not count, or finds no PMU.
