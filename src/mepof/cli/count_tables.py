@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from mepof.cli.profile_tables import fact_table, number_table, percent
+from mepof.cli.profile_tables import FactTable, number_table, percent
 from mepof.profile.counts import Comparison, FunctionCounts
 
 
@@ -49,7 +49,7 @@ def compare_document(found: Comparison, top: int) -> dict[str, Any]:
 def shown(document: dict[str, Any], path: Path) -> RenderableType:
     """What is in a profile."""
     has = document["statistics"]
-    about = fact_table()
+    about = FactTable()
     about.add_row(Text("profile"), Text(f"{path}: counts of an instrumented kernel"))
     about.add_row(
         Text("functions"), Text(f"{has['functions']:,}, {has['functions_executed']:,} of them ran")
@@ -69,7 +69,7 @@ def shown(document: dict[str, Any], path: Path) -> RenderableType:
 def comparison(document: dict[str, Any]) -> RenderableType:
     """How alike two profiles are."""
     has = document["functions"]
-    about = fact_table()
+    about = FactTable()
     about.add_row(
         Text("overlap"),
         Text(f"{100 * document['overlap']:6.2f} %  as llvm-profdata overlap computes it"),

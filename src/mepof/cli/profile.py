@@ -383,4 +383,4 @@ def _are_counts(paths: Sequence[Path], verb: str) -> bool:
 def _print(*parts: Any) -> None:
     console = Console(highlight=False, emoji=False)
     for part in parts:
-        console.print(part)
+        console.print(part, crop=False)  # a long path is left to the terminal to break

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
@@ -14,13 +15,16 @@ from mepof import _engine
 
 Document = dict[str, Any]
 
+# Columns that a fact gets on however narrow a terminal.
+_MIN_FACT = 20
+
 _STYLES = {"good": "green", "poor": "bold red"}
 
 
 def verdict(done: Document) -> RenderableType:
     """The verdict on a conversion, what it read, and the files that it wrote."""
     judged = done["verdict"]
-    shown = fact_table()
+    shown = FactTable()
     head = Text(judged["quality"], style=_STYLES[judged["quality"]])
     shown.add_row(Text("verdict"), head)
     for reason in done["reasons"]:
@@ -34,8 +38,8 @@ def verdict(done: Document) -> RenderableType:
     shown.add_row(
         Text("sampling"),
         Text(
-            "a second branch trace of the same work would overlap by about "
-            f"{judged['expected_overlap_percent']:.1f} %"
+            f"about {judged['expected_overlap_percent']:.1f} % overlap with a second branch trace "
+            "of the same work"
         ),
     )
     for path in done["outputs"]:
@@ -43,7 +47,7 @@ def verdict(done: Document) -> RenderableType:
     return shown
 
 
-def _input(shown: Table, one: Document) -> None:
+def _input(shown: FactTable, one: Document) -> None:
     about = [one["format"], one["kernel_release"], one["cpu"], *one["events"]]
     shown.add_row(Text("input"), Text(f"{one['path']}: {', '.join(filter(None, about))}"))
     shown.add_row(Text("  samples"), counts(one["samples"]))
@@ -53,7 +57,7 @@ def _input(shown: Table, one: Document) -> None:
         shown.add_row(Text("  note"), Text(note))
 
 
-def _binary(shown: Table, one: Document) -> None:
+def _binary(shown: FactTable, one: Document) -> None:
     match = {"same": "build-id matches", "different": "another build-id", "unknown": ""}
     known = match[one["build_id_match"]]
     shown.add_row(Text("binary"), Text(one["path"] + (f": {known}" if known else "")))
@@ -81,7 +85,7 @@ def counts(count: Document) -> Text:
 
 def merged(done: Document) -> RenderableType:
     """What a merge wrote."""
-    shown = fact_table()
+    shown = FactTable()
     if done["kind"] == "instrumentation":
         shown.add_row(Text("functions"), Text(f"{done['executed']:,} of {done['functions']:,} ran"))
         shown.add_row(Text("verdict"), Text(done["verdict"], style=_STYLES[done["verdict"]]))
@@ -110,7 +114,7 @@ def merged(done: Document) -> RenderableType:
 
 def comparison(done: Document, base: Path, test: Path) -> RenderableType:
     """How alike two profiles are."""
-    facts = fact_table()
+    facts = FactTable()
     for name, key, meaning in (
         ("flow overlap", "flow_overlap", "the share of execution that both attribute alike"),
         ("similarity", "similarity", "as llvm-profdata overlap computes it"),
@@ -135,7 +139,7 @@ def comparison(done: Document, base: Path, test: Path) -> RenderableType:
 
 def drift(done: Document, top: int, *, knows_moved: bool) -> RenderableType:
     """What of a profile fits a newer binary."""
-    facts = fact_table()
+    facts = FactTable()
     facts.add_row(
         Text("matched"),
         Text(f"{done['matched_percent']:.2f} % of the samples are at locations that still exist"),
@@ -166,7 +170,7 @@ def _lost(function: Document) -> float:
 def shown(done: Document, path: Path) -> RenderableType:
     """What is in a profile."""
     has = done["statistics"]
-    facts = fact_table()
+    facts = FactTable()
     flags = ("probe_based", "flow_sensitive", "md5_names")
     kind = [done["format"], *(flag.replace("_", " ") for flag in flags if done[flag])]
     facts.add_row(Text("profile"), Text(f"{path}: {', '.join(kind)}"))
@@ -207,7 +211,7 @@ def shown(done: Document, path: Path) -> RenderableType:
 
 def heat(done: Document, output: Path) -> RenderableType:
     """What a heatmap shows."""
-    facts = fact_table()
+    facts = FactTable()
     every = done["visits"] + done["visits_outside"]
     facts.add_row(
         Text("visits"),
@@ -225,12 +229,30 @@ def heat(done: Document, output: Path) -> RenderableType:
     return facts
 
 
-def fact_table() -> Table:
-    """Rows of a name and a fact."""
-    facts = Table(box=None, show_header=False, pad_edge=False)
-    facts.add_column(no_wrap=True, style="dim")
-    facts.add_column(overflow="fold")
-    return facts
+class FactTable:
+    """Rows of a name and a fact, wrapped between words: a path stays whole, to be copied."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Text, Text]] = []
+
+    def add_row(self, name: Text, fact: Text) -> None:
+        """Add a fact."""
+        self._rows.append((name, fact))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        column = max((name.cell_len for name, _ in self._rows), default=0) + 2
+        width = max(options.max_width - column, _MIN_FACT)
+        for name, fact in self._rows:
+            label = name.copy()
+            label.stylize("dim")
+            lines = wrap(fact.plain, width, break_long_words=False, break_on_hyphens=False)
+            for line in lines or [""]:
+                label.pad_right(column - label.cell_len)
+                label.append(line, fact.style)
+                label.rstrip()
+                label.no_wrap, label.overflow = True, "ignore"
+                yield label
+                label = Text()
 
 
 def number_table(*headings: str, numbers: int, first: int = 1) -> Table:
