@@ -29,7 +29,7 @@ def chosen_metrics(given: Sequence[str] | None) -> list[str]:
     """The metrics of all options, which are separated by commas or semicolons.
 
     Raises:
-        InputError: one of them is unknown or given twice.
+        InputError: one of them is unknown or given twice, or an option has none.
     """
     chosen: list[str] = []
     for name in (word.strip() for text in given or () for word in re.split("[;,]", text)):
@@ -42,4 +42,6 @@ def chosen_metrics(given: Sequence[str] | None) -> list[str]:
         if name in chosen:
             raise InputError(f"the metric {quote(name)} is given twice", "--metric: name it once")
         chosen.append(name)
+    if given and not chosen:
+        raise InputError("no metric is given", f"--metric: known: {', '.join(metric_names())}")
     return chosen

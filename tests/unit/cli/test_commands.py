@@ -181,6 +181,7 @@ WRONG_CALLS = [
     (["eval", "k.img", "--metric", "pipes"], "--metric: did you mean `pipe`?"),
     (["eval", "k.img", "--metric", "pipe;pipe"], "given twice"),
     (["eval", "k.img", "--metric", "pipe", "--metric", "file,pipe"], "given twice"),
+    (["eval", "k.img", "--metric", ","], "no metric is given"),
     (["eval", "k.img", "--repetitions", "0"], "invalid repetitions `0`"),
     (["eval", "k.img", "--repetitions", "x"], "--repetitions: expected a number from 1 to 1000"),
     (["report", "none"], "cannot read none/report.json"),
