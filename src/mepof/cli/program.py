@@ -8,12 +8,10 @@ from typing import Annotated
 
 import typer
 
-from mepof.cli.stdin import STDIN
+from mepof.cli.stdin import STDIN, STDIN_NAME
 from mepof.errors import InputError
 from mepof.g4 import Source
 from mepof.g4.source import MAX_BYTES
-
-_STDIN_NAME = "<stdin>"
 
 Program = Annotated[
     Path, typer.Argument(help="G4 program; `-` is standard input.", metavar="PROGRAM.g4")
@@ -31,7 +29,7 @@ def read_program(path: Path) -> Source:
     data = sys.stdin.buffer.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise InputError("standard input is not a G4 program: it is larger than 1 MiB")
-    return Source.from_bytes(_STDIN_NAME, data)
+    return Source.from_bytes(STDIN_NAME, data)
 
 
 def name_of(path: Path) -> str:

@@ -9,14 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from mepof.errors import InputError, WorkError
+from mepof.errors import InputError, MepofError, WorkError
 
 STDIN = Path("-")
+STDIN_NAME = "<stdin>"
 
 
 @contextmanager
 def spooled(inputs: Sequence[Path]) -> Iterator[list[Path]]:
     """The inputs, with a temporary file for standard input: some formats are read twice.
+
+    Errors of the block name standard input, not the file.
 
     Raises:
         InputError: standard input is named twice.
@@ -37,4 +40,8 @@ def spooled(inputs: Sequence[Path]) -> Iterator[list[Path]]:
                 f"standard input cannot be kept in {directory}: {error.strerror}",
                 "set TMPDIR to a directory with more space",
             ) from error
-        yield [path if given == STDIN else given for given in inputs]
+        try:
+            yield [path if given == STDIN else given for given in inputs]
+        except MepofError as error:
+            message = error.message.replace(str(path), STDIN_NAME)
+            raise type(error)(message, error.remedy) from error

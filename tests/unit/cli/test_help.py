@@ -158,3 +158,10 @@ def test_a_program_from_standard_input_has_limits(call: Call) -> None:
     status, _, err = call("g4", "fmt", "-w", "-", stdin=b"")
     assert status == 2
     assert "standard input cannot be rewritten" in err
+
+
+def test_an_error_in_a_branch_trace_names_standard_input(call: Call) -> None:
+    words = ("profile", "convert", "--binary", sys.executable, "--input", "-", "--space", "user")
+    status, _, err = call(*words, "--to", "autofdo", "-o", "out", stdin=b"nothing")
+    assert status == 2
+    assert err.startswith("mepof: <stdin>: not a branch trace that mepof reads")
