@@ -164,11 +164,13 @@ def merge(
     ],
     output: Output,
     to: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help=f"For AutoFDO profiles: {', '.join(_engine.PROFILE_FORMATS)}.", metavar="FORMAT"
+            help=f"For AutoFDO profiles: {', '.join(_engine.PROFILE_FORMATS)}.  [default: autofdo]",
+            metavar="FORMAT",
+            autocompletion=completing(*_engine.PROFILE_FORMATS),
         ),
-    ] = "autofdo",
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Add up profiles of one kind.
@@ -177,19 +179,21 @@ def merge(
     of instrumented kernels (.profdata).
 
     Raises:
-        InputError: the profiles are of different kinds.
+        InputError: the profiles are of different kinds, or have one format only.
     """
     from mepof.profile.instrumentation import merge_instrumentation  # loads all toolchains
 
     weighted = [parse_weighted(text) for text in profiles]
     weights = whole([w.weight for w in weighted])
     if _are_counts([w.path for w in weighted], "merge"):
+        if to is not None:
+            raise InputError("profiles of instrumented kernels have one format", "leave out --to")
         quality = asdict(merge_instrumentation(weighted, output))
         done: dict[str, Any] = {"kind": "instrumentation", "output": str(output), **quality}
     else:
         paths = [(w.path, weight) for w, weight in zip(weighted, weights, strict=True)]
         done = {"kind": "autofdo", "output": str(output)}
-        done |= json.loads(_engine.merge(paths, output, to))
+        done |= json.loads(_engine.merge(paths, output, to or "autofdo"))
     if as_json:
         print_json({"schema": "mepof-profile-merge/1", **done})
     else:

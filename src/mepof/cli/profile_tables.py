@@ -94,8 +94,11 @@ def merged(done: Document) -> RenderableType:
     else:
         for origin in done["provenance"]["inputs"]:
             shown.add_row(
-                Text(f"{origin['weight']} times"),
-                Text(f"{origin['name']}: {origin['functions']:,} functions, {origin['total']:,}"),
+                Text(f"weight {origin['weight']}"),
+                Text(
+                    f"{origin['name']}: {origin['functions']:,} functions, "
+                    f"{origin['total']:,} samples"
+                ),
             )
         for name in done["saturated"]:
             shown.add_row(Text("full"), Text(f"counters reached their limit at {name}"))
@@ -107,7 +110,9 @@ def merged(done: Document) -> RenderableType:
                 Text(f"other control flow than in earlier profiles: {names}{more}"),
             )
         made = done["statistics"]
-        shown.add_row(Text("sum"), Text(f"{made['functions']:,} functions, {made['total']:,}"))
+        shown.add_row(
+            Text("sum"), Text(f"{made['functions']:,} functions, {made['total']:,} samples")
+        )
     shown.add_row(Text("written"), Text(done["output"]))
     return shown
 

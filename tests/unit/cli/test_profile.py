@@ -235,6 +235,20 @@ def test_fractions_of_weights_become_whole(profile: Path, tmp_path: Path) -> Non
     assert [origin["weight"] for origin in document["provenance"]["inputs"]] == [1, 4]
 
 
+def test_a_merge_says_what_it_added_up(profile: Path, tmp_path: Path) -> None:
+    said = run("merge", f"{profile}:3", "-o", tmp_path / "out").stderr
+    assert "weight 3  " in said
+    assert " samples\n" in said
+
+
+def test_counts_are_merged_into_no_other_format(tmp_path: Path) -> None:
+    counts = tmp_path / "kernel.profdata"
+    counts.write_bytes(b"\xfflprofi\x81" + bytes(20))
+    error = failed("merge", counts, "-o", tmp_path / "out", "--to", "gcov")
+    assert isinstance(error, InputError)
+    assert error.remedy == "leave out --to"
+
+
 def test_a_profile_is_like_itself(profile: Path) -> None:
     document = done("compare", profile, profile)
     assert document["flow_overlap"] == pytest.approx(1)
