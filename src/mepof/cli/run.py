@@ -149,7 +149,7 @@ def _print_explained(explained: tuple[Explanation, ...], plan: Plan, verbose: bo
         line = f"{words[explanation.state]}  {explanation.step:{width}}"
         if needs := _needs(plan, explanation.step):
             line += "  ← " + ", ".join(dict.fromkeys(needs))
-        console.print(line, markup=False)
+        console.print(line.rstrip(), markup=False)
         # What a step waits for stands behind its arrow.
         reasons = explanation.details if verbose else explanation.reasons
         for reason in reasons if explanation.state == "runs" else ():

@@ -372,6 +372,7 @@ def test_a_dry_run_shows_every_step_with_its_reason(
     assert why == ["never", "made", "in", "this", "store"]
     (build,) = (words for words in others if words[1] == "recomp/build")
     assert build[:4] == ["depends", "recomp/build", "←", "source,"]
+    assert all(line == line.rstrip() for line in answer.out.splitlines())
 
 
 def test_a_dry_run_says_how_long_it_will_take(
