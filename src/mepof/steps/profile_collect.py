@@ -53,9 +53,11 @@ class ProfileCollectBody:
         if asked.record is not None:
             # and so is a device that cannot record.
             branch_source(asked.device).branch_recorder(asked.arch)
+        apps = _apps(asked)
         return {
             **DEVICES.get(asked.device).identity(asked.arch),
             "actions": sha256(repr(actions).encode()).hexdigest(),
+            **({"memory": str(memory_of(apps))} if any(app.suites for app in apps) else {}),
         }
 
     def run(self, context: StepContext) -> None:

@@ -13,7 +13,7 @@ from mepof.errors import InputError, WorkError
 from mepof.kernel.description import BuildDescription
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
-from mepof.plan.model import Input, Step
+from mepof.plan.model import HostInput, Input, Step
 from mepof.profile.artifact import ProfileDescription
 from mepof.scenario.collection import Collection
 from mepof.spec.profile_convert import ProfileConvert
@@ -27,6 +27,12 @@ class ProfileConvertBody:
     kind = ProfileConvert.kind
     phase: Phase = "convert"
     version = 2
+
+    def check(self, step: Step) -> None:
+        """Refuse a directory in place of a branch trace."""
+        raw = ProfileConvert[Input].of(step, step.inputs).raw
+        if isinstance(raw, HostInput) and Path(raw.path).is_dir():
+            raise InputError(f"{raw.path} is a directory", "name the file of a branch trace")
 
     def resources(self, step: Step) -> Resources:
         return Resources()

@@ -232,6 +232,14 @@ def test_a_missing_file_is_reported_before_anything_runs(
 
 
 @pytest.mark.parametrize("command", [["g4", "check"], ["run", "--dry-run"], ["run"]])
+def test_a_directory_of_branch_traces_is_reported_before_anything_runs(
+    shell: Shell, tmp_path: Path, command: list[str]
+) -> None:
+    text = f"set perf-data {tmp_path}.\nopt debian:linux-source-6.12 autofdo rand kbench."
+    assert_refused(shell(*command, program(tmp_path, text)), f"{tmp_path} is a directory")
+
+
+@pytest.mark.parametrize("command", [["g4", "check"], ["run", "--dry-run"], ["run"]])
 def test_a_config_of_other_lines_is_reported_before_anything_runs(
     shell: Shell, tmp_path: Path, command: list[str]
 ) -> None:

@@ -224,6 +224,20 @@ def test_training_adds_suite_programs_to_the_guest(room: Room, device: FakeDevic
     assert session.memory == load_suite("pages").memory > 512
 
 
+def test_a_training_on_a_suite_depends_on_the_memory_that_the_suite_needs(
+    device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    params: dict[str, Json] = {**COLLECT, "apps": [{"name": "pages"}]}
+    step = Step("c", "profile-collect", params, BUILT)
+    before = profile_collect.BODY.identity(step)
+    assert before["memory"] == "1024"
+    monkeypatch.setattr(profile_collect, "memory_of", lambda apps: 2048)
+    assert {**profile_collect.BODY.identity(step), "memory": "1024"} == before
+    assert "memory" not in profile_collect.BODY.identity(
+        Step("c", "profile-collect", COLLECT, BUILT)
+    )
+
+
 def test_the_manual_scenario_needs_a_terminal(
     room: Room, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
