@@ -96,6 +96,15 @@ class Recomp(_Located):
 
 
 @dataclass(frozen=True)
+class Build(_Located):
+    """Build a kernel without a profile."""
+
+    verb: ClassVar[str] = "build"
+    path: Word
+    options: tuple[Word, ...]
+
+
+@dataclass(frozen=True)
 class Eval(_Located):
     """Measure images; the first is the baseline."""
 
@@ -113,10 +122,10 @@ class Set(_Located):
     value: Word
 
 
-Statement = Opt | Profile | Merge | Adap | Recomp | Eval | Set
+Statement = Opt | Profile | Merge | Adap | Recomp | Build | Eval | Set
 
 STATEMENTS: dict[str, type[Statement]] = {
-    cls.verb: cls for cls in (Opt, Profile, Merge, Adap, Recomp, Eval, Set)
+    cls.verb: cls for cls in (Opt, Profile, Merge, Adap, Recomp, Build, Eval, Set)
 }
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from mepof.g4.ast import (
     OPERANDS,
     Adap,
+    Build,
     Eval,
     Merge,
     Opt,
@@ -116,7 +117,7 @@ def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]
             yield from _duplicates(statement.metrics)
         case Set():
             yield from _setting(statement, vocabulary)
-    if isinstance(statement, Opt | Adap | Recomp):
+    if isinstance(statement, Opt | Adap | Recomp | Build):
         for option in statement.options:
             yield from _lookup("option", option, option.text, vocabulary.options)
         yield from _duplicates(statement.options)
@@ -154,7 +155,7 @@ def _requirements(
     words: list[tuple[Span, str]] = []
     if isinstance(statement, Opt | Profile | Adap):
         words += _parts(statement.algorithm)
-    if isinstance(statement, Opt | Adap | Recomp):
+    if isinstance(statement, Opt | Adap | Recomp | Build):
         words += [(word.span, word.text) for word in statement.options]
     for span, text in words:
         required = vocabulary.requirements.get(text, frozenset())

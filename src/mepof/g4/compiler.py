@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 from mepof.device.observation import ArtifactNeed, Branches, Measure
-from mepof.g4.ast import Adap, Eval, Merge, Opt, Profile, Program, Recomp, Set, Word
+from mepof.g4.ast import Adap, Build, Eval, Merge, Opt, Profile, Program, Recomp, Set, Word
 from mepof.g4.diagnostics import Diagnostic
 from mepof.g4.formatter import format_word
 from mepof.g4.names import PLAIN, Bindings, HostPath, Made, Plain, Reference, Role, bind
@@ -53,7 +53,11 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Kernel:
-    """A kernel that a statement names, with the settings in force there."""
+    """A kernel that a statement names, with the settings in force there.
+
+    Attributes:
+        algorithm: a stack of them, or nothing.
+    """
 
     path: str
     settings: Settings
@@ -137,6 +141,8 @@ class _Compiler:
     images: dict[str, StepInput] = field(default_factory=dict)
     profiles: dict[str, StepInput] = field(default_factory=dict)
     algorithms: dict[str, str] = field(default_factory=dict)
+    #: The names of unoptimised images, by their steps.
+    plain_names: dict[str, str] = field(default_factory=dict)
 
     def compile(self) -> Plan:
         for index, statement in enumerate(self.bindings.program.statements):
@@ -151,6 +157,8 @@ class _Compiler:
                     self._merge(index, statement)
                 case Recomp():
                     self._recomp(index, statement)
+                case Build():
+                    self._plain(index, statement)
                 case Eval():
                     self._eval(index, statement)
         seed = Settings().seed if self.seed is None else self.seed
@@ -211,6 +219,12 @@ class _Compiler:
         )
         options = [word.text for word in statement.options]
         self._image(name, self._used(name, kernel, options, given))
+
+    def _plain(self, index: int, statement: Build) -> None:
+        name = self._name(index)
+        kernel = self._kernel(index, statement.path.text)
+        options = [word.text for word in statement.options]
+        self._image(name, self._build(f"{name}/build", kernel, options))
 
     def _eval(self, index: int, statement: Eval) -> None:
         names: list[str] = []
@@ -320,7 +334,7 @@ class _Compiler:
     def _name(self, index: int) -> str:
         return self.bindings.by_statement[index].name
 
-    def _kernel(self, index: int, path: str, algorithm: str) -> _Kernel:
+    def _kernel(self, index: int, path: str, algorithm: str = "") -> _Kernel:
         self.kernels[index] = _Kernel(path, self.settings, algorithm)
         return self.kernels[index]
 
@@ -517,14 +531,14 @@ class _Compiler:
 
     def _plain_result(self, build: StepInput) -> str:
         """The name of an unoptimised image; every kernel has one of its own."""
-        for result in self.results:
-            if result.step == build.step:
-                return result.name
+        if build.step in self.plain_names:
+            return self.plain_names[build.step]
         taken = {made.name for made in self.bindings.results} | {r.name for r in self.results}
         name, number = PLAIN, 1
         while name in taken:
             number += 1
             name = f"{PLAIN}{number}"
+        self.plain_names[build.step] = name
         self._result(name, "image", build)
         return name
 

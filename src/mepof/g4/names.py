@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from mepof.g4.ast import Adap, Eval, Merge, Opt, Profile, Program, Recomp, Set, Word
+from mepof.g4.ast import Adap, Build, Eval, Merge, Opt, Profile, Program, Recomp, Set, Word
 from mepof.g4.diagnostics import Diagnostic, nearest, quote
 from mepof.g4.source import Span
 
@@ -24,6 +24,7 @@ _MAKES: dict[str, tuple[Role, ...]] = {
     Opt.verb: ("image", "profile"),
     Adap.verb: ("image", "profile"),
     Recomp.verb: ("image",),
+    Build.verb: ("image",),
     Profile.verb: ("profile",),
     Merge.verb: ("profile",),
 }
@@ -80,7 +81,7 @@ class Bindings:
         return [
             index
             for index, statement in enumerate(self.program.statements)
-            if isinstance(statement, Opt | Profile | Adap | Recomp)
+            if isinstance(statement, Opt | Profile | Adap | Recomp | Build)
         ]
 
     @cached_property
@@ -132,8 +133,8 @@ class Bindings:
             return Diagnostic(
                 word.span,
                 f"`{PLAIN}` needs an earlier statement that names a kernel",
-                f"`{PLAIN}` is the unoptimised kernel of the last `opt`, `profile`, `adap` or "
-                "`recomp` before it",
+                f"`{PLAIN}` is the unoptimised kernel of the last `opt`, `profile`, `adap`, "
+                "`recomp` or `build` before it",
             )
         return Plain(self._kernels[earlier - 1])
 

@@ -289,6 +289,43 @@ def test_only_the_build_with_the_profile_is_booted_as_a_check() -> None:
             assert step.params.get("boot") == ({"device": "qemu", "seed": 4} if boots else None)
 
 
+def test_a_build_without_a_profile_has_its_options_alone() -> None:
+    made = plan("set toolchain clang.\nbuild /src O3;ThinLTO.\neval build;plain.")
+    build, plain = made.step("build/build"), made.step("plain/build")
+    assert build.params == {**plain.params, "options": ["O3", "ThinLTO"]}
+    assert build.inputs == plain.inputs
+    assert set(build.inputs) == {"source"}
+    assert names(made, "report") == ["build", "plain"]
+    report = Report[Input].of(made.step("report"), made.step("report").inputs)
+    assert [image.trained for image in report.images] == [None, None]
+
+
+def test_a_build_without_options_is_the_plain_one() -> None:
+    made = plan("opt /src pgo rand kbench.\nbuild /src.\nbuild /src O2.\neval plain;build;build2.")
+    assert kinds(made)["kernel-build"] == 4
+    # Each name that the program uses is a file of that name.
+    images = {r.name: r.step for r in made.results if r.kind == "image"}
+    assert list(images) == ["opt", "build", "build2", "plain"]
+    assert images["plain"] == images["build"] != images["build2"]
+    assert names(made, "report") == ["plain", "build", "build2"]
+    assert_well_formed(made)
+
+
+def test_a_build_has_the_settings_that_hold_there() -> None:
+    made = plan("set config server.\nset arch arm64.\nbuild /src.\nset config slim.\neval build.")
+    params = made.step("build/build").params
+    assert (params["config"], params["arch"]) == (["server"], "arm64")
+    assert (
+        params
+        == plan(
+            "set config server.\nset arch arm64.\nopt /src pgo rand kbench."
+            "\nset config slim.\neval plain;opt."
+        )
+        .step("plain/build")
+        .params
+    )
+
+
 def test_every_artifact_that_a_device_needs_is_planned() -> None:
     class Board:
         def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
@@ -504,6 +541,17 @@ def test_a_relinked_control_is_the_baseline_built_with_other_layouts() -> None:
     assert {s.id: s for s in others if s.kind != "report"} == {
         s.id: s for s in without.steps if s.kind not in ("measure", "report")
     }
+
+
+def test_a_build_with_options_is_relinked_as_a_baseline() -> None:
+    made = plan(
+        "set relinked 2.\nbuild /src O3.\nopt /src pgo rand kbench O3.\neval build;opt pipe."
+    )
+    for number in (1, 2):
+        again = made.step(f"build/relinked{number}")
+        assert again.params == {**made.step("build/build").params, "layout_seed": number}
+        assert again.inputs == made.step("build/build").inputs
+        assert made.step("measure").inputs[f"relinked.{number - 1}"] == StepInput(again.id)
 
 
 def test_training_without_some_cases_shares_the_instrumented_build() -> None:

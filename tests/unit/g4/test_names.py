@@ -62,6 +62,17 @@ def test_an_optimised_kernel_has_a_profile_of_the_same_name() -> None:
     assert isinstance(refer("other.afdo", "profile", 8), Diagnostic)
 
 
+def test_builds_are_images_and_plain_is_the_kernel_of_the_last_one() -> None:
+    bindings = bind(sound("build /a. build /b O3. set name small. build /c Os. eval plain;build."))
+    assert [(made.name, made.roles) for made in bindings.results] == [
+        ("build", ("image",)),
+        ("build2", ("image",)),
+        ("small", ("image",)),
+    ]
+    assert bindings.resolve(Word("plain", Span(0, 5)), "image", 4) == Plain(3)
+    assert bindings.resolve(Word("plain", Span(0, 5)), "image", 1) == Plain(0)
+
+
 def test_a_word_with_a_slash_is_a_path() -> None:
     assert refer("./opt.img", "image", 8) == HostPath("./opt.img")
 

@@ -32,6 +32,8 @@ def only(text: str) -> Statement:
         "adap https://cdn.kernel.org/pub/linux/kernel/v6.x/linux-6.12.tar.xz pgo rand kbench O2.",
         "recomp /sys/src /sys/out/opt.profdata O2;FullLTO.",
         "recomp /sys/src /sys/out/opt.profdata.",
+        "build /sys/src.",
+        "build debian:linux-source-6.12 O3;ThinLTO.",
         "eval /sys/out/opt.img file;pipe.",
         "eval /sys/out/opt.img;/sys/out/opt2.img.",
     ],

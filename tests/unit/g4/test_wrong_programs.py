@@ -129,6 +129,20 @@ CASES = {
         "recomp /src /p ThinLTO;FullLTO.",
         "p.g4:1:24: error: `FullLTO` conflicts with `ThinLTO`",
     ),
+    "two optimisation levels without a profile": (
+        "build /src O2;Os.",
+        "p.g4:1:15: error: `Os` conflicts with `O2`",
+    ),
+    "unknown option of a build": ("build /src O9.", "p.g4:1:12: error: unknown option `O9`"),
+    "option of a build twice": ("build /src O3;O3.", "p.g4:1:15: error: `O3` is given twice"),
+    "a profile for a build": (
+        "build /src /p.profdata O2.",
+        "p.g4:1:24: error: `build` takes at most 2 operands, found 3",
+    ),
+    "a build as a profile": (
+        "build /src.\nrecomp /src build.",
+        "p.g4:2:13: error: `build` is an image, not a profile",
+    ),
     "option twice": ("recomp /src /p O2;O2.", "p.g4:1:19: error: `O2` is given twice"),
     "metric twice": ("eval /a file;file.", "p.g4:1:14: error: `file` is given twice"),
     "nothing to evaluate": ("eval - file.", "p.g4:1:1: error: `eval` needs at least one image"),
@@ -228,6 +242,7 @@ HELP = {
     "opt /src pgo xyz kbench.": "known: " + ", ".join(VOCABULARY.clicks),
     "set sead 1.": "did you mean `seed`?",
     "eval /a.img file set seed 1.": "is a `.` missing before `set`?",
+    "build.": "write `build path option*.`",
     "opt /src.": "write `opt path algorithm click app* option*.`",
     OPT + "eval optt.img file.": "did you mean `opt.img`?",
     "eval x.img file.": "name a result of an earlier statement, or write the path of a "

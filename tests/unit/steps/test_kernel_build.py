@@ -48,6 +48,22 @@ def test_a_plain_build_has_nothing_added(
     assert spec.fragments[0].name == "slim.config"
 
 
+def test_options_alone_add_to_a_build_what_they_add_to_one_with_a_profile(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+) -> None:
+    spec = built(room, monkeypatch, {"uses": [], "options": ["O3", "ThinLTO"]})
+    assert (spec.cflags, spec.config_lines) == (
+        ("-O3",),
+        ("CONFIG_CC_OPTIMIZE_FOR_PERFORMANCE=y", "CONFIG_LTO_CLANG_THIN=y"),
+    )
+    (dispatcher,) = spec.selected
+    assert (dispatcher.objects, dispatcher.cflags) == (
+        ("arch/x86/entry/syscall_64.o",),
+        ("-fno-lto",),
+    )
+    assert (spec.overlays, spec.profiles, spec.same_as) == ((), {}, None)
+
+
 def test_a_layout_seed_changes_only_the_link(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None, tools: Path
 ) -> None:

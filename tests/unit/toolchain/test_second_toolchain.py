@@ -151,6 +151,14 @@ def test_a_program_that_needs_another_toolchain_is_refused_before_anything_is_bu
             "write `set toolchain clang` before it",
         ),
     ]
+    build = "build debian:linux-source-6.12 {}.\n"
+    assert refused("set toolchain mcc-22.\n" + build.format("O3")) == []
+    assert refused("set toolchain mcc-22.\n" + build.format("O3;ThinLTO")) == [
+        (
+            "`ThinLTO` needs a toolchain with llvm-lto, which `mcc-22` does not have",
+            "write `set toolchain clang` before it",
+        ),
+    ]
     later = "set toolchain mcc-22.\nset toolchain clang.\n"
     assert refused(later + opt.format("pgo+propeller", "ThinLTO")) == []
 
