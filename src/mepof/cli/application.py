@@ -14,6 +14,9 @@ import mepof
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
+# A wrong command line. It is not public under its own name; the public error is one of it.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
 # The sections of a docstring that are for whoever calls the function from Python.
 _SECTIONS = re.compile(r"^(?:Args|Raises|Returns|Yields):\n.*", re.MULTILINE | re.DOTALL)
 
@@ -50,6 +53,14 @@ class Commands(typer.Typer):
 
 class _Command(typer.core.TyperCommand):
     """Names arguments on its help page as people do: the library adds braces and Python's types."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except UsageError as error:
+            # An option without its argument is reported without the command.
+            vars(error)["ctx"] = vars(error).get("ctx") or ctx
+            raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         pieces = super().collect_usage_pieces(ctx)

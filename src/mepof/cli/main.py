@@ -10,12 +10,9 @@ from collections.abc import Iterable
 
 import typer
 
-from mepof.cli.application import Commands, Version
+from mepof.cli.application import Commands, UsageError, Version
 from mepof.cli.output import tell, tell_usage
 from mepof.errors import InputError, Interrupted, MepofError
-
-# Not public under its own name; the public error is one of it.
-_UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 
 # Each command: its module, and the function or group of commands there. A module is imported only
 # when its command is called: together they take longer than a conversion.
@@ -91,7 +88,7 @@ def guarded(command: typer.Typer, name: str) -> None:
     except MepofError as error:
         tell(error)
         sys.exit(error.exit_status)
-    except _UsageError as error:
+    except UsageError as error:
         tell_usage(error)
         sys.exit(InputError.exit_status)
     except KeyboardInterrupt:

@@ -84,6 +84,24 @@ def test_defaults_and_known_words_are_shown(call: Call, words: tuple[str, ...], 
     assert shown in " ".join(call(*words, "-h")[1].split())
 
 
+@pytest.mark.parametrize(
+    ("words", "page"),
+    [
+        (("eval", "--metric"), "mepof eval"),
+        (("profile", "convert", "--binary"), "mepof profile convert"),
+        (("run", "--nope"), "mepof run"),
+        (("g4", "nope"), "mepof g4"),
+        (("nope",), "mepof"),
+    ],
+)
+def test_a_wrong_command_line_names_the_page_of_its_command(
+    call: Call, words: tuple[str, ...], page: str
+) -> None:
+    status, out, err = call(*words)
+    assert (status, out) == (2, "")
+    assert f"see `{page} --help`" in err
+
+
 def test_the_version_is_that_of_the_package(call: Call) -> None:
     assert call("--version") == (0, f"mepof {mepof.__version__}\n", "")
     assert call("--version", command="g4cc") == (0, f"g4cc {mepof.__version__}\n", "")
