@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from mepof.measure.measurement import Measurement
+from mepof.measure.measurement import Evaluation, Measurement
 from mepof.measure.metrics import METRICS, Kind, Metric
 from mepof.statistics import Comparison, Unit, compare, log_costs, mean_over_cases
 from mepof.suite.cases import is_control
@@ -67,8 +67,17 @@ class Total:
     comparison: Comparison
 
 
-def rows_of(baseline: Sequence[Build], image: Sequence[Build]) -> list[Row]:
-    """Compare every case of an image with the baseline, in every metric.
+def baseline_builds(evaluation: Evaluation) -> tuple[Build, ...]:
+    """The baseline's builds: the one that is compared, with all its boots, and the relinked."""
+    same = (evaluation.same_build,) if evaluation.same_build else ()
+    relinked = (Build((m,)) for m in evaluation.relinked if m.sound)
+    return (Build((evaluation.images[0], *same)), *relinked)
+
+
+def rows_of(
+    baseline: Sequence[Build], image: Sequence[Build], *, metrics: Sequence[Metric] = METRICS
+) -> list[Row]:
+    """Compare every case of an image with the baseline, in some metrics.
 
     Metrics of the kernel leave out controls, whose only kernel work is a few timer interrupts.
 
@@ -79,7 +88,7 @@ def rows_of(baseline: Sequence[Build], image: Sequence[Build]) -> list[Row]:
     comparable = bool(baseline) and all(build.sound for build in (*baseline, *image))
     device = image[0].measurements[0].device
     rows: list[Row] = []
-    for metric in METRICS:
+    for metric in metrics:
         theirs, ours = _costs(metric, baseline), _costs(metric, image)
         for name in (n for n in {**theirs, **ours} if not (n.control and metric.of_kernel)):
             base, value = theirs.get(name, {}), ours.get(name, {})
