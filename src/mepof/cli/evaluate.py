@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -35,6 +36,15 @@ def evaluate(
     repetitions: Annotated[
         str, typer.Option(metavar="N|N-M", help="Boots of each image, such as 8 or 5-12.")
     ] = "5-12",
+    goal: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--goal",
+            help='Bound that every other image must keep, such as "geomean 8" or "worst -1": see '
+            "`goal` in docs/g4.md. Give it several times for several goals.",
+            metavar="GOAL",
+        ),
+    ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Directory for results.", metavar="DIR")
     ] = Path("out/eval"),
@@ -46,16 +56,22 @@ def evaluate(
 
     The document of --json is that of OUT/report.json, with the files of the run.
     """
-    text = program_of(images, _arch_of(images), chosen_metrics(metric), repetitions)
+    text = program_of(images, _arch_of(images), chosen_metrics(metric), repetitions, goal or ())
     plan = plan_of(Source("the command line", text))
     run_plan(plan, out, local(store, cores), as_json, _document)
 
 
-def program_of(images: Sequence[Path], arch: str, metrics: Sequence[str], repetitions: str) -> str:
+def program_of(
+    images: Sequence[Path],
+    arch: str,
+    metrics: Sequence[str],
+    repetitions: str,
+    goals: Sequence[str] = (),
+) -> str:
     """The program that the command stands for.
 
     Raises:
-        InputError: the repetitions are not a number or a range.
+        InputError: the repetitions are not a number or a range, or a goal has no bound.
     """
     try:
         SETTINGS["repetitions"].read(repetitions)
@@ -66,15 +82,28 @@ def program_of(images: Sequence[Path], arch: str, metrics: Sequence[str], repeti
     if arch != DEFAULT:
         settings["arch"] = arch
     lines = [f"set {key} {value}.\n" for key, value in settings.items()]
+    lines += map(_goal, goals)
     operands = ";".join(format_word(str(image.resolve())) for image in images)
     lines.append(f"eval {operands} {';'.join(metrics)}".rstrip() + ".\n")
     return "".join(lines)
 
 
+def _goal(text: str) -> str:
+    """The statement of a goal, such as ``geomean 8`` or ``worst -1 kernel_cycles``."""
+    words = text.split()
+    if not 2 <= len(words) <= 3:
+        raise InputError(
+            f"invalid goal {quote(text)}", '--goal: a quantity and a bound, such as "geomean 8"'
+        )
+    quantity, bound, *metrics = words
+    lists = [";".join(map(format_word, re.split("[,;]", each))) for each in metrics]
+    return " ".join(("goal", format_word(quantity), format_word(bound), *lists)) + ".\n"
+
+
 def _document(finished: Finished, out: Path) -> dict[str, object]:
     """The report, and where it and the other files are."""
     report = json.loads(finished.files["report.json"].read_text(encoding="utf-8"))
-    return {**report, **run_document(finished, out)}
+    return {**run_document(finished, out), **report}
 
 
 def _arch_of(images: Sequence[Path]) -> str:

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Sequence
 from math import ceil, fsum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from mepof.cli.output import Json, print_json
+from mepof.cli.output import Json, print_json, tell
 from mepof.cli.program import Program, name_of, read_program
 from mepof.errors import WorkError
 from mepof.executor.local import default_store
@@ -19,6 +19,9 @@ from mepof.executor.programs import plan_of
 from mepof.executor.protocol import EXECUTORS, Executor, Finished
 from mepof.plan.explain import Explanation
 from mepof.plan.model import Plan, StepInput
+
+if TYPE_CHECKING:  # loads much
+    from mepof.measure.goal import GoalVerdict
 
 _MAX_NAMED = 3
 
@@ -106,7 +109,12 @@ def run_plan(
         print_json((document or run_document)(finished, out))
     else:
         _print_finished(finished)
+    missed = [goal for _, goal in _goals(finished) if not goal.met]
+    for goal in missed:
+        tell(WorkError(f"goal missed: {goal.image}, {goal.title}: {goal.reason}"))
     _refuse_unsound(finished)
+    if missed:
+        raise typer.Exit(WorkError.exit_status)
 
 
 def explain_plan(plan: Plan, executor: Executor, verbose: bool, as_json: bool) -> None:
@@ -184,10 +192,13 @@ def _rounded(seconds: float) -> str:
 
 
 def run_document(finished: Finished, out: Path) -> dict[str, object]:
-    """The files and the steps of a run."""
+    """The files, the goals and the steps of a run."""
     return {
         "out": str(out),
         "files": {name: str(path) for name, path in finished.files.items()},
+        "goals": [
+            {"report": str(path), **goal.model_dump(mode="json")} for path, goal in _goals(finished)
+        ],
         "steps": {
             name: {"digest": step.digest, "cached": step.cached, "seconds": step.seconds}
             for name, step in finished.run.steps.items()
@@ -205,6 +216,13 @@ def _print_finished(finished: Finished) -> None:
     for name, file in finished.files.items():
         if file.parent not in reports or file.suffix not in (".json", ".html", ".csv"):
             console.print(f"  {name:20} {file}", markup=False)
+
+
+def _goals(finished: Finished) -> list[tuple[Path, GoalVerdict]]:
+    """Whether images met the program's goals, with the directory of the report."""
+    from mepof.report import read_report
+
+    return [(path, goal) for path in _reports(finished) for goal in read_report(path).goals]
 
 
 def _refuse_unsound(finished: Finished) -> None:

@@ -122,10 +122,20 @@ class Set(_Located):
     value: Word
 
 
-Statement = Opt | Profile | Merge | Adap | Recomp | Build | Eval | Set
+@dataclass(frozen=True)
+class Goal(_Located):
+    """Set a bound that the images of the ``eval`` statements that follow must keep."""
+
+    verb: ClassVar[str] = "goal"
+    quantity: Word
+    bound: Word
+    metrics: tuple[Word, ...]
+
+
+Statement = Opt | Profile | Merge | Adap | Recomp | Build | Eval | Set | Goal
 
 STATEMENTS: dict[str, type[Statement]] = {
-    cls.verb: cls for cls in (Opt, Profile, Merge, Adap, Recomp, Build, Eval, Set)
+    cls.verb: cls for cls in (Opt, Profile, Merge, Adap, Recomp, Build, Eval, Set, Goal)
 }
 
 

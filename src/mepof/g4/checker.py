@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from mepof.g4 import goals
 from mepof.g4.ast import (
     OPERANDS,
     Adap,
     Build,
     Eval,
+    Goal,
     Merge,
     Opt,
     Profile,
@@ -41,6 +43,12 @@ class Vocabulary:
     #: What training can leave out: suites, cases, groups of cases.
     untrained: tuple[str, ...] = ()
     cores: tuple[str, ...] = ()
+    #: What goals are about.
+    quantities: tuple[str, ...] = ()
+    #: The costs that goals are about, as reports call them.
+    costs: tuple[str, ...] = ()
+    #: Those of them that only a modelled core has.
+    core_costs: frozenset[str] = frozenset()
     #: Groups of mutually exclusive options, by the name of the group.
     option_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: The number of rounds in which each algorithm needs a branch trace.
@@ -89,6 +97,7 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
     if program.complete:
         found += bindings.diagnostics
         found += _unused_traces(program, vocabulary)
+        found += goals.unmeasured(program, bindings, vocabulary.core_costs)
     return in_order(found)
 
 
@@ -117,6 +126,8 @@ def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]
             yield from _duplicates(statement.metrics)
         case Set():
             yield from _setting(statement, vocabulary)
+        case Goal():
+            yield from _goal(statement, vocabulary)
     if isinstance(statement, Opt | Adap | Recomp | Build):
         for option in statement.options:
             yield from _lookup("option", option, option.text, vocabulary.options)
@@ -378,6 +389,23 @@ def _conflicts(options: tuple[Word, ...], vocabulary: Vocabulary) -> Iterator[Di
                     f"`{other.text}` conflicts with `{chosen[0].text}`",
                     f"choose one {noun}",
                 )
+
+
+def _goal(statement: Goal, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    quantity, bound = statement.quantity, statement.bound
+    yield from _lookup("goal", quantity, quantity.text, vocabulary.quantities)
+    if bound.text:
+        try:
+            goals.check_bound(quantity.text, bound.text)
+        except ValueError as error:
+            yield Diagnostic(bound.span, f"invalid bound {quote(bound.text)}", str(error))
+    if quantity.text == "text" and statement.metrics:
+        first, last = statement.metrics[0], statement.metrics[-1]
+        yield Diagnostic(first.span.to(last.span), "`text` is a size, which takes no metric")
+        return
+    for metric in statement.metrics:
+        yield from _lookup("metric", metric, metric.text, vocabulary.costs)
+    yield from _duplicates(statement.metrics)
 
 
 def _setting(statement: Set, vocabulary: Vocabulary) -> Iterator[Diagnostic]:

@@ -12,11 +12,14 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 from mepof.device.observation import ArtifactNeed, Branches, Measure
+from mepof.g4 import ast
 from mepof.g4.ast import Adap, Build, Eval, Merge, Opt, Profile, Program, Recomp, Set, Word
 from mepof.g4.diagnostics import Diagnostic
 from mepof.g4.formatter import format_word
+from mepof.g4.goals import metrics_of
 from mepof.g4.names import PLAIN, Bindings, HostPath, Made, Plain, Reference, Role, bind
-from mepof.g4.settings import SETTINGS, weight
+from mepof.g4.settings import SETTINGS, signed_percent, weight
+from mepof.measure.goal import Goal
 from mepof.plan.model import HostInput, Input, Plan, Result, ResultKind, Step, StepInput
 from mepof.plan.typed import StepModel
 from mepof.spec import measure as spec
@@ -143,12 +146,16 @@ class _Compiler:
     algorithms: dict[str, str] = field(default_factory=dict)
     #: The names of unoptimised images, by their steps.
     plain_names: dict[str, str] = field(default_factory=dict)
+    #: By their quantities and metrics: a later one takes the place of an earlier one.
+    goals: dict[tuple[str, str | None], Goal] = field(default_factory=dict)
 
     def compile(self) -> Plan:
         for index, statement in enumerate(self.bindings.program.statements):
             match statement:
                 case Set():
                     self._set(statement)
+                case ast.Goal():
+                    self._goal(statement)
                 case Opt(path=path) | Adap(url=path):
                     self._opt(index, path.text, statement)
                 case Profile():
@@ -176,6 +183,12 @@ class _Compiler:
         self.settings = replace(self.settings, **{key.replace("-", "_"): read})
         if key == "seed" and self.seed is None:
             self.seed = read
+
+    def _goal(self, statement: ast.Goal) -> None:
+        quantity, bound = statement.quantity.text, signed_percent(statement.bound.text)
+        for metric in metrics_of(statement):
+            content = {"quantity": quantity, "bound": bound, "metric": metric}
+            self.goals[quantity, metric] = Goal.model_validate(content)
 
     def _opt(self, index: int, path: str, statement: Opt | Adap) -> None:
         name = self._name(index)
@@ -263,6 +276,8 @@ class _Compiler:
                 if r.kind == "profile"
             ),
             collections=tuple(collections),
+            # There is nothing to hold one image alone against.
+            goals=tuple(self.goals.values()) if len(images) > 1 else (),
         )
         self._result(report, "report", self._add(report, made))
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from mepof.g4.ast import Adap, Build, Eval, Merge, Opt, Profile, Program, Recomp, Set, Word
+from mepof.g4.ast import Adap, Build, Eval, Goal, Merge, Opt, Profile, Program, Recomp, Set, Word
 from mepof.g4.diagnostics import Diagnostic, nearest, quote
 from mepof.g4.source import Span
 
@@ -168,6 +168,8 @@ def bind(program: Program) -> Bindings:
             if statement.key.text == "name":
                 diagnostics += _unused(given, "another name follows")
                 given = statement.value
+            continue
+        if isinstance(statement, Goal):
             continue
         if isinstance(statement, Eval):
             diagnostics += _unused(given, "`eval` makes no named result")

@@ -46,6 +46,13 @@ def percent(text: str) -> float:
     return float(text)
 
 
+def signed_percent(text: str) -> float:
+    """A change in percent, of either sign."""
+    if not re.fullmatch(r"[+-]?[0-9]{1,3}(\.[0-9]{1,9})?", text):
+        raise ValueError("expected a percentage such as `8`, `0.5` or `-1`")
+    return float(text) + 0.0  # no negative zero
+
+
 def duration(text: str) -> int:
     """Seconds, from a duration such as ``90s``, ``30m`` or ``2h``."""
     match = re.fullmatch(r"([0-9]{1,9})([smh])", text)

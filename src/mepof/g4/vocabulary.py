@@ -10,6 +10,8 @@ from mepof.device.protocol import DEVICES
 from mepof.g4.checker import Vocabulary
 from mepof.kernel import kconfig
 from mepof.kernel.options import option_groups, options
+from mepof.measure.goal import QUANTITIES
+from mepof.measure.metrics import METRICS, CoreMetric
 from mepof.pmu.core import core_names
 from mepof.scenario.protocol import SCENARIOS
 from mepof.suite.cases import metric_names
@@ -30,6 +32,9 @@ def vocabulary() -> Vocabulary:
         configs=kconfig.names(),
         untrained=names_to_leave_out(),
         cores=core_names(),
+        quantities=QUANTITIES,
+        costs=tuple(metric.name for metric in METRICS),
+        core_costs=frozenset(m.name for m in METRICS if isinstance(m, CoreMetric)),
         option_groups=option_groups(),
         recorded_rounds={
             name: algorithm.rounds if algorithm.records_branches else 0

@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mepof.errors import InputError
-from mepof.measure.comparison import Build, CaseName, Row, Total, rows_of, totals_of
+from mepof.measure.comparison import (
+    Build,
+    CaseName,
+    Row,
+    Total,
+    baseline_builds,
+    rows_of,
+    totals_of,
+)
+from mepof.measure.goal import Goal, verdicts_of
 from mepof.measure.index import indices
 from mepof.measure.measurement import Evaluation, Measurement
 from mepof.pmu.locations import Locations
@@ -45,6 +54,7 @@ def build_report(
     trainings: Sequence[Training] = (),
     profiles: Sequence[ProfileQuality] = (),
     locations: Mapping[str, Locations] | None = None,
+    goals: Sequence[Goal] = (),
 ) -> Report:
     """Compare every image with the first and assemble the report.
 
@@ -60,6 +70,7 @@ def build_report(
         trainings: the runs in which profiles of the images were collected.
         profiles: of the program, in its order.
         locations: of events by image; images whose events were not located are left out.
+        goals: of the program, for every image except the baseline.
 
     Raises:
         InputError: there is no image, or two images have the same name.
@@ -74,7 +85,7 @@ def build_report(
 
     baseline = measurements[0] if len(measurements) > 1 else None
     tables = [
-        _Table.of(_builds(evaluation) if baseline else (), m, (trained or {}).get(m.image))
+        _Table.of(baseline_builds(evaluation) if baseline else (), m, (trained or {}).get(m.image))
         for m in measurements[1:] or measurements
     ]
     _judge(tables, evaluation.precision_percent)
@@ -107,6 +118,7 @@ def build_report(
         trainings=tuple(trainings),
         profiles=tuple(profiles),
         disagreements=disagreements_of(summary, cases),
+        goals=verdicts_of(goals, evaluation),
     )
 
 
@@ -190,13 +202,6 @@ def _judge(tables: Sequence[_Table], precision_percent: float) -> None:
         table.judged = [next(judged) for _ in table.comparisons()]
 
 
-def _builds(evaluation: Evaluation) -> tuple[Build, ...]:
-    """The baseline's builds: the one that is compared, with all its boots, and the relinked."""
-    same = (evaluation.same_build,) if evaluation.same_build else ()
-    relinked = (Build((m,)) for m in evaluation.relinked if m.sound)
-    return (Build((evaluation.images[0], *same)), *relinked)
-
-
 def _controls(evaluation: Evaluation) -> tuple[Control, ...]:
     """The baseline compared with itself, as a separate evaluation."""
     baseline = evaluation.images[0]
@@ -205,7 +210,7 @@ def _controls(evaluation: Evaluation) -> tuple[Control, ...]:
         tables.append(
             (evaluation.same_build, _Table.of([Build((baseline,))], evaluation.same_build))
         )
-    whole = _builds(evaluation)[:1]
+    whole = baseline_builds(evaluation)[:1]
     tables += [(m, _Table.of(whole, m)) for m in evaluation.relinked]
     _judge([table for _, table in tables], evaluation.precision_percent)
     controls: list[Control] = []

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, computed_field
 
+from mepof.measure.goal import GoalVerdict
 from mepof.measure.measurement import DEFAULT_PRECISION_PERCENT, PASSED, Device, Record, SizeBytes
 from mepof.measure.metrics import Kind
 from mepof.report.detail import (
@@ -297,6 +298,7 @@ class Report(Record):
         trainings: one entry for each profile that the program collected.
         profiles: in the program's order.
         disagreements: where the main metrics of an image disagree.
+        goals: whether each image meets each goal of the program.
     """
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
@@ -324,6 +326,7 @@ class Report(Record):
     trainings: tuple[Training, ...] = ()
     profiles: tuple[ProfileQuality, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
+    goals: tuple[GoalVerdict, ...] = ()
 
     def to_json(self) -> str:
         """The text of ``report.json``."""

@@ -19,7 +19,7 @@ _STYLE = {"faster": "green", "slower": "red", "no difference": "", "not enough d
 
 
 def summary(report: Report, directory: Path | None = None) -> RenderableType:
-    """A short table for each image: change per case, geometric mean, sizes, warnings.
+    """A short table for each image: change per case, geometric mean, sizes, goals, warnings.
 
     Args:
         directory: that holds the report's files, which are listed at the end.
@@ -40,6 +40,11 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
         line.append(f", image {size(image.size_bytes.image)}")
         for group, index in image.indices.items():
             line.append(f", index of {group} {index:,.1f}")
+        parts.append(line)
+    for goal in report.goals:
+        line = Text("goal ")
+        line.append("met" if goal.met else "MISSED", style="green" if goal.met else "bold red")
+        line.append(f": {printable(goal.image)}, {goal.title}: {indented(goal.reason)}")
         parts.append(line)
     for control in report.controls:
         what = "booted with other seeds" if control.kind == "same build" else "relinked"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Generic
 
+from mepof.measure.goal import Goal
 from mepof.plan.typed import In, Part, StepModel
 
 
@@ -34,6 +35,7 @@ class Report(StepModel[In], Generic[In]):
     Attributes:
         program: the G4 text.
         collections: the training runs of all images.
+        goals: that every image except the baseline must meet.
     """
 
     kind: ClassVar[str] = "report"
@@ -44,3 +46,4 @@ class Report(StepModel[In], Generic[In]):
     images: tuple[ReportedImage[In], ...]
     profiles: tuple[ReportedProfile[In], ...]
     collections: tuple[In, ...] = ()
+    goals: tuple[Goal, ...] = ()

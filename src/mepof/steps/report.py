@@ -84,6 +84,7 @@ class ReportBody:
             trainings=[*_trainings(asked)],
             profiles=[*_profiles(asked.profiles)],
             locations=_locations(asked.evaluation, names),
+            goals=asked.goals,
             notes=[
                 note
                 for image in asked.images

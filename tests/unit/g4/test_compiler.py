@@ -341,6 +341,39 @@ def test_every_artifact_that_a_device_needs_is_planned() -> None:
     assert set(made.step("measure").inputs) == {"guest", "images.0", "images.1"}
 
 
+def goals(made: Plan, report: str) -> list[tuple[str, float, str | None]]:
+    step = made.step(report)
+    found = Report[Input].of(step, step.inputs).goals
+    return [(goal.quantity, goal.bound, goal.metric) for goal in found]
+
+
+def test_goals_hold_for_the_evaluations_that_follow_and_compare_images() -> None:
+    opt = "opt /src pgo rand kbench.\n"
+    made = plan(
+        f"{opt}eval plain;opt pipe.\n"
+        "goal geomean 8. goal worst -1 guest_time;kernel_instructions. goal text +2.\n"
+        "eval plain;opt pipe. eval opt pipe.\n"
+        "goal geomean 9 kernel_instructions.\neval plain;opt file."
+    )
+    assert_well_formed(made)
+    worst = [("worst", -1, "guest_time"), ("worst", -1, "kernel_instructions"), ("text", 2, None)]
+    assert goals(made, "report") == goals(made, "report3") == []
+    assert goals(made, "report2") == [("geomean", 8, "kernel_instructions"), *worst]
+    assert goals(made, "report4") == [("geomean", 9, "kernel_instructions"), *worst]
+    # What is measured does not depend on them.
+    assert made_from(made, made.step("report2"), "evaluation").id == "measure"
+
+
+def test_a_program_without_goals_plans_what_it_planned_before() -> None:
+    text = "opt /src pgo rand kbench.\neval plain;opt pipe."
+    assert "goals" not in plan(text).step("report").params
+
+
+def test_a_goal_leaves_a_name_to_the_result_that_follows() -> None:
+    made = plan("set name fast. goal worst -1. opt /src pgo rand kbench. eval plain;fast.")
+    assert [result.name for result in made.results][:2] == ["fast", "fast"]
+
+
 def test_a_core_applies_to_measurements_after_it_is_set() -> None:
     text = "opt /src pgo rand kbench.\neval plain;opt pipe.\n"
     without = plan(text)

@@ -36,6 +36,9 @@ def only(text: str) -> Statement:
         "build debian:linux-source-6.12 O3;ThinLTO.",
         "eval /sys/out/opt.img file;pipe.",
         "eval /sys/out/opt.img;/sys/out/opt2.img.",
+        "goal geomean 8. eval /sys/out/opt.img;/sys/out/opt2.img.",
+        "goal worst -1 guest_time. eval /sys/out/opt.img;/sys/out/opt2.img.",
+        "set core zen4. goal worst +0.5 kernel_cycles. eval /a.img;/b.img.",
     ],
 )
 def test_published_one_liners_are_valid(text: str) -> None:

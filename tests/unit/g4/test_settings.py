@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from mepof.g4.settings import SETTINGS, Value, weight
+from mepof.g4.settings import SETTINGS, Value, signed_percent, weight
 
 from .reading import headlines
 
@@ -61,6 +61,20 @@ def test_repetitions_are_a_number_or_a_range(text: str) -> None:
 def test_a_precision_is_a_percentage_above_0(text: str) -> None:
     with pytest.raises(ValueError, match="percentage"):
         SETTINGS["precision"].read(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("8", 8.0), ("-1", -1.0), ("+0.5", 0.5), ("-0", 0.0), ("-250.125", -250.125)],
+)
+def test_a_change_in_percent_has_a_sign(text: str, value: float) -> None:
+    assert str(signed_percent(text)) == str(value)
+
+
+@pytest.mark.parametrize("text", ["1e3", "1%", ".5", "8.", "--1", "- 1", "nan", "1000", "\u0663"])
+def test_a_change_is_a_plain_number(text: str) -> None:
+    with pytest.raises(ValueError, match="percentage"):
+        signed_percent(text)
 
 
 def test_training_can_leave_out_only_known_cases_groups_and_suites() -> None:

@@ -222,6 +222,60 @@ CASES = {
         "set name a. eval /x.",
         "p.g4:1:10: error: the name `a` is not used: `eval` makes no named result",
     ),
+    "unknown goal": ("goal geomen 8.\neval /a;/b.", "p.g4:1:6: error: unknown goal `geomen`"),
+    "goal in an unknown metric": (
+        "goal worst -1 kernel_instrs.\neval /a;/b.",
+        "p.g4:1:15: error: unknown metric `kernel_instrs`",
+    ),
+    "goal in a metric of eval": (
+        "goal worst -1 syscall.\neval /a;/b.",
+        "p.g4:1:15: error: unknown metric `syscall`",
+    ),
+    "goal in a metric twice": (
+        "goal worst -1 guest_time;guest_time.\neval /a;/b.",
+        "p.g4:1:26: error: `guest_time` is given twice",
+    ),
+    "goal without a bound": (
+        "goal worst.\neval /a;/b.",
+        "p.g4:1:1: error: `goal` is missing its bound",
+    ),
+    "bound of words": ("goal worst none.\neval /a;/b.", "p.g4:1:12: error: invalid bound `none`"),
+    "bound with a unit": (
+        "goal worst 1%.\neval /a;/b.",
+        "p.g4:1:12: error: invalid bound `1%`",
+    ),
+    "bound out of reach": (
+        "goal geomean 100.\neval /a;/b.",
+        "p.g4:1:14: error: invalid bound `100`",
+    ),
+    "text of nothing": (
+        OPT + "goal text -100.\neval plain;opt.",
+        "p.g4:2:11: error: invalid bound `-100`",
+    ),
+    "text in a metric": (
+        OPT + "goal text 2 guest_time.\neval plain;opt.",
+        "p.g4:2:13: error: `text` is a size, which takes no metric",
+    ),
+    "text of a file": (
+        OPT + "goal text 2.\neval plain;opt;/x.img.",
+        "p.g4:3:16: error: `/x.img` is a file, whose text has no known size for the goal `text`",
+    ),
+    "goal after eval": (
+        "eval /a;/b.\ngoal worst -1.",
+        "p.g4:2:1: error: no `eval` uses this goal: none that compares images follows",
+    ),
+    "goal for one image": (
+        "goal worst -1.\neval /a.",
+        "p.g4:1:1: error: no `eval` uses this goal: none that compares images follows",
+    ),
+    "goal over a goal": (
+        "goal worst -1.\ngoal worst -2 kernel_instructions.\neval /a;/b.",
+        "p.g4:1:1: error: no `eval` uses this goal: another bound follows first",
+    ),
+    "goal in modelled events without a core": (
+        "goal worst -1 guest_time;kernel_cycles.\neval /a;/b.\nset core zen4.",
+        "p.g4:1:26: error: nothing measures `kernel_cycles`: no core is modelled",
+    ),
     "a name over a name": (
         "set name a. set name b. opt /s pgo rand.",
         "p.g4:1:10: error: the name `a` is not used: another name follows",
@@ -247,6 +301,12 @@ HELP = {
     OPT + "eval optt.img file.": "did you mean `opt.img`?",
     "eval x.img file.": "name a result of an earlier statement, or write the path of a "
     "file with a `/`: `./x.img`",
+    "goal geomen 8. eval /a;/b.": "did you mean `geomean`?",
+    "goal worst -1 kernel_instrs. eval /a;/b.": "did you mean `kernel_instructions`?",
+    "goal worst all. eval /a;/b.": "expected a percentage such as `8`, `0.5` or `-1`",
+    "goal worst. eval /a;/b.": "write `goal quantity bound metric*.`",
+    "goal worst -1 kernel_cycles. eval /a;/b.": "write `set core` before the `eval`, such as "
+    "`set core zen4`",
     "set budget 90.": "expected a duration such as `90s`, `30m` or `2h`",
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mepof.measure.goal import Goal
 from mepof.measure.measurement import (
     Boot,
     CaseMeasurement,
@@ -204,6 +205,12 @@ PROFILES = (
         reasons=("310 functions ran, fewer than 1,000",),
     ),
 )
+GOALS = (
+    Goal(quantity="geomean", bound=8, metric="kernel_instructions"),
+    Goal(quantity="worst", bound=-1, metric="kernel_instructions"),
+    Goal(quantity="worst", bound=-1, metric="kernel_cycles"),
+    Goal(quantity="text", bound=2),
+)
 PHASES = (
     Phase(step="source", kind="other", seconds=12.0, cached=True),
     Phase(step="plain/build", kind="build", seconds=302.4, cached=False, started_seconds=0.4),
@@ -238,6 +245,7 @@ def report(
     trainings: Sequence[Training] = (),
     profiles: Sequence[ProfileQuality] = (),
     locations: Mapping[str, Locations] | None = None,
+    goals: Sequence[Goal] = (),
 ) -> Report:
     """A report of these measurements, with everything else made up."""
     return build_report(
@@ -250,6 +258,7 @@ def report(
         trainings=trainings,
         profiles=profiles,
         locations=locations,
+        goals=goals,
     )
 
 
@@ -289,6 +298,7 @@ def golden_report() -> Report:
         trainings=TRAININGS,
         profiles=PROFILES,
         locations=LOCATIONS,
+        goals=GOALS,
     )
 
 

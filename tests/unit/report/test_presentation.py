@@ -30,7 +30,7 @@ from mepof.report.text import (
 from mepof.report.views import cases, core_model
 from mepof.report.views.image_set import ImageSet
 
-from .samples import GOLDEN, KVM, PROVENANCE, golden_report, measurement, report
+from .samples import GOALS, GOLDEN, KVM, PROVENANCE, golden_report, measurement, report
 
 HOSTILE = "<script>alert(1)</script>\"'&[red]\x1b[31m\u202e"
 DEAD = measurement("dead", factors=(), booted=False, self_check="panic: no root")
@@ -80,6 +80,7 @@ REPORTS = {
         measurement(f"{HOSTILE}2", costs={HOSTILE: 1.0}, self_check="passed"),
         measurement("x", self_check=HOSTILE),
         provenance=PROVENANCE.model_copy(update={"program": HOSTILE, "kernel": HOSTILE}),
+        goals=GOALS,
     ),
 }
 every_report = pytest.mark.parametrize("made", REPORTS.values(), ids=REPORTS.keys())
@@ -184,6 +185,8 @@ def test_every_colour_contrasts_with_its_background(scheme: int) -> None:
     on_paper = [(name, "paper") for name in ("ink", "soft", "good", "bad", "link", *series)]
     on_panel = [(name, "panel") for name in ("ink", "soft", "good", "bad")]
     on_notice = [("ink", "warn-paper"), ("ink", "bad-paper"), ("bad", "bad-paper")]
+    # A list of goals has met and missed ones.
+    on_notice += [("ink", "good-paper"), ("good", "good-paper"), ("good", "bad-paper")]
     for text, ground in (*on_paper, *on_panel, *on_notice):
         assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground)
     levels = [luminance(colours[f"h{level}"]) for level in range(1, 7)]
@@ -359,8 +362,30 @@ def test_controls_training_and_outliers_are_shown() -> None:
     assert "▲ " in text
 
 
+def test_goals_are_shown_met_or_missed_with_the_reason() -> None:
+    page = Page(render(golden_report())).text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "✖ 3 of 12 goals met" in page
+    assert "✔ met: opt, goal geomean 8 kernel_instructions: 10.12 % fewer kernel instr" in page
+    assert "✖ missed: opt, goal text 2: text 3.33 % larger; the goal is at most 2 % larger" in page
+    assert "✖ missed: broken, goal text 2: not measured: broken failed its self-check" in page
+    # Before the result, and after the images that failed.
+    assert page.index("broken failed") < page.index("goals met") < page.index("Geometric mean")
+    text = terminal(golden_report(), width=200)
+    assert "goal met: opt, geomean 8 kernel_instructions: 10.12 % fewer kernel instr" in text
+    assert "goal MISSED: opt, text 2: text 3.33 % larger; the goal is at most 2 % larger" in text
+
+
+def test_goals_that_are_all_met_are_no_failure() -> None:
+    made = report(measurement("plain"), measurement(), goals=GOALS[3:])
+    html = render(made)
+    assert "✔ 1 of 1 goal met" in Page(html).text
+    assert 'class="notice success"' in html
+    assert 'class="notice failure"' not in html
+    assert "MISSED" not in terminal(made)
+
+
 def test_a_section_without_data_is_left_out() -> None:
-    sections = {"core", "kernel", "training", "controls", "suites"}
+    sections = {"goals", "core", "kernel", "training", "controls", "suites"}
     full = {a["id"] for _, a in Page(render(golden_report())).tags if "id" in a}
     assert sections <= full
     bare = report(measurement("plain")).model_copy(update={"profile": None, "phases": ()})

@@ -32,6 +32,10 @@ PARAMS: dict[str, Json] = {
     "program": "eval a;b.",
     "seed": 1,
     "collections": [None],
+    "goals": [
+        {"quantity": "worst", "bound": -1.0, "metric": "kernel_cycles"},
+        {"quantity": "text", "bound": -5.0},
+    ],
 }
 
 
@@ -66,6 +70,10 @@ def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> No
     report.BODY.run(replace(context, journal=journal.path))
     made = read_report(context.output)
     assert [image.name for image in made.images] == ["a", "b"]
+    assert [(goal.image, goal.title, goal.met) for goal in made.goals] == [
+        ("b", "worst -1 kernel_cycles", True),
+        ("b", "text -5", False),
+    ]
     assert made.core is not None
     assert made.core.name == "skylake"
     assert {row.image for row in made.functions} == {"b"}

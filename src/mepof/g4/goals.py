@@ -1,0 +1,105 @@
+"""Which goals hold for an ``eval``, and whether it can measure them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from mepof.g4.ast import Eval, Goal, Program, Set, Word
+from mepof.g4.diagnostics import Diagnostic, quote
+from mepof.g4.names import Bindings, HostPath
+from mepof.g4.settings import signed_percent
+from mepof.g4.source import Span
+from mepof.measure.goal import DEFAULT_METRIC
+
+
+def metrics_of(statement: Goal) -> tuple[str | None, ...]:
+    """The metrics that a goal is about; None for the size of the kernel's text."""
+    if statement.quantity.text == "text":
+        return (None,)
+    return tuple(dict.fromkeys(w.text for w in statement.metrics)) or (DEFAULT_METRIC,)
+
+
+def check_bound(quantity: str, text: str) -> None:
+    """Check the bound of a goal.
+
+    Raises:
+        ValueError: it is not a percentage, or nothing can reach it.
+    """
+    fewer = signed_percent(text) * (-1 if quantity == "text" else 1)
+    if fewer >= 100:
+        raise ValueError("nothing can be 100 % fewer or smaller")
+
+
+@dataclass
+class _Held:
+    """A goal that holds.
+
+    Attributes:
+        used: whether an ``eval`` compares images by it.
+    """
+
+    span: Span
+    metric: Word | None
+    used: bool = False
+
+
+def unmeasured(
+    program: Program, bindings: Bindings, core_metrics: Collection[str]
+) -> Iterator[Diagnostic]:
+    """Goals that no ``eval`` uses, and those that an ``eval`` cannot measure.
+
+    Args:
+        core_metrics: the metrics that only a modelled core has.
+    """
+    held: dict[tuple[str, str | None], _Held] = {}
+    cored = False
+    for index, statement in enumerate(program.statements):
+        match statement:
+            case Set(key=key) if key.text == "core":
+                cored = True
+            case Goal():
+                for name in metrics_of(statement):
+                    word = next((w for w in statement.metrics if w.text == name), None)
+                    earlier = held.get((statement.quantity.text, name))
+                    if earlier is not None and not earlier.used:
+                        yield _unused(earlier, "another bound follows first")
+                    span = word.span if word else statement.span
+                    held[statement.quantity.text, name] = _Held(span, word)
+            case Eval() if len(statement.images) > 1:
+                for (quantity, metric), goal in held.items():
+                    goal.used = True
+                    if quantity == "text":
+                        yield from _files(statement, bindings, index)
+                    elif metric in core_metrics and not cored:
+                        yield _without_core(goal)
+    for goal in held.values():
+        if not goal.used:
+            yield _unused(goal, "none that compares images follows")
+
+
+def _unused(goal: _Held, why: str) -> Diagnostic:
+    return Diagnostic(
+        goal.span,
+        f"no `eval` uses this goal: {why}",
+        "a goal holds for the `eval` statements below it; they need a baseline and another image",
+    )
+
+
+def _without_core(goal: _Held) -> Diagnostic:
+    assert goal.metric is not None
+    return Diagnostic(
+        goal.metric.span,
+        f"nothing measures {quote(goal.metric.text)}: no core is modelled",
+        "write `set core` before the `eval`, such as `set core zen4`",
+    )
+
+
+def _files(statement: Eval, bindings: Bindings, index: int) -> Iterator[Diagnostic]:
+    for word in statement.images:
+        if word.text and isinstance(bindings.resolve(word, "image", index), HostPath):
+            yield Diagnostic(
+                word.span,
+                f"{quote(word.text)} is a file, whose text has no known size for the goal `text`",
+                "name images that the program builds",
+            )
