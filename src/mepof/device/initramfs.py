@@ -9,20 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 _DIRECTORY = 0o040000
 _FILE = 0o100000
 _DEVICE = 0o020000
+_LINK = 0o120000
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, or a directory where ``data`` is None, or a character device with ``device``."""
+    """A file, or a directory where ``data`` is None, or a character device with ``device``, or a
+    symbolic link to ``link``."""
 
     path: str
     mode: int
     data: bytes | None = None
     device: tuple[int, int] | None = None
+    link: str | None = None
+
+
+def tree(entries: Iterable[Entry]) -> list[Entry]:
+    """Entries in an order in which the kernel can unpack them, sorted: all directories, also those
+    that only lead to an entry, and then the rest."""
+    given = {entry.path: entry for entry in entries}
+    parents = {str(p) for path in given for p in PurePosixPath(path).parents if p.name}
+    whole = {**{path: Entry(path, 0o755) for path in parents}, **given}
+    return sorted(whole.values(), key=lambda entry: (not _is_directory(entry), entry.path))
+
+
+def _is_directory(entry: Entry) -> bool:
+    return entry.data is None and entry.device is None and entry.link is None
 
 
 def archive(entries: Iterable[Entry]) -> bytes:
@@ -36,12 +53,14 @@ def archive(entries: Iterable[Entry]) -> bytes:
 def _record(number: int, entry: Entry) -> bytes:
     if entry.device is not None:
         kind = _DEVICE
+    elif entry.link is not None:
+        kind = _LINK
     elif entry.data is None:
         kind = _DIRECTORY
     else:
         kind = _FILE if entry.mode else 0
     name = entry.path.encode() + b"\0"
-    data = entry.data or b""
+    data = entry.data or (entry.link or "").encode()
     major, minor = entry.device or (0, 0)
     fields = (
         number,  # inode

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from mepof.device import ext4
-from mepof.device.initramfs import Entry, archive
+from mepof.device.initramfs import Entry, archive, tree
 from mepof.errors import InputError
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
@@ -80,18 +80,8 @@ class SuiteProgramsBody:
         if programs.scratch:
             image = ext4.make(programs.scratch, context.work, context.run)
             files[f"{_DIRECTORY}/scratch.blocks"] = (0o644, image)
-        (context.output / "archive.cpio").write_bytes(archive(_entries(files)))
-
-
-def _entries(files: Mapping[str, tuple[int, bytes]]) -> list[Entry]:
-    """Entries for files, after those of their parent directories."""
-    directories = {
-        str(parent) for name in files for parent in PurePosixPath(name).parents if parent.name
-    }
-    return [
-        *(Entry(name, 0o755) for name in sorted(directories)),
-        *(Entry(name, mode, data) for name, (mode, data) in sorted(files.items())),
-    ]
+        entries = tree(Entry(name, mode, data) for name, (mode, data) in files.items())
+        (context.output / "archive.cpio").write_bytes(archive(entries))
 
 
 def _programs(name: str, arch: str) -> Programs:
