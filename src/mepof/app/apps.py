@@ -17,6 +17,18 @@ from mepof.registry import DescribedRegistry
 from mepof.suite.cases import MIN_MEMORY, load_suite, suite_names
 
 
+class Check(Described):
+    """What an action must do to count as done.
+
+    Attributes:
+        status: its exit status.
+        output: text that it must write to standard output or error.
+    """
+
+    status: int = Field(default=0, ge=0, le=255)
+    output: str | None = Field(default=None, min_length=1)
+
+
 class Action(Described):
     """A command with a time limit, which a scenario can pick.
 
@@ -30,6 +42,8 @@ class Action(Described):
     seconds: float = Field(gt=0)
     # Left out of repr(), which steps hash: it does not change what runs.
     includes: tuple[str, ...] = Field(default=(), repr=False)
+    # Likewise: a description that an operand names is an input of the step, by its content.
+    check: Check = Field(default=Check(), repr=False)
 
 
 class App(Named):
@@ -37,11 +51,13 @@ class App(Named):
 
     Attributes:
         suites: those whose programs its actions run.
+        memory: MiB that its guest needs.
     """
 
     title: str
     actions: tuple[Action, ...] = Field(alias="action")
     suites: tuple[str, ...] = ()
+    memory: int = Field(default=MIN_MEMORY, ge=MIN_MEMORY)
 
     @field_validator("actions")
     @classmethod
@@ -99,4 +115,7 @@ def guest_additions() -> dict[str, tuple[str, ...]]:
 
 def memory_of(apps: Iterable[App]) -> int:
     """MiB of memory that a guest needs to exercise all these apps."""
-    return max((load_suite(s).memory for app in apps for s in app.suites), default=MIN_MEMORY)
+    return max(
+        (m for app in apps for m in (app.memory, *(load_suite(s).memory for s in app.suites))),
+        default=MIN_MEMORY,
+    )

@@ -22,7 +22,7 @@ from mepof.g4.ast import (
     Word,
 )
 from mepof.g4.diagnostics import Diagnostic, in_order, quote, suggestion
-from mepof.g4.names import Bindings, HostPath, Made, Role, bind
+from mepof.g4.names import Bindings, HostPath, Made, Role, bind, is_path
 from mepof.g4.settings import SETTINGS, weight
 from mepof.g4.source import Span
 
@@ -138,9 +138,10 @@ def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]
 def _app(word: Word, click: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     """Check an app and the argument after its colon."""
     name, colon, text = word.text.partition(":")
-    yield from _lookup("app", word, name, vocabulary.apps)
+    yield from _app_name(word, name, vocabulary)
     argument = vocabulary.arguments.get(click)
-    if name not in vocabulary.apps or not colon or argument in (None, "script"):
+    known = is_path(name) or name in vocabulary.apps
+    if not known or not colon or argument in (None, "script"):
         return
     span = word.part(len(name) + 1, len(word.text)) if text else word.span
     if argument == "none":
@@ -154,6 +155,23 @@ def _app(word: Word, click: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]
         weight(text)
     except ValueError as error:
         yield Diagnostic(span, f"invalid weight {quote(text)}", str(error))
+
+
+def _app_name(word: Word, name: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """An installed app, or the path of a file that describes one."""
+    if is_path(name):
+        if not name.endswith(".toml"):
+            yield Diagnostic(
+                word.part(0, len(name)),
+                f"the path {quote(name)} does not end in `.toml`",
+                "name the file that describes the app",
+            )
+    elif name.endswith(".toml"):
+        yield Diagnostic(
+            word.part(0, len(name)), f"unknown app {quote(name)}", f"write {quote('./' + name)}"
+        )
+    else:
+        yield from _lookup("app", word, name, vocabulary.apps)
 
 
 def _requirements(

@@ -17,12 +17,13 @@ from mepof.g4.ast import Adap, Build, Eval, Merge, Opt, Profile, Program, Recomp
 from mepof.g4.diagnostics import Diagnostic
 from mepof.g4.formatter import format_word
 from mepof.g4.goals import metrics_of
-from mepof.g4.names import PLAIN, Bindings, HostPath, Made, Plain, Reference, Role, bind
+from mepof.g4.names import PLAIN, Bindings, HostPath, Made, Plain, Reference, Role, bind, is_path
 from mepof.g4.settings import SETTINGS, signed_percent, weight
 from mepof.measure.goal import Goal
 from mepof.plan.model import HostInput, Input, Plan, Result, ResultKind, Step, StepInput
 from mepof.plan.typed import StepModel
 from mepof.spec import measure as spec
+from mepof.spec.app_programs import AppPrograms
 from mepof.spec.guest import Guest
 from mepof.spec.kernel_build import BootCheck, Instrumented, KernelBuild
 from mepof.spec.kernel_source import KernelSource
@@ -421,7 +422,7 @@ class _Compiler:
             record = Branches(settings.period, settings.depth)
             artifacts = self._artifacts(settings, record)
         argument = self.variants.arguments.get(statement.click.text, "script")
-        apps = tuple(_app(word, argument) for word in statement.apps)
+        apps = tuple(self._app(word, argument, settings) for word in statement.apps)
         collect = ProfileCollect[Input](
             algorithm=algorithm,
             round=number,
@@ -435,7 +436,9 @@ class _Compiler:
             kernel=build,
             guest=guest,
             record=record,
-            suites=self._suites(settings, self.variants.app_additions, [a.name for a in apps]),
+            suites=self._suites(
+                settings, self.variants.app_additions, [a.name for a in apps if a.name]
+            ),
             artifacts=artifacts,
         )
         return self._add(identifier, collect)
@@ -483,6 +486,17 @@ class _Compiler:
 
     def _guest(self, settings: Settings) -> StepInput:
         return self._add("guest", Guest[Input](arch=settings.arch))
+
+    def _app(self, word: Word, argument: Argument, settings: Settings) -> TrainingApp[Input]:
+        """An app, and the weight or the script file after its colon."""
+        name, _, text = word.text.partition(":")
+        by = weight(text) if text and argument == "weight" else None
+        script = HostInput(text) if text and argument != "weight" else None
+        if not is_path(name):
+            return TrainingApp[Input](name=name, weight=by, script=script)
+        file = HostInput(name)
+        programs = self._add("app", AppPrograms[Input](arch=settings.arch, app=file))
+        return TrainingApp[Input](file=file, programs=programs, weight=by, script=script)
 
     def _suites(
         self, settings: Settings, additions: Mapping[str, tuple[str, ...]], words: list[str]
@@ -578,13 +592,3 @@ class _Compiler:
             unique = f"{identifier}-{number}"
         self.steps.append(replace(step, id=unique))
         return StepInput(unique)
-
-
-def _app(word: Word, argument: Argument) -> TrainingApp[Input]:
-    """An app, and the weight or the script file after its colon."""
-    name, _, text = word.text.partition(":")
-    if not text:
-        return TrainingApp[Input](name=name)
-    if argument == "weight":
-        return TrainingApp[Input](name=name, weight=weight(text))
-    return TrainingApp[Input](name=name, script=HostInput(text))

@@ -30,6 +30,11 @@ _MAKES: dict[str, tuple[Role, ...]] = {
 }
 
 
+def is_path(text: str) -> bool:
+    """Whether an operand is a path, and not a name."""
+    return "/" in text
+
+
 @dataclass(frozen=True)
 class Made:
     """A result of the program.
@@ -96,7 +101,7 @@ class Bindings:
             role: what it is used as.
             at: index of the statement that it is in; only results of earlier ones count.
         """
-        if "/" in word.text:
+        if is_path(word.text):
             return HostPath(word.text)
         name = self._named(word.text, role)
         if name == PLAIN:

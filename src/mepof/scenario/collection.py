@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as AbstractCollection
 from collections.abc import Sequence
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from mepof.app.apps import Action, App
 from mepof.document import Document
+from mepof.suite.cases import CaseId
 
 
 class Coverage(BaseModel):
@@ -25,9 +27,11 @@ class Collection(Document):
     """A training run.
 
     Attributes:
-        apps: names, in the program's order.
+        apps: names, in the program's order; of an app of the user's, its title.
         actions: names, in the order in which they ran.
         release: of the kernel that was profiled.
+        cases: those of suites that actions of the user's apps ran; the installed apps tell
+            theirs.
     """
 
     file: ClassVar[str] = "collection.json"
@@ -38,6 +42,16 @@ class Collection(Document):
     coverage: Coverage
     seed: int
     release: str
+    cases: tuple[CaseId, ...] = ()
+
+    @model_serializer(mode="wrap")
+    def _serialised(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """All fields, without ``cases`` where it is empty: collections of installed apps stay
+        as they were before it."""
+        written: dict[str, Any] = handler(self)
+        if not self.cases:
+            del written["cases"]
+        return written
 
     @classmethod
     def of(
@@ -47,6 +61,7 @@ class Collection(Document):
         actions: Sequence[Action],
         seed: int,
         release: str,
+        cases: AbstractCollection[CaseId] = (),
     ) -> Self:
         """The document of a run in which these actions ran."""
         ran = {action.name for action in actions}
@@ -59,4 +74,5 @@ class Collection(Document):
             coverage=Coverage(actions=len(every), ran=len(every) - len(never), never=never),
             seed=seed,
             release=release,
+            cases=tuple(sorted(cases)),
         )

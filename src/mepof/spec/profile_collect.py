@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import ClassVar, Generic
+from typing import ClassVar, Generic, Self
+
+from pydantic import model_validator
 
 from mepof.device.observation import Branches
 from mepof.plan.typed import In, Part, StepModel
@@ -14,13 +16,24 @@ class TrainingApp(Part[In], Generic[In]):
     """An app of a training run.
 
     Attributes:
+        name: of an installed app.
+        file: the user's file that describes one.
+        programs: what that file adds to the guest.
         weight: its share of the actions, for scenarios that draw them at random.
         script: the file that lists its actions, for scenarios that read one.
     """
 
-    name: str
+    name: str | None = None
+    file: In | None = None
+    programs: In | None = None
     weight: Fraction | None = None
     script: In | None = None
+
+    @model_validator(mode="after")
+    def _is_named_or_described(self) -> Self:
+        if (self.name is None) == (self.file is None):
+            raise ValueError("an app has a name or a file that describes it")
+        return self
 
 
 class ProfileCollect(StepModel[In], Generic[In]):

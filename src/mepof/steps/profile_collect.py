@@ -11,7 +11,8 @@ from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import Action, App, load_app, memory_of
-from mepof.app.training import without
+from mepof.app.own import check_distinct_apps, check_distinct_files, load_own
+from mepof.app.training import exercised, without
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session, branch_source
 from mepof.errors import EnvironmentLack, InputError, WorkError
@@ -26,6 +27,9 @@ from mepof.scenario.script import read_script
 from mepof.spec.profile_collect import ProfileCollect
 from mepof.toolchain import guest
 
+# An action's limit counts the guest's time; the emulator takes several times as long.
+_SLOWDOWN = 10
+
 
 class ProfileCollectBody:
     """Makes ``raw0``… and ``collection.json``."""
@@ -38,6 +42,8 @@ class ProfileCollectBody:
         asked = ProfileCollect[Input].of(step, step.inputs)
         _require_shell(asked.scenario, asked.arch)
         _planned_actions(asked)
+        described = [path for app in asked.apps if (path := _host_path(app.file)) is not None]
+        check_distinct_files((load_own(path), path) for path in described)
         if SCENARIOS.get(asked.scenario).interactive:
             _require_terminal()
 
@@ -53,7 +59,7 @@ class ProfileCollectBody:
         if asked.record is not None:
             # and so is a device that cannot record.
             branch_source(asked.device).branch_recorder(asked.arch)
-        apps = _apps(asked)
+        apps = _apps(asked, [_host_path(app.file) for app in asked.apps])
         return {
             **DEVICES.get(asked.device).identity(asked.arch),
             "actions": sha256(repr(actions).encode()).hexdigest(),
@@ -64,7 +70,7 @@ class ProfileCollectBody:
         asked = ProfileCollect[Path].of(context.step, context.inputs)
         algorithm = ALGORITHMS.get(asked.algorithm)
         scenario = SCENARIOS.get(asked.scenario)
-        apps = _apps(asked)
+        apps = _apps(asked, [app.file for app in asked.apps])
         actions = _actions(asked, apps, [app.script for app in asked.apps])
         work: list[agent.Request] = [agent.Exec(action.argv, action.seconds) for action in actions]
         if scenario.interactive:
@@ -83,8 +89,11 @@ class ProfileCollectBody:
             interactive=scenario.interactive,
             record=asked.record,
             artifacts=asked.artifacts,
-            archives=tuple(path / "archive.cpio" for _, path in sorted(asked.suites.items())),
+            archives=tuple(path / "archive.cpio" for path in _additions(asked)),
             memory=memory_of(apps),
+            quiet_seconds=max(
+                [Session.quiet_seconds, *(_SLOWDOWN * action.seconds for action in actions)]
+            ),
         )
 
         def replied(count: int) -> None:
@@ -104,9 +113,20 @@ class ProfileCollectBody:
                     "the kernel has no raw profile", "check that it was built to be profiled"
                 )
             (context.output / f"raw{number}").write_bytes(reply.data)
-        Collection.of(asked.scenario, apps, actions, asked.seed, outcome.release).write(
-            context.output
-        )
+        own = {
+            a.name
+            for app, given in zip(apps, asked.apps, strict=True)
+            if given.file
+            for a in app.actions
+        }
+        Collection.of(
+            asked.scenario,
+            apps,
+            actions,
+            asked.seed,
+            outcome.release,
+            exercised(action for action in actions if action.name in own),
+        ).write(context.output)
 
 
 def _require_shell(scenario: str, arch: str) -> None:
@@ -118,16 +138,35 @@ def _require_shell(scenario: str, arch: str) -> None:
         )
 
 
-def _apps(asked: ProfileCollect[In]) -> tuple[App, ...]:
-    return without([load_app(app.name) for app in asked.apps], asked.without)
+def _apps(asked: ProfileCollect[In], files: Sequence[Path | None]) -> tuple[App, ...]:
+    """The apps, without the actions that are left out.
+
+    Args:
+        files: for each app the user's description of it, if it is not an installed one.
+    """
+    apps = [
+        load_app(str(given.name)) if file is None else load_own(file)
+        for given, file in zip(asked.apps, files, strict=True)
+    ]
+    if any(files):
+        check_distinct_apps(apps)
+    return without(apps, asked.without)
+
+
+def _additions(asked: ProfileCollect[Path]) -> Iterator[Path]:
+    """What is laid over the guest: programs of suites, and then those of the user's apps."""
+    yield from (path for _, path in sorted(asked.suites.items()))
+    yield from (app.programs for app in asked.apps if app.programs is not None)
 
 
 def _planned_actions(asked: ProfileCollect[Input]) -> tuple[Action, ...]:
     """The actions that the scenario picks, with scripts from host files."""
-    scripts = [
-        Path(app.script.path) if isinstance(app.script, HostInput) else None for app in asked.apps
-    ]
-    return _actions(asked, _apps(asked), scripts)
+    apps = _apps(asked, [_host_path(app.file) for app in asked.apps])
+    return _actions(asked, apps, [_host_path(app.script) for app in asked.apps])
+
+
+def _host_path(given: Input | None) -> Path | None:
+    return Path(given.path) if isinstance(given, HostInput) else None
 
 
 def _actions(
@@ -172,15 +211,38 @@ def _check(
                 "the kernel's counters cannot be reset", "check that it was built to be profiled"
             )
     replies = outcome.replies[len(before) : len(before) + len(work)]
-    names = [action.name for action in actions] or ["the shell"]
-    for name, request, reply in zip(names, work, replies, strict=True):
+    if not actions:
+        return  # what the user did at the console is theirs to judge
+    for action, request, reply in zip(actions, work, replies, strict=True):
         if isinstance(request, agent.Exec) and isinstance(reply, agent.ExecResult):
-            if reply.status == SKIPPED:
+            if reply.status == SKIPPED != action.check.status:
                 raise WorkError(
-                    f"the action {name} cannot run on this kernel: {reply.text.strip()[:80]}",
+                    f"the action {action.name} cannot run on this kernel: "
+                    f"{reply.text.strip()[:80]}",
                     "choose another configuration, or leave it out with `set without`",
                 )
+            _check_action(action, request, reply)
+
+
+def _check_action(action: Action, request: agent.Exec, reply: agent.ExecResult) -> None:
+    """Refuse an action that did not do what its app expects."""
+    expected = action.check
+    if reply.status != expected.status:
+        if reply.status == 0:
+            raise WorkError(
+                f"the action {action.name} ended with status 0 in the guest, "
+                f"but its check expects {expected.status}"
+            )
+        try:
             agent.expect_success(request, reply)
+        except WorkError as error:
+            raise WorkError(f"the action {action.name}: {error.message}", error.remedy) from error
+    if expected.output is not None and expected.output not in reply.text:
+        last = reply.text.strip().rpartition("\n")[2] or "no output"
+        raise WorkError(
+            f"the action {action.name} did not write {expected.output!r}, "
+            f"which its check expects: {last}"
+        )
 
 
 BODY = ProfileCollectBody()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from mepof.app.apps import Action, load_app
+from mepof.app.apps import Action, app_names, load_app
 from mepof.app.training import exercised
 from mepof.errors import WorkError
 from mepof.kernel.description import BuildDescription, Safety
@@ -116,7 +116,7 @@ def _trained(asked: Report[Path]) -> dict[str, frozenset[CaseId]]:
             continue
         known = _collections(asked, image)
         if not any(c is None or SCENARIOS.get(c.scenario).interactive for c in known):
-            found[image.name] = exercised(a for c in known if c is not None for a in _actions(c))
+            found[image.name] = frozenset().union(*(_cases(c) for c in known if c is not None))
     return found
 
 
@@ -132,16 +132,21 @@ def _trainings(asked: Report[Path]) -> Iterator[Training]:
                 apps=known.apps,
                 actions=dict(Counter(known.actions)),
                 never=known.coverage.never,
-                cases=tuple(sorted(map("/".join, exercised(_actions(known))))),
+                cases=tuple(sorted(map("/".join, _cases(known)))),
                 seed=known.seed,
                 kernel=known.release,
             )
 
 
+def _cases(known: Collection) -> frozenset[CaseId]:
+    """The cases that a profile was collected with."""
+    return exercised(_actions(known)) | frozenset(known.cases)
+
+
 def _actions(known: Collection) -> Iterator[Action]:
-    """The actions that a profile was collected with."""
-    ran = set(known.actions)
-    for app in map(load_app, known.apps):
+    """The actions of installed apps that a profile was collected with."""
+    ran, installed = set(known.actions), app_names()
+    for app in (load_app(name) for name in known.apps if name in installed):
         yield from (action for action in app.actions if action.name in ran)
 
 

@@ -45,13 +45,25 @@ def closure(program: str, package: str) -> tuple[Path, ...]:
     return tuple(sorted(found))
 
 
+def named_in(elf: ELFFile) -> list[str]:
+    """The interpreter of a program, as a path, and the names of the libraries that it needs."""
+    dynamic = elf.get_section_by_name(".dynamic")
+    libraries = _texts(dynamic, "DT_NEEDED") if isinstance(dynamic, DynamicSection) else []
+    return [*_interpreters(elf), *libraries]
+
+
+def _interpreters(elf: ELFFile) -> list[str]:
+    found: list[str] = []
+    for segment in elf.iter_segments("PT_INTERP"):
+        assert isinstance(segment, InterpSegment)
+        found.append(segment.get_interp_name())
+    return found
+
+
 def _needed(elf: ELFFile, path: Path) -> list[Path]:
     """What a file itself names: its interpreter, and libraries in its own directories or the
     linker's cache."""
-    named: list[Path] = []
-    for segment in elf.iter_segments("PT_INTERP"):
-        assert isinstance(segment, InterpSegment)
-        named.append(Path(segment.get_interp_name()))
+    named = list(map(Path, _interpreters(elf)))
     dynamic = elf.get_section_by_name(".dynamic")
     if not isinstance(dynamic, DynamicSection):
         return named

@@ -550,6 +550,30 @@ def test_a_suite_is_trained_on_with_its_programs_in_the_guest() -> None:
     assert not any(name.startswith("suites.") for name in made.step("measure").inputs)
 
 
+def test_an_app_of_the_users_is_an_input_and_a_step_that_makes_its_archive() -> None:
+    text = "opt /l pgo rand ./shop/app.toml:2;ipc. eval plain;opt."
+    variants = replace(VARIANTS, app_additions={"ipc": ("ipc",)}, arguments={"rand": "weight"})
+    made = compile_program(sound(text), text, variants)
+    collect = made.step("opt/collect")
+    assert collect.params["apps"] == [{"weight": "2"}, {"name": "ipc"}]
+    assert collect.inputs["apps.0.file"] == HostInput("./shop/app.toml")
+    programs = made_from(made, collect, "apps.0.programs")
+    assert (programs.kind, programs.params) == ("app-programs", {"arch": "x86-64"})
+    assert programs.inputs == {"app": HostInput("./shop/app.toml")}
+    assert made_from(made, collect, "suites.ipc").id == "suite/ipc"
+
+
+def test_an_app_of_the_users_has_a_script_and_one_archive_for_each_architecture() -> None:
+    made = plan(
+        "profile /l pgo script ./a.toml:./list. profile /l cspgo script ./a.toml:./list.\n"
+        "set arch arm64. profile /l pgo script ./a.toml:./list."
+    )
+    collect = made.step("profile/collect")
+    assert collect.inputs["apps.0.script"] == HostInput("./list")
+    assert collect.inputs["apps.0.file"] == HostInput("./a.toml")
+    assert kinds(made)["app-programs"] == 2
+
+
 def test_a_plan_is_the_same_every_time() -> None:
     text = "opt /src cspgo rand kbench O3;ThinLTO.\neval plain;opt."
     assert plan(text) == plan(text)

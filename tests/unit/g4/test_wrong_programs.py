@@ -111,6 +111,22 @@ CASES = {
     ),
     "unknown click": ("opt /src pgo random kbench.", "p.g4:1:14: error: unknown click `random`"),
     "unknown app": ("opt /src pgo rand kbnch:x.", "p.g4:1:19: error: unknown app `kbnch`"),
+    "a path that is not a description": (
+        "opt /src pgo rand ./shop:2.",
+        "p.g4:1:19: error: the path `./shop` does not end in `.toml`",
+    ),
+    "a description that is not a path": (
+        "opt /src pgo rand app.toml.",
+        "p.g4:1:19: error: unknown app `app.toml`",
+    ),
+    "a wrong weight of a described app": (
+        "opt /src pgo rand ./app.toml:./list.",
+        "p.g4:1:30: error: invalid weight `./list`",
+    ),
+    "a weight of a described app for a traversal": (
+        "opt /src pgo trav ./app.toml:2.",
+        "p.g4:1:30: error: `trav` takes no argument after an app",
+    ),
     "a weight for a traversal": (
         "opt /src pgo trav kbench:2.",
         "p.g4:1:26: error: `trav` takes no argument after an app",

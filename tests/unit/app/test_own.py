@@ -1,0 +1,276 @@
+"""Apps of the user: descriptions, what they lay into a guest, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from pathlib import Path
+
+import pytest
+
+from mepof.app.apps import load_app, memory_of
+from mepof.app.laid import Laid
+from mepof.app.own import (
+    GUEST_DIRECTORIES,
+    OwnApp,
+    all_files,
+    check_distinct_apps,
+    check_distinct_files,
+    check_program_arch,
+    load_own,
+    own_files,
+)
+from mepof.errors import EnvironmentLack, InputError
+from mepof.steps import guest
+from mepof.toolchain import shared_libraries
+
+EXAMPLE = Path(__file__).parents[3] / "examples/sqlite-app/app.toml"
+ACTION = '[[action]]\nname = "a"\nargv = ["/shop/run", "x"]\nseconds = 5\n'
+SCRIPT = "#!/bin/busybox sh\n"
+
+
+def described(directory: Path, *lines: str, action: str = ACTION) -> Path:
+    """A description in a directory of its own, with `directory = "rootfs"` beside it."""
+    path = directory / "shop" / "app.toml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(('title = "Shop"', *lines, "", action)))
+    program = path.parent / "rootfs/shop/run"
+    program.parent.mkdir(parents=True, exist_ok=True)
+    program.write_text(SCRIPT)
+    program.chmod(0o755)
+    return path
+
+
+def laid(path: Path, arch: str = "x86-64") -> dict[str, Laid]:
+    return all_files(load_own(path), path, arch)
+
+
+ROOTFS = 'directory = "rootfs"'
+
+
+def test_an_app_is_known_by_its_title(tmp_path: Path) -> None:
+    app = load_own(described(tmp_path, "memory = 1024"))
+    assert (app.name, app.actions[0].argv) == ("Shop", ("/shop/run", "x"))
+    assert memory_of([load_app("kbench"), app]) == 1024
+
+
+@pytest.mark.parametrize(
+    ("lines", "action", "message"),
+    [
+        ((), "", "`action` is missing from the app"),
+        (("action = []",), "", "there is no action"),
+        ((), ACTION + ACTION, "`a` occurs twice"),
+        ((), ACTION.replace('"/shop/run", "x"', ""), r"argv"),
+        ((), ACTION.replace("/shop/run", ""), "the argv of `a` cannot be run"),
+        ((), ACTION.replace("/shop/run", "a\\u0000"), "the argv of `a` cannot be run"),
+        ((), ACTION.replace("= 5", "= 0"), "must be greater than 0"),
+        ((), ACTION + 'input = "x"', "unknown key `input`"),
+        ((), ACTION + "check = {stauts = 1}", "unknown key `stauts`.*`status`"),
+        ((), ACTION + "check = {status = 256}", "must be less than or equal to 255"),
+        (("memory = 100",), ACTION, "must be greater than or equal to 512"),
+        (('suites = ["ipc"]',), ACTION, "only installed apps have suites"),
+        (('directroy = "rootfs"',), ACTION, "unknown key `directroy`.*`directory`"),
+        (('files = [{from = "a", to = "b"}]',), ACTION, "must match pattern"),
+        (('name = "x"',), ACTION, "unknown key `name`"),
+    ],
+)
+def test_a_wrong_description_is_one_line_with_its_location(
+    tmp_path: Path, lines: tuple[str, ...], action: str, message: str
+) -> None:
+    path = described(tmp_path, *lines, action=action)
+    with pytest.raises(InputError, match=message) as raised:
+        load_own(path)
+    assert str(raised.value).startswith(f"{path}:")
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize("title", ["kbench", "ipc", "", "two\\nlines"])
+def test_a_title_is_one_line_and_not_an_installed_app(tmp_path: Path, title: str) -> None:
+    path = described(tmp_path)
+    path.write_text(path.read_text().replace("Shop", title))
+    with pytest.raises(InputError, match=r"is an installed app|must be one line"):
+        load_own(path)
+
+
+def test_apps_that_a_report_could_not_keep_apart_are_refused(tmp_path: Path) -> None:
+    app = load_own(described(tmp_path))
+    with pytest.raises(InputError, match="two apps are called `Shop`"):
+        check_distinct_apps([app, app])
+    other = app.model_copy(update={"name": "Other"})
+    with pytest.raises(InputError, match="`Shop` and `Other` both have an action `a`"):
+        check_distinct_apps([app, load_app("kbench"), other])
+    check_distinct_apps([app, load_app("kbench")])
+
+
+def test_two_apps_do_not_lay_different_files_at_one_path(tmp_path: Path) -> None:
+    paths = []
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        paths.append(described(tmp_path / name, ROOTFS))
+    apps = [(load_own(path), path) for path in paths]
+    check_distinct_files(apps)
+    (paths[1].parent / "rootfs/shop/run").write_text("#!/bin/busybox ash\n")
+    with pytest.raises(InputError, match="lay different files at /shop/run"):
+        check_distinct_files(apps)
+
+
+def test_a_directory_is_laid_as_it_is_with_single_files_beside_it(tmp_path: Path) -> None:
+    path = described(tmp_path, ROOTFS, 'files = [{from = "data.sql", to = "/data/init.sql"}]')
+    root = path.parent
+    (root / "data.sql").write_text("x")
+    (root / "rootfs/var/empty").mkdir(parents=True)
+    (root / "rootfs/shop/again").symlink_to("run")
+    assert laid(path) == {
+        "data/init.sql": Laid(root / "data.sql"),
+        "shop": Laid(),
+        "shop/again": Laid(link="run"),
+        "shop/run": Laid(root / "rootfs/shop/run", executable=True),
+        "var": Laid(),
+        "var/empty": Laid(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('directory = ".."', "is outside of the description's directory"),
+        ('directory = "/usr"', "/usr is outside of the description's directory"),
+        ('directory = "linked"', "is outside of the description's directory"),
+        ('directory = "none"', "none does not exist"),
+        ('directory = "app.toml"', "app.toml is not a directory"),
+        ('files = [{from = "none", to = "/x"}]', "none does not exist"),
+        ('files = [{from = "../x", to = "/x"}]', "is outside of the description's directory"),
+        ('files = [{from = "rootfs", to = "/x"}]', "rootfs is not a regular file"),
+        ('files = [{from = "fifo", to = "/x"}]', "fifo is not a regular file"),
+        ('files = [{from = "app.toml", to = "/a/../x"}]', "`/a/../x` has `..` in it"),
+        ('files = [{from = "app.toml", to = "/tmp/x"}]', "the guest mounts /tmp"),
+        ('files = [{from = "app.toml", to = "/init"}]', "/init is a file of the guest's own"),
+        ('files = [{from = "app.toml", to = "/bin"}]', "/bin is a directory of every guest"),
+        (
+            'files = [{from = "app.toml", to = "/x"}, {from = "rootfs/shop/run", to = "/x"}]',
+            "/x would be two files",
+        ),
+    ],
+)
+def test_what_cannot_be_laid_into_a_guest_is_refused(
+    tmp_path: Path, line: str, message: str
+) -> None:
+    path = described(tmp_path, line)
+    os.mkfifo(path.parent / "fifo")
+    (path.parent / "linked").symlink_to(tmp_path)
+    with pytest.raises(InputError, match=message):
+        own_files(load_own(path), path)
+
+
+def test_sockets_and_pipes_in_a_directory_are_refused(tmp_path: Path) -> None:
+    path = described(tmp_path, ROOTFS)
+    with socket.socket(socket.AF_UNIX) as unix:
+        here = Path.cwd()
+        os.chdir(path.parent / "rootfs")  # a socket's path has a short limit
+        try:
+            unix.bind("s")
+        finally:
+            os.chdir(here)
+        with pytest.raises(InputError, match="rootfs/s is neither a file, a directory nor a link"):
+            own_files(load_own(path), path)
+
+
+def test_a_guests_directory_is_not_replaced_by_a_link(tmp_path: Path) -> None:
+    path = described(tmp_path, ROOTFS)
+    (path.parent / "rootfs/bin").symlink_to("usr/bin")
+    with pytest.raises(InputError, match="/bin is a directory of every guest"):
+        own_files(load_own(path), path)
+    assert set(guest._DIRECTORIES) == GUEST_DIRECTORIES
+
+
+def test_an_action_whose_program_is_not_in_the_guest_is_named(tmp_path: Path) -> None:
+    path = described(tmp_path)
+    with pytest.raises(InputError, match="the action `a` runs /shop/run, which is not in the"):
+        laid(path)
+    path = described(tmp_path, ROOTFS)
+    (path.parent / "rootfs/shop/run").chmod(0o644)
+    with pytest.raises(InputError, match="the action `a` runs /shop/run, which is not executable"):
+        laid(path)
+
+
+def test_a_program_without_its_interpreter_or_library_is_refused(tmp_path: Path) -> None:
+    path = described(tmp_path, ROOTFS)
+    run = path.parent / "rootfs/shop/run"
+    run.write_text("#!/bin/sh\n")
+    with pytest.raises(InputError, match="action `a` runs /shop/run, which needs /bin/sh, which"):
+        laid(path)
+    run.write_text("not a program\n")
+    with pytest.raises(InputError, match="which is neither an ELF program nor a script"):
+        laid(path)
+    run.write_bytes(Path("/bin/true").resolve().read_bytes())
+    with pytest.raises(InputError, match=r"which needs .*ld-linux.*, which is not in the guest"):
+        laid(path)
+    with pytest.raises(InputError, match="which is not built for arm64"):
+        laid(path, "arm64")
+
+
+def test_a_program_with_its_own_libraries_can_start(tmp_path: Path) -> None:
+    path = described(tmp_path, ROOTFS)
+    root = path.parent / "rootfs"
+    program, *libraries = sorted(
+        shared_libraries.closure("/bin/true", "coreutils"), key=lambda p: p.name != "true"
+    )
+    (root / "shop/run").write_bytes(program.read_bytes())
+    for library in libraries:
+        target = root / str(library).lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(library.read_bytes())
+    assert laid(path)
+    next(root.rglob("libc.so.6")).unlink()
+    with pytest.raises(InputError, match=r"needs libc\.so\.6, which is not in the guest"):
+        laid(path)
+
+
+TRUE = '[[program]]\npath = "/bin/true"\npackage = "coreutils"\n'
+
+
+def test_a_program_of_this_machine_brings_its_libraries(tmp_path: Path) -> None:
+    action = ACTION.replace("/shop/run", "true")
+    found = laid(described(tmp_path, action=TRUE + action))
+    expected = shared_libraries.closure("/bin/true", "coreutils")
+    assert set(found) == {str(each).lstrip("/") for each in expected}
+    assert all(each.executable for each in found.values())
+
+
+def test_a_program_that_is_not_installed_is_named_with_a_remedy(tmp_path: Path) -> None:
+    program = TRUE.replace("/bin/true", "/usr/bin/no-such").replace("coreutils", "no-such")
+    with pytest.raises(EnvironmentLack, match="/usr/bin/no-such is not installed") as raised:
+        laid(described(tmp_path, action=program + ACTION))
+    assert raised.value.remedy == "apt-get install no-such"
+
+
+def test_a_program_of_this_machine_is_refused_for_another_architecture(tmp_path: Path) -> None:
+    app = load_own(described(tmp_path, action=TRUE + ACTION))
+    check_program_arch(app, "x86-64")
+    with pytest.raises(InputError, match="takes /bin/true from this machine, which does not run"):
+        check_program_arch(app, "arm64")
+
+
+def test_a_link_in_place_of_a_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "shop").mkdir()
+    path = described(tmp_path, ROOTFS, 'files = [{from = "app.toml", to = "/data/x"}]')
+    (path.parent / "rootfs/data").symlink_to("/etc")
+    with pytest.raises(InputError, match="/data/x is below /data, "):
+        laid(path)
+
+
+def test_the_description_on_the_page_is_one(tmp_path: Path) -> None:
+    page = Path(__file__).parents[3] / "docs/apps.md"
+    (text,) = re.findall(r"^```toml\n(.*?)^```$", page.read_text(), re.M | re.S)
+    (tmp_path / "app.toml").write_text(text)
+    app = load_own(tmp_path / "app.toml")
+    assert [action.name for action in app.actions] == ["import", "refuse"]
+
+
+def test_the_example_is_an_app_whose_files_can_be_laid() -> None:
+    app = load_own(EXAMPLE)
+    assert isinstance(app, OwnApp)
+    assert [action.name for action in app.actions] == ["order", "search", "ship", "compact"]
+    named = {word.removeprefix(".read /") for a in app.actions for word in a.argv if "read" in word}
+    assert named <= own_files(app, EXAMPLE).keys()

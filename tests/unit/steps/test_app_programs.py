@@ -1,0 +1,195 @@
+"""What an app of the user's adds to a guest, and its training."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from mepof.device import agent
+from mepof.errors import InputError, WorkError
+from mepof.plan.model import HostInput, Input, Json, Step
+from mepof.scenario.collection import Collection
+from mepof.steps import profile_collect
+from mepof.steps.app_programs import BODY
+from mepof.steps.report import _cases
+
+from .room import FakeDevice, Room, well
+
+DESCRIPTION = """
+title = "Shop"
+directory = "rootfs"
+memory = 768
+
+[[action]]
+name = "buy"
+argv = ["/shop/run", "buy"]
+seconds = 90
+
+[[action]]
+name = "fail"
+argv = ["/shop/run", "fail"]
+seconds = 5
+check = { status = 3, output = "sold out" }
+"""
+
+
+@pytest.fixture
+def description(room: Room) -> Path:
+    path = room.root / "shop/app.toml"
+    program = path.parent / "rootfs/shop/run"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/busybox sh\n")
+    program.chmod(0o755)
+    (path.parent / "rootfs/shop/again").symlink_to("run")
+    path.write_text(DESCRIPTION)
+    return path
+
+
+def step(description: Path, arch: str = "x86-64") -> Step:
+    return Step("app", "app-programs", {"arch": arch}, {"app": HostInput(str(description))})
+
+
+def archived(room: Room, description: Path) -> bytes:
+    context = room.context("app-programs", {"arch": "x86-64"}, app=description)
+    BODY.run(context)
+    return (context.output / "archive.cpio").read_bytes()
+
+
+def test_an_archive_holds_directories_first_and_is_the_same_every_time(
+    room: Room, description: Path
+) -> None:
+    made = archived(room, description)
+    assert made.startswith(b"070701")
+    positions = [made.index(name) for name in (b"shop\0", b"shop/again\0", b"shop/run\0")]
+    assert positions == sorted(positions)
+    assert b"#!/bin/busybox sh\n" in made
+    os.utime(description.parent / "rootfs/shop/run", (1, 1))
+    (description.parent / "rootfs/shop/run").chmod(0o700)
+    assert archived(room, description) == made
+
+
+@pytest.mark.parametrize("change", ["content", "mode", "link", "new"])
+def test_every_file_that_is_laid_in_is_part_of_the_identity(description: Path, change: str) -> None:
+    before = BODY.identity(step(description))
+    root = description.parent / "rootfs"
+    match change:
+        case "content":
+            (root / "shop/run").write_text("#!/bin/busybox ash\n")
+        case "mode":
+            (root / "shop/more").write_text("")
+            before = BODY.identity(step(description))
+            (root / "shop/more").chmod(0o755)
+        case "link":
+            (root / "shop/again").unlink()
+            (root / "shop/again").symlink_to("/shop/run")
+        case "new":
+            (root / "empty").mkdir()
+    assert BODY.identity(step(description)) != before
+
+
+def test_a_wrong_description_is_refused_before_anything_is_made(description: Path) -> None:
+    BODY.check(step(description))
+    os.mkfifo(description.parent / "rootfs/pipe")
+    with pytest.raises(InputError, match="rootfs/pipe is neither"):
+        BODY.check(step(description))
+    description.write_text('title = "Shop"')
+    with pytest.raises(InputError, match="`action` is missing"):
+        BODY.check(step(description))
+
+
+def test_a_program_of_this_machine_is_refused_on_arm64(description: Path) -> None:
+    with description.open("a") as file:
+        file.write('[[program]]\npath = "/bin/true"\npackage = "coreutils"\n')
+    BODY.check(step(description))
+    with pytest.raises(InputError, match="the app Shop takes /bin/true from this machine"):
+        BODY.check(step(description, "arm64"))
+
+
+def answers(status: int, output: bytes) -> agent.ExecResult:
+    return agent.ExecResult(status, 1, output, False)
+
+
+def collect(room: Room, description: Path, without: tuple[str, ...] = ()) -> Collection:
+    params: dict[str, Json] = {
+        **{"algorithm": "pgo", "scenario": "trav", "apps": [{}], "actions": 24, "seed": 1},
+        **{"arch": "x86-64", "device": "qemu", "without": list(without)},
+    }
+    made = dict.fromkeys(("kernel", "guest", "apps__0__programs"), room.root)
+    context = room.context("profile-collect", params, **made, apps__0__file=description)
+    profile_collect.BODY.run(context)
+    return Collection.read(context.output)
+
+
+def test_a_training_runs_the_users_actions_with_their_files_in_the_guest(
+    room: Room, device: FakeDevice, description: Path
+) -> None:
+    device.answer = lambda request: (
+        answers(3, b"all is sold out\n")
+        if isinstance(request, agent.Exec) and request.argv[1] == "fail"
+        else well(request)
+    )
+    known = collect(room, description)
+    (session,) = device.sessions
+    assert agent.Exec(("/shop/run", "buy"), 90) in session.requests
+    assert session.archives == (room.root / "archive.cpio",)
+    assert session.memory == 768
+    assert session.quiet_seconds == 900
+    assert (known.apps, known.actions) == (("Shop",), ("buy", "fail"))
+    assert _cases(known) == frozenset()
+    assert "cases" not in json.loads(known.model_dump_json())
+
+
+@pytest.mark.parametrize(
+    ("reply", "message"),
+    [
+        (answers(0, b"bought"), "the action fail ended with status 0.*expects 3"),
+        (answers(2, b"usage"), "the action fail: `/shop/run fail` failed with status 2.*: usage"),
+        (answers(3, b"x\ny\n"), "the action fail did not write 'sold out'.*expects: y"),
+        (answers(agent.TIMED_OUT, b""), "the action fail: .* did not finish within 5 s"),
+        (answers(agent.NOT_STARTED, b"cannot run /shop/run"), "the action fail: .* did not start"),
+        (answers(139, b""), "the action fail: .* was killed by signal 11"),
+    ],
+)
+def test_an_action_that_fails_its_check_is_named(
+    room: Room, device: FakeDevice, description: Path, reply: agent.Reply, message: str
+) -> None:
+    device.answer = lambda request: (
+        reply if isinstance(request, agent.Exec) and request.argv[1] == "fail" else well(request)
+    )
+    with pytest.raises(WorkError, match=message):
+        collect(room, description)
+
+
+def test_a_users_action_that_runs_a_case_counts_as_training_on_it(
+    room: Room, device: FakeDevice, description: Path
+) -> None:
+    description.write_text(
+        'title = "Shop"\n[[action]]\nname = "p"\nargv = ["/bin/kbench", "run", "pipe128"]\n'
+        'seconds = 9\n[[action]]\nname = "q"\nargv = ["/bin/kbench"]\nseconds = 9\n'
+    )
+    known = collect(room, description)
+    assert _cases(known) == {("mepof", "pipe128")}
+    assert known.actions == ("p", "q")
+    assert collect(room, description, ("pipe",)).actions == ("q",)
+
+
+def test_the_files_of_the_user_are_read_before_the_kernel_is_built(
+    device: FakeDevice, description: Path
+) -> None:
+    params: dict[str, Json] = {
+        **{"algorithm": "pgo", "scenario": "script", "apps": [{}], "actions": 24, "seed": 1},
+        **{"arch": "x86-64", "device": "qemu"},
+    }
+    script = description.parent / "list"
+    script.write_text("buy\nby\n")
+    names = {"kernel": "/k", "guest": "/g", "apps.0.file": str(description)}
+    names |= {"apps.0.programs": "/p", "apps.0.script": str(script)}
+    inputs: dict[str, Input] = {name: HostInput(path) for name, path in names.items()}
+    asked = Step("c", "profile-collect", params, inputs)
+    with pytest.raises(InputError, match="app `Shop` has no action `by`"):
+        profile_collect.BODY.check(asked)
+    script.write_text("buy\n")
+    profile_collect.BODY.check(asked)
