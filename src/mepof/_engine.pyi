@@ -115,5 +115,12 @@ def compare(base: Path, test: Path, limit: int) -> str:
 def drift(profile: Path, new: Path, old: Path | None) -> str:
     """What of an AutoFDO profile fits the binary ``new``; ``old`` is the one it was made from."""
 
+def trace_format(path: Path) -> str:
+    """The format of a branch trace, by its content.
+
+    Raises:
+        InputError: it cannot be read, or is not a branch trace.
+    """
+
 def show(profile: Path, functions: int, lines: int) -> str:
     """What is in an AutoFDO profile, with so many of its hottest functions and lines."""

@@ -33,7 +33,7 @@ mod _engine {
 
     use mepof_convert::{Locations, ProfileOptions};
     use mepof_trace::Cause;
-    use mepof_trace::input::Format;
+    use mepof_trace::input::{Format, format_of};
     use pyo3::prelude::*;
 
     use crate::convert::{Conversion, INFERENCES};
@@ -194,6 +194,11 @@ mod _engine {
     #[pyfunction]
     fn compare(py: Python<'_>, base: PathBuf, test: PathBuf, limit: usize) -> PyResult<String> {
         document(work::run(py, None, |_, _| profiles::compared(&base, &test, limit))?)
+    }
+
+    #[pyfunction]
+    fn trace_format(py: Python<'_>, path: PathBuf) -> PyResult<String> {
+        Ok(work::run(py, None, |_, _| Ok::<_, Fault>(format_of(&path)?.to_string()))??)
     }
 
     #[pyfunction]

@@ -29,10 +29,16 @@ class ProfileConvertBody:
     version = 2
 
     def check(self, step: Step) -> None:
-        """Refuse a directory in place of a branch trace."""
+        """Refuse what is not a branch trace."""
         raw = ProfileConvert[Input].of(step, step.inputs).raw
-        if isinstance(raw, HostInput) and Path(raw.path).is_dir():
-            raise InputError(f"{raw.path} is a directory", "name the file of a branch trace")
+        if not isinstance(raw, HostInput):
+            return
+        path = Path(raw.path)
+        if path.is_dir():
+            raise InputError(f"{path} is a directory", "name the file of a branch trace")
+        if not path.exists():
+            raise InputError(f"{path} does not exist")
+        _engine.trace_format(path)
 
     def resources(self, step: Step) -> Resources:
         return Resources()

@@ -12,7 +12,7 @@ import pytest
 from mepof.algorithm.protocol import ALGORITHMS, Conversion
 from mepof.errors import InputError, WorkError
 from mepof.kernel.description import Origin
-from mepof.plan.model import Input, Json, Step, StepInput
+from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.profile.artifact import ProfileDescription, profile_files
 from mepof.profile.quality import Quality
 from mepof.scenario.collection import Collection
@@ -183,3 +183,27 @@ def test_profiles_of_a_layout_are_not_merged(
     params = {**merged_by("1"), "algorithm": algorithm_name}
     with pytest.raises(InputError, match="cannot be merged"):
         profile_merge.BODY.run(room.context("profile-merge", params, profiles__0__profile=given))
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (None, "does not exist"),
+        (b"", "this is empty"),
+        (b"opt /src autofdo rand kbench.\n", "not a branch trace"),
+        (b"\x7fELF\x02\x01\x01\0", "not a branch trace"),
+    ],
+)
+def test_a_file_that_is_not_a_branch_trace_is_refused_before_anything_is_built(
+    tmp_path: Path, content: bytes | None, what: str
+) -> None:
+    given = tmp_path / "mine.data"
+    if content is not None:
+        given.write_bytes(content)
+    made: dict[str, Input] = {"raw": HostInput(str(given)), "kernel": StepInput("build")}
+    step = Step("x", "profile-convert", {**TOOLS, "algorithm": "autofdo"}, made)
+    with pytest.raises(InputError) as caught:
+        profile_convert.BODY.check(step)
+    assert what in str(caught.value)
+    given.write_bytes(b"PERFILE2")
+    profile_convert.BODY.check(step)
