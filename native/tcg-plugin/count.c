@@ -2,7 +2,7 @@
  * QEMU TCG plugin: counts instructions and taken branches of kernel and user code between the
  * guest's start and stop marks.
  *
- *   -plugin count.so,out=FILE
+ *   -plugin count.so,out=FILE[,cpus=turns]
  *
  * Outside the marks the guest runs uninstrumented: only mark instructions have a callback. A start
  * mark makes QEMU drop its translations, and the new ones count; a stop mark takes the counts and
@@ -23,6 +23,12 @@
  *   instruction, which then is the first of its block. There, an instruction counts (in a callback)
  *   only if it is not already under way. Its end is detected like a fall-through, and interrupts
  *   between iterations do no harm unless their handler uses REP itself.
+ *
+ * cpus=turns is for several vCPUs that take turns in one thread, as with -icount. There, QEMU 10
+ * translates a block once for all of them, with the index of the vCPU that translates it, and
+ * inline code of any other vCPU than the first corrupts memory. So callbacks do the same work on
+ * one state for all vCPUs. The end of a turn is like an interrupt: it can hide one fall-through,
+ * and one REP under way can count again.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -53,8 +59,21 @@ struct vcpu {
 	uint64_t repeat_end;
 };
 
+/* What an instruction does, for its callback. */
+struct insn {
+	struct insn *older;
+	uint64_t address;
+	uint64_t next;
+	enum insn_kind kind;
+	bool first;
+};
+
 static const struct instruction_set *instructions;
 static struct qemu_plugin_scoreboard *vcpus;
+/* With cpus=turns: the state of all vCPUs, and the instructions that are translated. */
+static bool takes_turns;
+static struct vcpu all_vcpus;
+static struct insn *insns;
 static const char *out_path;
 static char *draft_path;
 static struct counts *intervals;
@@ -114,6 +133,8 @@ static void write_out_or_die(void)
 
 static struct vcpu *vcpu_at(unsigned int index)
 {
+	if (takes_turns)
+		return &all_vcpus;
 	return qemu_plugin_scoreboard_find(vcpus, index);
 }
 
@@ -133,6 +154,31 @@ static void repeat_begins(unsigned int index, void *address)
 	vcpu_at(index)->counts.instructions[side_of((uintptr_t)address)]++;
 }
 
+static void block_begins(unsigned int index, void *address)
+{
+	if (all_vcpus.fall_through == (uintptr_t)address)
+		fell_through(index, address);
+	all_vcpus.fall_through = 0;
+}
+
+static void insn_begins(unsigned int index, void *what)
+{
+	const struct insn *insn = what;
+	const int side = side_of(insn->address);
+
+	(void)index;
+	if (insn->kind != INSN_REPEAT || !insn->first || all_vcpus.repeat != insn->address)
+		all_vcpus.counts.instructions[side]++;
+	if (insn->kind == INSN_REPEAT) {
+		all_vcpus.repeat = insn->address;
+		all_vcpus.repeat_end = insn->next;
+	}
+	if (insn->kind == INSN_CONDITIONAL || insn->kind == INSN_UNCONDITIONAL)
+		all_vcpus.counts.taken[side]++;
+	if (insn->kind == INSN_CONDITIONAL || insn->kind == INSN_REPEAT)
+		all_vcpus.fall_through = insn->next;
+}
+
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 static void at_exit(qemu_plugin_id_t id, void *userdata);
 
@@ -142,8 +188,19 @@ static void register_callbacks(qemu_plugin_id_t id)
 	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
 }
 
+/* Called when there are no translations. */
+static void forget_insns(void)
+{
+	while (insns != NULL) {
+		struct insn *older = insns->older;
+		free(insns);
+		insns = older;
+	}
+}
+
 static void interval_begins(void)
 {
+	forget_insns();
 	for (int i = 0; i < qemu_plugin_num_vcpus(); i++)
 		memset(vcpu_at((unsigned)i), 0, sizeof(struct vcpu));
 }
@@ -158,6 +215,11 @@ static void interval_ends(void)
 	intervals = grown;
 	struct counts *c = &intervals[interval_count++];
 	for (int side = USER; side <= KERNEL; side++) {
+		if (takes_turns) {
+			c->instructions[side] = all_vcpus.counts.instructions[side];
+			c->taken[side] = all_vcpus.counts.taken[side];
+			continue;
+		}
 		c->instructions[side] = qemu_plugin_u64_sum(MEMBER(counts.instructions[side]));
 		c->taken[side] = qemu_plugin_u64_sum(MEMBER(counts.taken[side]));
 	}
@@ -198,13 +260,30 @@ static void count_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool 
 			insn, QEMU_PLUGIN_INLINE_STORE_U64, MEMBER(fall_through), next);
 }
 
+static void call_at_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool first)
+{
+	struct insn *made = malloc(sizeof(*made));
+
+	if (made == NULL) {
+		fputs("count: not enough memory\n", stderr);
+		exit(1);
+	}
+	const uint64_t address = qemu_plugin_insn_vaddr(insn);
+	*made = (struct insn){insns, address, address + qemu_plugin_insn_size(insn), kind, first};
+	insns = made;
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, insn_begins, QEMU_PLUGIN_CB_NO_REGS, made);
+}
+
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	const uint64_t start = qemu_plugin_tb_vaddr(tb);
 	const size_t count = qemu_plugin_tb_n_insns(tb);
 
 	(void)id;
-	if (marks_within()) {
+	if (marks_within() && takes_turns) {
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, block_begins, QEMU_PLUGIN_CB_NO_REGS,
+						     (void *)(uintptr_t)start);
+	} else if (marks_within()) {
 		qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, fell_through, QEMU_PLUGIN_CB_NO_REGS,
 							  QEMU_PLUGIN_COND_EQ, MEMBER(fall_through),
 							  start, (void *)(uintptr_t)start);
@@ -214,7 +293,9 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	for (size_t i = 0; i < count; i++) {
 		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
 		const enum insn_kind kind = kind_of(insn);
-		if (marks_within())
+		if (marks_within() && takes_turns)
+			call_at_insn(insn, kind, i == 0);
+		else if (marks_within())
 			count_insn(insn, kind, i == 0);
 		marks_watch(insn, kind);
 	}
@@ -229,7 +310,7 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 
 static int refuse(const char *message, const char *word)
 {
-	fprintf(stderr, "count: %s%s%s (usage: -plugin count.so,out=FILE)\n", message,
+	fprintf(stderr, "count: %s%s%s (usage: -plugin count.so,out=FILE[,cpus=turns])\n", message,
 		word ? ": " : "", word ? word : "");
 	return 1;
 }
@@ -241,6 +322,10 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	if (instructions == NULL)
 		return refuse("this guest processor is not supported", info->target_name);
 	for (int i = 0; i < argc; i++) {
+		if (strcmp(argv[i], "cpus=turns") == 0) {
+			takes_turns = true;
+			continue;
+		}
 		if (strncmp(argv[i], "out=", 4) != 0)
 			return refuse("unknown argument", argv[i]);
 		out_path = argv[i] + 4;

@@ -76,12 +76,14 @@ class Machine(Described):
         package: Debian's.
         arguments: those that choose the machine and its devices.
         parameters: the kernel's command line.
+        max_cpus: the largest number of CPUs that guests can have.
     """
 
     binary: str
     package: str
     arguments: tuple[str, ...]
     parameters: str
+    max_cpus: int = 1
 
 
 class Pages(Described):

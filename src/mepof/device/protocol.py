@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from mepof.device.agent import Reply, Request
 from mepof.device.observation import ArtifactNeed, Branches, Measure
-from mepof.errors import EnvironmentLack, WorkError
+from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.process import Completed
 from mepof.registry import Registry
 
@@ -88,6 +88,7 @@ class Session:
         interactive: the user's terminal is the console.
         archives: further initramfs archives, laid over the guest's: what a suite adds.
         memory: of the machine, in MiB.
+        cpus: of the machine.
         boot_seconds: limit until the agent answers.
         quiet_seconds: limit between two of its replies.
     """
@@ -103,6 +104,7 @@ class Session:
     interactive: bool = False
     archives: tuple[Path, ...] = ()
     memory: int = 512
+    cpus: int = 1
     boot_seconds: float = 120
     quiet_seconds: float = 600
 
@@ -188,6 +190,14 @@ class BranchSource(Boot, Protocol):
         """
 
 
+@runtime_checkable
+class SeveralCpus(Boot, Protocol):
+    """A device whose guests can have several CPUs: its sessions heed ``Session.cpus``."""
+
+    def max_cpus(self, arch: str, observed: Measure | Branches | None) -> int:
+        """The largest number of CPUs of a guest while that is observed of it."""
+
+
 DEVICES: Registry[Boot] = Registry("mepof.device", "DEVICE", "device", Boot)
 
 
@@ -221,3 +231,33 @@ def branch_source(name: str) -> BranchSource:
             "use a perf.data file from a real machine, or record on the device qemu",
         )
     return device
+
+
+def check_cpus(device: Boot, arch: str, cpus: int, observed: Measure | Branches | None) -> None:
+    """Refuse more CPUs than the guests of a device can have.
+
+    Raises:
+        InputError: they are too many for the architecture, or for what is observed.
+    """
+    name = device.describe(arch).name
+
+    def limit(observed: Measure | Branches | None) -> int:
+        return device.max_cpus(arch, observed) if isinstance(device, SeveralCpus) else 1
+
+    for seen, does in ((None, f"boots {arch} kernels"), (observed, _does(observed))):
+        most = limit(seen) if cpus > 1 else 1
+        if cpus > most:
+            raise InputError(
+                f"the device {name} {does} with at most {most} CPU{'s' * (most > 1)}, not {cpus}",
+                f"write `set cpus {most}` before the statement",
+            )
+
+
+def _does(observed: Measure | Branches | None) -> str:
+    match observed:
+        case Branches():
+            return "records branches"
+        case Measure(core=str()):
+            return "models a core"
+        case _:
+            return "counts"

@@ -61,7 +61,7 @@ def command(machine: Machine, session: Session, files: BootFiles) -> list[str]:
         *("-seed", str(session.seed)),
         *("-rtc", "base=2024-01-01T00:00:00,clock=vm"),
         *("-m", str(session.memory)),
-        *("-smp", "1"),
+        *("-smp", str(session.cpus)),
         *("-nodefaults", "-no-user-config", "-no-reboot"),
         *("-display", "none"),
         *("-kernel", str(session.kernel)),
@@ -73,7 +73,9 @@ def command(machine: Machine, session: Session, files: BootFiles) -> list[str]:
     ]
     if session.measure is not None:
         plugin = tcg_plugins.path(session.measure, session.artifacts)
-        words += ["-plugin", ",".join((_value(plugin), *_measuring(session.measure, files)))]
+        turns = ("cpus=turns",) if session.cpus > 1 else ()
+        settings = (*_measuring(session.measure, files), *turns)
+        words += ["-plugin", ",".join((_value(plugin), *settings))]
     if session.record is not None:
         plugin = tcg_plugins.path(session.record, session.artifacts)
         words += ["-plugin", ",".join((_value(plugin), *_recording(session.record, files)))]

@@ -43,6 +43,7 @@ class Settings:
     toolchain: str = "clang"
     device: str = "qemu"
     core: str | None = None
+    cpus: int = 1
     seed: int = 1
     repetitions: tuple[int, int] = (5, 12)
     precision: float = 1.0
@@ -296,6 +297,7 @@ class _Compiler:
             precision=settings.precision,
             budget=settings.budget,
             core=settings.core,
+            cpus=settings.cpus,
             images=tuple(kernels),
             relinked=tuple(self._relinked(kernels)),
             guest=self._guest(settings),
@@ -431,6 +433,7 @@ class _Compiler:
             actions=settings.actions,
             arch=settings.arch,
             device=settings.device,
+            cpus=settings.cpus,
             seed=settings.seed,
             without=settings.without,
             kernel=build,

@@ -122,6 +122,7 @@ SETTINGS: Mapping[str, Setting] = {
     "budget": Setting(duration),
     "config": Setting(config, "configs"),
     "core": Setting(str, "cores"),
+    "cpus": Setting(partial(whole_number, minimum=1, maximum=8)),
     "depth": Setting(partial(whole_number, minimum=1, maximum=1024)),
     "device": Setting(str, "devices"),
     "name": Setting(identifier),

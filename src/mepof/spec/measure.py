@@ -19,6 +19,7 @@ class Measure(StepModel[In], Generic[In]):
         precision: width of a confidence interval, in percent, at which measuring stops.
         budget: seconds after which no further round begins.
         core: name of the core to model, if any.
+        cpus: of the guest.
         suites: suite programs that are added to the guest, by suite.
         artifacts: what the device needs for counting, by the device's names.
     """
@@ -37,5 +38,6 @@ class Measure(StepModel[In], Generic[In]):
     relinked: tuple[In, ...] = ()
     budget: int | None = None
     core: str | None = None
+    cpus: int = 1
     suites: Mapping[str, In] = {}
     artifacts: Mapping[str, In] = {}

@@ -44,6 +44,7 @@ class ProfileCollect(StepModel[In], Generic[In]):
         actions: how many actions to pick, for scenarios that do not fix the number.
         without: the cases that the training must not run.
         record: how to record branches, for algorithms that need them.
+        cpus: of the guest.
         suites: suite programs that are added to the guest, by suite.
         artifacts: what the device needs for recording, by the device's names.
     """
@@ -62,5 +63,6 @@ class ProfileCollect(StepModel[In], Generic[In]):
     guest: In
     without: tuple[str, ...] = ()
     record: Branches | None = None
+    cpus: int = 1
     suites: Mapping[str, In] = {}
     artifacts: Mapping[str, In] = {}

@@ -10,7 +10,14 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from mepof.device import agent, observation
-from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session, counter_source
+from mepof.device.protocol import (
+    DEVICES,
+    INITRAMFS,
+    Outcome,
+    Session,
+    check_cpus,
+    counter_source,
+)
 from mepof.errors import InputError
 from mepof.kernel.description import BuildDescription
 from mepof.kernel.image import read_image
@@ -50,7 +57,8 @@ class MeasureBody:
     def check(self, step: Step) -> None:
         """Refuse a core or an image of another architecture."""
         asked = Measure[Input].of(step, step.inputs)
-        _core(asked)
+        core = _core(asked)
+        check_cpus(DEVICES.get(asked.device), asked.arch, asked.cpus, observation.Measure(core))
         for image in asked.images:
             if isinstance(image, HostInput):
                 found = read_image(Path(image.path))
@@ -148,6 +156,7 @@ class _Laboratory:
         settings = () if self._core is None else settings_of(load_core(self._core))
         self._measure = observation.Measure(self._core, settings)
         self._artifacts = asked.artifacts
+        self._cpus = asked.cpus
         self._initramfs = asked.guest / INITRAMFS
         self._archives = tuple(path / "archive.cpio" for _, path in sorted(asked.suites.items()))
         needs = self._device.needs(self._arch, self._measure)
@@ -163,6 +172,7 @@ class _Laboratory:
             *(file_digest(archive) for archive in self._archives),
             cases_digest(self._cases),
             self._memory,
+            *((f"{self._cpus} CPUs",) if self._cpus > 1 else ()),
         )
         self._kept = [
             # If boots are not repeatable, a control needs boots of its own.
@@ -235,6 +245,7 @@ class _Laboratory:
             artifacts=self._artifacts,
             archives=self._archives,
             memory=self._memory,
+            cpus=self._cpus,
         )
 
         def replied(count: int) -> None:

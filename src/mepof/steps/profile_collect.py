@@ -14,7 +14,14 @@ from mepof.app.apps import Action, App, load_app, memory_of
 from mepof.app.own import check_distinct_apps, check_distinct_files, load_own
 from mepof.app.training import exercised, without
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session, branch_source
+from mepof.device.protocol import (
+    DEVICES,
+    INITRAMFS,
+    Outcome,
+    Session,
+    branch_source,
+    check_cpus,
+)
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import ConsoleReturned, ConsoleTaken
 from mepof.measure.result_line import SKIPPED
@@ -44,6 +51,7 @@ class ProfileCollectBody:
         _planned_actions(asked)
         described = [path for app in asked.apps if (path := _host_path(app.file)) is not None]
         check_distinct_files((load_own(path), path) for path in described)
+        check_cpus(DEVICES.get(asked.device), asked.arch, asked.cpus, asked.record)
         if SCENARIOS.get(asked.scenario).interactive:
             _require_terminal()
 
@@ -94,6 +102,7 @@ class ProfileCollectBody:
             quiet_seconds=max(
                 [Session.quiet_seconds, *(_SLOWDOWN * action.seconds for action in actions)]
             ),
+            cpus=asked.cpus,
         )
 
         def replied(count: int) -> None:

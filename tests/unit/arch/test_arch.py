@@ -22,6 +22,7 @@ MACHINES = {
             *("-global", "virtio-mmio.ioeventfd=off"),
         ),
         parameters="console=ttyS0 reboot=t noapictimer lpj=4000000",
+        max_cpus=8,
     ),
     "arm64": Machine(
         binary="qemu-system-aarch64",

@@ -17,7 +17,7 @@ for word; do
     case "$word" in
     file,path=*,id=console) console=${word#file,path=}; console=${console%,id=console} ;;
     file,id=agent,path=*) port=${word#file,id=agent,path=} ;;
-    *count.so,out=*) counts=${word#*count.so,out=} ;;
+    *count.so,out=*) counts=${word#*count.so,out=}; counts=${counts%%,*} ;;
     *pmu.so,out=*)
         counts=${word#*pmu.so,out=}; counts=${counts%%,*}
         case "$word" in *,where=*) places=${word#*,where=}; places=${places%%,*} ;; esac ;;

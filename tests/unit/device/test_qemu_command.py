@@ -6,12 +6,14 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mepof.device import agent, qemu
 from mepof.device.observation import Branches, Measure
 from mepof.device.protocol import Session
+from mepof.errors import InputError
 from mepof.process import run
 
 from .fake_qemu import HELLO, POWERED_OFF, PROGRAM, FakeQemu, result
@@ -118,6 +120,31 @@ def test_counting_is_asked_for_by_these_words(
     plugin = "-plugin ROOT/plugins/count.so,out=ROOT/boot/counts.json\n"
     check(fake, counted, tmp_path, BOOT + plugin)
     check(fake, replace(counted, arch="arm64"), tmp_path, BOOT_ARM64 + plugin)
+
+
+def test_several_cpus_are_asked_for_by_these_words(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    several = BOOT.replace("-smp 1\n", "-smp 4\n")
+    check(fake, replace(session, cpus=4), tmp_path, several)
+    plugin = "-plugin ROOT/plugins/count.so,out=ROOT/boot/counts.json,cpus=turns\n"
+    check(fake, replace(session, cpus=4, measure=Measure()), tmp_path, several + plugin)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"record": Branches()}, "records branches with at most 1 CPU, not 2"),
+        ({"measure": Measure("zen4")}, "models a core with at most 1 CPU, not 2"),
+        ({"arch": "arm64"}, "boots arm64 kernels with at most 1 CPU, not 2"),
+        ({"cpus": 9}, "boots x86-64 kernels with at most 8 CPUs, not 9"),
+    ],
+)
+def test_cpus_that_would_be_observed_wrongly_are_refused(
+    fake: FakeQemu, session: Session, tmp_path: Path, more: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=rf"^the device qemu {message} \("):
+        check(fake, replace(session, **{"cpus": 2, **more}), tmp_path, "")
 
 
 def test_modelling_a_core_is_asked_for_by_these_words(

@@ -390,6 +390,20 @@ def test_a_core_applies_to_measurements_after_it_is_set() -> None:
     assert [step.id for step in made.steps if step.kind == "pmu"] == ["pmu"]
 
 
+def test_cpus_are_of_the_guests_that_train_and_measure() -> None:
+    text = "opt /src pgo rand kbench.\neval plain;opt."
+    one, several = plan(f"set cpus 1.\n{text}"), plan(f"set cpus 4.\n{text}")
+    changed = [step.id for step in one.steps if several.step(step.id) != step]
+    assert changed == ["opt/collect", "measure", "report"]
+    for name in ("opt/collect", "measure"):
+        assert several.step(name).params == {**one.step(name).params, "cpus": 4}
+    # Steps of programs without the setting are those of always.
+    assert [step for step in one.steps if step.kind != "report"] == [
+        step for step in plan(text).steps if step.kind != "report"
+    ]
+    assert not any("cpus" in step.params for step in one.steps)
+
+
 def test_branches_are_recorded_with_the_period_and_depth_of_the_program() -> None:
     text = "profile /src autofdo rand kbench.\nprofile /src pgo rand kbench."
     made = plan(text)

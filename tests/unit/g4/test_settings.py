@@ -26,6 +26,8 @@ from .reading import headlines
         ("without", "pipe,proc", ("pipe", "proc")),
         ("without", "none", ()),
         ("actions", "400", 400),
+        ("cpus", "1", 1),
+        ("cpus", "8", 8),
         ("budget", "90s", 90),
         ("budget", "30m", 1800),
         ("budget", "2h", 7200),
@@ -44,7 +46,7 @@ def test_a_budget_is_a_positive_whole_number_with_a_unit(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("key", "text"),
-    [("relinked", "101"), ("actions", "9" * 18), ("seed", "9" * 19)],
+    [("relinked", "101"), ("cpus", "0"), ("cpus", "9"), ("actions", "9" * 18), ("seed", "9" * 19)],
 )
 def test_a_number_out_of_range_is_refused(key: str, text: str) -> None:
     with pytest.raises(ValueError, match=r"expected a whole number from \d to \d+$"):

@@ -42,11 +42,11 @@ def guest(directory: Path, *, cpus: int = 1, session: bool = False) -> Path:
     return elf
 
 
-def boot(elf: Path, plugin: str, *, cpus: int = 1) -> None:
+def boot(elf: Path, plugin: str, *options: str, cpus: int = 1) -> None:
     machine = ("-machine", "virt", "-cpu", "max", "-accel", "tcg", "-m", "64", "-smp", str(cpus))
     quiet = ("-nodefaults", "-no-reboot", "-display", "none")
     done = subprocess.run(
-        [QEMU, *machine, *quiet, "-kernel", elf, "-plugin", plugin],
+        [QEMU, *machine, *quiet, "-kernel", elf, "-plugin", plugin, *options],
         capture_output=True,
         text=True,
         timeout=60,
@@ -88,6 +88,16 @@ def test_branches_and_ranges_are_exact(
     assert trace.counter(LOST) == 0
     # e_machine of arm64, and the number of CPUs.
     assert (trace.header[12], trace.header[20]) == (183, cpus)
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
+def test_counts_of_cpus_that_take_turns_are_exact(built: Path, tmp_path: Path, cpus: int) -> None:
+    out, icount = tmp_path / "counts.json", ("-icount", "shift=0,sleep=off")
+    plugin = f"{built}/count.so,out={out},cpus=turns"
+    boot(guest(tmp_path, cpus=cpus), plugin, *icount, cpus=cpus)
+    (counted,) = json.loads(out.read_text(encoding="utf-8"))["intervals"]
+    assert counted["kernel_instructions"] == 45 * cpus
+    assert counted["kernel_taken_branches"] == 19 * cpus
 
 
 @pytest.mark.parametrize("cpus", [1, 2])

@@ -50,9 +50,11 @@ def boot(image: Path, plugin: str, *options: str) -> subprocess.CompletedProcess
     )
 
 
-def count(built: Path, directory: Path, image: Path, *options: str) -> list[dict[str, Any]]:
+def count(
+    built: Path, directory: Path, image: Path, *options: str, more: str = ""
+) -> list[dict[str, Any]]:
     out = directory / "counts.json"
-    done = boot(image, f"{built}/count.so,out={out}", *options)
+    done = boot(image, f"{built}/count.so,out={out}{more}", *options)
     assert done.returncode == 0, done.stderr
     counted = json.loads(out.read_text(encoding="utf-8"))
     assert counted["version"] == 1
@@ -71,16 +73,24 @@ KNOWN = {
 
 @pytest.mark.parametrize("repeats", [0, 1, 100, 70_000])
 @pytest.mark.parametrize("options", [ICOUNT, ()], ids=["icount", "plain"])
+@pytest.mark.parametrize("more", ["", ",cpus=turns"], ids=["inline", "turns"])
 def test_counts_are_exact_however_long_a_repeat_is(
-    built: Path, tmp_path: Path, repeats: int, options: tuple[str, ...]
+    built: Path, tmp_path: Path, repeats: int, options: tuple[str, ...], more: str
 ) -> None:
     image = guest(tmp_path, repeats=repeats)
-    assert count(built, tmp_path, image, *options) == [KNOWN]
+    assert count(built, tmp_path, image, *options, more=more) == [KNOWN]
 
 
-def test_every_interval_starts_from_zero(built: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("more", ["", ",cpus=turns"], ids=["inline", "turns"])
+def test_every_interval_starts_from_zero(built: Path, tmp_path: Path, more: str) -> None:
     image = guest(tmp_path, rounds=3)
-    assert count(built, tmp_path, image, *ICOUNT) == [KNOWN] * 3
+    assert count(built, tmp_path, image, *ICOUNT, more=more) == [KNOWN] * 3
+
+
+def test_turns_count_the_same_beside_cpus_that_halt(built: Path, tmp_path: Path) -> None:
+    image = guest(tmp_path, rounds=3)
+    options = (*ICOUNT, "-smp", "4")
+    assert count(built, tmp_path, image, *options, more=",cpus=turns") == [KNOWN] * 3
 
 
 def test_an_interval_starts_in_the_block_in_which_another_ends(built: Path, tmp_path: Path) -> None:
@@ -99,6 +109,7 @@ def test_the_agents_marks_do_not_count(built: Path, tmp_path: Path) -> None:
         ("", "out=FILE is missing"),
         (",out=", "out=FILE is missing"),
         (",ouT=x", "unknown argument: ouT=x"),
+        (",cpus=2", "unknown argument: cpus=2"),
         (",out=/no/such/directory/x", "cannot write /no/such/directory/x: No such file"),
     ],
 )

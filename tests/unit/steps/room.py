@@ -89,6 +89,7 @@ class FakeDevice:
         self.mode = ""
         self.locations: str | None = None
         self.claimed: str | None = None
+        self.most_cpus = 1
 
     def identity(self, arch: str) -> Mapping[str, str]:
         return {"qemu": "fake"}
@@ -102,6 +103,9 @@ class FakeDevice:
     def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
         name = "record" if isinstance(observed, Branches) else observed.core or "count"
         return {name: ArtifactNeed("made-for-it", files=("made",))}
+
+    def max_cpus(self, arch: str, observed: Measure | Branches | None) -> int:
+        return 1 if isinstance(observed, Branches) else self.most_cpus
 
     def counter(self, arch: str) -> str:
         return "fake"

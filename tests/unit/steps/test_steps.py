@@ -162,6 +162,17 @@ def test_a_period_makes_the_device_sample_branches(room: Room, device: FakeDevic
     assert device.sessions[0].record == Branches(period=10007, depth=16)
 
 
+def test_training_on_several_cpus_is_asked_for_and_refused_where_branches_are_recorded(
+    room: Room, device: FakeDevice
+) -> None:
+    device.most_cpus = 4
+    collect(room, device, {**COLLECT, "cpus": 4})
+    assert device.sessions[0].cpus == 4
+    profile_collect.BODY.check(Step("c", "profile-collect", {**COLLECT, "cpus": 4}, BUILT))
+    with pytest.raises(InputError, match="records branches with at most 1 CPU, not 4"):
+        profile_collect.BODY.check(Step("c", "profile-collect", {**RECORD, "cpus": 4}, BUILT))
+
+
 def test_no_branches_are_recorded_of_an_instrumented_kernel(room: Room, device: FakeDevice) -> None:
     collect(room, device)
     assert device.sessions[0].record is None
@@ -268,7 +279,7 @@ IMAGE: dict[str, Input] = {"images.0": HostInput("/a.img"), "guest": StepInput("
 
 
 def measured(
-    room: Room, device: FakeDevice, core: str | None = None, /, **inputs: Path
+    room: Room, device: FakeDevice, core: str | None = None, cpus: int = 1, /, **inputs: Path
 ) -> Evaluation:
     (case,) = cases_of(["proc"])
     line = f"case={case.name} operations=10 elapsed_ns=5 check=ok".encode()
@@ -277,7 +288,9 @@ def measured(
     made = room.root / "programs"
     if not made.exists():
         room.directory("programs", initramfs_cpio="guest", made="for the device")
-    params: Mapping[str, Json] = MEASURE if core is None else {**MEASURE, "core": core}
+    params: dict[str, Json] = {**MEASURE} if core is None else {**MEASURE, "core": core}
+    if cpus > 1:
+        params["cpus"] = cpus
     lists: dict[str, Json] = {
         field: [None for name in inputs if name.startswith(field)]
         for field in ("images", "relinked")
@@ -341,6 +354,23 @@ def test_repeatable_boots_are_shared_by_all_evaluations(room: Room, device: Fake
     assert {session.kernel for session in device.sessions} == {third}
     assert after.images[:2] == before.images
     assert after.same_build == before.same_build
+
+
+def test_guests_of_another_number_of_cpus_share_no_boots(room: Room, device: FakeDevice) -> None:
+    device.mode, device.most_cpus = "icount", 4
+    given = {"images__0": image(room, "a"), "images__1": image(room, "b")}
+    for cpus, booted in ((1, 6), (2, 6), (1, 0), (4, 6), (2, 0)):
+        device.sessions.clear()
+        measured(room, device, None, cpus, **given)
+        assert [session.cpus for session in device.sessions] == [cpus] * booted
+
+
+def test_more_cpus_than_a_device_has_are_refused_before_anything_runs(device: FakeDevice) -> None:
+    step = Step("m", "measure", {**ALONE, "cpus": 2}, {**IMAGE, "images.0": StepInput("b")})
+    with pytest.raises(InputError, match="boots x86-64 kernels with at most 1 CPU, not 2"):
+        measure.BODY.check(step)
+    device.most_cpus = 2
+    measure.BODY.check(step)
 
 
 def test_boots_that_are_not_repeatable_belong_to_one_evaluation(
