@@ -21,6 +21,7 @@ from mepof.device.protocol import (
 )
 from mepof.executor.protocol import Finished
 from mepof.process import run
+from mepof.suite.cases import selfcheck
 
 from .conftest import session_of
 
@@ -81,6 +82,25 @@ def test_a_boot_repeats_to_the_last_instruction(
     assert first.intervals == second.intervals
     assert first.replies == second.replies
     assert len(first.intervals) == 2
+
+
+@pytest.mark.parametrize("cpus", [2, 4])
+def test_a_boot_with_several_cpus_repeats_too(
+    session: Session, plugins: Mapping[str, Path], tmp_path: Path, cpus: int
+) -> None:
+    work = (
+        agent.Exec(("/bin/busybox", "nproc"), 30),
+        agent.Exec(selfcheck(), 120),
+        agent.Exec(("/bin/kbench", "run", "proc"), 120),
+    )
+    counted = replace(session, requests=work, measure=Measure(), artifacts=plugins, cpus=cpus)
+    first, second = (boot(counted, tmp_path / name) for name in ("first", "second"))
+    present, checked, _ = first.replies
+    assert isinstance(present, agent.ExecResult) and present.text.strip() == str(cpus)
+    assert isinstance(checked, agent.ExecResult) and checked.status == 0
+    assert first.intervals == second.intervals
+    assert first.replies == second.replies
+    assert len(first.intervals) == 1
 
 
 def test_a_panic_is_reported_with_the_end_of_the_console(session: Session, tmp_path: Path) -> None:
