@@ -4,7 +4,7 @@
 set config slim.
 set seed 1.
 
-# Of four actions, three are the program's and one is kbench's.
+# On average three of four actions are the program's, and one is kbench's.
 opt debian:linux-source-6.12 pgo rand ./examples/sqlite-app/app.toml:3;kbench:1 O2.
 
 eval plain.img;opt.img syscall;overhead;proc;pipe;file.
