@@ -105,11 +105,11 @@ fn the_documented_example_is_read() {
 }
 
 #[test]
-fn a_trace_that_is_cut_short_is_used_and_says_so() {
+fn a_truncated_trace_is_used_and_says_so() {
     let whole = exact();
     for length in 128..whole.len() {
         let (facts, _) = read(&whole[..length]).unwrap();
-        assert!(facts.notes.iter().any(|note| note.contains("cut short")), "{length}");
+        assert!(facts.notes.iter().any(|note| note.contains("truncated")), "{length}");
     }
     for length in 0..128 {
         assert!(matches!(read(&whole[..length]), Err(TraceError::Corrupt { .. })));
@@ -124,13 +124,13 @@ fn a_wrong_number_of_records_is_noticed() {
     let (facts, _) = read(&bytes).unwrap();
     assert_eq!(facts.samples.dropped_for(Cause::Truncated), 3);
     let (facts, _) = read(&[&exact()[..], b"x"].concat()).unwrap();
-    assert!(facts.notes.iter().any(|note| note.contains("behind the end")));
+    assert!(facts.notes.iter().any(|note| note.contains("after the end")));
 }
 
 #[test]
 fn damaged_headers_are_refused() {
     for (at, value, what) in [
-        (0, b'X', "no recorder trace"),
+        (0, b'X', "not a recorder trace"),
         (8, 2, "version 2"),
         (12, 3, "machine"),
         (16, 0x80, "flags"),

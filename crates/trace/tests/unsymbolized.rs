@@ -63,7 +63,7 @@ fn damage_is_counted() {
         assert_eq!(facts.samples.dropped_for(cause), 1, "{text}");
     }
     let (facts, _) = read("5\n10-20:3\n0\n").unwrap();
-    assert!(facts.notes.iter().any(|note| note.contains("more or fewer")));
+    assert!(facts.notes.iter().any(|note| note.contains("another number of lines")));
 }
 
 #[test]
