@@ -133,7 +133,7 @@ fn damaged_headers_are_refused() {
         (0, b'X', "not a recorder trace"),
         (8, 2, "version 2"),
         (12, 3, "machine"),
-        (16, 0x80, "flags"),
+        (16, 0x80, "a flag is unknown"),
         (16, 1, "1 to 1024"),
         (48, b'x', "reference symbol"),
         (60, 65, "build-id"),
