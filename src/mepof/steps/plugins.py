@@ -10,7 +10,6 @@ from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.process import find_tool, version_line
-from mepof.spec.plugins import Plugins
 
 _SOURCES = ("tcg-plugin/*", "abi/*/*.h")
 
@@ -18,7 +17,7 @@ _SOURCES = ("tcg-plugin/*", "abi/*/*.h")
 class PluginsBody:
     """Makes ``count.so`` and ``record.so``."""
 
-    kind = Plugins.kind
+    kind = "plugins"
     phase: Phase = "build"
 
     def resources(self, step: Step) -> Resources:

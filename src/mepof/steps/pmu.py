@@ -14,7 +14,6 @@ from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.process import find_tool, run, version_line
-from mepof.spec.plugins import PmuPlugin
 from mepof.toolchain.scheduling_models import llvm_config
 
 _SOURCES = (
@@ -29,7 +28,7 @@ _SOURCES = (
 class PmuPluginBody:
     """Makes ``pmu.so``."""
 
-    kind = PmuPlugin.kind
+    kind = "pmu"
     phase: Phase = "build"
 
     def resources(self, step: Step) -> Resources:
