@@ -136,3 +136,25 @@ SETTINGS: Mapping[str, Setting] = {
     "toolchain": Setting(str, "toolchains"),
     "without": Setting(names, "untrained", "case"),
 }
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings that ``set`` changes, with their defaults."""
+
+    arch: str = "x86-64"
+    config: tuple[str, ...] = ("slim",)
+    toolchain: str = "clang"
+    device: str = "qemu"
+    core: str | None = None
+    cpus: int = 1
+    seed: int = 1
+    repetitions: tuple[int, int] = (5, 12)
+    precision: float = 1.0
+    relinked: int = 0
+    actions: int = 24
+    budget: int | None = None
+    period: int | None = None
+    depth: int = 32
+    perf_data: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
