@@ -27,7 +27,8 @@ class CsPgo(Pgo):
             return super().instrument(toolchain, round)
         flags = toolchain.flags("count-in-context", targets=NODES_PER_SITE)
         used = self.use(round.profile, Use(toolchain, True, exact=True))
-        return RUN_TIME + used + BuildAddition(cflags=flags)
+        opt_out = toolchain.flags("drop-counting")
+        return RUN_TIME + used + BuildAddition(cflags=flags, opt_out=opt_out)
 
     def convert(self, conversion: Conversion) -> Quality:
         earlier = conversion.round.profile

@@ -48,7 +48,10 @@ class Pgo:
         self._file = file
 
     def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
-        return RUN_TIME + BuildAddition(cflags=toolchain.flags("count", targets=NODES_PER_SITE))
+        return RUN_TIME + BuildAddition(
+            cflags=toolchain.flags("count", targets=NODES_PER_SITE),
+            opt_out=toolchain.flags("drop-counting"),
+        )
 
     def reset(self) -> tuple[Request, ...]:
         return (Put(f"{_DEBUGFS}/reset", 0o200, b"1"),)

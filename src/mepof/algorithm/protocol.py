@@ -28,7 +28,8 @@ class BuildAddition:
         variables: for make's command line.
         selected: compiler flags for single files.
         profiles: files, by name; flags and variables call them ``PROFILES/NAME``.
-        opt_out: compiler flags by which a single file does not use the profile.
+        opt_out: compiler flags by which a single file is not instrumented or does not use the
+            profile.
     """
 
     overlays: tuple[str, ...] = ()

@@ -171,6 +171,10 @@ class Draft:
             boot = BootCheck[Input](
                 device=settings.device, seed=settings.seed, guest=self._guest(settings)
             )
+        # A kernel in which nothing is counted and no profile used is the same with exclusions.
+        counts = instrumented is not None and not (
+            self.variants.algorithms[instrumented.algorithm].records_branches
+        )
         build = KernelBuild[Input](
             arch=settings.arch,
             toolchain=settings.toolchain,
@@ -181,6 +185,7 @@ class Draft:
             profile=profile,
             instrumented=instrumented,
             boot=boot,
+            exclude=settings.exclude if counts or uses else (),
         )
         return self._add(identifier, build)
 

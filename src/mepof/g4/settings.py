@@ -94,6 +94,29 @@ def names(text: str) -> tuple[str, ...]:
     return parts
 
 
+def exclusions(text: str) -> tuple[str, ...]:
+    """Files, directories and patterns of files in a kernel tree, sorted, or ``none``."""
+    if text == "none":
+        return ()
+    parts = text.split(",")
+    for part in parts:
+        if not part:
+            raise ValueError("separate files with commas, as in `kernel/fork.o,drivers/gpu/`")
+        if not re.fullmatch(r"[\w.+*?\[\]!/-]+", part, re.ASCII):
+            raise ValueError(f"`{part}` has a character that names of kernel files do not have")
+        names = part.removesuffix("/").split("/")
+        if not {"", ".", ".."}.isdisjoint(names):
+            raise ValueError(f"write `{part}` as a path within the kernel tree: `kernel/fork.o`")
+        if any("**" in name and name != "**" for name in names):
+            raise ValueError("`**` stands for directories, as in `drivers/**/core.o`")
+        if not part.endswith(("/", ".o", ".c")) and set("*?[").isdisjoint(part):
+            raise ValueError(
+                f"`{part}` is neither a file (`{part}.o`), nor a directory (`{part}/`), "
+                f"nor a pattern (`{part}*`)"
+            )
+    return tuple(sorted(set(parts)))
+
+
 def weight(text: str) -> Fraction:
     """A positive number, as an exact fraction."""
     if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?", text) or Fraction(text) == 0:
@@ -125,6 +148,7 @@ SETTINGS: Mapping[str, Setting] = {
     "cpus": Setting(partial(whole_number, minimum=1, maximum=8)),
     "depth": Setting(partial(whole_number, minimum=1, maximum=1024)),
     "device": Setting(str, "devices"),
+    "exclude": Setting(exclusions),
     "name": Setting(identifier),
     "perf-data": Setting(paths),
     "period": Setting(partial(whole_number, minimum=1, maximum=10**9)),
@@ -158,3 +182,4 @@ class Settings:
     depth: int = 32
     perf_data: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()

@@ -32,6 +32,8 @@ class KernelBuild(StepModel[In], Generic[In]):
         profile: of all of these, and of the earlier rounds of the algorithm in ``instrumented``.
         instrumented: how the kernel will be profiled, if it will.
         boot: how the kernel is checked, if it is.
+        exclude: files, directories and patterns of files in the tree that are not instrumented and
+            do not use the profile.
         layout_seed: seed of the order in which the linker lays out code; at least 1.
     """
 
@@ -46,4 +48,5 @@ class KernelBuild(StepModel[In], Generic[In]):
     profile: In | None = None
     instrumented: Instrumented[In] | None = None
     boot: BootCheck[In] | None = None
+    exclude: tuple[str, ...] = ()
     layout_seed: int | None = None

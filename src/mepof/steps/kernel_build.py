@@ -14,7 +14,7 @@ from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use
 from mepof.device import agent
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import InputError, WorkError
-from mepof.kernel import kbuild, kconfig, objtool
+from mepof.kernel import exclusions, kbuild, kconfig, objtool
 from mepof.kernel.description import Origin, Safety
 from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import options
@@ -86,8 +86,10 @@ class KernelBuildBody:
         if asked.boot is None:
             if warned := build.once(ingredients.spec()):
                 context.note(objtool.summary(warned))
+            build.note_unused_exclusions()
             return
         build.safely(asked.boot)
+        build.note_unused_exclusions()
         if not ingredients.use.same_source:
             build.note_drift()
 
@@ -123,8 +125,15 @@ class _Ingredients(Generic[In]):
             )
         return added
 
+    def excluded(self) -> tuple[str, ...]:
+        """The program's exclusions: patterns of make once the tree exists."""
+        tree = self.asked.source
+        given = self.asked.exclude
+        return exclusions.objects(tree, given) if isinstance(tree, Path) else given
+
     def spec(self) -> kbuild.BuildSpec:
         addition = self.addition()
+        excluded = self.excluded()
         chosen = [options()[name] for name in self.asked.options]
         return kbuild.BuildSpec(
             arch=arch.get(self.asked.arch),
@@ -137,7 +146,11 @@ class _Ingredients(Generic[In]):
             ldflags=(*addition.ldflags, *self._layout()),
             variables=addition.variables,
             overlays=addition.overlays,
-            selected=(*(each for option in chosen for each in option.files), *addition.selected),
+            selected=(
+                *(each for option in chosen for each in option.files),
+                *addition.selected,
+                *([FileFlags(excluded, addition.opt_out)] if excluded else ()),
+            ),
             profiles=addition.profiles,
             same_as=self.same_as,
         )
@@ -304,6 +317,16 @@ class _Build:
         agent.expect_success(request, outcome.replies[0])
         context.note(f"Linux {outcome.release} booted and passed its self-check")
         return outcome.release
+
+    def note_unused_exclusions(self) -> None:
+        """Show which of the program's exclusions this configuration does not compile."""
+        if not self.asked.exclude:
+            return
+        compiled = kbuild.functions_in(self.context.output)
+        if unused := exclusions.unused(self.ingredients.excluded(), compiled):
+            files = ", ".join(name.removesuffix("%") for name in unused[:4])
+            more = f" and {len(unused) - 4} more" if len(unused) > 4 else ""
+            self.context.note(f"excluded, but not compiled in this configuration: {files}{more}")
 
     def note_drift(self) -> None:
         """Write and show how much of the profile of another kernel matches this one."""

@@ -36,6 +36,8 @@ Meaning = Literal[
     "count",
     # Count once more in a build that uses counts, after its inlining.
     "count-in-context",
+    # Do not count, despite one of these two.
+    "drop-counting",
     # Use counts ({profile}), do so without the warnings that are no news, and do not use them.
     "use-counts",
     "quiet-counts",

@@ -338,3 +338,27 @@ def test_only_measurements_of_a_metric_take_its_suite_programs() -> None:
     step = made_from(made, with_programs[0], "suites.threads")
     assert (step.id, step.params) == ("suite/threads", {"arch": "x86-64", "suite": "threads"})
     assert all(not name.startswith("suites.") for s in without for name in s.inputs)
+
+
+def test_exclusions_are_of_the_builds_that_count_or_use_a_profile() -> None:
+    text = "opt /src pgo rand kbench.\nopt /src autofdo rand kbench.\neval plain;opt;opt2."
+    without, made = plan(text), plan(f"set exclude mm/,kernel/fork.o.\n{text}")
+    excluded = {s.id: s.params["exclude"] for s in made.steps if "exclude" in s.params}
+    # The kernel in which a device records branches counts nothing itself.
+    assert list(excluded) == ["opt/instrument", "opt/build", "opt2/build"]
+    assert all(files == ["kernel/fork.o", "mm/"] for files in excluded.values())
+    for step in made.steps:
+        params = {name: value for name, value in step.params.items() if name != "exclude"}
+        assert step.kind == "report" or replace(step, params=params) == without.step(step.id)
+    # Nothing is rebuilt for a program without any.
+    assert not any("exclude" in step.params for step in without.steps)
+    cleared = plan(f"set exclude mm/. set exclude none.\n{text}")
+    assert [s for s in cleared.steps if s.kind == "kernel-build"] == [
+        s for s in without.steps if s.kind == "kernel-build"
+    ]
+
+
+def test_a_build_on_a_profile_has_exclusions_whatever_it_is_built_for() -> None:
+    made = plan("set exclude mm/.\nopt /src autofdo+propeller rand kbench.")
+    steps = [step.id for step in made.steps if "exclude" in step.params]
+    assert steps == ["opt/instrument2", "opt/build"]

@@ -25,6 +25,10 @@ from .reading import headlines
         ("relinked", "0", 0),
         ("without", "pipe,proc", ("pipe", "proc")),
         ("without", "none", ()),
+        ("exclude", "kernel/fork.o", ("kernel/fork.o",)),
+        ("exclude", "mm/*.c,drivers/gpu/,mm/*.c", ("drivers/gpu/", "mm/*.c")),
+        ("exclude", "drivers/**/core.o,fs/[a-f]*", ("drivers/**/core.o", "fs/[a-f]*")),
+        ("exclude", "none", ()),
         ("actions", "400", 400),
         ("cpus", "1", 1),
         ("cpus", "8", 8),
@@ -103,3 +107,29 @@ def test_weights_are_exact() -> None:
 def test_a_weight_is_a_positive_decimal(text: str) -> None:
     with pytest.raises(ValueError, match="positive number"):
         weight(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("kernel/fork", r"`kernel/fork` is neither a file \(`kernel/fork.o`\), nor a directory"),
+        ("kernel/fork.h", "is neither a file"),
+        ("kernel/,", "separate files with commas"),
+        ("/usr/src/linux/kernel/", "as a path within the kernel tree"),
+        ("../kernel/fork.o", "as a path within the kernel tree"),
+        ("kernel//fork.o", "as a path within the kernel tree"),
+        ("/", "as a path within the kernel tree"),
+        ("kernel/%", "has a character that names of kernel files do not have"),
+        ("$(shell x)/", "has a character that names of kernel files do not have"),
+        ("kernel/a b.o", "has a character that names of kernel files do not have"),
+        ("kernel/f\u00f6rk.o", "has a character that names of kernel files do not have"),
+        ("drivers/**core.o", "stands for directories"),
+    ],
+)
+def test_an_exclusion_is_a_file_a_directory_or_a_pattern_in_the_tree(
+    text: str, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        SETTINGS["exclude"].read(text)
+    (line,) = headlines(f'set exclude "{text}".')
+    assert f"invalid exclude `{text}`" in line

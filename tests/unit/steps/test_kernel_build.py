@@ -217,6 +217,34 @@ def test_the_device_that_boots_a_kernel_is_part_of_the_identity(
     assert "qemu" not in identity({"uses": ["pgo"]})
 
 
+def test_exclusions_are_neither_instrumented_nor_built_with_the_profile(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+) -> None:
+    monkeypatch.setattr(kbuild, "functions_in", lambda build: {"kernel/b.o": []})
+    write_tree(room.root)
+    profile = room.root / "my.profdata"
+    profile.write_text("profile")
+    given: dict[str, Json] = {"exclude": ["init/", "kernel/b.c"]}
+    spec = built(room, monkeypatch, {**given, "instrumented": {"algorithm": "pgo"}})
+    assert "-fprofile-generate" in spec.cflags
+    assert spec.selected == (
+        kbuild.FileFlags(("init/%", "kernel/b.o"), ("-fno-profile-generate",)),
+    )
+    spec = built(room, monkeypatch, {**given, "uses": ["pgo"]}, profile=profile)
+    assert spec.selected == (kbuild.FileFlags(("init/%", "kernel/b.o"), ("-fno-profile-use",)),)
+    notes = [event.text for event in room.events if isinstance(event, StepNote)]
+    assert notes == ["excluded, but not compiled in this configuration: init/"] * 2
+    with pytest.raises(InputError, match=r"the exclusion `kernel/c\.o` matches no C file"):
+        built(room, monkeypatch, {"exclude": ["kernel/c.o"], "instrumented": {"algorithm": "pgo"}})
+
+
+def test_exclusions_are_part_of_the_identity_only_where_there_are_some(tools: Path) -> None:
+    instrumented: dict[str, Json] = {"instrumented": {"algorithm": "pgo"}}
+    plain = identity(instrumented)["flags"]
+    assert identity({**instrumented, "exclude": []})["flags"] == plain
+    assert identity({**instrumented, "exclude": ["mm/"]})["flags"] != plain
+
+
 # --- builds with a profile are booted as a check
 
 
