@@ -12,9 +12,10 @@ from fractions import Fraction
 from pathlib import Path
 
 from mepof import _engine
-from mepof.algorithm.branches import Branches, convert, merge_samples
+from mepof.algorithm.branches import Branches, age_samples, convert, merge_samples
 from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
 from mepof.kernel.kbuild import PROFILES
+from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality
 from mepof.toolchain.protocol import Toolchain, Tools
@@ -63,6 +64,10 @@ class AutoFdo(Branches):
     ) -> Quality:
         files = [(directory / self._file, weight) for directory, weight in weighted]
         return merge_samples(files, output / self._file)
+
+    def age(self, old: Path, new: Path, decay: Decay, output: Path, tools: Tools) -> Aged:
+        file = self._file
+        return age_samples(old / file, new / file, decay, output / file)
 
     def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
         _engine.show(files[self._file], 1, 0)

@@ -10,6 +10,8 @@ from pathlib import Path
 from mepof import _engine
 from mepof.algorithm.protocol import Conversion
 from mepof.device.agent import Request
+from mepof.profile import aging
+from mepof.profile.aging import Aged, Decay
 from mepof.profile.quality import Quality
 from mepof.profile.weighted import whole
 
@@ -23,6 +25,7 @@ class Branches:
     rounds = 1
     records_branches = True
     same_build = False
+    repeats = True
 
     def reset(self) -> tuple[Request, ...]:
         return ()
@@ -56,15 +59,40 @@ def convert(conversion: Conversion, to: str, output: Path, *, lines: bool = Fals
     )
 
 
-def merge_samples(weighted: Sequence[tuple[Path, Fraction]], output: Path) -> Quality:
+def merge_samples(
+    weighted: Sequence[tuple[Path, Fraction]], output: Path, *, form: str = "autofdo"
+) -> Quality:
     """Write the weighted sum of AutoFDO profiles.
+
+    Args:
+        form: one of the engine's profile formats.
 
     Raises:
         InputError: one of them is not an AutoFDO profile, or they are of different kinds.
     """
     weights = whole([weight for _, weight in weighted])
     paths = [(path, weight) for (path, _), weight in zip(weighted, weights, strict=True)]
-    done = json.loads(_engine.merge(paths, output, "autofdo"))
+    done = json.loads(_engine.merge(paths, output, form))
     output.with_name(f"{output.name}.provenance.json").unlink(missing_ok=True)
     functions = done["statistics"]["functions"]
     return Quality(functions, functions, 100.0, "good")
+
+
+def age_samples(old: Path, new: Path, decay: Decay, output: Path) -> Aged:
+    """Write what an old AutoFDO profile counts beside a new one.
+
+    Raises:
+        InputError: one of them is not an AutoFDO profile, or has no samples.
+    """
+    scratch = output.with_name(f"{output.name}.txt")
+    older, newer = (_as_text(path, scratch) for path in (old, new))
+    aged, left = aging.age_samples(older, newer, decay)
+    output.write_text(aged, encoding="utf-8")
+    return left
+
+
+def _as_text(profile: Path, scratch: Path) -> str:
+    merge_samples([(profile, Fraction(1))], scratch, form="autofdo-text")
+    text = scratch.read_text(encoding="utf-8")
+    scratch.unlink()
+    return text

@@ -14,8 +14,14 @@ from pathlib import Path
 from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
 from mepof.device.agent import Get, Put, Request
 from mepof.kernel.kbuild import PROFILES
+from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
-from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, check_finished, merge_profiles
+from mepof.profile.instrumentation import (
+    LLVM_INSTRUMENTATION,
+    age_profile,
+    check_finished,
+    merge_profiles,
+)
 from mepof.profile.quality import Quality
 from mepof.toolchain.protocol import Toolchain, Tools
 
@@ -41,6 +47,8 @@ class Pgo:
     rounds = 1
     records_branches = False
     same_build = False
+    # The compiler counts before it optimises: a second round would give the same counts.
+    repeats = False
     requires = frozenset({LLVM_INSTRUMENTATION})
 
     def __init__(self, file: str) -> None:
@@ -72,6 +80,10 @@ class Pgo:
     ) -> Quality:
         files = [(directory / self._file, weight) for directory, weight in weighted]
         return merge_profiles(files, output / self._file, tools)
+
+    def age(self, old: Path, new: Path, decay: Decay, output: Path, tools: Tools) -> Aged:
+        file = self._file
+        return age_profile(old / file, new / file, decay, output / file, tools)
 
     def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
         check_finished(files[self._file], tools)

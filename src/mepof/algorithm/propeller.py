@@ -17,6 +17,7 @@ from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
 from mepof.errors import InputError, WorkError
 from mepof.kernel import kbuild
 from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality
 from mepof.toolchain.protocol import Toolchain, Tools
@@ -27,12 +28,18 @@ _BUILD = BuildAddition(
 )
 _BLOCKS, _ORDER, _HOT = "kernel.cc_profile", "kernel.ld_profile", "kernel.hot_objects"
 
+_UNMERGEABLE = InputError(
+    "Propeller profiles cannot be merged: each fits only one build",
+    "record more work in one run, or merge the profiles of the algorithm below",
+)
+
 
 class Propeller(Branches):
     """Basic-block sections by a profile of the same build."""
 
     profile_names = (_BLOCKS, _ORDER, _HOT)
     same_build = True
+    repeats = False
     requires = frozenset({"basic-block-sections"})
 
     def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
@@ -52,10 +59,10 @@ class Propeller(Branches):
         output: Path,
         tools: Tools,
     ) -> Quality:
-        raise InputError(
-            "Propeller profiles cannot be merged: each fits only one build",
-            "record more work in one run, or merge the profiles of the algorithm below",
-        )
+        raise _UNMERGEABLE
+
+    def age(self, old: Path, new: Path, decay: Decay, output: Path, tools: Tools) -> Aged:
+        raise _UNMERGEABLE
 
     def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
         try:

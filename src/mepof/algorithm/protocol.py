@@ -10,6 +10,7 @@ from typing import Protocol
 
 from mepof.device.agent import Request
 from mepof.kernel.kbuild import FileFlags
+from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality
 from mepof.registry import Registry
@@ -112,6 +113,9 @@ class Algorithm(Protocol):
     records_branches: bool
     #: 4. Whether a profile fits only the exact build that it was made from.
     same_build: bool
+    #: Whether a build that uses a profile can be profiled in turn: by `set base` and `set rounds`.
+    #: Otherwise only the kernel that `instrument` describes can.
+    repeats: bool
     #: Capabilities of a toolchain without which it cannot be used.
     requires: frozenset[str]
 
@@ -141,6 +145,15 @@ class Algorithm(Protocol):
         tools: Tools,
     ) -> Quality:
         """Write the weighted sum of profiles into the directory ``output``."""
+
+    def age(self, old: Path, new: Path, decay: Decay, output: Path, tools: Tools) -> Aged:
+        """Write what an old profile counts beside a new one into the directory ``output``.
+
+        The sum of that and the new profile by :meth:`merge` takes the place of both.
+
+        Raises:
+            InputError: one of them has no counts, or they cannot be merged.
+        """
 
     def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
         """Look at a profile that the user brings, before anything is built with it.

@@ -7,7 +7,6 @@ from mepof.app import apps
 from mepof.device.protocol import DEVICES
 from mepof.errors import InputError
 from mepof.g4 import Source, check, parse, render
-from mepof.g4.ast import Adap, Opt, Profile
 from mepof.g4.checker import recorded_rounds
 from mepof.g4.compiler import compile_program
 from mepof.g4.variants import Variants
@@ -38,14 +37,7 @@ def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
     found = [*parsed.diagnostics, *check(parsed.program, words)]
     if found:
         raise WrongProgram(render(found, source))
-    rounds = max(
-        (
-            recorded_rounds(statement.algorithm.text, words)
-            for statement in parsed.program.statements
-            if isinstance(statement, Opt | Profile | Adap)
-        ),
-        default=0,
-    )
+    rounds = max(recorded_rounds(parsed.program, words).values(), default=0)
     if len(perf_data) > rounds:
         raise InputError(
             f"no round of the program uses {perf_data[rounds]}",

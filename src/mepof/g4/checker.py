@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mepof.g4 import goals
+from mepof.g4 import goals, loops
 from mepof.g4.ast import (
     OPERANDS,
     Adap,
@@ -22,8 +22,16 @@ from mepof.g4.ast import (
     Word,
 )
 from mepof.g4.diagnostics import Diagnostic, in_order, quote, suggestion
-from mepof.g4.names import Bindings, HostPath, Made, Role, bind, is_path
-from mepof.g4.settings import SETTINGS, weight
+from mepof.g4.names import (
+    Bindings,
+    HostPath,
+    Role,
+    algorithm_of,
+    bind,
+    is_path,
+    made_profiles,
+)
+from mepof.g4.settings import NO_BASE, SETTINGS, weight
 from mepof.g4.source import Span
 
 
@@ -53,6 +61,8 @@ class Vocabulary:
     option_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: The number of rounds in which each algorithm needs a branch trace.
     recorded_rounds: Mapping[str, int] = field(default_factory=dict)
+    #: The algorithms that profile a kernel which was built with their own profile.
+    repeating: frozenset[str] = frozenset()
     #: The algorithms whose profiles fit only the exact build that was profiled.
     bound_to_build: frozenset[str] = frozenset()
     #: What follows an app and a colon in each scenario: nothing, a weight or a script.
@@ -97,6 +107,7 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
     if program.complete:
         found += bindings.diagnostics
         found += _unused_traces(program, vocabulary)
+        found += loops.unfit(program, bindings, vocabulary.repeating, vocabulary.bound_to_build)
         found += goals.unmeasured(program, bindings, vocabulary.core_costs)
     return in_order(found)
 
@@ -238,19 +249,28 @@ def _unused_traces(program: Program, vocabulary: Vocabulary) -> Iterator[Diagnos
                 "give one branch trace for each round that records branches",
             )
 
-    for statement in program.statements:
-        match statement:
-            case Set(key=key, value=value) if key.text == "perf-data":
-                yield from unused()
-                given, rounds = value, []
-            case Opt() | Profile() | Adap():
-                rounds.append(recorded_rounds(statement.algorithm.text, vocabulary))
+    recorded = recorded_rounds(program, vocabulary)
+    for index, statement in enumerate(program.statements):
+        if isinstance(statement, Set) and statement.key.text == "perf-data":
+            yield from unused()
+            given, rounds = statement.value, []
+        elif index in recorded:
+            rounds.append(recorded[index])
     yield from unused()
 
 
-def recorded_rounds(stack: str, vocabulary: Vocabulary) -> int:
-    """The number of rounds in which a stack of algorithms needs a branch trace."""
-    return sum(vocabulary.recorded_rounds.get(part, 0) for part in stack.split("+"))
+def recorded_rounds(program: Program, vocabulary: Vocabulary) -> dict[int, int]:
+    """The number of rounds in which each statement that profiles needs a branch trace, by the
+    statement's index."""
+    found: dict[int, int] = {}
+    for index, (statement, rounds) in enumerate(loops.rounds_in_force(program)):
+        if isinstance(statement, Opt | Profile | Adap):
+            lowest, *others = (
+                vocabulary.recorded_rounds.get(part, 0)
+                for part in statement.algorithm.text.split("+")
+            )
+            found[index] = lowest * rounds + sum(others)
+    return found
 
 
 def _references(statement: Statement, bindings: Bindings, index: int) -> Iterator[Diagnostic]:
@@ -262,6 +282,8 @@ def _references(statement: Statement, bindings: Bindings, index: int) -> Iterato
             role, words = "profile", (statement.profile,)
         case Eval():
             role, words = "image", statement.images
+        case Set(key=key, value=value) if key.text == "base" and value.text != NO_BASE:
+            role, words = "profile", (value,)
         case _:
             return
     for word in words:
@@ -283,8 +305,8 @@ def _unmergeable(
 ) -> Iterator[Diagnostic]:
     """Profiles of the program that have no sum."""
     first: tuple[Word, str] | None = None
-    for word, made in _made_profiles(statement, bindings, index):
-        algorithm = _algorithm_of(made, bindings)
+    for word, made in made_profiles(statement, bindings, index):
+        algorithm = algorithm_of(made, bindings)
         if algorithm is None:
             continue
         if "+" in algorithm:
@@ -308,27 +330,6 @@ def _unmergeable(
                 f"and {quote(first[0].text)} of {quote(first[1])}",
                 "merge profiles of one algorithm",
             )
-
-
-def _made_profiles(statement: Merge, bindings: Bindings, index: int) -> Iterator[tuple[Word, Made]]:
-    """The profiles that a merge takes from earlier statements."""
-    for word in statement.profiles:
-        made = bindings.resolve(word, "profile", index) if word.text else None
-        if isinstance(made, Made):
-            yield word, made
-
-
-def _algorithm_of(made: Made, bindings: Bindings) -> str | None:
-    """The algorithms of a profile, joined by ``+``; None where only files tell."""
-    match bindings.program.statements[made.statement]:
-        case Opt() | Profile() | Adap() as statement:
-            return statement.algorithm.text
-        case Merge() as merge:
-            parts = _made_profiles(merge, bindings, made.statement)
-            return next(
-                (name for _, part in parts if (name := _algorithm_of(part, bindings))), None
-            )
-    return None
 
 
 def _lookup(

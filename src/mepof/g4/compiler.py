@@ -14,11 +14,11 @@ from typing import Any
 from mepof.device.observation import Measure
 from mepof.g4 import ast
 from mepof.g4.ast import Adap, Build, Eval, Merge, Opt, Profile, Program, Recomp, Set
-from mepof.g4.draft import Draft
 from mepof.g4.formatter import format_word
 from mepof.g4.goals import metrics_of
 from mepof.g4.names import bind
-from mepof.g4.settings import SETTINGS, Settings, signed_percent, weight
+from mepof.g4.settings import NO_BASE, SETTINGS, Settings, signed_percent, weight
+from mepof.g4.training import Training
 from mepof.g4.variants import Variants
 from mepof.measure.goal import Goal
 from mepof.plan.model import Input, Plan, StepInput
@@ -28,6 +28,7 @@ from mepof.spec.kernel_build import KernelBuild
 from mepof.spec.profile_collect import ProfileCollect
 from mepof.spec.profile_convert import ProfileConvert
 from mepof.spec.profile_merge import ProfileMerge, WeightedProfile
+from mepof.spec.profile_renew import ProfileRenew
 from mepof.spec.report import Report, ReportedImage, ReportedProfile
 
 
@@ -48,7 +49,7 @@ def compile_program(
 
 
 @dataclass
-class _Compiler(Draft):
+class _Compiler(Training):
     #: By their quantities and metrics: a later one takes the place of an earlier one.
     goals: dict[tuple[str, str | None], Goal] = field(default_factory=dict)
 
@@ -56,7 +57,7 @@ class _Compiler(Draft):
         for index, statement in enumerate(self.bindings.program.statements):
             match statement:
                 case Set():
-                    self._set(statement)
+                    self._set(index, statement)
                 case ast.Goal():
                     self._goal(statement)
                 case Opt(path=path) | Adap(url=path):
@@ -76,13 +77,15 @@ class _Compiler(Draft):
 
     # -- statements
 
-    def _set(self, statement: Set) -> None:
+    def _set(self, index: int, statement: Set) -> None:
         key, value = statement.key.text, statement.value.text
         if key == "name":
             return  # already in the bindings
         read: Any = SETTINGS[key].read(value)
         if key == "config" and isinstance(read, str):
             read = (read,)
+        if key == "base":
+            read = None if value == NO_BASE else self._profile_input(statement.value, index)[0]
         self.settings = replace(self.settings, **{key.replace("-", "_"): read})
         if key == "seed" and self.seed is None:
             self.seed = read
@@ -242,6 +245,8 @@ class _Compiler(Draft):
                     pending += [raw] if profile is None else [raw, profile]
                 case ProfileMerge(profiles=profiles):
                     pending += [each.profile for each in profiles]
+                case ProfileRenew(new=new, old=old):
+                    pending += [new, old]
         return [StepInput(step) for step in sorted(found)]
 
     def _model(self, given: Input) -> StepModel[Input] | None:

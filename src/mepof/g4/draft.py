@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from mepof.device.observation import Branches, Measure
-from mepof.g4.ast import Adap, Opt, Profile, Word
+from mepof.g4.ast import Word
 from mepof.g4.diagnostics import Diagnostic
 from mepof.g4.names import PLAIN, Bindings, HostPath, Made, Plain, Reference, Role, is_path
 from mepof.g4.settings import Settings, weight
@@ -17,8 +17,7 @@ from mepof.spec.app_programs import AppPrograms
 from mepof.spec.guest import Guest
 from mepof.spec.kernel_build import BootCheck, Instrumented, KernelBuild
 from mepof.spec.kernel_source import KernelSource
-from mepof.spec.profile_collect import ProfileCollect, TrainingApp
-from mepof.spec.profile_convert import ProfileConvert
+from mepof.spec.profile_collect import TrainingApp
 from mepof.spec.suite_programs import SuitePrograms
 
 
@@ -62,96 +61,6 @@ class Draft:
     def _kernel(self, index: int, path: str, algorithm: str = "") -> Kernel:
         self.kernels[index] = Kernel(path, self.settings, algorithm)
         return self.kernels[index]
-
-    def _profiled(
-        self,
-        name: str,
-        kernel: Kernel,
-        statement: Opt | Adap | Profile,
-        options: list[str],
-    ) -> StepInput:
-        """Add the steps that make a profile with every algorithm of a stack.
-
-        Link-time options apply only to the last build, unless a profile fits no other build.
-        """
-        level = [option for option in options if option in self.variants.levels]
-        profile: StepInput | None = None
-        below: tuple[str, ...] = ()
-        total = 0
-        traces = iter(kernel.settings.perf_data)
-        for algorithm in kernel.algorithm.split("+"):
-            part = self.variants.algorithms[algorithm]
-            for number in range(1, part.rounds + 1):
-                total += 1
-                suffix = str(total) if total > 1 else ""
-                build = self._build(
-                    f"{name}/instrument{suffix}",
-                    kernel,
-                    options if part.same_build else level,
-                    below,
-                    profile,
-                    Instrumented[Input](algorithm=algorithm, round=number),
-                )
-                trace = next(traces, None) if part.records_branches else None
-                raw: Input = (
-                    self._collected(
-                        f"{name}/collect{suffix}", kernel, statement, algorithm, number, build
-                    )
-                    if trace is None
-                    else HostInput(trace)
-                )
-                converted = ProfileConvert[Input](
-                    algorithm=algorithm,
-                    round=number,
-                    toolchain=kernel.settings.toolchain,
-                    raw=raw,
-                    kernel=build,
-                    below=below,
-                    profile=profile,
-                )
-                profile = self._add(f"{name}/profile{suffix}", converted)
-            below = (*below, algorithm)
-        assert profile is not None
-        return profile
-
-    def _collected(
-        self,
-        identifier: str,
-        kernel: Kernel,
-        statement: Opt | Adap | Profile,
-        algorithm: str,
-        number: int,
-        build: StepInput,
-    ) -> StepInput:
-        """The step that collects the raw profile of a round on a device."""
-        settings = kernel.settings
-        guest = self._guest(settings)
-        record, artifacts = None, {}
-        if self.variants.algorithms[algorithm].records_branches:
-            record = Branches(settings.period, settings.depth)
-            artifacts = self._artifacts(settings, record)
-        argument = self.variants.arguments.get(statement.click.text, "script")
-        apps = tuple(self._app(word, argument, settings) for word in statement.apps)
-        collect = ProfileCollect[Input](
-            algorithm=algorithm,
-            round=number,
-            scenario=statement.click.text,
-            apps=apps,
-            actions=settings.actions,
-            arch=settings.arch,
-            device=settings.device,
-            cpus=settings.cpus,
-            seed=settings.seed,
-            without=settings.without,
-            kernel=build,
-            guest=guest,
-            record=record,
-            suites=self._suites(
-                settings, self.variants.app_additions, [a.name for a in apps if a.name]
-            ),
-            artifacts=artifacts,
-        )
-        return self._add(identifier, collect)
 
     def _build(
         self,

@@ -157,6 +157,25 @@ class Bindings:
         )
 
 
+def made_profiles(statement: Merge, bindings: Bindings, index: int) -> Iterator[tuple[Word, Made]]:
+    """The profiles that a merge takes from earlier statements."""
+    for word in statement.profiles:
+        made = bindings.resolve(word, "profile", index) if word.text else None
+        if isinstance(made, Made):
+            yield word, made
+
+
+def algorithm_of(made: Made, bindings: Bindings) -> str | None:
+    """The algorithms of a profile, joined by ``+``; None where only files tell."""
+    match bindings.program.statements[made.statement]:
+        case Opt() | Profile() | Adap() as statement:
+            return statement.algorithm.text
+        case Merge() as merge:
+            parts = made_profiles(merge, bindings, made.statement)
+            return next((name for _, part in parts if (name := algorithm_of(part, bindings))), None)
+    return None
+
+
 def bind(program: Program) -> Bindings:
     """Name the results of a program.
 

@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
-Value = str | int | float | tuple[str, ...] | tuple[int, int]
+from mepof.plan.model import Input
+
+Value = str | int | float | Fraction | tuple[str, ...] | tuple[int, int]
+
+#: The value of ``base`` by which profiling begins with a kernel without a profile again.
+NO_BASE = "none"
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -117,6 +122,13 @@ def exclusions(text: str) -> tuple[str, ...]:
     return tuple(sorted(set(parts)))
 
 
+def decay(text: str) -> Fraction:
+    """A number from 0 to 1, as an exact fraction."""
+    if not re.fullmatch(r"[01](\.[0-9]{1,18})?", text) or Fraction(text) > 1:
+        raise ValueError("expected a number from 0 to 1, such as `0.5`")
+    return Fraction(text)
+
+
 def weight(text: str) -> Fraction:
     """A positive number, as an exact fraction."""
     if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?", text) or Fraction(text) == 0:
@@ -142,10 +154,12 @@ class Setting:
 SETTINGS: Mapping[str, Setting] = {
     "actions": Setting(partial(whole_number, minimum=1, maximum=1_000_000)),
     "arch": Setting(str, "architectures"),
+    "base": Setting(str),
     "budget": Setting(duration),
     "config": Setting(config, "configs"),
     "core": Setting(str, "cores"),
     "cpus": Setting(partial(whole_number, minimum=1, maximum=8)),
+    "decay": Setting(decay),
     "depth": Setting(partial(whole_number, minimum=1, maximum=1024)),
     "device": Setting(str, "devices"),
     "exclude": Setting(exclusions),
@@ -155,6 +169,7 @@ SETTINGS: Mapping[str, Setting] = {
     "precision": Setting(percent),
     "relinked": Setting(partial(whole_number, minimum=0, maximum=100)),
     "repetitions": Setting(boots),
+    "rounds": Setting(partial(whole_number, minimum=1, maximum=64)),
     # Fits the integers of every tool, also after the repetitions are added.
     "seed": Setting(partial(whole_number, minimum=0, maximum=10**18 - 1)),
     "toolchain": Setting(str, "toolchains"),
@@ -164,7 +179,11 @@ SETTINGS: Mapping[str, Setting] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings that ``set`` changes, with their defaults."""
+    """The settings that ``set`` changes, with their defaults.
+
+    Attributes:
+        base: the profile that the first round begins with.
+    """
 
     arch: str = "x86-64"
     config: tuple[str, ...] = ("slim",)
@@ -183,3 +202,6 @@ class Settings:
     perf_data: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    base: Input | None = None
+    decay: Fraction = Fraction(1, 2)
+    rounds: int = 1

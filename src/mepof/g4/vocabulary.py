@@ -40,6 +40,9 @@ def vocabulary() -> Vocabulary:
             name: algorithm.rounds if algorithm.records_branches else 0
             for name, algorithm in ALGORITHMS.all().items()
         },
+        repeating=frozenset(
+            name for name, algorithm in ALGORITHMS.all().items() if algorithm.repeats
+        ),
         bound_to_build=frozenset(
             name for name, algorithm in ALGORITHMS.all().items() if algorithm.same_build
         ),

@@ -14,6 +14,8 @@ from tempfile import TemporaryDirectory
 
 from mepof.errors import InputError, WorkError
 from mepof.process import run
+from mepof.profile import aging
+from mepof.profile.aging import Aged, Decay
 from mepof.profile.quality import Quality
 from mepof.profile.weighted import Weighted, whole_weights
 from mepof.toolchain.protocol import FunctionCount, Tools, select_with
@@ -106,6 +108,28 @@ def merge_profiles(
             "it must come from a kernel that was built by the same compiler version",
         ) from error
     return quality_of(counted)
+
+
+def age_profile(old: Path, new: Path, decay: Decay, output: Path, tools: Tools) -> Aged:
+    """Write what an old profile counts beside a new one, in text form.
+
+    Raises:
+        InputError: one of them has no counts.
+        WorkError: one of them is not readable.
+    """
+    scratch = output.with_name(f"{output.name}.txt")
+    older, newer = (_as_text(path, scratch, tools) for path in (old, new))
+    aged, left = aging.age_counts(older, newer, decay)
+    output.write_text(aged, encoding="utf-8")
+    return left
+
+
+def _as_text(profile: Path, scratch: Path, tools: Tools) -> str:
+    merger = tools.toolchain.tool("profile-merger")
+    tools.run([merger, "merge", "--text", profile, "-o", scratch])
+    text = scratch.read_text(encoding="utf-8")
+    scratch.unlink()
+    return text
 
 
 def quality_of(counted: FunctionCount) -> Quality:

@@ -23,12 +23,13 @@ class Known:
     rounds: int = 1
     same_build: bool = False
     records_branches: bool = False
+    repeats: bool = False
 
 
 ALGORITHMS = {
-    "autofdo": Known(("kernel.afdo",), records_branches=True),
+    "autofdo": Known(("kernel.afdo",), records_branches=True, repeats=True),
     "cspgo": Known(("kernel.csprofdata",), rounds=2),
-    "autofdo-probe": Known(("kernel.probes",), records_branches=True),
+    "autofdo-probe": Known(("kernel.probes",), records_branches=True, repeats=True),
     "pgo": Known(("kernel.profdata",)),
     "propeller": Known(
         ("kernel.cc_profile", "kernel.ld_profile"), same_build=True, records_branches=True

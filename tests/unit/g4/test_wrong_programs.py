@@ -109,6 +109,68 @@ CASES = {
         "set perf-data a.data,b.data,c.data.\nopt /src autofdo+propeller rand kbench.",
         "p.g4:1:15: error: no round uses `c.data`",
     ),
+    "more branch traces than rounds of a loop": (
+        "set rounds 2.\nset perf-data a.data,b.data,c.data.\nopt /src autofdo rand kbench.",
+        "p.g4:2:15: error: no round uses `c.data`",
+    ),
+    "rounds of an algorithm that counts": (
+        "set rounds 2.\nopt /src pgo+propeller rand kbench.",
+        "p.g4:2:10: error: `pgo` has a fixed number of rounds",
+    ),
+    "rounds of an algorithm with rounds of its own": (
+        "set rounds 3.\nopt /src cspgo rand kbench.",
+        "p.g4:2:10: error: `cspgo` has a fixed number of rounds",
+    ),
+    "no rounds": (
+        "set rounds 0.\nopt /src autofdo rand kbench.",
+        "p.g4:1:12: error: invalid rounds `0`",
+    ),
+    "a decay above 1": (
+        "set decay 1.5.\nopt /src autofdo rand kbench.",
+        "p.g4:1:11: error: invalid decay `1.5`",
+    ),
+    "a negative decay": (
+        "set decay -0.5.\nopt /src autofdo rand kbench.",
+        "p.g4:1:11: error: invalid decay `-0.5`",
+    ),
+    "a base that is not a profile": (
+        "build /src.\nset base build.\nopt /src autofdo rand kbench.",
+        "p.g4:2:10: error: `build` is an image, not a profile",
+    ),
+    "a base that does not exist": (
+        "set base old.\nopt /src autofdo rand kbench.",
+        "p.g4:1:10: error: unknown profile `old`",
+    ),
+    "a base that is made later": (
+        "set base opt.\nopt /src autofdo rand kbench.",
+        "p.g4:1:10: error: `opt` is not made by an earlier statement",
+    ),
+    "the plain kernel as a base": (
+        "build /src.\nset base plain.\nopt /src autofdo rand kbench.",
+        "p.g4:2:10: error: `plain` is an image, not a profile",
+    ),
+    "a base of another algorithm": (
+        f"{OPT}set base opt.\nopt /src autofdo rand kbench.",
+        "p.g4:3:10: error: the base `opt` is a profile of `pgo`, not of `autofdo`",
+    ),
+    "a base of another algorithm for a stack": (
+        "opt /src autofdo-probe+propeller rand kbench.\nset base opt.\n"
+        "opt /src autofdo+propeller rand kbench.",
+        "p.g4:3:10: error: the base `opt` is a profile of `autofdo-probe`, not of `autofdo`",
+    ),
+    "a base for a layout": (
+        "set base /old/kernel.cc_profile.\nopt /src propeller rand kbench.",
+        "p.g4:2:10: error: `propeller` cannot begin with a base: "
+        "each of its profiles fits one build only",
+    ),
+    "a base that nothing begins with": (
+        "set base /old/kernel.afdo.\nrecomp /src /old/kernel.afdo.",
+        "p.g4:1:10: error: the base `/old/kernel.afdo` is not used: nothing is profiled after it",
+    ),
+    "a base that another follows": (
+        "set base /a.afdo.\nset base /b.afdo.\nopt /src autofdo rand kbench.",
+        "p.g4:1:10: error: the base `/a.afdo` is not used: another base follows",
+    ),
     "unknown click": ("opt /src pgo random kbench.", "p.g4:1:14: error: unknown click `random`"),
     "unknown app": ("opt /src pgo rand kbnch:x.", "p.g4:1:19: error: unknown app `kbnch`"),
     "a path that is not a description": (

@@ -1,0 +1,290 @@
+"""What an old profile still counts beside a new one.
+
+The old profile is scaled so that its total is a stated part of the new one's, whatever the lengths
+of the two recordings. The sum then has the scale of the new profile, so that the counts of a loop
+do not grow from round to round.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import groupby
+
+from mepof.errors import InputError
+
+#: A function that the new profile does not have is dropped below this share of the new total. To
+#: LLVM, cold is what lies beyond 99.9999 % of all counts (LLVM 22,
+#: llvm/lib/ProfileData/ProfileSummaryBuilder.cpp, ``ProfileSummaryCutoffCold``): a function that
+#: has faded that far becomes unknown again, which is not cold.
+MIN_SHARE = Fraction(1, 10**6)
+
+# LLVM 22, llvm/include/llvm/ProfileData/SampleProfReader.h: the text form of sample profiles.
+_FUNCTION = re.compile(r"(\S.*):(\d+):(\d+)$")
+_INLINED = re.compile(r"( +)([\d.]+): ([^\s\d]\S*):(\d+)$")
+_BODY = re.compile(r"( +)([\d.]+): (\d+)((?: \S+:\d+)*)$")
+_CHECKSUM = " !CFGChecksum:"
+
+
+@dataclass(frozen=True)
+class Decay:
+    """How an old profile counts.
+
+    Attributes:
+        weight: its total in the sum, relative to the new profile's; above 0 and at most 1.
+        same_source: both profiles are of the same source. Otherwise their lines differ.
+    """
+
+    weight: Fraction
+    same_source: bool
+
+
+@dataclass(frozen=True)
+class Aged:
+    """What is left of an old profile.
+
+    Attributes:
+        again: functions that the new profile has as well, and that are kept.
+        unseen: functions that only the old one has, and that are kept.
+        dropped: those that have faded below :data:`MIN_SHARE`.
+        replaced: functions of another source, of which the new counts alone are kept.
+    """
+
+    again: int
+    unseen: int
+    dropped: int
+    replaced: int
+
+    @property
+    def kept(self) -> int:
+        """The functions that are left."""
+        return self.again + self.unseen
+
+    def __str__(self) -> str:
+        parts = [f"{self.again} functions of the old profile ran again"]
+        parts += [f"{self.unseen} that did not are kept"]
+        parts += [f"{self.dropped} have faded"] if self.dropped else []
+        parts += [f"{self.replaced} are replaced"] if self.replaced else []
+        return ", ".join(parts)
+
+
+def age_samples(old: str, new: str, decay: Decay) -> tuple[str, Aged]:
+    """An old AutoFDO profile as it counts beside a new one; all of them in the text form.
+
+    Raises:
+        InputError: one of the profiles has no samples.
+    """
+    older, newer = list(_blocks(old)), list(_blocks(new))
+    total = _total(newer, "new")
+    factor = decay.weight * total / _total(older, "old")
+    seen = {name for block in newer for name in block.names}
+    # A checksum identifies a function that has not changed; the merge compares it.
+    comparable = decay.same_source or _CHECKSUM in old
+    kept: list[str] = []
+    fates = _Fates()
+    for block in older:
+        if fates.keeps(block.name in seen, comparable, factor * block.total, total):
+            kept += _scaled_lines(block.lines, factor)
+    return "".join(f"{line}\n" for line in kept), fates.aged()
+
+
+def age_counts(old: str, new: str, decay: Decay) -> tuple[str, Aged]:
+    """The same for profiles of counters, in the text form of ``llvm-profdata``.
+
+    A function whose control flow has changed is replaced, of the same source or not: its hash
+    identifies it.
+
+    Raises:
+        InputError: one of the profiles has no counts.
+    """
+    (head, older), (_, newer) = _records(old), _records(new)
+    total = sum(record.total for record in newer)
+    old_total = sum(record.total for record in older)
+    _require(total, "new")
+    _require(old_total, "old")
+    factor = decay.weight * total / old_total
+    ran = {record.name for record in newer if record.total}
+    known = {record.name for record in newer}
+    flows = {(record.name, record.hash) for record in newer}
+    kept = [*head]
+    fates = _Fates()
+    for record in older:
+        if not record.total:
+            continue
+        same = record.name not in known or (record.name, record.hash) in flows
+        if fates.keeps(record.name in ran, same, factor * record.total, total):
+            kept += [*_scaled_record(record.lines, factor), ""]
+    return "".join(f"{line}\n" for line in kept), fates.aged()
+
+
+@dataclass
+class _Fates:
+    """Counts what happens to the functions of the old profile."""
+
+    again: int = 0
+    unseen: int = 0
+    dropped: int = 0
+    replaced: int = 0
+
+    def keeps(self, seen: bool, comparable: bool, counts: Fraction, total: int) -> bool:
+        """Whether a function is kept.
+
+        Args:
+            seen: the new profile has it as well.
+            comparable: its counts are those of the same code in both.
+            counts: what it would count in the sum.
+            total: of the new profile.
+        """
+        if seen and not comparable:
+            self.replaced += 1
+            return False
+        if counts < (1 if seen else max(Fraction(1), MIN_SHARE * total)):
+            self.dropped += 1
+            return False
+        self.again += seen
+        self.unseen += not seen
+        return True
+
+    def aged(self) -> Aged:
+        return Aged(self.again, self.unseen, self.dropped, self.replaced)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A function of a sample profile, with what was inlined into it."""
+
+    name: str
+    total: int
+    names: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    lines: list[str] = []
+    for line in text.splitlines():
+        if lines and not line.startswith(" "):
+            yield _block(lines)
+            lines = []
+        lines.append(line)
+    if lines:
+        yield _block(lines)
+
+
+def _block(lines: list[str]) -> _Block:
+    head = _FUNCTION.match(lines[0])
+    if head is None:
+        raise InputError(f"`{lines[0][:80]}` is not a function of a text profile")
+    inlined = (match[3] for line in lines if (match := _INLINED.match(line)))
+    return _Block(head[1], int(head[2]), (head[1], *inlined), tuple(lines))
+
+
+def _total(blocks: Iterable[_Block], which: str) -> int:
+    total = sum(block.total for block in blocks)
+    _require(total, which)
+    return total
+
+
+def _require(total: int, which: str) -> None:
+    if total == 0:
+        raise InputError(f"the {which} profile has no counts", "leave it out of the loop")
+
+
+def _scaled_lines(lines: Iterable[str], factor: Fraction) -> Iterator[str]:
+    """The lines of a function with their counts scaled. A count that becomes zero is left out:
+    zero would say that the line did not run."""
+    hidden: int | None = None
+    for line in lines:
+        depth = len(line) - len(line.lstrip(" "))
+        if hidden is not None and depth > hidden:
+            continue
+        hidden = None
+        if match := _FUNCTION.match(line) if depth == 0 else None:
+            yield f"{match[1]}:{_scaled(match[2], factor)}:{_scaled(match[3], factor)}"
+        elif match := _INLINED.match(line):
+            count = _scaled(match[4], factor)
+            if count or match[4] == "0":
+                yield f"{match[1]}{match[2]}: {match[3]}:{count}"
+            else:
+                hidden = depth
+        elif match := _BODY.match(line):
+            count = _scaled(match[3], factor)
+            if count or match[3] == "0":
+                yield f"{match[1]}{match[2]}: {count}{_scaled_targets(match[4], factor)}"
+        else:
+            yield line
+
+
+def _scaled_targets(text: str, factor: Fraction) -> str:
+    """The called functions of a line, as the text form has them after its count."""
+    kept = []
+    for target in text.split():
+        name, _, count = target.rpartition(":")
+        if left := _scaled(count, factor):
+            kept.append(f" {name}:{left}")
+    return "".join(kept)
+
+
+def _scaled(count: str, factor: Fraction) -> int:
+    return int(count) * factor.numerator // factor.denominator
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A function of a profile of counters."""
+
+    name: str
+    hash: str
+    total: int
+    lines: tuple[str, ...]
+
+
+# The comments that llvm-profdata writes (LLVM 22, llvm/lib/ProfileData/InstrProfWriter.cpp,
+# ``writeRecordInText``).
+_HASH, _COUNTERS, _VALUES = "# Func Hash:", "# Counter Values:", "# ValueKind"
+
+
+def _records(text: str) -> tuple[list[str], list[_Record]]:
+    """The first lines, which say what was counted, and the functions."""
+    head: list[str] = []
+    records: list[_Record] = []
+    for blank, group in groupby(text.splitlines(), lambda line: not line.strip()):
+        lines = list(group)
+        if blank:
+            continue
+        if not records:
+            while lines and lines[0].startswith(("#", ":")):
+                head.append(lines.pop(0))
+        if _HASH not in lines:
+            continue
+        flow = lines[lines.index(_HASH) + 1]
+        total = sum(int(line) for section, line in _sections(lines) if section == _COUNTERS)
+        records.append(_Record(lines[0], flow, total, tuple(lines)))
+    return head, records
+
+
+def _sections(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each line without a comment, under the comment above it."""
+    section = ""
+    for line in lines:
+        if line.startswith("# "):
+            section = _VALUES if line.startswith(_VALUES) else line
+        else:
+            yield section, line
+
+
+def _scaled_record(lines: Iterable[str], factor: Fraction) -> Iterator[str]:
+    """The lines of a function with its counters, and the counts of its values, scaled."""
+    section, values = "", False
+    for line in lines:
+        if line.startswith("# "):
+            section, values = line, values or line.startswith(_VALUES)
+            yield line
+        elif section == _COUNTERS:
+            yield str(_scaled(line, factor))
+        elif values and ":" in line:
+            name, _, count = line.rpartition(":")
+            yield f"{name}:{_scaled(count, factor)}"
+        else:
+            yield line

@@ -1,0 +1,27 @@
+"""``profile-renew``: a new profile, with what an older one still has to say."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import ClassVar, Generic
+
+from mepof.plan.typed import In, StepModel
+
+
+class ProfileRenew(StepModel[In], Generic[In]):
+    """A sum of two profiles of one algorithm, the older of which counts less.
+
+    Attributes:
+        new: profile of the last round.
+        old: profile that the kernel of that round was built with, or that is older than it.
+        decay: total of the old profile in the sum, relative to that of the new one; above 0 and
+            at most 1.
+    """
+
+    kind: ClassVar[str] = "profile-renew"
+
+    algorithm: str
+    toolchain: str
+    new: In
+    old: In
+    decay: Fraction

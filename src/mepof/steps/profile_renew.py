@@ -1,0 +1,70 @@
+"""``profile-renew``: adds what is left of an old profile to a new one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+from mepof.algorithm.external import check_profile
+from mepof.algorithm.protocol import ALGORITHMS
+from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.model import HostInput, Input, Step
+from mepof.profile.aging import Decay
+from mepof.profile.artifact import ProfileDescription, profile_directory
+from mepof.scenario.collection import Collection
+from mepof.spec.profile_renew import ProfileRenew
+from mepof.toolchain.protocol import Tools, select
+
+
+class ProfileRenewBody:
+    """Makes the files of the profile, ``profile.json``, and the new profile's
+    ``collection.json``."""
+
+    kind = ProfileRenew.kind
+    phase: Phase = "convert"
+
+    def check(self, step: Step) -> None:
+        """Refuse a file that is not a profile of the algorithm and the toolchain."""
+        asked = ProfileRenew[Input].of(step, step.inputs)
+        for each in (asked.new, asked.old):
+            if isinstance(each, HostInput):
+                check_profile(Path(each.path), (asked.algorithm,), asked.toolchain)
+
+    def resources(self, step: Step) -> Resources:
+        return Resources()
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        asked = ProfileRenew[Input].of(step, step.inputs)
+        return select(asked.toolchain).identity()
+
+    def run(self, context: StepContext) -> None:
+        asked = ProfileRenew[Path].of(context.step, context.inputs)
+        algorithm = ALGORITHMS.get(asked.algorithm)
+        tools = Tools(select(asked.toolchain), context.run)
+        names = algorithm.profile_names
+        new = profile_directory(asked.new, names, context.work)
+        old = profile_directory(asked.old, names, context.work)
+        newer, older = ProfileDescription.find(new), ProfileDescription.find(old)
+        builds = [None if known is None else known.build for known in (newer, older)]
+        sources = {None if build is None else build.source for build in builds}
+        same_source = len(sources) == 1 and None not in sources
+        aged = context.work / "aged"
+        aged.mkdir()
+        left = algorithm.age(old, new, Decay(asked.decay, same_source), aged, tools)
+        context.note(str(left))
+        parts = [new, aged] if left.kept else [new]
+        quality = algorithm.merge([(p, Fraction(1)) for p in parts], context.output, tools)
+        exact = all(known is not None and known.quality.exact for known in (newer, older))
+        ProfileDescription(
+            algorithm=asked.algorithm,
+            # Its lines are those of the new profile's source only if the old one has the same.
+            build=builds[0] if same_source else None,
+            quality=replace(quality, exact=exact),
+        ).write(context.output)
+        if (collection := Collection.find(new)) is not None:
+            collection.write(context.output)
+
+
+BODY = ProfileRenewBody()

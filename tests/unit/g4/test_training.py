@@ -1,0 +1,127 @@
+"""Plans of the loop: rounds on optimised kernels, and a base from an earlier release."""
+
+from __future__ import annotations
+
+import pytest
+
+from mepof.plan.model import HostInput, StepInput
+from mepof.spec.report import Report
+
+from .planning import assert_well_formed, ids, kinds, made_from, plan
+
+OPT = "opt /src autofdo rand kbench O2;ThinLTO.\n"
+
+
+def test_each_round_records_the_kernel_that_was_built_with_the_profile_so_far() -> None:
+    made = plan(f"set rounds 3.\n{OPT}")
+    assert_well_formed(made)
+    assert [i for i in ids(made) if i.startswith("opt/")] == [
+        *("opt/instrument", "opt/collect", "opt/profile"),
+        *("opt/instrument2", "opt/collect2", "opt/profile2", "opt/renew2"),
+        *("opt/instrument3", "opt/collect3", "opt/profile3", "opt/renew3"),
+        "opt/build",
+    ]
+    for number, known in ((2, "opt/profile"), (3, "opt/renew2")):
+        optimised = made.step(f"opt/instrument{number}")
+        assert made_from(made, optimised, "profile").id == known
+        assert optimised.params["uses"] == ["autofdo"]
+        assert optimised.params["instrumented"] == {"algorithm": "autofdo"}
+        # Link-time optimisation applies to the last build; this one must boot as well.
+        assert optimised.params["options"] == ["O2"]
+        assert "boot" in optimised.params
+        collect, convert = made.step(f"opt/collect{number}"), made.step(f"opt/profile{number}")
+        assert made_from(made, collect, "kernel") == optimised
+        assert made_from(made, convert, "kernel") == optimised
+        renew = made.step(f"opt/renew{number}")
+        assert made_from(made, renew, "new") == convert
+        assert made_from(made, renew, "old").id == known
+        assert renew.params["decay"] == "1/2"
+    assert made_from(made, made.step("opt/build"), "profile").id == "opt/renew3"
+    assert [(r.kind, r.step) for r in made.results] == [
+        *(("image", "opt/build"), ("profile", "opt/renew3"))
+    ]
+
+
+def test_a_release_goes_on_from_the_profile_of_the_one_before() -> None:
+    made = plan(f"set name one.\n{OPT}set base one.\nset name two.\n{OPT}")
+    assert_well_formed(made)
+    assert made_from(made, made.step("two/collect"), "kernel").id == "two/instrument"
+    assert made_from(made, made.step("two/instrument"), "profile").id == "one/profile"
+    assert made_from(made, made.step("two/renew"), "old").id == "one/profile"
+    assert made_from(made, made.step("two/build"), "profile").id == "two/renew"
+    # The same as by rounds, and an image after each.
+    rounds = plan(f"set rounds 2.\n{OPT}")
+    for one, other in (("two/instrument", "opt/instrument2"), ("two/build", "opt/build")):
+        assert made.step(one).params == rounds.step(other).params
+
+
+def test_a_program_with_one_round_plans_what_it_planned_before() -> None:
+    assert plan(f"set decay 0.1.\nset rounds 1.\nset base none.\n{OPT}").steps == plan(OPT).steps
+
+
+def test_the_base_of_a_release_may_be_a_file_of_the_one_before() -> None:
+    made = plan(f"set base /old/kernel.afdo.\nset decay 0.25.\n{OPT}eval plain;opt.")
+    assert_well_formed(made)
+    old = HostInput("/old/kernel.afdo")
+    assert made.step("opt/instrument").inputs["profile"] == old
+    renew = made.step("opt/renew")
+    assert (renew.inputs["old"], renew.params["decay"]) == (old, "1/4")
+    report = made.step("report")
+    # Nobody knows what an external profile was trained with.
+    assert [image.trained for image in Report.of(report, report.inputs).images] == [None, None]
+
+
+def test_a_report_knows_the_training_of_all_rounds() -> None:
+    made = plan(f"set rounds 2.\n{OPT}eval plain;opt.")
+    report = Report.of(made.step("report"), made.step("report").inputs)
+    assert report.collections == (StepInput("opt/collect"), StepInput("opt/collect2"))
+    assert report.images[1].trained == (0, 1)
+
+
+def test_without_weight_the_old_profile_is_only_built_with() -> None:
+    made = plan(f"set decay 0.\nset rounds 2.\n{OPT}")
+    assert kinds(made)["profile-renew"] == 0
+    assert made_from(made, made.step("opt/instrument2"), "profile").id == "opt/profile"
+    assert made_from(made, made.step("opt/build"), "profile").id == "opt/profile2"
+
+
+def test_what_is_above_builds_on_the_profile_that_comes_out() -> None:
+    made = plan("set rounds 2.\nopt /src autofdo+propeller rand kbench O2.")
+    assert_well_formed(made)
+    optimised, mapped = made.step("opt/instrument2"), made.step("opt/instrument3")
+    assert optimised.params["uses"] == ["autofdo"]
+    assert mapped.params["uses"] == ["autofdo"]
+    assert mapped.params["instrumented"] == {"algorithm": "propeller"}
+    assert made_from(made, mapped, "profile").id == "opt/renew2"
+    assert made_from(made, made.step("opt/build"), "profile").id == "opt/profile3"
+
+
+def test_the_base_of_a_stack_gives_the_profile_of_its_lowest_algorithm() -> None:
+    stack = "opt /src autofdo+propeller rand kbench O2.\n"
+    made = plan(f"set name one.\n{stack}set base one.\nset name two.\n{stack}")
+    optimised = made_from(made, made.step("two/collect"), "kernel")
+    assert optimised.params["uses"] == ["autofdo"]
+    assert made_from(made, optimised, "profile").id == "one/profile2"
+
+
+@pytest.mark.parametrize("algorithm", ["pgo", "cspgo"])
+def test_counters_are_counted_before_optimisation_and_only_added(algorithm: str) -> None:
+    opt = f"opt /src {algorithm} rand kbench O2.\n"
+    made = plan(f"set name one.\n{opt}set base one.\nset name two.\n{opt}")
+    assert_well_formed(made)
+    last = "profile2" if algorithm == "cspgo" else "profile"
+    renew = next(step for step in made.steps if step.kind == "profile-renew")
+    # The same training of the same kernel is the same profile.
+    assert renew.inputs == {"new": StepInput(f"one/{last}"), "old": StepInput(f"one/{last}")}
+    made = plan(f"set base /old/a.{algorithm}.\n{opt}")
+    (renew,) = (step for step in made.steps if step.kind == "profile-renew")
+    assert renew.inputs["old"] == HostInput(f"/old/a.{algorithm}")
+    assert "uses" not in made.step("opt/instrument").params
+
+
+def test_branch_traces_are_those_of_the_rounds_in_their_order() -> None:
+    traces = "set perf-data 1.data,2.data,3.data.\n"
+    made = plan(f"set rounds 2.\n{traces}opt /src autofdo+propeller rand kbench.")
+    raw = [made.step(f"opt/profile{n}").inputs["raw"] for n in ("", "2", "3")]
+    assert raw == [HostInput("1.data"), HostInput("2.data"), HostInput("3.data")]
+    assert kinds(made)["profile-collect"] == 0
