@@ -23,6 +23,8 @@ help:
 	@echo '             compare what every algorithm gains: hours'
 	@echo 'make bench-leave-one-out'
 	@echo '             measure what a profile does for untrained cases: hours'
+	@echo 'make bench-loop'
+	@echo '             profile a kernel that uses its profile, five times: hours'
 	@echo 'make bench-suites'
 	@echo '             run every suite on kernels trained by kbench alone: hours'
 	@echo 'make bench-verdicts'
@@ -62,7 +64,7 @@ lint: setup
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 
 # These build a dozen kernels each.
-HOURS := bench/algorithms.py bench/leave_one_out.py bench/suites.py
+HOURS := bench/algorithms.py bench/leave_one_out.py bench/loop.py bench/suites.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 # What these compare with, such as LLVM's BOLT.
@@ -80,6 +82,9 @@ bench-verdicts: setup
 
 bench-leave-one-out: setup
 	$(BIN)/python bench/leave_one_out.py
+
+bench-loop: setup
+	$(BIN)/python bench/loop.py
 
 bench-suites: setup
 	$(BIN)/python bench/suites.py
@@ -123,5 +128,5 @@ clean:
 	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
-.PHONY: help setup demo test test-all lint bench bench-algorithms bench-leave-one-out bench-model \
-	bench-suites bench-verdicts check-report fuzz lock clean
+.PHONY: help setup demo test test-all lint bench bench-algorithms bench-leave-one-out bench-loop \
+	bench-model bench-suites bench-verdicts check-report fuzz lock clean
