@@ -1,12 +1,14 @@
-"""An algorithm of two rounds, each of which is built, booted and trained."""
+"""Rounds that are built, booted and trained: those of an algorithm, and those of the loop."""
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
+from mepof import _engine
 from mepof.executor.local import LocalExecutor
 from mepof.executor.programs import plan_of
 from mepof.g4 import Source
@@ -48,3 +50,43 @@ def functions_in_context(profile: Path) -> int:
     shown = run([profdata, "show", "--showcs", profile]).output
     (number,) = re.findall(r"^Total functions: (\d+)", shown, re.M)
     return int(number)
+
+
+LOOP = "set seed 1.\nset rounds 2.\nopt debian:linux-source-6.12 autofdo rand kbench O2.\n"
+
+
+def test_a_loop_profiles_the_kernel_that_uses_its_profile(
+    executor: LocalExecutor, tmp_path: Path
+) -> None:
+    plan = plan_of(Source("loop.g4", LOOP))
+    steps = executor.run(plan, tmp_path / "out", lambda event: None).run.steps
+    # The second kernel uses the profile of the first, keeps lines, and passed its self-check.
+    second = steps["opt/instrument2"].path
+    keeping = select("clang").flags("keep-lines")
+    assert set(keeping) <= set(BuildDescription.read(second).cflags)
+    assert Safety.read(second).self_check == "passed"
+    first, new, renewed = (
+        steps[f"opt/{step}"].path / "kernel.afdo" for step in ("profile", "profile2", "renew2")
+    )
+    # So did the last one, which uses what both rounds recorded.
+    assert Safety.read(steps["opt/build"].path).self_check == "passed"
+    # It runs with fewer instructions, most of them in what the first kernel ran.
+    assert totals(new) < totals(first)
+    assert overlap(first, new) > 60
+    # What the loop knows is the new profile, and half as much of the old one.
+    assert totals(renewed) == pytest.approx(1.5 * totals(new), rel=0.001)
+    assert overlap(first, renewed) > overlap(first, new)
+    known = ProfileDescription.read(renewed.parent)
+    assert known.quality.exact
+    assert known.build == BuildDescription.read(second).origin
+
+
+def totals(profile: Path) -> int:
+    total: int = json.loads(_engine.show(profile, 1, 0))["statistics"]["total"]
+    return total
+
+
+def overlap(one: Path, other: Path) -> float:
+    """The share of execution that two profiles attribute alike, in percent."""
+    share: float = json.loads(_engine.compare(one, other, 1))["flow_overlap"]
+    return 100 * share
