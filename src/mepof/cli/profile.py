@@ -16,6 +16,7 @@ from mepof import _engine
 from mepof.cli import profile_tables as tables
 from mepof.cli.application import Commands, completing
 from mepof.cli.output import Json, print_json
+from mepof.cli.profile_renew import renew
 from mepof.cli.stdin import spooled
 from mepof.errors import InputError, WorkError
 from mepof.profile.weighted import parse_weighted, whole
@@ -198,6 +199,9 @@ def merge(
         print_json({"schema": "mepof-profile-merge/1", **done})
     else:
         Console(stderr=True, highlight=False, soft_wrap=True).print(tables.merged(done))
+
+
+app.command("renew")(renew)
 
 
 @app.command("compare")

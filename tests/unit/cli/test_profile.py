@@ -241,6 +241,44 @@ def test_a_merge_says_what_it_added_up(profile: Path, tmp_path: Path) -> None:
     assert " samples\n" in said
 
 
+def test_an_old_profile_is_renewed_with_a_decay(profile: Path, tmp_path: Path) -> None:
+    twice, out = tmp_path / "twice", tmp_path / "out"
+    done("merge", f"{profile}:1000", "-o", twice)
+    one = done("show", profile)["statistics"]["total"]
+    document = done("renew", profile, twice, "-o", out, "--decay", "0.25", "--same-source")
+    assert document["schema"] == "mepof-profile-renew/1"
+    assert done("show", out)["statistics"]["total"] == pytest.approx(1.25 * one, abs=2)
+    assert document["old"]["again"] == document["functions"] > 0
+    # Without a source, what ran again has its new counts only.
+    document = done("renew", profile, twice, "-o", out)
+    assert done("show", out)["statistics"]["total"] == one
+    assert document["old"]["replaced"] == document["functions"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        *("out", "twice", "twice.provenance.json")
+    ]
+    assert "are replaced" in run("renew", profile, twice, "-o", out).stderr
+
+
+@pytest.mark.parametrize(
+    ("decay", "what"),
+    [("1.5", "not valid"), ("-1", "not valid"), ("half", "not valid"), ("0", "leaves nothing")],
+)
+def test_a_wrong_decay_is_refused(profile: Path, tmp_path: Path, decay: str, what: str) -> None:
+    error = failed("renew", profile, profile, "-o", tmp_path / "out", f"--decay={decay}")
+    assert isinstance(error, InputError)
+    assert what in error.message
+    assert error.remedy
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_profile_is_not_renewed_by_one_of_another_kind(profile: Path, tmp_path: Path) -> None:
+    counts = tmp_path / "kernel.profdata"
+    counts.write_bytes(b"\xfflprofi\x81" + bytes(20))
+    error = failed("renew", profile, counts, "-o", tmp_path / "out")
+    assert isinstance(error, InputError)
+    assert "is a profile of an instrumented kernel" in error.message
+
+
 def test_counts_are_merged_into_no_other_format(tmp_path: Path) -> None:
     counts = tmp_path / "kernel.profdata"
     counts.write_bytes(b"\xfflprofi\x81" + bytes(20))
@@ -354,6 +392,16 @@ def test_counts_of_instrumented_kernels_are_compared(counts: Path, profile: Path
     assert isinstance(error, InputError)
     assert f"{profile} is not" in error.message
     assert error.remedy == "compare profiles of one kind"
+
+
+def test_counts_of_instrumented_kernels_are_renewed(counts: Path, tmp_path: Path) -> None:
+    more, out = tmp_path / "more.profdata", tmp_path / "out.profdata"
+    done("merge", f"{counts}:7", "-o", more)
+    document = done("renew", counts, more, "-o", out, "--decay", "0.5")
+    assert document["old"] == {"again": 2, "unseen": 0, "dropped": 0, "replaced": 0}
+    (one, both) = (done("show", path)["statistics"]["total"] for path in (counts, out))
+    assert both == pytest.approx(1.5 * one, abs=10)
+    assert done("compare", counts, out)["overlap"] == pytest.approx(1, abs=0.001)
 
 
 def test_damaged_counts_of_an_instrumented_kernel_are_refused(tmp_path: Path) -> None:
