@@ -7,6 +7,7 @@ it to older ones.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from mepof import _engine
 from mepof.algorithm.branches import Branches, age_samples, convert, merge_samples
 from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
+from mepof.errors import InputError
 from mepof.kernel.kbuild import PROFILES
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
@@ -70,7 +72,14 @@ class AutoFdo(Branches):
         return age_samples(old / file, new / file, decay, output / file)
 
     def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
-        _engine.show(files[self._file], 1, 0)
+        given = files[self._file]
+        has_probes = json.loads(_engine.show(given, 1, 0))["probe_based"]
+        if has_probes != self._probes:
+            other = "autofdo-probe" if has_probes else "autofdo"
+            raise InputError(
+                f"{given} is a profile of {'pseudo probes' if has_probes else 'debug lines'}",
+                f"it is one of `{other}`",
+            )
 
     def use(self, profile: Path, build: Use) -> BuildAddition:
         flags = build.toolchain.flags

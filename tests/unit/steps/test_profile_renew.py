@@ -123,3 +123,19 @@ def test_a_layout_cannot_be_renewed(room: Room, toolchain: None) -> None:
     params = {**PARAMS, "algorithm": "propeller"}
     with pytest.raises(InputError, match="cannot be merged"):
         profile_renew.BODY.run(room.context("profile-renew", params, new=given, old=given))
+
+
+def test_lines_are_not_probes(tmp_path: Path) -> None:
+    given = tmp_path / "kernel.old"
+    inputs: dict[str, Input] = {"new": StepInput("opt/profile"), "old": HostInput(str(given))}
+    texts = {"autofdo": "f:8:8\n 1: 8\n", "autofdo-probe": "f:8:8\n 1: 8\n !CFGChecksum: 7\n"}
+    for algorithm, text in texts.items():
+        given.write_text(text)
+        for asked in texts:
+            step = Step("x", "profile-renew", {**PARAMS, "algorithm": asked}, inputs)
+            if asked == algorithm:
+                profile_renew.BODY.check(step)
+            else:
+                with pytest.raises(InputError) as caught:
+                    profile_renew.BODY.check(step)
+                assert caught.value.remedy == f"it is one of `{algorithm}`"
