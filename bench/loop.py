@@ -74,16 +74,20 @@ def measured(number: int, algorithm: str, store: Path) -> dict[str, Any]:
         return steps[f"round-{round_}/{step}"].path
 
     (name,) = (p.name for p in of(1, "profile").iterdir() if p.suffix != ".json")
-    used = of(number, "renew") if number > 1 else of(1, "profile")
+
+    def used(round_: int) -> Path:
+        return of(round_, "renew" if round_ > 1 else "profile") / name
+
     first, new = (flat.read(of(n, "profile") / name) for n in (1, number))
-    before = flat.read((of(number - 1, "renew") if number > 2 else of(1, "profile")) / name)
+    merged = flat.read(used(number))
+    before = used(number - 1) if number > 1 else None
     left = {
         row["case"]: 100 * row["value"] / row["baseline"]
         for row in report["cases"]
         if row["metric"] == "kernel_instructions" and row["image"] != report["baseline"]
     }
     verdict = converted(of(number, "instrument"), of(number, "collect"))
-    statistics = json.loads(_engine.show(used / name, 1, 0))["statistics"]
+    statistics = json.loads(_engine.show(used(number), 1, 0))["statistics"]
     return {
         "kernel": report["provenance"]["kernel"],
         "clang": report["provenance"]["tools"]["clang"],
@@ -96,8 +100,8 @@ def measured(number: int, algorithm: str, store: Path) -> dict[str, Any]:
         "with_lines_percent": verdict["mapped_percent"],
         "functions": statistics["functions"],
         "new_overlap_percent": flat.overlap(first, new),
-        "overlap_percent": flat.overlap(first, flat.read(used / name)),
-        "change_percent": 100 - flat.overlap(before, flat.read(used / name)),
+        "overlap_percent": flat.overlap(first, merged),
+        "kept_percent": None if before is None else flat.overlap(flat.read(before), merged),
     }
 
 
@@ -120,7 +124,7 @@ def _section(algorithm: str, rounds: list[dict[str, Any]]) -> str:
         f"| {100 * (r['text_bytes']['image'] / r['text_bytes']['plain'] - 1):+.1f} "
         f"| {r['branches'] / 1e6:.1f} | {r['with_lines_percent']:.1f} | {r['functions']:,} "
         f"| {r['new_overlap_percent']:.1f} | {r['overlap_percent']:.1f} "
-        f"| {r['change_percent']:.1f} |"
+        f"| {'' if r['kept_percent'] is None else format(r['kept_percent'], '.1f')} |"
         for number, r in enumerate(rounds, 1)
     ]
     cases = [
@@ -155,7 +159,7 @@ loop without losses would find the same counts each time.
 - *as recorded*: the overlap of what the round recorded with what round 1 recorded, inlining aside;
   *as used*: the same for the merged profile, which the image is built with. Overlap is the sum over
   all lines of the lesser share of all counts.
-- *changed*: 100 minus the overlap of the merged profile with that of the round before.
+- *as before*: the overlap of the merged profile with that of the round before.
 
 """
 
@@ -163,7 +167,7 @@ _SECTION = """## {algorithm}: {kernel}
 
 {clang}
 
-| round | fewer instructions, % | text, % | branches, M | with lines, % | functions | as recorded, % | as used, % | changed, % |
+| round | fewer instructions, % | text, % | branches, M | with lines, % | functions | as recorded, % | as used, % | as before, % |
 |---|---|---|---|---|---|---|---|---|
 {rows}
 
