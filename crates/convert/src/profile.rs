@@ -1,7 +1,11 @@
 use std::path::Path;
 
-use mepof_binary::{Binary, BinaryError, Probes, Symbolizer, SymbolizerOptions};
+use mepof_address::ImageAddress;
+use mepof_binary::{
+    Binary, BinaryError, Function, Probes, Symbolizer, SymbolizerOptions, whole_function,
+};
 use mepof_profile::{Merger, Profile};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ConvertError;
 use crate::autofdo::{line_profile, unexecuted};
@@ -141,7 +145,7 @@ fn of_image(
     options: ProfileOptions,
 ) -> Result<(Profile, BinaryVerdict), ConvertError> {
     let binary = &image.binary;
-    let addresses = addresses(image);
+    let addresses = with_parts(binary.functions(), addresses(image));
     let code = Code::new(binary, &addresses);
     let trace = check(&image.trace, &code, &Patched::read(binary)?);
     // Functions of the same name are one, wherever they are.
@@ -184,6 +188,33 @@ fn of_image(
     Ok((profile, BinaryVerdict { by_probes: probes.is_some(), ..verdict }))
 }
 
+/// `executed` and the parts that were split off the functions there: a cold part that did not run
+/// has its zeros only if it is decoded. Where several functions have the same name, nothing says
+/// whose part it is, and it stays out. In the order of addresses.
+fn with_parts(functions: &[Function], mut executed: Vec<ImageAddress>) -> Vec<ImageAddress> {
+    let mut entries: FxHashMap<&str, usize> = FxHashMap::default();
+    for function in functions.iter().filter(|function| function.is_entry) {
+        *entries.entry(whole_function(&function.name)).or_default() += 1;
+    }
+    let ran: FxHashSet<&str> = executed
+        .iter()
+        .filter_map(|&address| {
+            let after = functions.partition_point(|f| f.addresses.start <= address);
+            let function = functions.get(after.checked_sub(1)?)?;
+            let name = whole_function(&function.name);
+            (function.addresses.contains(&address) && entries.get(name) == Some(&1)).then_some(name)
+        })
+        .collect();
+    let parts = functions
+        .iter()
+        .filter(|function| !function.is_entry && ran.contains(whole_function(&function.name)))
+        .map(|function| function.addresses.start);
+    executed.extend(parts);
+    executed.sort_unstable();
+    executed.dedup();
+    executed
+}
+
 #[cfg(test)]
 mod tests {
     use mepof_profile::text;
@@ -217,5 +248,34 @@ mod tests {
         let mut notes = Vec::new();
         join(vec![(most.clone(), kernel), (most, module)], &mut notes).unwrap();
         assert!(notes.len() == 1 && notes[0].contains("a.ko"), "{notes:?}");
+    }
+
+    #[test]
+    fn parts_of_functions_that_ran_are_decoded_too() {
+        let function = |name: &str, start: u64, is_entry| Function {
+            name: name.to_owned(),
+            addresses: ImageAddress(start)..ImageAddress(start + 8),
+            is_entry,
+        };
+        let functions = [
+            function("f.cold", 0, false),
+            function("idle.cold", 8, false),
+            function("same.cold", 16, false),
+            function("f.__part.1", 24, false),
+            function("f", 32, true),
+            function("idle", 40, true),
+            function("same", 48, true),
+            function("same", 56, true),
+        ];
+        let parts = |executed: &[u64]| -> Vec<u64> {
+            let executed = executed.iter().copied().map(ImageAddress).collect();
+            with_parts(&functions, executed).iter().map(|address| address.0).collect()
+        };
+        assert_eq!(parts(&[36]), [0, 24, 36]);
+        // From a part to the function's other parts.
+        assert_eq!(parts(&[26]), [0, 24, 26]);
+        // Nothing says which of both `same.cold` is a part of, and nothing is at 100.
+        assert_eq!(parts(&[50, 100]), [50, 100]);
+        assert!(parts(&[]).is_empty());
     }
 }
