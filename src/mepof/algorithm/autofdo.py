@@ -13,7 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from mepof import _engine
-from mepof.algorithm.branches import Branches, age_samples, convert, merge_samples
+from mepof.algorithm.branches import Branches, convert, merge_samples, renew_samples
 from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
 from mepof.errors import InputError
 from mepof.kernel.kbuild import PROFILES
@@ -67,9 +67,11 @@ class AutoFdo(Branches):
         files = [(directory / self._file, weight) for directory, weight in weighted]
         return merge_samples(files, output / self._file)
 
-    def age(self, old: Path, new: Path, decay: Decay, output: Path, tools: Tools) -> Aged:
+    def renew(
+        self, new: Path, old: Path, decay: Decay, output: Path, tools: Tools
+    ) -> tuple[Quality, Aged]:
         file = self._file
-        return age_samples(old / file, new / file, decay, output / file)
+        return renew_samples(new / file, old / file, decay, output / file)
 
     def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
         given = files[self._file]

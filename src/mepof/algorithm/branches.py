@@ -78,17 +78,25 @@ def merge_samples(
     return Quality(functions, functions, 100.0, "good")
 
 
-def age_samples(old: Path, new: Path, decay: Decay, output: Path) -> Aged:
-    """Write what an old AutoFDO profile counts beside a new one.
+def renew_samples(new: Path, old: Path, decay: Decay, output: Path) -> tuple[Quality, Aged]:
+    """Write the sum of a new AutoFDO profile, in the inlining of an old one, and of what is left of
+    that.
 
     Raises:
         InputError: one of them is not an AutoFDO profile, or has no samples.
     """
-    scratch = output.with_name(f"{output.name}.txt")
-    older, newer = (_as_text(path, scratch) for path in (old, new))
-    aged, left = aging.age_samples(older, newer, decay)
-    output.write_text(aged, encoding="utf-8")
-    return left
+    scratch = output.with_name(f".{output.name}.txt")
+    newer, older = (_as_text(path, scratch) for path in (new, old))
+    parts = [output.with_name(f".{output.name}.{name}") for name in ("new", "old")]
+    reinlined, aged, left = aging.renew_samples(newer, older, decay)
+    try:
+        for part, text in zip(parts, (reinlined, aged), strict=True):
+            part.write_text(text, encoding="utf-8")
+        kept = parts if left.kept else parts[:1]
+        return merge_samples([(part, Fraction(1)) for part in kept], output), left
+    finally:
+        for part in parts:
+            part.unlink(missing_ok=True)
 
 
 def _as_text(profile: Path, scratch: Path) -> str:

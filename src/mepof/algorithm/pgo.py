@@ -18,9 +18,9 @@ from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.instrumentation import (
     LLVM_INSTRUMENTATION,
-    age_profile,
     check_finished,
     merge_profiles,
+    renew_profile,
 )
 from mepof.profile.quality import Quality
 from mepof.toolchain.protocol import Toolchain, Tools
@@ -81,9 +81,11 @@ class Pgo:
         files = [(directory / self._file, weight) for directory, weight in weighted]
         return merge_profiles(files, output / self._file, tools)
 
-    def age(self, old: Path, new: Path, decay: Decay, output: Path, tools: Tools) -> Aged:
+    def renew(
+        self, new: Path, old: Path, decay: Decay, output: Path, tools: Tools
+    ) -> tuple[Quality, Aged]:
         file = self._file
-        return age_profile(old / file, new / file, decay, output / file, tools)
+        return renew_profile(new / file, old / file, decay, output / file, tools)
 
     def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
         check_finished(files[self._file], tools)

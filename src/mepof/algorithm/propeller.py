@@ -61,7 +61,9 @@ class Propeller(Branches):
     ) -> Quality:
         raise _UNMERGEABLE
 
-    def age(self, old: Path, new: Path, decay: Decay, output: Path, tools: Tools) -> Aged:
+    def renew(
+        self, new: Path, old: Path, decay: Decay, output: Path, tools: Tools
+    ) -> tuple[Quality, Aged]:
         raise _UNMERGEABLE
 
     def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:

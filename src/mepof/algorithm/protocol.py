@@ -146,13 +146,14 @@ class Algorithm(Protocol):
     ) -> Quality:
         """Write the weighted sum of profiles into the directory ``output``."""
 
-    def age(self, old: Path, new: Path, decay: Decay, output: Path, tools: Tools) -> Aged:
-        """Write what an old profile counts beside a new one into the directory ``output``.
-
-        The sum of that and the new profile by :meth:`merge` takes the place of both.
+    def renew(
+        self, new: Path, old: Path, decay: Decay, output: Path, tools: Tools
+    ) -> tuple[Quality, Aged]:
+        """Write the sum of a new profile and of what is left of an old one into the directory
+        ``output``; each is a directory.
 
         Raises:
-            InputError: one of them has no counts, or they cannot be merged.
+            InputError: one of them has no counts, or they cannot be added up.
         """
 
     def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:

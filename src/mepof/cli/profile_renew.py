@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from fractions import Fraction
+from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from mepof import _engine
 from mepof.cli.output import Json, print_json
 from mepof.errors import InputError
 from mepof.g4.settings import decay as read_decay
 from mepof.profile.aging import Aged, Decay
-
-
-@dataclass(frozen=True)
-class Kind:
-    """How profiles of one kind are aged and added up."""
-
-    age: Callable[[Path, Path, Decay, Path], Aged]
-    merge: Callable[[list[Path], Path], int]
+from mepof.profile.quality import Quality
 
 
 def renew(
@@ -60,52 +48,37 @@ def renew(
         raise InputError(f"the decay {decay} is not valid", str(error)) from error
     if not weight:
         raise InputError("a decay of 0 leaves nothing of the old profile", "use the new one alone")
-    kind = _counts() if _are_counts(new, old) else _samples()
+    by = Decay(weight, same_source)
+    partial = output.with_name(f".{output.name}.{os.getpid()}")
     try:
-        with TemporaryDirectory() as scratch:
-            aged = Path(scratch) / "aged"
-            left = kind.age(old, new, Decay(weight, same_source), aged)
-            partial = output.with_name(f".{output.name}.{os.getpid()}")
-            try:
-                functions = kind.merge([new, aged] if left.kept else [new], partial)
-                partial.replace(output)
-            finally:
-                partial.unlink(missing_ok=True)
+        renewed = _renewed_counts if _are_counts(new, old) else _renewed_samples
+        quality, left = renewed(new.resolve(), old.resolve(), by, partial.resolve())
+        partial.replace(output)
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror}") from error
+    finally:
+        partial.unlink(missing_ok=True)
     if as_json:
-        done = {"output": str(output), "functions": functions, "old": asdict(left)}
+        done = {"output": str(output), "functions": quality.functions, "old": asdict(left)}
         print_json({"schema": "mepof-profile-renew/1", **done})
     else:
         Console(stderr=True, highlight=False, soft_wrap=True).print(
-            f"{functions:,} functions: {left}"
+            f"{quality.functions:,} functions: {left}"
         )
 
 
-def _samples() -> Kind:
-    from mepof.algorithm.branches import age_samples  # loads all toolchains
+def _renewed_samples(new: Path, old: Path, decay: Decay, output: Path) -> tuple[Quality, Aged]:
+    from mepof.algorithm.branches import renew_samples  # loads all toolchains
 
-    def merge(parts: list[Path], output: Path) -> int:
-        done = json.loads(_engine.merge([(part, 1) for part in parts], output, "autofdo"))
-        output.with_name(f"{output.name}.provenance.json").unlink(missing_ok=True)
-        functions: int = done["statistics"]["functions"]
-        return functions
-
-    return Kind(age_samples, merge)
+    return renew_samples(new, old, decay, output)
 
 
-def _counts() -> Kind:
+def _renewed_counts(new: Path, old: Path, decay: Decay, output: Path) -> tuple[Quality, Aged]:
     from mepof.process import run
-    from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, age_profile, merge_profiles
+    from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, renew_profile
     from mepof.toolchain.protocol import Tools, select_with
 
-    tools = Tools(select_with(LLVM_INSTRUMENTATION), run)
-
-    def merge(parts: list[Path], output: Path) -> int:
-        weighted = [(part.resolve(), Fraction(1)) for part in parts]
-        return merge_profiles(weighted, output.resolve(), tools).functions
-
-    return Kind(lambda old, new, by, output: age_profile(old, new, by, output, tools), merge)
+    return renew_profile(new, old, decay, output, Tools(select_with(LLVM_INSTRUMENTATION), run))
 
 
 def _are_counts(new: Path, old: Path) -> bool:

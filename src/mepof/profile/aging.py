@@ -7,25 +7,21 @@ do not grow from round to round.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
 
 from mepof.errors import InputError
+from mepof.profile import sample_tree
+from mepof.profile.reinlining import reinlined, scaled
+from mepof.profile.sample_tree import Function
 
 #: A function that the new profile does not have is dropped below this share of the new total. To
 #: LLVM, cold is what lies beyond 99.9999 % of all counts (LLVM 22,
 #: llvm/lib/ProfileData/ProfileSummaryBuilder.cpp, ``ProfileSummaryCutoffCold``): a function that
 #: has faded that far becomes unknown again, which is not cold.
 MIN_SHARE = Fraction(1, 10**6)
-
-# LLVM 22, llvm/include/llvm/ProfileData/SampleProfReader.h: the text form of sample profiles.
-_FUNCTION = re.compile(r"(\S.*):(\d+):(\d+)$")
-_INLINED = re.compile(r"( +)([\d.]+): ([^\s\d]\S*):(\d+)$")
-_BODY = re.compile(r"( +)([\d.]+): (\d+)((?: \S+:\d+)*)$")
-_CHECKSUM = " !CFGChecksum:"
 
 
 @dataclass(frozen=True)
@@ -70,24 +66,29 @@ class Aged:
         return ", ".join(parts)
 
 
-def age_samples(old: str, new: str, decay: Decay) -> tuple[str, Aged]:
-    """An old AutoFDO profile as it counts beside a new one; all of them in the text form.
+def renew_samples(new: str, old: str, decay: Decay) -> tuple[str, str, Aged]:
+    """A new AutoFDO profile in the inlining of an old one, and what the old one counts beside it;
+    all of them in the text form. Their sum is the renewed profile.
 
     Raises:
         InputError: one of the profiles has no samples.
     """
-    older, newer = list(_blocks(old)), list(_blocks(new))
-    total = _total(newer, "new")
-    factor = decay.weight * total / _total(older, "old")
-    seen = {name for block in newer for name in block.names}
-    # A checksum identifies a function that has not changed; the merge compares it.
-    comparable = decay.same_source or _CHECKSUM in old
-    kept: list[str] = []
+    older, newer = sample_tree.parse(old), sample_tree.parse(new)
+    newer = reinlined(newer, older, same_source=decay.same_source)
+    total, old_total = (sum(f.total for f in functions.values()) for functions in (newer, older))
+    _require(total, "new")
+    _require(old_total, "old")
+    factor = decay.weight * total / old_total
+    seen = {*newer, *(name for function in newer.values() for name in function.callees())}
+    kept: dict[str, Function] = {}
     fates = _Fates()
-    for block in older:
-        if fates.keeps(block.name in seen, comparable, factor * block.total, total):
-            kept += _scaled_lines(block.lines, factor)
-    return "".join(f"{line}\n" for line in kept), fates.aged()
+    for name, function in older.items():
+        known = newer.get(name)
+        same = decay.same_source or function.checksum is not None
+        same = same and (known is None or known.checksum == function.checksum)
+        if fates.keeps(name in seen, same, factor * function.total, total):
+            kept[name] = scaled(function, factor.numerator, factor.denominator)
+    return sample_tree.render(newer), sample_tree.render(kept), fates.aged()
 
 
 def age_counts(old: str, new: str, decay: Decay) -> tuple[str, Aged]:
@@ -151,79 +152,9 @@ class _Fates:
         return Aged(self.again, self.unseen, self.dropped, self.replaced)
 
 
-@dataclass(frozen=True)
-class _Block:
-    """A function of a sample profile, with what was inlined into it."""
-
-    name: str
-    total: int
-    names: tuple[str, ...]
-    lines: tuple[str, ...]
-
-
-def _blocks(text: str) -> Iterator[_Block]:
-    lines: list[str] = []
-    for line in text.splitlines():
-        if lines and not line.startswith(" "):
-            yield _block(lines)
-            lines = []
-        lines.append(line)
-    if lines:
-        yield _block(lines)
-
-
-def _block(lines: list[str]) -> _Block:
-    head = _FUNCTION.match(lines[0])
-    if head is None:
-        raise InputError(f"`{lines[0][:80]}` is not a function of a text profile")
-    inlined = (match[3] for line in lines if (match := _INLINED.match(line)))
-    return _Block(head[1], int(head[2]), (head[1], *inlined), tuple(lines))
-
-
-def _total(blocks: Iterable[_Block], which: str) -> int:
-    total = sum(block.total for block in blocks)
-    _require(total, which)
-    return total
-
-
 def _require(total: int, which: str) -> None:
     if total == 0:
         raise InputError(f"the {which} profile has no counts", "leave it out of the loop")
-
-
-def _scaled_lines(lines: Iterable[str], factor: Fraction) -> Iterator[str]:
-    """The lines of a function with their counts scaled. A count that becomes zero is left out:
-    zero would say that the line did not run."""
-    hidden: int | None = None
-    for line in lines:
-        depth = len(line) - len(line.lstrip(" "))
-        if hidden is not None and depth > hidden:
-            continue
-        hidden = None
-        if match := _FUNCTION.match(line) if depth == 0 else None:
-            yield f"{match[1]}:{_scaled(match[2], factor)}:{_scaled(match[3], factor)}"
-        elif match := _INLINED.match(line):
-            count = _scaled(match[4], factor)
-            if count or match[4] == "0":
-                yield f"{match[1]}{match[2]}: {match[3]}:{count}"
-            else:
-                hidden = depth
-        elif match := _BODY.match(line):
-            count = _scaled(match[3], factor)
-            if count or match[3] == "0":
-                yield f"{match[1]}{match[2]}: {count}{_scaled_targets(match[4], factor)}"
-        else:
-            yield line
-
-
-def _scaled_targets(text: str, factor: Fraction) -> str:
-    """The called functions of a line, as the text form has them after its count."""
-    kept = []
-    for target in text.split():
-        name, _, count = target.rpartition(":")
-        if left := _scaled(count, factor):
-            kept.append(f" {name}:{left}")
-    return "".join(kept)
 
 
 def _scaled(count: str, factor: Fraction) -> int:

@@ -110,18 +110,24 @@ def merge_profiles(
     return quality_of(counted)
 
 
-def age_profile(old: Path, new: Path, decay: Decay, output: Path, tools: Tools) -> Aged:
-    """Write what an old profile counts beside a new one, in text form.
+def renew_profile(
+    new: Path, old: Path, decay: Decay, output: Path, tools: Tools
+) -> tuple[Quality, Aged]:
+    """Write the sum of a new profile and of what is left of an old one.
 
     Raises:
         InputError: one of them has no counts.
         WorkError: one of them is not readable.
     """
-    scratch = output.with_name(f"{output.name}.txt")
-    older, newer = (_as_text(path, scratch, tools) for path in (old, new))
+    part = output.with_name(f".{output.name}.old")
+    newer, older = (_as_text(path, part, tools) for path in (new, old))
     aged, left = aging.age_counts(older, newer, decay)
-    output.write_text(aged, encoding="utf-8")
-    return left
+    try:
+        part.write_text(aged, encoding="utf-8")
+        kept = [new, part] if left.kept else [new]
+        return merge_profiles([(path, Fraction(1)) for path in kept], output, tools), left
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _as_text(profile: Path, scratch: Path, tools: Tools) -> str:

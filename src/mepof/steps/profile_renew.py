@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 
 from mepof.algorithm.external import check_profile
@@ -50,12 +49,9 @@ class ProfileRenewBody:
         builds = [None if known is None else known.build for known in (newer, older)]
         sources = {None if build is None else build.source for build in builds}
         same_source = len(sources) == 1 and None not in sources
-        aged = context.work / "aged"
-        aged.mkdir()
-        left = algorithm.age(old, new, Decay(asked.decay, same_source), aged, tools)
+        decay = Decay(asked.decay, same_source)
+        quality, left = algorithm.renew(new, old, decay, context.output, tools)
         context.note(str(left))
-        parts = [new, aged] if left.kept else [new]
-        quality = algorithm.merge([(p, Fraction(1)) for p in parts], context.output, tools)
         exact = all(known is not None and known.quality.exact for known in (newer, older))
         ProfileDescription(
             algorithm=asked.algorithm,

@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from mepof.errors import InputError
-from mepof.profile.aging import MIN_SHARE, Aged, Decay, age_counts, age_samples
+from mepof.profile.aging import MIN_SHARE, Aged, Decay, age_counts, renew_samples
 
 HALF = Decay(Fraction(1, 2), same_source=True)
 
@@ -22,7 +22,13 @@ busy:1000:100
 gone:1000:10
  1: 10
 """
-NEW = "busy:6000:9\n 1: 9\n"
+NEW = "busy:6000:9\n 9: 9\n"
+
+
+def age_samples(old: str, new: str, decay: Decay) -> tuple[str, Aged]:
+    """What an old profile counts beside a new one."""
+    _, aged, left = renew_samples(new, old, decay)
+    return aged, left
 
 
 def test_the_old_profile_is_scaled_to_a_part_of_the_new_total() -> None:
@@ -111,7 +117,7 @@ def test_a_profile_without_counts_is_refused() -> None:
     for old, new, which in (("f:0:0\n", NEW, "old"), (OLD, "f:0:0\n", "new")):
         with pytest.raises(InputError, match=f"the {which} profile has no counts"):
             age_samples(old, new, HALF)
-    with pytest.raises(InputError, match="is not a function of a text profile"):
+    with pytest.raises(InputError, match="is not a line of a text profile"):
         age_samples("what\n", NEW, HALF)
 
 
