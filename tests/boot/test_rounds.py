@@ -73,9 +73,9 @@ def test_a_loop_profiles_the_kernel_that_uses_its_profile(
     # It runs with fewer instructions, most of them in what the first kernel ran.
     assert totals(new) < totals(first)
     assert overlap(first, new) > 60
-    # What the loop knows is the new profile, and half as much of the old one.
-    assert totals(renewed) == pytest.approx(1.5 * totals(new), rel=0.001)
-    assert overlap(first, renewed) > overlap(first, new)
+    # What the loop knows is the new profile, and half as much of the old one, in its inlining.
+    assert totals(renewed) == pytest.approx(1.5 * totals(new), rel=0.02)
+    assert overlap(first, renewed) > 95
     known = ProfileDescription.read(renewed.parent)
     assert known.quality.exact
     assert known.build == BuildDescription.read(second).origin

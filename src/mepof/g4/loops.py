@@ -79,7 +79,7 @@ def _fixed(word: Word, lowest: str) -> Diagnostic:
     return Diagnostic(
         word.part(0, len(lowest)),
         f"{quote(lowest)} has a fixed number of rounds",
-        "write `set rounds 1` before it: no further round would tell it more",
+        "write `set rounds 1` before it: a further round would count the same",
     )
 
 
