@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from mepof.errors import InputError
 
 _FUNCTION = re.compile(r"(\S.*):(\d+):(\d+)$")
-_INLINED = re.compile(r"( +)([\d.]+): ([^\s\d]\S*):(\d+)$")
-_BODY = re.compile(r"( +)([\d.]+): (\d+)((?: \S+:\d+)*)$")
+# A name may be a hash, in decimal digits.
+_INLINED = re.compile(r" +([\d.]+): (\S+):(\d+)$")
+_BODY = re.compile(r" +([\d.]+): (\d+)((?: \S+:\d+)*)$")
 _CHECKSUM = "!CFGChecksum:"
 
 #: A line offset with its discriminator, and the function that was inlined there.
@@ -82,12 +83,12 @@ def parse(text: str) -> dict[str, Function]:
         elif not around or len(around) < depth:
             raise InputError(f"`{line[:80]}` is not a line of a text profile")
         elif match := _INLINED.match(line):
-            copy = Function(int(match[4]))
-            around[-1].inlined[match[2], match[3]] = copy
+            copy = Function(int(match[3]))
+            around[-1].inlined[match[1], match[2]] = copy
             around.append(copy)
         elif match := _BODY.match(line):
-            targets = (target.rpartition(":") for target in match[4].split())
-            around[-1].lines[match[2]] = Line(int(match[3]), {n: int(c) for n, _, c in targets})
+            targets = (target.rpartition(":") for target in match[3].split())
+            around[-1].lines[match[1]] = Line(int(match[2]), {n: int(c) for n, _, c in targets})
         elif line.lstrip().startswith("!"):
             around[-1].notes = (*around[-1].notes, line.strip())
         else:

@@ -43,6 +43,8 @@ def test_the_text_form_is_read_and_written_unchanged() -> None:
     text = (
         "f:9:1\n 1: 5\n 1.2: 4 g:3 h:1\n 3: i:2\n  0: 2\n  !CFGChecksum: 7\n"
         " !CFGChecksum: 3\n !Attributes: 1\nstatic.llvm.9:0:0\n"
+        # By hashes of names.
+        "1234567:9:1\n 1: 5 89:5\n 3: 4567:2\n  1: 2\n"
     )
     assert render(parse(text)) == text
 
