@@ -40,14 +40,12 @@ def renew(
 
     Raises:
         InputError: the profiles are of different kinds or have no counts, or the decay is not
-            above 0 and at most 1.
+            from 0 to 1.
     """
     try:
         weight = read_decay(decay)
     except ValueError as error:
         raise InputError(f"the decay {decay} is not valid", str(error)) from error
-    if not weight:
-        raise InputError("a decay of 0 leaves nothing of the old profile", "use the new one alone")
     by = Decay(weight, same_source)
     partial = output.with_name(f".{output.name}.{os.getpid()}")
     try:

@@ -70,7 +70,8 @@ class Training(Draft):
         for _ in range(settings.rounds if part.repeats else 1):
             recorded = known if part.repeats else None
             made, suffix = self._collected_rounds(order, algorithm, base=recorded)
-            if known is not None and settings.decay:
+            # Without weight, the base still shapes a profile that was recorded on it.
+            if known is not None and (part.repeats or settings.decay):
                 renewed = ProfileRenew[Input](
                     algorithm=algorithm,
                     toolchain=settings.toolchain,

@@ -29,7 +29,7 @@ class Decay:
     """How an old profile counts.
 
     Attributes:
-        weight: its total in the sum, relative to the new profile's; above 0 and at most 1.
+        weight: its total in the sum, relative to the new profile's; from 0 to 1.
         same_source: both profiles are of the same source. Otherwise their lines differ.
     """
 

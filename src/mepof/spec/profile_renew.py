@@ -14,8 +14,8 @@ class ProfileRenew(StepModel[In], Generic[In]):
     Attributes:
         new: profile of the last round.
         old: profile that the kernel of that round was built with, or that is older than it.
-        decay: total of the old profile in the sum, relative to that of the new one; above 0 and
-            at most 1.
+        decay: total of the old profile in the sum, relative to that of the new one; from 0 to
+            1.
     """
 
     kind: ClassVar[str] = "profile-renew"

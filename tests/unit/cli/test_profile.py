@@ -261,7 +261,7 @@ def test_an_old_profile_is_renewed_with_a_decay(profile: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("decay", "what"),
-    [("1.5", "not valid"), ("-1", "not valid"), ("half", "not valid"), ("0", "leaves nothing")],
+    [("1.5", "not valid"), ("-1", "not valid"), ("half", "not valid"), ("1.01", "not valid")],
 )
 def test_a_wrong_decay_is_refused(profile: Path, tmp_path: Path, decay: str, what: str) -> None:
     error = failed("renew", profile, profile, "-o", tmp_path / "out", f"--decay={decay}")

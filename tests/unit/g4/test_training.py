@@ -78,11 +78,14 @@ def test_a_report_knows_the_training_of_all_rounds() -> None:
     assert report.images[1].trained == (0, 1)
 
 
-def test_without_weight_the_old_profile_is_only_built_with() -> None:
+def test_without_weight_the_old_profile_still_shapes_what_was_recorded_on_it() -> None:
     made = plan(f"set decay 0.\nset rounds 2.\n{OPT}")
+    assert made.step("opt/renew2").params["decay"] == "0"
+    assert made_from(made, made.step("opt/build"), "profile").id == "opt/renew2"
+    # Counters were not recorded on it.
+    made = plan("set decay 0.\nset base /old/kernel.profdata.\nopt /src pgo rand kbench.")
     assert kinds(made)["profile-renew"] == 0
-    assert made_from(made, made.step("opt/instrument2"), "profile").id == "opt/profile"
-    assert made_from(made, made.step("opt/build"), "profile").id == "opt/profile2"
+    assert made_from(made, made.step("opt/build"), "profile").id == "opt/profile"
 
 
 def test_what_is_above_builds_on_the_profile_that_comes_out() -> None:

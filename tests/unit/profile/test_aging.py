@@ -84,6 +84,12 @@ def test_a_function_that_is_not_seen_again_fades_and_is_dropped_in_the_end() -> 
     assert len(shares) == 12  # 1/6 divided by 3 twelve times is below a millionth of the new total
 
 
+def test_without_weight_nothing_of_the_old_profile_is_left() -> None:
+    new, aged, left = renew_samples(NEW, OLD, Decay(Fraction(0), same_source=True))
+    assert (new, aged) == (NEW, "")
+    assert left == Aged(again=0, unseen=0, dropped=2, replaced=0)
+
+
 def test_a_count_that_fades_to_nothing_is_unknown_and_not_zero() -> None:
     old = "f:1000:1\n 1: 1000\n 2: 1 g:1\n 3: 0\n 4: h:1\n  1: 1\n"
     aged, _ = age_samples(old, "f:100:1\n 1: 100\n", HALF)
