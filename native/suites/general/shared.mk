@@ -1,0 +1,1 @@
+SHARED := scratch.c binder_link.c
