@@ -26,7 +26,9 @@ help:
 	@echo 'make bench-loop'
 	@echo '             profile a kernel that uses its profile, five times: hours'
 	@echo 'make bench-suites'
-	@echo '             run every suite on kernels trained by kbench alone: hours'
+	@echo '             run every suite on kernels trained by general alone: hours'
+	@echo 'make bench-suites-own'
+	@echo '             the same, trained by the suites themselves: hours'
 	@echo 'make bench-verdicts'
 	@echo '             measure how often verdicts are false, and what they detect: 15 minutes'
 	@echo 'make bench-model'
@@ -89,6 +91,9 @@ bench-loop: setup
 bench-suites: setup
 	$(BIN)/python bench/suites.py
 
+bench-suites-own: setup
+	$(BIN)/python bench/suites.py --train own
+
 bench-model: setup
 	$(BIN)/python bench/model.py
 
@@ -129,4 +134,4 @@ clean:
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
 .PHONY: help setup demo test test-all lint bench bench-algorithms bench-leave-one-out bench-loop \
-	bench-model bench-suites bench-verdicts check-report fuzz lock clean
+	bench-model bench-suites bench-suites-own bench-verdicts check-report fuzz lock clean

@@ -1,12 +1,12 @@
-"""What a profile of kbench alone does for every suite.
+"""What a profile does for every suite: one of general, of kbench, or of the suites' own work.
 
-    bench/suites.py [--store DIR] [--report DIR] [PROGRAM…]
+    bench/suites.py [--train general|kbench|own] [--dry-run] [--store DIR] [--report DIR] [PROGRAM…]
 
-Runs examples/suites.g4 and the programs of bench/suites/ (kernels to build, then boots of minutes),
-or only the named ones; ``--report`` reads the results of an earlier run of one program instead.
-Writes docs/benchmarks/suites.json and .md; programs that are not named keep the results they have
-there. They need what `MEPOF_SETUP_TOOLS=1 MEPOF_SETUP_ARM64=1 make setup` installs, and arm64 the
-library that docs/suites/sqlite.md names.
+Runs the programs of that training for x86-64 and arm64 (kernels to build, then boots of minutes),
+or only the named ones. ``--dry-run`` shows what their runs would do; ``--report`` reads the results
+of an earlier run of one program instead. Writes docs/benchmarks/suites.json and .md; programs that
+did not run keep the results they have there. They need what `MEPOF_SETUP_TOOLS=1
+MEPOF_SETUP_ARM64=1 make setup` installs, and arm64 the library that docs/suites/sqlite.md names.
 """
 
 from __future__ import annotations
@@ -18,10 +18,20 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from measure.program import ran, report_of
+from measure.program import planned, ran, report_of
 
 ROOT = Path(__file__).parents[1]
-PROGRAMS = (ROOT / "examples" / "suites.g4", *sorted((ROOT / "bench" / "suites").glob("*.g4")))
+_ROOM = ROOT / "bench" / "suites"
+PROGRAMS = {
+    "general": (_ROOM / "general.g4", _ROOM / "arm64-general.g4"),
+    "kbench": (
+        ROOT / "examples" / "suites.g4",
+        _ROOM / "no-pgso.g4",
+        _ROOM / "arm64.g4",
+        _ROOM / "arm64-no-pgso.g4",
+    ),
+    "own": (_ROOM / "own.g4", _ROOM / "arm64-own.g4"),
+}
 RESULT = ROOT / "docs" / "benchmarks" / "suites"
 METRICS = {
     "kernel_instructions": "kernel instructions",
@@ -34,15 +44,23 @@ _MEAN = "geomean_improvement_percent"
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--train", choices=PROGRAMS, default="general")
+    parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--store", type=Path)
     parser.add_argument("--report", type=Path)
-    parser.add_argument("program", type=Path, nargs="*", default=PROGRAMS)
+    parser.add_argument("program", type=Path, nargs="*")
     arguments = parser.parse_args()
+    programs = arguments.program or PROGRAMS[arguments.train]
+    if arguments.dry_run:
+        for program in programs:
+            print(program.resolve().relative_to(ROOT), flush=True)
+            planned(program, arguments.store)
+        return
     if arguments.report is not None and len(arguments.program) != 1:
         parser.error("a report is of one program: name it")
     record = RESULT.with_suffix(".json")
     results = json.loads(record.read_text()) if record.is_file() else {}
-    for program in arguments.program:
+    for program in programs:
         if arguments.report is not None:
             report = report_of(arguments.report)
         else:
@@ -107,6 +125,8 @@ def _section(name: str, result: dict[str, Any]) -> str:
 def _training(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     for trained in (True, False):
         found = {row["metric"]: row for row in rows if row["trained"] is trained}
+        if not found:
+            continue  # all of the cases were trained, or none
         cases = found["kernel_instructions"]["cases"]
         means = " | ".join(f"{found[metric][_MEAN]:+.1f}" for metric in METRICS)
         yield f"| {'' if trained else 'un'}trained | {cases} | {means} |"
@@ -124,14 +144,16 @@ def _slower(result: dict[str, Any]) -> Iterator[str]:
         yield f"- `{name}`: {result['suites'][suite][case]['kernel_instructions']:+.1f} %"
 
 
-_PAGE = """# Every suite, for a profile of kbench
+_PAGE = """# Every suite, for a profile of general, of kbench or of its own work
 
-`make bench-suites` writes this page.
+`make bench-suites` trains the kernel on [`general`](../general.md) alone, of which nothing is a
+case of a suite; `bench/suites.py --train kbench` on `rand kbench` alone, which does the work of the
+suite `mepof`; and `make bench-suites-own` on the suites themselves, by AutoFDO and Propeller with
+ThinLTO. Each writes its sections of this page.
 
-The kernel is trained by `rand kbench` alone, which does the work of the suite `mepof`, and measured
-on all suites. The tables give baseline / cost - 1 in percent: +10 means that the plain kernel takes
-10 % more, so the image takes 9.1 % fewer. They are geometric means over the cases that do such work
-at all; instructions and branches are counted.
+The tables give baseline / cost - 1 in percent: +10 means that the plain kernel takes 10 % more, so
+the image takes 9.1 % fewer. They are geometric means over the cases that do such work at all;
+instructions and branches are counted.
 
 Some cases take more kernel instructions with the profile than without it, beyond chance. Untrained
 code is cold to the compiler, which makes it small rather than fast; the option `NoPGSO`

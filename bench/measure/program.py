@@ -17,10 +17,19 @@ def report_of(out: Path) -> dict[str, Any]:
 
 def ran(program: Path, out: Path, store: Path | None) -> dict[str, Any]:
     """Run a program as a user would, and give its report; a run that fails ends this one too."""
+    _run([program, "--out", out], store)
+    return report_of(out)
+
+
+def planned(program: Path, store: Path | None) -> None:
+    """Show what a run of a program would do."""
+    _run([program, "--dry-run"], store)
+
+
+def _run(words: list[str | Path], store: Path | None) -> None:
     mepof = Path(sys.executable).parent / "mepof"
-    command: list[str | Path] = [mepof, "run", program, "--out", out]
+    command: list[str | Path] = [mepof, "run", *words]
     if store is not None:
         command += ["--store", store]
     if (status := subprocess.run(command, check=False).returncode) != 0:
         sys.exit(status)  # it has said why
-    return report_of(out)

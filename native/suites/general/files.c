@@ -104,6 +104,11 @@ static bool flagged(void)
 	    "fcntl");
 	const int copy = fcntl(reader, F_DUPFD_CLOEXEC, 30);
 	TRY(copy >= 30 && dup3(copy, 40, O_CLOEXEC) == 40 && dup2(40, 41) == 41, "copies");
+	int copies[24];
+	for (size_t i = 0; i < COUNT(copies); i++)
+		copies[i] = dup((int[]){reader, first, copy}[i % 3]);
+	for (size_t i = COUNT(copies); i-- > 0;)
+		TRY(copies[i] >= 0 && close(copies[i]) == 0, "dup");
 	TRY(lseek(41, 7, SEEK_SET) == 7 && read(reader, &one, 1) == 1 && one == (char)data[7],
 	    "a position that descriptors share");
 	const int emptied = open("flags", O_RDWR | O_TRUNC);

@@ -208,11 +208,45 @@ static bool lending(void)
 	return true;
 }
 
+/* Several words at once, of which a child wakes the last. */
+static bool any_of(void)
+{
+	struct {
+		uint64_t value;
+		uint64_t address;
+		uint32_t flags;
+		uint32_t reserved;
+	} waiters[3] = {0};
+	_Atomic uint32_t *const all[3] = {&words->first, &words->second, &words->asleep};
+	long woken;
+
+	memset(words, 0, sizeof(*words));
+	for (size_t i = 0; i < COUNT(waiters); i++) {
+		waiters[i].address = (uint64_t)(uintptr_t)all[i];
+		waiters[i].flags = 2; /* FUTEX2_SIZE_U32 */
+	}
+	const pid_t child = fork_child();
+	if (child == 0) {
+		usleep(100);
+		atomic_store(all[2], 1);
+		leave(futex(all[2], FUTEX_WAKE, 1, NULL, NULL, 0) >= 0);
+	}
+	while ((woken = syscall(449 /* futex_waitv */, waiters, COUNT(waiters), 0, NULL, 0)) < 0 &&
+	       errno == EINTR)
+		;
+	const int error = errno;
+	TRY(child > 0 && reap(child), "a process that wakes");
+	errno = error;
+	/* EAGAIN: the child was faster. */
+	return woken == 2 || errno == EAGAIN || lacks("futex_waitv");
+}
+
 bool futexes(unsigned rounds)
 {
 	words = shared_memory(sizeof(*words));
 	for (unsigned round = 0; round < rounds; round++)
-		if (!contended() || !moved() || !robust() || !lending())
+		if (!contended() || !moved() || !robust() || !lending() ||
+		    !any_of())
 			return false;
 	return true;
 }

@@ -205,10 +205,49 @@ static bool records(void)
 	return true;
 }
 
+/* A producer adds to one counter until it is full; its consumer empties it and adds to another. */
+static bool counted(void)
+{
+	uint64_t given = 0;
+	uint64_t taken = 0;
+	uint64_t count;
+	const int work = eventfd(0, EFD_CLOEXEC);
+	const int credit = eventfd(3, EFD_CLOEXEC);
+
+	if (work < 0 || credit < 0)
+		return lacks("CONFIG_EVENTFD");
+	const pid_t child = fork_child();
+	if (child == 0) {
+		for (bool last = false; !last;) {
+			if (read(work, &count, sizeof(count)) != sizeof(count))
+				leave(false);
+			last = count >= 1u << 20;
+			count = 2;
+			if (write(credit, &count, sizeof(count)) != sizeof(count))
+				leave(false);
+		}
+		leave(true);
+	}
+	for (unsigned i = 0; i < 40; i++) {
+		fd_set ready;
+		FD_ZERO(&ready);
+		FD_SET(credit, &ready);
+		TRY(pselect(credit + 1, &ready, NULL, NULL, NULL, NULL) == 1 &&
+			    read(credit, &count, sizeof(count)) == sizeof(count),
+		    "wait for a counter");
+		taken += count;
+		count = i < 39 ? i + 1 : 1u << 20;
+		given += count;
+		TRY(write(work, &count, sizeof(count)) == sizeof(count), "add to a counter");
+	}
+	TRY(child > 0 && reap(child) && taken >= 3 && given > 1u << 20, "counters of two processes");
+	return close(work) == 0 && close(credit) == 0;
+}
+
 bool polling(unsigned rounds)
 {
 	for (unsigned round = 0; round < rounds; round++)
-		if (!loop_of_pipes(round) || !workers() || !older() || !records())
+		if (!loop_of_pipes(round) || !workers() || !older() || !records() || !counted())
 			return false;
 	return true;
 }

@@ -6,6 +6,7 @@ On a plain Linux guest that is a program with a list of named actions, described
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from pydantic import Field, field_validator
 from mepof.described import Described, Named, Word, check_distinct, nearest
 from mepof.errors import InputError
 from mepof.registry import DescribedRegistry
-from mepof.suite.cases import MIN_MEMORY, load_suite, suite_names
+from mepof.suite.cases import MIN_MEMORY, Programs, load_suite, suite_names
 
 
 class Check(Described):
@@ -78,7 +79,33 @@ class App(Named):
         raise InputError(f"app `{self.name}` has no action `{name}`", hint)
 
 
-DESCRIBED = DescribedRegistry(Path(__file__).with_name("apps"), App, "app")
+class InstalledApp(App):
+    """An app that comes with mepof.
+
+    Attributes:
+        programs: of its own, which are built as a suite's are; None if the guest has all that its
+            actions run.
+    """
+
+    programs: Programs | None = None
+
+
+_LACKS = re.compile(r"^action=\S+ check=ok lacks=(\S+)$", re.M)
+
+
+def lacked(output: str) -> tuple[str, ...]:
+    """What an action names in its result line as missing from the kernel.
+
+    It has passed over the work that needs it; an action that cannot run at all ends otherwise
+    (docs/suites.md).
+
+    Args:
+        output: of the action.
+    """
+    return tuple(word for line in _LACKS.findall(output) for word in line.split(","))
+
+
+DESCRIBED = DescribedRegistry(Path(__file__).with_name("apps"), InstalledApp, "app")
 
 # Generous: under emulation a case takes some seconds of the host's time, and the guest's
 # limit counts guest time.
@@ -90,7 +117,7 @@ def app_names() -> tuple[str, ...]:
     return tuple(sorted({*DESCRIBED.names(), *suite_names()}))
 
 
-def load_app(name: str) -> App:
+def load_app(name: str) -> InstalledApp:
     """The app of that name.
 
     Raises:
@@ -102,13 +129,28 @@ def load_app(name: str) -> App:
     actions = tuple(
         Action(name=case.name, argv=case.argv, seconds=_CASE_SECONDS) for case in suite.cases
     )
-    return App(name=name, title=suite.title, action=actions, suites=(name,))
+    return InstalledApp(name=name, title=suite.title, action=actions, suites=(name,))
+
+
+def programs_of(name: str) -> Programs | None:
+    """What a suite or an installed app adds to the guest; None if that is nothing.
+
+    Raises:
+        InputError: there is no such app.
+    """
+    if name in suite_names():
+        return load_suite(name).programs
+    return DESCRIBED.get(name).programs
 
 
 def guest_additions() -> dict[str, tuple[str, ...]]:
-    """The suites that add programs to the guest for an app's actions, by app."""
+    """What adds programs to the guest for an app's actions, by app: suites, and the app itself."""
     return {
-        name: tuple(s for s in load_app(name).suites if load_suite(s).programs is not None)
+        name: tuple(
+            dict.fromkeys(
+                added for added in (name, *load_app(name).suites) if programs_of(added) is not None
+            )
+        )
         for name in app_names()
     }
 

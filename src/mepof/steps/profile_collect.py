@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS
-from mepof.app.apps import Action, App, load_app, memory_of
+from mepof.app.apps import Action, App, lacked, load_app, memory_of
 from mepof.app.own import check_distinct_apps, check_distinct_files, load_own
 from mepof.app.training import exercised, without
 from mepof.device import agent
@@ -113,6 +113,8 @@ class ProfileCollectBody:
         with _terminal(context) if scenario.interactive else nullcontext():
             outcome = device.boot(session, context.work / "boot", context.run, replied)
         _check(before, work, actions, outcome)
+        if lacking := _lacked(outcome):
+            context.note(f"not trained, because the kernel lacks it: {', '.join(lacking)}")
         if outcome.branches is not None:
             shutil.move(outcome.branches, context.output / "raw0")
         answers = outcome.replies[-len(algorithm.collect()) :] if algorithm.collect() else ()
@@ -206,6 +208,12 @@ def _terminal(context: StepContext) -> Iterator[None]:
         yield
     finally:
         context.emit(ConsoleReturned(context.step.id))
+
+
+def _lacked(outcome: Outcome) -> tuple[str, ...]:
+    """What the actions passed over, each once."""
+    texts = (reply.text for reply in outcome.replies if isinstance(reply, agent.ExecResult))
+    return tuple(dict.fromkeys(word for text in texts for word in lacked(text)))
 
 
 def _check(

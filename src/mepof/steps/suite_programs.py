@@ -1,4 +1,4 @@
-"""``suite-programs``: builds what a suite adds to a guest, as a separate initramfs archive.
+"""``suite-programs``: builds what a suite or an app adds to a guest, as a separate archive.
 
 The guest itself does not change with a suite: kernel builds boot it as a check, and a change of
 a suite must not rebuild kernels.
@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from mepof.app.apps import programs_of
 from mepof.device import ext4
 from mepof.device.initramfs import Entry, archive, tree
 from mepof.errors import InputError
@@ -18,7 +19,7 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Input, Step
 from mepof.spec.suite_programs import SuitePrograms
-from mepof.suite.cases import Programs, load_suite
+from mepof.suite.cases import Programs, load_suite, suite_names
 from mepof.toolchain import guest, shared_libraries
 
 _DIRECTORY = "suites"
@@ -85,14 +86,17 @@ class SuiteProgramsBody:
 
 
 def _programs(name: str, arch: str) -> Programs:
+    programs = programs_of(name)
+    assert programs is not None
+    if name not in suite_names():
+        return programs
     suite = load_suite(name)
     if suite.architectures and arch not in suite.architectures:
         raise InputError(
             f"the suite {suite.name} has no programs for {arch}",
             "leave out its metrics, or evaluate on " + " or ".join(suite.architectures),
         )
-    assert suite.programs is not None
-    return suite.programs
+    return programs
 
 
 @cache

@@ -54,7 +54,7 @@ class Tool(Described):
 
 
 class Programs(Described):
-    """Additions to the guest of every kernel that a suite needs.
+    """Additions to the guest of every kernel that a suite or an installed app needs.
 
     Attributes:
         native: the directory under ``native/suites`` with the sources of its program.

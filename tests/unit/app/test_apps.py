@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mepof.app.apps import app_names, guest_additions, load_app, memory_of
+from mepof.app.apps import app_names, guest_additions, load_app, memory_of, programs_of
 from mepof.app.training import exercised
 from mepof.errors import InputError
 from mepof.suite.cases import cases_of, load_suite, metric_names, suite_names
@@ -22,6 +22,17 @@ def test_every_app_has_actions_with_limits() -> None:
 def test_kbench_has_an_action_for_every_default_case() -> None:
     played = {action.argv for action in load_app("kbench").actions}
     assert {case.argv for case in cases_of(())} <= played
+
+
+def test_an_app_with_programs_of_its_own_adds_them_to_the_guest() -> None:
+    programs = programs_of("general")
+    assert programs is not None and programs.native == "general"
+    assert guest_additions()["general"] == ("general",)
+    assert guest_additions()["kbench"] == ()
+
+
+def test_training_on_general_trains_no_case() -> None:
+    assert exercised(load_app("general").actions) == frozenset()
 
 
 def test_an_unknown_app_is_an_error() -> None:

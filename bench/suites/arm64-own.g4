@@ -1,0 +1,13 @@
+# bench/suites/own.g4 for arm64: recorded and measured on an emulated Arm, with what its guests have.
+
+set arch arm64.
+set config suites.
+set seed 1.
+set repetitions 3.
+
+opt debian:linux-source-6.12 autofdo+propeller
+    trav mepof;threads;ipc;binder;network;unixbench;pages;input;sqlite O2;ThinLTO.
+
+eval plain.img;opt.img
+     syscall;overhead;proc;pipe;file;
+     threads;ipc;binder;network;unixbench;pages;input;sqlite;compute.
