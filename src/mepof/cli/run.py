@@ -21,9 +21,11 @@ from mepof.plan.explain import Explanation
 from mepof.plan.model import Plan, StepInput
 
 if TYPE_CHECKING:  # loads much
+    from mepof.gate.verdict import CheckVerdict
     from mepof.measure.goal import GoalVerdict
 
 _MAX_NAMED = 3
+_MAX_TESTS = 10
 
 Out = Annotated[
     Path | None,
@@ -112,8 +114,11 @@ def run_plan(
     missed = [goal for _, goal in _goals(finished) if not goal.met]
     for goal in missed:
         tell(WorkError(f"goal missed: {goal.image}, {goal.title}: {goal.reason}"))
+    failed = [(path, check) for path, check in _checks(finished) if not check.passed]
+    for path, check in failed:
+        _tell_failures(check, path)
     _refuse_unsound(finished)
-    if missed:
+    if missed or failed:
         raise typer.Exit(WorkError.exit_status)
 
 
@@ -192,12 +197,16 @@ def _rounded(seconds: float) -> str:
 
 
 def run_document(finished: Finished, out: Path) -> dict[str, object]:
-    """The files, the goals and the steps of a run."""
+    """The files, the goals, the checks and the steps of a run."""
     return {
         "out": str(out),
         "files": {name: str(path) for name, path in finished.files.items()},
         "goals": [
             {"report": str(path), **goal.model_dump(mode="json")} for path, goal in _goals(finished)
+        ],
+        "checks": [
+            {"file": str(path), **check.model_dump(mode="json")}
+            for path, check in _checks(finished)
         ],
         "steps": {
             name: {"digest": step.digest, "cached": step.cached, "seconds": step.seconds}
@@ -208,11 +217,18 @@ def run_document(finished: Finished, out: Path) -> dict[str, object]:
 
 def _print_finished(finished: Finished) -> None:
     from mepof.report import read_report, summary  # loads scipy
+    from mepof.report.terminal import check_lines
 
     console = Console(highlight=False, emoji=False)
     reports = _reports(finished)
+    reported: list[CheckVerdict] = []
     for path in reports:
-        console.print(summary(read_report(path), path))
+        report = read_report(path)
+        reported += report.checks
+        console.print(summary(report, path))
+    for _, check in _checks(finished):
+        if check not in reported:
+            console.print(check_lines(check))
     for name, file in finished.files.items():
         if file.parent not in reports or file.suffix not in (".json", ".html", ".csv"):
             console.print(f"  {name:20} {file}", markup=False)
@@ -223,6 +239,33 @@ def _goals(finished: Finished) -> list[tuple[Path, GoalVerdict]]:
     from mepof.report import read_report
 
     return [(path, goal) for path in _reports(finished) for goal in read_report(path).goals]
+
+
+def _checks(finished: Finished) -> list[tuple[Path, CheckVerdict]]:
+    """The results of tests, with their files."""
+    from mepof.gate.verdict import CheckVerdict
+
+    paths = [path for path in finished.files.values() if path.name == CheckVerdict.file]
+    return [(path, CheckVerdict.read(path.parent)) for path in paths]
+
+
+def _tell_failures(check: CheckVerdict, path: Path) -> None:
+    """Print an error for every image and gate that failed."""
+    for gate in check.gates:
+        for image in gate.images:
+            if image.failure is not None:
+                tell(WorkError(f"{gate.gate} failed: {image.image}: {image.failure}"))
+            elif image.regressions:
+                tests = [each.test for each in image.regressions]
+                named = ", ".join(tests[:_MAX_TESTS])
+                more = f" and {len(tests) - _MAX_TESTS} more" if len(tests) > _MAX_TESTS else ""
+                tell(
+                    WorkError(
+                        f"{gate.gate} failed: {image.image} does not pass {named}{more}, "
+                        f"which {check.baseline} passes",
+                        f"see {path}",
+                    )
+                )
 
 
 def _refuse_unsound(finished: Finished) -> None:

@@ -18,7 +18,15 @@ INITRAMFS = "initramfs.cpio"
 
 
 class BootFailure(WorkError):
-    """The kernel did not come up, or went down; the message ends with the console's last lines."""
+    """The kernel did not come up, or went down; the message ends with the console's last lines.
+
+    Attributes:
+        replies: to the requests that were answered before; None if the agent did not come up.
+        console: all that the kernel wrote.
+    """
+
+    replies: tuple[Reply, ...] | None = None
+    console: str = ""
 
 
 class KernelPanic(BootFailure):
@@ -91,6 +99,7 @@ class Session:
         cpus: of the machine.
         boot_seconds: limit until the agent answers.
         quiet_seconds: limit between two of its replies.
+        parameters: added to the kernel's command line.
     """
 
     arch: str
@@ -107,6 +116,7 @@ class Session:
     cpus: int = 1
     boot_seconds: float = 120
     quiet_seconds: float = 600
+    parameters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -169,7 +170,20 @@ def _initramfs(session: Session) -> bytes:
 
 
 def _failure(kind: type[BootFailure], what: str, files: BootFiles) -> BootFailure:
-    return kind(f"{what}{console.tail(console.text_of(files.console))}", f"see {files.console}")
+    written = console.text_of(files.console)
+    failure = kind(f"{what}{console.tail(written)}", f"see {files.console}")
+    failure.replies, failure.console = _replies_so_far(files), written
+    return failure
+
+
+def _replies_so_far(files: BootFiles) -> tuple[agent.Reply, ...] | None:
+    """The answers of a guest that went down; None if its agent did not come up."""
+    decoder = agent.Decoder()
+    with suppress(OSError, WorkError):
+        hello, *replies = decoder.feed(files.port.read_bytes()) or (None,)
+        if isinstance(hello, agent.Hello):
+            return tuple(reply for reply in replies if not isinstance(reply, agent.PoweredOff))
+    return None
 
 
 def _raise_if_panicked(files: BootFiles) -> None:

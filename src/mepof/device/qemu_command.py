@@ -48,7 +48,7 @@ class BootFiles:
 
 def command(machine: Machine, session: Session, files: BootFiles) -> list[str]:
     """The words that start QEMU."""
-    parameters = f"{machine.parameters} {_COMMON_PARAMETERS}"
+    parameters = " ".join((machine.parameters, _COMMON_PARAMETERS, *session.parameters))
     if session.interactive:
         parameters += " quiet"  # the console is the user's
     log = _value(files.console)

@@ -104,6 +104,9 @@ def _files(result: Result, artifact: Path) -> dict[str, Path]:
             directory = "" if result.name == "report" else f"{result.name}/"
             names = ("report.json", "report.html", "cases.csv")
             return {f"{directory}{name}": artifact / name for name in names}
+        case "check":
+            directory = "" if result.name == "check" else f"{result.name}/"
+            return {f"{directory}check.json": artifact / "check.json"}
         case _:
             return {}
 

@@ -114,6 +114,15 @@ class Eval(_Located):
 
 
 @dataclass(frozen=True)
+class Check(_Located):
+    """Run tests on images; those that the first passes, the others must pass."""
+
+    verb: ClassVar[str] = "check"
+    images: tuple[Word, ...]
+    gates: tuple[Word, ...]
+
+
+@dataclass(frozen=True)
 class Set(_Located):
     """Set a value for the statements that follow."""
 
@@ -132,10 +141,10 @@ class Goal(_Located):
     metrics: tuple[Word, ...]
 
 
-Statement = Opt | Profile | Merge | Adap | Recomp | Build | Eval | Set | Goal
+Statement = Opt | Profile | Merge | Adap | Recomp | Build | Eval | Check | Set | Goal
 
 STATEMENTS: dict[str, type[Statement]] = {
-    cls.verb: cls for cls in (Opt, Profile, Merge, Adap, Recomp, Build, Eval, Set, Goal)
+    cls.verb: cls for cls in (Opt, Profile, Merge, Adap, Recomp, Build, Eval, Check, Set, Goal)
 }
 
 

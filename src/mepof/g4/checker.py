@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mepof.g4 import goals, loops
+from mepof.g4 import checks, goals, loops
 from mepof.g4.ast import (
     OPERANDS,
     Adap,
     Build,
+    Check,
     Eval,
     Goal,
     Merge,
@@ -57,6 +58,10 @@ class Vocabulary:
     costs: tuple[str, ...] = ()
     #: Those of them that only a modelled core has.
     core_costs: frozenset[str] = frozenset()
+    #: Sets of tests that images must pass.
+    gates: tuple[str, ...] = ()
+    #: Parts of the set `kselftest`.
+    collections: tuple[str, ...] = ()
     #: Groups of mutually exclusive options, by the name of the group.
     option_groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: The number of rounds in which each algorithm needs a branch trace.
@@ -102,6 +107,10 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
                     relinked = value.text.strip("0") != ""
                 case Eval(images=(first, *_)) if relinked:
                     found += _not_relinked(first, bindings, index)
+                case Check():
+                    found += checks.untestable(
+                        statement, bindings, index, vocabulary.bound_to_build
+                    )
                 case Merge():
                     found += _unmergeable(statement, bindings, index, vocabulary)
     if program.complete:
@@ -135,6 +144,8 @@ def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]
             for metric in statement.metrics:
                 yield from _lookup("metric", metric, metric.text, vocabulary.metrics)
             yield from _duplicates(statement.metrics)
+        case Check():
+            yield from _check(statement, vocabulary)
         case Set():
             yield from _setting(statement, vocabulary)
         case Goal():
@@ -280,7 +291,7 @@ def _references(statement: Statement, bindings: Bindings, index: int) -> Iterato
             role, words = "profile", statement.profiles
         case Recomp():
             role, words = "profile", (statement.profile,)
-        case Eval():
+        case Eval() | Check():
             role, words = "image", statement.images
         case Set(key=key, value=value) if key.text == "base" and value.text != NO_BASE:
             role, words = "profile", (value,)
@@ -408,6 +419,28 @@ def _conflicts(options: tuple[Word, ...], vocabulary: Vocabulary) -> Iterator[Di
                     f"`{other.text}` conflicts with `{chosen[0].text}`",
                     f"choose one {noun}",
                 )
+
+
+def _check(statement: Check, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    if len(statement.images) < 2:
+        yield Diagnostic(
+            statement.span,
+            "`check` needs at least two images",
+            "name the baseline first, such as `check plain.img;opt.img kselftest.`",
+        )
+    for word in statement.gates:
+        name, colon, collection = word.text.partition(":")
+        yield from _lookup("gate", word, name, vocabulary.gates)
+        if not colon or name not in vocabulary.gates:
+            continue
+        span = word.part(len(name) + 1, len(word.text)) if collection else word.span
+        if name != checks.KSELFTEST:
+            yield Diagnostic(span, f"`{name}` has no parts", f"write {quote(name)} without a colon")
+        elif not collection:
+            yield Diagnostic(span, "the name of a collection is missing after the colon")
+        else:
+            yield from _lookup("collection", word, collection, vocabulary.collections, span)
+    yield from _duplicates(statement.gates)
 
 
 def _goal(statement: Goal, vocabulary: Vocabulary) -> Iterator[Diagnostic]:

@@ -9,21 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 from mepof.device.observation import Measure
 from mepof.g4 import ast
-from mepof.g4.ast import Adap, Build, Eval, Merge, Opt, Profile, Program, Recomp, Set
+from mepof.g4.ast import Adap, Build, Check, Eval, Merge, Opt, Profile, Program, Recomp, Set
+from mepof.g4.checks import gates_of
 from mepof.g4.formatter import format_word
 from mepof.g4.goals import metrics_of
 from mepof.g4.names import bind
 from mepof.g4.settings import NO_BASE, SETTINGS, Settings, signed_percent, weight
-from mepof.g4.training import Training
+from mepof.g4.tested import Tested
 from mepof.g4.variants import Variants
 from mepof.measure.goal import Goal
 from mepof.plan.model import Input, Plan, StepInput
-from mepof.plan.typed import StepModel
 from mepof.spec import measure as spec
+from mepof.spec.check import Check as CheckStep
+from mepof.spec.check import CheckedGate
 from mepof.spec.kernel_build import KernelBuild
 from mepof.spec.profile_collect import ProfileCollect
 from mepof.spec.profile_convert import ProfileConvert
@@ -49,9 +51,10 @@ def compile_program(
 
 
 @dataclass
-class _Compiler(Training):
+class _Compiler(Tested):
     #: By their quantities and metrics: a later one takes the place of an earlier one.
     goals: dict[tuple[str, str | None], Goal] = field(default_factory=dict)
+    checks: list[Input] = field(default_factory=list)
 
     def compile(self) -> Plan:
         for index, statement in enumerate(self.bindings.program.statements):
@@ -72,6 +75,8 @@ class _Compiler(Training):
                     self._plain(index, statement)
                 case Eval():
                     self._eval(index, statement)
+                case Check():
+                    self._check(index, statement)
         seed = Settings().seed if self.seed is None else self.seed
         return Plan(self.text, seed, tuple(self.steps), tuple(self.results))
 
@@ -146,18 +151,8 @@ class _Compiler(Training):
         self._image(name, self._build(f"{name}/build", kernel, options))
 
     def _eval(self, index: int, statement: Eval) -> None:
-        names: list[str] = []
-        kernels: list[Input] = []
-        for word in statement.images:
-            kernel, name = self._image_input(word, index)
-            plain_name, again = name, 1
-            while name in names:
-                again += 1
-                name = f"{plain_name}#{again}"
-            names.append(name)
-            kernels.append(kernel)
-        number = sum(1 for r in self.results if r.kind == "report")
-        report = f"report{number + 1}" if number else "report"
+        names, kernels = self._images(statement, index)
+        report = self._numbered("report")
         evaluation = self._measured(statement, kernels)
         collections: list[Input] = []
         images: list[ReportedImage[Input]] = []
@@ -184,8 +179,39 @@ class _Compiler(Training):
             collections=tuple(collections),
             # There is nothing to hold one image alone against.
             goals=tuple(self.goals.values()) if len(images) > 1 else (),
+            checks=tuple(self.checks),
         )
         self._result(report, "report", self._add(report, made))
+
+    def _check(self, index: int, statement: Check) -> None:
+        names, kernels = self._images(statement, index)
+        gates = tuple(
+            CheckedGate[Input](gate=gate, results=tuple(self._tests(gate, parts, names, kernels)))
+            for gate, parts in gates_of(statement).items()
+        )
+        name = self._numbered("check")
+        made = self._add(name, CheckStep[Input](images=tuple(names), gates=gates))
+        self.checks.append(made)
+        self._result(name, "check", made)
+
+    def _images(self, statement: Eval | Check, index: int) -> tuple[list[str], list[Input]]:
+        """The distinct names of a statement's images, and the images."""
+        names: list[str] = []
+        kernels: list[Input] = []
+        for word in statement.images:
+            kernel, name = self._image_input(word, index)
+            plain_name, again = name, 1
+            while name in names:
+                again += 1
+                name = f"{plain_name}#{again}"
+            names.append(name)
+            kernels.append(kernel)
+        return names, kernels
+
+    def _numbered(self, kind: Literal["report", "check"]) -> str:
+        """The name of a result that programs do not name: ``report``, ``report2``."""
+        number = sum(1 for r in self.results if r.kind == kind)
+        return f"{kind}{number + 1}" if number else kind
 
     def _measured(self, statement: Eval, kernels: list[Input]) -> StepInput:
         """The step that boots all images and their controls in turn."""
@@ -248,7 +274,3 @@ class _Compiler(Training):
                 case ProfileRenew(new=new, old=old):
                     pending += [new, old]
         return [StepInput(step) for step in sorted(found)]
-
-    def _model(self, given: Input) -> StepModel[Input] | None:
-        """The model of the step that makes an input; None for a host file."""
-        return self.models.get(given.step) if isinstance(given, StepInput) else None

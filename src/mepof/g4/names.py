@@ -12,7 +12,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from mepof.g4.ast import Adap, Build, Eval, Goal, Merge, Opt, Profile, Program, Recomp, Set, Word
+from mepof.g4.ast import (
+    Adap,
+    Build,
+    Check,
+    Eval,
+    Goal,
+    Merge,
+    Opt,
+    Profile,
+    Program,
+    Recomp,
+    Set,
+    Word,
+)
 from mepof.g4.diagnostics import Diagnostic, nearest, quote
 from mepof.g4.source import Span
 
@@ -195,8 +208,8 @@ def bind(program: Program) -> Bindings:
             continue
         if isinstance(statement, Goal):
             continue
-        if isinstance(statement, Eval):
-            diagnostics += _unused(given, "`eval` makes no named result")
+        if isinstance(statement, Eval | Check):
+            diagnostics += _unused(given, f"`{statement.verb}` makes no named result")
             given = None
             continue
         verb = statement.verb

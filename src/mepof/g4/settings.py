@@ -172,6 +172,7 @@ SETTINGS: Mapping[str, Setting] = {
     "rounds": Setting(partial(whole_number, minimum=1, maximum=64)),
     # Fits the integers of every tool, also after the repetitions are added.
     "seed": Setting(partial(whole_number, minimum=0, maximum=10**18 - 1)),
+    "test-boots": Setting(partial(whole_number, minimum=1, maximum=100)),
     "toolchain": Setting(str, "toolchains"),
     "without": Setting(names, "untrained", "case"),
 }
@@ -205,3 +206,4 @@ class Settings:
     base: Input | None = None
     decay: Fraction = Fraction(1, 2)
     rounds: int = 1
+    test_boots: int = 3

@@ -8,6 +8,8 @@ from mepof.app.apps import app_names
 from mepof.app.training import names_to_leave_out
 from mepof.device.protocol import DEVICES
 from mepof.g4.checker import Vocabulary
+from mepof.gate.kselftests import collection_names
+from mepof.gate.results import GATES
 from mepof.kernel import kconfig
 from mepof.kernel.options import option_groups, options
 from mepof.measure.goal import QUANTITIES
@@ -33,6 +35,8 @@ def vocabulary() -> Vocabulary:
         untrained=names_to_leave_out(),
         cores=core_names(),
         quantities=QUANTITIES,
+        gates=GATES,
+        collections=collection_names(),
         costs=tuple(metric.name for metric in METRICS),
         core_costs=frozenset(m.name for m in METRICS if isinstance(m, CoreMetric)),
         option_groups=option_groups(),

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mepof.errors import InputError
+from mepof.gate.verdict import CheckVerdict
 from mepof.measure.comparison import (
     Build,
     CaseName,
@@ -55,6 +56,7 @@ def build_report(
     profiles: Sequence[ProfileQuality] = (),
     locations: Mapping[str, Locations] | None = None,
     goals: Sequence[Goal] = (),
+    checks: Sequence[CheckVerdict] = (),
 ) -> Report:
     """Compare every image with the first and assemble the report.
 
@@ -71,6 +73,7 @@ def build_report(
         profiles: of the program, in its order.
         locations: of events by image; images whose events were not located are left out.
         goals: of the program, for every image except the baseline.
+        checks: the results of the program's tests.
 
     Raises:
         InputError: there is no image, or two images have the same name.
@@ -119,6 +122,7 @@ def build_report(
         profiles=tuple(profiles),
         disagreements=disagreements_of(summary, cases),
         goals=verdicts_of(goals, evaluation),
+        checks=tuple(checks),
     )
 
 

@@ -11,6 +11,7 @@ from mepof.report import text
 from mepof.report.metrics import SIGNS, TONES, less_word, verdict_word
 from mepof.report.model import Report
 from mepof.report.views.cases import metrics_of
+from mepof.report.views.checks import checks_of
 from mepof.report.views.core_model import core_view
 from mepof.report.views.disagreements import disagreement_lines
 from mepof.report.views.image_set import ImageSet
@@ -43,6 +44,7 @@ def render(report: Report) -> str:
         .render(
             report=report,
             image_set=image_set,
+            checks=checks_of(report),
             disagreements=disagreement_lines(report),
             result=result_of(report, image_set),
             metrics=metrics_of(report, image_set),

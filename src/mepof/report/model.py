@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, computed_field
 
+from mepof.gate.verdict import CheckVerdict
 from mepof.measure.goal import GoalVerdict
 from mepof.measure.measurement import DEFAULT_PRECISION_PERCENT, PASSED, Device, Record, SizeBytes
 from mepof.measure.metrics import Kind
@@ -299,6 +300,7 @@ class Report(Record):
         profiles: in the program's order.
         disagreements: where the main metrics of an image disagree.
         goals: whether each image meets each goal of the program.
+        checks: the results of tests in the kernel's own tree.
     """
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
@@ -327,6 +329,7 @@ class Report(Record):
     profiles: tuple[ProfileQuality, ...] = ()
     disagreements: tuple[Disagreement, ...] = ()
     goals: tuple[GoalVerdict, ...] = ()
+    checks: tuple[CheckVerdict, ...] = ()
 
     def to_json(self) -> str:
         """The text of ``report.json``."""

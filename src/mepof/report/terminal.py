@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mepof.gate.verdict import CheckVerdict
 from mepof.measure.metrics import METRICS, Metric
 from mepof.report.metrics import SIGNS, less_word
 from mepof.report.model import CaseRow, Image, Interval, Report, SummaryRow
 from mepof.report.text import amount, indented, printable, relative, relative_interval, size
+from mepof.report.views.checks import FAILING, counts_of, uncounted_of
 from mepof.report.views.disagreements import disagreement_lines
 
+_MAX_TESTS = 5
 _STYLE = {"faster": "green", "slower": "red", "no difference": "", "not enough data": "dim"}
 
 
@@ -46,6 +49,7 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
         line.append("met" if goal.met else "MISSED", style="green" if goal.met else "bold red")
         line.append(f": {printable(goal.image)}, {goal.title}: {indented(goal.reason)}")
         parts.append(line)
+    parts += [check_lines(check) for check in report.checks]
     for control in report.controls:
         what = "booted with other seeds" if control.kind == "same build" else "relinked"
         result = "no difference found" if control.passed else "FAILED, see the warnings"
@@ -56,6 +60,34 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
         for name in ("report.html", "report.json", "cases.csv"):
             parts.append(Text(printable(str(directory / name)), no_wrap=True, overflow="ignore"))
     return Group(*parts)
+
+
+def check_lines(check: CheckVerdict) -> RenderableType:
+    """The result of tests: a line for each gate and image, and each test that was lost."""
+    parts: list[RenderableType] = []
+    for gate in check.gates:
+        parts.append(Text(f"{gate.gate}: {printable(counts_of(gate, check.baseline))}"))
+        for image in gate.images:
+            line = Text(f"  {printable(image.image)} ")
+            if image.failure is not None:
+                line.append(f"FAILED: {indented(image.failure)}", style="bold red")
+            elif image.regressions:
+                line.append(f"FAILED {len(image.regressions)} of them", style="bold red")
+            else:
+                line.append("passes all of them", style="green")
+            if image.fixed:
+                line.append(f", and {len(image.fixed)} that {printable(check.baseline)} does not")
+            parts.append(line)
+            parts += [Text(f"    {printable(each.line)}") for each in image.regressions]
+        for what, names in uncounted_of(gate):
+            if what != FAILING:
+                parts.append(Text(f"  {what}: {printable(_some(names))}"))
+    return Group(*parts)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_TESTS} more" if len(names) > _MAX_TESTS else ""
+    return ", ".join(names[:_MAX_TESTS]) + more
 
 
 def _disagreements(report: Report) -> Iterator[RenderableType]:

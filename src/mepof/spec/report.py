@@ -36,6 +36,7 @@ class Report(StepModel[In], Generic[In]):
         program: the G4 text.
         collections: the training runs of all images.
         goals: that every image except the baseline must meet.
+        checks: the results of tests.
     """
 
     kind: ClassVar[str] = "report"
@@ -47,3 +48,4 @@ class Report(StepModel[In], Generic[In]):
     profiles: tuple[ReportedProfile[In], ...]
     collections: tuple[In, ...] = ()
     goals: tuple[Goal, ...] = ()
+    checks: tuple[In, ...] = ()

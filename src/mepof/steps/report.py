@@ -10,6 +10,7 @@ from pathlib import Path
 from mepof.app.apps import Action, app_names, load_app
 from mepof.app.training import exercised
 from mepof.errors import WorkError
+from mepof.gate.verdict import CheckVerdict
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.measure.measurement import read_evaluation
 from mepof.plan import body
@@ -85,6 +86,7 @@ class ReportBody:
             profiles=[*_profiles(asked.profiles)],
             locations=_locations(asked.evaluation, names),
             goals=asked.goals,
+            checks=[CheckVerdict.read(each) for each in asked.checks],
             notes=[
                 note
                 for image in asked.images
