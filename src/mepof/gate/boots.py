@@ -15,6 +15,7 @@ BOOT = "boot"
 
 # kselftest.h: KSFT_SKIP.
 _SKIPPED = 4
+_MAX_SIGNAL = 64
 # What a guest wrote is not trusted to be short.
 _MAX_REASON = 300
 
@@ -119,7 +120,8 @@ def _program(program: TestProgram, reply: agent.ExecResult) -> tuple[Status, str
             return "timeout", f"did not finish within {program.seconds} s"
         case agent.NOT_STARTED:
             return "fail", f"did not start: {_last(_lines(reply.text))}"
-        case signalled if signalled > 128:
+        # The agent reports a signal as shells do; beyond the last one it is an exit status.
+        case signalled if 128 < signalled <= 128 + _MAX_SIGNAL:
             return "crash", f"was killed by signal {signalled - 128}"
         case status:
             said = _last(_saying("not ok", reply.text)) or _last(_lines(reply.text))

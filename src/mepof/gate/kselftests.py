@@ -39,7 +39,7 @@ class Collection(Described):
     name: str = Field(pattern=r"^[A-Za-z0-9_]+(/[A-Za-z0-9_]+)*$")
     programs: tuple[str, ...] = ()
     arguments: Mapping[str, tuple[str, ...]] = {}
-    seconds: int = Field(default=30, gt=0)
+    seconds: int = Field(default=10, gt=0)
     limits: Mapping[str, int] = {}
     omitted: Mapping[str, str] = {}
     libraries: tuple[str, ...] = ()

@@ -86,11 +86,13 @@ class _Parser:
         for line in text.splitlines():
             self._line(line.rstrip())
         points: list[Point] = []
+        around = ""
         for depth in sorted(self._levels):
             level = self._levels[depth]
             self._check_plan(level)
             # A test that ended in the middle has not named itself with a result.
-            points += _below(level.name, level.points) if depth else level.points
+            around = "/".join(filter(None, (around, level.name if depth else "")))
+            points += _below(around, level.points)
         return Parsed(tuple(_distinct(points)), tuple(self._notes))
 
     def _line(self, line: str) -> None:

@@ -28,15 +28,20 @@ def runtime_libraries(compiler: str, programs: Iterable[Path]) -> dict[str, Path
         EnvironmentLack: the compiler does not have one of them.
     """
     found: dict[str, Path] = {}
-    pending = [(path, name) for path in programs for name in _named(path)]
+    given = [*programs]
+    pending = [
+        (path, name)
+        for path in given
+        for name in _named(path)
+        if name.startswith("/") or not (path.parent / name).is_file()
+    ]
     if pending:
         pending.append((pending[0][0], _LOADED))
     while pending:
         by, name = pending.pop()
         # An interpreter is named by its path, a library by the name in the default directories.
         into = name.lstrip("/") if name.startswith("/") else f"lib/{name}"
-        beside = not name.startswith("/") and (by.parent / name).is_file()
-        if into in found or beside:
+        if into in found:
             continue
         path = _ask(compiler, Path(name).name)
         if path is None:
