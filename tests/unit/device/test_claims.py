@@ -25,6 +25,7 @@ from mepof.plan.store import Store
 from mepof.plan.typed import Part, StepModel
 from mepof.registry import Registry
 from mepof.spec.kernel_build import BootCheck, KernelBuild
+from mepof.spec.kernel_tests import KernelTests
 from mepof.spec.measure import Measure
 from mepof.spec.profile_collect import ProfileCollect
 from mepof.steps import BODIES
@@ -63,6 +64,9 @@ STEPS = {
             kernel=MADE,
             guest=MADE,
         ).step("opt/collect"),
+        KernelTests[Input](
+            gate="kunit", arch="x86-64", device="board", seed=1, boots=1, kernel=MADE, guest=MADE
+        ).step("opt/tests/kunit"),
     )
 }
 
