@@ -47,6 +47,7 @@ class AutoFdo(Branches):
                 *("text-sections", "objtool-cold"),
                 *("autofdo", "landing-pads", "line-discriminators"),
             ),
+            module_overlays=("text-sections-modules",),
             config_lines=("CONFIG_AUTOFDO_CLANG=y",),
             cflags=(
                 *toolchain.flags("inline-unmarked"),

@@ -30,7 +30,7 @@ class Branches:
     def reset(self) -> tuple[Request, ...]:
         return ()
 
-    def collect(self) -> tuple[Request, ...]:
+    def collect(self, modules: bool) -> tuple[Request, ...]:
         return ()
 
 

@@ -34,7 +34,9 @@ NODES_PER_SITE = 4
 
 # What keeps the counts in the kernel, and where the raw profile is read: a configuration without
 # debugfs would be noticed only after the boot.
-RUN_TIME = BuildAddition(overlays=("pgo",), config_lines=("CONFIG_DEBUG_FS=y",))
+RUN_TIME = BuildAddition(
+    overlays=("pgo",), module_overlays=("pgo-modules",), config_lines=("CONFIG_DEBUG_FS=y",)
+)
 
 
 class Pgo:
@@ -64,8 +66,9 @@ class Pgo:
     def reset(self) -> tuple[Request, ...]:
         return (Put(f"{_DEBUGFS}/reset", 0o200, b"1"),)
 
-    def collect(self) -> tuple[Request, ...]:
-        return (Get(f"{_DEBUGFS}/vmlinux.profraw"),)
+    def collect(self, modules: bool) -> tuple[Request, ...]:
+        files = ("vmlinux", "modules") if modules else ("vmlinux",)
+        return tuple(Get(f"{_DEBUGFS}/{name}.profraw") for name in files)
 
     def convert(self, conversion: Conversion) -> Quality:
         output = conversion.output / self._file

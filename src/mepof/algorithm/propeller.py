@@ -24,6 +24,7 @@ from mepof.toolchain.protocol import Toolchain, Tools
 
 _BUILD = BuildAddition(
     overlays=("text-sections", "objtool-cold", "propeller"),
+    module_overlays=("text-sections-modules",),
     config_lines=("CONFIG_PROPELLER_CLANG=y",),
 )
 _BLOCKS, _ORDER, _HOT = "kernel.cc_profile", "kernel.ld_profile", "kernel.hot_objects"

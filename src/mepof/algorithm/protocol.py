@@ -23,6 +23,7 @@ class BuildAddition:
 
     Attributes:
         overlays: names of overlays.
+        module_overlays: names of further overlays, for configurations that can have modules.
         config_lines: Kconfig lines.
         cflags: compiler flags for the files that can take them.
         ldflags: linker flags.
@@ -34,6 +35,7 @@ class BuildAddition:
     """
 
     overlays: tuple[str, ...] = ()
+    module_overlays: tuple[str, ...] = ()
     config_lines: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
     ldflags: tuple[str, ...] = ()
@@ -45,6 +47,7 @@ class BuildAddition:
     def __add__(self, other: BuildAddition) -> BuildAddition:
         return BuildAddition(
             overlays=tuple(dict.fromkeys((*self.overlays, *other.overlays))),
+            module_overlays=tuple(dict.fromkeys((*self.module_overlays, *other.module_overlays))),
             config_lines=tuple(dict.fromkeys((*self.config_lines, *other.config_lines))),
             cflags=(*self.cflags, *other.cflags),
             ldflags=(*self.ldflags, *other.ldflags),
@@ -128,8 +131,13 @@ class Algorithm(Protocol):
     def reset(self) -> tuple[Request, ...]:
         """2a. The requests by which a booted kernel forgets what it has counted so far."""
 
-    def collect(self) -> tuple[Request, ...]:
-        """2b. The requests for the raw profile; the reply to each has data."""
+    def collect(self, modules: bool) -> tuple[Request, ...]:
+        """2b. The requests for the raw profile; the reply to each has data.
+
+        Args:
+            modules: whether the kernel has modules. A reply about them alone may be empty: all may
+                be for hardware that is not there.
+        """
 
     def convert(self, conversion: Conversion) -> Quality:
         """3. Write the profile.

@@ -1,4 +1,4 @@
-"""Whether the tables of a linked kernel still fit its text.
+"""Whether the tables of a linked kernel, or of a module, still fit its text.
 
 Profiles move code: functions are split, blocks go to sections of their own. What the kernel looks
 up by address at run time must have moved with it.
@@ -14,7 +14,8 @@ from typing import IO
 
 from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import Section
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import Section, SymbolTableSection
 
 from mepof.errors import WorkError
 
@@ -52,6 +53,53 @@ def faults(vmlinux: Path) -> Sequence[str]:
         raise WorkError(f"{vmlinux} cannot be read as a kernel: {error}") from error
 
 
+def module_faults(module: Path) -> Sequence[str]:
+    """What is wrong with a module's exception table and that of its unwinder.
+
+    A module is relocatable: its tables have no addresses yet, but relocations to sections. The
+    kernel sorts them when it loads the module.
+
+    Raises:
+        WorkError: the file cannot be read.
+    """
+    try:
+        with module.open("rb") as file:
+            elf = ELFFile(file)
+            sections = {section.name: section for section in elf.iter_sections()}
+            found: list[str] = []
+            if "__ex_table" in sections:
+                found += _module_exceptions(elf, sections["__ex_table"])
+            if ".orc_unwind_ip" in sections:
+                table, entries = sections[".orc_unwind_ip"], sections[".orc_unwind"]
+                found += _counts(table["sh_size"], entries["sh_size"])
+            return found
+    except (ELFError, OSError, KeyError, IndexError, ValueError) as error:
+        raise WorkError(f"{module} cannot be read as a module: {error}") from error
+
+
+def _module_exceptions(elf: ELFFile, table: Section) -> Sequence[str]:
+    """Each entry has a relocation for the instruction and one for the fixup, both to code."""
+    if table["sh_size"] % _EXCEPTION.size:
+        return ["the exception table ends within an entry"]
+    wanted = {at + field for at in range(0, table["sh_size"], _EXCEPTION.size) for field in (0, 4)}
+    number = elf.get_section_index(table.name)
+    for section in elf.iter_sections():
+        if not isinstance(section, RelocationSection) or section["sh_info"] != number:
+            continue
+        symbols = elf.get_section(section["sh_link"])
+        assert isinstance(symbols, SymbolTableSection)
+        for relocation in section.iter_relocations():
+            at = relocation["r_offset"]
+            target = symbols.get_symbol(relocation["r_info_sym"])["st_shndx"]
+            code = isinstance(target, int) and (
+                elf.get_section(target)["sh_flags"] & _SHF_EXECINSTR
+            )
+            if at in wanted and not code:
+                return [f"the exception table leads to {target} at {at:#x}, which is not code"]
+            wanted.discard(at)
+    return [f"the exception table has no address at {min(wanted):#x}"] if wanted else []
+
+
 def _data(file: IO[bytes], section: Section) -> bytes:
     """The contents of a section. Its size is not trusted."""
     start, size = section["sh_offset"], section["sh_size"]
@@ -79,15 +127,21 @@ def _exceptions(data: bytes, address: int, code: Sequence[tuple[int, int]]) -> S
 
 def _unwinder(data: bytes, address: int, entries_bytes: int) -> Sequence[str]:
     """ORC: distances of 4 bytes, sorted, and as many entries of 6 bytes (Linux 6.12)."""
-    if len(data) % 4:
-        return ["the unwinder's table ends within an address"]
-    count = len(data) // 4
-    if entries_bytes != 6 * count:
-        return [f"the unwinder has {count} addresses and {entries_bytes} bytes of entries"]
+    if wrong := _counts(len(data), entries_bytes):
+        return wrong
     before = 0
     for at, (distance,) in zip(range(0, len(data), 4), struct.iter_unpack("<i", data), strict=True):
         where = address + at + distance
         if where < before:
             return [f"the unwinder's table is not sorted at {where:#x}"]
         before = where
+    return []
+
+
+def _counts(addresses_bytes: int, entries_bytes: int) -> Sequence[str]:
+    if addresses_bytes % 4:
+        return ["the unwinder's table ends within an address"]
+    count = addresses_bytes // 4
+    if entries_bytes != 6 * count:
+        return [f"the unwinder has {count} addresses and {entries_bytes} bytes of entries"]
     return []

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mepof.arch import Arch
 from mepof.errors import InputError, WorkError
-from mepof.kernel import integrity, kconfig, layout, objtool, overlay
+from mepof.kernel import integrity, kconfig, layout, modules, objtool, overlay
 from mepof.kernel.description import BuildDescription, BuildSize, Origin
 from mepof.kernel.objtool import Warned
 from mepof.kernel.source import version_of
@@ -28,9 +28,9 @@ _FIXED = {
     "KBUILD_BUILD_HOST": "mepof",
     "KBUILD_BUILD_VERSION": "1",
 }
-_COMPILED = re.compile(r"^  (?:CC|AS)  +(\S+)")
+_COMPILED = re.compile(r"^  (?:CC|AS)(?: \[M\])?  +(\S+)")
 _FROM_C = re.compile(r"^source_\S+ := \S+\.c$", re.M)
-_WOULD_COMPILE = re.compile(r"echo '  (?:CC|AS)  +")
+_WOULD_COMPILE = re.compile(r"echo '  (?:CC|AS)(?: \[M\])?  +")
 _COMPLAINT = re.compile(r"error:|undefined symbol|: not found$|syntax error")
 _MAKE_COMPLAINT = re.compile(r"\*\*\* ")
 
@@ -124,8 +124,9 @@ def build(
     """Build one kernel and fill ``paths.output``.
 
     The output holds ``kernel`` (the bootable image), ``vmlinux``, ``System.map``,
-    ``config`` and ``build.json`` (version, sections, sizes, flags). An interrupted build
-    continues in the same ``work`` directory.
+    ``config`` and ``build.json`` (version, sections, sizes, flags), and where modules are built,
+    these and ``modules.json`` (:mod:`mepof.kernel.modules`). An interrupted build continues in the
+    same ``work`` directory.
 
     Args:
         tools: what they print goes to the log.
@@ -183,7 +184,14 @@ def build(
             "it fits only the exact build that was profiled",
         )
     run_make([*make, "prepare"])
-    total = _files_to_compile(make, environment, paths, objects, f"{config}\n{spec.overlays}")
+    with_modules = ("modules",) if kconfig.has_modules(config) else ()
+    total = _files_to_compile(
+        (*make, "vmlinux", *with_modules),
+        environment,
+        paths,
+        objects,
+        f"{config}\n{spec.overlays}",
+    )
     done = 0
 
     def count(line: str) -> None:
@@ -192,16 +200,13 @@ def build(
             done += 1
             progress(done, max(total, done) if total else None, found.group(1))
 
-    _make([*make, f"-j{cores}", spec.arch.target], environment, paths.log, tools.run, count)
+    targets = (spec.arch.target, *with_modules)
+    _make([*make, f"-j{cores}", *targets], environment, paths.log, tools.run, count)
 
     made = layout.read(objects / "vmlinux")
     faults = [*layout.faults(made), *integrity.faults(objects / "vmlinux")]
     if faults:
-        raise WorkError(
-            f"the linked kernel would not boot: {faults[0]}"
-            + (f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""),
-            f"see {paths.log}",
-        )
+        raise _not_sound("the linked kernel would not boot", faults, paths.log)
     for name, path in {
         "kernel": objects / spec.arch.image,
         "vmlinux": objects / "vmlinux",
@@ -209,6 +214,8 @@ def build(
         "config": objects / ".config",
     }.items():
         shutil.copy2(path, paths.output / name)
+    if with_modules and (wrong := modules.collect(objects, paths.output)):
+        raise _not_sound("a module would not work", wrong, paths.log)
     defined = _functions(objects, toolchain, spec.arch)
     (paths.output / OBJECTS).write_text(json.dumps(defined, sort_keys=True) + "\n")
     BuildDescription(
@@ -226,6 +233,11 @@ def build(
         overlays=tuple(o.name for o in overlays),
     ).write(paths.output)
     return objtool.warnings(paths.log)
+
+
+def _not_sound(what: str, faults: Sequence[str], log: Path) -> WorkError:
+    more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+    return WorkError(f"{what}: {faults[0]}{more}", f"see {log}")
 
 
 def functions_in(build: Path) -> dict[str, list[str]]:
@@ -356,13 +368,13 @@ def _kconfig_environment(spec: BuildSpec, toolchain: Toolchain, version: str) ->
 
 
 def _files_to_compile(
-    make: list[str],
+    make: Sequence[str],
     environment: Mapping[str, str],
     paths: BuildPaths,
     objects: Path,
     identity: str,
 ) -> int | None:
-    """How many files the build compiles, according to make itself (``-n``: it runs nothing).
+    """How many files a make command compiles, according to make (``-n``: it runs nothing).
 
     That takes several seconds, so the answer is kept for the same tree and ``identity``.
     """
@@ -374,7 +386,7 @@ def _files_to_compile(
             return int(kept.read_text())
     else:
         kept = None  # a build that continues: what is left is less than the whole
-    answer = run([*make, "--dry-run", "vmlinux"], env=environment, check=False)
+    answer = run([*make, "--dry-run"], env=environment, check=False)
     total = sum(1 for line in answer.output.splitlines() if _WOULD_COMPILE.search(line))
     if kept is not None and total:
         kept.parent.mkdir(parents=True, exist_ok=True)

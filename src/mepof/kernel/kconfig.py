@@ -151,6 +151,18 @@ def _parse(line: str, origin: str) -> Setting | None:
     return replace(settings[0], otherwise=tuple(settings[1:]))
 
 
+def may_have_modules(files: Sequence[Path]) -> bool:
+    """Whether a configuration of these fragments can have modules, before Kconfig is asked."""
+    merged = merge(files)
+    wanted = [s.value for s in merged.settings if s.symbol == "MODULES"]
+    return wanted == ["y"] if wanted else merged.base != "allnoconfig"
+
+
+def has_modules(config: str) -> bool:
+    """Whether a finished ``.config`` allows modules."""
+    return "CONFIG_MODULES=y" in config.splitlines()
+
+
 def dropped(wanted: Iterable[Setting], config: str) -> tuple[Setting, ...]:
     """The settings that a finished ``.config`` does not have."""
     have = dict(re.findall(r"^CONFIG_(\w+)=(.*)$", config, re.M))

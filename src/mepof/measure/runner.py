@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mepof.device import agent
+from mepof.device.modules import ModuleNotLoaded
 from mepof.device.protocol import GuestReset, Interval, KernelPanic, Outcome
 from mepof.errors import WorkError
 from mepof.measure.measurement import (
@@ -84,8 +85,8 @@ def measure_boot(
 ) -> OneBoot:
     """Boot an image, check it, and run the cases.
 
-    An image that panics, resets or fails its checks is a result, not an error. A hang is an
-    error, since it cannot be distinguished from an overloaded host.
+    An image that panics, resets, does not load a module or fails its checks is a result, not an
+    error. A hang is an error, since it cannot be distinguished from an overloaded host.
 
     Args:
         boot: boots with a seed, executes requests, and counts between marks.
@@ -94,7 +95,7 @@ def measure_boot(
     requests = requests_of(cases)
     try:
         outcome = boot(seed, requests)
-    except (KernelPanic, GuestReset) as failure:
+    except (KernelPanic, GuestReset, ModuleNotLoaded) as failure:
         return OneBoot(False, failure.message)
     try:
         for request, reply in zip(requests, outcome.replies, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Generic
 from mepof import arch
 from mepof.algorithm.external import check_profile
 from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use
-from mepof.device import agent
+from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import InputError, WorkError
 from mepof.kernel import exclusions, kbuild, kconfig, objtool
@@ -60,7 +60,9 @@ class KernelBuildBody:
         # The origin of the profile is not known yet: take all flags that using it may add.
         use = Use(toolchain, None, exact=True)
         profile = None if asked.profile is None else Path("profile")
-        spec = _Ingredients(asked, (), profile, use).spec()
+        own = [Path(part.path) for part in asked.config if isinstance(part, HostInput)]
+        with_modules = _may_have_modules(asked, own)
+        spec = _Ingredients(asked, (), profile, use, with_modules).spec()
         # The files that a profile selects are known only once it exists.
         selected = [
             each.cflags if isinstance(each.objects, Path) else each for each in spec.selected
@@ -71,9 +73,12 @@ class KernelBuildBody:
             device = DEVICES.get(asked.boot.device)
             check = " ".join(selfcheck())
             booted = {**device.identity(asked.arch), "self-check": check}
+        guest = arch.get(asked.arch).guest
+        loader = module_archive.identity(guest) if with_modules and guest is not None else {}
         return {
             **toolchain.identity(),
             **booted,
+            **loader,
             "overlays": kbuild.overlay_digest(spec.overlays),
             "config": kconfig.digest([path for path in spec.fragments if path.is_file()]),
             "flags": sha256(repr(flags).encode()).hexdigest(),
@@ -101,6 +106,7 @@ class _Ingredients(Generic[In]):
     Attributes:
         own_fragments: the user's config files, in order.
         profile: directory of all profiles that the build uses.
+        modules: whether the configuration can have modules.
         same_as: the build that it must equal, if any.
     """
 
@@ -108,6 +114,7 @@ class _Ingredients(Generic[In]):
     own_fragments: tuple[Path, ...]
     profile: Path | None
     use: Use
+    modules: bool = False
     same_as: Origin | None = None
 
     def addition(self) -> BuildAddition:
@@ -145,7 +152,7 @@ class _Ingredients(Generic[In]):
             cflags=(*(flag for option in chosen for flag in option.cflags), *addition.cflags),
             ldflags=(*addition.ldflags, *self._layout()),
             variables=addition.variables,
-            overlays=addition.overlays,
+            overlays=(*addition.overlays, *(addition.module_overlays if self.modules else ())),
             selected=(
                 *(each for option in chosen for each in option.files),
                 *addition.selected,
@@ -206,7 +213,21 @@ def _ingredients(asked: KernelBuild[Path], work: Path) -> _Ingredients[Path]:
                 "it fits only that build: use it in the program that makes it",
             )
         same_as = origin
-    return _Ingredients(asked, own, profile, use, same_as)
+    return _Ingredients(asked, own, profile, use, _may_have_modules(asked, own), same_as)
+
+
+def _may_have_modules(asked: KernelBuild[In], own: Sequence[Path]) -> bool:
+    """Whether the configuration can have modules.
+
+    Args:
+        own: the user's config files, in order.
+    """
+    files = iter(own)
+    parts = (
+        kconfig.paths(part, asked.arch) if isinstance(part, str) else (next(files),)
+        for part in asked.config
+    )
+    return kconfig.may_have_modules([path for paths in parts for path in paths])
 
 
 @dataclass(frozen=True)
@@ -230,13 +251,19 @@ class _Build:
             log=context.log,
             cache=context.cache,
         )
-        return kbuild.build(
+        warned = kbuild.build(
             spec,
             self.tools,
             paths,
             context.cores,
             lambda done, total, name: context.progress(done, total, "files", name),
         )
+        if spec.arch.guest is not None:
+            objcopy = self.tools.toolchain.tool("objcopy", spec.arch)
+            module_archive.write_archive(
+                context.output, spec.arch.guest, objcopy, context.work, context.run
+            )
+        return warned
 
     def safely(self, check: BootCheck[Path]) -> None:
         """Build a kernel that boots, leaving out the parts of the profile that prevent it."""
@@ -313,7 +340,14 @@ class _Build:
             seed=check.seed,
         )
         device = DEVICES.get(check.device)
-        outcome = device.boot(session, context.work / "boot", context.run, lambda count: None)
+        outcome = modules.boot(
+            device,
+            session,
+            context.output,
+            context.work / "boot",
+            context.run,
+            lambda count: None,
+        )
         agent.expect_success(request, outcome.replies[0])
         context.note(f"Linux {outcome.release} booted and passed its self-check")
         return outcome.release

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from mepof.device import agent, observation
+from mepof.device import agent, module_archive, modules, observation
 from mepof.device.protocol import (
     DEVICES,
     INITRAMFS,
@@ -174,10 +174,19 @@ class _Laboratory:
             self._memory,
             *((f"{self._cpus} CPUs",) if self._cpus > 1 else ()),
         )
+        loaded = [module_archive.archive_of(target.given) for target in targets]
         self._kept = [
             # If boots are not repeatable, a control needs boots of its own.
-            KeptBoots(directory, (*decided, t.digest, "" if repeats else number))
-            for number, t in enumerate(targets)
+            KeptBoots(
+                directory,
+                (
+                    *decided,
+                    t.digest,
+                    "" if repeats else number,
+                    *(() if archive is None else (file_digest(archive),)),
+                ),
+            )
+            for number, (t, archive) in enumerate(zip(targets, loaded, strict=True))
         ]
         self._lock = threading.Lock()
         self._finished = 0
@@ -253,8 +262,13 @@ class _Laboratory:
             with self._lock:
                 self._progress(f"image {number}, seed {seed}: {name}")
 
-        outcome = self._device.boot(
-            session, self._context.work / f"boot-{number}-{seed}", self._context.run, replied
+        outcome = modules.boot(
+            self._device,
+            session,
+            self._targets[number].given,
+            self._context.work / f"boot-{number}-{seed}",
+            self._context.run,
+            replied,
         )
         if outcome.locations is not None:
             self._kept[number].keep_locations(seed, outcome.locations)

@@ -13,7 +13,7 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import Action, App, lacked, load_app, memory_of
 from mepof.app.own import check_distinct_apps, check_distinct_files, load_own
 from mepof.app.training import exercised, without
-from mepof.device import agent
+from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import (
     DEVICES,
     INITRAMFS,
@@ -84,7 +84,9 @@ class ProfileCollectBody:
         if scenario.interactive:
             work = [agent.Shell()]
             context.note("this is the guest's console: run the workload, then leave with `exit`")
-        before, after = algorithm.reset(), algorithm.collect()
+        with_modules = module_archive.archive_of(asked.kernel) is not None
+        before, read = algorithm.reset(), algorithm.collect(with_modules)
+        after = read
         device = DEVICES.get(asked.device)
         if asked.record is not None:
             before, after = (*before, agent.Record(True)), (agent.Record(False), *after)
@@ -111,19 +113,22 @@ class ProfileCollectBody:
             context.progress(done, len(actions), "actions", name)
 
         with _terminal(context) if scenario.interactive else nullcontext():
-            outcome = device.boot(session, context.work / "boot", context.run, replied)
+            outcome = modules.boot(
+                device, session, asked.kernel, context.work / "boot", context.run, replied
+            )
         _check(before, work, actions, outcome)
         if lacking := _lacked(outcome):
             context.note(f"not trained, because the kernel lacks it: {', '.join(lacking)}")
         if outcome.branches is not None:
             shutil.move(outcome.branches, context.output / "raw0")
-        answers = outcome.replies[-len(algorithm.collect()) :] if algorithm.collect() else ()
+        answers = outcome.replies[-len(read) :] if read else ()
         for number, reply in enumerate(answers):
             if not isinstance(reply, agent.GetResult) or reply.errno:
                 raise WorkError(
                     "the kernel has no raw profile", "check that it was built to be profiled"
                 )
-            (context.output / f"raw{number}").write_bytes(reply.data)
+            if number == 0 or reply.data:
+                (context.output / f"raw{number}").write_bytes(reply.data)
         own = {
             a.name
             for app, given in zip(apps, asked.apps, strict=True)

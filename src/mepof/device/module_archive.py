@@ -1,0 +1,72 @@
+"""The initramfs archive that the modules of a build come in.
+
+It has the stripped modules, a list of them in the order in which they load, and the program that
+loads them. It is part of the build and not of the guest, since a module fits only its own kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from mepof.arch import Guest
+from mepof.device.initramfs import Entry, archive, tree
+from mepof.kernel.modules import Modules
+from mepof.kernel.overlay import files_digest, native_directory
+from mepof.toolchain import guest
+from mepof.toolchain.protocol import Run
+
+ARCHIVE = "modules.cpio"
+DIRECTORY = "mepof/modules"
+LOADER = "load"
+
+
+def archive_of(build: Path) -> Path | None:
+    """The archive in a build; None if it has no modules, or is an image alone."""
+    path = build / ARCHIVE
+    return path if path.is_file() else None
+
+
+def identity(target: Guest) -> Mapping[str, str]:
+    """What decides the program that loads modules.
+
+    Raises:
+        EnvironmentLack: the guest's compiler is missing.
+    """
+    return {"module loader": _sources_digest(), **guest.identity(target)}
+
+
+def write_archive(build: Path, target: Guest, objcopy: str, work: Path, run: Run) -> None:
+    """Write the archive into a build with modules; do nothing to one without.
+
+    Args:
+        target: of the build's architecture.
+        objcopy: the tool that strips debug information.
+        work: scratch.
+    """
+    modules = Modules.find(build)
+    if modules is None:
+        return
+    scratch = work / "modules"
+    scratch.mkdir(exist_ok=True)
+    run(
+        [
+            *("make", "-C", native_directory() / "modules"),
+            *(f"OUT={scratch}", f"GUEST_CC={target.compiler}"),
+        ]
+    )
+    entries = [Entry(f"{DIRECTORY}/{LOADER}", 0o755, (scratch / LOADER).read_bytes())]
+    for module in modules.modules:
+        stripped = scratch / f"{module.name}.ko"
+        run([objcopy, "--strip-debug", module.file(build), stripped])
+        entries.append(Entry(f"{DIRECTORY}/{module.name}.ko", 0o644, stripped.read_bytes()))
+    listed = "".join(f"{module.name}\n" for module in modules.modules)
+    entries.append(Entry(f"{DIRECTORY}/list", 0o644, listed.encode()))
+    (build / ARCHIVE).write_bytes(archive(tree(entries)))
+
+
+@cache
+def _sources_digest() -> str:
+    root = native_directory()
+    return files_digest(root, sorted((root / "modules").iterdir()))

@@ -1,0 +1,204 @@
+"""The modules of a build: files with their debug information, and the order in which they load.
+
+``modules/NAME.ko`` in a build is each as it was linked; ``modules.json`` lists them so that each
+comes after those that it needs. What a module needs is in its section ``.modinfo``
+(Documentation/kbuild/modules.rst and include/linux/module.h in the kernel's tree): ``depends``
+names modules, and ``softdep`` names modules or aliases that should be there first.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from pydantic import BaseModel, ConfigDict
+
+from mepof.document import Document
+from mepof.errors import WorkError
+from mepof.kernel import integrity
+
+DIRECTORY = "modules"
+_SHF_EXECINSTR = 0x4
+
+
+class Module(BaseModel):
+    """A module of a build.
+
+    Attributes:
+        name: as the kernel calls it.
+        path: of the file in the tree.
+        needs: the modules that must be loaded before it.
+        text: bytes of code that stay after initialisation.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    path: str
+    needs: tuple[str, ...]
+    text: int
+
+    def file(self, build: Path) -> Path:
+        """The module as it was linked, in a build."""
+        return build / DIRECTORY / Path(self.path).name
+
+
+class Modules(Document):
+    """The modules of a build, in an order in which they can be loaded."""
+
+    file: ClassVar[str] = "modules.json"
+
+    modules: tuple[Module, ...]
+
+
+@dataclass(frozen=True)
+class _Linked:
+    """A linked module."""
+
+    path: str
+    depends: tuple[str, ...]
+    first: tuple[str, ...]
+    aliases: frozenset[str]
+    text: int
+
+
+def collect(objects: Path, output: Path) -> Sequence[str]:
+    """Copy the modules that kbuild made, and describe them.
+
+    Args:
+        objects: the directory in which kbuild ran, with its ``modules.order``.
+        output: the build.
+
+    Returns:
+        What is wrong with their tables; empty if nothing is.
+
+    Raises:
+        WorkError: a module is missing or is not readable, or modules need each other.
+    """
+    shutil.rmtree(output / DIRECTORY, ignore_errors=True)
+    (output / Modules.file).unlink(missing_ok=True)
+    linked, faults = {}, []
+    for path in _built(objects):
+        linked[_name(path)] = _read(objects / path, path)
+        faults += [f"{path}: {fault}" for fault in integrity.module_faults(objects / path)]
+    if not linked:
+        return faults
+    (output / DIRECTORY).mkdir()
+    for each in linked.values():
+        shutil.copy2(objects / each.path, output / DIRECTORY)
+    Modules(
+        modules=tuple(
+            Module(name=name, path=linked[name].path, needs=needs, text=linked[name].text)
+            for name, needs in _ordered(linked)
+        )
+    ).write(output)
+    return faults
+
+
+def code_sections(module: Path) -> dict[str, int]:
+    """The sizes in bytes of a module's sections with code that stays, by name.
+
+    Raises:
+        WorkError: it cannot be read.
+    """
+    try:
+        with module.open("rb") as file:
+            return {
+                section.name: section["sh_size"]
+                for section in ELFFile(file).iter_sections()
+                if section["sh_flags"] & _SHF_EXECINSTR
+                and section["sh_size"]
+                and not section.name.startswith(".init")
+            }
+    except (ELFError, OSError, ValueError) as error:  # offsets beyond any file
+        raise _unreadable(module, error) from error
+
+
+def _built(objects: Path) -> Iterator[str]:
+    """The paths of the modules, in the order of the kernel's Makefiles."""
+    try:
+        listed = (objects / "modules.order").read_text(encoding="utf-8")
+    except OSError as error:
+        raise WorkError(f"kbuild left no list of modules: {error}") from error
+    # Since Linux 6.2 it names the objects.
+    return (str(Path(line).with_suffix(".ko")) for line in listed.split())
+
+
+def _name(path: str) -> str:
+    return Path(path).stem.replace("-", "_")
+
+
+def _read(file: Path, path: str) -> _Linked:
+    try:
+        with file.open("rb") as opened:
+            section = ELFFile(opened).get_section_by_name(".modinfo")
+            data = b"" if section is None else section.data()
+    except (ELFError, OSError, ValueError) as error:
+        raise _unreadable(file, error) from error
+    info: dict[str, list[str]] = {}
+    for field in data.decode("utf-8", "replace").split("\0"):
+        tag, equals, value = field.partition("=")
+        if equals:
+            info.setdefault(tag, []).append(value)
+    return _Linked(
+        path=path,
+        depends=tuple(
+            name.replace("-", "_")
+            for value in info.get("depends", [])
+            for name in value.split(",")
+            if name
+        ),
+        first=tuple(word for value in info.get("softdep", []) for word in _before(value)),
+        aliases=frozenset(info.get("alias", [])),
+        text=sum(code_sections(file).values()),
+    )
+
+
+def _before(softdep: str) -> Iterator[str]:
+    """What ``pre: A B post: C`` wants before the module."""
+    kind = ""
+    for word in softdep.split():
+        if word.endswith(":"):
+            kind = word
+        elif kind == "pre:":
+            yield word
+
+
+def _ordered(linked: Mapping[str, _Linked]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Every module with what it needs, after the modules that it needs or wants first."""
+    provided = {alias: name for name, each in linked.items() for alias in each.aliases}
+    done: set[str] = set()
+
+    def visit(name: str, way: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        if name in done:
+            return
+        if name in way:
+            raise WorkError(f"the modules {' → '.join((*way, name))} need each other")
+        each = linked[name]
+        for needed in each.depends:
+            if needed not in linked:
+                raise WorkError(
+                    f"the module {name} needs {needed}, which was not built",
+                    "set its option in the configuration to m or y",
+                )
+            yield from visit(needed, (*way, name))
+        for wanted in each.first:
+            known = wanted.replace("-", "_")
+            found = known if known in linked else provided.get(wanted)
+            # Only a wish: what is built in, or would be in a circle, is passed over.
+            if found is not None and found not in (*way, name):
+                yield from visit(found, (*way, name))
+        done.add(name)
+        yield name, each.depends
+
+    for name in linked:
+        yield from visit(name, ())
+
+
+def _unreadable(module: Path, error: Exception) -> WorkError:
+    return WorkError(f"{module} cannot be read as a module: {error}")
