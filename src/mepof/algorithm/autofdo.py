@@ -13,7 +13,13 @@ from fractions import Fraction
 from pathlib import Path
 
 from mepof import _engine
-from mepof.algorithm.branches import Branches, convert, merge_samples, renew_samples
+from mepof.algorithm.branches import (
+    Branches,
+    convert,
+    merge_samples,
+    recorded_modules,
+    renew_samples,
+)
 from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
 from mepof.errors import InputError
 from mepof.kernel.kbuild import PROFILES
@@ -57,7 +63,8 @@ class AutoFdo(Branches):
 
     def convert(self, conversion: Conversion) -> Quality:
         output = conversion.output / self._file
-        return convert(conversion, "autofdo", output, lines=not self._probes)
+        modules = recorded_modules(conversion)
+        return convert(conversion, "autofdo", output, lines=not self._probes, modules=modules)
 
     def merge(
         self,

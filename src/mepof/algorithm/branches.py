@@ -9,7 +9,9 @@ from pathlib import Path
 
 from mepof import _engine
 from mepof.algorithm.protocol import Conversion
+from mepof.device import recorder_trace
 from mepof.device.agent import Request
+from mepof.kernel.modules import Modules
 from mepof.profile import aging
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.quality import Quality
@@ -34,15 +36,24 @@ class Branches:
         return ()
 
 
-def convert(conversion: Conversion, to: str, output: Path, *, lines: bool = False) -> Quality:
+def convert(
+    conversion: Conversion,
+    to: str,
+    output: Path,
+    *,
+    lines: bool = False,
+    modules: Sequence[Path] = (),
+) -> Quality:
     """Make a profile with the profile engine, and rate it.
 
     Args:
         to: one of the engine's output formats.
         output: as of the engine's ``convert``.
         lines: by debug lines, even where the kernel has pseudo probes.
+        modules: whose code the profile covers too, as built.
     """
-    recording = _engine.Recording(conversion.build / "vmlinux", conversion.raw)
+    vmlinux = conversion.build / "vmlinux"
+    recording = _engine.Recording(vmlinux, conversion.raw, modules=modules)
     # The step decides what a poor verdict means; the profile is kept for inspection.
     done = json.loads(_engine.convert(recording, to, output, lines=lines, allow_poor=True))
     output.with_name(f"{output.name}.verdict.json").unlink(missing_ok=True)
@@ -57,6 +68,14 @@ def convert(conversion: Conversion, to: str, output: Path, *, lines: bool = Fals
         reasons=tuple(verdict["reasons"]),
         exact=all(given["events"] == [_EVERY_BRANCH] for given in verdict["inputs"]),
     )
+
+
+def recorded_modules(conversion: Conversion) -> tuple[Path, ...]:
+    """The modules of the build that the branch traces have the addresses of."""
+    found = frozenset().union(*(recorder_trace.modules_in(path) for path in conversion.raw))
+    built = Modules.find(conversion.build)
+    known = () if built is None else built.modules
+    return tuple(each.file(conversion.build) for each in known if each.name in found)
 
 
 def merge_samples(

@@ -2,9 +2,7 @@
 #ifndef _MEPOF_MODULES_H
 #define _MEPOF_MODULES_H
 
-#include <linux/elf.h>
-
-struct module;
+#include <linux/module.h>
 
 #ifdef CONFIG_MODULES
 /* A module whose sections have their final addresses; it may still fail to load. */
