@@ -85,7 +85,7 @@ def _compared(
             agent.Record(True),
             *(agent.Exec(action.argv, action.seconds) for action in actions),
             agent.Record(False),
-            *algorithm.collect(),
+            *algorithm.collect(modules=False),
         ),
         seed=SEED,
         record=branches,

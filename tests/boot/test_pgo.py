@@ -30,7 +30,7 @@ def session(finished: Finished) -> Session:
 
 
 def raw_profile(session: Session, requests: tuple[agent.Request, ...], directory: Path) -> Path:
-    requests = (*requests, *ALGORITHM.collect())
+    requests = (*requests, *ALGORITHM.collect(modules=False))
     outcome = DEVICES.get("qemu").boot(
         replace(session, requests=requests), directory, run, lambda count: None
     )

@@ -3,11 +3,11 @@
 The tree has what mepof touches of a real one: configuration targets that drop unmet options
 without a word (by kconfiglib), ``O=``, kbuild's progress lines, ``scripts/Makefile.lib``
 with per-file flags, objects that are made again when their command changes and that tell
-their functions, and a ``vmlinux`` to check. Failures are injected by its files:
+their functions, a ``vmlinux`` to check, and a module. Failures are injected by its files:
 
 - a source with the word ``BROKEN`` does not compile, and with ``BROKEN`` in ``prepare.txt``
   the target ``prepare`` fails;
-- ``vmlinux.elf`` is what the link makes;
+- ``vmlinux.elf`` is what the link makes, and ``module.elf`` that of a module;
 - of a source with ``OBJTOOL: function``, objtool warns where the function has a profile, and with
   ``OBJTOOL ALWAYS: function`` also where it has none;
 - where the environment names a fifo in ``MINI_BLOCK``, ``kernel/b.c`` compiles until killed.
@@ -33,6 +33,12 @@ config NET
 config INET
 	bool "TCP/IP"
 	depends on NET # if at all
+config MODULES
+	bool "Modules"
+	option modules
+config DRIVER
+	tristate "A driver"
+	depends on MODULES
 config LOCALVERSION
 	string "Local version"
 config NAPI
@@ -104,13 +110,19 @@ vmlinux: $(addprefix $(O)/,$(objects))
 	@echo '0000000000001000 T _stext' > $(O)/System.map
 bzImage: vmlinux $(O)/arch/x86/boot/c.o
 	@cat $(O)/vmlinux $(addprefix $(O)/,$(objects)) > $(O)/arch/x86/boot/bzImage
+# The order of the last build with modules is left behind where there are none.
+modules: $(if $(filter m,$(CONFIG_DRIVER)),$(O)/drivers/m.ko)
+	@for each in $(basename $(notdir $^)); do echo drivers/$$each.o; done > $(O)/modules.order
+$(O)/drivers/m.ko: $(O)/drivers/m.o
+	@echo '  LD [M]  drivers/m.ko'
+	@cp module.elf $@
 $(O)/%.o: %.c FORCE
 	$(if $(changed),@mkdir -p $(@D))
-	$(if $(changed),@echo '  CC      $*.o')
+	$(if $(changed),@echo '  CC $(if $(filter drivers/%,$*),[M],   )  $*.o')
 	$(if $(changed),@$(command))
 	$(if $(changed),@printf '%s\\n' '$(saved)' 'source_$@ := $<' > $(kept))
 	@touch $(@D)/built-in.a
-.PHONY: FORCE allnoconfig olddefconfig defconfig prepare vmlinux bzImage
+.PHONY: FORCE allnoconfig olddefconfig defconfig prepare vmlinux bzImage modules
 """
 
 # The compiled file is the command line, without this machine's paths, and the functions' names.
@@ -189,6 +201,7 @@ def write_tree(root: Path, *sections: Section, contents: Mapping[str, bytes] | N
         "kernel/b.c": "void work(void) {}\n",
         "kernel/bounds.c": "int bounds;\n",
         "arch/x86/boot/c.c": "int c;\n",
+        "drivers/m.c": "void drive(void) {}\n",
         "prepare.txt": "",
     }.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -196,6 +209,7 @@ def write_tree(root: Path, *sections: Section, contents: Mapping[str, bytes] | N
     (root / "vmlinux.elf").write_bytes(
         elf64([*SOUND, *sections], BOUNDS, [("start", 0x1000, 0x40)], contents=contents)
     )
+    (root / "module.elf").write_bytes(elf64([(".text", 0, 0x20, CODE)], {}))
     return root
 
 

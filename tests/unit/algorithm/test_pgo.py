@@ -118,15 +118,20 @@ def test_the_error_for_an_unreadable_profile_names_the_usual_cause(tmp_path: Pat
 
 
 def test_it_resets_before_and_reads_after_the_same_directory() -> None:
-    (reset,), (read,) = ALGORITHM.reset(), ALGORITHM.collect()
+    (reset,), (read,) = ALGORITHM.reset(), ALGORITHM.collect(modules=False)
     assert isinstance(reset, Put) and isinstance(read, Get)
     assert reset.path.rpartition("/")[0] == read.path.rpartition("/")[0]
+    again, of_modules = ALGORITHM.collect(modules=True)
+    assert again == read
+    assert isinstance(of_modules, Get) and of_modules.path.endswith("/modules.profraw")
+    assert of_modules.path.rpartition("/")[0] == read.path.rpartition("/")[0]
 
 
 def test_the_instrumented_build_has_the_run_time_that_the_flags_need() -> None:
     addition = ALGORITHM.instrument(Clang(""), Round())
     assert "-fprofile-generate" in addition.cflags
     assert [overlay.load(name).name for name in addition.overlays] == ["pgo"]
+    assert [overlay.load(name).name for name in addition.module_overlays] == ["pgo-modules"]
 
 
 def test_a_build_with_the_profile_names_it_and_a_file_can_do_without() -> None:

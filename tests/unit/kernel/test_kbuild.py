@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from writers.elf import ALLOC, CODE
+from writers.elf import ALLOC, CODE, elf64
 from writers.mini_kernel import SUFFIX, VERSION, write_tools, write_tree
 
 from mepof import arch
@@ -21,6 +21,7 @@ from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use
 from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 from mepof.kernel import kbuild
 from mepof.kernel.description import BuildDescription, Origin
+from mepof.kernel.modules import Modules
 from mepof.process import run
 from mepof.toolchain import clang, versions
 from mepof.toolchain.protocol import Tools, select
@@ -137,6 +138,38 @@ def test_the_functions_of_every_object_of_a_c_source_are_known(bench: Bench) -> 
         "kernel/b.o": ["work"],
         "kernel/bounds.o": [],
     }
+
+
+def test_modules_are_built_listed_and_copied_where_the_configuration_has_them(
+    bench: Bench,
+) -> None:
+    output = bench.build("CONFIG_MODULES=y", "CONFIG_DRIVER=m")
+    assert (output / "modules/m.ko").read_bytes() == (bench.tree / "module.elf").read_bytes()
+    found = Modules.read(output)
+    assert [(m.name, m.path, m.needs, m.text) for m in found.modules] == [
+        ("m", "drivers/m.ko", (), 0x20),
+    ]
+    # Their files use profiles and flags like all others, so the search knows them.
+    assert kbuild.functions_in(output)["drivers/m.o"] == ["drive"]
+    objects = bench.paths().work / "tree/build"
+    assert "-Wall -O3 -fmini" in (objects / "drivers/m.o").read_text()
+    assert bench.seen[-1][0] == bench.seen[-1][1] and "drivers/m.o" in {f for *_, f in bench.seen}
+
+
+def test_a_configuration_with_modules_of_which_none_is_built_has_none(bench: Bench) -> None:
+    output = bench.build("CONFIG_MODULES=y")
+    assert Modules.find(output) is None
+    assert not (output / "modules").exists()
+
+
+def test_a_module_with_a_broken_table_does_not_pass(bench: Bench) -> None:
+    table = elf64([("__ex_table", 0, 0, ALLOC)], {}, contents={"__ex_table": bytes(5)})
+    (bench.tree / "module.elf").write_bytes(table)
+    with pytest.raises(WorkError) as raised:
+        bench.build("CONFIG_MODULES=y", "CONFIG_DRIVER=m")
+    assert raised.value.message == (
+        "a module would not work: drivers/m.ko: the exception table ends within an entry"
+    )
 
 
 def test_a_build_description_holds_no_directory_of_this_machine(bench: Bench) -> None:

@@ -115,6 +115,16 @@ def tree(tmp_path: Path) -> Path:
     for name, text in {
         "Makefile": "VERSION = 6\n",
         "kernel/Makefile": "obj-y = fork.o\n",
+        "kernel/module/main.c": (
+            '#include "internal.h"\n\n'
+            "static int find_module_sections(struct module *mod, struct load_info *info)\n{\n"
+            '\tmod->kp = section_objs(info, "__param",\n\t\t\t       sizeof(*mod->kp), '
+            "&mod->num_kp);\n\treturn 0;\n}\n"
+        ),
+        "scripts/module.lds.S": (
+            "SECTIONS {\n\t/DISCARD/ : {\n\t\t*(.discard)\n\t}\n}\n\n"
+            "/* bring in arch-specific sections */\n#include <asm/module.lds.h>\n"
+        ),
         "kernel/fork.c": "int fork;\n",
         "kernel/sched/core.c": "int core;\n",
         ".git/HEAD": "ref\n",
@@ -281,7 +291,13 @@ def test_our_overlays_fit_both_supported_releases(tmp_path: Path, release: str) 
     checked = (view / "tools/objtool/check.c").read_text()
     assert checked.index("__llvm_profile_instrument_memop") < checked.index("kasan_report")
     assert "MEPOF_CFLAGS" in (view / "scripts/Makefile.lib").read_text()
-    assert (view / "kernel/mepof/Makefile").is_file()
+    assert "obj-$(CONFIG_MODULES)" in (view / "kernel/mepof/Makefile").read_text()
+    loader = (view / "kernel/module/main.c").read_text()
+    found = loader.index("mepof_module_found(mod,")
+    assert loader.index("find_module_sections(") < found < loader.index("mod->kp =")
+    reset = (view / "kernel/mepof/debugfs.c").read_text()
+    assert reset.index("ssize_t reset_write(") < reset.index("mepof_modules_reset();")
+    assert "KEEP(*(__llvm_prf_data))" in (view / "scripts/module.lds.S").read_text()
     kconfig = (view / "arch/Kconfig").read_text()
     assert "config AUTOFDO_CLANG\n" in kconfig and "config PROPELLER_CLANG\n" in kconfig
 
