@@ -115,16 +115,6 @@ def tree(tmp_path: Path) -> Path:
     for name, text in {
         "Makefile": "VERSION = 6\n",
         "kernel/Makefile": "obj-y = fork.o\n",
-        "kernel/module/main.c": (
-            '#include "internal.h"\n\n'
-            "static int find_module_sections(struct module *mod, struct load_info *info)\n{\n"
-            '\tmod->kp = section_objs(info, "__param",\n\t\t\t       sizeof(*mod->kp), '
-            "&mod->num_kp);\n\treturn 0;\n}\n"
-        ),
-        "scripts/module.lds.S": (
-            "SECTIONS {\n\t/DISCARD/ : {\n\t\t*(.discard)\n\t}\n}\n\n"
-            "/* bring in arch-specific sections */\n#include <asm/module.lds.h>\n"
-        ),
         "kernel/fork.c": "int fork;\n",
         "kernel/sched/core.c": "int core;\n",
         ".git/HEAD": "ref\n",
@@ -234,6 +224,16 @@ EXCERPTS = {
         "arch/Kconfig": "config KPROBES\n\tbool\n",
         "scripts/Makefile.lib": "_c_flags += $(CFLAGS_GCOV)\n",
         "kernel/Makefile": "obj-y = fork.o\n",
+        "kernel/module/main.c": (
+            '#include "internal.h"\n\n'
+            "static int find_module_sections(struct module *mod, struct load_info *info)\n{\n"
+            '\tmod->kp = section_objs(info, "__param",\n\t\t\t       sizeof(*mod->kp), '
+            "&mod->num_kp);\n\treturn 0;\n}\n"
+        ),
+        "scripts/module.lds.S": (
+            "SECTIONS {\n\t/DISCARD/ : {\n\t\t*(.discard)\n\t}\n}\n\n"
+            "/* bring in arch-specific sections */\n#include <asm/module.lds.h>\n"
+        ),
         "include/asm-generic/vmlinux.lds.h": (
             "#define TEXT_TEXT\t\t\t\t\t\t\t\\\n\t\tALIGN_FUNCTION();\t\t\t\t\\\n"
             "\t\t*(.text.hot .text.hot.*)\t\t\t\t\\\n\t\t*(TEXT_MAIN .text.fixup)\t\t\\\n"

@@ -79,6 +79,7 @@ def test_options_and_instrumentation_add_to_a_build(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
 ) -> None:
     config = room.root / "my.config"
+    config.write_text("# base: allnoconfig\n")
     spec = built(
         room,
         monkeypatch,
