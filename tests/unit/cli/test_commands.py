@@ -17,6 +17,7 @@ from mepof.cli.main import main
 from mepof.cli.run import estimate
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
 from mepof.executor import local, programs
+from mepof.gate.verdict import CheckVerdict, GateVerdict, ImageVerdict, Regression
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.explain import Explanation
 from mepof.plan.model import Step
@@ -83,6 +84,22 @@ class Instant:
             (context.output / "report.json").write_text(json.dumps(report))
             for name in ("report.html", "cases.csv"):
                 (context.output / name).touch()
+        if self.kind == "check":
+            lost = Regression(test="futex:wait", status="crash", reason="died", failed=1, boots=3)
+            image = ImageVerdict(image="recomp", regressions=(lost,))
+            gate = GateVerdict(
+                gate="kselftest",
+                boots=3,
+                tests=9,
+                passing=7,
+                skipped=0,
+                flaky=(),
+                failing=("mm:cow",),
+                unbuilt=(),
+                notes=(),
+                images=(image,),
+            )
+            CheckVerdict(baseline="plain", images=("recomp",), gates=(gate,)).write(context.output)
         (context.output / "kernel").write_text("an image")
 
 
@@ -356,6 +373,27 @@ def test_eval_with_json_prints_the_report_and_where_it_is(
     assert found["files"]["report.json"] == "out/eval/report.json"
     plan = json.loads((tmp_path / "out/eval/plan.json").read_text())
     assert f"eval {tmp_path}/plain;{tmp_path}/opt file;pipe;proc;pages." in json.dumps(plan)
+
+
+def test_an_image_that_fails_a_test_is_status_1_with_the_name_of_the_test(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instant(monkeypatch)
+    (tmp_path / "src").mkdir()
+    text = f"recomp {tmp_path}/src {kernel(tmp_path)}.\ncheck plain;recomp kselftest."
+    path = program(tmp_path, text)
+    answer = shell("run", path)
+    assert answer.status == 1
+    assert (
+        "mepof: kselftest failed: recomp does not pass futex:wait, which plain passes" in answer.err
+    )
+    assert "Traceback" not in answer.err
+    assert "recomp FAILED 1 of them" in answer.out
+    assert "futex:wait: crash in 1 of 3 boots: died" in answer.out
+    written = json.loads((tmp_path / "out/p/check.json").read_text())
+    assert written["passed"] is False
+    found = json.loads(shell("run", path, "--json").out)
+    assert [check["passed"] for check in found["checks"]] == [False]
 
 
 def test_a_missed_goal_is_one_line_each_and_status_1_after_everything_is_written(
