@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from mepof.device import agent
+from mepof.device import agent, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session
 from mepof.errors import InputError
 from mepof.gate.boots import run_built_in, run_programs
@@ -123,7 +123,7 @@ class _Work:
 
         directory = self._context.work / f"boot-{seed}-{number}"
         device = DEVICES.get(asked.device)
-        return device.boot(session, directory, self._context.run, replied)
+        return modules.boot(device, session, given, directory, self._context.run, replied)
 
 
 BODY = KernelTestsBody()
