@@ -23,10 +23,11 @@ from measure import flat
 from measure.program import ran
 
 from mepof import _engine
-from mepof.executor.local import LocalExecutor, default_store
+from mepof.executor.local import LocalExecutor
 from mepof.executor.programs import plan_of
 from mepof.g4 import Source
 from mepof.kernel.description import BuildDescription
+from mepof.plan.store import default_store
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "docs" / "benchmarks" / "loop"

@@ -24,9 +24,10 @@ from mepof.app.apps import load_app
 from mepof.device import agent
 from mepof.device.observation import Branches
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
-from mepof.executor.local import LocalExecutor, default_store
+from mepof.executor.local import LocalExecutor
 from mepof.executor.programs import plan_of
 from mepof.g4.source import Source
+from mepof.plan.store import default_store
 from mepof.process import run
 from mepof.scenario.protocol import SCENARIOS, Part
 from mepof.toolchain import clang

@@ -10,9 +10,10 @@ from pathlib import Path
 from mepof.device.observation import Measure
 from mepof.device.protocol import INITRAMFS, Session
 from mepof.errors import InputError
-from mepof.executor.local import LocalExecutor, default_store
+from mepof.executor.local import LocalExecutor
 from mepof.executor.programs import plan_of
 from mepof.g4 import Source
+from mepof.plan.store import default_store
 from mepof.pmu.core import load_core
 from mepof.pmu.settings import settings_of
 from mepof.process import run

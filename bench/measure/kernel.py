@@ -8,8 +8,9 @@ import tempfile
 from pathlib import Path
 
 from mepof.events import Event, StepStarted
-from mepof.executor.local import LocalExecutor, default_store
+from mepof.executor.local import LocalExecutor
 from mepof.plan.model import HostInput, Input, Plan, Result, StepInput
+from mepof.plan.store import default_store
 from mepof.spec.kernel_build import KernelBuild
 from mepof.spec.kernel_source import KernelSource
 

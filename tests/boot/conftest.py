@@ -14,11 +14,12 @@ from rich.console import Console
 
 from mepof.cli.progress import LogDisplay
 from mepof.device.protocol import INITRAMFS, Session
-from mepof.executor.local import LocalExecutor, default_store
+from mepof.executor.local import LocalExecutor
 from mepof.executor.programs import plan_of
 from mepof.executor.protocol import Finished
 from mepof.g4 import Source
 from mepof.plan.model import Plan
+from mepof.plan.store import default_store
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.g4"
 

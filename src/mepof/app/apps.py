@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
@@ -17,17 +18,24 @@ from mepof.errors import InputError
 from mepof.registry import DescribedRegistry
 from mepof.suite.cases import MIN_MEMORY, Programs, load_suite, suite_names
 
+Text = Annotated[str, Field(min_length=1)]
+
 
 class Check(Described):
     """What an action must do to count as done.
 
     Attributes:
         status: its exit status.
-        output: text that it must write to standard output or error.
+        output: text that it must write to standard output or error, or several.
     """
 
     status: int = Field(default=0, ge=0, le=255)
-    output: str | None = Field(default=None, min_length=1)
+    output: Text | tuple[Text, ...] | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All texts that it must write."""
+        return (self.output,) if isinstance(self.output, str) else self.output or ()
 
 
 class Action(Described):

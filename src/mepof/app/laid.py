@@ -1,4 +1,7 @@
-"""What is laid into a guest, and whether the program of an action can start there."""
+"""What is laid into a guest: files, links and directories by their path there.
+
+Paths have no leading slash, and links are followed as the guest's kernel does: below its root.
+"""
 
 from __future__ import annotations
 
@@ -6,111 +9,129 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.elffile import ELFFile
-
-from mepof import arch as architectures
-from mepof.app.apps import Action
 from mepof.errors import InputError
-from mepof.toolchain import shared_libraries
 
-# Where the guest looks for a program that is named without a directory.
-_SEARCHED = ("bin", "sbin", "usr/bin", "usr/sbin")
+# The kernel's own limit of links in one path: MAXSYMLINKS in include/linux/namei.h.
+_MAX_LINKS = 40
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file inside of an uncompressed archive of this machine.
+
+    Attributes:
+        offset, size: of its content in the archive, in bytes.
+    """
+
+    archive: Path
+    offset: int
+    size: int
 
 
 @dataclass(frozen=True)
 class Laid:
-    """What is at a path of the guest: a file of this machine, a link, or else a directory."""
+    """What is at a path of the guest: content, a link, or otherwise a directory.
 
-    source: Path | None = None
+    Attributes:
+        source: a file of this machine, a part of an archive, or bytes that mepof makes.
+        mode: permissions; None where only ``executable`` counts.
+        owner: user and group.
+    """
+
+    source: Path | Member | bytes | None = None
     link: str | None = None
     executable: bool = False
+    mode: int | None = None
+    owner: tuple[int, int] = (0, 0)
+
+    @property
+    def permissions(self) -> int:
+        """The mode in the guest."""
+        if self.link is not None:
+            return 0o777
+        if self.mode is not None:
+            return self.mode
+        return 0o755 if self.executable or self.is_directory else 0o644
+
+    @property
+    def is_directory(self) -> bool:
+        return self.source is None and self.link is None
+
+    @property
+    def size(self) -> int:
+        """Bytes of its content."""
+        match self.source:
+            case Path() as path:
+                return path.stat().st_size
+            case Member(size=size):
+                return size
+            case bytes() as data:
+                return len(data)
+            case None:
+                return 0
+
+    def content(self) -> bytes:
+        """Its bytes; of a directory or link, none.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        try:
+            match self.source:
+                case Path() as path:
+                    return path.read_bytes()
+                case Member(archive, offset, size):
+                    with archive.open("rb") as file:
+                        file.seek(offset)
+                        return file.read(size)
+                case bytes() as data:
+                    return data
+                case None:
+                    return b""
+        except OSError as error:
+            raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
+
+    def same_as(self, other: Laid) -> bool:
+        """Whether the guest would be the same with the other."""
+        if self == other:
+            return True
+        if self.source is None or other.source is None:
+            return False
+        alike = (self.permissions, self.owner) == (other.permissions, other.owner)
+        return alike and self.size == other.size and self.content() == other.content()
 
 
-def check_start(action: Action, files: Mapping[str, Laid], arch: str) -> None:
-    """Refuse an action whose program the kernel could not start.
+def resolve(path: str, files: Mapping[str, Laid]) -> str | None:
+    """Where a path leads over links; None if they lead in a circle.
 
-    Args:
-        files: what is laid into the guest, by its path there without the leading slash.
-
-    Raises:
-        InputError: the program is missing, not executable or of another architecture, or its
-            interpreter or one of its libraries is missing.
+    The last part, and what is below it, may not exist.
     """
-    program = action.argv[0]
-    choices = (
-        [program.lstrip("/")]
-        if program.startswith("/")
-        else [f"{directory}/{program}" for directory in _SEARCHED]
-    )
-    for path in choices:
-        if path == "bin/kbench" or (path == "bin/busybox" and _has_shell(arch)):
-            return
-        if path in files or _leads_over_a_link(path, files):
-            _check_program(action, path, files, arch)
-            return
-    raise InputError(
-        f"the action `{action.name}` runs {program}, which is not in the guest",
-        "lay it there by `directory`, `files` or `[[program]]`",
-    )
-
-
-def _has_shell(arch: str) -> bool:
-    guest = architectures.get(arch).guest
-    return guest is not None and guest.shell
-
-
-def _leads_over_a_link(path: str, files: Mapping[str, Laid]) -> bool:
-    return any(
-        above in files and files[above].link is not None
-        for above in (path, *map(str, PurePosixPath(path).parents))
-    )
-
-
-def _check_program(action: Action, path: str, files: Mapping[str, Laid], arch: str) -> None:
-    """Refuse a program of another architecture, and one without its interpreter or a library."""
-    laid = files.get(path)
-    if laid is None or laid.link is not None:
-        return  # only the guest knows where it leads
-    what = f"the action `{action.name}` runs /{path}, which"
-    if laid.source is None:
-        raise InputError(f"{what} is a directory")
-    if not laid.executable:
-        raise InputError(f"{what} is not executable", f"chmod +x {laid.source}")
-    names = {PurePosixPath(name).name for name in files}
-    ahead = [laid.source]
-    seen: set[str] = set()
+    ahead = list(reversed(PurePosixPath(path).parts))
+    at: list[str] = []
+    links = 0
     while ahead:
-        source = ahead.pop()
-        for name in _needed(source, what, arch):
-            if name in seen:
+        part = ahead.pop()
+        if part == "/":
+            at = []
+        elif part == "..":
+            at = at[:-1]
+        else:
+            here = "/".join((*at, part))
+            laid = files.get(here)
+            if laid is None or laid.link is None:
+                at.append(part)
                 continue
-            seen.add(name)
-            present = name.lstrip("/") in files if "/" in name else name in names
-            if not present and not (_has_shell(arch) and name == "/bin/busybox"):
-                raise InputError(
-                    f"{what} needs {name}, which is not in the guest", "lay it there by `directory`"
-                )
-            ahead += [
-                each.source
-                for at, each in files.items()
-                if each.source is not None and PurePosixPath(at).name == name
-            ]
+            links += 1
+            if links > _MAX_LINKS:
+                return None
+            ahead += reversed(PurePosixPath(laid.link).parts)
+    return "/".join(at)
 
 
-def _needed(source: Path, what: str, arch: str) -> list[str]:
-    """The interpreter and the libraries that a program or library names."""
-    try:
-        with source.open("rb") as file:
-            head = file.read(256)
-            if head.startswith(b"#!"):
-                return head[2:].decode("utf-8", "replace").splitlines()[0].split()[:1]
-            named = shared_libraries.named_in(ELFFile(file))
-            # e_machine; the System V ABI, of little-endian files as all of ours are.
-            if int.from_bytes(head[18:20], "little") != architectures.get(arch).elf_machine:
-                raise InputError(f"{what} is not built for {arch}")
-            return named
-    except ELFError:
-        raise InputError(f"{what} is neither an ELF program nor a script") from None
-    except OSError as error:
-        raise InputError(f"{source} cannot be read: {error.strerror}") from error
+def resolve_parent(path: str, files: Mapping[str, Laid]) -> str | None:
+    """The same without following the last part itself."""
+    parent, _, name = path.rpartition("/")
+    if not parent:
+        return name
+    above = resolve(parent, files)
+    return above if above is None else f"{above}/{name}".lstrip("/")

@@ -1,33 +1,21 @@
-"""Apps of the user: a file beside programs and data describes them.
-
-A guest gets what the description names: a directory as it is, single files, and programs of this
-machine with their shared libraries (docs/apps.md).
-"""
+"""Apps of the user: a file beside programs and data describes them (docs/apps.md)."""
 
 from __future__ import annotations
 
-import filecmp
-import stat
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path, PurePosixPath
+import re
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from mepof.app.apps import Action, App, app_names
-from mepof.app.laid import Laid, check_start
-from mepof.described import Described, read_described
+from mepof.described import Described, Word, check_distinct, read_described
 from mepof.errors import InputError
-from mepof.plan.digest import walk
 from mepof.suite.cases import Tool
-from mepof.toolchain import shared_libraries
 
 # Of the host, whose programs `[[program]]` takes.
 _HOST = "x86-64"
-# File systems that the guest mounts hide what lies there.
-_MOUNTED = frozenset(("dev", "proc", "sys", "tmp"))
-_GUEST_FILES = frozenset(("init", "bin/kbench"))
-#: Those of every guest; the kernel does not replace one by a link.
-GUEST_DIRECTORIES = frozenset(("bin", "dev", "etc", "mepof", "proc", "root", "sys", "tmp"))
 
 
 class CopiedFile(Described):
@@ -37,18 +25,108 @@ class CopiedFile(Described):
     to: str = Field(pattern="^/[^\0]*[^/\0]$")
 
 
+class Start(Described):
+    """A command of a described app, and how it starts.
+
+    Attributes:
+        argv: without it, the image's entry point runs.
+        seconds: limit in the guest's time.
+        input: its standard input: a file beside the description, or an absolute path in the guest.
+        environment: variables, beside the app's.
+        workdir: working directory in the guest.
+        user: number, or name in the guest's ``/etc/passwd``; both may be followed by ``:group``.
+    """
+
+    name: Word
+    argv: tuple[str, ...] = ()
+    seconds: float = Field(gt=0)
+    input: str | None = Field(default=None, min_length=1)
+    environment: Mapping[str, str] = {}
+    workdir: str | None = Field(default=None, pattern="^/[^\0]*$")
+    user: int | str | None = None
+
+    @field_validator("environment")
+    @classmethod
+    def _variables_can_be_set(cls, variables: Mapping[str, str]) -> Mapping[str, str]:
+        return _check_variables(variables)
+
+    @field_validator("user")
+    @classmethod
+    def _user_is_one(cls, user: int | str | None) -> int | str | None:
+        if isinstance(user, int) and not 0 <= user < 2**32 - 1:
+            raise ValueError("must be from 0 to 4294967294")
+        return user
+
+
+class OwnAction(Start, Action):
+    """An action of a described app."""
+
+    argv: tuple[str, ...] = ()
+
+
+class Ready(Described):
+    """When a service is ready: all that is given is true.
+
+    Attributes:
+        port: a TCP port of 127.0.0.1 accepts a connection.
+        output: the service has written this text.
+        argv: this program, started again and again, ends with status 0.
+    """
+
+    port: int | None = Field(default=None, ge=1, le=65535)
+    output: str | None = Field(default=None, min_length=1, pattern="^[^\0]*$")
+    argv: tuple[str, ...] = ()
+
+
+class Setup(Start):
+    """A command that runs before the first action, or a service that goes on while they run.
+
+    Attributes:
+        ready: makes it a service, whose ``seconds`` limit how long it takes to become ready, and
+            then to stop.
+        stop: the signal that stops a service.
+    """
+
+    ready: Ready | None = None
+    stop: str = "TERM"
+
+    @field_validator("stop")
+    @classmethod
+    def _is_a_signal(cls, name: str) -> str:
+        if f"SIG{name}" not in signal.Signals.__members__:
+            raise ValueError("must be a signal's name, such as `TERM`, `INT` or `QUIT`")
+        return name
+
+    @model_validator(mode="after")
+    def _only_services_stop(self) -> Setup:
+        if self.ready is None and "stop" in self.model_fields_set:
+            raise ValueError("only a service has `stop`; write `ready = {}` to make it one")
+        return self
+
+
 class OwnApp(App):
     """An app that the user describes.
 
     Attributes:
-        directory: what is laid into the guest as it is.
+        image: an OCI image layout, which may be followed by ``:tag``.
+        packages: of Debian, with what they depend on.
+        leave_out: dependencies of them to do without.
+        directory: what is laid into the guest as it is, over image and packages.
         files: single files, laid over it.
         programs: of this machine, each taken with its shared libraries.
+        environment: variables of all its commands.
+        setup: what runs before the first action, in order.
     """
 
+    actions: tuple[OwnAction, ...] = Field(alias="action")
+    image: str | None = Field(default=None, min_length=1)
+    packages: tuple[str, ...] = ()
+    leave_out: tuple[str, ...] = ()
     directory: str | None = Field(default=None, min_length=1)
     files: tuple[CopiedFile, ...] = ()
     programs: tuple[Tool, ...] = Field(default=(), alias="program")
+    environment: Mapping[str, str] = {}
+    setup: tuple[Setup, ...] = ()
 
     @field_validator("title")
     @classmethod
@@ -64,15 +142,52 @@ class OwnApp(App):
             raise ValueError("only installed apps have suites; name the suite as a second app")
         return suites
 
+    @field_validator("environment")
+    @classmethod
+    def _variables_can_be_set(cls, variables: Mapping[str, str]) -> Mapping[str, str]:
+        return _check_variables(variables)
+
+    @field_validator("packages", "leave_out")
+    @classmethod
+    def _are_packages(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        # https://www.debian.org/doc/debian-policy/ch-controlfields.html#source
+        for name in names:
+            if not _PACKAGE.match(name):
+                raise ValueError(f"`{name}` is not the name of a Debian package")
+        return names
+
+    @field_validator("setup")
+    @classmethod
+    def _setup_is_distinct(cls, setup: tuple[Setup, ...]) -> tuple[Setup, ...]:
+        check_distinct(each.name for each in setup)
+        return setup
+
     @field_validator("actions")
     @classmethod
-    def _actions_can_run(cls, actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    def _there_are_actions(cls, actions: tuple[OwnAction, ...]) -> tuple[OwnAction, ...]:
         if not actions:
             raise ValueError("there is no action")
-        for action in actions:
-            if not action.argv[0] or any("\0" in word for word in action.argv):
-                raise ValueError(f"the argv of `{action.name}` cannot be run")
         return actions
+
+    @model_validator(mode="after")
+    def _commands_can_run(self) -> OwnApp:
+        ready = [(s.name, s.ready.argv) for s in self.setup if s.ready and s.ready.argv]
+        for name, argv in [*((c.name, c.argv) for c in (*self.actions, *self.setup)), *ready]:
+            if not argv and self.image is None:
+                raise ValueError(f"`{name}` has no argv, and there is no image with an entry point")
+            if argv and (not argv[0] or any("\0" in word for word in argv)):
+                raise ValueError(f"the argv of `{name}` cannot be run")
+        return self
+
+
+_PACKAGE = re.compile(r"^[a-z0-9][a-z0-9+.-]+$")
+
+
+def _check_variables(variables: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in variables.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(f"`{name}` cannot be a variable")
+    return variables
 
 
 def load_own(description: Path) -> OwnApp:
@@ -103,79 +218,13 @@ def check_distinct_apps(apps: Sequence[App]) -> None:
                     f"the apps `{other.name}` and `{app.name}` both have an action `{min(both)}`",
                     "rename one",
                 )
-
-
-def own_files(app: OwnApp, description: Path) -> dict[str, Laid]:
-    """What the user lays into the guest, by its path there without the leading slash.
-
-    Raises:
-        InputError: a file is missing, outside of the description's directory, neither a file, a
-            directory nor a link, or where the guest has something else.
-    """
-    base = description.parent
-    found: dict[str, Laid] = {}
-    if app.directory is not None:
-        found |= _directory(_beside(base, app.directory), description)
-    for file in app.files:
-        path = _beside(base, file.source)
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError(f"{path} is not a regular file", "name directories by `directory`")
-        parts = PurePosixPath(file.to).parts[1:]
-        if ".." in parts:
-            raise InputError(f"{description}: `{file.to}` has `..` in it")
-        _lay(found, "/".join(parts), Laid(path, executable=_executable(status.st_mode)))
-    for path_in_guest, laid in found.items():
-        _refuse_the_guests(path_in_guest, laid, description)
-    return found
-
-
-def check_distinct_files(apps: Iterable[tuple[OwnApp, Path]]) -> None:
-    """Refuse apps of one guest that lay different things at one path.
-
-    Args:
-        apps: each with its description.
-
-    Raises:
-        InputError: there are such, or as of :func:`own_files`.
-    """
-    found: dict[str, tuple[str, Laid]] = {}
-    for app, description in apps:
-        for path, laid in own_files(app, description).items():
-            other, known = found.setdefault(path, (app.title, laid))
-            if not _same(known, laid):
-                raise InputError(
-                    f"the apps `{other}` and `{app.title}` lay different files at /{path}",
-                    "move one",
-                )
-
-
-def _same(one: Laid, other: Laid) -> bool:
-    if one.source is None or other.source is None:
-        return one == other
-    equal = filecmp.cmp(one.source, other.source, shallow=False)
-    return equal and one.executable == other.executable
-
-
-def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
-    """The same with the programs of this machine and their libraries, so that every action can
-    start.
-
-    Raises:
-        InputError: as of :func:`own_files`, or an action's program cannot run in the guest.
-        EnvironmentLack: a program of this machine or one of its libraries is missing.
-    """
-    found = own_files(app, description)
-    for program in app.programs:
-        for path in shared_libraries.closure(program.path, program.package):
-            _lay(found, str(path).lstrip("/"), Laid(path, executable=True))
-    for path_in_guest in found:
-        for parent in map(str, PurePosixPath(path_in_guest).parents):
-            if parent in found and (found[parent].source or found[parent].link):
-                raise InputError(f"{description}: /{path_in_guest} is below /{parent}, a file")
-    for action in app.actions:
-        check_start(action, found, arch)
-    return found
+            if isinstance(app, OwnApp) and isinstance(other, OwnApp):
+                both = {s.name for s in app.setup} & {s.name for s in other.setup}
+                if both:
+                    raise InputError(
+                        f"the apps `{other.name}` and `{app.name}` both set up `{min(both)}`",
+                        "rename one",
+                    )
 
 
 def check_program_arch(app: OwnApp, arch: str) -> None:
@@ -184,66 +233,5 @@ def check_program_arch(app: OwnApp, arch: str) -> None:
         raise InputError(
             f"the app {app.title} takes {app.programs[0].path} from this machine, "
             f"which does not run on {arch}",
-            f"lay programs for {arch} into the guest by `directory`",
+            f"lay programs for {arch} into the guest by `packages`, `image` or `directory`",
         )
-
-
-def _beside(base: Path, relative: str) -> Path:
-    """A path of the description, which must exist below the description's directory."""
-    path = base / relative
-    if not path.resolve().is_relative_to(base.resolve()):
-        raise InputError(
-            f"{path} is outside of the description's directory", f"copy it into {base}"
-        )
-    if not path.exists():
-        raise InputError(f"{path} does not exist")
-    return path
-
-
-def _directory(root: Path, description: Path) -> Iterator[tuple[str, Laid]]:
-    if not root.is_dir():
-        raise InputError(f"{description}: {root} is not a directory")
-    try:
-        entries = walk(root)
-    except OSError as error:
-        raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
-    for relative, kind, status in entries:
-        path = root / relative
-        if not relative.isprintable():
-            raise InputError(f"{str(path)!r} is not a name that a guest can have")
-        match kind:
-            case "dir":
-                yield relative, Laid()
-            case "link":
-                yield relative, Laid(link=str(path.readlink()))
-            case "file" | "exec":
-                yield relative, Laid(path, executable=_executable(status.st_mode))
-            case _:
-                raise InputError(
-                    f"{path} is neither a file, a directory nor a link", "leave it out"
-                )
-
-
-def _executable(mode: int) -> bool:
-    return bool(mode & stat.S_IXUSR)
-
-
-def _lay(found: dict[str, Laid], path: str, laid: Laid) -> None:
-    known = found.get(path, laid)
-    if known != laid:
-        raise InputError(f"/{path} would be two files: {known.source} and {laid.source}")
-    found[path] = laid
-
-
-def _refuse_the_guests(path: str, laid: Laid, description: Path) -> None:
-    top = path.partition("/")[0]
-    if path in GUEST_DIRECTORIES:
-        if laid != Laid():
-            raise InputError(f"{description}: /{path} is a directory of every guest")
-    elif top in _MOUNTED:
-        raise InputError(
-            f"{description}: /{path} would be hidden, because the guest mounts /{top}",
-            "lay it elsewhere",
-        )
-    elif path in _GUEST_FILES or top == "mepof":
-        raise InputError(f"{description}: /{path} is a file of the guest's own", "rename it")

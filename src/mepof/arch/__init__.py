@@ -117,6 +117,7 @@ class Arch(Named):
         magic: all of which that image has.
         gzip: whether it can be booted compressed by gzip.
         elf_machine: ``e_machine`` of ``vmlinux`` (System V ABI).
+        debian: Debian's name, which OCI images use too (Go's ``GOARCH``).
     """
 
     make: str
@@ -127,6 +128,7 @@ class Arch(Named):
     magic: tuple[Magic, ...] = Field(min_length=1)
     gzip: bool = False
     elf_machine: int
+    debian: str | None = None
     guest: Guest | None = None
     machine: Machine | None = None
     pages: Pages | None = None

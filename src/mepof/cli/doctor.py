@@ -12,7 +12,7 @@ import typer
 
 from mepof.cli.output import Json, print_json
 from mepof.errors import EnvironmentLack
-from mepof.executor.local import default_store
+from mepof.plan.store import default_store
 from mepof.toolchain.probe import EXTRAS, KERNELS, Finding
 from mepof.toolchain.requirements import findings
 

@@ -14,11 +14,11 @@ from rich.console import Console
 from mepof.cli.output import Json, print_json, tell
 from mepof.cli.program import Program, name_of, read_program
 from mepof.errors import WorkError
-from mepof.executor.local import default_store
 from mepof.executor.programs import plan_of
 from mepof.executor.protocol import EXECUTORS, Executor, Finished
 from mepof.plan.explain import Explanation
 from mepof.plan.model import Plan, StepInput
+from mepof.plan.store import default_store
 
 if TYPE_CHECKING:  # loads much
     from mepof.gate.verdict import CheckVerdict

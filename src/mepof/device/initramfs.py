@@ -20,13 +20,14 @@ _LINK = 0o120000
 @dataclass(frozen=True)
 class Entry:
     """A file, or a directory where ``data`` is None, or a character device with ``device``, or a
-    symbolic link to ``link``."""
+    symbolic link to ``link``; ``owner`` is a user and a group."""
 
     path: str
     mode: int
     data: bytes | None = None
     device: tuple[int, int] | None = None
     link: str | None = None
+    owner: tuple[int, int] = (0, 0)
 
 
 def tree(entries: Iterable[Entry]) -> list[Entry]:
@@ -65,8 +66,7 @@ def _record(number: int, entry: Entry) -> bytes:
     fields = (
         number,  # inode
         kind | entry.mode,
-        0,  # owner
-        0,  # group
+        *entry.owner,
         2 if kind == _DIRECTORY else 1,  # links
         0,  # modification time: always the epoch
         len(data),

@@ -22,23 +22,6 @@ from mepof.profile.artifact import profile_files
 from mepof.steps import BODIES
 
 
-def default_store() -> Path:
-    """``$MEPOF_STORE``, or ``mepof`` in the user's cache directory.
-
-    Raises:
-        InputError: neither is set.
-    """
-    given = os.environ.get("MEPOF_STORE")
-    if given:
-        return Path(given)
-    try:
-        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mepof"
-    except RuntimeError as error:  # a user without an account, as containers have them
-        raise InputError(
-            "the user has no home directory for the store", "set MEPOF_STORE"
-        ) from error
-
-
 @dataclass(frozen=True)
 class LocalExecutor:
     """Runs plans on this machine.

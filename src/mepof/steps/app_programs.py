@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from hashlib import sha256
 from pathlib import Path
 
 from mepof.app.laid import Laid
-from mepof.app.own import all_files, check_program_arch, load_own, own_files
+from mepof.app.launch import PROGRAM, command_files
+from mepof.app.own import OwnApp, check_program_arch, load_own
+from mepof.app.own_files import all_files, image_of, own_files
 from mepof.device.initramfs import Entry, archive, tree
 from mepof.errors import InputError
+from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import HostInput, Input, Step
 from mepof.spec.app_programs import AppPrograms
+from mepof.toolchain import guest
+
+_MIB = 1 << 20
+# What the kernel, the guest itself and small programs take; above it a guest holds the archive and,
+# for a moment, what is unpacked from it, which may take half of the memory.
+_BASE_MIB = 192
 
 
 class AppProgramsBody:
@@ -35,13 +46,34 @@ class AppProgramsBody:
     def identity(self, step: Step) -> Mapping[str, str]:
         # The step's input is the description alone: the files that it names are counted here.
         asked, description = _asked(step)
-        files = all_files(load_own(description), description, asked.arch)
-        return {f"/{path}": _digest(laid) for path, laid in sorted(files.items())}
+        app = load_own(description)
+        files = _files(app, description, asked.arch)
+        _check_memory(app, files)
+        return {
+            "launch": _sources_digest(),
+            **guest.identity(guest.target(asked.arch)),
+            **{f"/{path}": _digest(laid) for path, laid in sorted(files.items())},
+        }
 
     def run(self, context: StepContext) -> None:
         asked = AppPrograms[Path].of(context.step, context.inputs)
-        files = all_files(load_own(asked.app), asked.app, asked.arch)
-        entries = tree(_entry(path, laid) for path, laid in files.items())
+        compiler = guest.target(asked.arch).compiler
+        source = native_directory() / "launch"
+        context.run(["make", "-C", source, f"OUT={context.work}", f"GUEST_CC={compiler}"])
+        files = {
+            **_files(load_own(asked.app), asked.app, asked.arch),
+            PROGRAM: Laid(context.work / "launch", executable=True),
+        }
+        entries = tree(
+            Entry(
+                path,
+                laid.permissions,
+                None if laid.source is None else laid.content(),
+                link=laid.link,
+                owner=laid.owner,
+            )
+            for path, laid in files.items()
+        )
         (context.output / "archive.cpio").write_bytes(archive(entries))
 
 
@@ -52,30 +84,41 @@ def _asked(step: Step) -> tuple[AppPrograms[Input], Path]:
     return asked, Path(asked.app.path)
 
 
-def _entry(path: str, laid: Laid) -> Entry:
-    if laid.link is not None:
-        return Entry(path, 0o777, link=laid.link)
-    if laid.source is None:
-        return Entry(path, 0o755)
-    return Entry(path, 0o755 if laid.executable else 0o644, _contents(laid.source))
+def _files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
+    files = all_files(app, description, arch)
+    return {**files, **command_files(app, image_of(app, description, arch), files, arch)}
 
 
-def _contents(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+def _check_memory(app: OwnApp, files: Mapping[str, Laid]) -> None:
+    """Refuse files that the guest cannot unpack: the kernel would panic without naming them."""
+    taken = sum(laid.size for laid in files.values()) // _MIB
+    needed = _BASE_MIB + 2 * taken
+    if app.memory < needed:
+        raise InputError(
+            f"the files of the app {app.title} take {taken} MiB, for which a guest with "
+            f"{app.memory} MiB of memory has no capacity",
+            f"write `memory = {-(-needed // 64) * 64}`",
+        )
+
+
+@cache
+def _sources_digest() -> str:
+    root = native_directory()
+    return files_digest(root, sorted((root / "launch").iterdir()))
 
 
 def _digest(laid: Laid) -> str:
     if laid.link is not None:
         return f"link {laid.link}"
+    kind = f"{laid.permissions:o} {laid.owner[0]}:{laid.owner[1]}"
     if laid.source is None:
-        return "directory"
-    try:
-        return f"{'program' if laid.executable else 'file'} {file_digest(laid.source)}"
-    except OSError as error:
-        raise InputError(f"{laid.source} cannot be read: {error.strerror}") from error
+        return f"directory {kind}"
+    if isinstance(laid.source, Path):
+        try:
+            return f"file {kind} {file_digest(laid.source)}"
+        except OSError as error:
+            raise InputError(f"{laid.source} cannot be read: {error.strerror}") from error
+    return f"file {kind} {sha256(laid.content()).hexdigest()}"
 
 
 BODY = AppProgramsBody()

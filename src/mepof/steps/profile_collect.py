@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import Action, App, lacked, load_app, memory_of
-from mepof.app.own import check_distinct_apps, check_distinct_files, load_own
+from mepof.app.launch import check_setup, request, start_requests, stop_requests
+from mepof.app.own import OwnApp, Setup, check_distinct_apps, load_own
+from mepof.app.own_files import check_distinct_files
 from mepof.app.training import exercised, without
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import (
@@ -80,7 +83,11 @@ class ProfileCollectBody:
         scenario = SCENARIOS.get(asked.scenario)
         apps = _apps(asked, [app.file for app in asked.apps])
         actions = _actions(asked, apps, [app.script for app in asked.apps])
-        work: list[agent.Request] = [agent.Exec(action.argv, action.seconds) for action in actions]
+        setups = _setups(apps)
+        # Neither starting nor stopping a service is part of the profile.
+        starts, stops = start_requests(setups), stop_requests(setups)
+        commands = [*starts, *map(request, actions), *stops]
+        work: list[agent.Request] = [request(action) for action in actions]
         if scenario.interactive:
             work = [agent.Shell()]
             context.note("this is the guest's console: run the workload, then leave with `exit`")
@@ -94,7 +101,7 @@ class ProfileCollectBody:
             arch=asked.arch,
             kernel=asked.kernel / "kernel",
             initramfs=asked.guest / INITRAMFS,
-            requests=(*before, *work, *after),
+            requests=(*starts, *before, *work, *after, *stops),
             seed=asked.seed,
             interactive=scenario.interactive,
             record=asked.record,
@@ -102,26 +109,34 @@ class ProfileCollectBody:
             archives=tuple(path / "archive.cpio" for path in _additions(asked)),
             memory=memory_of(apps),
             quiet_seconds=max(
-                [Session.quiet_seconds, *(_SLOWDOWN * action.seconds for action in actions)]
+                [Session.quiet_seconds, *(_SLOWDOWN * each.timeout for each in commands)]
             ),
             cpus=asked.cpus,
         )
 
         def replied(count: int) -> None:
-            done = min(max(0, count - len(before)), len(actions))
+            done = min(max(0, count - len(starts) - len(before)), len(actions))
             name = actions[done].name if done < len(actions) else "reading the profile"
+            if count < len(starts):
+                name = f"setting up {setups[count].name}"
             context.progress(done, len(actions), "actions", name)
 
         with _terminal(context) if scenario.interactive else nullcontext():
             outcome = modules.boot(
                 device, session, asked.kernel, context.work / "boot", context.run, replied
             )
-        _check(before, work, actions, outcome)
+        replies = iter(outcome.replies)
+        started, reset, done, collected, stopped = (
+            tuple(islice(replies, len(part))) for part in (starts, before, work, after, stops)
+        )
+        for text in check_setup(setups, started, stopped):
+            context.note(text)
+        _check(reset, actions, done)
         if lacking := _lacked(outcome):
             context.note(f"not trained, because the kernel lacks it: {', '.join(lacking)}")
         if outcome.branches is not None:
             shutil.move(outcome.branches, context.output / "raw0")
-        answers = outcome.replies[-len(read) :] if read else ()
+        answers = collected[len(collected) - len(read) :]
         for number, reply in enumerate(answers):
             if not isinstance(reply, agent.GetResult) or reply.errno:
                 raise WorkError(
@@ -221,29 +236,32 @@ def _lacked(outcome: Outcome) -> tuple[str, ...]:
     return tuple(dict.fromkeys(word for text in texts for word in lacked(text)))
 
 
+def _setups(apps: Iterable[App]) -> tuple[Setup, ...]:
+    """What the apps set up, in order."""
+    return tuple(each for app in apps if isinstance(app, OwnApp) for each in app.setup)
+
+
 def _check(
-    before: tuple[agent.Request, ...],
-    work: list[agent.Request],
-    actions: tuple[Action, ...],
-    outcome: Outcome,
+    reset: Iterable[agent.Reply], actions: Sequence[Action], replies: Sequence[agent.Reply]
 ) -> None:
-    for reply in outcome.replies[: len(before)]:
+    for reply in reset:
         if isinstance(reply, agent.PutResult) and reply.errno:
             raise WorkError(
                 "the kernel's counters cannot be reset", "check that it was built to be profiled"
             )
-    replies = outcome.replies[len(before) : len(before) + len(work)]
     if not actions:
         return  # what the user did at the console is theirs to judge
-    for action, request, reply in zip(actions, work, replies, strict=True):
-        if isinstance(request, agent.Exec) and isinstance(reply, agent.ExecResult):
+    for action, reply in zip(actions, replies, strict=True):
+        if isinstance(reply, agent.ExecResult):
             if reply.status == SKIPPED != action.check.status:
                 raise WorkError(
                     f"the action {action.name} cannot run on this kernel: "
                     f"{reply.text.strip()[:80]}",
                     "choose another configuration, or leave it out with `set without`",
                 )
-            _check_action(action, request, reply)
+            # As the user wrote it, not as it is launched.
+            written = action.argv or ("the image's entry point",)
+            _check_action(action, agent.Exec(written, action.seconds), reply)
 
 
 def _check_action(action: Action, request: agent.Exec, reply: agent.ExecResult) -> None:
@@ -259,11 +277,11 @@ def _check_action(action: Action, request: agent.Exec, reply: agent.ExecResult) 
             agent.expect_success(request, reply)
         except WorkError as error:
             raise WorkError(f"the action {action.name}: {error.message}", error.remedy) from error
-    if expected.output is not None and expected.output not in reply.text:
+    missing = next((text for text in expected.texts if text not in reply.text), None)
+    if missing is not None:
         last = reply.text.strip().rpartition("\n")[2] or "no output"
         raise WorkError(
-            f"the action {action.name} did not write {expected.output!r}, "
-            f"which its check expects: {last}"
+            f"the action {action.name} did not write {missing!r}, which its check expects: {last}"
         )
 
 

@@ -11,14 +11,13 @@ import pytest
 
 from mepof.app.apps import load_app, memory_of
 from mepof.app.laid import Laid
-from mepof.app.own import (
+from mepof.app.launch import command_files
+from mepof.app.own import OwnApp, check_distinct_apps, check_program_arch, load_own
+from mepof.app.own_files import (
     GUEST_DIRECTORIES,
-    OwnApp,
     all_files,
-    check_distinct_apps,
     check_distinct_files,
-    check_program_arch,
-    load_own,
+    image_of,
     own_files,
 )
 from mepof.errors import EnvironmentLack, InputError
@@ -43,7 +42,11 @@ def described(directory: Path, *lines: str, action: str = ACTION) -> Path:
 
 
 def laid(path: Path, arch: str = "x86-64") -> dict[str, Laid]:
-    return all_files(load_own(path), path, arch)
+    """What is laid, if every command can start there."""
+    app = load_own(path)
+    files = all_files(app, path, arch)
+    command_files(app, image_of(app, path, arch), files, arch)
+    return files
 
 
 ROOTFS = 'directory = "rootfs"'
@@ -61,11 +64,11 @@ def test_an_app_is_known_by_its_title(tmp_path: Path) -> None:
         ((), "", "`action` is missing from the app"),
         (("action = []",), "", "there is no action"),
         ((), ACTION + ACTION, "`a` occurs twice"),
-        ((), ACTION.replace('"/shop/run", "x"', ""), r"argv"),
+        ((), ACTION.replace('"/shop/run", "x"', ""), "`a` has no argv, and there is no image"),
         ((), ACTION.replace("/shop/run", ""), "the argv of `a` cannot be run"),
         ((), ACTION.replace("/shop/run", "a\\u0000"), "the argv of `a` cannot be run"),
         ((), ACTION.replace("= 5", "= 0"), "must be greater than 0"),
-        ((), ACTION + 'input = "x"', "unknown key `input`"),
+        ((), ACTION + 'inputs = "x"', "unknown key `inputs`.*`input`"),
         ((), ACTION + "check = {stauts = 1}", "unknown key `stauts`.*`status`"),
         ((), ACTION + "check = {status = 256}", "must be less than or equal to 255"),
         (("memory = 100",), ACTION, "must be greater than or equal to 512"),

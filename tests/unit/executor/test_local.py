@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from mepof.errors import InputError
-from mepof.executor.local import LocalExecutor, _files, default_store
+from mepof.executor.local import LocalExecutor, _files
 from mepof.executor.programs import WrongProgram, compiled
 from mepof.g4 import Source
 from mepof.plan.model import Result
+from mepof.plan.store import default_store
 
 
 def test_the_store_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:

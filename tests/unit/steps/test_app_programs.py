@@ -63,7 +63,7 @@ def test_an_archive_holds_directories_first_and_is_the_same_every_time(
 ) -> None:
     made = archived(room, description)
     assert made.startswith(b"070701")
-    positions = [made.index(name) for name in (b"shop\0", b"shop/again\0", b"shop/run\0")]
+    positions = [made.index(name) for name in (b"mepof\0", b"shop\0", b"shop/run\0")]
     assert positions == sorted(positions)
     assert b"#!/bin/busybox sh\n" in made
     os.utime(description.parent / "rootfs/shop/run", (1, 1))
@@ -128,12 +128,12 @@ def test_a_training_runs_the_users_actions_with_their_files_in_the_guest(
 ) -> None:
     device.answer = lambda request: (
         answers(3, b"all is sold out\n")
-        if isinstance(request, agent.Exec) and request.argv[1] == "fail"
+        if isinstance(request, agent.Exec) and request.argv[2] == "fail"
         else well(request)
     )
     known = collect(room, description)
     (session,) = device.sessions
-    assert agent.Exec(("/shop/run", "buy"), 90) in session.requests
+    assert agent.Exec(("/mepof/launch", "action", "buy"), 90) in session.requests
     assert session.archives == (room.root / "archive.cpio",)
     assert session.memory == 768
     assert session.quiet_seconds == 900
@@ -157,7 +157,7 @@ def test_an_action_that_fails_its_check_is_named(
     room: Room, device: FakeDevice, description: Path, reply: agent.Reply, message: str
 ) -> None:
     device.answer = lambda request: (
-        reply if isinstance(request, agent.Exec) and request.argv[1] == "fail" else well(request)
+        reply if isinstance(request, agent.Exec) and request.argv[2] == "fail" else well(request)
     )
     with pytest.raises(WorkError, match=message):
         collect(room, description)

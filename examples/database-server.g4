@@ -1,0 +1,9 @@
+# Train a kernel on PostgreSQL and pgbench: examples/postgres-app/app.toml says what they do
+# (docs/apps.md). The packages are downloaded, not installed.
+
+set config slim.
+set seed 1.
+
+opt debian:linux-source-6.12 pgo rand ./examples/postgres-app/app.toml O2.
+
+eval plain.img;opt.img syscall;overhead;proc;pipe;file.

@@ -1,0 +1,140 @@
+/*
+ * Commands of a described app. A command's file is a sequence of fields, each a letter, a value and
+ * a NUL byte; src/mepof/app/launch.py writes it:
+ *
+ *   a ARGUMENT   of the program, in order
+ *   e NAME=VALUE of the environment
+ *   d PATH       working directory
+ *   i PATH       standard input
+ *   u UID, g GID user and group
+ *   S            it is a service: it goes on while other commands run
+ *   p PORT, o TEXT, r ARGUMENT   when the service is ready: a TCP port of 127.0.0.1 answers, its
+ *                output contains the text, a program ends with status 0
+ *   k SIGNAL     that stops the service
+ *   t MS         limit of becoming ready and of stopping
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "launch.h"
+
+static void *allocate(size_t count, size_t size)
+{
+	void *memory = calloc(count, size);
+
+	if (memory == NULL)
+		fail("not enough memory", "for a command");
+	return memory;
+}
+
+/* The whole file, with one more NUL byte. */
+static char *content_of(const char *path, size_t *size)
+{
+	struct stat status;
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || fstat(fd, &status) != 0)
+		fail("cannot read", path);
+	*size = (size_t)status.st_size;
+	char *data = allocate(*size + 1, 1);
+	for (size_t done = 0; done < *size;) {
+		const ssize_t got = read(fd, data + done, *size - done);
+		if (got <= 0)
+			fail("cannot read", path);
+		done += (size_t)got;
+	}
+	close(fd);
+	return data;
+}
+
+struct command command_read(const char *kind, const char *name)
+{
+	char path[PATH_MAX];
+	size_t size;
+	size_t fields = 1;
+
+	snprintf(path, sizeof(path), "%s/%s/%s", root, kind, name);
+	char *data = content_of(path, &size);
+	for (size_t at = 0; at < size; at++)
+		fields += data[at] == '\0';
+	struct command command = {.limit_ms = 60000, .signal = SIGTERM};
+	char **argument = command.argv = allocate(fields, sizeof(char *));
+	char **ready = command.ready_argv = allocate(fields, sizeof(char *));
+	char **variable = command.environment = allocate(fields, sizeof(char *));
+	for (char *at = data; at < data + size; at += strlen(at) + 1) {
+		char *value = at + 1;
+		switch (*at) {
+		case 'a':
+			*argument++ = value;
+			break;
+		case 'r':
+			*ready++ = value;
+			break;
+		case 'e':
+			*variable++ = value;
+			break;
+		case 'd':
+			command.directory = value;
+			break;
+		case 'i':
+			command.input = value;
+			break;
+		case 'o':
+			command.ready_output = value;
+			break;
+		case 'u':
+			command.user = (uid_t)strtoul(value, NULL, 10);
+			break;
+		case 'g':
+			command.group = (gid_t)strtoul(value, NULL, 10);
+			break;
+		case 'p':
+			command.ready_port = (int)strtol(value, NULL, 10);
+			break;
+		case 'k':
+			command.signal = (int)strtol(value, NULL, 10);
+			break;
+		case 't':
+			command.limit_ms = strtol(value, NULL, 10);
+			break;
+		case 'S':
+			command.service = true;
+			break;
+		default:
+			fail("unknown field in", path);
+		}
+	}
+	if (command.argv[0] == NULL)
+		fail("no program in", path);
+	return command;
+}
+
+_Noreturn void command_become(const struct command *command, char **argv)
+{
+	for (char **variable = command->environment; *variable != NULL; variable++)
+		if (putenv(*variable) != 0)
+			fail("cannot set", *variable);
+	if (command->directory != NULL && chdir(command->directory) != 0)
+		fail("cannot enter", command->directory);
+	if (command->input != NULL) {
+		const int fd = open(command->input, O_RDONLY);
+		if (fd < 0 || dup2(fd, STDIN_FILENO) < 0)
+			fail("cannot read", command->input);
+		if (fd != STDIN_FILENO)
+			close(fd);
+	}
+	if (command->user != 0 || command->group != 0)
+		if (setgroups(0, NULL) != 0 || setgid(command->group) != 0 || setuid(command->user) != 0)
+			fail("cannot become the user of", argv[0]);
+	execvp(argv[0], argv);
+	fail("cannot run", argv[0]);
+}

@@ -1,0 +1,166 @@
+"""Debian packages with what they depend on, for a guest, from the package sources of this machine.
+
+apt resolves them as on a machine without any package, so the result does not depend on what is
+installed here. Nothing is installed: the archives are downloaded into the cache and read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from mepof import arch as architectures
+from mepof.app.laid import Laid
+from mepof.app.layers import decompressed, overlay
+from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.plan.digest import file_digest
+from mepof.plan.store import default_store
+from mepof.process import find_tool, run
+
+_INSTALLED = re.compile(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) .*\[(\S+)\]\)")
+# What only the scripts that a package runs when it is installed need; those do not run.
+_FOR_INSTALLATION = frozenset(
+    [
+        *("adduser", "debconf", "dpkg", "init-system-helpers"),
+        *("lsb-base", "sysvinit-utils", "ucf", "usrmerge"),
+    ]
+)
+_UNREAD = ("doc", "doc-base", "info", "lintian", "locale", "man")
+# A member of the archive in which a package comes: deb(5), ar(5).
+_AR_MAGIC = b"!<arch>\n"
+_AR_HEADER = 60
+
+
+@cache
+def package_files(
+    names: tuple[str, ...], left_out: tuple[str, ...], arch: str
+) -> tuple[dict[str, Laid], tuple[str, ...]]:
+    """What packages and their dependencies lay into a guest.
+
+    Args:
+        names: of the packages.
+        left_out: dependencies to do without, with what only they depend on.
+        arch: of the guest.
+
+    Returns:
+        The files by path, and the packages with their versions. Manuals and translations are left
+        out.
+
+    Raises:
+        InputError: a package is unknown, or its dependencies cannot be satisfied.
+        EnvironmentLack: there is no apt, or a package cannot be downloaded.
+    """
+    debian = architectures.get(arch).debian
+    if debian is None:
+        raise InputError(f"Debian's name of the architecture {arch} is not known")
+    root = default_store() / "cache" / "packages" / debian
+    with _locked(root):
+        options = _options(root, debian, {*left_out, *_FOR_INSTALLATION} - {*names})
+        found = _resolve(names, options)
+        archives = [root / "archives" / f"{n}_{v.replace(':', '%3a')}_{a}.deb" for n, v, a in found]
+        if any(not path.is_file() for path in archives):
+            _apt(options, "install", "--download-only", "-y", *names)
+        files: dict[str, Laid] = {}
+        for path in archives:
+            if not path.is_file():
+                raise EnvironmentLack(f"apt-get did not download {path.name}", "apt-get update")
+            overlay(files, _data_of(path, root / "unpacked"), f"the package {path.name}")
+    kept = {path: laid for path, laid in files.items() if not _is_unread(path)}
+    return kept, tuple(f"{name} {version}" for name, version, _ in found)
+
+
+def _is_unread(path: str) -> bool:
+    usr, _, rest = path.partition("usr/share/")
+    return not usr and rest.partition("/")[0] in _UNREAD
+
+
+@contextmanager
+def _locked(root: Path) -> Iterator[None]:
+    (root / "archives" / "partial").mkdir(parents=True, exist_ok=True)
+    with (root / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _options(root: Path, debian: str, present: set[str]) -> list[str]:
+    """Options with which apt reads a machine on which nothing is installed, except in name."""
+    status = root / "status"
+    status.write_text(
+        "".join(
+            f"Package: {name}\nStatus: install ok installed\nVersion: 9999:0\n"
+            f"Architecture: {debian}\nMulti-Arch: foreign\nMaintainer: none\nDescription: none\n"
+            + ("Provides: debconf-2.0\n\n" if name == "debconf" else "\n")
+            for name in sorted(present)
+        )
+    )
+    given = {
+        "Dir::State::status": status,
+        "Dir::State::extended_states": root / "extended",
+        "Dir::Cache::archives": root / "archives",
+        "Dir::Cache::pkgcache": "",
+        "Dir::Cache::srcpkgcache": "",
+        "APT::Architecture": debian,
+        "APT::Architectures": debian,
+        "APT::Install-Recommends": "false",
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+        # The directory has a lock of its own.
+        "Debug::NoLocking": "true",
+    }
+    options = [word for key, value in given.items() for word in ("-o", f"{key}={value}")]
+    if debian == _host():
+        return options
+    # Lists of its own: this machine's apt need not know that architecture.
+    lists = root / "lists"
+    (lists / "partial").mkdir(parents=True, exist_ok=True)
+    options += ["-o", f"Dir::State::lists={lists}"]
+    if not any(lists.glob("*Packages*")):
+        _apt(options, "update")
+    return options
+
+
+@cache
+def _host() -> str:
+    return run([find_tool("dpkg", "apt-get install dpkg"), "--print-architecture"]).output.strip()
+
+
+def _resolve(names: Sequence[str], options: Sequence[str]) -> list[tuple[str, str, str]]:
+    """Name, version and architecture of every package."""
+    said = _apt(options, "install", "--simulate", *names).splitlines()
+    found = [match.groups() for line in said if (match := _INSTALLED.match(line))]
+    return [(name, version, arch) for name, version, arch in found]
+
+
+def _apt(options: Sequence[str], *words: str) -> str:
+    program = find_tool("apt-get", "describe the program by `image` or `directory` instead")
+    done = run([program, *options, *words], env={"LC_ALL": "C"}, check=False)
+    if done.status == 0:
+        return done.output
+    lines = [line.strip() for line in done.output.splitlines() if line.strip()]
+    unmet = [line for line in lines if ": Depends: " in line]
+    first = next((line for line in lines if line.startswith("E: ")), "E: no reason given")
+    reason = (unmet[:1] or [first.removeprefix("E: ")])[0]
+    if words[1:2] == ("--simulate",):
+        raise InputError(f"apt-get: {reason}", "correct `packages`, or run apt-get update")
+    raise EnvironmentLack(f"apt-get {words[0]}: {reason}", "apt-get update")
+
+
+def _data_of(package: Path, unpacked: Path) -> Path:
+    """The tar archive of a package's files."""
+    what = f"the package {package.name}"
+    digest = file_digest(package)
+    with package.open("rb") as file:
+        magic = file.read(len(_AR_MAGIC))
+        while magic == _AR_MAGIC and len(header := file.read(_AR_HEADER)) == _AR_HEADER:
+            name, size = header[:16].rstrip(b" /"), header[48:58].strip()
+            if not size.isdigit():
+                break
+            if name.startswith(b"data.tar"):
+                return decompressed(io.BytesIO(file.read(int(size))), digest, unpacked, what)
+            file.seek(int(size) + int(size) % 2, io.SEEK_CUR)
+    raise WorkError(f"{what} is damaged", f"rm {package}")

@@ -1,0 +1,212 @@
+"""How the commands of described apps start in the guest: what ``native/launch`` reads, and the
+requests that make it start, await and stop them."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from mepof.app.apps import Action
+from mepof.app.laid import Laid
+from mepof.app.oci import Image
+from mepof.app.own import OwnAction, OwnApp, Ready, Setup, Start
+from mepof.app.starts import SEARCHED, check_start
+from mepof.device import agent
+from mepof.errors import InputError, WorkError
+
+#: Where it is in the guest.
+PROGRAM = "mepof/launch"
+# A service that does not stop is killed, which takes up to 5 s more of the guest's time.
+_GRACE_SECONDS = 10
+
+
+def command_files(
+    app: OwnApp, image: Image, files: Mapping[str, Laid], arch: str
+) -> dict[str, Laid]:
+    """The descriptions of an app's commands for ``native/launch/command.c``, which has the format.
+
+    Args:
+        image: that the app runs in.
+        files: what is laid into the guest.
+
+    Raises:
+        InputError: a command cannot start there, or its user is unknown.
+    """
+    found: dict[str, Laid] = {}
+    for action in app.actions:
+        what = f"the action `{action.name}`"
+        text = _Fields(app, image, files, arch, what).of(action, action.argv, action.name)
+        found[f"mepof/actions/{action.name}"] = Laid(text)
+    for setup in app.setup:
+        fields = _Fields(app, image, files, arch, f"the setup `{setup.name}`")
+        text = fields.of(setup, setup.argv, f"setup-{setup.name}") + fields.service(setup)
+        found[f"mepof/setup/{setup.name}"] = Laid(text)
+    return found
+
+
+@dataclass(frozen=True)
+class _Fields:
+    """Encodes the commands of one app."""
+
+    app: OwnApp
+    image: Image
+    files: Mapping[str, Laid]
+    arch: str
+    what: str
+
+    def of(self, start: Start, argv: Sequence[str], name: str) -> bytes:
+        """What every command has."""
+        argv = argv or self.image.argv
+        if not argv:
+            raise InputError(f"{self.what} has no argv, and the image has no entry point")
+        variables = {
+            **dict(self.image.environment),
+            **self.app.environment,
+            **start.environment,
+        }
+        self._check(argv[0], variables)
+        user, group = self._owner(self.image.user if start.user is None else start.user)
+        given = start.input
+        if given is not None and not given.startswith("/"):
+            given = f"/mepof/input/{name}"
+        directory = start.workdir or self.image.directory
+        return b"".join(
+            (
+                *(_field("a", word) for word in argv),
+                *(_field("e", f"{key}={value}") for key, value in variables.items()),
+                *((_field("d", directory),) if directory else ()),
+                *((_field("i", given),) if given else ()),
+                *((_field("u", user), _field("g", group)) if (user, group) != (0, 0) else ()),
+            )
+        )
+
+    def service(self, setup: Setup) -> bytes:
+        """What a service has beyond that; nothing for other commands."""
+        ready = setup.ready
+        if ready is None:
+            return b""
+        if ready.argv:
+            variables = {**dict(self.image.environment), **self.app.environment}
+            self._check(ready.argv[0], {**variables, **setup.environment})
+        return b"".join(
+            (
+                _field("S", ""),
+                _field("k", int(signal.Signals[f"SIG{setup.stop}"])),
+                _field("t", round(setup.seconds * 1000)),
+                *_conditions(ready),
+            )
+        )
+
+    def _check(self, program: str, variables: Mapping[str, str]) -> None:
+        if "/" in program and not program.startswith("/"):
+            raise InputError(f"{self.what} runs {program}", "write an absolute path")
+        path = variables.get("PATH")
+        given = () if path is None else tuple(d.strip("/") for d in path.split(":") if d)
+        check_start(self.what, program, self.files, self.arch, given or SEARCHED)
+
+    def _owner(self, user: int | str) -> tuple[int, int]:
+        """Numbers of a user and a group."""
+        name, _, group = str(user).partition(":")
+        if not name or name == "0":
+            number, own = 0, 0
+        elif name.isascii() and name.isdigit():
+            number = int(name)
+            own = next((g for _, n, g in self._entries("passwd") if n == number), number)
+        else:
+            found = [(n, g) for known, n, g in self._entries("passwd") if known == name]
+            if not found:
+                raise InputError(f"{self.what} runs as {name}, who is not in /etc/passwd")
+            number, own = found[0]
+        if not group:
+            return number, own
+        if group.isascii() and group.isdigit():
+            return number, int(group)
+        groups = [n for known, n, _ in self._entries("group") if known == group]
+        if not groups:
+            raise InputError(f"{self.what} runs in the group {group}, which is not in /etc/group")
+        return number, groups[0]
+
+    def _entries(self, table: str) -> Iterator[tuple[str, int, int]]:
+        """Names with the two numbers after them (passwd(5)), or the one (group(5)), twice."""
+        laid = self.files.get(f"etc/{table}", Laid())
+        for line in laid.content().decode("utf-8", "replace").splitlines():
+            name, *rest = line.split(":")
+            numbers = [int(each) for each in rest[1:3] if each.isascii() and each.isdigit()]
+            if numbers:
+                yield name, numbers[0], numbers[-1]
+
+
+def _conditions(ready: Ready) -> Iterator[bytes]:
+    if ready.port is not None:
+        yield _field("p", ready.port)
+    if ready.output is not None:
+        yield _field("o", ready.output)
+    for word in ready.argv:
+        yield _field("r", word)
+
+
+def _field(letter: str, value: str | int) -> bytes:
+    return f"{letter}{value}".encode("utf-8", "surrogateescape") + b"\0"
+
+
+def request(action: Action) -> agent.Exec:
+    """The request that runs an action."""
+    if isinstance(action, OwnAction):
+        return agent.Exec((f"/{PROGRAM}", "action", action.name), action.seconds)
+    return agent.Exec(action.argv, action.seconds)
+
+
+def start_requests(setups: Sequence[Setup]) -> tuple[agent.Exec, ...]:
+    """The requests that set up what actions need."""
+    return tuple(
+        agent.Exec(
+            (f"/{PROGRAM}", "setup", each.name),
+            each.seconds + (0 if each.ready is None else _GRACE_SECONDS),
+        )
+        for each in setups
+    )
+
+
+def stop_requests(setups: Sequence[Setup]) -> tuple[agent.Exec, ...]:
+    """The requests that stop all services, the last one first."""
+    return tuple(
+        agent.Exec((f"/{PROGRAM}", "stop", each.name), each.seconds + _GRACE_SECONDS)
+        for each in _services(setups)
+    )
+
+
+def check_setup(
+    setups: Sequence[Setup], started: Sequence[agent.Reply], stopped: Sequence[agent.Reply]
+) -> tuple[str, ...]:
+    """Refuse a setup that failed and services that did not live until they were stopped.
+
+    Returns:
+        What is worth knowing otherwise: of services that had to be killed.
+
+    Raises:
+        WorkError: there are such.
+    """
+    for setup, asked, reply in zip(setups, start_requests(setups), started, strict=True):
+        if not isinstance(reply, agent.ExecResult) or reply.status == 0:
+            continue
+        if setup.ready is not None and reply.status == 1:
+            raise WorkError(reply.text.strip())
+        try:
+            agent.expect_success(_named(setup, asked), reply)
+        except WorkError as error:
+            raise WorkError(f"the setup {setup.name}: {error.message}", error.remedy) from error
+    replies = [reply for reply in stopped if isinstance(reply, agent.ExecResult)]
+    for reply in replies:
+        if reply.status != 0:
+            raise WorkError(reply.text.strip() or "a service did not stop")
+    return tuple(text for reply in replies if (text := reply.text.strip()))
+
+
+def _services(setups: Sequence[Setup]) -> tuple[Setup, ...]:
+    return tuple(each for each in reversed(setups) if each.ready is not None)
+
+
+def _named(setup: Setup, asked: agent.Exec) -> agent.Exec:
+    """The request as the user wrote it, for messages."""
+    return agent.Exec(setup.argv or ("the image's entry point",), setup.seconds)

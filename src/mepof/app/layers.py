@@ -1,0 +1,173 @@
+"""Layers: tar archives that are laid over one another, of OCI images and Debian packages.
+
+Nothing is unpacked into files: a layer is decompressed once, and its members are read from the tar
+archive where they lie. So no name in a layer ever becomes a path of this machine.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import shutil
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Iterator, MutableMapping
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from mepof.app.laid import Laid, Member, resolve, resolve_parent
+from mepof.errors import InputError, WorkError
+from mepof.process import find_tool, run
+
+_GZIP = b"\x1f\x8b"
+_XZ = b"\xfd7zXZ\x00"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+# The image specification, "Whiteouts": layer.md of opencontainers/image-spec.
+_WHITEOUT = ".wh."
+_OPAQUE = ".wh..wh..opq"
+#: Directories whose content the guest mounts over.
+HIDDEN = frozenset(("dev", "proc", "sys", "tmp"))
+
+
+def decompressed(blob: IO[bytes], digest: str, cache: Path, what: str) -> Path:
+    """The tar archive in a compressed layer, kept in the cache.
+
+    Args:
+        blob: positioned at the layer's first byte; its end is the layer's.
+        digest: of the layer, which names the archive in the cache.
+        what: the layer, for messages.
+
+    Raises:
+        InputError: it is damaged.
+        EnvironmentLack: it needs a program that is missing.
+    """
+    target = cache / f"{digest}.tar"
+    if target.is_file():
+        return target
+    cache.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache) as scratch:
+        new = Path(scratch) / "tar"
+        try:
+            _decompress(blob, new, Path(scratch))
+        except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError, WorkError) as error:
+            raise InputError(f"{what} is damaged: {error}") from error
+        new.rename(target)
+    return target
+
+
+def _decompress(blob: IO[bytes], new: Path, scratch: Path) -> None:
+    start = blob.read(6)
+    blob.seek(-len(start), os.SEEK_CUR)
+    if start.startswith(_ZSTD):
+        packed = scratch / "zst"
+        with packed.open("wb") as file:
+            shutil.copyfileobj(blob, file)
+        run([find_tool("zstd", "apt-get install zstd"), "-dq", "-o", new, packed])
+        return
+    with new.open("wb") as file:
+        if start.startswith(_GZIP):
+            with gzip.GzipFile(fileobj=blob) as stream:
+                shutil.copyfileobj(stream, file)
+        elif start.startswith(_XZ):
+            with lzma.LZMAFile(blob) as stream:
+                shutil.copyfileobj(stream, file)
+        else:
+            shutil.copyfileobj(blob, file)
+
+
+def overlay(files: MutableMapping[str, Laid], archive: Path, what: str) -> None:
+    """Lay an archive over files.
+
+    Raises:
+        InputError: it is damaged, leads outside of its root, or has a device.
+    """
+    members = list(_members(archive, what))
+    # A whiteout hides what is in lower layers, not what its own layer brings.
+    for path, _ in members:
+        parent, _, name = path.rpartition("/")
+        if name.startswith(_WHITEOUT):
+            hidden = parent if name == _OPAQUE else f"{parent}/{name.removeprefix(_WHITEOUT)}"
+            target = resolve_parent(hidden.lstrip("/"), files)
+            if target is not None:
+                _remove(files, target, itself=name != _OPAQUE)
+    for path, member in members:
+        if PurePosixPath(path).name.startswith(_WHITEOUT):
+            continue
+        at = resolve_parent(path, files)
+        if at is None:
+            raise InputError(f"{what}: the links above /{path} lead in a circle")
+        if at.partition("/")[0] in HIDDEN and at not in HIDDEN:
+            continue
+        laid = _laid(member, archive, files, what)
+        known = files.get(at)
+        if known is not None and not (known.is_directory and laid.is_directory):
+            _remove(files, at, itself=True)
+        files[at] = laid
+
+
+def _members(archive: Path, what: str) -> Iterator[tuple[str, tarfile.TarInfo]]:
+    try:
+        with tarfile.open(archive, "r:") as tar:
+            for member in tar:
+                parts = PurePosixPath(member.name).parts
+                if ".." in parts:
+                    raise InputError(f"{what}: `{member.name}` leads outside of its root")
+                path = "/".join(part for part in parts if part != "/")
+                if not path.isprintable():
+                    raise InputError(f"{what}: {member.name!r} is not a name that a guest can have")
+                if path:
+                    yield path, member
+    except (tarfile.TarError, EOFError, OSError) as error:
+        raise InputError(f"{what} is not a tar archive: {error}") from error
+
+
+def _laid(
+    member: tarfile.TarInfo, archive: Path, files: MutableMapping[str, Laid], what: str
+) -> Laid:
+    mode, owner = member.mode & 0o7777, (member.uid, member.gid)
+    if member.isdir():
+        return Laid(mode=mode, owner=owner)
+    if member.issym():
+        return Laid(link=member.linkname, owner=owner)
+    if member.islnk():
+        target = resolve(member.linkname.lstrip("/"), files)
+        linked = files.get(target) if target is not None else None
+        if linked is None or linked.source is None:
+            raise InputError(
+                f"{what}: `{member.name}` is a hard link to {member.linkname}, which is not a file"
+            )
+        return linked
+    if member.issparse():
+        raise InputError(f"{what}: `{member.name}` is a sparse file", "pack it without --sparse")
+    if not member.isreg():
+        raise InputError(f"{what}: `{member.name}` is neither a file, a directory nor a link")
+    source = Member(archive, member.offset_data, member.size)
+    return Laid(source, mode=mode, owner=owner, executable=bool(mode & 0o100))
+
+
+def _remove(files: MutableMapping[str, Laid], path: str, *, itself: bool) -> None:
+    if path in files and not files[path].is_directory:
+        del files[path]
+        return
+    below = f"{path}/" if path else ""
+    for each in [each for each in files if each.startswith(below)]:
+        del files[each]
+    if itself:
+        files.pop(path, None)
+
+
+def without_link(files: MutableMapping[str, Laid], directory: str) -> None:
+    """Replace a link in place of a directory of the guest (``bin`` → ``usr/bin``) by a directory
+    of links, because the guest has files of its own there."""
+    laid = files.get(directory)
+    if laid is None or laid.link is None:
+        return
+    target = resolve(directory, files)
+    del files[directory]
+    inside = f"{target}/"
+    names = [each.removeprefix(inside) for each in files if each.startswith(inside)]
+    for name in names:
+        if "/" not in name:
+            files[f"{directory}/{name}"] = Laid(link=f"/{inside}{name}")

@@ -1,0 +1,222 @@
+"""What a described app lays into the guest: image, packages, directory, files and programs."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterable, Iterator, MutableMapping
+from pathlib import Path, PurePosixPath
+
+from mepof.app.debian import package_files
+from mepof.app.laid import Laid, resolve_parent
+from mepof.app.layers import HIDDEN, without_link
+from mepof.app.oci import Image, read_image
+from mepof.app.own import OwnApp
+from mepof.errors import InputError
+from mepof.plan.digest import walk
+from mepof.toolchain import shared_libraries
+
+_GUEST_FILES = frozenset(("init", "bin/kbench"))
+#: Those of every guest; the kernel does not replace one by a link.
+GUEST_DIRECTORIES = frozenset(("bin", "dev", "etc", "mepof", "proc", "root", "sys", "tmp"))
+# Debian's numbers (/usr/share/doc/base-passwd/users-and-groups.txt), which no package brings.
+_ACCOUNTS = (("root", 0, "/root"), ("www-data", 33, "/var/www"), ("nobody", 65534, "/nonexistent"))
+
+
+def own_files(app: OwnApp, description: Path) -> dict[str, Laid]:
+    """What the user lays into the guest from beside the description, by its path there without the
+    leading slash.
+
+    Raises:
+        InputError: a file is missing, outside of the description's directory, neither a file, a
+            directory nor a link, or where the guest has something of its own.
+    """
+    base = description.parent
+    found: dict[str, Laid] = {}
+    if app.directory is not None:
+        found |= _directory(_beside(base, app.directory), description)
+    for file in app.files:
+        parts = PurePosixPath(file.to).parts[1:]
+        if ".." in parts:
+            raise InputError(f"{description}: `{file.to}` has `..` in it")
+        _add(found, "/".join(parts), _file(base, file.source))
+    for path_in_guest, laid in found.items():
+        _refuse_the_guests(path_in_guest, laid, description)
+    for name, given in input_paths(app).items():
+        if not given.startswith("/"):
+            found[f"mepof/input/{name}"] = _file(base, given)
+    return found
+
+
+def input_paths(app: OwnApp) -> dict[str, str]:
+    """Standard inputs as the description gives them, by the name that they have in the guest."""
+    named = [(each.name, each.input) for each in app.actions]
+    named += [(f"setup-{each.name}", each.input) for each in app.setup]
+    return {name: given for name, given in named if given is not None}
+
+
+def image_of(app: OwnApp, description: Path, arch: str) -> Image:
+    """The image that the app runs in; an empty one if it names none."""
+    if app.image is None:
+        return Image()
+    path, _, tag = app.image.partition(":")
+    return read_image(_beside(description.parent, path), tag or None, arch)
+
+
+def check_distinct_files(apps: Iterable[tuple[OwnApp, Path]]) -> None:
+    """Refuse apps of one guest that lay different things at one path.
+
+    Args:
+        apps: each with its description.
+
+    Raises:
+        InputError: there are such, or as of :func:`own_files`.
+    """
+    found: dict[str, tuple[str, Laid]] = {}
+    for app, description in apps:
+        for path, laid in own_files(app, description).items():
+            other, known = found.setdefault(path, (app.title, laid))
+            if not known.same_as(laid):
+                raise InputError(
+                    f"the apps `{other}` and `{app.title}` lay different files at /{path}",
+                    "move one",
+                )
+
+
+def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
+    """The same over the image and the packages, with the programs of this machine and their
+    libraries.
+
+    Raises:
+        InputError: as of :func:`own_files`; an image or package cannot be read, or does not fit.
+        EnvironmentLack: a program of this machine or one of its libraries is missing, or a package
+            cannot be downloaded.
+    """
+    found = dict(image_of(app, description, arch).files)
+    if app.packages:
+        packages, _ = package_files(app.packages, app.leave_out, arch)
+        for path, laid in packages.items():
+            _add(found, _at(path, found, description), laid)
+    without_link(found, "bin")
+    for path, laid in found.items():
+        _refuse_the_guests(path, laid, description)
+    # What the user writes replaces what image and packages bring.
+    for path, laid in own_files(app, description).items():
+        at = _at(path, found, description) if app.image else path
+        if at not in found or not (laid.is_directory and found[at].is_directory):
+            found[at] = laid
+    for program in app.programs:
+        for each in shared_libraries.closure(program.path, program.package):
+            _add(found, _at(str(each).lstrip("/"), found, description), Laid(each, executable=True))
+    for path, laid in _accounts(app).items():
+        found.setdefault(path, laid)
+    for path_in_guest in found:
+        for parent in map(str, PurePosixPath(path_in_guest).parents):
+            if parent in found and not found[parent].is_directory:
+                raise InputError(f"{description}: /{path_in_guest} is below /{parent}, a file")
+    return found
+
+
+def _accounts(app: OwnApp) -> dict[str, Laid]:
+    """The users and the host that C libraries look up, for apps that would otherwise lack them."""
+    users = {each.user for each in (*app.actions, *app.setup)}
+    numbers = sorted(
+        {user for user in users if isinstance(user, int)} - {n for _, n, _ in _ACCOUNTS}
+    )
+    if app.image is not None or not (app.packages or users - {None, 0}):
+        return {}
+    accounts = [*_ACCOUNTS, *((f"user{number}", number, "/tmp") for number in numbers)]
+    passwd = "".join(f"{name}:x:{n}:{n}::{home}:/bin/sh\n" for name, n, home in accounts)
+    group = "".join(f"{name}:x:{n}:\n" for name, n, _ in accounts)
+    return {
+        "etc/passwd": Laid(passwd.encode()),
+        "etc/group": Laid(group.replace("nobody:", "nogroup:").encode()),
+        "etc/hosts": Laid(b"127.0.0.1 localhost\n"),
+    }
+
+
+def _at(path: str, files: MutableMapping[str, Laid], description: Path) -> str:
+    """Where a path is laid when directories above it are links of an image."""
+    at = resolve_parent(path, files)
+    if at is None:
+        raise InputError(f"{description}: the links above /{path} lead in a circle")
+    return at
+
+
+def _beside(base: Path, relative: str) -> Path:
+    """A path of the description, which must exist below the description's directory."""
+    path = base / relative
+    if not path.resolve().is_relative_to(base.resolve()):
+        raise InputError(
+            f"{path} is outside of the description's directory", f"copy it into {base}"
+        )
+    if not path.exists():
+        raise InputError(f"{path} does not exist")
+    return path
+
+
+def _file(base: Path, relative: str) -> Laid:
+    path = _beside(base, relative)
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"{path} is not a regular file", "name directories by `directory`")
+    return Laid(path, executable=_executable(status.st_mode))
+
+
+def _directory(root: Path, description: Path) -> Iterator[tuple[str, Laid]]:
+    if not root.is_dir():
+        raise InputError(f"{description}: {root} is not a directory")
+    try:
+        entries = walk(root)
+    except OSError as error:
+        raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
+    for relative, kind, status in entries:
+        path = root / relative
+        if not relative.isprintable():
+            raise InputError(f"{str(path)!r} is not a name that a guest can have")
+        match kind:
+            case "dir":
+                yield relative, Laid()
+            case "link":
+                yield relative, Laid(link=str(path.readlink()))
+            case "file" | "exec":
+                yield relative, Laid(path, executable=_executable(status.st_mode))
+            case _:
+                raise InputError(
+                    f"{path} is neither a file, a directory nor a link", "leave it out"
+                )
+
+
+def _executable(mode: int) -> bool:
+    return bool(mode & stat.S_IXUSR)
+
+
+def _add(found: MutableMapping[str, Laid], path: str, laid: Laid) -> None:
+    known = found.get(path)
+    if known is None or (known.is_directory and laid.is_directory):
+        found[path] = laid
+    elif not known.same_as(laid):
+        raise InputError(f"/{path} would be two files: {_origin(known)} and {_origin(laid)}")
+
+
+def _origin(laid: Laid) -> str:
+    match laid.source:
+        case Path() as path:
+            return str(path)
+        case None:
+            return "a directory" if laid.link is None else f"a link to {laid.link}"
+        case _:
+            return "that of the image or a package"
+
+
+def _refuse_the_guests(path: str, laid: Laid, description: Path) -> None:
+    top = path.partition("/")[0]
+    if path in GUEST_DIRECTORIES:
+        if not laid.is_directory:
+            raise InputError(f"{description}: /{path} is a directory of every guest")
+    elif top in HIDDEN:
+        raise InputError(
+            f"{description}: /{path} would be hidden, because the guest mounts /{top}",
+            "lay it elsewhere",
+        )
+    elif path in _GUEST_FILES or top == "mepof":
+        raise InputError(f"{description}: /{path} is a file of the guest's own", "rename it")

@@ -1,0 +1,102 @@
+"""Whether the programs of an app can start in the guest that its files are laid into."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePosixPath
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+
+from mepof import arch as architectures
+from mepof.app.laid import Laid, resolve
+from mepof.errors import InputError
+from mepof.toolchain import shared_libraries
+
+#: Where the guest looks for a program that is named without a directory.
+SEARCHED = ("bin", "sbin", "usr/bin", "usr/sbin")
+
+
+def check_start(
+    what: str,
+    program: str,
+    files: Mapping[str, Laid],
+    arch: str,
+    searched: Sequence[str] = SEARCHED,
+) -> None:
+    """Refuse a program that the kernel could not start.
+
+    Args:
+        what: what runs it, for messages: ``the action `buy` ``.
+        files: what is laid into the guest, by its path there without the leading slash.
+        searched: directories of programs that are named without one.
+
+    Raises:
+        InputError: the program is missing, not executable or of another architecture, or its
+            interpreter or one of its libraries is missing.
+    """
+    choices = (
+        [program.lstrip("/")] if "/" in program else [f"{each}/{program}" for each in searched]
+    )
+    for path in choices:
+        target = resolve(path, files)
+        if target is None:
+            raise InputError(f"{what} runs /{path}, whose links lead in a circle")
+        if target == "bin/kbench" or (target == "bin/busybox" and _has_shell(arch)):
+            return
+        if target in files:
+            _check_program(f"{what} runs /{target}, which", files[target], files, arch)
+            return
+    raise InputError(
+        f"{what} runs {program}, which is not in the guest",
+        "lay it there by `packages`, `image`, `directory`, `files` or `[[program]]`",
+    )
+
+
+def _has_shell(arch: str) -> bool:
+    guest = architectures.get(arch).guest
+    return guest is not None and guest.shell
+
+
+def _check_program(what: str, laid: Laid, files: Mapping[str, Laid], arch: str) -> None:
+    """Refuse a program of another architecture, and one without its interpreter or a library."""
+    if laid.source is None:
+        raise InputError(f"{what} is a directory")
+    if not laid.permissions & 0o111:
+        remedy = f"chmod +x {laid.source}" if isinstance(laid.source, Path) else None
+        raise InputError(f"{what} is not executable", remedy)
+    by_name: dict[str, list[str]] = {}
+    for path in files:
+        by_name.setdefault(PurePosixPath(path).name, []).append(path)
+    ahead = [laid]
+    seen: set[str] = set()
+    while ahead:
+        for name in _needed(ahead.pop(), what, arch):
+            if name in seen:
+                continue
+            seen.add(name)
+            found = [name.lstrip("/")] if "/" in name else by_name.get(name, [])
+            targets = [t for path in found if (t := resolve(path, files)) is not None]
+            present = [files[t] for t in targets if t in files and files[t].source is not None]
+            if not present and not (_has_shell(arch) and "bin/busybox" in targets):
+                raise InputError(
+                    f"{what} needs {name}, which is not in the guest",
+                    "lay it there by `packages` or `directory`",
+                )
+            ahead += present
+
+
+def _needed(laid: Laid, what: str, arch: str) -> list[str]:
+    """The interpreter and the libraries that a program or library names."""
+    data = laid.content()
+    if data.startswith(b"#!"):
+        return data[2:256].decode("utf-8", "replace").splitlines()[0].split()[:1]
+    try:
+        named = shared_libraries.named_in(ELFFile(io.BytesIO(data)))
+    except ELFError:
+        raise InputError(f"{what} is neither an ELF program nor a script") from None
+    # e_machine; the System V ABI, of little-endian files as all of ours are.
+    if int.from_bytes(data[18:20], "little") != architectures.get(arch).elf_machine:
+        raise InputError(f"{what} is not built for {arch}")
+    return named

@@ -1,0 +1,233 @@
+"""Commands of described apps: how they are written for the guest, started, and judged."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mepof.app.laid import Laid
+from mepof.app.launch import check_setup, command_files, start_requests, stop_requests
+from mepof.app.oci import Image
+from mepof.app.own import OwnApp, load_own
+from mepof.device import agent
+from mepof.errors import InputError, WorkError
+from mepof.kernel.overlay import native_directory
+
+SHELL = {"bin/busybox": Laid(b""), "etc/passwd": Laid(b"web:x:7:8::/:\n"), "etc/group": Laid(b"")}
+
+
+def app_of(directory: Path, text: str) -> OwnApp:
+    path = directory / "app.toml"
+    path.write_text('title = "Shop"\n' + text)
+    return load_own(path)
+
+
+def action(*lines: str, argv: str = '["/bin/busybox", "cat"]') -> str:
+    return "\n".join(('[[action]]\nname = "a"\nseconds = 5', f"argv = {argv}", *lines, ""))
+
+
+def setup(*lines: str, argv: str = '["/bin/busybox", "sleep", "60"]', seconds: float = 5) -> str:
+    text = f'[[setup]]\nname = "s"\nargv = {argv}\nseconds = {seconds}'
+    return "\n".join((text, *lines, ""))
+
+
+def fields(app: OwnApp, name: str, image: Image | None = None) -> list[str]:
+    files = command_files(app, image or Image(), SHELL, "x86-64")
+    return files[f"mepof/{name}"].content().decode().split("\0")[:-1]
+
+
+def test_a_command_has_input_environment_directory_and_user(tmp_path: Path) -> None:
+    app = app_of(
+        tmp_path,
+        '[environment]\nA = "1"\nB = "2"\n'
+        + action('input = "x.sql"', 'environment = {B = "3"}', 'workdir = "/srv"', 'user = "web"'),
+    )
+    assert fields(app, "actions/a") == [
+        *("a/bin/busybox", "acat", "eA=1", "eB=3", "d/srv", "i/mepof/input/a", "u7", "g8"),
+    ]
+
+
+def test_an_image_gives_what_the_description_leaves_open(tmp_path: Path) -> None:
+    image = Image({}, ("busybox", "true"), (("PATH", "/bin"), ("A", "1")), "/data", "5:6")
+    text = '[[action]]\nname = "a"\nseconds = 5\nenvironment = {A = "2"}\n'
+    app = app_of(tmp_path, 'image = "oci"\n' + text)
+    assert fields(app, "actions/a", image) == [
+        *("abusybox", "atrue", "ePATH=/bin", "eA=2", "d/data", "u5", "g6"),
+    ]
+    with pytest.raises(InputError, match="the action `a` has no argv, and the image has no entry"):
+        fields(app, "actions/a", Image())
+
+
+def test_a_service_says_when_it_is_ready(tmp_path: Path) -> None:
+    ready = 'ready = { port = 80, output = "up", argv = ["/bin/busybox", "true"] }'
+    app = app_of(tmp_path, setup(ready, 'stop = "INT"') + action())
+    assert fields(app, "setup/s")[3:] == [
+        *("S", f"k{int(signal.SIGINT)}", "t5000", "p80", "oup", "r/bin/busybox", "rtrue"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (action('user = "nobody"'), "the action `a` runs as nobody, who is not in /etc/passwd"),
+        (action('user = "web:wheel"'), "runs in the group wheel, which is not in /etc/group"),
+        (action(argv='["./run"]'), r"the action `a` runs \./run"),
+        (setup(argv='["/no"]') + action(), "the setup `s` runs /no, which is not in the guest"),
+        (
+            setup('ready = { argv = ["/no"] }') + action(),
+            "the setup `s` runs /no, which is not in the guest",
+        ),
+    ],
+)
+def test_a_command_that_cannot_start_is_named(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        command_files(app_of(tmp_path, text), Image(), SHELL, "x86-64")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (setup('stop = "INT"') + action(), "only a service has `stop`"),
+        (setup("ready = {}", 'stop = "SIGINT"') + action(), "must be a signal's name"),
+        (setup("ready = {port = 0}") + action(), "must be greater than or equal to 1"),
+        (setup() + setup() + action(), "`s` occurs twice"),
+        (action('environment = {"A=" = "x"}'), "`A=` cannot be a variable"),
+        (action('workdir = "srv"'), "must match pattern|must"),
+        (action("user = -1"), "must be from 0"),
+        ('packages = ["../x"]\n' + action(), "`../x` is not the name of a Debian package"),
+    ],
+)
+def test_a_wrong_setup_is_one_line(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as raised:
+        app_of(tmp_path, text)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.fixture(scope="session")
+def launcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("launch")
+    source = native_directory() / "launch"
+    subprocess.run(["make", "-s", "-C", source, f"OUT={out}", "GUEST_CC=gcc"], check=True)
+    return out / "launch"
+
+
+class Guest:
+    """The launcher on this machine, with its commands in a directory."""
+
+    def __init__(self, launcher: Path, root: Path) -> None:
+        self.launcher, self.root = launcher, root
+        self.app: OwnApp | None = None
+
+    def describe(self, text: str) -> None:
+        self.app = app_of(self.root, text)
+        for path, laid in command_files(self.app, Image(), SHELL, "x86-64").items():
+            file = self.root / path.removeprefix("mepof/")
+            file.parent.mkdir(exist_ok=True)
+            file.write_bytes(laid.content())
+
+    def run(self, *words: str) -> agent.ExecResult:
+        done = subprocess.run(
+            [self.launcher, *words],
+            env={**os.environ, "LAUNCH_ROOT": str(self.root)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            check=False,
+            timeout=60,
+        )
+        return agent.ExecResult(done.returncode, 0, done.stdout, False)
+
+    def judge(self) -> tuple[str, ...]:
+        assert self.app is not None
+        started = [self.run(*each.argv[1:]) for each in start_requests(self.app.setup)]
+        self.done = self.run("action", "a")
+        stopped = [self.run(*each.argv[1:]) for each in stop_requests(self.app.setup)]
+        return check_setup(self.app.setup, started, stopped)
+
+
+@pytest.fixture
+def guest(launcher: Path, tmp_path: Path) -> Iterator[Guest]:
+    made = Guest(launcher, tmp_path)
+    yield made
+    made.run("stop", "s")
+
+
+def script(text: str) -> str:
+    return f"""["/bin/busybox", "sh", "-c", '''{text}''']"""
+
+
+def test_input_environment_and_directory_reach_the_program(guest: Guest, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("words\n")
+    command = action(
+        f'input = "{tmp_path}/in"',
+        'environment = {A = "b c"}',
+        'workdir = "/usr"',
+        argv=script('cat; echo "$A"; pwd'),
+    )
+    guest.describe(command)
+    assert guest.run("action", "a").text == "words\nb c\n/usr\n"
+
+
+def test_a_service_lives_while_actions_run_and_is_stopped(guest: Guest) -> None:
+    up = script("echo up; exec /bin/busybox sleep 60")
+    guest.describe(setup('ready = {output = "up"}', argv=up) + action(argv=script("echo did")))
+    assert guest.judge() == ()
+    assert (guest.done.status, guest.done.text) == (0, "did\n")
+    assert (guest.root / "run/s.ended").read_text() == "was killed by signal 15"
+
+
+@pytest.mark.parametrize(
+    ("service", "message"),
+    [
+        (setup("ready = {port = 1}", seconds=0.2), "`s` was not ready within 0.2 s: no output"),
+        (
+            setup('ready = {output = "up"}', argv=script("echo bad config; exit 3")),
+            "the service `s` ended with status 3 before it was ready: bad config",
+        ),
+        (
+            setup('ready = {argv = ["/bin/busybox", "sleep", "60"]}', seconds=0.2),
+            "`s` was not ready within 0.2 s",
+        ),
+        (setup(argv=script("echo no rows; exit 4")), "the setup s: .*status 4.*: no rows"),
+    ],
+)
+def test_a_setup_that_fails_is_named_and_no_action_runs(
+    guest: Guest, service: str, message: str
+) -> None:
+    guest.describe(service + action(argv=script("echo did")))
+    with pytest.raises(WorkError, match=message):
+        guest.judge()
+    assert (guest.done.status, guest.done.text) == (125, "the setup `s` failed\n")
+
+
+def test_a_service_that_dies_while_actions_run_is_named(guest: Guest) -> None:
+    dying = script("echo up; read x < fifo; echo out of rows; exit 9")
+    os.mkfifo(guest.root / "fifo")
+    guest.describe(
+        setup('ready = {output = "up"}', f'workdir = "{guest.root}"', argv=dying)
+        + action(
+            f'workdir = "{guest.root}"',
+            argv=script("echo x > fifo; until test -e run/s.ended; do :; done"),
+        )
+    )
+    with pytest.raises(WorkError, match="`s` ended with status 9 before it was stopped: out of"):
+        guest.judge()
+
+
+def test_a_service_that_does_not_stop_is_killed_and_reported(guest: Guest) -> None:
+    stubborn = script('trap "" TERM; echo up; while :; do /bin/busybox sleep 1; done')
+    guest.describe(setup('ready = {output = "up"}', argv=stubborn, seconds=0.5) + action())
+    (told,) = guest.judge()
+    assert told == "the service `s` did not stop within 0.5 s of signal 15, and was killed"
+    assert (guest.root / "run/s.ended").read_text() == "was killed by signal 9"
+
+
+def test_a_program_that_does_not_exist_is_named(guest: Guest) -> None:
+    guest.describe(action('workdir = "/none"'))
+    done = guest.run("action", "a")
+    assert done.status == 127 and "cannot enter /none: No such file" in done.text

@@ -1,0 +1,214 @@
+"""OCI image layouts: layers over one another, and what is refused."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import subprocess
+import tarfile
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from mepof.app.laid import Laid, resolve
+from mepof.app.layers import without_link
+from mepof.app.oci import read_image
+from mepof.errors import InputError
+
+Member = tuple[str, bytes | None, dict[str, object]]
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("MEPOF_STORE", str(tmp_path / "store"))
+    return tmp_path / "store"
+
+
+def layer(*members: Member) -> bytes:
+    """A tar archive: a name, its content or None, and further attributes of the member."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as tar:
+        for name, data, attributes in members:
+            info = tarfile.TarInfo(name)
+            info.type = tarfile.DIRTYPE if data is None else tarfile.REGTYPE
+            info.mode = 0o755
+            info.size = len(data or b"")
+            for key, value in attributes.items():
+                setattr(info, key, value)
+            tar.addfile(info, io.BytesIO(data or b""))
+    return file.getvalue()
+
+
+def link(name: str, to: str) -> Member:
+    return name, b"", {"type": tarfile.SYMTYPE, "linkname": to}
+
+
+def zstd(data: bytes) -> bytes:
+    return subprocess.run(["zstd", "-qc"], input=data, capture_output=True, check=True).stdout
+
+
+def layout(
+    path: Path, *layers: bytes, arch: str = "amd64", tag: str | None = None, **settings: object
+) -> Path:
+    """Write an image; a second call adds one."""
+    blobs = path / "blobs/sha256"
+    blobs.mkdir(parents=True, exist_ok=True)
+
+    def put(data: bytes) -> dict[str, object]:
+        digest = sha256(data).hexdigest()
+        (blobs / digest).write_bytes(data)
+        return {"mediaType": "x", "digest": f"sha256:{digest}", "size": len(data)}
+
+    config = {"architecture": arch, "os": "linux", "config": settings}
+    manifest = {
+        "config": put(json.dumps(config).encode()),
+        "layers": [put(each) for each in layers],
+    }
+    descriptor = put(json.dumps(manifest).encode())
+    if tag is not None:
+        descriptor["annotations"] = {"org.opencontainers.image.ref.name": tag}
+    index = path / "index.json"
+    known = json.loads(index.read_text())["manifests"] if index.exists() else []
+    index.write_text(json.dumps({"manifests": [*known, descriptor]}))
+    (path / "oci-layout").write_text('{"imageLayoutVersion": "1.0.0"}')
+    return path
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd])
+def test_a_later_layer_lies_over_an_earlier_one(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    lower = layer(
+        ("opt", None, {}),
+        ("opt/a", b"old", {}),
+        ("opt/b", b"gone", {}),
+        ("data", None, {}),
+        ("data/hidden", b"x", {}),
+        ("usr/bin", None, {}),
+        ("usr/bin/tool", b"tool", {"mode": 0o4755, "uid": 7, "gid": 8}),
+        link("bin", "usr/bin"),
+    )
+    upper = layer(
+        ("opt/a", b"new", {}),
+        ("opt/.wh.b", b"", {}),
+        ("data/.wh..wh..opq", b"", {}),
+        ("data/seen", b"y", {}),
+        ("bin/late", b"late", {}),
+        ("usr/bin/again", b"", {"type": tarfile.LNKTYPE, "linkname": "usr/bin/tool"}),
+        ("tmp/x", b"not laid", {}),
+    )
+    image = read_image(layout(tmp_path / "oci", pack(lower), pack(upper)), None, "x86-64")
+    files = {p: laid.content() for p, laid in image.files.items() if laid.source is not None}
+    assert files == {
+        "opt/a": b"new",
+        "data/seen": b"y",
+        "usr/bin/tool": b"tool",
+        "usr/bin/again": b"tool",
+        "usr/bin/late": b"late",
+    }
+    tool = image.files["usr/bin/tool"]
+    assert (tool.permissions, tool.owner) == (0o4755, (7, 8))
+
+
+def test_an_image_says_how_it_starts(tmp_path: Path) -> None:
+    image = read_image(
+        layout(
+            tmp_path / "oci",
+            layer(),
+            Entrypoint=["/run"],
+            Cmd=["-x"],
+            Env=["A=b=c"],
+            WorkingDir="/srv",
+            User="web",
+        ),
+        None,
+        "x86-64",
+    )
+    assert (image.argv, image.environment) == (("/run", "-x"), (("A", "b=c"),))
+    assert (image.directory, image.user) == ("/srv", "web")
+
+
+def test_of_several_images_the_architecture_or_the_tag_decides(tmp_path: Path) -> None:
+    both = layout(tmp_path / "oci", layer(), arch="amd64", Cmd=["x86"])
+    layout(both, layer(), arch="arm64", Cmd=["arm"])
+    assert read_image(both, None, "x86-64").argv == ("x86",)
+    assert read_image(both, None, "arm64").argv == ("arm",)
+    tagged = layout(tmp_path / "tagged", layer(), tag="1", Cmd=["one"])
+    layout(tagged, layer(), tag="2", Cmd=["two"])
+    assert read_image(tagged, "2", "x86-64").argv == ("two",)
+    with pytest.raises(InputError, match="has 2 images"):
+        read_image(tagged, None, "x86-64")
+    with pytest.raises(InputError, match="has no image `3`") as raised:
+        read_image(tagged, "3", "x86-64")
+    assert raised.value.remedy == "known: 1, 2"
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda path: (path / "oci-layout").unlink(), "is not an OCI image layout"),
+        (lambda path: (path / "index.json").write_text("{"), "index.json is not of an OCI image"),
+        (lambda path: (path / "index.json").unlink(), "cannot read .*index.json"),
+        (
+            lambda path: [p.unlink() for p in (path / "blobs/sha256").iterdir()],
+            "is not complete: blobs/sha256/",
+        ),
+        (
+            lambda path: [p.write_bytes(b"{}") for p in (path / "blobs/sha256").iterdir()],
+            "is damaged: its SHA-256 is not its name",
+        ),
+    ],
+)
+def test_a_damaged_layout_is_named(
+    tmp_path: Path, damage: Callable[[Path], object], message: str
+) -> None:
+    path = layout(tmp_path / "oci", layer())
+    damage(path)
+    with pytest.raises(InputError, match=message):
+        read_image(path, None, "x86-64")
+
+
+def test_a_digest_is_not_a_path(tmp_path: Path) -> None:
+    path = layout(tmp_path / "oci", layer())
+    (path / "index.json").write_text('{"manifests": [{"digest": "sha256:../../../etc/passwd"}]}')
+    with pytest.raises(InputError, match="is not a SHA-256 digest"):
+        read_image(path, None, "x86-64")
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (layer(("../x", b"", {})), r"`\.\./x` leads outside of its root"),
+        (layer(("p", b"", {"type": tarfile.FIFOTYPE})), "is neither a file, a directory nor a"),
+        (layer(("h", b"", {"type": tarfile.LNKTYPE, "linkname": "none"})), "is a hard link to"),
+        (layer(link("a", "b"), link("b", "a"), ("a/x", b"", {})), "lead in a circle"),
+        (b"not a tar archive" * 100, "is not a tar archive"),
+        (gzip.compress(layer(("a", b"x" * 4000, {})))[:-20], "is damaged"),
+        (zstd(layer(("a", b"x" * 4000, {})))[:-9], "is damaged"),
+    ],
+)
+def test_a_layer_that_cannot_be_laid_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_image(layout(tmp_path / "oci", data), None, "x86-64")
+
+
+def test_an_image_of_another_architecture_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no image for linux/arm64, only for amd64"):
+        read_image(layout(tmp_path / "oci", layer()), None, "arm64")
+
+
+def test_links_stay_inside_of_the_guest() -> None:
+    files = {"a": Laid(link="../../etc"), "lib": Laid(link="/usr/lib"), "usr/lib/x": Laid(b"")}
+    assert resolve("a/passwd", files) == "etc/passwd"
+    assert resolve("lib/x", files) == "usr/lib/x"
+    assert resolve("lib/../../y", files) == "y"
+
+
+def test_the_guests_bin_becomes_a_directory_of_links() -> None:
+    files = {"bin": Laid(link="usr/bin"), "usr/bin/sh": Laid(b"", executable=True)}
+    without_link(files, "bin")
+    assert files["bin/sh"] == Laid(link="/usr/bin/sh")
+    assert "bin" not in files
