@@ -33,6 +33,10 @@ class Mcc(Versioned):
         run([self.tool("profile-merger"), *(f"{n}*{path}" for path, n in weighted), output])
         return FunctionCount(1000, 500)
 
+    def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> frozenset[str]:
+        run([self.tool("profile-merger"), "--executed", profile, output])
+        return frozenset({"start"})
+
     def drop_functions(
         self,
         kind: ProfileKind,

@@ -100,11 +100,15 @@ class AutoFdo(Branches):
                 *(flags("whole-functions") if self._probes else ()),
                 *(() if build.same_source else flags("rematch-samples")),
                 *(flags("exact-samples") if build.exact else ()),
+                *(flags("unsampled-cold") if build.exact and build.cold_small else ()),
             ),
             variables={"CLANG_AUTOFDO_PROFILE": f"{PROFILES}/{self._file}"},
             profiles={self._file: profile / self._file},
             opt_out=flags("drop-samples"),
         )
+
+    def executed(self, profile: Path, tools: Tools) -> None:
+        return None
 
     def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
         return Drift.model_validate_json(_engine.drift(profile / self._file, vmlinux, None))

@@ -11,9 +11,15 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
+from mepof.algorithm.protocol import (
+    EXECUTED_OBJECTS,
+    BuildAddition,
+    Conversion,
+    Round,
+    Use,
+)
 from mepof.device.agent import Get, Put, Request
-from mepof.kernel.kbuild import PROFILES
+from mepof.kernel.kbuild import PROFILES, FileFlags
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.instrumentation import (
@@ -95,14 +101,20 @@ class Pgo:
 
     def use(self, profile: Path, build: Use) -> BuildAddition:
         flags = build.toolchain.flags
+        used = (
+            *flags("use-counts", profile=f"{PROFILES}/{self._file}"),
+            *flags("quiet-counts"),
+        )
+        objects = ("%",) if build.cold_small else profile / EXECUTED_OBJECTS
         return BuildAddition(
-            cflags=(
-                *flags("use-counts", profile=f"{PROFILES}/{self._file}"),
-                *flags("quiet-counts"),
-            ),
+            selected=(FileFlags(objects, used),),
             profiles={self._file: profile / self._file},
             opt_out=flags("drop-counts"),
         )
+
+    def executed(self, profile: Path, tools: Tools) -> frozenset[str]:
+        file = profile / self._file
+        return tools.toolchain.drop_unexecuted(file, file, tools.run)
 
     def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
         return None

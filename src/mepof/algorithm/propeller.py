@@ -48,9 +48,8 @@ class Propeller(Branches):
 
     def convert(self, conversion: Conversion) -> Quality:
         quality = convert(conversion, "propeller", conversion.output / "kernel")
-        objects = kbuild.functions_in(conversion.build)
         lines = (conversion.output / _BLOCKS).read_text(encoding="utf-8").splitlines()
-        hot = _hot_objects(objects, functions(lines))
+        hot = kbuild.objects_of(conversion.build, functions(lines))
         (conversion.output / _HOT).write_text("".join(f"{name}\n" for name in hot))
         return quality
 
@@ -88,11 +87,15 @@ class Propeller(Branches):
                 FileFlags(
                     profile / _HOT,
                     (*flags("place-blocks", profile=blocks), *flags("function-sections")),
+                    layout=True,
                 ),
             ),
             profiles={name: profile / name for name in (_BLOCKS, _ORDER)},
             opt_out=flags("drop-blocks"),
         )
+
+    def executed(self, profile: Path, tools: Tools) -> None:
+        return None
 
     def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
         return None
@@ -128,11 +131,6 @@ def functions(cc_profile: Iterable[str]) -> set[str]:
     if not found:
         raise WorkError("no kernel function was executed", "let the scenario run more actions")
     return found
-
-
-def _hot_objects(objects: dict[str, list[str]], hot: set[str]) -> list[str]:
-    """The objects that define one of the functions."""
-    return [name for name, defined in sorted(objects.items()) if not hot.isdisjoint(defined)]
 
 
 ALGORITHM = Propeller()

@@ -97,11 +97,14 @@ class Use:
         same_source: the profile is of the same source as the build; None where it is unknown what
             it is of.
         exact: everything was counted, nothing sampled.
+        cold_small: code that never ran is compiled for size; otherwise functions that never ran
+            have no profile, and files in which nothing ran are compiled as without one.
     """
 
     toolchain: Toolchain
     same_source: bool | None
     exact: bool = False
+    cold_small: bool = False
 
 
 class Algorithm(Protocol):
@@ -181,6 +184,14 @@ class Algorithm(Protocol):
         The profile need not be there yet: a plan knows what is built before it is.
         """
 
+    def executed(self, profile: Path, tools: Tools) -> frozenset[str] | None:
+        """Remove the functions that never ran from a profile, whose files may be replaced.
+
+        Returns:
+            the functions that ran: a static one as ``SOURCE;NAME`` where the profile names its
+            source. None where the profile does not decide how a file is compiled.
+        """
+
     def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
         """How much of a profile fits a kernel of another source; None where the algorithm
         cannot tell."""
@@ -203,6 +214,10 @@ class Algorithm(Protocol):
             ``profiles``.
         """
 
+
+#: In the directory of a profile that a build uses: the objects that define a function which ran,
+#: a line each. Missing where that is unknown.
+EXECUTED_OBJECTS = "kernel.executed_objects"
 
 #: That of an external profile whose suffix is not one of an algorithm.
 DEFAULT_ALGORITHM = "pgo"

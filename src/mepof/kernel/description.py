@@ -37,6 +37,15 @@ class BuildSize(BaseModel):
     image: int
 
 
+class SelectedFlags(BaseModel):
+    """Compiler flags of some objects, or of all of them (None)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    objects: int | None
+    cflags: tuple[str, ...]
+
+
 class BuildDescription(Document):
     """A finished build."""
 
@@ -48,6 +57,7 @@ class BuildDescription(Document):
     size_bytes: BuildSize
     sections: dict[str, int]
     cflags: tuple[str, ...]
+    selected: tuple[SelectedFlags, ...] = ()
     ldflags: tuple[str, ...]
     variables: dict[str, str]
     config_lines: tuple[str, ...]
@@ -56,7 +66,13 @@ class BuildDescription(Document):
     @property
     def flags(self) -> str:
         """The flags and Kconfig lines that the build adds to the configuration's own."""
-        return " ".join((*self.cflags, *self.config_lines))
+        selected = (
+            f"[{' '.join(each.cflags)}]({each.objects} files)"
+            if each.objects is not None
+            else " ".join(each.cflags)
+            for each in self.selected
+        )
+        return " ".join((*self.cflags, *selected, *self.config_lines))
 
 
 class Safety(Document):

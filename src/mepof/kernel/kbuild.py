@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
@@ -15,7 +15,7 @@ from pathlib import Path
 from mepof.arch import Arch
 from mepof.errors import InputError, WorkError
 from mepof.kernel import integrity, kconfig, layout, modules, objtool, overlay
-from mepof.kernel.description import BuildDescription, BuildSize, Origin
+from mepof.kernel.description import BuildDescription, BuildSize, Origin, SelectedFlags
 from mepof.kernel.objtool import Warned
 from mepof.kernel.source import version_of
 from mepof.process import run
@@ -61,17 +61,28 @@ class FileFlags:
     """Compiler flags for some files.
 
     Attributes:
-        objects: paths of their objects in the tree, ``fs/open.o``, or a file of such lines.
+        objects: paths of their objects in the tree, ``fs/open.o``, or a file of such lines; all
+            objects where that file does not exist.
+        layout: they only lay out code, or keep a profile from a file: a build without them has the
+            same blocks.
     """
 
     objects: tuple[str, ...] | Path
     cflags: tuple[str, ...]
+    layout: bool = False
 
     def names(self) -> Sequence[str]:
-        """The objects' paths."""
-        if isinstance(self.objects, Path):
-            return self.objects.read_text(encoding="utf-8").split()
-        return self.objects
+        """The objects' paths, or make's pattern of all."""
+        if not isinstance(self.objects, Path):
+            return self.objects
+        if not self.objects.exists():
+            return ("%",)
+        return self.objects.read_text(encoding="utf-8").split()
+
+    def described(self) -> SelectedFlags:
+        """What the build says about them."""
+        names = self.names()
+        return SelectedFlags(objects=None if "%" in names else len(names), cflags=self.cflags)
 
 
 @dataclass(frozen=True)
@@ -88,7 +99,7 @@ class BuildSpec:
         selected: flags for single files, after all others.
         profiles: files, by name; flags and variables call them ``PROFILES/NAME``.
         same_as: the origin (of ``build.json``) of the build that this one must be equal to, except
-            for flags of single files and of the linker.
+            for layout.
     """
 
     arch: Arch
@@ -170,7 +181,8 @@ def build(
         _kconfig_environment(spec, toolchain, str(version)),
         run_make,
     )
-    compiled = " ".join((*spec.cflags, *spec.variables.values()))
+    chosen = (" ".join(each.cflags) for each in spec.selected if not each.layout)
+    compiled = " ".join((*spec.cflags, *spec.variables.values(), *chosen))
     origin = Origin(
         source=paths.tree.name,
         config=_digest((objects / ".config").read_bytes()),
@@ -227,6 +239,7 @@ def build(
         ),
         sections={s.name: s.size for s in made.sections},
         cflags=spec.cflags,
+        selected=tuple(each.described() for each in spec.selected if each.names()),
         ldflags=spec.ldflags,
         variables=dict(spec.variables),
         config_lines=spec.config_lines,
@@ -244,6 +257,23 @@ def functions_in(build: Path) -> dict[str, list[str]]:
     """The functions of a finished build, by the paths of the objects that define them."""
     defined: dict[str, list[str]] = json.loads((build / OBJECTS).read_text(encoding="utf-8"))
     return defined
+
+
+def objects_of(build: Path, functions: Collection[str]) -> tuple[str, ...]:
+    """The objects of a finished build that define one of some functions, sorted.
+
+    Args:
+        functions: names of symbols, or ``SOURCE;NAME`` for static ones, with the path of the source
+            from the objects' directory.
+    """
+    sources = {name.rpartition(";")[0] for name in functions}
+    compiled = {f"{source.removeprefix('../').removesuffix('.c')}.o" for source in sources}
+    symbols = frozenset(functions)
+    return tuple(
+        name
+        for name, defined in sorted(functions_in(build).items())
+        if name in compiled or not symbols.isdisjoint(defined)
+    )
 
 
 def _digest(data: bytes) -> str:

@@ -24,6 +24,7 @@ class Option(Described):
         group: a program names at most one option of each group; empty for those of none.
         config: Kconfig lines.
         cflags: compiler flags of all files.
+        cold_small: code that no training ran is compiled for size.
         flags_of: further compiler flags of single files, by the path of their object.
     """
 
@@ -32,6 +33,7 @@ class Option(Described):
     group: str = ""
     config: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
+    cold_small: bool = Field(default=False, alias="cold-small")
     flags_of: dict[str, tuple[str, ...]] = Field(default={}, alias="files")
 
     @property

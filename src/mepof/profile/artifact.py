@@ -22,6 +22,8 @@ class ProfileDescription(Document):
     Attributes:
         algorithm: the algorithm, or the stack of them.
         build: the build that was profiled; None where the profile is of several.
+        executed_objects: those of that build that define a function which ran, sorted; None where
+            that is unknown.
     """
 
     file: ClassVar[str] = "profile.json"
@@ -29,6 +31,7 @@ class ProfileDescription(Document):
     algorithm: str
     build: Origin | None
     quality: Quality
+    executed_objects: tuple[str, ...] | None = None
 
 
 class Drift(Document):

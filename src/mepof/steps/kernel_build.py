@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -10,7 +11,7 @@ from typing import Generic
 
 from mepof import arch
 from mepof.algorithm.external import check_profile
-from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use
+from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, BuildAddition, Round, Use
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import InputError, WorkError
@@ -22,7 +23,7 @@ from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
 from mepof.plan.typed import In
-from mepof.profile.artifact import ProfileDescription, profile_directory
+from mepof.profile.artifact import ProfileDescription, profile_directory, profile_files
 from mepof.spec.kernel_build import BootCheck, KernelBuild
 from mepof.suite.cases import selfcheck
 from mepof.toolchain.protocol import Tools, check_requirements, select
@@ -58,7 +59,7 @@ class KernelBuildBody:
         asked = KernelBuild[Input].of(step, step.inputs)
         toolchain = select(asked.toolchain)
         # The origin of the profile is not known yet: take all flags that using it may add.
-        use = Use(toolchain, None, exact=True)
+        use = Use(toolchain, None, exact=True, cold_small=_cold_small(asked))
         profile = None if asked.profile is None else Path("profile")
         own = [Path(part.path) for part in asked.config if isinstance(part, HostInput)]
         with_modules = _may_have_modules(asked, own)
@@ -86,7 +87,7 @@ class KernelBuildBody:
 
     def run(self, context: StepContext) -> None:
         asked = KernelBuild[Path].of(context.step, context.inputs)
-        ingredients = _ingredients(asked, context.work)
+        ingredients = _ingredients(asked, context)
         build = _Build(context, asked, ingredients)
         if asked.boot is None:
             if warned := build.once(ingredients.spec()):
@@ -189,7 +190,11 @@ def _requirements(asked: KernelBuild[In]) -> Mapping[str, frozenset[str]]:
     }
 
 
-def _ingredients(asked: KernelBuild[Path], work: Path) -> _Ingredients[Path]:
+def _cold_small(asked: KernelBuild[In]) -> bool:
+    return any(options()[name].cold_small for name in asked.options)
+
+
+def _ingredients(asked: KernelBuild[Path], context: StepContext) -> _Ingredients[Path]:
     """The ingredients of a build whose inputs exist.
 
     Raises:
@@ -199,12 +204,20 @@ def _ingredients(asked: KernelBuild[Path], work: Path) -> _Ingredients[Path]:
     own = tuple(part for part in asked.config if isinstance(part, Path))
     profile, use, origin = None, Use(toolchain, None), None
     if asked.profile is not None:
-        files = [file for name in asked.uses for file in ALGORITHMS.get(name).profile_names]
-        profile = profile_directory(asked.profile, files, work)
+        made = asked.instrumented
+        names = (*asked.uses, *((made.algorithm,) if made is not None and made.round > 1 else ()))
+        files = [file for name in names for file in ALGORITHMS.get(name).profile_names]
+        profile = profile_directory(asked.profile, files, context.work)
         known = ProfileDescription.find(profile)
         if known is not None and known.build is not None:
             origin = known.build
             use = Use(toolchain, origin.source == asked.source.name, known.quality.exact)
+        if _cold_small(asked):
+            use = replace(use, cold_small=True)
+        else:
+            profile = _without_unexecuted(
+                profile, known, names, context.work, Tools(toolchain, context.run)
+            )
     same_as = None
     if any(ALGORITHMS.get(name).same_build for name in asked.uses):
         if origin is None:
@@ -228,6 +241,27 @@ def _may_have_modules(asked: KernelBuild[In], own: Sequence[Path]) -> bool:
         for part in asked.config
     )
     return kconfig.may_have_modules([path for paths in parts for path in paths])
+
+
+def _without_unexecuted(
+    profile: Path,
+    known: ProfileDescription | None,
+    algorithms: Sequence[str],
+    work: Path,
+    tools: Tools,
+) -> Path:
+    """A copy of a profile without the functions that never ran, and a list of the objects in which
+    something did, if they are known."""
+    copy = work / "profile-executed"
+    shutil.rmtree(copy, ignore_errors=True)
+    copy.mkdir()
+    for path in profile_files(profile):
+        shutil.copyfile(path, copy / path.name)
+    for name in algorithms:
+        ALGORITHMS.get(name).executed(copy, tools)
+    if known is not None and known.executed_objects is not None:
+        (copy / EXECUTED_OBJECTS).write_text("\n".join(known.executed_objects) + "\n")
+    return copy
 
 
 @dataclass(frozen=True)
@@ -316,7 +350,7 @@ class _Build:
         """The build with files and functions opted out of the profile."""
         profile = self.ingredients.profile
         assert profile is not None
-        selected = [*spec.selected, FileFlags(opt_out.files, flags)]
+        selected = [*spec.selected, FileFlags(opt_out.files, flags, layout=True)]
         profiles = dict(spec.profiles)
         for file, functions in opt_out.functions.items():
             for number, name in enumerate(self.asked.uses):
@@ -324,7 +358,7 @@ class _Build:
                 added = ALGORITHMS.get(name).spare(
                     profile, functions, self.context.work / spared, self.tools
                 )
-                selected.append(FileFlags((file,), added.cflags))
+                selected.append(FileFlags((file,), added.cflags, layout=True))
                 profiles |= added.profiles
         return replace(spec, selected=tuple(selected), profiles=profiles)
 

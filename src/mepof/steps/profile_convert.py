@@ -10,6 +10,7 @@ from pathlib import Path
 from mepof import _engine
 from mepof.algorithm.protocol import ALGORITHMS, Conversion, Round
 from mepof.errors import InputError, WorkError
+from mepof.kernel import kbuild
 from mepof.kernel.description import BuildDescription
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
@@ -26,7 +27,7 @@ class ProfileConvertBody:
 
     kind = ProfileConvert.kind
     phase: Phase = "convert"
-    version = 2
+    version = 3
 
     def check(self, step: Step) -> None:
         """Refuse what is not a branch trace."""
@@ -64,10 +65,15 @@ class ProfileConvertBody:
                 f"the profile is poor: {'; '.join(quality.reasons)}",
                 "let the scenario run more actions, or check the log of the collection",
             )
+        if below is None:
+            objects = _executed_objects(asked, context, tools)
+        else:
+            objects = below.executed_objects
         ProfileDescription(
             algorithm="+".join((*asked.below, asked.algorithm)),
             build=BuildDescription.read(asked.kernel).origin,
             quality=quality,
+            executed_objects=objects,
         ).write(context.output)
         if asked.raw.is_dir() and (collection := Collection.find(asked.raw)) is not None:
             collection.write(context.output)
@@ -75,6 +81,16 @@ class ProfileConvertBody:
             f"{quality.executed} of {quality.functions} functions ran "
             f"({quality.coverage_percent:g} %)"
         )
+
+
+def _executed_objects(
+    asked: ProfileConvert[Path], context: StepContext, tools: Tools
+) -> tuple[str, ...] | None:
+    """The objects in which something ran, if the profile tells."""
+    copy = context.work / "executed"
+    shutil.copytree(context.output, copy, dirs_exist_ok=True)
+    executed = ALGORITHMS.get(asked.algorithm).executed(copy, tools)
+    return None if executed is None else kbuild.objects_of(asked.kernel, executed)
 
 
 def _below(asked: ProfileConvert[Path], output: Path) -> ProfileDescription | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mepof.algorithm.external import check_profile
@@ -52,9 +52,22 @@ class ProfileMergeBody:
         known = [ProfileDescription.find(directory) for directory, _ in weighted]
         builds = [None if each is None else each.build for each in known]
         same = builds[0] if all(build == builds[0] for build in builds) else None
-        ProfileDescription(algorithm=asked.algorithm, build=same, quality=quality).write(
-            context.output
-        )
+        ProfileDescription(
+            algorithm=asked.algorithm,
+            build=same,
+            quality=quality,
+            executed_objects=_union([None if k is None else k.executed_objects for k in known]),
+        ).write(context.output)
+
+
+def _union(lists: Sequence[tuple[str, ...] | None]) -> tuple[str, ...] | None:
+    """What is in one of the lists; None if one is unknown."""
+    found: set[str] = set()
+    for each in lists:
+        if each is None:
+            return None
+        found.update(each)
+    return tuple(sorted(found))
 
 
 BODY = ProfileMergeBody()

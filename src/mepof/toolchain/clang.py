@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mepof.arch import Arch
 from mepof.errors import MepofError
@@ -20,6 +21,9 @@ _ANSWER_SECONDS = 20.0
 # its own.
 _PREFIX = {"counts": r"(.*[;:])?", "samples": ""}
 _KIND = {"counts": "--instr", "samples": "--sample"}
+# Of a profile of counts as text: the lines before the first function, and a count that is not 0.
+_HEAD = re.compile(r"([#:].*\n)*")
+_COUNTED = re.compile(r"^# Counter Values:\n(0\n)*[1-9]", re.M)
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,19 @@ class Clang(Versioned):
         inputs = [f"--weighted-input={weight},{path}" for path, weight in weighted]
         run([merger, "merge", "--num-threads=1", f"--output={output}", *inputs])
         return count_functions(run([merger, "show", "--value-cutoff=1", output]).output)
+
+    def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> frozenset[str]:
+        merger = self.tool("profile-merger")
+        with TemporaryDirectory(dir=output.parent) as scratch:
+            text = Path(scratch) / "text"
+            run([merger, "merge", "--text", profile, "-o", text])
+            whole = text.read_text(encoding="utf-8")
+            head = _HEAD.match(whole)
+            start = head.end() if head else 0
+            kept = [each for each in whole[start:].split("\n\n") if _COUNTED.search(each)]
+            text.write_text(whole[:start] + "".join(f"{each}\n\n" for each in kept))
+            run([merger, "merge", "--num-threads=1", text, "-o", output])
+        return frozenset(each.strip().partition("\n")[0] for each in kept)
 
     def drop_functions(
         self,

@@ -51,8 +51,9 @@ Meaning = Literal[
     # Use samples ({profile}), and do not use them.
     "use-samples",
     "drop-samples",
-    # Samples are complete: what has none did not run.
+    # Samples are complete; and what has none is cold.
     "exact-samples",
+    "unsampled-cold",
     # Match samples with sources that have changed since.
     "rematch-samples",
     # Lay out basic blocks as {profile} says, and as the compiler does by itself.
@@ -135,6 +136,13 @@ class Toolchain(Protocol):
 
         Raises:
             WorkError: one of them is not readable.
+        """
+
+    def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> frozenset[str]:
+        """Write a profile of counts without the functions that never ran.
+
+        Returns:
+            the functions that did, as the profile names them: a static one as ``SOURCE;NAME``.
         """
 
     def drop_functions(

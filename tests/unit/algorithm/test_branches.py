@@ -132,9 +132,12 @@ def test_a_build_uses_it_by_the_kernels_own_variable(name: str, flags: Sequence[
 
 
 @pytest.mark.parametrize("exact", [True, False])
-def test_only_of_an_exact_profile_what_has_no_count_is_cold(exact: bool) -> None:
-    used = autofdo("autofdo").use(Path("/p"), Use(TOOLCHAIN, True, exact))
-    assert ("-fprofile-sample-accurate" in used.cflags) == exact
+@pytest.mark.parametrize("cold_small", [True, False])
+def test_only_of_an_exact_profile_what_has_no_count_can_be_cold(
+    exact: bool, cold_small: bool
+) -> None:
+    used = autofdo("autofdo").use(Path("/p"), Use(TOOLCHAIN, True, exact, cold_small))
+    assert ("-fprofile-sample-accurate" in used.cflags) == (exact and cold_small)
 
 
 @pytest.mark.parametrize("same", [True, False, None])

@@ -369,14 +369,14 @@ def origin(output: Path) -> Origin:
     return BuildDescription.read(output).origin
 
 
-def test_a_build_equal_to_another_may_differ_in_flags_of_single_files_and_the_linker(
+def test_a_build_equal_to_another_may_differ_in_layout(
     bench: Bench,
 ) -> None:
     first = origin(bench.build("CONFIG_NET=y"))
     spec = replace(
         SPEC,
         ldflags=("--symbol-ordering-file=order",),
-        selected=(kbuild.FileFlags(("init/a.o",), ("-flayout",)),),
+        selected=(kbuild.FileFlags(("init/a.o",), ("-flayout",), layout=True),),
         same_as=first,
     )
     assert origin(bench.build("CONFIG_NET=y", spec=spec, name="two")) == first
@@ -399,6 +399,8 @@ def test_a_build_that_must_be_equal_to_another_is_refused_with_what_differs(
     equal = replace(SPEC, same_as=origin(bench.build()))
     assert refused(bench, equal, "CONFIG_NET=y") == "config"
     assert refused(bench, replace(equal, cflags=("-O2", "-fmini"))) == "flags"
+    other = (kbuild.FileFlags(("init/a.o",), ("-fmini",)),)
+    assert refused(bench, replace(equal, selected=other)) == "flags"
     assert refused(bench, replace(equal, variables={"CLANG_AUTOFDO_PROFILE": "x"})) == "flags"
     bench.tree = bench.tree.rename(bench.root / "another-tree")
     shutil.rmtree(bench.paths("two").work)

@@ -71,10 +71,16 @@ BUILD = BuildDescription(
 
 
 def describe(
-    directory: Path, algorithm: str, quality: Quality, build: Origin | None = None
+    directory: Path,
+    algorithm: str,
+    quality: Quality,
+    build: Origin | None = None,
+    objects: tuple[str, ...] | None = None,
 ) -> None:
     """Write the description of a profile next to it."""
-    ProfileDescription(algorithm=algorithm, build=build, quality=quality).write(directory)
+    ProfileDescription(
+        algorithm=algorithm, build=build, quality=quality, executed_objects=objects
+    ).write(directory)
 
 
 class FakeDevice:

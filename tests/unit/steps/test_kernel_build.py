@@ -91,7 +91,7 @@ def test_options_and_instrumentation_add_to_a_build(
         },
         config__1=config,
     )
-    assert spec.cflags[:2] == ("-O3", "-fprofile-generate")
+    assert spec.cflags[:2] == ("-O3", "-Xclang")
     assert "CONFIG_LTO_CLANG_THIN=y" in spec.config_lines
     assert spec.overlays == ("pgo",)
     assert spec.fragments[-1] == config
@@ -104,11 +104,58 @@ def test_the_path_of_an_external_profile_may_contain_blanks(
 ) -> None:
     profile = room.root / "a profile.prof data"
     profile.write_text("profile")
-    spec = built(room, monkeypatch, {"uses": ["pgo"]}, profile=profile)
-    assert f"-fprofile-use={kbuild.PROFILES}/kernel.profdata" in spec.cflags
+    params: dict[str, Json] = {"uses": ["pgo"], "options": ["ColdSmall"]}
+    spec = built(room, monkeypatch, params, profile=profile)
+    (flags,) = spec.selected
+    assert f"-fprofile-use={kbuild.PROFILES}/kernel.profdata" in flags.cflags
     used = spec.profiles["kernel.profdata"]
     assert " " not in used.name
     assert used.read_text() == "profile"
+
+
+COUNTS = """:ir
+../init/a.c;hidden
+# Counter Values:
+0
+3
+
+start
+# Counter Values:
+0
+
+stop
+# Counter Values:
+0
+7
+
+"""
+
+
+def test_functions_that_never_ran_leave_the_profile(
+    room: Room, monkeypatch: pytest.MonkeyPatch, tools: Path
+) -> None:
+    profile = room.directory("profile", **{"kernel.profdata": COUNTS})
+    clang: dict[str, Json] = {"uses": ["pgo"], "toolchain": f"clang{SUFFIX}"}
+    spec = built(room, monkeypatch, clang, profile=profile)
+    executed = spec.profiles["kernel.profdata"].read_text()
+    assert "stop" in executed and "start" not in executed
+    (flags,) = spec.selected
+    assert flags.names() == ("%",)  # which files they are in is unknown
+    small = built(room, monkeypatch, {**clang, "options": ["ColdSmall"]}, profile=profile)
+    assert small.profiles["kernel.profdata"].read_text() == COUNTS
+
+
+def test_files_in_which_nothing_ran_are_compiled_as_without_a_profile(
+    room: Room, monkeypatch: pytest.MonkeyPatch, tools: Path
+) -> None:
+    profile = room.directory("profile", **{"kernel.profdata": COUNTS})
+    describe(profile, "pgo", Quality(3, 2, 66.0, "good"), ORIGIN, ("init/a.o",))
+    clang: dict[str, Json] = {"uses": ["pgo"], "toolchain": f"clang{SUFFIX}"}
+    (flags,) = built(room, monkeypatch, clang, profile=profile).selected
+    assert flags.names() == ["init/a.o"]
+    params: dict[str, Json] = {**clang, "options": ["ColdSmall"]}
+    (flags,) = built(room, monkeypatch, params, profile=profile).selected
+    assert flags.names() == ("%",)
 
 
 def test_a_build_with_a_profile_needs_one(

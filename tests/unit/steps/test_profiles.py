@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,13 @@ import pytest
 from mepof.algorithm.protocol import ALGORITHMS, Conversion
 from mepof.errors import InputError, WorkError
 from mepof.kernel.description import Origin
+from mepof.kernel.kbuild import OBJECTS
 from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.profile.artifact import ProfileDescription, profile_files
 from mepof.profile.quality import Quality
 from mepof.scenario.collection import Collection
 from mepof.steps import profile_convert, profile_merge
+from mepof.toolchain.protocol import Tools
 
 from .room import BUILD, ORIGIN, Room, describe, register
 
@@ -36,12 +39,17 @@ class FakeAlgorithm:
         (conversion.output / self.profile_names[0]).write_text("converted")
         return self.quality
 
+    def executed(self, profile: Path, tools: Tools) -> frozenset[str]:
+        assert (profile / self.profile_names[0]).read_text() == "converted"
+        return frozenset({"../init/a.c;hidden", "stop", "absent"})
+
     def merge(self, weighted: list[Any], output: Path, *rest: object) -> Quality:
         self.weighted = weighted
         (output / self.profile_names[0]).write_text("merged")
         return self.quality
 
 
+DEFINED = {"kernel/b.o": ["stop"], "kernel/c.o": ["never"], "init/a.o": ["start"]}
 GOOD = Quality(1000, 500, 50.0, "good")
 POOR = Quality(1000, 5, 0.5, "poor", ("only 5 functions ran",))
 TOOLS: dict[str, Json] = {"algorithm": "pgo", "toolchain": "clang"}
@@ -69,11 +77,13 @@ def test_a_converted_profile_keeps_the_description_of_its_run_and_build(
 ) -> None:
     raw = room.directory("raw", raw1="y", raw0="x")
     COLLECTION.write(raw)
-    build = room.directory("kernel")
+    build = room.directory("kernel", **{OBJECTS: json.dumps(DEFINED)})
     BUILD.write(build)
     context = room.context("profile-convert", TOOLS, raw=raw, kernel=build)
     profile_convert.BODY.run(context)
     assert known(context.output) == ("pgo", GOOD, ORIGIN)
+    found = ProfileDescription.read(context.output).executed_objects
+    assert found == ("init/a.o", "kernel/b.o")
     assert Collection.read(context.output) == COLLECTION
     assert profile_files(context.output) == (context.output / "kernel.profdata",)
     (conversion,) = algorithm.conversions
@@ -84,7 +94,7 @@ def test_a_converted_profile_keeps_the_description_of_its_run_and_build(
 def test_a_given_branch_trace_is_used_unchanged(room: Room, algorithm: FakeAlgorithm) -> None:
     trace = room.root / "perf.data"
     trace.write_text("PERFILE2")
-    build = room.directory("kernel")
+    build = room.directory("kernel", **{OBJECTS: json.dumps(DEFINED)})
     BUILD.write(build)
     context = room.context("profile-convert", TOOLS, raw=trace, kernel=build)
     profile_convert.BODY.run(context)
@@ -98,7 +108,7 @@ def test_a_profile_of_a_stack_includes_the_profiles_below(
     below = room.directory("below", kernel_profdata="below")
     describe(below, "pgo", replace(GOOD, exact=True))
     raw = room.directory("raw", raw0="x")
-    build = room.directory("kernel")
+    build = room.directory("kernel", **{OBJECTS: json.dumps(DEFINED)})
     BUILD.write(build)
     seen: list[str] = []
 
@@ -130,7 +140,7 @@ def test_a_profile_of_a_stack_includes_the_profiles_below(
 def test_a_poor_profile_is_refused(room: Room, algorithm: FakeAlgorithm) -> None:
     algorithm.quality = POOR
     raw = room.directory("raw", raw0="x")
-    build = room.directory("kernel")
+    build = room.directory("kernel", **{OBJECTS: json.dumps(DEFINED)})
     BUILD.write(build)
     with pytest.raises(WorkError, match="the profile is poor: only 5 functions ran"):
         profile_convert.BODY.run(room.context("profile-convert", TOOLS, raw=raw, kernel=build))

@@ -14,7 +14,7 @@ FLAGS: dict[Meaning, str] = {
     "debug-directory": "-fdebug-compilation-dir=D",
     "function-sections": "-ffunction-sections",
     "whole-functions": "-fno-split-machine-functions",
-    "count": "-fprofile-generate -mllvm -vp-counters-per-site=T",
+    "count": "-Xclang -fprofile-instrument=llvm -mllvm -vp-counters-per-site=T",
     "count-in-context": "-fcs-profile-generate -mllvm -vp-counters-per-site=T",
     "use-counts": "-fprofile-use=P",
     "quiet-counts": "-Wno-profile-instr-unprofiled -Wno-profile-instr-out-of-date "
@@ -27,7 +27,8 @@ FLAGS: dict[Meaning, str] = {
     "probes": "-fpseudo-probe-for-profiling -fno-unique-internal-linkage-names",
     "use-samples": "-fprofile-sample-use=P",
     "drop-samples": "-fno-profile-sample-use -fno-split-machine-functions",
-    "exact-samples": "-fprofile-sample-accurate -mllvm -profile-summary-cutoff-hot=999000",
+    "unsampled-cold": "-fprofile-sample-accurate",
+    "exact-samples": "-mllvm -profile-summary-cutoff-hot=999000",
     "rematch-samples": "-mllvm -salvage-stale-profile -mllvm -salvage-unused-profile",
     "place-blocks": "-fbasic-block-sections=list=P",
     "drop-blocks": "-fbasic-block-sections=none",

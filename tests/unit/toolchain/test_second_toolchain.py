@@ -75,7 +75,7 @@ def test_a_kernel_is_built_by_its_tools_with_its_flags(tools: Path, tmp_path: Pa
     toolchain, pgo = select(NAME), ALGORITHMS.get("pgo")
     (tmp_path / "kernel.profdata").write_text("counts")
     used = pgo.use(tmp_path, Use(toolchain, True))
-    spec = kbuild.BuildSpec(arch.get("x86-64"), (), cflags=used.cflags, profiles=used.profiles)
+    spec = kbuild.BuildSpec(arch.get("x86-64"), (), selected=used.selected, profiles=used.profiles)
     (tmp_path / "mini.config").write_text("# base: allnoconfig\nCONFIG_NET=y\n")
     paths = kbuild.BuildPaths(
         write_tree(tmp_path / "tree"),
