@@ -1,8 +1,8 @@
 """``autofdo``: Clang's sample profiles, from a branch trace and debug lines.
 
 The kernel that is profiled is an optimised one with line tables: nothing is instrumented, and
-it runs at full speed. Kernels from 6.13 on have the option CONFIG_AUTOFDO_CLANG; an overlay adds
-it to older ones.
+it runs at full speed. Kernels from 6.13 on have CONFIG_AUTOFDO_CLANG, which is not used: an option
+that differs would recompile every file, and only those in which something ran use the profile.
 """
 
 from __future__ import annotations
@@ -20,13 +20,26 @@ from mepof.algorithm.branches import (
     recorded_modules,
     renew_samples,
 )
-from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
+from mepof.algorithm.protocol import (
+    EXECUTED_OBJECTS,
+    BuildAddition,
+    Conversion,
+    Round,
+    Use,
+)
 from mepof.errors import InputError
-from mepof.kernel.kbuild import PROFILES
+from mepof.kernel.kbuild import PROFILES, FileFlags
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality
 from mepof.toolchain.protocol import Toolchain, Tools
+
+# What the link and objtool need for split functions.
+_LINK = BuildAddition(
+    overlays=("text-sections", "objtool-cold"), module_overlays=("text-sections-modules",)
+)
+# More functions than a kernel has.
+_ALL = 2**31
 
 
 class AutoFdo(Branches):
@@ -44,21 +57,16 @@ class AutoFdo(Branches):
         self._probes = probes
 
     def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
-        return self._build(toolchain) + BuildAddition(cflags=toolchain.flags("keep-lines"))
+        return _LINK + BuildAddition(
+            cflags=(*self._matching(toolchain), *toolchain.flags("keep-lines"))
+        )
 
-    def _build(self, toolchain: Toolchain) -> BuildAddition:
+    def _matching(self, toolchain: Toolchain) -> tuple[str, ...]:
         """What both builds have: the one that is profiled, and the one that uses the profile."""
-        return BuildAddition(
-            overlays=(
-                *("text-sections", "objtool-cold"),
-                *("autofdo", "landing-pads", "line-discriminators"),
-            ),
-            module_overlays=("text-sections-modules",),
-            config_lines=("CONFIG_AUTOFDO_CLANG=y",),
-            cflags=(
-                *toolchain.flags("inline-unmarked"),
-                *(toolchain.flags("probes") if self._probes else ()),
-            ),
+        return (
+            *toolchain.flags("profiling-lines"),
+            *toolchain.flags("inline-unmarked"),
+            *(toolchain.flags("probes") if self._probes else ()),
         )
 
     def convert(self, conversion: Conversion) -> Quality:
@@ -93,22 +101,30 @@ class AutoFdo(Branches):
 
     def use(self, profile: Path, build: Use) -> BuildAddition:
         flags = build.toolchain.flags
-        return self._build(build.toolchain) + BuildAddition(
-            cflags=(
-                # A probe is identified by its distance from the one before, which may be in the
-                # other part of a split function: the assembler of Clang 22 refuses that.
-                *(flags("whole-functions") if self._probes else ()),
-                *(() if build.same_source else flags("rematch-samples")),
-                *(flags("exact-samples") if build.exact else ()),
-                *(flags("unsampled-cold") if build.exact and build.cold_small else ()),
-            ),
-            variables={"CLANG_AUTOFDO_PROFILE": f"{PROFILES}/{self._file}"},
+        file = f"{PROFILES}/{self._file}"
+        used = (
+            *self._matching(build.toolchain),
+            *flags("use-samples", profile=file),
+            *flags("function-sections"),
+            *flags("split-functions"),
+            # A probe is identified by its distance from the one before, which may be in the other
+            # part of a split function: the assembler of Clang 22 refuses that.
+            *(flags("whole-functions") if self._probes else ()),
+            *(() if build.same_source else flags("rematch-samples")),
+            *(flags("exact-samples") if build.exact else ()),
+            *(flags("unsampled-cold") if build.exact and build.cold_small else ()),
+        )
+        return _LINK + BuildAddition(
+            ldflags=flags("use-lto-samples", profile=file),
+            selected=(FileFlags(profile / EXECUTED_OBJECTS, used),),
             profiles={self._file: profile / self._file},
             opt_out=flags("drop-samples"),
         )
 
-    def executed(self, profile: Path, tools: Tools) -> None:
-        return None
+    def executed(self, profile: Path, tools: Tools) -> frozenset[str]:
+        shown = json.loads(_engine.show(profile / self._file, _ALL, 0))
+        # Without a total it ran only where it was inlined, and its callers have its profile.
+        return frozenset(each["name"] for each in shown["functions"] if each["total"])
 
     def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
         return Drift.model_validate_json(_engine.drift(profile / self._file, vmlinux, None))

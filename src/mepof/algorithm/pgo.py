@@ -105,9 +105,8 @@ class Pgo:
             *flags("use-counts", profile=f"{PROFILES}/{self._file}"),
             *flags("quiet-counts"),
         )
-        objects = ("%",) if build.cold_small else profile / EXECUTED_OBJECTS
         return BuildAddition(
-            selected=(FileFlags(objects, used),),
+            selected=(FileFlags(profile / EXECUTED_OBJECTS, used),),
             profiles={self._file: profile / self._file},
             opt_out=flags("drop-counts"),
         )

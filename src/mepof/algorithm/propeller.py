@@ -13,7 +13,13 @@ from fractions import Fraction
 from pathlib import Path
 
 from mepof.algorithm.branches import Branches, convert
-from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
+from mepof.algorithm.protocol import (
+    EXECUTED_OBJECTS,
+    BuildAddition,
+    Conversion,
+    Round,
+    Use,
+)
 from mepof.errors import InputError, WorkError
 from mepof.kernel import kbuild
 from mepof.kernel.kbuild import PROFILES, FileFlags
@@ -22,10 +28,9 @@ from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality
 from mepof.toolchain.protocol import Toolchain, Tools
 
-_BUILD = BuildAddition(
+_LINK = BuildAddition(
     overlays=("text-sections", "objtool-cold", "propeller"),
     module_overlays=("text-sections-modules",),
-    config_lines=("CONFIG_PROPELLER_CLANG=y",),
 )
 _BLOCKS, _ORDER, _HOT = "kernel.cc_profile", "kernel.ld_profile", "kernel.hot_objects"
 
@@ -44,7 +49,15 @@ class Propeller(Branches):
     requires = frozenset({"basic-block-sections"})
 
     def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
-        return _BUILD
+        return self._mapped(toolchain, round.executed)
+
+    def _mapped(self, toolchain: Toolchain, executed: Path | None) -> BuildAddition:
+        """What both builds have, so that they share all objects without hot code."""
+        flags = toolchain.flags("map-blocks")
+        return _LINK + BuildAddition(
+            ldflags=toolchain.flags("map-lto-blocks"),
+            selected=(FileFlags(executed or ("%",), flags, layout=True),),
+        )
 
     def convert(self, conversion: Conversion) -> Quality:
         quality = convert(conversion, "propeller", conversion.output / "kernel")
@@ -77,7 +90,7 @@ class Propeller(Branches):
     def use(self, profile: Path, build: Use) -> BuildAddition:
         blocks = f"{PROFILES}/{_BLOCKS}"
         flags = build.toolchain.flags
-        return _BUILD + BuildAddition(
+        return self._mapped(build.toolchain, profile / EXECUTED_OBJECTS) + BuildAddition(
             ldflags=(
                 *flags("order-functions", order=f"{PROFILES}/{_ORDER}"),
                 # Where the linker generates the code.

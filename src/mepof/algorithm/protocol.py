@@ -65,10 +65,13 @@ class Round:
     Attributes:
         number: from 1.
         profile: the directory with the profile of the round before; None in the first.
+        executed: the file that lists the objects in which anything ran by the profile of the
+            algorithms below; None where there are none.
     """
 
     number: int = 1
     profile: Path | None = None
+    executed: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -128,8 +128,11 @@ class _Ingredients(Generic[In]):
             added += ALGORITHMS.get(name).use(self.profile, self.use)
         if (made := self.asked.instrumented) is not None:
             earlier = self.profile if made.round > 1 else None
+            listed = None
+            if self.profile is not None and not self.use.cold_small:
+                listed = self.profile / EXECUTED_OBJECTS
             added += ALGORITHMS.get(made.algorithm).instrument(
-                self.use.toolchain, Round(made.round, earlier)
+                self.use.toolchain, Round(made.round, earlier, listed)
             )
         return added
 

@@ -44,18 +44,26 @@ Meaning = Literal[
     "drop-counts",
     # Keep every instruction's own source line.
     "keep-lines",
+    # Lines and what else tells samples of one line apart.
+    "profiling-lines",
+    # Put what rarely runs of a function into another section.
+    "split-functions",
     # Inline into code that the kernel marks as not to be instrumented.
     "inline-unmarked",
     # Mark basic blocks by probes.
     "probes",
-    # Use samples ({profile}), and do not use them.
+    # Use samples ({profile}), also of the linker with LTO, and do not use them.
     "use-samples",
+    "use-lto-samples",
     "drop-samples",
     # Samples are complete; and what has none is cold.
     "exact-samples",
     "unsampled-cold",
     # Match samples with sources that have changed since.
     "rematch-samples",
+    # Say where each basic block is, also of the linker with LTO.
+    "map-blocks",
+    "map-lto-blocks",
     # Lay out basic blocks as {profile} says, and as the compiler does by itself.
     "place-blocks",
     "drop-blocks",

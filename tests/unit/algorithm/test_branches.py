@@ -14,7 +14,7 @@ from writers.traced_kernel import CLANG, Loop, link_kernel, loop_of, recorded
 from mepof import _engine
 from mepof.algorithm.autofdo import AutoFdo
 from mepof.algorithm.propeller import Propeller, functions
-from mepof.algorithm.protocol import ALGORITHMS, Conversion, Round, Use
+from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Conversion, Round, Use
 from mepof.errors import InputError, MepofError, WorkError
 from mepof.kernel.kbuild import OBJECTS, PROFILES
 from mepof.process import run
@@ -114,21 +114,35 @@ def test_merged_profiles_are_weighed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "flags"), AUTOFDO)
-def test_a_build_uses_it_by_the_kernels_own_variable(name: str, flags: Sequence[str]) -> None:
+def test_both_builds_agree_on_what_identifies_blocks(name: str, flags: Sequence[str]) -> None:
     algorithm = autofdo(name)
     (file,) = algorithm.profile_names
     profiled = algorithm.instrument(TOOLCHAIN, Round())
     used = algorithm.use(Path("/p"), Use(TOOLCHAIN, True))
-    assert profiled.config_lines == used.config_lines == ("CONFIG_AUTOFDO_CLANG=y",)
+    assert profiled.config_lines == used.config_lines == ()
+    (selected,) = used.selected
+    assert selected.objects == Path("/p") / EXECUTED_OBJECTS
     # Flags that keep lines apart are for the kernel that is profiled alone.
     assert "-fno-optimize-sibling-calls" in profiled.cflags
-    assert "-fno-optimize-sibling-calls" not in used.cflags
+    assert "-fno-optimize-sibling-calls" not in selected.cflags
     # Entry code is marked as not to be instrumented, and nothing is inlined there.
-    unmarked = "-D__no_profile_instrument_function__=__unused__"
-    assert unmarked in profiled.cflags and unmarked in used.cflags
-    assert used.variables == {"CLANG_AUTOFDO_PROFILE": f"{PROFILES}/{file}"}
-    assert profiled.variables == {}
-    assert ("-fpseudo-probe-for-profiling" in used.cflags) == (name == "autofdo-probe")
+    for same in (
+        "-D__no_profile_instrument_function__=__unused__",
+        *TOOLCHAIN.flags("profiling-lines"),
+    ):
+        assert same in profiled.cflags and same in selected.cflags
+    assert f"-fprofile-sample-use={PROFILES}/{file}" in selected.cflags
+    assert ("-fpseudo-probe-for-profiling" in selected.cflags) == (name == "autofdo-probe")
+
+
+def test_functions_that_ran_only_inlined_have_the_profile_of_their_callers(tmp_path: Path) -> None:
+    given = conversion(tmp_path, *LINES)
+    algorithm = autofdo("autofdo")
+    algorithm.convert(given)
+    executed = algorithm.executed(given.output, TOOLS)
+    shown = json.loads(_engine.show(given.output / "kernel.afdo", 1000, 0))["functions"]
+    assert executed == {each["name"] for each in shown if each["total"] > 0}
+    assert len(executed) == 1
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -137,7 +151,8 @@ def test_only_of_an_exact_profile_what_has_no_count_can_be_cold(
     exact: bool, cold_small: bool
 ) -> None:
     used = autofdo("autofdo").use(Path("/p"), Use(TOOLCHAIN, True, exact, cold_small))
-    assert ("-fprofile-sample-accurate" in used.cflags) == (exact and cold_small)
+    (selected,) = used.selected
+    assert ("-fprofile-sample-accurate" in selected.cflags) == (exact and cold_small)
 
 
 @pytest.mark.parametrize("same", [True, False, None])

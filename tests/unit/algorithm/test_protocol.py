@@ -26,7 +26,7 @@ def test_an_unknown_algorithm_is_an_error_in_a_stack_too() -> None:
 
 def test_two_additions_are_one_with_shared_overlays_and_lines_once() -> None:
     first = BuildAddition(
-        overlays=("text-sections", "autofdo"),
+        overlays=("text-sections", "objtool-cold"),
         config_lines=("CONFIG_A=y",),
         cflags=("-a",),
         variables={"A": "1", "BOTH": "first"},
@@ -44,7 +44,7 @@ def test_two_additions_are_one_with_shared_overlays_and_lines_once() -> None:
         opt_out=("-fno-b",),
     )
     assert first + second == BuildAddition(
-        overlays=("text-sections", "autofdo", "propeller"),
+        overlays=("text-sections", "objtool-cold", "propeller"),
         config_lines=("CONFIG_A=y", "CONFIG_B=y"),
         # Of flags, the order and the number may matter.
         cflags=("-a", "-a"),

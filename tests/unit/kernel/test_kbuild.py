@@ -17,7 +17,7 @@ from writers.elf import ALLOC, CODE, elf64
 from writers.mini_kernel import SUFFIX, VERSION, write_tools, write_tree
 
 from mepof import arch
-from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use
+from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, BuildAddition, Round, Use
 from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 from mepof.kernel import kbuild
 from mepof.kernel.description import BuildDescription, Origin
@@ -276,14 +276,6 @@ def test_builds_with_profiles_and_flags_of_single_files_are_the_same_anywhere(
 # --- the algorithms' overlays
 
 
-def upstream(bench: Bench) -> None:
-    """Give the tree the options that kernels have from 6.13 on."""
-    for name in ("autofdo", "propeller"):
-        (bench.tree / f"scripts/Makefile.{name}").write_text("")
-    options = "".join(f'config {n}_CLANG\n\tbool "{n}"\n' for n in ("AUTOFDO", "PROPELLER"))
-    (bench.tree / "arch/Kconfig").write_text(options)
-
-
 def spec_of(addition: BuildAddition) -> kbuild.BuildSpec:
     return replace(
         SPEC,
@@ -306,23 +298,27 @@ def profile_of_a_stack(bench: Bench) -> Path:
     return given
 
 
-def test_autofdo_has_its_flags_in_kernels_without_the_option(bench: Bench) -> None:
+def test_autofdo_gives_its_flags_to_the_files_in_which_something_ran(bench: Bench) -> None:
     toolchain = select(f"clang{SUFFIX}")
     algorithm = ALGORITHMS.get("autofdo")
+    plain = bench.build(name="plain")
     output = bench.build(spec=spec_of(algorithm.instrument(toolchain, Round())), name="profiled")
-    assert "CONFIG_AUTOFDO_CLANG=y" in (output / "config").read_text()
+    # Another configuration would recompile every file.
+    assert (output / "config").read_bytes() == (plain / "config").read_bytes()
     profiled = command_of(bench, "init/a.o", "profiled")
     assert "-fdebug-info-for-profiling" in profiled and " -gmlt" in profiled
     assert "-fprofile-sample-use" not in profiled
-    use = algorithm.use(profile_of_a_stack(bench), Use(toolchain, True))
+    profile = profile_of_a_stack(bench)
+    (profile / EXECUTED_OBJECTS).write_text("init/a.o\n")
+    use = algorithm.use(profile, Use(toolchain, True))
     bench.build(spec=spec_of(use), name="used")
     used = command_of(bench, "init/a.o", "used")
     (path,) = (w.partition("=")[2] for w in used.split() if w.startswith("-fprofile-sample-use="))
     objects = bench.paths("used").work / "tree/build"
     assert (objects / path).read_text() == "kernel.afdo"
     assert "-ffunction-sections -fsplit-machine-functions" in used
-    for excluded in ("kernel/bounds.o", "arch/x86/boot/c.o"):
-        assert "-fdebug-info-for-profiling" not in command_of(bench, excluded, "used")
+    for other in ("kernel/b.o", "kernel/bounds.o", "arch/x86/boot/c.o"):
+        assert command_of(bench, other, "used") == command_of(bench, other, "plain")
 
 
 def test_propeller_compiles_only_what_is_hot_with_other_flags(bench: Bench) -> None:
@@ -343,23 +339,6 @@ def test_propeller_compiles_only_what_is_hot_with_other_flags(bench: Bench) -> N
     objects = bench.paths("used").work / "tree/build"
     assert (objects / path).read_text() == "kernel.cc_profile"
     assert more[0] == "-ffunction-sections"
-
-
-def test_kernels_with_the_options_get_them_from_their_own_makefiles(bench: Bench) -> None:
-    toolchain = select(f"clang{SUFFIX}")
-    stack = ALGORITHMS.get("autofdo").instrument(toolchain, Round())
-    stack += ALGORITHMS.get("propeller").instrument(toolchain, Round())
-    ours = json.loads((bench.build(spec=spec_of(stack)) / "build.json").read_text())
-    assert ours["overlays"] == [
-        *("text-sections", "objtool-cold", "autofdo", "landing-pads"),
-        *("propeller", "flags"),
-    ]
-    upstream(bench)
-    output = bench.build(spec=spec_of(stack), name="two")
-    theirs = json.loads((output / "build.json").read_text())
-    assert theirs["overlays"] == ["objtool-cold", "landing-pads", "line-discriminators", "flags"]
-    assert "CONFIG_PROPELLER_CLANG=y" in (output / "config").read_text()
-    assert "-fdebug-info-for-profiling" not in command_of(bench, "init/a.o", "two")
 
 
 # --- builds that must be equal to another

@@ -23,6 +23,13 @@ FLAGS: dict[Meaning, str] = {
     "drop-counts": "-fno-profile-use",
     "keep-lines": "-fno-optimize-sibling-calls -mllvm -enable-tail-merge=false "
     "-mllvm -disable-tail-duplicate -mllvm -disable-early-taildup -mllvm -tail-dup-placement=0",
+    "profiling-lines": "-fdebug-info-for-profiling $(if $(CONFIG_DEBUG_INFO),,-gmlt)",
+    "split-functions": "$(if $(CONFIG_ARM64_BTI_KERNEL),,-fsplit-machine-functions)",
+    "use-lto-samples": "$(if $(CONFIG_LTO_CLANG_THIN),--lto-sample-profile=P) "
+    "$(if $(CONFIG_LTO_CLANG_THIN),$(if $(CONFIG_ARM64_BTI_KERNEL),,"
+    "-plugin-opt=-split-machine-functions))",
+    "map-blocks": "-fbasic-block-address-map",
+    "map-lto-blocks": "$(if $(CONFIG_LTO_CLANG_THIN),--lto-basic-block-address-map)",
     "inline-unmarked": "-D__no_profile_instrument_function__=__unused__",
     "probes": "-fpseudo-probe-for-profiling -fno-unique-internal-linkage-names",
     "use-samples": "-fprofile-sample-use=P",
