@@ -34,6 +34,16 @@ class ProfileDescription(Document):
     executed_objects: tuple[str, ...] | None = None
 
 
+def executed_objects(profiles: Sequence[ProfileDescription | None]) -> tuple[str, ...] | None:
+    """The objects in which something ran by one of several profiles; None if one does not tell."""
+    found: set[str] = set()
+    for known in profiles:
+        if known is None or known.executed_objects is None:
+            return None
+        found.update(known.executed_objects)
+    return tuple(sorted(found))
+
+
 class Drift(Document):
     """How much of a profile fits a kernel of another source: what ``mepof profile drift --json``
     prints, of which the steps read one figure."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from mepof.algorithm.external import check_profile
@@ -10,7 +10,7 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.errors import InputError
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
-from mepof.profile.artifact import ProfileDescription, profile_directory
+from mepof.profile.artifact import ProfileDescription, executed_objects, profile_directory
 from mepof.spec.profile_merge import ProfileMerge
 from mepof.toolchain.protocol import Tools, select
 
@@ -56,18 +56,8 @@ class ProfileMergeBody:
             algorithm=asked.algorithm,
             build=same,
             quality=quality,
-            executed_objects=_union([None if k is None else k.executed_objects for k in known]),
+            executed_objects=executed_objects(known),
         ).write(context.output)
-
-
-def _union(lists: Sequence[tuple[str, ...] | None]) -> tuple[str, ...] | None:
-    """What is in one of the lists; None if one is unknown."""
-    found: set[str] = set()
-    for each in lists:
-        if each is None:
-            return None
-        found.update(each)
-    return tuple(sorted(found))
 
 
 BODY = ProfileMergeBody()

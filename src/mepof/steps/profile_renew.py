@@ -11,7 +11,7 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
 from mepof.profile.aging import Decay
-from mepof.profile.artifact import ProfileDescription, profile_directory
+from mepof.profile.artifact import ProfileDescription, executed_objects, profile_directory
 from mepof.scenario.collection import Collection
 from mepof.spec.profile_renew import ProfileRenew
 from mepof.toolchain.protocol import Tools, select
@@ -58,6 +58,7 @@ class ProfileRenewBody:
             # Its lines are those of the new profile's source only if the old one has the same.
             build=builds[0] if same_source else None,
             quality=replace(quality, exact=exact),
+            executed_objects=executed_objects((newer, older)),
         ).write(context.output)
         if (collection := Collection.find(new)) is not None:
             collection.write(context.output)

@@ -158,7 +158,8 @@ def test_only_of_an_exact_profile_what_has_no_count_can_be_cold(
 @pytest.mark.parametrize("same", [True, False, None])
 def test_the_compiler_matches_what_is_not_known_to_be_of_the_same_source(same: bool | None) -> None:
     used = autofdo("autofdo").use(Path("/p"), Use(TOOLCHAIN, same))
-    assert ("-salvage-stale-profile" in used.cflags) == (same is not True)
+    (selected,) = used.selected
+    assert ("-salvage-stale-profile" in selected.cflags) == (same is not True)
 
 
 def test_the_match_with_another_kernel_is_reported(tmp_path: Path) -> None:
@@ -212,7 +213,9 @@ def test_only_hot_objects_and_the_linker_get_the_layout(layout: Path) -> None:
     used = Propeller().use(layout, Use(TOOLCHAIN, True))
     assert (used.cflags, used.variables) == (profiled.cflags, profiled.variables) == ((), {})
     assert (used.config_lines, used.overlays) == (profiled.config_lines, profiled.overlays)
-    (selected,) = used.selected
+    mapped, selected = used.selected
+    assert (mapped.names(), mapped.cflags) == (("%",), ("-fbasic-block-address-map",))
+    assert profiled.selected[0].cflags == mapped.cflags
     assert list(selected.names()) == ["kernel/work.o"]
     assert selected.cflags[0] == f"-fbasic-block-sections=list={PROFILES}/kernel.cc_profile"
     assert f"--symbol-ordering-file={PROFILES}/kernel.ld_profile" in used.ldflags

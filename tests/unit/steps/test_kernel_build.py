@@ -171,7 +171,7 @@ def profile_of_a_stack(room: Room, source: str) -> Path:
     """A profile of autofdo+propeller, of a build of this source."""
     given = room.directory("profile")
     for name in ("kernel.afdo", "kernel.cc_profile", "kernel.ld_profile"):
-        (given / name).write_text("")
+        (given / name).write_text("start:9:1\n 1: 9\n")
     (given / "kernel.hot_objects").write_text("kernel/b.o\n")
     origin = ORIGIN.model_copy(update={"source": source})
     describe(given, "autofdo+propeller", Quality(9, 9, 100.0, "good"), origin)
@@ -183,16 +183,11 @@ def test_a_stack_uses_all_its_profiles_and_fits_only_the_profiled_build(
 ) -> None:
     given = profile_of_a_stack(room, room.root.name)
     spec = built(room, monkeypatch, {"uses": ["autofdo", "propeller"]}, profile=given)
-    assert spec.overlays == (
-        "text-sections",
-        "objtool-cold",
-        "autofdo",
-        "landing-pads",
-        "line-discriminators",
-        "propeller",
-    )
+    assert spec.overlays == ("text-sections", "objtool-cold", "propeller")
     assert set(spec.profiles) == {"kernel.afdo", "kernel.cc_profile", "kernel.ld_profile"}
-    assert [list(each.names()) for each in spec.selected] == [["kernel/b.o"]]
+    assert [list(each.names()) for each in spec.selected] == [["%"], ["%"], ["kernel/b.o"]]
+    samples, *layout = spec.selected
+    assert not samples.layout and all(each.layout for each in layout)
     assert spec.same_as is not None and spec.same_as.source == room.root.name
 
 
@@ -219,7 +214,9 @@ def test_the_build_profiled_for_a_layout_uses_only_the_profile_below(
     profiled = built(room, monkeypatch, params, profile=given)
     used = built(room, monkeypatch, {"uses": ["autofdo", "propeller"]}, profile=given)
     assert profiled.same_as is None
-    assert (profiled.selected, profiled.ldflags) == ((), ())
+    # Files without hot code are the same in both.
+    assert profiled.selected == used.selected[:2]
+    assert not any("symbol-ordering" in flag for flag in profiled.ldflags)
     # Everything that the profile of a layout depends on is the same.
     assert profiled.cflags == used.cflags
     assert profiled.variables == used.variables
@@ -232,7 +229,8 @@ def test_a_profile_of_another_source_is_matched_by_the_compiler(
 ) -> None:
     given = profile_of_a_stack(room, room.root.name if same else "another")
     spec = built(room, monkeypatch, {"uses": ["autofdo"]}, profile=given)
-    assert ("-salvage-stale-profile" in spec.cflags) == (not same)
+    (selected,) = spec.selected
+    assert ("-salvage-stale-profile" in selected.cflags) == (not same)
 
 
 def identity(params: Mapping[str, Json]) -> Mapping[str, str]:
@@ -274,12 +272,14 @@ def test_exclusions_are_neither_instrumented_nor_built_with_the_profile(
     profile.write_text("profile")
     given: dict[str, Json] = {"exclude": ["init/", "kernel/b.c"]}
     spec = built(room, monkeypatch, {**given, "instrumented": {"algorithm": "pgo"}})
-    assert "-fprofile-generate" in spec.cflags
+    assert "-fprofile-instrument=llvm" in spec.cflags
     assert spec.selected == (
-        kbuild.FileFlags(("init/%", "kernel/b.o"), ("-fno-profile-generate",)),
+        kbuild.FileFlags(("init/%", "kernel/b.o"), ("-Xclang", "-fprofile-instrument=none")),
     )
-    spec = built(room, monkeypatch, {**given, "uses": ["pgo"]}, profile=profile)
-    assert spec.selected == (kbuild.FileFlags(("init/%", "kernel/b.o"), ("-fno-profile-use",)),)
+    whole: dict[str, Json] = {"uses": ["pgo"], "options": ["ColdSmall"]}
+    spec = built(room, monkeypatch, {**given, **whole}, profile=profile)
+    _, excluded = spec.selected
+    assert excluded == kbuild.FileFlags(("init/%", "kernel/b.o"), ("-fno-profile-use",))
     notes = [event.text for event in room.events if isinstance(event, StepNote)]
     assert notes == ["excluded, but not compiled in this configuration: init/"] * 2
     with pytest.raises(InputError, match=r"the exclusion `kernel/c\.o` matches no C file"):

@@ -19,7 +19,7 @@ FLAGS: dict[Meaning, str] = {
     "use-counts": "-fprofile-use=P",
     "quiet-counts": "-Wno-profile-instr-unprofiled -Wno-profile-instr-out-of-date "
     "-Wno-backend-plugin",
-    "drop-counting": "-fno-profile-generate",
+    "drop-counting": "-Xclang -fprofile-instrument=none",
     "drop-counts": "-fno-profile-use",
     "keep-lines": "-fno-optimize-sibling-calls -mllvm -enable-tail-merge=false "
     "-mllvm -disable-tail-duplicate -mllvm -disable-early-taildup -mllvm -tail-dup-placement=0",
