@@ -1,6 +1,6 @@
 """``kselftest-programs``: compiles selftests of a kernel's tree, as a separate initramfs archive.
 
-The tree's own makefiles do it, in a copy of the selftests: some of them write beside their sources.
+The tree's own makefiles do it, in a copy of its tools: some of them write beside their sources.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ class KselftestProgramsBody:
 
 
 def _view(source: Path, view: Path) -> Path:
-    """A view of a source tree with a copy of its selftests.
+    """A view of a source tree with a copy of its tools: makefiles of selftests also write into the
+    libraries beside them, and a given tree stays as it is.
 
     Raises:
         InputError: the tree has none.
@@ -115,15 +116,13 @@ def _view(source: Path, view: Path) -> Path:
         )
     if view.exists():  # of an interrupted run
         shutil.rmtree(view)
-    inside, given = view, source
-    for part in _SELFTESTS.parts:
-        inside.mkdir(parents=True)
-        for path in given.iterdir():
-            if path.name != part:
-                (inside / path.name).symlink_to(path.resolve())
-        inside, given = inside / part, given / part
-    shutil.copytree(given, inside, symlinks=True)
-    for directory, _, names in os.walk(inside):
+    copied = _SELFTESTS.parts[0]
+    view.mkdir(parents=True)
+    for path in source.iterdir():
+        if path.name != copied:
+            (view / path.name).symlink_to(path.resolve())
+    shutil.copytree(source / copied, view / copied, symlinks=True)
+    for directory, _, names in os.walk(view / copied):
         for path in (Path(directory), *(Path(directory) / name for name in names)):
             if not path.is_symlink():
                 path.chmod(path.stat().st_mode | 0o200)

@@ -33,11 +33,15 @@ def test_the_view_of_a_tree_can_be_written_and_the_tree_stays(tmp_path: Path) ->
     (size / "get_size.c").write_text("int main;")
     (size / "get_size.c").chmod(0o444)
     (tree / "Makefile").write_text("")
+    (tree / "tools/lib/bpf").mkdir(parents=True)
     assert kselftest_programs._view(tree, view) == view
     copied = view / "tools/testing/selftests/size/get_size.c"
     assert copied.stat().st_mode & 0o200
     copied.write_text("changed")
     assert (size / "get_size.c").read_text() == "int main;"
+    # Some selftests compile the libraries beside them.
+    (view / "tools/lib/bpf/libbpf.a").write_text("made")
+    assert not list((tree / "tools/lib/bpf").iterdir())
     assert (view / "Makefile").is_symlink()
 
 
