@@ -47,7 +47,7 @@ class AppProgramsBody:
         # The step's input is the description alone: the files that it names are counted here.
         asked, description = _asked(step)
         app = load_own(description)
-        files = _files(app, description, asked.arch)
+        files = files_of(app, description, asked.arch)
         _check_memory(app, files)
         return {
             "launch": _sources_digest(),
@@ -61,20 +61,31 @@ class AppProgramsBody:
         source = native_directory() / "launch"
         context.run(["make", "-C", source, f"OUT={context.work}", f"GUEST_CC={compiler}"])
         files = {
-            **_files(load_own(asked.app), asked.app, asked.arch),
+            **files_of(load_own(asked.app), asked.app, asked.arch),
             PROGRAM: Laid(context.work / "launch", executable=True),
         }
-        entries = tree(
-            Entry(
-                path,
-                laid.permissions,
-                None if laid.source is None else laid.content(),
-                link=laid.link,
-                owner=laid.owner,
-            )
-            for path, laid in files.items()
+        write_archive(files, context.output / "archive.cpio")
+
+
+def files_of(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
+    """All that a described app adds to a guest, except the program that starts its commands."""
+    files = all_files(app, description, arch)
+    return {**files, **command_files(app, image_of(app, description, arch), files, arch)}
+
+
+def write_archive(files: Mapping[str, Laid], archive_path: Path) -> None:
+    """Write the initramfs archive of files by their path in the guest."""
+    entries = tree(
+        Entry(
+            path,
+            laid.permissions,
+            None if laid.source is None else laid.content(),
+            link=laid.link,
+            owner=laid.owner,
         )
-        (context.output / "archive.cpio").write_bytes(archive(entries))
+        for path, laid in files.items()
+    )
+    archive_path.write_bytes(archive(entries))
 
 
 def _asked(step: Step) -> tuple[AppPrograms[Input], Path]:
@@ -82,11 +93,6 @@ def _asked(step: Step) -> tuple[AppPrograms[Input], Path]:
     if not isinstance(asked.app, HostInput):
         raise InputError(f"{step.id} needs a file of the user's that describes its app")
     return asked, Path(asked.app.path)
-
-
-def _files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
-    files = all_files(app, description, arch)
-    return {**files, **command_files(app, image_of(app, description, arch), files, arch)}
 
 
 def _check_memory(app: OwnApp, files: Mapping[str, Laid]) -> None:
