@@ -1,5 +1,5 @@
 # Check that an optimised kernel passes the kernel's own tests that the plain one passes.
-# It takes some ten minutes on two cores once the kernels are built.
+# Once the kernels are built, it takes about ten minutes for each image on two cores.
 
 set config slim.
 set seed 1.
