@@ -85,7 +85,7 @@ def _files(result: Result, artifact: Path) -> dict[str, Path]:
         case "report":
             # The first report is at the top; each further one has its own directory.
             directory = "" if result.name == "report" else f"{result.name}/"
-            names = ("report.json", "report.html", "cases.csv")
+            names = ("report.json", "report.html", "cases.csv", "means.csv", "images.csv")
             return {f"{directory}{name}": artifact / name for name in names}
         case "check":
             directory = "" if result.name == "check" else f"{result.name}/"

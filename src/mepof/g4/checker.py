@@ -44,6 +44,7 @@ class Vocabulary:
     clicks: tuple[str, ...]
     apps: tuple[str, ...]
     options: tuple[str, ...]
+    #: Groups of cases.
     metrics: tuple[str, ...]
     architectures: tuple[str, ...]
     toolchains: tuple[str, ...]
@@ -54,6 +55,10 @@ class Vocabulary:
     cores: tuple[str, ...] = ()
     #: What goals are about.
     quantities: tuple[str, ...] = ()
+    #: Those of them that are sizes, which have neither a metric nor a group.
+    sizes: frozenset[str] = frozenset()
+    #: The metrics that `eval` measures if it names none.
+    default_metrics: tuple[str, ...] = ()
     #: The costs that goals are about, as reports call them.
     costs: tuple[str, ...] = ()
     #: Those of them that only a modelled core has.
@@ -117,7 +122,13 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
         found += bindings.diagnostics
         found += _unused_traces(program, vocabulary)
         found += loops.unfit(program, bindings, vocabulary.repeating, vocabulary.bound_to_build)
-        found += goals.unmeasured(program, bindings, vocabulary.core_costs)
+        found += goals.unmeasured(
+            program,
+            bindings,
+            vocabulary.core_costs,
+            vocabulary.metrics,
+            vocabulary.default_metrics,
+        )
     return in_order(found)
 
 
@@ -444,16 +455,26 @@ def _check(statement: Check, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
 
 
 def _goal(statement: Goal, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
-    quantity, bound = statement.quantity, statement.bound
-    yield from _lookup("goal", quantity, quantity.text, vocabulary.quantities)
+    word, bound = statement.quantity, statement.bound
+    quantity, group = goals.quantity_of(statement)
+    yield from _lookup("goal", word, quantity, vocabulary.quantities)
     if bound.text:
         try:
-            goals.check_bound(quantity.text, bound.text)
+            goals.check_bound(quantity, bound.text)
         except ValueError as error:
             yield Diagnostic(bound.span, f"invalid bound {quote(bound.text)}", str(error))
-    if quantity.text == "text" and statement.metrics:
+    if group is not None:
+        span = word.part(len(quantity) + 1, len(word.text)) if group else word.span
+        if not group:
+            remedy = "write a metric of `eval`, such as `geomean:pipe`"
+            yield Diagnostic(span, f"{quote(word.text)} is missing its group of cases", remedy)
+        elif quantity in vocabulary.sizes:
+            yield Diagnostic(span, f"`{quantity}` is a size, which takes no group of cases")
+        else:
+            yield from _lookup("metric", word, group, vocabulary.metrics, span)
+    if quantity in vocabulary.sizes and statement.metrics:
         first, last = statement.metrics[0], statement.metrics[-1]
-        yield Diagnostic(first.span.to(last.span), "`text` is a size, which takes no metric")
+        yield Diagnostic(first.span.to(last.span), f"`{quantity}` is a size, which takes no metric")
         return
     for metric in statement.metrics:
         yield from _lookup("metric", metric, metric.text, vocabulary.costs)

@@ -16,7 +16,7 @@ from mepof.g4 import ast
 from mepof.g4.ast import Adap, Build, Check, Eval, Merge, Opt, Profile, Program, Recomp, Set
 from mepof.g4.checks import gates_of
 from mepof.g4.formatter import format_word
-from mepof.g4.goals import metrics_of
+from mepof.g4.goals import metrics_of, quantity_of
 from mepof.g4.names import bind
 from mepof.g4.settings import NO_BASE, SETTINGS, Settings, signed_percent, weight
 from mepof.g4.tested import Tested
@@ -52,8 +52,8 @@ def compile_program(
 
 @dataclass
 class _Compiler(Tested):
-    #: By their quantities and metrics: a later one takes the place of an earlier one.
-    goals: dict[tuple[str, str | None], Goal] = field(default_factory=dict)
+    #: By quantity, group and metric: a later one takes the place of an earlier one.
+    goals: dict[tuple[str, str | None, str | None], Goal] = field(default_factory=dict)
     checks: list[Input] = field(default_factory=list)
 
     def compile(self) -> Plan:
@@ -96,10 +96,12 @@ class _Compiler(Tested):
             self.seed = read
 
     def _goal(self, statement: ast.Goal) -> None:
-        quantity, bound = statement.quantity.text, signed_percent(statement.bound.text)
+        quantity, group = quantity_of(statement)
+        bound = signed_percent(statement.bound.text)
         for metric in metrics_of(statement):
-            content = {"quantity": quantity, "bound": bound, "metric": metric}
-            self.goals[quantity, metric] = Goal.model_validate(content)
+            self.goals[quantity, group, metric] = Goal.model_validate(
+                {"quantity": quantity, "bound": bound, "metric": metric, "group": group}
+            )
 
     def _opt(self, index: int, path: str, statement: Opt | Adap) -> None:
         name = self._name(index)

@@ -10,14 +10,20 @@ from mepof.g4.diagnostics import Diagnostic, quote
 from mepof.g4.names import Bindings, HostPath
 from mepof.g4.settings import signed_percent
 from mepof.g4.source import Span
-from mepof.measure.goal import DEFAULT_METRIC
+from mepof.measure.goal import DEFAULT_METRIC, SIZES
 
 
 def metrics_of(statement: Goal) -> tuple[str | None, ...]:
-    """The metrics that a goal is about; None for the size of the kernel's text."""
-    if statement.quantity.text == "text":
+    """The metrics that a goal is about; None for a size."""
+    if statement.quantity.text in SIZES:
         return (None,)
     return tuple(dict.fromkeys(w.text for w in statement.metrics)) or (DEFAULT_METRIC,)
+
+
+def quantity_of(statement: Goal) -> tuple[str, str | None]:
+    """The quantity of a goal, and the group of cases after its colon; None for all cases."""
+    quantity, colon, group = statement.quantity.text.partition(":")
+    return quantity, group if colon else None
 
 
 def check_bound(quantity: str, text: str) -> None:
@@ -26,9 +32,13 @@ def check_bound(quantity: str, text: str) -> None:
     Raises:
         ValueError: it is not a percentage, or nothing can reach it.
     """
-    fewer = signed_percent(text) * (-1 if quantity == "text" else 1)
+    fewer = signed_percent(text) * (-1 if quantity in SIZES else 1)
     if fewer >= 100:
         raise ValueError("nothing can be 100 % fewer or smaller")
+
+
+_Key = tuple[str, str | None, str | None]
+"""Quantity, group and metric."""
 
 
 @dataclass
@@ -41,18 +51,25 @@ class _Held:
 
     span: Span
     metric: Word | None
+    quantity: Word
     used: bool = False
 
 
 def unmeasured(
-    program: Program, bindings: Bindings, core_metrics: Collection[str]
+    program: Program,
+    bindings: Bindings,
+    core_metrics: Collection[str],
+    groups: Collection[str],
+    default_groups: Collection[str],
 ) -> Iterator[Diagnostic]:
     """Goals that no ``eval`` uses, and those that an ``eval`` cannot measure.
 
     Args:
         core_metrics: the metrics that only a modelled core has.
+        groups: of cases; an unknown one is reported elsewhere.
+        default_groups: those that an ``eval`` measures if it names none.
     """
-    held: dict[tuple[str, str | None], _Held] = {}
+    held: dict[_Key, _Held] = {}
     cored = False
     for index, statement in enumerate(program.statements):
         match statement:
@@ -61,14 +78,19 @@ def unmeasured(
             case Goal():
                 for name in metrics_of(statement):
                     word = next((w for w in statement.metrics if w.text == name), None)
-                    earlier = held.get((statement.quantity.text, name))
+                    about = (*quantity_of(statement), name)
+                    earlier = held.get(about)
                     if earlier is not None and not earlier.used:
                         yield _unused(earlier, "another bound follows first")
                     span = word.span if word else statement.span
-                    held[statement.quantity.text, name] = _Held(span, word)
+                    held[about] = _Held(span, word, statement.quantity)
             case Eval() if len(statement.images) > 1:
-                for (quantity, metric), goal in held.items():
+                measured = [word.text for word in statement.metrics] or default_groups
+                missing = {*groups} - {*measured}
+                for (quantity, group, metric), goal in held.items():
                     goal.used = True
+                    if group in missing and quantity not in SIZES:
+                        yield _without_group(goal, group)
                     if quantity == "text":
                         yield from _files(statement, bindings, index)
                     elif metric in core_metrics and not cored:
@@ -83,6 +105,16 @@ def _unused(goal: _Held, why: str) -> Diagnostic:
         goal.span,
         f"no `eval` uses this goal: {why}",
         "a goal holds for the `eval` statements below it; they need a baseline and another image",
+    )
+
+
+def _without_group(goal: _Held, group: str | None) -> Diagnostic:
+    assert group is not None
+    length = len(goal.quantity.text)
+    return Diagnostic(
+        goal.quantity.part(length - len(group), length),
+        f"nothing measures {quote(group)}: an `eval` below does not name it",
+        f"add {quote(group)} to the metrics of that `eval`, or move the goal below it",
     )
 
 

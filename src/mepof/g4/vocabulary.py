@@ -12,11 +12,11 @@ from mepof.gate.kselftests import collection_names
 from mepof.gate.results import GATES
 from mepof.kernel import kconfig
 from mepof.kernel.options import option_groups, options
-from mepof.measure.goal import QUANTITIES
+from mepof.measure.goal import QUANTITIES, SIZES
 from mepof.measure.metrics import METRICS, CoreMetric
 from mepof.pmu.core import core_names
 from mepof.scenario.protocol import SCENARIOS
-from mepof.suite.cases import metric_names
+from mepof.suite.cases import cases_of, metric_names
 from mepof.toolchain import protocol as toolchain
 
 
@@ -35,6 +35,8 @@ def vocabulary() -> Vocabulary:
         untrained=names_to_leave_out(),
         cores=core_names(),
         quantities=QUANTITIES,
+        sizes=SIZES,
+        default_metrics=tuple(dict.fromkeys(case.metric for case in cases_of(()))),
         gates=GATES,
         collections=collection_names(),
         costs=tuple(metric.name for metric in METRICS),

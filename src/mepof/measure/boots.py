@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from mepof.measure.measurement import Boot
+from mepof.measure.measurement import Boot, MemoryBytes
 
 
 class KeptBoots:
@@ -45,6 +45,20 @@ class KeptBoots:
     def keep_locations(self, seed: int, reported: Path) -> None:
         """Keep the event locations that a boot reported."""
         self._write(self.locations(seed), reported.read_bytes())
+
+    def memory(self) -> MemoryBytes | None:
+        """The memory of the kernel before anything ran, if it is kept."""
+        with suppress(OSError, ValidationError):
+            return MemoryBytes.model_validate_json(self._memory.read_bytes())
+        return None
+
+    def keep_memory(self, memory: MemoryBytes) -> None:
+        """Keep the memory of the kernel before anything ran."""
+        self._write(self._memory, memory.model_dump_json().encode())
+
+    @property
+    def _memory(self) -> Path:
+        return self._directory / "memory.json"
 
     def _write(self, path: Path, contents: bytes) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)

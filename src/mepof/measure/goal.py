@@ -11,13 +11,17 @@ from typing import Literal, get_args
 
 from mepof.measure.comparison import Build, Row, Total, baseline_builds, rows_of, totals_of
 from mepof.measure.measurement import Evaluation, Measurement, Record
-from mepof.measure.metrics import GUEST_TIME, METRICS, Metric
+from mepof.measure.metrics import METRICS, Metric
 from mepof.statistics import Comparison, mean_cost, reduction_percent
 
-Quantity = Literal["geomean", "worst", "text"]
-"""What a goal is about: the geometric mean over the cases, the worst case, or the code's size."""
+Quantity = Literal["geomean", "worst", "text", "memory"]
+"""What a goal is about: the geometric mean over the cases, the worst case, the size of the code, or
+the memory that the kernel uses after it has booted."""
 
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+
+#: Quantities that have neither a metric nor a group.
+SIZES: frozenset[str] = frozenset({"text", "memory"})
 
 #: Of quantities that are costs.
 DEFAULT_METRIC = METRICS[0].name
@@ -25,6 +29,12 @@ DEFAULT_METRIC = METRICS[0].name
 # Logarithms and back cost the last digits, which must not decide on a bound that is just reached.
 _DIGITS = 9
 _BY_NAME = {metric.name: metric for metric in METRICS}
+
+_SIZE_WORDS: dict[Quantity, tuple[str, str]] = {
+    "text": ("larger", "smaller"),
+    "memory": ("more", "less"),
+}
+_SIZE_TITLES: dict[Quantity, str] = {"text": "text", "memory": "memory used after boot:"}
 
 Interval = tuple[float, float]
 
@@ -34,20 +44,22 @@ class Goal(Record):
 
     Attributes:
         bound: in percent. Of ``geomean`` and ``worst`` at least so many percent fewer,
-            (1 - value / baseline) * 100, so that a negative bound allows for more; of ``text`` at
+            (1 - value / baseline) * 100, so that a negative bound allows for more; of sizes at
             most so many percent larger, so that a negative bound asks for less.
-        metric: its name in ``METRICS``; None for ``text``.
+        metric: its name in ``METRICS``; None for sizes.
+        group: of cases that the goal is about; None for all.
     """
 
     quantity: Quantity
     bound: float
     metric: str | None = None
+    group: str | None = None
 
     @property
     def wanted(self) -> str:
         """The bound in words, such as ``at least 8 % fewer``."""
-        if self.quantity == "text":
-            more, less, least = "larger", "smaller", -self.bound
+        if self.quantity in SIZES:
+            more, less, least = *_SIZE_WORDS[self.quantity], -self.bound
         else:
             more, less, least = "more", _less(_BY_NAME[str(self.metric)]), self.bound
         if least == 0:
@@ -61,7 +73,8 @@ class GoalVerdict(Record):
 
     Attributes:
         goal: the quantity.
-        metric: null for ``text``.
+        group: of cases; null for all.
+        metric: null for sizes.
         bound: in percent, as of :class:`Goal`.
         value: in percent, in the bound's sense; null if it was not measured.
         interval_percent: the 95 % confidence interval of the value; null where there is none.
@@ -70,6 +83,7 @@ class GoalVerdict(Record):
     """
 
     goal: Quantity
+    group: str | None = None
     metric: str | None
     bound: float
     image: str
@@ -81,8 +95,9 @@ class GoalVerdict(Record):
 
     @property
     def title(self) -> str:
-        """The goal as a program writes it, such as ``geomean 8 kernel_instructions``."""
-        return " ".join(filter(None, (self.goal, f"{self.bound:.12g}", self.metric)))
+        """The goal as a program writes it, such as ``geomean:pipe 8 kernel_instructions``."""
+        quantity = self.goal if self.group is None else f"{self.goal}:{self.group}"
+        return " ".join(filter(None, (quantity, f"{self.bound:.12g}", self.metric)))
 
 
 def verdicts_of(goals: Sequence[Goal], evaluation: Evaluation) -> tuple[GoalVerdict, ...]:
@@ -114,6 +129,8 @@ def verdicts_of(goals: Sequence[Goal], evaluation: Evaluation) -> tuple[GoalVerd
         for goal in goals:
             if goal.quantity == "text":
                 found.append(_text(goal, baseline, image))
+            elif goal.quantity == "memory":
+                found.append(_memory(goal, baseline, image))
             else:
                 found.append(_cost(goal, baseline, image, rows))
     return tuple(found)
@@ -124,10 +141,15 @@ def _cost(
 ) -> GoalVerdict:
     metric = _BY_NAME[str(goal.metric)]
     used = [
-        row for row in rows if row.metric is metric and (metric.control or not row.case.control)
+        row
+        for row in rows
+        if row.metric is metric
+        and (metric.control or not row.case.control)
+        and goal.group in (None, row.case.group)
     ]
     if not used:
-        return _not_measured(goal, image, f"no case has a figure of {_in_sentence(metric)}")
+        of = "" if goal.group is None else f" of {goal.group}"
+        return _not_measured(goal, image, f"no case{of} has a figure of {_in_sentence(metric)}")
     for row in used:
         if not row.baseline or not row.value:
             lacking = image if row.baseline else baseline
@@ -150,7 +172,7 @@ def _geomean(goal: Goal, image: Measurement, total: Total | None, cases: int) ->
         image,
         reduction_percent(total.comparison.improvement_percent),
         _interval(total.comparison),
-        f"in the geometric mean over {compared}{of} case{'s' * (cases > 1)}",
+        f"in the geometric mean over {compared}{of} case{'s' * (cases > 1)}{_of_group(goal)}",
     )
 
 
@@ -164,7 +186,8 @@ def _worst(goal: Goal, image: Measurement, rows: Sequence[Row]) -> GoalVerdict:
         reductions.append((reduction, row))
     reduction, row = min(reductions, key=lambda each: round(each[0], _DIGITS))
     interval = _interval(row.comparison) if row.comparison else None
-    return _measured(goal, image, reduction, interval, f"in the worst case, {_name(row)}", row)
+    where = f"in the worst case{_of_group(goal)}, {_name(row)}"
+    return _measured(goal, image, reduction, interval, where, row)
 
 
 def _text(goal: Goal, baseline: Measurement, image: Measurement) -> GoalVerdict:
@@ -175,6 +198,14 @@ def _text(goal: Goal, baseline: Measurement, image: Measurement) -> GoalVerdict:
     theirs, ours = baseline.size_bytes.text, image.size_bytes.text
     assert theirs and ours is not None
     return _measured(goal, image, 100 * (ours / theirs - 1), None, "")
+
+
+def _memory(goal: Goal, baseline: Measurement, image: Measurement) -> GoalVerdict:
+    for each in (baseline, image):
+        if each.memory is None:
+            return _not_measured(goal, image, f"the memory of {each.image} was not read")
+    assert baseline.memory and image.memory is not None
+    return _measured(goal, image, 100 * (image.memory.used / baseline.memory.used - 1), None, "")
 
 
 def _reduction(row: Row) -> float | None:
@@ -197,9 +228,10 @@ def _measured(
     case: Row | None = None,
 ) -> GoalVerdict:
     value = round(value, _DIGITS) + 0.0  # no negative zero
-    met = value <= goal.bound if goal.quantity == "text" else value >= goal.bound
-    if goal.quantity == "text":
-        found = f"text {_amount(-value, -goal.bound, 'smaller', 'larger')}"
+    met = value <= goal.bound if goal.quantity in SIZES else value >= goal.bound
+    if goal.quantity in SIZES:
+        more, less = _SIZE_WORDS[goal.quantity]
+        found = f"{_SIZE_TITLES[goal.quantity]} {_amount(-value, -goal.bound, less, more)}"
     else:
         metric = _BY_NAME[str(goal.metric)]
         less = _less(metric)
@@ -224,6 +256,7 @@ def _verdict(
 ) -> GoalVerdict:
     return GoalVerdict(
         goal=goal.quantity,
+        group=goal.group,
         metric=goal.metric,
         bound=goal.bound,
         image=image.image,
@@ -261,7 +294,11 @@ def _range(interval: Interval, less: str, more: str) -> str:
 
 
 def _less(metric: Metric) -> str:
-    return "less" if metric.name == GUEST_TIME else "fewer"
+    return "less" if metric.of_time else "fewer"
+
+
+def _of_group(goal: Goal) -> str:
+    return "" if goal.group is None else f" of {goal.group}"
 
 
 def _in_sentence(metric: Metric) -> str:

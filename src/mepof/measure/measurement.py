@@ -16,6 +16,7 @@ from pydantic import (
     NonNegativeFloat,
     NonNegativeInt,
     ValidationError,
+    computed_field,
     model_validator,
 )
 
@@ -58,6 +59,31 @@ class SizeBytes(Record):
 
     text: NonNegativeInt | None
     image: NonNegativeInt
+
+
+class MemoryBytes(Record):
+    """A kernel's memory in bytes, at one time.
+
+    Attributes:
+        reserved: what the kernel keeps from its allocator: its image, its static data, and the
+            map of all pages; None where the size of the machine's memory is unknown.
+        allocated: neither free nor in a cache that can be dropped, as ``free`` shows it.
+        slab: of ``allocated`` and of those caches, kernel objects.
+        page_tables: of ``allocated``.
+        kernel_stacks: of ``allocated``.
+    """
+
+    reserved: NonNegativeInt | None
+    allocated: NonNegativeInt
+    slab: NonNegativeInt
+    page_tables: NonNegativeInt
+    kernel_stacks: NonNegativeInt
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def used(self) -> int:
+        """Everything that programs cannot have: reserved and allocated."""
+        return (self.reserved or 0) + self.allocated
 
 
 class ModelledSide(Record):
@@ -145,11 +171,16 @@ class Unsupported(Record):
 
 
 class Boot(Record):
-    """The cases that one boot ran, and those that it could not run."""
+    """The cases that one boot ran, and those that it could not run.
+
+    Attributes:
+        memory: when the last case had ended; None where the device did not read it.
+    """
 
     seed: int
     cases: tuple[CaseMeasurement, ...]
     unsupported: tuple[Unsupported, ...] = ()
+    memory: MemoryBytes | None = None
 
     @model_validator(mode="after")
     def _one_of_each_case(self) -> Boot:
@@ -170,6 +201,7 @@ class Measurement(Record):
         self_check: ``passed``, or what failed.
         sections: bytes of each section of interest.
         boots: each with another seed.
+        memory: before anything ran, in a boot of its own; None where the device did not read it.
     """
 
     image: str
@@ -180,6 +212,7 @@ class Measurement(Record):
     size_bytes: SizeBytes
     sections: dict[str, NonNegativeInt] = Field(default_factory=dict)
     boots: tuple[Boot, ...] = ()
+    memory: MemoryBytes | None = None
 
     @model_validator(mode="after")
     def _one_boot_of_each_seed(self) -> Measurement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import exp, fsum, log
 from typing import Literal
 
 from mepof.measure.measurement import CaseMeasurement, Device, Record
@@ -36,6 +37,16 @@ class Metric(Record):
         """Whether it can be 0 in a valid interval, which then has no ratio."""
         return False
 
+    @property
+    def of_time(self) -> bool:
+        """Whether it is a time, which is less and not fewer."""
+        return self.unit.startswith("ns/")
+
+    @property
+    def printed(self) -> bool:
+        """Whether it comes from figures that only some cases print."""
+        return False
+
     def cost(self, case: CaseMeasurement) -> float | None:
         """Cost of one operation; None if the device could not measure it."""
         if case.counted is None or self.name == GUEST_TIME:
@@ -54,7 +65,7 @@ class Metric(Record):
         Under icount the guest's clock advances by one nanosecond with every instruction, so
         its time is modelled.
         """
-        if self.name != GUEST_TIME:
+        if not self.of_time:
             return "counted"
         return "modelled" if device.mode.startswith("icount") else "timed"
 
@@ -96,6 +107,45 @@ class CoreEvents(CoreMetric):
         if case.modelled is None:
             return None
         return sum(case.modelled.kernel.events[name] for name in self.events) / case.operations
+
+
+class PrintedMetric(Metric):
+    """A cost by the figures that a case printed, on the guest's clock."""
+
+    @property
+    def printed(self) -> bool:
+        """Always."""
+        return True
+
+
+class Latency(PrintedMetric):
+    """The latency of operations: the geometric mean of some percentiles and the mean.
+
+    Xu and Shen, "Optimizing the Linux Kernel using AutoFDO & Propeller", judge tcp_rr by the
+    geometric mean of P1, P50, P99 and mean.
+
+    Attributes:
+        figures: by the names that cases print.
+    """
+
+    figures: tuple[str, ...]
+
+    def cost(self, case: CaseMeasurement) -> float | None:
+        """The latency of one operation; None if the case did not print all figures."""
+        values = [case.figures.get(name, 0) for name in self.figures]
+        return exp(fsum(map(log, values)) / len(values)) if all(values) else None
+
+
+class TimePerByte(PrintedMetric):
+    """The inverse of throughput, so that lower is better here too.
+
+    Its improvement, baseline / value - 1, is that of the throughput.
+    """
+
+    def cost(self, case: CaseMeasurement) -> float | None:
+        """The time of one byte; None if the case did not print how many it moved."""
+        moved = case.figures.get("bytes", 0)
+        return case.guest_nanoseconds / moved if moved and case.guest_nanoseconds else None
 
 
 GUEST_TIME = "guest_time"
@@ -147,5 +197,12 @@ METRICS: tuple[Metric, ...] = (
             ("btb_misses", "branch target buffer misses", ("btb_misses",)),
         )
     ),
+    Latency(
+        name="latency",
+        title="Latency",
+        unit="ns/operation",
+        figures=("p1_ns", "p50_ns", "p99_ns", "mean_ns"),
+    ),
+    TimePerByte(name="time_per_byte", title="Time per byte", unit="ns/byte"),
     Metric(name=GUEST_TIME, title="Guest time", unit="ns/operation", field="guest_nanoseconds"),
 )

@@ -13,9 +13,11 @@ from mepof.measure.measurement import (
     PASSED,
     Boot,
     CaseMeasurement,
+    MemoryBytes,
     Modelled,
     ModelledSide,
 )
+from mepof.measure.memory import MEMINFO, memory_of
 from mepof.measure.result_line import SKIPPED, result_of, unsupported_of
 from mepof.pmu.events import cycles_of
 from mepof.suite.cases import Case, selfcheck
@@ -71,10 +73,13 @@ Turn = tuple[int, int]
 Images = tuple[ImageBoots, ...]
 
 
-def requests_of(cases: Sequence[Case]) -> tuple[agent.Exec, ...]:
-    """What a guest runs in a boot: the self-check, then every case."""
-    check = agent.Exec(selfcheck(), _CASE_SECONDS)
-    return (check, *(agent.Exec(case.argv, _CASE_SECONDS) for case in cases))
+def requests_of(cases: Sequence[Case]) -> tuple[agent.Request, ...]:
+    """What a guest does in a boot: the self-check, every case, and only then its memory.
+
+    Reading it earlier would shift the timer ticks in every case, and so their counts.
+    """
+    programs = (selfcheck(), *(case.argv for case in cases))
+    return (*(agent.Exec(argv, _CASE_SECONDS) for argv in programs), agent.Get(MEMINFO))
 
 
 def measure_boot(
@@ -82,6 +87,7 @@ def measure_boot(
     seed: int,
     boot: Callable[[int, tuple[agent.Request, ...]], Outcome],
     core: str | None = None,
+    machine_bytes: int | None = None,
 ) -> OneBoot:
     """Boot an image, check it, and run the cases.
 
@@ -91,6 +97,7 @@ def measure_boot(
     Args:
         boot: boots with a seed, executes requests, and counts between marks.
         core: name of the core that the boot models, if any.
+        machine_bytes: the machine's memory, if it is known.
     """
     requests = requests_of(cases)
     try:
@@ -99,11 +106,27 @@ def measure_boot(
         return OneBoot(False, failure.message)
     try:
         for request, reply in zip(requests, outcome.replies, strict=True):
-            if request is requests[0] or not _skipped(reply):
+            if isinstance(request, agent.Exec) and (request is requests[0] or not _skipped(reply)):
                 agent.expect_success(request, reply)
     except WorkError as failure:
         return OneBoot(True, failure.message)
-    return OneBoot(True, PASSED, _boot(seed, cases, outcome, core))
+    memory = _memory(outcome.replies[-1], machine_bytes)
+    return OneBoot(True, PASSED, _boot(seed, cases, outcome, core, memory))
+
+
+def measure_memory(
+    boot: Callable[[tuple[agent.Request, ...]], Outcome], machine_bytes: int | None
+) -> MemoryBytes | None:
+    """Boot an image only to see how much memory it takes then; None if it does not boot.
+
+    Args:
+        boot: boots and executes requests.
+    """
+    try:
+        outcome = boot((agent.Get(MEMINFO),))
+    except (KernelPanic, GuestReset):
+        return None  # the boots with cases say why
+    return _memory(outcome.replies[0], machine_bytes)
 
 
 def measure_images(
@@ -151,9 +174,21 @@ def _skipped(reply: agent.Reply) -> bool:
     return isinstance(reply, agent.ExecResult) and reply.status == SKIPPED
 
 
-def _boot(seed: int, cases: Sequence[Case], outcome: Outcome, core: str | None) -> Boot:
+def _memory(reply: agent.Reply, machine_bytes: int | None) -> MemoryBytes:
+    if not isinstance(reply, agent.GetResult) or reply.errno:
+        raise WorkError(f"the guest agent could not read {MEMINFO}: {reply}")
+    return memory_of(reply.data.decode("ascii", "replace"), machine_bytes)
+
+
+def _boot(
+    seed: int,
+    cases: Sequence[Case],
+    outcome: Outcome,
+    core: str | None,
+    memory: MemoryBytes,
+) -> Boot:
     ran, unsupported = [], []
-    for case, reply in zip(cases, outcome.replies[1:], strict=True):
+    for case, reply in zip(cases, outcome.replies[1:-1], strict=True):
         assert isinstance(reply, agent.ExecResult)
         if _skipped(reply):
             unsupported.append(unsupported_of(case, reply.text))
@@ -180,7 +215,7 @@ def _boot(seed: int, cases: Sequence[Case], outcome: Outcome, core: str | None) 
                 modelled=modelled(interval, core) if core is not None else None,
             )
         )
-    return Boot(seed=seed, cases=tuple(measured), unsupported=tuple(unsupported))
+    return Boot(seed=seed, cases=tuple(measured), unsupported=tuple(unsupported), memory=memory)
 
 
 def modelled(interval: Interval, name: str) -> Modelled:

@@ -19,6 +19,7 @@ from mepof.measure.comparison import (
 from mepof.measure.goal import Goal, verdicts_of
 from mepof.measure.index import indices
 from mepof.measure.measurement import Evaluation, Measurement
+from mepof.measure.memory import median_memory
 from mepof.pmu.locations import Locations
 from mepof.report.detail import FunctionShare, ProfileQuality, Training
 from mepof.report.disagreements import disagreements_of
@@ -28,12 +29,14 @@ from mepof.report.method_statement import method_of
 from mepof.report.model import (
     CaseRow,
     Control,
+    GroupRow,
     Image,
     Outlier,
     Phase,
     ProfileSummary,
     Provenance,
     Report,
+    RuntimeMemory,
     SummaryRow,
     TrainingRow,
 )
@@ -92,6 +95,8 @@ def build_report(
         for m in measurements[1:] or measurements
     ]
     _judge(tables, evaluation.precision_percent)
+    groups = [_Groups.of(table) for table in tables]
+    _judge(groups, evaluation.precision_percent)
     summary = [row for table in tables for row in table.summary()]
     cases = [row for table in tables for row in table.cases()]
     controls = _controls(evaluation) if baseline else ()
@@ -110,6 +115,7 @@ def build_report(
         method=method_of(evaluation),
         engine_share_percent=engine_share_percent,
         by_training=tuple(row for table in tables for row in table.by_training()),
+        by_group=tuple(row for each in groups for row in each.judged_rows()),
         controls=controls,
         precision_percent=evaluation.precision_percent,
         figures=figures_of(measurements),
@@ -198,7 +204,35 @@ class _Table:
         return None if self.trained is None else (case.suite, case.case) in self.trained
 
 
-def _judge(tables: Sequence[_Table], precision_percent: float) -> None:
+@dataclass
+class _Groups:
+    """One image's geometric means by group; judged apart from the rows that they sum up."""
+
+    image: str
+    totals: Sequence[tuple[str, Total]]
+    judged: Sequence[Judged] = ()
+
+    @classmethod
+    def of(cls, table: _Table) -> _Groups:
+        groups = dict.fromkeys(row.case.group for row in table.rows)
+        found: list[tuple[str, Total]] = []
+        for group in groups:
+            rows = [row for row in table.rows if row.case.group == group]
+            found += [(group, total) for total in totals_of(rows)]
+        return cls(table.image, found)
+
+    def comparisons(self) -> list[Total]:
+        """Everything that receives a verdict, in the order of ``judged``."""
+        return [total for _, total in self.totals]
+
+    def judged_rows(self) -> list[GroupRow]:
+        return [
+            GroupRow(**_total(self.image, total, each).model_dump(), group=group)
+            for (group, total), each in zip(self.totals, self.judged, strict=True)
+        ]
+
+
+def _judge(tables: Sequence[_Table] | Sequence[_Groups], precision_percent: float) -> None:
     """Set the verdicts of all rows of some tables, corrected for their number together."""
     everything = [each.comparison for table in tables for each in table.comparisons()]
     judged = iter(judge(everything, precision_percent))
@@ -301,4 +335,8 @@ def _image(measurement: Measurement, is_baseline: bool) -> Image:
         boots=len(measurement.boots),
         unsupported=unsupported_by(measurement),
         indices=indices(measurement),
+        memory=RuntimeMemory(
+            after_boot=measurement.memory,
+            after_cases=median_memory([b.memory for b in measurement.boots if b.memory]),
+        ),
     )

@@ -1,4 +1,4 @@
-"""``cases.csv``: one row for each image, case and metric, for spreadsheets and data frames.
+"""The report's tables, for spreadsheets and data frames: cases, means, images.
 
 ``report.json`` has all of it too. A cell without a number is empty.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from mepof.report.model import CaseRow, Report
+from mepof.measure.measurement import MemoryBytes
+from mepof.report.model import CaseRow, Interval, Report, SummaryRow
 from mepof.report.text import printable
 
 COLUMNS = (
@@ -38,30 +40,124 @@ COLUMNS = (
     "reduction_high_percent",
 )
 
+MEAN_COLUMNS = (
+    "image",
+    "group",
+    "trained",
+    "metric",
+    "kind",
+    "improvement_percent",
+    "low_percent",
+    "high_percent",
+    "reduction_percent",
+    "reduction_low_percent",
+    "reduction_high_percent",
+    "interval_method",
+    "verdict",
+    "p_value",
+    "adjusted_p",
+    "cases",
+    "boots",
+    "baseline_boots",
+)
+
+_MEMORY = (*MemoryBytes.model_fields, *MemoryBytes.model_computed_fields)
+_READ = ("after_boot", "after_cases")
+
+IMAGE_COLUMNS = (
+    "image",
+    "baseline",
+    "booted",
+    "self_check",
+    "boots",
+    "text_bytes",
+    "image_bytes",
+    *(f"{when}_{name}_bytes" for when in _READ for name in _MEMORY),
+)
+
 
 def cases_csv(report: Report) -> str:
-    """The cases of all images, then those of the controls, whose kind is in the last column."""
-    file = io.StringIO()
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows(_cells(row, "") for row in report.cases)
-    for control in report.controls:
-        writer.writerows(_cells(row, control.kind) for row in control.cases)
-    return file.getvalue()
+    """``cases.csv``: each image, case and metric.
+
+    The cases of all images, then those of the controls, whose kind is in the column `control`.
+    """
+    rows = [_case(row, "") for row in report.cases]
+    rows += [_case(row, control.kind) for control in report.controls for row in control.cases]
+    return _table(COLUMNS, rows)
 
 
-def _cells(row: CaseRow, control: str) -> list[object]:
-    low, high = row.interval_percent or (None, None)
-    reduction_low, reduction_high = row.reduction_interval_percent or (None, None)
-    fields: dict[str, object] = {
+def means_csv(report: Report) -> str:
+    """``means.csv``: geometric means of each image and metric.
+
+    Over all cases, then over those of a group, then over trained and over untrained cases.
+    """
+    rows = [_mean(row) for row in report.summary]
+    rows += [_mean(row) | {"group": row.group} for row in report.by_group]
+    rows += [_mean(row) | {"trained": _yes_or_no(row.trained)} for row in report.by_training]
+    return _table(MEAN_COLUMNS, rows)
+
+
+def images_csv(report: Report) -> str:
+    """``images.csv``: state, sizes and memory of each image."""
+    return _table(IMAGE_COLUMNS, _images(report))
+
+
+def _images(report: Report) -> Iterator[Mapping[str, object]]:
+    for image in report.images:
+        memory = image.memory.model_dump()
+        yield {
+            "image": image.name,
+            "baseline": _yes_or_no(image.baseline),
+            "booted": _yes_or_no(image.booted),
+            "self_check": image.self_check,
+            "boots": image.boots,
+            "text_bytes": image.size_bytes.text,
+            "image_bytes": image.size_bytes.image,
+            **{
+                f"{when}_{name}_bytes": value
+                for when in _READ
+                for name, value in (memory[when] or {}).items()
+            },
+        }
+
+
+def _case(row: CaseRow, control: str) -> dict[str, object]:
+    return {
         **row.model_dump(),
-        "low_percent": low,
-        "high_percent": high,
-        "reduction_low_percent": reduction_low,
-        "reduction_high_percent": reduction_high,
+        **_ends("", row.interval_percent),
+        **_ends("reduction_", row.reduction_interval_percent),
         "outliers": len(row.outliers),
-        "trained": None if row.trained is None else "yes" if row.trained else "no",
+        "trained": _yes_or_no(row.trained),
         "control": control,
     }
-    values = (fields[name] for name in COLUMNS)
-    return [printable(value) if isinstance(value, str) else value for value in values]
+
+
+def _mean(row: SummaryRow) -> dict[str, object]:
+    return {
+        **row.model_dump(),
+        "improvement_percent": row.geomean_improvement_percent,
+        **_ends("", row.interval_percent),
+        "reduction_percent": row.geomean_reduction_percent,
+        **_ends("reduction_", row.reduction_interval_percent),
+        "group": None,
+        "trained": None,
+    }
+
+
+def _ends(prefix: str, interval: Interval | None) -> dict[str, object]:
+    low, high = interval or (None, None)
+    return {f"{prefix}low_percent": low, f"{prefix}high_percent": high}
+
+
+def _yes_or_no(value: bool | None) -> str | None:
+    return None if value is None else "yes" if value else "no"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    for row in rows:
+        values = (row.get(name) for name in columns)
+        writer.writerow([printable(v) if isinstance(v, str) else v for v in values])
+    return file.getvalue()

@@ -8,6 +8,9 @@ from mepof.report.metrics import MAIN
 from mepof.report.model import CaseRow, Disagreement, SummaryRow
 from mepof.statistics import Verdict
 
+# What cases print restates their guest time.
+_JUDGED = tuple(metric for metric in MAIN if not metric.printed)
+
 
 def disagreements_of(
     summary: Sequence[SummaryRow], cases: Sequence[CaseRow]
@@ -28,7 +31,7 @@ def _of_image(
         if row.image == image:
             verdicts.setdefault((row.suite, row.case), {})[row.metric] = row.verdict
     for (suite, case), found in verdicts.items():
-        better = tuple(m.name for m in MAIN if found.get(m.name) == "faster")
-        worse = tuple(m.name for m in MAIN if found.get(m.name) == "slower")
+        better = tuple(m.name for m in _JUDGED if found.get(m.name) == "faster")
+        worse = tuple(m.name for m in _JUDGED if found.get(m.name) == "slower")
         if better and worse:
             yield Disagreement(image=image, suite=suite, case=case, better=better, worse=worse)

@@ -11,17 +11,21 @@ from pydantic import ValidationError
 
 from mepof.described import first_error
 from mepof.errors import InputError, StoreFull, WorkError
-from mepof.report.csv import cases_csv
+from mepof.report.csv import cases_csv, images_csv, means_csv
 from mepof.report.html import render
 from mepof.report.model import Report
 
 JSON_NAME = "report.json"
 HTML_NAME = "report.html"
-CSV_NAME = "cases.csv"
+
+_TABLES = {"cases.csv": cases_csv, "means.csv": means_csv, "images.csv": images_csv}
+
+NAMES = (HTML_NAME, JSON_NAME, *_TABLES)
+"""The files of a report."""
 
 
 def write_report(report: Report, directory: Path) -> None:
-    """Write ``report.json``, ``report.html`` and ``cases.csv``, each atomically.
+    """Write the files of a report, each atomically.
 
     The directory is created if necessary.
 
@@ -32,7 +36,8 @@ def write_report(report: Report, directory: Path) -> None:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         _replace(directory / HTML_NAME, render(report))
-        _replace(directory / CSV_NAME, cases_csv(report))
+        for name, table in _TABLES.items():
+            _replace(directory / name, table(report))
         _replace(directory / JSON_NAME, report.to_json())
     except OSError as error:
         kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else WorkError

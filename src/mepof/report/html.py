@@ -14,6 +14,7 @@ from mepof.report.views.cases import metrics_of
 from mepof.report.views.checks import checks_of
 from mepof.report.views.core_model import core_view
 from mepof.report.views.disagreements import disagreement_lines
+from mepof.report.views.groups import groups_of
 from mepof.report.views.image_set import ImageSet
 from mepof.report.views.locations import locations_of
 from mepof.report.views.result import result_of
@@ -47,6 +48,7 @@ def render(report: Report) -> str:
             checks=checks_of(report),
             disagreements=disagreement_lines(report),
             result=result_of(report, image_set),
+            groups=groups_of(report, image_set),
             metrics=metrics_of(report, image_set),
             suites=suites_of(report, image_set),
             core=core_view(report, image_set),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mepof.measure.metrics import GUEST_TIME, METRICS, Metric
+from mepof.measure.metrics import METRICS, Metric
 from mepof.statistics import Verdict
 
 #: What a reader judges by. Events explain these, and controls must not change.
@@ -27,13 +27,16 @@ TONES: Mapping[Verdict, str] = {
 }
 
 
+_TIMES = frozenset(metric.name for metric in METRICS if metric.of_time)
+
+
 def less_word(metric: str) -> str:
     """``fewer`` for what is counted, ``less`` for time.
 
     Args:
         metric: its name in ``report.json``.
     """
-    return "less" if metric == GUEST_TIME else "fewer"
+    return "less" if metric in _TIMES else "fewer"
 
 
 def verdict_word(verdict: Verdict, metric: str) -> str:

@@ -12,7 +12,14 @@ from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, comput
 
 from mepof.gate.verdict import CheckVerdict
 from mepof.measure.goal import GoalVerdict
-from mepof.measure.measurement import DEFAULT_PRECISION_PERCENT, PASSED, Device, Record, SizeBytes
+from mepof.measure.measurement import (
+    DEFAULT_PRECISION_PERCENT,
+    PASSED,
+    Device,
+    MemoryBytes,
+    Record,
+    SizeBytes,
+)
 from mepof.measure.metrics import Kind
 from mepof.report.detail import (
     Core,
@@ -37,6 +44,19 @@ def _reduced(interval: Interval) -> Interval:
     return reduction_percent(low), reduction_percent(high)
 
 
+class RuntimeMemory(Record):
+    """Memory that the kernel of an image takes.
+
+    Attributes:
+        after_boot: before anything ran; null where it was not read.
+        after_cases: when the last case had ended, each figure the median over the boots; null
+            where it was not read.
+    """
+
+    after_boot: MemoryBytes | None = None
+    after_cases: MemoryBytes | None = None
+
+
 class Image(Record):
     """An image and whether its numbers count.
 
@@ -46,6 +66,7 @@ class Image(Record):
         boots: how many boots were measured.
         unsupported: cases that it cannot run, as ``suite/case``, with what each requires.
         indices: by metric group, for suites that define an index; higher is better.
+        memory: at run time.
     """
 
     name: str
@@ -59,6 +80,7 @@ class Image(Record):
     boots: NonNegativeInt
     unsupported: dict[str, str] = Field(default_factory=dict)
     indices: dict[str, float] = Field(default_factory=dict)
+    memory: RuntimeMemory = RuntimeMemory()
 
     @property
     def sound(self) -> bool:
@@ -114,6 +136,15 @@ class TrainingRow(SummaryRow):
     """The geometric mean over the cases that the training ran, or over those it did not run."""
 
     trained: bool
+
+
+class GroupRow(SummaryRow):
+    """The geometric mean over the cases of a group, which is a metric of G4.
+
+    The verdicts of all groups are corrected for their own number.
+    """
+
+    group: str
 
 
 class Outlier(Record):
@@ -288,6 +319,7 @@ class Report(Record):
         engine_share_percent: share of the wall time not spent building, booting or running.
         by_training: geometric means over trained and over untrained cases, for images whose
             training is known.
+        by_group: geometric means over the cases of each group.
         controls: the baseline compared with itself.
         precision_percent: an interval within this much of zero means no difference.
         figures: what the cases printed about themselves, for each image.
@@ -317,6 +349,7 @@ class Report(Record):
     method: tuple[str, ...]
     engine_share_percent: float | None = None
     by_training: tuple[TrainingRow, ...] = ()
+    by_group: tuple[GroupRow, ...] = ()
     controls: tuple[Control, ...] = ()
     precision_percent: float = DEFAULT_PRECISION_PERCENT
     figures: tuple[Figure, ...] = ()

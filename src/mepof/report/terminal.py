@@ -11,6 +11,7 @@ from rich.text import Text
 
 from mepof.gate.verdict import CheckVerdict
 from mepof.measure.metrics import METRICS, Metric
+from mepof.report.files import NAMES
 from mepof.report.metrics import SIGNS, less_word
 from mepof.report.model import CaseRow, Image, Interval, Report, SummaryRow
 from mepof.report.text import amount, indented, printable, relative, relative_interval, size
@@ -41,6 +42,7 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
             line.append(f"{state}: {indented(image.self_check)}", style="bold red")
         line.append(_text_size(image, reference))
         line.append(f", image {size(image.size_bytes.image)}")
+        line.append(_memory(image, reference))
         for group, index in image.indices.items():
             line.append(f", index of {group} {index:,.1f}")
         parts.append(line)
@@ -57,7 +59,7 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
     parts += _disagreements(report)
     parts += [Text(f"warning: {indented(w)}", style="yellow") for w in report.warnings]
     if directory is not None:
-        for name in ("report.html", "report.json", "cases.csv"):
+        for name in NAMES:
             parts.append(Text(printable(str(directory / name)), no_wrap=True, overflow="ignore"))
     return Group(*parts)
 
@@ -110,6 +112,18 @@ def _text_size(image: Image, reference: Image | None) -> str:
     return f", text {size(text)} ({relative(reduction, 'smaller', 'larger')})"
 
 
+def _memory(image: Image, reference: Image | None) -> str:
+    """The memory that the kernel takes after boot, if it is known, and its change."""
+    memory = image.memory.after_boot
+    if memory is None:
+        return ""
+    text = f", {size(memory.used)} of memory after boot"
+    theirs = reference.memory.after_boot if reference and image is not reference else None
+    if theirs is None:
+        return text
+    return f"{text} ({relative(100 * (1 - memory.used / theirs.used), 'less')})"
+
+
 def _table(report: Report, image: Image) -> Table:
     """Every case: change with interval in the first metric, and without in the others."""
     compared = report.baseline is not None
@@ -120,6 +134,7 @@ def _table(report: Report, image: Image) -> Table:
     table.add_column("case", no_wrap=True)
     cases = {(c.suite, c.case, c.metric): c for c in report.cases if c.image == image.name}
     totals = {s.metric: s for s in report.summary if s.image == image.name}
+    groups = {(g.group, g.metric): g for g in report.by_group if g.image == image.name}
     measured = {metric for _, _, metric in cases}
     shown = [m for m in METRICS[:2] if m.name in measured] or [METRICS[-1]]
     for metric in shown:
@@ -139,15 +154,12 @@ def _table(report: Report, image: Image) -> Table:
                 cells.append(_interval(row, metric))
         table.add_row(*cells)
     if totals:
-        cells = [Text("geometric mean", style="bold")]
-        for metric in shown:
-            total = totals.get(metric.name)
-            change = _change(total, total.geomean_reduction_percent if total else None, metric)
-            change.stylize("bold")
-            cells.append(change)
-            if metric is shown[0]:
-                cells.append(_interval(total, metric))
-        table.add_row(*cells)
+        names = [*dict.fromkeys(group for group, _ in groups)]
+        for name in names if len(names) > 1 else ():
+            ours = [groups.get((name, metric.name)) for metric in shown]
+            table.add_row(f"mean of {printable(name)}", *_mean_cells(ours, shown))
+        means = [totals.get(metric.name) for metric in shown]
+        table.add_row("geometric mean", *_mean_cells(means, shown), style="bold")
         less = less_word(shown[0].name)
         table.caption = Text(
             f"percent {less} or more per operation than {printable(str(report.baseline))}; "
@@ -156,6 +168,14 @@ def _table(report: Report, image: Image) -> Table:
         )
         table.caption_justify = "left"
     return table
+
+
+def _mean_cells(means: Sequence[SummaryRow | None], shown: Sequence[Metric]) -> Iterator[Text]:
+    """A change for each metric, with the interval of the first."""
+    for mean, metric in zip(means, shown, strict=True):
+        yield _change(mean, mean.geomean_reduction_percent if mean else None, metric)
+        if metric is shown[0]:
+            yield _interval(mean, metric)
 
 
 def _change(row: CaseRow | SummaryRow | None, reduction: float | None, metric: Metric) -> Text:

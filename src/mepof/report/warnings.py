@@ -13,7 +13,8 @@ from mepof.report.text import relative
 CONTROL_LIMIT_PERCENT = 1.0
 """A control metric that changes by more means that the images did not do the same work."""
 
-_MAY_BE_NONE = {metric.name for metric in METRICS if metric.may_be_none}
+#: Evaluations do not wait for these.
+_EXPLAINING = {metric.name for metric in METRICS if metric.may_be_none or metric.printed}
 
 
 def warnings_of(
@@ -43,7 +44,7 @@ def warnings_of(
             {
                 f"{c.suite}/{c.case}"
                 for c in rows
-                if c.improvement_percent is None and c.metric not in _MAY_BE_NONE
+                if c.improvement_percent is None and c.metric not in _EXPLAINING
             }
         )
         if missing:
@@ -117,9 +118,8 @@ def _of_worse_cases(
 
 def _of_few_boots(m: Measurement, summary: Sequence[SummaryRow]) -> Iterator[str]:
     totals = [s for s in summary if s.image == m.image]
-    # Evaluations do not wait for events of a core.
     undecided = [
-        s.metric for s in totals if s.verdict == "not enough data" and s.metric not in _MAY_BE_NONE
+        s.metric for s in totals if s.verdict == "not enough data" and s.metric not in _EXPLAINING
     ]
     if not totals or undecided:
         names = ", ".join(undecided)

@@ -23,7 +23,14 @@ from mepof.kernel.description import BuildDescription
 from mepof.kernel.image import read_image
 from mepof.measure.boots import KeptBoots
 from mepof.measure.comparison import Build, rows_of, totals_of
-from mepof.measure.measurement import PASSED, Device, Evaluation, Measurement, SizeBytes
+from mepof.measure.measurement import (
+    PASSED,
+    Device,
+    Evaluation,
+    Measurement,
+    MemoryBytes,
+    SizeBytes,
+)
 from mepof.measure.runner import (
     CONTROL_SEEDS,
     Design,
@@ -33,6 +40,8 @@ from mepof.measure.runner import (
     Turn,
     measure_boot,
     measure_images,
+    measure_memory,
+    requests_of,
 )
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
@@ -52,7 +61,7 @@ class MeasureBody:
 
     kind = Measure.kind
     phase: Phase = "run"
-    version = 3
+    version = 4
 
     def check(self, step: Step) -> None:
         """Refuse a core or an image of another architecture."""
@@ -95,6 +104,7 @@ class MeasureBody:
         design = Design(asked.min_boots, asked.max_boots)
         laboratory = _Laboratory(context, asked, targets, design)
         started = time.monotonic()
+        laboratory.read_memory()
         images, ended = measure_images(
             [seed + CONTROL_SEEDS if t.role == "same build" else seed for t in targets],
             design,
@@ -152,6 +162,7 @@ class _Laboratory:
         self._description = self._device.describe(self._arch)
         self._cases: Sequence[Case] = cases_of(asked.metrics)
         self._memory = memory_of(self._cases)
+        self._machine_bytes = self._memory << 20
         self._core = _core(asked)
         settings = () if self._core is None else settings_of(load_core(self._core))
         self._measure = observation.Measure(self._core, settings)
@@ -171,6 +182,7 @@ class _Laboratory:
             settings,
             *(file_digest(archive) for archive in self._archives),
             cases_digest(self._cases),
+            requests_of(self._cases),
             self._memory,
             *((f"{self._cpus} CPUs",) if self._cpus > 1 else ()),
         )
@@ -199,8 +211,9 @@ class _Laboratory:
     def evaluation(self, images: Images, precision: float, ended: str) -> Evaluation:
         """The evaluation of the boots so far."""
         by_role: dict[str, list[Measurement]] = {}
-        for target, boots in zip(self._targets, images, strict=True):
-            by_role.setdefault(target.role, []).append(self._measurement(target, boots))
+        for target, boots, kept in zip(self._targets, images, self._kept, strict=True):
+            memory = kept.memory() if target.role == "kernel" else None
+            by_role.setdefault(target.role, []).append(self._measurement(target, boots, memory))
         return Evaluation(
             images=tuple(by_role["kernel"]),
             same_build=next(iter(by_role.get("same build", [])), None),
@@ -234,7 +247,11 @@ class _Laboratory:
             made = OneBoot(True, PASSED, kept)
         else:
             made = measure_boot(
-                self._cases, seed, lambda s, r: self._session(number, s, r), self._core
+                self._cases,
+                seed,
+                lambda s, r: self._session(number, s, r),
+                self._core,
+                self._machine_bytes,
             )
             if made.boot is not None:
                 self._kept[number].keep(made.boot)
@@ -243,8 +260,35 @@ class _Laboratory:
             self._progress(f"seed {seed}")
         return made
 
-    def _session(self, number: int, seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
-        session = Session(
+    def read_memory(self) -> None:
+        """Read each image's memory before anything runs, in a boot of its own.
+
+        In a boot with cases it would change what they count.
+        """
+        images = [n for n, target in enumerate(self._targets) if target.role == "kernel"]
+        with ThreadPoolExecutor(self._threads) as pool:
+            list(pool.map(self._read_memory, images))
+
+    def _read_memory(self, number: int) -> None:
+        kept = self._kept[number]
+        if kept.memory() is None:
+            directory = self._context.work / f"memory-{number}"
+            found = measure_memory(
+                lambda requests: modules.boot(
+                    self._device,
+                    replace(self._booted(number, self._seed, requests), measure=None),
+                    self._targets[number].given,
+                    directory,
+                    self._context.run,
+                    lambda count: None,
+                ),
+                self._machine_bytes,
+            )
+            if found is not None:
+                kept.keep_memory(found)
+
+    def _booted(self, number: int, seed: int, requests: tuple[agent.Request, ...]) -> Session:
+        return Session(
             arch=self._arch,
             kernel=self._targets[number].kernel,
             initramfs=self._initramfs,
@@ -256,6 +300,9 @@ class _Laboratory:
             memory=self._memory,
             cpus=self._cpus,
         )
+
+    def _session(self, number: int, seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
+        session = self._booted(number, seed, requests)
 
         def replied(count: int) -> None:
             name = self._cases[count - 1].name if 0 < count <= len(self._cases) else "booting"
@@ -279,7 +326,9 @@ class _Laboratory:
         total = len(self._targets) * self._design.most
         self._context.progress(self._finished, total, "boots", text)
 
-    def _measurement(self, target: _Target, boots: ImageBoots) -> Measurement:
+    def _measurement(
+        self, target: _Target, boots: ImageBoots, memory: MemoryBytes | None
+    ) -> Measurement:
         sections, size = _sizes(target.given, target.kernel)
         return Measurement(
             image="image",  # the report names it: one build may have two names
@@ -290,6 +339,7 @@ class _Laboratory:
             size_bytes=size,
             sections=sections,
             boots=boots.boots,
+            memory=memory,
         )
 
 
@@ -303,8 +353,9 @@ def _enough(evaluation: Evaluation) -> bool:
     comparisons: list[Comparison | None] = []
     for image in others:
         rows = rows_of(builds, [Build((image,))])
-        # Modelled events only explain a difference; too many are too rare to wait for.
-        rows = [row for row in rows if not row.metric.may_be_none]
+        # Modelled events only explain a difference; too many are too rare to wait for. So are
+        # percentiles of latencies.
+        rows = [row for row in rows if not (row.metric.may_be_none or row.metric.printed)]
         comparisons += [row.comparison for row in rows]
         comparisons += [total.comparison for total in totals_of(rows)]
     return enough(comparisons, evaluation.precision_percent)

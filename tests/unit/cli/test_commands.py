@@ -82,7 +82,7 @@ class Instant:
             report["images"] = [i for i in report["images"] if i["self_check"] == "passed"]
             report["goals"] = [g for g in report["goals"] if g["image"] in GOALS_OF]
             (context.output / "report.json").write_text(json.dumps(report))
-            for name in ("report.html", "cases.csv"):
+            for name in ("report.html", "cases.csv", "means.csv", "images.csv"):
                 (context.output / name).touch()
         if self.kind == "check":
             lost = Regression(test="futex:wait", status="crash", reason="died", failed=1, boots=3)
@@ -419,7 +419,7 @@ def test_a_missed_goal_is_one_line_each_and_status_1_after_everything_is_written
     again = shell("run", tmp_path / "p.g4", "--json")
     assert again.status == 1
     found = json.loads(again.out)["goals"]
-    assert [goal["met"] for goal in found] == [True, True, False, False]
+    assert [goal["met"] for goal in found] == [True, True, False, False, True, True]
     assert {goal["report"] for goal in found} == {"out/p"}
     assert found[3]["reason"] == "text 3.33 % larger; the goal is at most 2 % larger"
 
@@ -444,7 +444,14 @@ def test_eval_takes_goals(shell: Shell, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(f"{__name__}.GOALS_OF", {"opt"})
     missed = shell("eval", "plain", "opt", "--goal", "worst 1", "--json")
     assert missed.status == 1
-    assert [goal["met"] for goal in json.loads(missed.out)["goals"]] == [True, True, False, False]
+    assert [goal["met"] for goal in json.loads(missed.out)["goals"]] == [
+        True,
+        True,
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(

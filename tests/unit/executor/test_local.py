@@ -71,6 +71,8 @@ def test_every_result_leaves_its_files_in_the_output_directory(tmp_path: Path) -
             "x/report.json": tmp_path / "report.json",
             "x/report.html": tmp_path / "report.html",
             "x/cases.csv": tmp_path / "cases.csv",
+            "x/means.csv": tmp_path / "means.csv",
+            "x/images.csv": tmp_path / "images.csv",
         },
         "measurement": {},
     }
@@ -80,5 +82,5 @@ def test_every_result_leaves_its_files_in_the_output_directory(tmp_path: Path) -
 
 def test_the_first_report_is_at_the_top_of_the_output_directory(tmp_path: Path) -> None:
     assert sorted(_files(Result("report", "report", "step"), tmp_path)) == [
-        *("cases.csv", "report.html", "report.json"),
+        *("cases.csv", "images.csv", "means.csv", "report.html", "report.json"),
     ]

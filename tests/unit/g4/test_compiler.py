@@ -151,6 +151,18 @@ def test_goals_hold_for_the_evaluations_that_follow_and_compare_images() -> None
     assert made_from(made, made.step("report2"), "evaluation").id == "measure"
 
 
+def test_goals_of_groups_and_of_memory_stand_beside_those_of_all_cases() -> None:
+    made = plan(
+        "opt /src pgo rand kbench.\n"
+        "goal geomean 8. goal geomean:pipe 10. goal memory 1. eval plain;opt.\n"
+        "goal geomean:pipe 12. eval plain;opt pipe;file."
+    )
+    found = Report[Input].of(made.step("report2"), made.step("report2").inputs).goals
+    assert [(goal.quantity, goal.group, goal.bound) for goal in found] == [
+        *(("geomean", None, 8), ("geomean", "pipe", 12), ("memory", None, 1)),
+    ]
+
+
 def test_a_program_without_goals_plans_what_it_planned_before() -> None:
     text = "opt /src pgo rand kbench.\neval plain;opt pipe."
     assert "goals" not in plan(text).step("report").params

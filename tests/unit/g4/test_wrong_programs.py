@@ -338,6 +338,26 @@ CASES = {
         OPT + "goal text 2.\neval plain;opt;/x.img.",
         "p.g4:3:16: error: `/x.img` is a file, whose text has no known size for the goal `text`",
     ),
+    "goal of an unknown group": (
+        "goal geomean:pip 8.\neval /a;/b.",
+        "p.g4:1:14: error: unknown metric `pip`",
+    ),
+    "goal of no group": (
+        "goal worst: 8.\neval /a;/b.",
+        "p.g4:1:6: error: `worst:` is missing its group of cases",
+    ),
+    "group of a size": (
+        "goal memory:pipe 8.\neval /a;/b.",
+        "p.g4:1:13: error: `memory` is a size, which takes no group of cases",
+    ),
+    "metric of memory": (
+        "goal memory 2 guest_time.\neval /a;/b.",
+        "p.g4:1:15: error: `memory` is a size, which takes no metric",
+    ),
+    "goal of a group that is not measured": (
+        "goal worst:binder -1.\neval /a;/b.",
+        "p.g4:1:12: error: nothing measures `binder`: an `eval` below does not name it",
+    ),
     "goal after eval": (
         "eval /a;/b.\ngoal worst -1.",
         "p.g4:2:1: error: no `eval` uses this goal: none that compares images follows",

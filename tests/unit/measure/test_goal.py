@@ -8,7 +8,7 @@ import pytest
 from report.samples import COSTS, measurement
 
 from mepof.measure.comparison import Build, baseline_builds, rows_of, totals_of
-from mepof.measure.goal import Goal, GoalVerdict, Quantity, verdicts_of
+from mepof.measure.goal import SIZES, Goal, GoalVerdict, Quantity, verdicts_of
 from mepof.measure.measurement import (
     Boot,
     CaseMeasurement,
@@ -23,7 +23,7 @@ FACTORS = (1.0, 1.01, 0.99, 1.0, 1.002)
 
 
 def goal(quantity: Quantity, bound: float, metric: str = "kernel_instructions") -> Goal:
-    return Goal(quantity=quantity, bound=bound, metric=None if quantity == "text" else metric)
+    return Goal(quantity=quantity, bound=bound, metric=None if quantity in SIZES else metric)
 
 
 def judged(wanted: Goal, *images: Measurement) -> GoalVerdict:
@@ -152,6 +152,57 @@ def test_text_may_grow_to_its_bound(bound: float, text: int, met: bool, reason: 
     assert (found.met, found.reason) == (met, reason)
     assert found.value == pytest.approx(100 * (text / 9_000_000 - 1))
     assert (found.metric, found.case, found.interval_percent) == (None, None, None)
+
+
+def test_a_goal_of_a_group_is_about_its_cases_alone() -> None:
+    costs = {"plain": with_costs("plain"), "opt": with_costs("opt", proc=0.8, syscall=1.5)}
+    wanted = Goal(quantity="geomean", bound=8, metric="kernel_instructions", group="proc")
+    found = judged(wanted, *costs.values())
+    assert (found.met, found.group) == (True, "proc")
+    assert found.value == pytest.approx(20)
+    assert found.title == "geomean:proc 8 kernel_instructions"
+    assert found.reason == (
+        "20.00 % fewer kernel instructions in the geometric mean over 1 case of proc; "
+        "the goal is at least 8 % fewer"
+    )
+    worst = judged(wanted.model_copy(update={"quantity": "worst"}), *costs.values())
+    assert worst.reason.startswith("20.00 % fewer kernel instructions in the worst case of proc, ")
+    none = judged(wanted.model_copy(update={"group": "binder"}), *costs.values())
+    assert none.reason == "not measured: no case of binder has a figure of kernel instructions"
+
+
+def test_latency_and_throughput_can_be_goals() -> None:
+    images = [measurement(n, factors=(f,), figures=True) for n, f in (("plain", 1.0), ("opt", 0.9))]
+    found = judged(goal("geomean", 8, "latency"), *images)
+    assert found.met
+    assert found.value == pytest.approx(10, abs=0.2)  # rounded to nanoseconds
+    assert " % less latency in the geometric mean over 4 cases" in found.reason
+    # Only one case moves bytes.
+    assert "over 1 case" in judged(goal("geomean", 8, "time_per_byte"), *images).reason
+
+
+@pytest.mark.parametrize(
+    ("reserved", "met", "reason"),
+    [
+        (20_000_000, True, "memory used after boot: 0.00 % less; the goal is at most 1 % more"),
+        (20_852_000, False, "memory used after boot: 2.00 % more; the goal is at most 1 % more"),
+    ],
+)
+def test_memory_may_grow_to_its_bound(reserved: int, met: bool, reason: str) -> None:
+    plain = measurement("plain", reserved=20_000_000)
+    found = judged(goal("memory", 1), plain, measurement("opt", reserved=reserved))
+    assert (found.met, found.reason, found.metric) == (met, reason, None)
+
+
+@pytest.mark.parametrize("unread", ["plain", "opt"])
+def test_memory_that_was_not_read_is_not_measured(unread: str) -> None:
+    images = [
+        measurement(name, reserved=None if name == unread else 20_000_000)
+        for name in ("plain", "opt")
+    ]
+    found = judged(goal("memory", 1), *images)
+    assert (found.met, found.value) == (False, None)
+    assert found.reason == f"not measured: the memory of {unread} was not read"
 
 
 @pytest.mark.parametrize("bare", [0, 1])

@@ -24,6 +24,15 @@ from mepof.suite.cases import (
 )
 
 CASES = cases_of(["pipe"])
+MEMINFO_TEXT = b"""MemTotal: 503848 kB
+MemFree: 479504 kB
+Buffers: 0 kB
+Cached: 2072 kB
+Slab: 12600 kB
+SReclaimable: 172 kB
+KernelStack: 448 kB
+PageTables: 300 kB
+"""
 GOOD = "case={} operations=100 elapsed_ns=5000 check=ok\n"
 
 
@@ -34,7 +43,8 @@ def exec_result(text: str, status: int = 0) -> agent.ExecResult:
 def outcome(*texts: str, selfcheck: int = 0, intervals: int = len(CASES)) -> Outcome:
     """A boot whose cases print these texts, by default valid results."""
     said = texts or tuple(GOOD.format(case.name) for case in CASES)
-    replies = (exec_result("selfcheck", selfcheck), *(exec_result(text) for text in said))
+    ran = (exec_result("selfcheck", selfcheck), *(exec_result(text) for text in said))
+    replies: tuple[agent.Reply, ...] = (*ran, agent.GetResult(0, MEMINFO_TEXT))
     return Outcome("6.12", replies, tuple(Interval(n, 2, 3, 4) for n in range(intervals)), "")
 
 
@@ -52,7 +62,11 @@ def test_a_boot_checks_itself_and_runs_all_cases() -> None:
     assert seed == found.boot.seed == 3
     assert isinstance(requests[0], agent.Exec)
     assert requests[0].argv == load_suite("mepof").selfcheck
-    assert len(requests) == 1 + len(CASES)
+    assert len(requests) == 2 + len(CASES)
+    # Anything before the cases would shift the timer ticks in them.
+    assert requests[-1] == agent.Get("/proc/meminfo")
+    assert found.boot.memory is not None
+    assert found.boot.memory.slab == 12600 * 1024
     case = found.boot.cases[1]
     assert (case.case, case.metric_group, case.operations) == ("pipe512", "pipe", 100)
     assert (case.kernel_instructions, case.guest_nanoseconds) == (1, 5000)
@@ -187,6 +201,7 @@ def unsupported(text: str, intervals: int = 1) -> Outcome:
         exec_result("selfcheck"),
         exec_result(text, 77),
         exec_result(GOOD.format(CASES[1].name)),
+        agent.GetResult(0, MEMINFO_TEXT),
     )
     return Outcome("6.12", replies, (Interval(1, 2, 3, 4),) * intervals, "")
 
@@ -216,3 +231,10 @@ def test_an_interval_of_a_case_that_did_not_run_is_an_error() -> None:
 def test_a_self_check_cannot_be_skipped() -> None:
     found = measure_boot(CASES, 1, lambda seed, requests: outcome(selfcheck=77))
     assert "failed with status 77" in found.self_check
+
+
+def test_memory_that_cannot_be_read_is_an_error() -> None:
+    good = outcome()
+    lost = Outcome("6.12", (*good.replies[:-1], agent.GetResult(2, b"")), good.intervals, "")
+    with pytest.raises(WorkError, match="could not read /proc/meminfo"):
+        measure_boot(CASES, 1, lambda seed, requests: lost)

@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from mepof.report.csv import COLUMNS, cases_csv
+from mepof.report.csv import COLUMNS, cases_csv, images_csv, means_csv
 from mepof.report.figures import core_cases_of, core_of, figures_of
 
 from .samples import KVM, OPERATIONS, golden_report, measurement, report
@@ -65,3 +65,29 @@ def test_cases_csv_leaves_out_what_does_not_exist() -> None:
     (row, *_) = csv.DictReader(io.StringIO(cases_csv(report(measurement("a,b\n\x1b")))))
     assert row["image"] == "a,b\\n\\x1b"
     assert row["baseline"] == row["improvement_percent"] == row["p_value"] == ""
+
+
+def test_means_csv_has_all_cases_then_groups_then_training() -> None:
+    made = golden_report()
+    rows = [*csv.DictReader(io.StringIO(means_csv(made)))]
+    assert len(rows) == len(made.summary) + len(made.by_group) + len(made.by_training)
+    instructions = [r for r in rows if (r["image"], r["metric"]) == ("opt", "kernel_instructions")]
+    assert [(r["group"], r["trained"]) for r in instructions] == [
+        *(("", ""), ("syscall", ""), ("pipe", ""), ("proc", ""), ("file", "")),
+        *(("", "yes"), ("", "no")),
+    ]
+    (syscall,) = [r for r in made.by_group if (r.image, r.group, r.metric) == _SYSCALL]
+    assert float(instructions[1]["reduction_percent"]) == syscall.geomean_reduction_percent
+    assert float(instructions[1]["low_percent"]) == syscall.interval_percent[0]
+
+
+_SYSCALL = ("opt", "syscall", "kernel_instructions")
+
+
+def test_images_csv_has_sizes_and_memory() -> None:
+    rows = [*csv.DictReader(io.StringIO(images_csv(golden_report())))]
+    assert [row["image"] for row in rows] == ["plain", "opt", "size", "broken"]
+    assert rows[0]["after_boot_used_bytes"] == str(20_000_000 + 22_600_000)
+    # The median over the boots.
+    assert rows[0]["after_cases_allocated_bytes"] == str(23_000_000 + 3 * 4096)
+    assert (rows[3]["after_boot_used_bytes"], rows[3]["self_check"][:9]) == ("", "pipe-128:")

@@ -364,19 +364,22 @@ def test_controls_training_and_outliers_are_shown() -> None:
 
 def test_goals_are_shown_met_or_missed_with_the_reason() -> None:
     page = Page(render(golden_report())).text.replace("\N{NO-BREAK SPACE}", " ")
-    assert "✖ 3 of 12 goals met" in page
+    assert "✖ 6 of 18 goals met" in page
     assert "✔ met: opt, goal geomean 8 kernel_instructions: 10.12 % fewer kernel instr" in page
     assert "✖ missed: opt, goal text 2: text 3.33 % larger; the goal is at most 2 % larger" in page
     assert "✖ missed: broken, goal text 2: not measured: broken failed its self-check" in page
     # Before the result, and after the images that failed.
     assert page.index("broken failed") < page.index("goals met") < page.index("Geometric mean")
+    group = "goal geomean:file 5 latency: 10."
+    assert f"✔ met: opt, {group}" in page
+    assert "✔ met: opt, goal memory 1: memory used after boot: 0.70 % more" in page
     text = terminal(golden_report(), width=200)
     assert "goal met: opt, geomean 8 kernel_instructions: 10.12 % fewer kernel instr" in text
     assert "goal MISSED: opt, text 2: text 3.33 % larger; the goal is at most 2 % larger" in text
 
 
 def test_goals_that_are_all_met_are_no_failure() -> None:
-    made = report(measurement("plain"), measurement(), goals=GOALS[3:])
+    made = report(measurement("plain"), measurement(), goals=GOALS[3:4])
     html = render(made)
     assert "✔ 1 of 1 goal met" in Page(html).text
     assert 'class="notice success"' in html
@@ -384,8 +387,36 @@ def test_goals_that_are_all_met_are_no_failure() -> None:
     assert "MISSED" not in terminal(made)
 
 
+def test_groups_are_shown_in_a_plot_and_a_table_of_each_main_metric() -> None:
+    made = golden_report()
+    html = render(made)
+    # Four groups and the mean over all cases.
+    plot = html[html.index('aria-labelledby="groups-kernel_instructions-title"') :]
+    assert [plot.count(f">{name} <tspan") > 0 for name in ("syscall", "pipe", "proc", "file")]
+    assert "Kernel instructions, counted: geometric means by group, against plain" in html
+    text = terminal(made)
+    for group in ("syscall", "pipe", "proc", "file"):
+        assert f"mean of {group}" in text
+    one = report(
+        *(measurement(name, costs={"proc": 9.0}, factors=(1.0, 1.0)) for name in ("plain", "opt"))
+    )
+    # The mean over one group is that over all cases.
+    assert 'id="groups"' not in render(one)
+    assert "mean of" not in terminal(one)
+
+
+def test_memory_is_shown_beside_the_sizes() -> None:
+    page = Page(render(golden_report())).text
+    assert "Memory of the kernel before anything ran" in page
+    assert "Memory of the kernel when the last case had ended" in page
+    assert "40.63 MiB of memory after boot" in terminal(golden_report(), width=200)
+    bare = report(measurement("plain"), measurement("opt"))
+    assert "Memory of the kernel" not in Page(render(bare)).text
+    assert "memory after boot" not in terminal(bare)
+
+
 def test_a_section_without_data_is_left_out() -> None:
-    sections = {"goals", "core", "kernel", "training", "controls", "suites"}
+    sections = {"goals", "groups", "core", "kernel", "training", "controls", "suites"}
     full = {a["id"] for _, a in Page(render(golden_report())).tags if "id" in a}
     assert sections <= full
     bare = report(measurement("plain")).model_copy(update={"profile": None, "phases": ()})

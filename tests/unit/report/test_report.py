@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 from mepof.errors import InputError, StoreFull, WorkError
+from mepof.measure.comparison import Build, rows_of, totals_of
 from mepof.measure.measurement import (
     Evaluation,
     Measurement,
@@ -22,10 +23,12 @@ from mepof.pmu.events import EVENTS
 from mepof.report import Report, build_report, read_report, write_report
 from mepof.report.html import render
 from mepof.report.schema import schema_text
+from mepof.statistics import judge
 
 from .samples import COSTS, GOLDEN, KVM, PROVENANCE, golden_report, measurement, report
 
 PLAIN = measurement("plain")
+FIVE = (1.0, 1.001, 0.999, 1.0005, 0.9995)
 
 
 def close(value: Any) -> Any:
@@ -367,6 +370,8 @@ def test_a_report_survives_its_files(tmp_path: Path) -> None:
     assert read_report(tmp_path / "new" / "out") == golden_report()
     assert sorted(p.name for p in (tmp_path / "new" / "out").iterdir()) == [
         "cases.csv",
+        "images.csv",
+        "means.csv",
         "report.html",
         "report.json",
     ]
@@ -391,7 +396,7 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(StoreFull, match="No space left"):
         write_report(golden_report(), tmp_path)
     assert read_report(tmp_path) == report(PLAIN)
-    assert len(list(tmp_path.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 5
 
 
 def test_an_output_that_is_a_file_is_a_one_line_error(tmp_path: Path) -> None:
@@ -445,3 +450,44 @@ def test_without_a_core_the_report_does_not_mention_one() -> None:
     made = report(PLAIN, measurement("again"))
     assert not any("core" in text for text in made.method)
     assert all(not c.metric.startswith("kernel_l") for c in made.cases)
+
+
+def test_every_group_has_a_mean_in_every_metric() -> None:
+    costs = {**COSTS, "file-1k": 700.0}
+    plain = measurement("plain", factors=FIVE, costs=costs)
+    opt = measurement("opt", factors=FIVE, costs={**costs, "file-8k": 0.81 * costs["file-8k"]})
+    made = report(plain, opt)
+    rows = {r.group: r for r in made.by_group if r.metric == "kernel_instructions"}
+    assert list(rows) == ["syscall", "pipe", "proc", "file"]
+    # Two cases, of which one costs 19 % less.
+    assert rows["file"].cases == 2
+    assert rows["file"].geomean_reduction_percent == pytest.approx(10, abs=0.1)
+    assert [rows[group].verdict for group in rows] == [*["no difference"] * 3, "faster"]
+
+
+def test_groups_do_not_change_the_verdicts_of_cases() -> None:
+    plain = measurement("plain", factors=FIVE)
+    opt = measurement("opt", factors=[0.99 * factor for factor in FIVE])
+    made = report(plain, opt)
+    rows = rows_of([Build((plain,))], [Build((opt,))])
+    compared = [row.comparison for row in rows] + [each.comparison for each in totals_of(rows)]
+    alone = [each.adjusted_p for each in judge(compared, made.precision_percent)]
+    reported = [row.adjusted_p for row in made.cases] + [row.adjusted_p for row in made.summary]
+    assert reported == alone
+
+
+def test_a_latency_is_the_mean_of_percentiles_and_mean() -> None:
+    made = report(
+        measurement("plain", factors=FIVE, figures=True),
+        measurement("opt", factors=[0.9 * f for f in FIVE], figures=True),
+    )
+    rows = {(c.case, c.metric): c for c in made.cases}
+    latency = rows["syscall", "latency"]
+    assert latency.baseline == pytest.approx(300 * (1.01 * 1.5 * 1.99 * 1.6) ** 0.25, rel=1e-2)
+    assert latency.reduction_percent == pytest.approx(10, abs=0.5)
+    # Only files move bytes: 8,192 in each operation.
+    moved = [c for c in made.cases if c.metric == "time_per_byte"]
+    assert [c.case for c in moved] == ["file-8k"]
+    assert moved[0].baseline == pytest.approx((7000 + 40) / 8192, rel=1e-2)
+    (throughput,) = [s for s in made.summary if s.metric == "time_per_byte"]
+    assert throughput.geomean_improvement_percent == pytest.approx(11, abs=0.3)

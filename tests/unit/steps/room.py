@@ -15,6 +15,7 @@ from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.protocol import Description, Interval, Outcome, Session
 from mepof.events import Event
 from mepof.kernel.description import BuildDescription, BuildSize, Origin
+from mepof.measure.memory import MEMINFO
 from mepof.plan.body import StepContext
 from mepof.plan.model import Json, Step
 from mepof.profile.artifact import ProfileDescription
@@ -55,6 +56,18 @@ class Room:
         return path
 
 
+#: Of a guest with 512 MiB.
+MEMINFO_TEXT = b"""MemTotal:         503848 kB
+MemFree:          479504 kB
+MemAvailable:     473472 kB
+Buffers:               0 kB
+Cached:             2072 kB
+Slab:              12600 kB
+SReclaimable:        172 kB
+KernelStack:         448 kB
+PageTables:          300 kB
+"""
+
 ORIGIN = Origin(source="linux", config="c", compiler="22.1.8", flags="f")
 BUILD = BuildDescription(
     version="6.12.7",
@@ -84,11 +97,16 @@ def describe(
 
 
 class FakeDevice:
-    """Gives scripted answers to requests, and keeps the sessions."""
+    """Gives scripted answers to requests, and keeps the sessions.
+
+    Attributes:
+        read: sessions that only read the guest's memory; not part of ``sessions``.
+    """
 
     def __init__(self, answer: Callable[[agent.Request], agent.Reply]) -> None:
         self.answer = answer
         self.sessions: list[Session] = []
+        self.read: list[Session] = []
         self.intervals: tuple[Interval, ...] = ()
         self.error: Exception | None = None
         self.branches: bytes | None = None
@@ -122,12 +140,15 @@ class FakeDevice:
     def boot(
         self, session: Session, directory: Path, runner: object, replied: Callable[[int], None]
     ) -> Outcome:
-        self.sessions.append(session)
+        reading = session.requests == (agent.Get(MEMINFO),)
+        (self.read if reading else self.sessions).append(session)
         if self.error is not None:
             raise self.error
         for count in range(len(session.requests) + 1):
             replied(count)
         replies = tuple(self.answer(request) for request in session.requests)
+        if reading:
+            return Outcome("6.12.7", replies, (), "")
         branches = None
         if self.branches is not None:
             directory.mkdir(exist_ok=True)
@@ -145,6 +166,8 @@ def well(request: agent.Request) -> agent.Reply:
     match request:
         case agent.Put():
             return agent.PutResult(0)
+        case agent.Get(path) if path == MEMINFO:
+            return agent.GetResult(0, MEMINFO_TEXT)
         case agent.Get():
             return agent.GetResult(0, b"raw profile")
         case agent.Shell():

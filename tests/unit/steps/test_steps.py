@@ -12,7 +12,7 @@ import pytest
 
 from mepof.device import agent
 from mepof.device.observation import Branches, Measure
-from mepof.device.protocol import DEVICES, Interval
+from mepof.device.protocol import DEVICES, Interval, KernelPanic
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import StepProgress
 from mepof.measure.measurement import Evaluation, read_evaluation
@@ -283,7 +283,13 @@ def measured(
 ) -> Evaluation:
     (case,) = cases_of(["proc"])
     line = f"case={case.name} operations=10 elapsed_ns=5 check=ok".encode()
-    device.answer = lambda request: agent.ExecResult(0, 1, line, False)
+
+    def answer(request: agent.Request) -> agent.Reply:
+        return (
+            well(request) if isinstance(request, agent.Get) else agent.ExecResult(0, 1, line, False)
+        )
+
+    device.answer = answer
     device.intervals = device.intervals or (Interval(1, 2, 3, 4),)
     made = room.root / "programs"
     if not made.exists():
@@ -342,6 +348,35 @@ def test_images_and_controls_are_booted_in_turn(room: Room, device: FakeDevice) 
     assert [boot.seed for boot in found.same_build.boots] == [1004, 1005]
     assert found.same_build.digest == found.images[0].digest
     assert len(found.relinked) == 1
+
+
+def test_the_memory_of_every_image_is_read_in_a_boot_of_its_own(
+    room: Room, device: FakeDevice
+) -> None:
+    given = {"images__0": image(room, "a"), "images__1": image(room, "b")}
+    found = measured(room, device, relinked__0=image(room, "again"), **given)
+    # Without counting, and not for controls.
+    assert [(s.kernel.name, s.seed, s.measure) for s in device.read] == [
+        ("a", 4, None),
+        ("b", 4, None),
+    ]
+    used = (512 << 20) - (479504 + 2072 + 172) * 1024
+    for each in found.images:
+        assert each.memory is not None
+        assert each.memory.used == used
+        assert [boot.memory.used for boot in each.boots if boot.memory] == [used, used]
+    assert found.same_build is not None
+    assert found.same_build.memory is None
+    # It is kept like a boot.
+    device.read.clear()
+    assert measured(room, device, **given).images[0].memory == found.images[0].memory
+    assert device.read == []
+
+
+def test_an_image_that_does_not_boot_has_no_memory(room: Room, device: FakeDevice) -> None:
+    device.error = KernelPanic("the kernel went down: BUG")
+    (found,) = measured(room, device, images__0=image(room, "a")).images
+    assert (found.booted, found.memory) == (False, None)
 
 
 def test_repeatable_boots_are_shared_by_all_evaluations(room: Room, device: FakeDevice) -> None:

@@ -9,6 +9,7 @@ from mepof.measure.metrics import METRICS, Metric
 from mepof.report.metrics import MAIN, less_word
 from mepof.report.model import CaseRow, Outlier, Report, SummaryRow, TrainingRow
 from mepof.report.plots.forest import Estimate, Forest, Track, forest, forest_axis
+from mepof.report.views.estimates import mean_estimate
 from mepof.report.views.image_set import ImageSet
 
 
@@ -118,16 +119,7 @@ def _plots(
             by_suite.setdefault(c.suite, {}).setdefault(c.case, []).append(c)
     mean = Track(
         "Geometric mean",
-        [
-            Estimate(
-                image_set.numbers[s.image],
-                s.geomean_reduction_percent,
-                s.reduction_interval_percent,
-                s.verdict,
-                less=less_word(s.metric),
-            )
-            for s in totals
-        ],
+        [mean_estimate(row, image_set) for row in totals],
         mean=True,
     )
     tracks = {

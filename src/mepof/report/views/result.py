@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from mepof.measure.metrics import Metric
 from mepof.report.metrics import MAIN, less_word
 from mepof.report.model import Image, Report, SummaryRow, TrainingRow
-from mepof.report.plots.forest import Estimate, Forest, Track, forest
+from mepof.report.plots.forest import Forest, Track, forest
+from mepof.report.views.estimates import mean_estimate
 from mepof.report.views.image_set import ImageSet
 
 _NBSP = "\N{NO-BREAK SPACE}"
@@ -61,7 +62,11 @@ def result_of(report: Report, image_set: ImageSet) -> Result:
     cards = tuple(_card(report, image) for image in image_set.sound)
     rows = tuple((metric, found) for metric in MAIN if (found := _rows(report, metric)))
     tracks = [
-        Track(metric.title, [_estimate(row, image_set) for row in found], note=_note(metric, found))
+        Track(
+            metric.title,
+            [mean_estimate(row, image_set) for row in found],
+            note=_note(metric, found),
+        )
         for metric, found in rows
     ]
     return Result(
@@ -83,16 +88,6 @@ def _note(metric: Metric, rows: Sequence[SummaryRow]) -> str:
 
 def _rows(report: Report, metric: Metric) -> tuple[SummaryRow, ...]:
     return tuple(row for row in report.summary if row.metric == metric.name)
-
-
-def _estimate(row: SummaryRow, image_set: ImageSet) -> Estimate:
-    return Estimate(
-        image_set.numbers[row.image],
-        row.geomean_reduction_percent,
-        row.reduction_interval_percent,
-        row.verdict,
-        less=less_word(row.metric),
-    )
 
 
 def _card(report: Report, image: Image) -> Card:
