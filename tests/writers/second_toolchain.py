@@ -33,9 +33,11 @@ class Mcc(Versioned):
         run([self.tool("profile-merger"), *(f"{n}*{path}" for path, n in weighted), output])
         return FunctionCount(1000, 500)
 
-    def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> frozenset[str]:
-        run([self.tool("profile-merger"), "--executed", profile, output])
+    def executed(self, profile: Path, run: Run) -> frozenset[str]:
         return frozenset({"start"})
+
+    def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> None:
+        run([self.tool("profile-merger"), "--executed", profile, output])
 
     def drop_functions(
         self,

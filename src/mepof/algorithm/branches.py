@@ -16,6 +16,7 @@ from mepof.profile import aging
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.quality import Quality
 from mepof.profile.weighted import whole
+from mepof.toolchain.protocol import Tools
 
 # The engine's name for the event of an exact branch trace.
 _EVERY_BRANCH = "every branch"
@@ -34,6 +35,9 @@ class Branches:
 
     def collect(self, modules: bool) -> tuple[Request, ...]:
         return ()
+
+    def drop_unexecuted(self, profile: Path, tools: Tools) -> None:
+        """Do nothing: what never ran has no samples."""
 
 
 def convert(

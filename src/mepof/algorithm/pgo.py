@@ -112,8 +112,11 @@ class Pgo:
         )
 
     def executed(self, profile: Path, tools: Tools) -> frozenset[str]:
+        return tools.toolchain.executed(profile / self._file, tools.run)
+
+    def drop_unexecuted(self, profile: Path, tools: Tools) -> None:
         file = profile / self._file
-        return tools.toolchain.drop_unexecuted(file, file, tools.run)
+        tools.toolchain.drop_unexecuted(file, file, tools.run)
 
     def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
         return None

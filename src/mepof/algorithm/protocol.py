@@ -188,12 +188,12 @@ class Algorithm(Protocol):
         """
 
     def executed(self, profile: Path, tools: Tools) -> frozenset[str] | None:
-        """Remove the functions that never ran from a profile, whose files may be replaced.
+        """The functions that ran: a static one as ``SOURCE;NAME`` where the profile names its
+        source. None where the profile does not decide how a file is compiled."""
 
-        Returns:
-            the functions that ran: a static one as ``SOURCE;NAME`` where the profile names its
-            source. None where the profile does not decide how a file is compiled.
-        """
+    def drop_unexecuted(self, profile: Path, tools: Tools) -> None:
+        """Remove the functions that never ran from the profile in a directory, where it would call
+        them cold."""
 
     def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
         """How much of a profile fits a kernel of another source; None where the algorithm

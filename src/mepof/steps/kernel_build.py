@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Generic
 
 from mepof import arch
 from mepof.algorithm.external import check_profile
-from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, BuildAddition, Round, Use
+from mepof.algorithm.protocol import ALGORITHMS, Use
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
-from mepof.errors import InputError, WorkError
+from mepof.errors import WorkError
 from mepof.kernel import exclusions, kbuild, kconfig, objtool
-from mepof.kernel.description import Origin, Safety
+from mepof.kernel.description import Safety
 from mepof.kernel.kbuild import FileFlags
-from mepof.kernel.options import options
 from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
-from mepof.plan.typed import In
-from mepof.profile.artifact import ProfileDescription, profile_directory, profile_files
 from mepof.spec.kernel_build import BootCheck, KernelBuild
+from mepof.steps.kernel_ingredients import (
+    Ingredients,
+    cold_small,
+    ingredients_of,
+    may_have_modules,
+    requirements,
+)
 from mepof.suite.cases import selfcheck
 from mepof.toolchain.protocol import Tools, check_requirements, select
 
@@ -43,7 +45,7 @@ class KernelBuildBody:
         capabilities, a config that is not Kconfig lines, and a profile of another algorithm."""
         asked = KernelBuild[Input].of(step, step.inputs)
         arch.get(asked.arch)
-        check_requirements(asked.toolchain, _requirements(asked))
+        check_requirements(asked.toolchain, requirements(asked))
         for part in asked.config:
             if isinstance(part, HostInput) and Path(part.path).exists():
                 kconfig.merge([Path(part.path)])
@@ -59,11 +61,11 @@ class KernelBuildBody:
         asked = KernelBuild[Input].of(step, step.inputs)
         toolchain = select(asked.toolchain)
         # The origin of the profile is not known yet: take all flags that using it may add.
-        use = Use(toolchain, None, exact=True, cold_small=_cold_small(asked))
+        use = Use(toolchain, None, exact=True, cold_small=cold_small(asked))
         profile = None if asked.profile is None else Path("profile")
         own = [Path(part.path) for part in asked.config if isinstance(part, HostInput)]
-        with_modules = _may_have_modules(asked, own)
-        spec = _Ingredients(asked, (), profile, use, with_modules).spec()
+        with_modules = may_have_modules(asked, own)
+        spec = Ingredients(asked, (), profile, use, with_modules).spec()
         # The files that a profile selects are known only once it exists.
         selected = [
             each.cflags if isinstance(each.objects, Path) else each for each in spec.selected
@@ -87,7 +89,7 @@ class KernelBuildBody:
 
     def run(self, context: StepContext) -> None:
         asked = KernelBuild[Path].of(context.step, context.inputs)
-        ingredients = _ingredients(asked, context)
+        ingredients = ingredients_of(asked, context)
         build = _Build(context, asked, ingredients)
         if asked.boot is None:
             if warned := build.once(ingredients.spec()):
@@ -101,179 +103,12 @@ class KernelBuildBody:
 
 
 @dataclass(frozen=True)
-class _Ingredients(Generic[In]):
-    """The ingredients of a build.
-
-    Attributes:
-        own_fragments: the user's config files, in order.
-        profile: directory of all profiles that the build uses.
-        modules: whether the configuration can have modules.
-        same_as: the build that it must equal, if any.
-    """
-
-    asked: KernelBuild[In]
-    own_fragments: tuple[Path, ...]
-    profile: Path | None
-    use: Use
-    modules: bool = False
-    same_as: Origin | None = None
-
-    def addition(self) -> BuildAddition:
-        """What profile use and instrumentation add to the build."""
-        check_requirements(self.asked.toolchain, _requirements(self.asked))
-        added = BuildAddition()
-        for name in self.asked.uses:
-            if self.profile is None:
-                raise InputError("the build uses a profile, but none is given")
-            added += ALGORITHMS.get(name).use(self.profile, self.use)
-        if (made := self.asked.instrumented) is not None:
-            earlier = self.profile if made.round > 1 else None
-            listed = None
-            if self.profile is not None and not self.use.cold_small:
-                listed = self.profile / EXECUTED_OBJECTS
-            added += ALGORITHMS.get(made.algorithm).instrument(
-                self.use.toolchain, Round(made.round, earlier, listed)
-            )
-        return added
-
-    def excluded(self) -> tuple[str, ...]:
-        """The program's exclusions: patterns of make once the tree exists."""
-        tree = self.asked.source
-        given = self.asked.exclude
-        return exclusions.objects(tree, given) if isinstance(tree, Path) else given
-
-    def spec(self) -> kbuild.BuildSpec:
-        addition = self.addition()
-        excluded = self.excluded()
-        chosen = [options()[name] for name in self.asked.options]
-        return kbuild.BuildSpec(
-            arch=arch.get(self.asked.arch),
-            fragments=tuple(self._fragments()),
-            config_lines=(
-                *addition.config_lines,
-                *(line for option in chosen for line in option.config),
-            ),
-            cflags=(*(flag for option in chosen for flag in option.cflags), *addition.cflags),
-            ldflags=(*addition.ldflags, *self._layout()),
-            variables=addition.variables,
-            overlays=(*addition.overlays, *(addition.module_overlays if self.modules else ())),
-            selected=(
-                *(each for option in chosen for each in option.files),
-                *addition.selected,
-                *([FileFlags(excluded, addition.opt_out)] if excluded else ()),
-            ),
-            profiles=addition.profiles,
-            same_as=self.same_as,
-        )
-
-    def _fragments(self) -> Iterator[Path]:
-        """The config fragments in order; the user's own only once the inputs exist."""
-        own = iter(self.own_fragments)
-        for part in self.asked.config:
-            if isinstance(part, str):
-                yield from kconfig.paths(part, self.asked.arch)
-            elif (file := next(own, None)) is not None:
-                yield file
-
-    def _layout(self) -> tuple[str, ...]:
-        """The flag that makes the linker shuffle the code within each output section."""
-        seed = self.asked.layout_seed
-        if seed is None:
-            return ()
-        return self.use.toolchain.flags("shuffle-sections", pattern=".text*", seed=seed)
-
-
-def _requirements(asked: KernelBuild[In]) -> Mapping[str, frozenset[str]]:
-    """The capabilities that algorithms and options require of the toolchain, by name."""
-    made = asked.instrumented
-    names = (*asked.uses, *((made.algorithm,) if made is not None else ()))
-    return {
-        **{name: ALGORITHMS.get(name).requires for name in names},
-        **{name: options()[name].requires for name in asked.options},
-    }
-
-
-def _cold_small(asked: KernelBuild[In]) -> bool:
-    return any(options()[name].cold_small for name in asked.options)
-
-
-def _ingredients(asked: KernelBuild[Path], context: StepContext) -> _Ingredients[Path]:
-    """The ingredients of a build whose inputs exist.
-
-    Raises:
-        InputError: the profile does not have what the algorithms need.
-    """
-    toolchain = select(asked.toolchain)
-    own = tuple(part for part in asked.config if isinstance(part, Path))
-    profile, use, origin = None, Use(toolchain, None), None
-    if asked.profile is not None:
-        made = asked.instrumented
-        names = (*asked.uses, *((made.algorithm,) if made is not None and made.round > 1 else ()))
-        files = [file for name in names for file in ALGORITHMS.get(name).profile_names]
-        profile = profile_directory(asked.profile, files, context.work)
-        known = ProfileDescription.find(profile)
-        if known is not None and known.build is not None:
-            origin = known.build
-            use = Use(toolchain, origin.source == asked.source.name, known.quality.exact)
-        if _cold_small(asked):
-            use = replace(use, cold_small=True)
-        else:
-            profile = _without_unexecuted(
-                profile, known, names, context.work, Tools(toolchain, context.run)
-            )
-    same_as = None
-    if any(ALGORITHMS.get(name).same_build for name in asked.uses):
-        if origin is None:
-            raise InputError(
-                f"the build that the {'+'.join(asked.uses)} profile belongs to is unknown",
-                "it fits only that build: use it in the program that makes it",
-            )
-        same_as = origin
-    return _Ingredients(asked, own, profile, use, _may_have_modules(asked, own), same_as)
-
-
-def _may_have_modules(asked: KernelBuild[In], own: Sequence[Path]) -> bool:
-    """Whether the configuration can have modules.
-
-    Args:
-        own: the user's config files, in order.
-    """
-    files = iter(own)
-    parts = (
-        kconfig.paths(part, asked.arch) if isinstance(part, str) else (next(files),)
-        for part in asked.config
-    )
-    return kconfig.may_have_modules([path for paths in parts for path in paths])
-
-
-def _without_unexecuted(
-    profile: Path,
-    known: ProfileDescription | None,
-    algorithms: Sequence[str],
-    work: Path,
-    tools: Tools,
-) -> Path:
-    """A copy of a profile without the functions that never ran, and a list of the objects in which
-    something did, if they are known."""
-    copy = work / "profile-executed"
-    shutil.rmtree(copy, ignore_errors=True)
-    copy.mkdir()
-    for path in profile_files(profile):
-        shutil.copyfile(path, copy / path.name)
-    for name in algorithms:
-        ALGORITHMS.get(name).executed(copy, tools)
-    if known is not None and known.executed_objects is not None:
-        (copy / EXECUTED_OBJECTS).write_text("\n".join(known.executed_objects) + "\n")
-    return copy
-
-
-@dataclass(frozen=True)
 class _Build:
     """Builds one kernel, repeatedly if necessary."""
 
     context: StepContext
     asked: KernelBuild[Path]
-    ingredients: _Ingredients[Path]
+    ingredients: Ingredients[Path]
 
     @property
     def tools(self) -> Tools:

@@ -55,9 +55,8 @@ class ProfileConvertBody:
         below = _below(asked, context.output)
         tools = Tools(select(asked.toolchain), context.run)
         number = Round(asked.round, asked.profile if asked.round > 1 else None)
-        quality = ALGORITHMS.get(asked.algorithm).convert(
-            Conversion(raw, asked.kernel, context.output, tools, number)
-        )
+        algorithm = ALGORITHMS.get(asked.algorithm)
+        quality = algorithm.convert(Conversion(raw, asked.kernel, context.output, tools, number))
         if below is not None:
             quality = replace(quality, exact=quality.exact and below.quality.exact)
         if quality.verdict == "poor":
@@ -65,10 +64,12 @@ class ProfileConvertBody:
                 f"the profile is poor: {'; '.join(quality.reasons)}",
                 "let the scenario run more actions, or check the log of the collection",
             )
-        if below is None:
-            objects = _executed_objects(asked, context, tools)
-        else:
+        if below is not None:
             objects = below.executed_objects
+        elif (executed := algorithm.executed(context.output, tools)) is not None:
+            objects = kbuild.objects_of(asked.kernel, executed)
+        else:
+            objects = None
         ProfileDescription(
             algorithm="+".join((*asked.below, asked.algorithm)),
             build=BuildDescription.read(asked.kernel).origin,
@@ -81,16 +82,6 @@ class ProfileConvertBody:
             f"{quality.executed} of {quality.functions} functions ran "
             f"({quality.coverage_percent:g} %)"
         )
-
-
-def _executed_objects(
-    asked: ProfileConvert[Path], context: StepContext, tools: Tools
-) -> tuple[str, ...] | None:
-    """The objects in which something ran, if the profile tells."""
-    copy = context.work / "executed"
-    shutil.copytree(context.output, copy, dirs_exist_ok=True)
-    executed = ALGORITHMS.get(asked.algorithm).executed(copy, tools)
-    return None if executed is None else kbuild.objects_of(asked.kernel, executed)
 
 
 def _below(asked: ProfileConvert[Path], output: Path) -> ProfileDescription | None:

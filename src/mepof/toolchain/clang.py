@@ -66,18 +66,28 @@ class Clang(Versioned):
         run([merger, "merge", "--num-threads=1", f"--output={output}", *inputs])
         return count_functions(run([merger, "show", "--value-cutoff=1", output]).output)
 
-    def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> frozenset[str]:
-        merger = self.tool("profile-merger")
-        with TemporaryDirectory(dir=output.parent) as scratch:
+    def executed(self, profile: Path, run: Run) -> frozenset[str]:
+        _, functions = self._executed(profile, run)
+        return frozenset(each.strip().partition("\n")[0] for each in functions)
+
+    def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> None:
+        head, functions = self._executed(profile, run)
+        with TemporaryDirectory() as scratch:
             text = Path(scratch) / "text"
-            run([merger, "merge", "--text", profile, "-o", text])
+            text.write_text(head + "".join(f"{each}\n\n" for each in functions))
+            run([self.tool("profile-merger"), "merge", "--num-threads=1", text, "-o", output])
+
+    def _executed(self, profile: Path, run: Run) -> tuple[str, list[str]]:
+        """A profile of counts as text: the lines before the first function, and those functions
+        that ran."""
+        with TemporaryDirectory() as scratch:
+            text = Path(scratch) / "text"
+            run([self.tool("profile-merger"), "merge", "--text", profile, "-o", text])
             whole = text.read_text(encoding="utf-8")
-            head = _HEAD.match(whole)
-            start = head.end() if head else 0
-            kept = [each for each in whole[start:].split("\n\n") if _COUNTED.search(each)]
-            text.write_text(whole[:start] + "".join(f"{each}\n\n" for each in kept))
-            run([merger, "merge", "--num-threads=1", text, "-o", output])
-        return frozenset(each.strip().partition("\n")[0] for each in kept)
+        head = _HEAD.match(whole)
+        start = head.end() if head else 0
+        functions = [each for each in whole[start:].split("\n\n") if _COUNTED.search(each)]
+        return whole[:start], functions
 
     def drop_functions(
         self,

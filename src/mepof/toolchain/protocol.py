@@ -146,11 +146,15 @@ class Toolchain(Protocol):
             WorkError: one of them is not readable.
         """
 
-    def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> frozenset[str]:
+    def executed(self, profile: Path, run: Run) -> frozenset[str]:
+        """The functions that ran, as a profile of counts names them: a static one as
+        ``SOURCE;NAME``."""
+
+    def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> None:
         """Write a profile of counts without the functions that never ran.
 
-        Returns:
-            the functions that did, as the profile names them: a static one as ``SOURCE;NAME``.
+        Args:
+            output: may be ``profile``.
         """
 
     def drop_functions(
