@@ -44,7 +44,7 @@ def memory_of(meminfo: str, machine_bytes: int | None) -> MemoryBytes:
 
 
 def median_memory(readings: Sequence[MemoryBytes]) -> MemoryBytes | None:
-    """The median of each figure over some boots, the lower of two middle ones; None for none."""
+    """The median of each figure over boots: of two middle ones the lower. None without a boot."""
     if not readings:
         return None
     reserved = [each.reserved for each in readings if each.reserved is not None]
