@@ -11,6 +11,8 @@ from mepof.plan.fingerprint import Ingredients
 from mepof.plan.model import HostInput, Input, Json, StepInput
 
 _MAX_VALUE = 60
+# Of changes, and of names in one of them: a line is read, not searched.
+_MAX_NAMED = 6
 _DIGEST = re.compile(r"(?:[a-z0-9]+:)?[0-9a-f]{32,}")
 
 
@@ -30,12 +32,18 @@ class Change:
 def changes(
     before: Ingredients, after: Ingredients, inputs: Mapping[str, Input] | None = None
 ) -> tuple[Change, ...]:
-    """Every difference between two sets of ingredients.
+    """The differences between two sets of ingredients; the last stands for all beyond the first
+    few.
 
     Args:
         inputs: the inputs by role, to name them; without them, changes name the role.
     """
-    return tuple(_differences(before, after, inputs or {}))
+    found = tuple(_differences(before, after, inputs or {}))
+    shown, rest = found[:_MAX_NAMED], found[_MAX_NAMED:]
+    if len(rest) < 2:
+        return found
+    details = "; ".join(change.detail for change in rest)
+    return (*shown, Change(f"{len(rest)} more changes", details))
 
 
 def _differences(
@@ -69,7 +77,9 @@ def _tools(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Change]:
         else:
             yield from found
     if digests:
-        names = ", ".join(change.text for change in digests)
+        names = ", ".join(change.text for change in digests[:_MAX_NAMED])
+        if len(digests) > _MAX_NAMED:
+            names += f" and {len(digests) - _MAX_NAMED} more"
         details = "; ".join(change.detail for change in digests)
         yield Change(f"{names} changed", details)
 

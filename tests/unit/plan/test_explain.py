@@ -148,6 +148,19 @@ def test_versions_of_tools_are_shown_and_digests_are_not() -> None:
     assert f"overlays from {'0' * 64} to {'1' * 64}" in ours.detail
 
 
+def test_of_many_changes_the_first_are_named_and_the_rest_counted() -> None:
+    files = {f"/usr/lib/{number:04}": str(number) * 64 for number in range(1, 1000)}
+    packages = {f"package-{number}": "1.0" for number in range(20)}
+    found = changes(BEFORE, replace(BEFORE, tools={**files, **packages}))
+    assert max(len(change.text) for change in found) < 200
+    *named, rest = found
+    assert named[0].text == "package-0 added: 1.0"
+    assert rest.text == "15 more changes"
+    assert "/usr/lib/0999" in rest.detail
+    (digests,) = changes(BEFORE, replace(BEFORE, tools=files))
+    assert digests.text.endswith("and 993 more changed")
+
+
 def test_inputs_are_named_by_path_or_step() -> None:
     old, new = (replace(BEFORE, inputs={"source": digest * 64}) for digest in "ab")
     (change,) = changes(old, new, {"source": StepInput("opt/build")})
