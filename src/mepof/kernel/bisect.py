@@ -1,53 +1,22 @@
-"""Find the few candidates that make something fail, by testing subsets of them.
-
-The method is delta debugging: A. Zeller and R. Hildebrandt, "Simplifying and Isolating
-Failure-Inducing Input", IEEE Transactions on Software Engineering 28(2), 2002.
-"""
+"""Find the few candidates that make something fail, by testing subsets of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
 
-def smallest_failing(
-    candidates: Sequence[str], fails: Callable[[Sequence[str]], bool]
-) -> tuple[str, ...]:
-    """A smallest set of candidates that fails: without any one of them it would not.
-
-    For a single culprit among n it takes about 2 log2(n) trials.
-
-    Args:
-        candidates: all of them together fail; the empty set does not.
-        fails: whether a subset fails; asked again, it answers the same.
-    """
-    failing = list(candidates)
-    pieces = 2
-    while len(failing) > 1:
-        size = -(-len(failing) // pieces)
-        parts = [failing[at : at + size] for at in range(0, len(failing), size)]
-        part = next((part for part in parts if fails(part)), None)
-        if part is not None:
-            failing, pieces = part, 2
-            continue
-        # With two parts, each is the rest of the other, and has been tried.
-        rests = [[c for c in failing if c not in part] for part in parts] if pieces > 2 else []
-        rest = next((rest for rest in rests if fails(rest)), None)
-        if rest is not None:
-            failing, pieces = rest, max(pieces - 1, 2)
-        elif pieces < len(failing):
-            pieces = min(2 * pieces, len(failing))
-        else:
-            break
-    return tuple(failing)
-
-
 def culprits(
     candidates: Sequence[str], fails: Callable[[Sequence[str]], bool], maximum: int
 ) -> tuple[str, ...] | None:
-    """Candidates without which the others do not fail, found one smallest set after another.
+    """Candidates without which the others do not fail.
+
+    Each is found by bisection, as in a history of commits: it is the candidate with which those
+    before it begin to fail. One among n takes log2(n) trials, and one more shows whether the others
+    fail as well. Of candidates that fail only together, one is found.
 
     Args:
-        candidates, fails: as of :func:`smallest_failing`.
+        candidates: their order is free, but those that are suspected belong together.
+        fails: whether a subset fails; asked again, it answers the same. The empty set does not.
         maximum: how many culprits to find before giving up.
 
     Returns:
@@ -55,9 +24,16 @@ def culprits(
     """
     found: list[str] = []
     others = list(candidates)
-    while fails(others):
-        found += smallest_failing(others, fails)
-        others = [candidate for candidate in others if candidate not in found]
-        if len(found) > maximum:
+    sound = 0  # so many of the others, from the first, do not fail
+    while others and fails(others):
+        if len(found) == maximum:
             return None
+        failing = len(others)
+        while failing - sound > 1:
+            middle = (sound + failing) // 2
+            if fails(others[:middle]):
+                failing = middle
+            else:
+                sound = middle
+        found.append(others.pop(failing - 1))
     return tuple(found)
