@@ -29,6 +29,8 @@ help:
 	@echo '             run every suite on kernels trained by general alone: hours'
 	@echo 'make bench-suites-own'
 	@echo '             the same, trained by the suites themselves: hours'
+	@echo 'make bench-time'
+	@echo '             measure how long runs take against one kernel build: hours'
 	@echo 'make bench-verdicts'
 	@echo '             measure how often verdicts are false, and what they detect: 15 minutes'
 	@echo 'make bench-model'
@@ -66,7 +68,8 @@ lint: setup
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 
 # These build a dozen kernels each.
-HOURS := bench/algorithms.py bench/leave_one_out.py bench/loop.py bench/suites.py
+HOURS := bench/algorithms.py bench/leave_one_out.py bench/loop.py bench/suites.py \
+	bench/run_time.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 # What these compare with, such as LLVM's BOLT.
@@ -93,6 +96,9 @@ bench-suites: setup
 
 bench-suites-own: setup
 	$(BIN)/python bench/suites.py --train own
+
+bench-time: setup
+	$(BIN)/python bench/run_time.py
 
 bench-model: setup
 	$(BIN)/python bench/model.py
@@ -134,4 +140,4 @@ clean:
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
 .PHONY: help setup demo test test-all lint bench bench-algorithms bench-leave-one-out bench-loop \
-	bench-model bench-suites bench-suites-own bench-verdicts check-report fuzz lock clean
+	bench-model bench-suites bench-suites-own bench-time bench-verdicts check-report fuzz lock clean

@@ -333,6 +333,7 @@ class _Run:
             kind=job.step.kind,
             phase=job.body.phase,
             fingerprint=job.fingerprint,
+            inputs=[g.step for g in job.step.inputs.values() if not isinstance(g, HostInput)],
             **fields,
         )
 

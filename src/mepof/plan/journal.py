@@ -40,6 +40,7 @@ class JournalledStep:
         started, ended: ISO 8601 in UTC.
         message: of the error, if it failed.
         log: path of its log.
+        inputs: the steps whose artifacts it reads.
     """
 
     step: str
@@ -54,6 +55,7 @@ class JournalledStep:
     ended: str | None = None
     message: str | None = None
     log: str | None = None
+    inputs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -194,6 +196,7 @@ def _apply(runs: dict[str, JournalledRun], line: dict[str, Any]) -> None:
         None if event == "start" else time,
         line.get("message"),
         line.get("log"),
+        tuple(line.get("inputs", ())),
     )
     runs[identifier] = replace(run, steps={**run.steps, step.step: step})
 

@@ -1,0 +1,275 @@
+"""How long a run takes, against one build of the plain kernel, and what it compiles.
+
+    bench/run_time.py [--store DIR] [RUN…]
+
+Runs one program after the other in a fresh store with a fresh ccache: the plain kernel, the
+quickstart, the quickstart again, AutoFDO with Propeller, and the quickstart with another option,
+scenario or seed. Hours on two cores. With names of runs, only these follow the plain kernel.
+``--store`` names the store, which is kept: with the same one, an interrupted benchmark continues.
+Writes docs/benchmarks/time.json and .md after every run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from measure import demo
+from measure.program import ran
+
+from mepof.errors import EnvironmentLack, InputError
+from mepof.executor.local import LocalExecutor
+from mepof.executor.programs import plan_of
+from mepof.g4 import Source
+from mepof.plan.critical_path import critical_path
+from mepof.plan.journal import read_runs
+from mepof.plan.model import HostInput, Plan
+from mepof.process import run as run_program
+
+ROOT = Path(__file__).parents[1]
+RESULT = ROOT / "docs" / "benchmarks" / "time"
+EXAMPLES = ROOT / "examples"
+PLAIN = "plain"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A program that is timed.
+
+    Attributes:
+        cold: the plain kernel that is in the store is part of it: its cost is added.
+    """
+
+    title: str
+    text: str
+    cold: bool = False
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a run took.
+
+    Attributes:
+        wall: seconds from its start to its end.
+        cpu: seconds of all its processes, user and system.
+        compiled: files that ccache did not have, of the kernel and of its build tools.
+        path: seconds of its critical path, without waiting for cores.
+        steps: seconds of each step that ran.
+    """
+
+    wall: float
+    cpu: float
+    compiled: int
+    path: float
+    steps: dict[str, float]
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.wall + other.wall,
+            self.cpu + other.cpu,
+            self.compiled + other.compiled,
+            self.path + other.path,
+            {**other.steps, **self.steps},
+        )
+
+
+def runs() -> dict[str, Run]:
+    """What is timed, in order. Each follows on those before it, in the same store."""
+    quickstart = (EXAMPLES / "quickstart.g4").read_text(encoding="utf-8")
+    both = (EXAMPLES / "autofdo-propeller.g4").read_text(encoding="utf-8")
+    return {
+        PLAIN: Run("one plain kernel", "set config slim.\nbuild debian:linux-source-6.12.\n"),
+        "quickstart": Run("quickstart, empty store", quickstart, cold=True),
+        "warm": Run("quickstart again", quickstart),
+        "option": Run("another option, `NoPGSO`", changed(quickstart, " O2.", " O2;NoPGSO.")),
+        "scenario": Run("another scenario, `trav`", changed(quickstart, " rand ", " trav ")),
+        "seed": Run("another seed", changed(quickstart, "set seed 1.", "set seed 2.")),
+        "both": Run("`autofdo` and `autofdo+propeller`, empty store", both, cold=True),
+    }
+
+
+def changed(program: str, old: str, new: str) -> str:
+    """A program with one word replaced, which must be there."""
+    if old not in program:
+        raise InputError(
+            f"examples/quickstart.g4 no longer has {old.strip()!r}", "edit bench/run_time.py"
+        )
+    return program.replace(old, new)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    known = runs()
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("run", nargs="*", metavar="RUN", help=f"of {', '.join(known)}")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.run) - set(known):
+        parser.error(f"there is no run {sorted(unknown)[0]}: choose of {', '.join(known)}")
+    if shutil.which("ccache") is None:
+        raise EnvironmentLack("ccache is not installed", "install it: runs share objects by it")
+    with tempfile.TemporaryDirectory() as scratch:
+        out = Path(scratch)
+        store = arguments.store or out / "store"
+        # A run that has ended would find its results in the store.
+        ended = store / "run-times.json"
+        if store.exists() and any(store.iterdir()) and not ended.exists():
+            raise InputError(f"{store} is not empty", "name a directory that does not exist")
+        costs = json.loads(ended.read_text()) if ended.exists() else {}
+        store.mkdir(parents=True, exist_ok=True)
+        ended.write_text(json.dumps(costs), encoding="utf-8")
+        for name in ("quickstart", "both"):
+            prepare(known[name], store, out / "prepare")
+        for name in dict.fromkeys([PLAIN, *(arguments.run or known)]):
+            if name not in costs:
+                costs[name] = asdict(timed(known[name], store, out / name))
+                ended.write_text(json.dumps(costs), encoding="utf-8")
+            record(costs)
+
+
+def record(costs: dict[str, Any]) -> None:
+    """Write the results."""
+    plain = Cost(**costs[PLAIN])
+    known = runs()
+    results = {
+        "machine": {"cores": os.cpu_count(), "processor": demo.processor()},
+        "runs": {n: summary(Cost(**c), plain, known[n].cold) for n, c in costs.items()},
+    }
+    RESULT.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    RESULT.with_suffix(".md").write_text(page(results), encoding="utf-8")
+
+
+def prepare(run: Run, store: Path, out: Path) -> None:
+    """Make what is no kernel and needs none: the source tree, the guest, plugins, suites."""
+    plan = plan_of(Source.read(_written(run, out)))
+    made: set[str] = set()
+    for step in plan.steps:
+        inputs = {given.step for given in step.inputs.values() if not isinstance(given, HostInput)}
+        if inputs <= made and step.kind != "kernel-build":
+            made.add(step.id)
+    steps = tuple(step for step in plan.steps if step.id in made)
+    some = Plan(plan.program, plan.seed, steps, ())
+    LocalExecutor(store, os.cpu_count() or 1).run(some, out, lambda event: None)
+
+
+def timed(run: Run, store: Path, out: Path) -> Cost:
+    """Run a program as a user would."""
+    file = _written(run, out)
+    compiled, cpu, began = _compiled(store), _cpu(), time.monotonic()
+    ran(file, out, store)
+    wall = time.monotonic() - began
+    journal = read_runs(out)[-1]
+    return Cost(
+        wall=round(wall, 1),
+        cpu=round(_cpu() - cpu, 1),
+        compiled=_compiled(store) - compiled,
+        path=round(sum(link.seconds for link in critical_path(journal)), 1),
+        steps={s.step: s.seconds for s in journal.steps.values() if s.state == "done"},
+    )
+
+
+def _written(run: Run, out: Path) -> Path:
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / "program.g4"
+    file.write_text(run.text, encoding="utf-8")
+    return file
+
+
+def _cpu() -> float:
+    """Seconds of CPU time of all child processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _compiled(store: Path) -> int:
+    """How many files ccache has not found so far."""
+    cache = store / "cache" / "ccache"
+    if not cache.exists():
+        return 0
+    environment = {**os.environ, "CCACHE_DIR": str(cache)}
+    shown = run_program(["ccache", "--print-stats"], env=environment).output
+    counts = dict(line.split("\t") for line in shown.splitlines() if "\t" in line)
+    return int(counts["cache_miss"])
+
+
+def summary(cost: Cost, plain: Cost, cold: bool) -> dict[str, Any]:
+    """What is kept of a run: its cost, and its ratios to one plain kernel.
+
+    Args:
+        cold: the plain kernel is part of it.
+    """
+    total = cost + plain if cold else cost
+    return {
+        **asdict(total),
+        "ratio": {
+            "wall": round(total.wall / plain.wall, 3),
+            "cpu": round(total.cpu / plain.cpu, 3),
+            "compiled": round(total.compiled / plain.compiled, 3),
+        },
+        "path_percent": round(100 * total.path / total.wall, 1),
+    }
+
+
+def page(results: dict[str, Any]) -> str:
+    """The results as Markdown."""
+    rows = [
+        f"| {run.title} | {r['wall']:,.0f} | {r['ratio']['wall']:.2f} | {r['cpu']:,.0f} "
+        f"| {r['ratio']['cpu']:.2f} | {r['compiled']:,} | {r['ratio']['compiled']:.2f} "
+        f"| {r['path_percent']:.0f} |"
+        for name, run in runs().items()
+        if (r := results["runs"].get(name)) is not None
+    ]
+    steps = [
+        f"| {run.title} | {_longest(results['runs'][name]['steps'])} |"
+        for name, run in runs().items()
+        if name in results["runs"] and results["runs"][name]["steps"]
+    ]
+    machine = results["machine"]
+    return _PAGE.format(
+        cores=machine["cores"],
+        processor=machine["processor"],
+        rows="\n".join(rows),
+        steps="\n".join(steps),
+    )
+
+
+def _longest(steps: dict[str, float]) -> str:
+    """The steps that took more than five seconds, the longest first."""
+    known = sorted(steps.items(), key=lambda each: -each[1])
+    return ", ".join(f"`{name}` {seconds:.0f}" for name, seconds in known if seconds > 5)
+
+
+_PAGE = """# How long a run takes
+
+`make bench-time` writes this page: {cores} cores, {processor}.
+
+The runs follow each other in one store, which is empty at first, as is its ccache; the source tree,
+the guest's programs and QEMU's plugins are in it before the clock starts. *To one kernel* is the
+ratio to the first row. Seconds are of the wall and suffer from other load on the machine; CPU
+seconds are of all processes. *Compiled* are the files of kernels and their build tools that ccache
+did not have. *Path* is the share of the wall time in which a step of the critical path ran, the
+chain of steps that decided when the run ended; in the rest, these steps waited for cores.
+
+A run with an empty store contains the plain kernel of the first row.
+
+| | seconds | to one kernel | CPU seconds | to one kernel | compiled | to one kernel | path, % |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+{rows}
+
+Seconds of each step above five:
+
+| | steps |
+| --- | --- |
+{steps}
+"""
+
+
+if __name__ == "__main__":
+    main()
