@@ -11,7 +11,10 @@
 #include "model.h"
 #include "operation.h"
 
-/* Pages of a block's code, as keys of the instruction TLB; QEMU's blocks span at most two. */
+/*
+ * Pages of a block's code: of the kernel as keys of the instruction TLB; of user code as numbers of
+ * small pages, since their sizes vary with address space and time. QEMU's blocks span at most two.
+ */
 enum { MAX_PAGES = 2 };
 
 struct pmu_block;

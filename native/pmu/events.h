@@ -17,6 +17,7 @@
 	EVENT(dtlb_misses)                 \
 	EVENT(itlb_walks)                  \
 	EVENT(dtlb_walks)                  \
+	EVENT(unknown_pages)               \
 	EVENT(return_mispredictions)       \
 	EVENT(btb_misses)                  \
 	EVENT(indirect_mispredictions)     \

@@ -40,6 +40,7 @@ void vcpu_clear(struct vcpu *vcpu, const struct pmu_settings *settings)
 	vcpu->running = NULL;
 	vcpu->access_count = 0;
 	memset(vcpu->totals, 0, sizeof(vcpu->totals));
+	vcpu->last_user_code = UINT64_MAX;
 	vcpu->last_page = vcpu->last_repeat_line[0] = vcpu->last_repeat_line[1] = UINT64_MAX;
 	sites_clear(&vcpu->sites);
 	vcpu->slice_left = (int64_t)settings->slice;

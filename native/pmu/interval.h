@@ -8,6 +8,7 @@
 
 #include "blocks.h"
 #include "model.h"
+#include "pages.h"
 #include "settings.h"
 #include "window.h"
 
@@ -23,6 +24,9 @@ struct vcpu {
 	uint64_t totals[SIDES][EVENTS];
 	/* The address space of user code, as the high bits of keys. */
 	uint64_t space;
+	struct page_tables tables;
+	/* The last small page of user code with its space, and the key of the page that it is in. */
+	uint64_t last_user_code, last_user_key;
 	/* Page of the last access to data. */
 	uint64_t last_page;
 	/* Last lines that the current REP loaded and stored. */

@@ -24,12 +24,13 @@
 #include "../tcg-plugin/marks.h"
 #include "blocks.h"
 #include "interval.h"
+#include "pages.h"
 #include "qemu_memory_api.h"
 #include "settings.h"
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
-enum { MAX_VCPUS = 1024, SMALL_PAGE = 12, MAX_BLOCK_INSNS = 512 };
+enum { MAX_VCPUS = 1024, MAX_BLOCK_INSNS = 512 };
 
 /* What inline code accesses, one per vCPU. QEMU may move it. */
 struct noted {
@@ -46,9 +47,14 @@ static struct qemu_plugin_scoreboard *notes;
 static struct pmu_settings settings;
 static struct vcpu *vcpus[MAX_VCPUS];
 
+/* NULL if the sizes of user pages are unknown. */
+static const struct page_format *format;
+static struct guest_memory memory;
+
 /* Of qemu_plugin_reg_descriptor. */
 static GArray *registers;
 static GByteArray *register_value;
+static struct qemu_plugin_register *control_register;
 
 static qemu_plugin_u64 member(size_t offset)
 {
@@ -65,13 +71,27 @@ static void die(const char *what)
 /* Pages */
 
 /* The key of an address in TLBs: the number of the page, tagged with its size. */
-static uint64_t page_of(uint64_t address, bool is_text)
+static uint64_t page_key(uint64_t address, uint32_t bits)
 {
-	uint32_t bits = SMALL_PAGE;
-
-	if (is_kernel(instructions, address) && !instructions->has_small_pages(address, is_text))
-		bits = is_text ? settings.kernel_text_page : settings.kernel_data_page;
 	return address >> bits ^ (uint64_t)bits << 56;
+}
+
+static uint64_t kernel_page(uint64_t address, bool is_text)
+{
+	if (instructions->has_small_pages(address, is_text))
+		return page_key(address, SMALL_PAGE);
+	return page_key(address, is_text ? settings.kernel_text_page : settings.kernel_data_page);
+}
+
+static uint64_t user_page(const struct vcpu *vcpu, uint64_t address, struct tally tally)
+{
+	const uint32_t bits = format != NULL ? format->page_bits(&memory, &vcpu->tables, address)
+					     : UNKNOWN_PAGE;
+
+	if (bits != UNKNOWN_PAGE)
+		return page_key(address, bits);
+	count(tally, EVENT_unknown_pages);
+	return page_key(address, SMALL_PAGE);
 }
 
 /* Keys of user addresses differ by address space; kernel addresses are in all of them. */
@@ -135,10 +155,23 @@ static void slice_ends(struct vcpu *vcpu)
 	vcpu->slice_left = (int64_t)settings.slice;
 }
 
+static uint64_t code_page(struct vcpu *vcpu, const struct pmu_block *block, uint32_t number,
+			  struct tally tally)
+{
+	const uint64_t page = block->pages[number];
+
+	if (block->is_kernel)
+		return page;
+	if ((page ^ vcpu->space) != vcpu->last_user_code) {
+		vcpu->last_user_code = page ^ vcpu->space;
+		vcpu->last_user_key = user_page(vcpu, page << SMALL_PAGE, tally) ^ vcpu->space;
+	}
+	return vcpu->last_user_key;
+}
+
 static void fetch(struct vcpu *vcpu, const struct pmu_block *block, bool begins,
 		  struct tally tally)
 {
-	const uint64_t space = block->is_kernel ? 0 : vcpu->space;
 	/* The lines of a block are consecutive. */
 	const uint64_t first = block->start >> settings.core.line_bits;
 	uint32_t pages = 0;
@@ -146,8 +179,8 @@ static void fetch(struct vcpu *vcpu, const struct pmu_block *block, bool begins,
 	for (uint32_t i = 0; i < block->line_count; i++) {
 		uint32_t translating = 0;
 		if (pages < block->page_count && i >= block->first_lines[pages])
-			translating =
-				model_code_page(&vcpu->model, block->pages[pages++] ^ space, tally);
+			translating = model_code_page(
+				&vcpu->model, code_page(vcpu, block, pages++, tally), tally);
 		const uint32_t missing = model_code_line(&vcpu->model, block->lines[i], tally);
 		/* Code that the current REP misses again was evicted by an interrupt. */
 		if (begins && translating + missing > 0)
@@ -207,8 +240,11 @@ static inline uint32_t touch(struct vcpu *vcpu, qemu_plugin_meminfo_t info, uint
 
 	if (small_page != vcpu->last_page) {
 		vcpu->last_page = small_page;
-		cycles = model_data_page(&vcpu->model, page_of(address, false) ^ space,
-					 tally_in(vcpu, block));
+		const struct tally tally = tally_in(vcpu, block);
+		const uint64_t page = is_kernel(instructions, address)
+					      ? kernel_page(address, false)
+					      : user_page(vcpu, address, tally);
+		cycles = model_data_page(&vcpu->model, page ^ space, tally);
 	}
 	if (!cache_touch(&vcpu->model.l1d, line))
 		cycles += model_data_miss(&vcpu->model, line, physical_line(info, address, line),
@@ -272,20 +308,41 @@ static void repeat_store(unsigned int index, qemu_plugin_meminfo_t info, uint64_
 	repeat_access(index, info, address, ((const struct location *)location)->block, EVENT_stores);
 }
 
-static void space_is_set(unsigned int index, void *handle)
+static const qemu_plugin_reg_descriptor *register_named(const char *name)
 {
-	uint64_t value = 0;
+	const qemu_plugin_reg_descriptor *descriptors = (const void *)registers->data;
 
+	for (unsigned i = 0; i < registers->len; i++)
+		if (strcmp(descriptors[i].name, name) == 0)
+			return &descriptors[i];
+	return NULL;
+}
+
+static bool read_register(struct qemu_plugin_register *handle, uint64_t *value)
+{
+	*value = 0;
 	g_byte_array_set_size(register_value, 0);
 	if (qemu_plugin_read_register(handle, register_value) < 0)
+		return false;
+	memcpy(value, register_value->data,
+	       register_value->len < sizeof(*value) ? register_value->len : sizeof(*value));
+	return true;
+}
+
+static void space_is_set(unsigned int index, void *handle)
+{
+	struct vcpu *vcpu = vcpus[index];
+	uint64_t value, control;
+
+	if (!read_register(handle, &value))
 		return;
-	memcpy(&value, register_value->data,
-	       register_value->len < sizeof(value) ? register_value->len : sizeof(value));
+	if (format != NULL && read_register(control_register, &control))
+		vcpu->tables = (struct page_tables){value, control};
 	/*
 	 * The page of the top-level table. Page and line numbers of user code have fewer than 44
 	 * bits.
 	 */
-	vcpus[index]->space = value >> instructions->space_low_bits << 44;
+	vcpu->space = value >> instructions->space_low_bits << 44;
 }
 
 /* Intervals */
@@ -301,6 +358,18 @@ static void register_callbacks(qemu_plugin_id_t id)
 	qemu_plugin_register_atexit_cb(id, at_exit, NULL);
 }
 
+/* Page tables cannot be read without the guest's memory and the register of their format. */
+static void find_page_tables(void)
+{
+	const qemu_plugin_reg_descriptor *control =
+		format != NULL ? register_named(format->control) : NULL;
+
+	if (control != NULL && guest_memory_find(&memory, format))
+		control_register = control->handle;
+	else
+		format = NULL;
+}
+
 static void vcpu_begins(qemu_plugin_id_t id, unsigned int index)
 {
 	(void)id;
@@ -314,6 +383,7 @@ static void vcpu_begins(qemu_plugin_id_t id, unsigned int index)
 	if (index == 0) {
 		registers = qemu_plugin_get_registers();
 		register_value = g_byte_array_new();
+		find_page_tables();
 	}
 }
 
@@ -353,15 +423,10 @@ static void watch_space(struct qemu_plugin_insn *insn, const uint8_t *bytes, siz
 
 	if (name == NULL)
 		return;
-	const qemu_plugin_reg_descriptor *descriptors = (const void *)registers->data;
-	for (unsigned i = 0; i < registers->len; i++) {
-		if (strcmp(descriptors[i].name, name) == 0) {
-			qemu_plugin_register_vcpu_insn_exec_cb(insn, space_is_set,
-							       QEMU_PLUGIN_CB_R_REGS,
-							       descriptors[i].handle);
-			return;
-		}
-	}
+	const qemu_plugin_reg_descriptor *found = register_named(name);
+	if (found != NULL)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, space_is_set, QEMU_PLUGIN_CB_R_REGS,
+						       found->handle);
 }
 
 static void note(struct qemu_plugin_insn *insn, qemu_plugin_u64 where, uint64_t what)
@@ -396,7 +461,9 @@ static void add_code(struct pmu_block *block, const struct qemu_plugin_insn *ins
 	const uint64_t code = host != NULL ? (uintptr_t)host : address;
 
 	for (int i = 0; i < 2; i++) {
-		const uint64_t page = page_of(address + i * last_byte, true);
+		const uint64_t byte = address + i * last_byte;
+		const uint64_t page = is_kernel(instructions, byte) ? kernel_page(byte, true)
+								    : byte >> SMALL_PAGE;
 		const uint64_t line = (code + i * last_byte) >> settings.core.line_bits;
 		const uint32_t pages = block->page_count, lines = block->line_count;
 		if (lines == 0 || block->lines[lines - 1] != line)
@@ -533,6 +600,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		return 1;
 	}
 	is_system = info->system_emulation;
+	format = is_system ? page_format(info->target_name) : NULL;
 	notes = qemu_plugin_scoreboard_new(sizeof(struct noted));
 	marks_open(id, &(struct interval_calls){register_callbacks, interval_begins, interval_ends},
 		   settings.all);

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mepof.device import agent
+from mepof.device.initramfs import Entry, archive, tree
 from mepof.device.observation import Measure
 from mepof.device.protocol import DEVICES, Interval, Outcome, Session
 from mepof.executor.protocol import Finished
@@ -91,3 +92,32 @@ def test_locations_are_functions_of_the_kernel(
         assert unknown < 0.01 * executed
     of_pipes = {f.name for case in found.cases if case.case == "pipe128" for f in case.functions}
     assert {"do_syscall_64", "pipe_write"} <= of_pipes
+
+
+def test_large_pages_save_tlb_misses(
+    finished: Finished, pmu: Mapping[str, Path], tmp_path: Path
+) -> None:
+    """A walk through 32 MiB, to a random page of 4 KiB a million times."""
+    command = ["make", "-s", "-C", f"{native_directory()}/suites", f"OUT={tmp_path}"]
+    subprocess.run([*command, "SUITE=pages"], check=True, timeout=120)
+    program = (tmp_path / "pages").read_bytes()
+    added = tmp_path / "archive.cpio"
+    added.write_bytes(archive(tree([Entry("suites/pages", 0o755, program)])))
+    walks = [agent.Exec(("/suites/pages", f"walk-{size}"), 120) for size in ("4k", "2m")]
+    session = replace(
+        session_of(finished, "plain/build"),
+        requests=tuple(walks),
+        archives=(added,),
+        memory=1024,
+        measure=ZEN4,
+        artifacts=pmu,
+    )
+    outcome = boot(session, tmp_path / "boot")
+    for request, reply in zip(walks, outcome.replies, strict=True):
+        agent.expect_success(request, reply)
+    small, large = (interval.user_events for interval in outcome.intervals)
+    assert small is not None
+    assert large is not None
+    assert small["dtlb_misses"] > 1_000_000
+    assert large["dtlb_misses"] < 100
+    assert (small["unknown_pages"], large["unknown_pages"]) == (0, 0)

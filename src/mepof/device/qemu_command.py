@@ -76,10 +76,18 @@ def command(machine: Machine, session: Session, files: BootFiles) -> list[str]:
         turns = ("cpus=turns",) if session.cpus > 1 else ()
         settings = (*_measuring(session.measure, files), *turns)
         words += ["-plugin", ",".join((_value(plugin), *settings))]
+        if session.measure.core is not None:
+            words += _readable_memory(session.memory)
     if session.record is not None:
         plugin = tcg_plugins.path(session.record, session.artifacts)
         words += ["-plugin", ",".join((_value(plugin), *_recording(session.record, files)))]
     return words
+
+
+def _readable_memory(mebibytes: int) -> tuple[str, ...]:
+    """Memory that the model of a core finds by its name and reads (native/pmu/pages.c)."""
+    backend = f"memory-backend-memfd,id=memory,size={mebibytes}M"
+    return ("-object", backend, "-machine", "memory-backend=memory")
 
 
 def _measuring(measure: Measure, files: BootFiles) -> tuple[str, ...]:

@@ -27,6 +27,7 @@ EVENTS: tuple[str, ...] = (
     "dtlb_misses",
     "itlb_walks",
     "dtlb_walks",
+    "unknown_pages",
     "return_mispredictions",
     "btb_misses",
     "indirect_mispredictions",

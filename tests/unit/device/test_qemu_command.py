@@ -56,6 +56,11 @@ COMMON_PARAMETERS = "panic=-1 oops=panic nokaslr norandmaps"
 X86_64_APPEND = f"-append console=ttyS0 reboot=t noapictimer lpj=4000000 {COMMON_PARAMETERS}\n"
 ARM64_APPEND = f"-append console=ttyAMA0 {COMMON_PARAMETERS}\n"
 BOOT = X86_64 + COMMON + X86_64_APPEND + FILE_CONSOLE + PORT
+# A model of a core reads page tables in it.
+READABLE_MEMORY = """
+-object memory-backend-memfd,id=memory,size=512M
+-machine memory-backend=memory
+"""
 BOOT_ARM64 = ARM64 + COMMON + ARM64_APPEND + FILE_CONSOLE + PORT
 
 
@@ -151,12 +156,14 @@ def test_modelling_a_core_is_asked_for_by_these_words(
     fake: FakeQemu, session: Session, tmp_path: Path
 ) -> None:
     model = Measure("zen4", ("line=64", "l1i=64:8"))
-    check(
-        fake,
-        replace(session, measure=model),
-        tmp_path,
-        BOOT + "-plugin ROOT/pmu/pmu.so,out=ROOT/boot/counts.json,line=64,l1i=64:8\n",
-    )
+    plugin = "-plugin ROOT/pmu/pmu.so,out=ROOT/boot/counts.json,line=64,l1i=64:8\n"
+    modelling = replace(session, measure=model)
+    check(fake, modelling, tmp_path, BOOT + plugin + READABLE_MEMORY)
+    arm64 = replace(modelling, arch="arm64")
+    check(fake, arm64, tmp_path, BOOT_ARM64 + plugin + READABLE_MEMORY)
+    larger = (BOOT + plugin + READABLE_MEMORY).replace("-m 512", "-m 1024")
+    larger = larger.replace("size=512M", "size=1024M")
+    check(fake, replace(modelling, memory=1024), tmp_path, larger)
 
 
 def test_locations_of_events_are_asked_for_by_these_words(
@@ -170,7 +177,8 @@ def test_locations_of_events_are_asked_for_by_these_words(
         tmp_path,
         BOOT
         + "-plugin ROOT/pmu/pmu.so,out=ROOT/boot/counts.json,where=ROOT/boot/places.jsonl,"
-        + "line=64,l1i=64:8\n",
+        + "line=64,l1i=64:8\n"
+        + READABLE_MEMORY,
     )
 
 

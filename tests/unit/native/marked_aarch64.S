@@ -93,12 +93,12 @@ enable:	adr	x0, tables
 	str	x1, [x0]
 	ldr	x1, =0x40000701
 	str	x1, [x0, #8]
+	ldr	x1, =0x12a193519		/* 39 bits and 4 KiB each, 36 bits out */
+	msr	tcr_el1, x1
 	msr	ttbr0_el1, x0
 	msr	ttbr1_el1, x0
 	mov	x1, #0xff			/* normal, write-back */
 	msr	mair_el1, x1
-	ldr	x1, =0x12a193519		/* 39 bits and 4 KiB each, 36 bits out */
-	msr	tcr_el1, x1
 	ldr	x1, =HIGH + vectors
 	msr	vbar_el1, x1
 	isb

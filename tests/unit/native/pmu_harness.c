@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "model.h"
+#include "pages.h"
 #include "window.h"
 
 void run_cache(uint64_t sets, uint32_t ways, const uint64_t *keys, size_t count, bool *hits)
@@ -25,6 +26,32 @@ void run_direction(const struct direction_size *size, const uint64_t *addresses,
 		return;
 	for (size_t i = 0; i < count; i++)
 		right[i] = direction_resolve(&direction, addresses[i], taken[i]);
+}
+
+/* Base-2 logarithms of the sizes of the pages of addresses, by page tables in `bytes`. */
+void run_pages(const char *name, const uint8_t *bytes, uint64_t size, uint64_t root,
+	       uint64_t control, const uint64_t *addresses, size_t count, uint32_t *bits)
+{
+	const struct page_format *format = page_format(name);
+	const struct page_tables tables = {root, control};
+
+	if (format == NULL)
+		return;
+	const struct guest_memory memory = {bytes, format->memory, size};
+	for (size_t i = 0; i < count; i++)
+		bits[i] = format->page_bits(&memory, &tables, addresses[i]);
+}
+
+/* The guest's memory that is mapped in this process; returns its address, or 0. */
+uint64_t run_guest_memory(const char *name, uint64_t *first, uint64_t *size)
+{
+	struct guest_memory memory = {0};
+
+	if (!guest_memory_find(&memory, page_format(name)))
+		return 0;
+	*first = memory.first;
+	*size = memory.size;
+	return (uintptr_t)memory.bytes;
 }
 
 /* Zero in `calls` is not a call, and zero in `returns` is not a return. */

@@ -20,6 +20,10 @@ from .test_count_plugin import ICOUNT, KNOWN, QEMU, boot, guest
 HIGH = 0xFFFF800000000000
 
 pytestmark = pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")
+needs_arm64 = pytest.mark.skipif(
+    shutil.which(arm64.QEMU) is None or shutil.which(arm64.GCC) is None,
+    reason="nothing for arm64 is installed",
+)
 
 
 def arguments(core: str = "zen4") -> str:
@@ -174,10 +178,7 @@ def test_wrong_arguments_are_refused(pmu: Path, tmp_path: Path, given: str, mess
     assert f"pmu: {message}" in done.stderr
 
 
-@pytest.mark.skipif(
-    shutil.which(arm64.QEMU) is None or shutil.which(arm64.GCC) is None,
-    reason="nothing for arm64 is installed",
-)
+@needs_arm64
 @pytest.mark.parametrize(
     ("core", "cpus"),
     [
@@ -194,3 +195,47 @@ def test_counts_of_arm64_are_exact(pmu: Path, tmp_path: Path, core: str, cpus: i
     assert counted["kernel_taken_branches"] == 19 * cpus
     if cpus == 1:
         assert (counted["user_instructions"], counted["user_taken_branches"]) == (2009, 1002)
+
+
+# Guests that map both halves of the address space by one entry of 1 GiB.
+
+BACKEND = (
+    "-object",
+    "memory-backend-memfd,id=memory,size=64M",
+    "-machine",
+    "memory-backend=memory",
+)
+
+
+def events(out: Path, side: str) -> dict[str, int]:
+    (interval,) = json.loads(out.read_text(encoding="utf-8"))["intervals"]
+    found: dict[str, int] = interval[f"{side}_events"]
+    return found
+
+
+def test_pages_of_an_x86_64_guest(pmu: Path, tmp_path: Path) -> None:
+    """The kernel's code of ``marked.S`` copies 70,000 bytes within the low half."""
+    out = tmp_path / "counts.json"
+    plugin = f"{pmu},out={out},{arguments()}"
+    image = guest(tmp_path, repeats=70_000)
+    assert boot(image, plugin).returncode == 0
+    assert events(out, "kernel")["dtlb_misses"] > 2 * 70_000 // 4096
+    assert events(out, "kernel")["unknown_pages"] > 2 * 70_000 // 4096
+    # The stack and the code.
+    assert events(out, "user")["unknown_pages"] == 2
+    done = boot(image, plugin, *BACKEND)
+    assert done.returncode == 0, done.stderr
+    assert events(out, "user")["dtlb_misses"] + events(out, "kernel")["dtlb_misses"] == 1
+    assert [events(out, side)["unknown_pages"] for side in ("user", "kernel")] == [0, 0]
+
+
+@needs_arm64
+def test_pages_of_an_arm64_guest(pmu: Path, tmp_path: Path) -> None:
+    out = tmp_path / "counts.json"
+    plugin = f"{pmu},out={out},{arguments('cortex-a76')}"
+    elf = arm64.guest(tmp_path)
+    arm64.boot(elf, plugin)
+    assert events(out, "user")["unknown_pages"] > 0
+    arm64.boot(elf, plugin, *BACKEND)
+    assert events(out, "user")["dtlb_misses"] == 1
+    assert events(out, "user")["unknown_pages"] == 0
