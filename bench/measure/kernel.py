@@ -21,7 +21,7 @@ _FRAGMENT = Path(__file__).with_name("debug.config")
 def build() -> Path:
     """``vmlinux`` of Debian's kernel in the configuration ``slim`` with DWARF 5, from the
     store; the first call builds it."""
-    source = KernelSource[Input](debian=_SOURCE).step("source")
+    source = KernelSource[Input](address=_SOURCE).step("source")
     kernel = KernelBuild[Input](
         arch="x86-64",
         toolchain="clang",

@@ -87,3 +87,7 @@ Event = (
     | ConsoleReturned
 )
 Sink = Callable[[Event], None]
+
+
+def unheard(event: Event) -> None:
+    """A sink for callers that show nothing."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from math import ceil, fsum
 from pathlib import Path
@@ -14,6 +15,7 @@ from rich.console import Console
 from mepof.cli.output import Json, print_json, tell
 from mepof.cli.program import Program, name_of, read_program
 from mepof.errors import WorkError
+from mepof.events import Event, StepNote
 from mepof.executor.programs import plan_of
 from mepof.executor.protocol import EXECUTORS, Executor, Finished
 from mepof.plan.explain import Explanation
@@ -128,11 +130,16 @@ def explain_plan(plan: Plan, executor: Executor, verbose: bool, as_json: bool) -
     Args:
         verbose: show the values behind the reasons, digests included.
     """
-    explained = executor.explain(plan)
+    explained = executor.explain(plan, _tell_note)
     if as_json:
         print_json([_explanation(e, plan) for e in explained])
     else:
         _print_explained(explained, plan, verbose)
+
+
+def _tell_note(event: Event) -> None:
+    if isinstance(event, StepNote):
+        print(f"{event.step}: {event.text}", file=sys.stderr)
 
 
 def _needs(plan: Plan, step: str) -> list[str]:

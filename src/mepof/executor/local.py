@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mepof.errors import InputError
-from mepof.events import Sink
+from mepof.events import Sink, unheard
 from mepof.executor.protocol import Finished
 from mepof.plan.disk_full import full_disk_named
 from mepof.plan.document import to_document
 from mepof.plan.engine import Engine
 from mepof.plan.explain import Explanation, explain
 from mepof.plan.model import Plan, Result
+from mepof.plan.pin import pinned
 from mepof.plan.store import Store
 from mepof.profile.artifact import profile_files
 from mepof.steps import BODIES
@@ -37,9 +38,10 @@ class LocalExecutor:
     def __post_init__(self) -> None:
         self._store().check()
 
-    def explain(self, plan: Plan) -> tuple[Explanation, ...]:
+    def explain(self, plan: Plan, sink: Sink = unheard) -> tuple[Explanation, ...]:
         """What a run of the plan would do; nothing is run."""
-        return explain(plan, self._store(), BODIES.all())
+        store, bodies = self._store(), BODIES.all()
+        return explain(pinned(plan, bodies, store.cache, sink), store, bodies)
 
     def run(self, plan: Plan, out: Path, sink: Sink) -> Finished:
         """Run a plan and copy its results to ``out``.
@@ -47,7 +49,9 @@ class LocalExecutor:
         Raises:
             MepofError: as of :meth:`mepof.plan.engine.Engine.run`.
         """
-        engine = Engine(self._store(), BODIES.all(), self.cores, sink)
+        store, bodies = self._store(), BODIES.all()
+        plan = pinned(plan, bodies, store.cache, sink)
+        engine = Engine(store, bodies, self.cores, sink)
         run = engine.run(plan, out)
         with full_disk_named(out):
             text = json.dumps(to_document(plan), indent=1) + "\n"

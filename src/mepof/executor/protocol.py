@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from mepof.events import Sink
+from mepof.events import Sink, unheard
 from mepof.plan.engine import RunResult
 from mepof.plan.explain import Explanation
 from mepof.plan.model import Plan
@@ -25,8 +25,12 @@ class Finished:
 class Executor(Protocol):
     """Runs plans with one store."""
 
-    def explain(self, plan: Plan) -> tuple[Explanation, ...]:
-        """What a run of the plan would do; nothing is run."""
+    def explain(self, plan: Plan, sink: Sink = unheard) -> tuple[Explanation, ...]:
+        """What a run of the plan would do; nothing is run.
+
+        Args:
+            sink: receives what is said while the plan is settled.
+        """
 
     def run(self, plan: Plan, out: Path, sink: Sink) -> Finished:
         """Run a plan and copy its results to ``out``.

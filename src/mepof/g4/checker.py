@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from mepof.errors import InputError
 from mepof.g4 import checks, goals, loops
 from mepof.g4.ast import (
     OPERANDS,
@@ -34,6 +35,7 @@ from mepof.g4.names import (
 )
 from mepof.g4.settings import NO_BASE, SETTINGS, weight
 from mepof.g4.source import Span
+from mepof.source.protocol import parse
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,11 @@ def _empty_operands(statement: Statement) -> Iterator[Diagnostic]:
 
 def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     match statement:
+        case Opt(path=kernel) | Profile(path=kernel) | Recomp(path=kernel) | Build(path=kernel):
+            yield from _source(kernel)
+        case Adap(url=kernel):
+            yield from _source(kernel)
+    match statement:
         case Opt() | Profile() | Adap():
             yield from _algorithm(statement.algorithm, vocabulary)
             yield from _lookup("click", statement.click, statement.click.text, vocabulary.clicks)
@@ -166,6 +173,16 @@ def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]
             yield from _lookup("option", option, option.text, vocabulary.options)
         yield from _duplicates(statement.options)
         yield from _conflicts(statement.options, vocabulary)
+
+
+def _source(word: Word) -> Iterator[Diagnostic]:
+    """Check the form of a kernel's address; nothing is read."""
+    if not word.text:
+        return
+    try:
+        parse(word.text)
+    except InputError as error:
+        yield Diagnostic(word.span, error.message, error.remedy)
 
 
 def _app(word: Word, click: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:

@@ -13,6 +13,7 @@ from mepof.g4.settings import Settings, weight
 from mepof.g4.variants import Argument, Variants
 from mepof.plan.model import HostInput, Input, Result, ResultKind, Step, StepInput
 from mepof.plan.typed import StepModel
+from mepof.source.protocol import source_of
 from mepof.spec.app_programs import AppPrograms
 from mepof.spec.guest import Guest
 from mepof.spec.kernel_build import BootCheck, Instrumented, KernelBuild
@@ -103,10 +104,11 @@ class Draft:
         uses = tuple(kernel.algorithm.split("+"))
         return self._build(f"{name}/build", kernel, options, uses, profile, boots=True)
 
-    def _source(self, path: str) -> StepInput:
-        if path.startswith("debian:"):
-            return self._add("source", KernelSource[Input](debian=path))
-        return self._add("source", KernelSource[Input](origin=HostInput(path)))
+    def _source(self, address: str) -> StepInput:
+        path = source_of(address).host(address)
+        origin = None if path is None else HostInput(path)
+        made = KernelSource[Input](address=None if path == address else address, origin=origin)
+        return self._add("source", made)
 
     def _guest(self, settings: Settings) -> StepInput:
         return self._add("guest", Guest[Input](arch=settings.arch))

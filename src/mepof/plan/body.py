@@ -109,11 +109,12 @@ class StepContext:
 class StepBody(Protocol):
     """Performs one kind of step. Bodies are stateless; the engine may run many at once.
 
-    Three more attributes are optional. ``version: int | str`` is part of the fingerprint: raise it
+    Four more attributes are optional. ``version: int | str`` is part of the fingerprint: raise it
     when the body makes a different result from the same ingredients. ``volatile: bool``
     set to True makes the step run every time, even if the store has its result (a
     report). ``check(step: Step) -> None`` refuses wrong input before anything is made
-    (:func:`mepof.plan.preflight.preflight`); it needs no tool.
+    (:func:`mepof.plan.preflight.preflight`); it needs no tool. ``pin(step, pinning) -> Step``
+    settles what the step leaves open when a run is planned (:func:`mepof.plan.pin.pinned`).
     """
 
     kind: str

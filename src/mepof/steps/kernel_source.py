@@ -1,52 +1,81 @@
-"""``kernel-source``: copies a kernel source tree into the store."""
+"""``kernel-source``: fetches a kernel source tree into the store."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from mepof.errors import InputError
-from mepof.kernel import source
+from mepof.errors import WorkError
+from mepof.kernel.source import version_of
 from mepof.plan.body import Phase, Resources, StepContext
-from mepof.plan.digest import file_digest
 from mepof.plan.model import HostInput, Input, Step
+from mepof.plan.pin import Pinning
+from mepof.source.protocol import Workshop, source_of
 from mepof.spec.kernel_source import KernelSource
 
 
 class KernelSourceBody:
-    """Copies or unpacks the source tree."""
+    """Fetches, copies or unpacks the source tree."""
 
     kind = KernelSource.kind
     phase: Phase = "other"
 
     def check(self, step: Step) -> None:
-        """Refuse what is not kernel source."""
+        """Refuse what is not kernel source, as far as no server is asked."""
+        address = _address(KernelSource[Input].of(step, step.inputs))
+        source_of(address).check(address)
+
+    def pin(self, step: Step, pinning: Pinning) -> Step:
+        """Settle what the address leaves open."""
         asked = KernelSource[Input].of(step, step.inputs)
-        if asked.debian is not None:
-            source.debian_package(asked.debian)
-        if isinstance(asked.origin, HostInput):
-            source.check(asked.origin.path)
+        if asked.address is None or asked.pin is not None:
+            return step
+        workshop = Workshop(
+            cache=pinning.cache,
+            work=pinning.work,
+            run=pinning.run,
+            note=pinning.note,
+            cancel=pinning.cancel,
+            progress=lambda done, total, unit: None,
+        )
+        pin = source_of(asked.address).pin(asked.address, workshop)
+        # What is settled already keeps the fingerprint of its text alone.
+        return asked.model_copy(update={"pin": pin}).step(step.id) if pin else step
 
     def resources(self, step: Step) -> Resources:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        origin = _debian(KernelSource[Input].of(step, step.inputs).debian)
-        return {} if origin is None else {"source": file_digest(origin)}
+        asked = KernelSource[Input].of(step, step.inputs)
+        if asked.address is None:
+            return {}
+        return source_of(asked.address).identity(asked.address, asked.pin or {})
 
     def run(self, context: StepContext) -> None:
         asked = KernelSource[Path].of(context.step, context.inputs)
-        origin = _debian(asked.debian) or asked.origin
-        if origin is None:
-            raise InputError(f"{context.step.id} does not name a kernel source")
-        context.note(f"unpacking {origin}")
-        version = source.unpack(origin, context.output, context.run)
-        context.note(f"Linux {version}")
+        address = asked.address or str(asked.origin)
+        if asked.address is not None and asked.origin is not None:
+            # A recipe may run in another directory than its program.
+            address = f"{asked.origin}#{asked.address.partition('#')[2]}"
+        workshop = Workshop(
+            cache=context.cache,
+            work=context.work,
+            run=context.run,
+            note=context.note,
+            cancel=context.cancel,
+            progress=context.progress,
+        )
+        context.note(f"unpacking {address}")
+        source_of(address).fetch(address, asked.pin or {}, context.output, workshop)
+        context.note(f"Linux {version_of(context.output, address)}")
 
 
-def _debian(spec: str | None) -> Path | None:
-    package = source.debian_package(spec) if spec is not None else None
-    return source.debian_tarball(package) if package is not None else None
+def _address(asked: KernelSource[Input]) -> str:
+    if asked.address is not None:
+        return asked.address
+    if isinstance(asked.origin, HostInput):
+        return asked.origin.path
+    raise WorkError("the step does not name a kernel source")
 
 
 BODY = KernelSourceBody()

@@ -274,7 +274,7 @@ def test_a_config_of_other_lines_is_reported_before_anything_runs(
     [
         (
             "adap https://example.org/l.tar.xz pgo rand kbench.",
-            "is a URL, which mepof does not download",
+            "does not say how the download is verified",
         ),
         ("opt debian:linux-image-6.12 pgo rand kbench.", "not a Debian kernel source package"),
     ],

@@ -17,7 +17,7 @@ from .reading import sound
 
 def test_a_debian_source_package_is_named_but_not_read() -> None:
     source = plan("opt debian:linux-source-6.12 pgo rand kbench.").step("source")
-    assert source.params == {"debian": "debian:linux-source-6.12"}
+    assert source.params == {"address": "debian:linux-source-6.12"}
     assert source.inputs == {}
 
 

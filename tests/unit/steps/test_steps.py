@@ -58,9 +58,9 @@ def test_a_source_step_copies_a_tree(room: Room) -> None:
     assert kernel_source.BODY.identity(context.step) == {}
 
 
-def test_a_url_is_refused_before_anything_is_built() -> None:
-    step = Step("source", "kernel-source", {}, {"origin": HostInput("https://example.org/l.tar")})
-    with pytest.raises(InputError, match="is a URL, which mepof does not download"):
+def test_a_url_without_a_checksum_is_refused_before_anything_is_built() -> None:
+    step = KernelSource[Input](address="https://example.org/l.tar").step("source")
+    with pytest.raises(InputError, match="does not say how the download is verified"):
         kernel_source.BODY.check(step)
 
 

@@ -1,0 +1,258 @@
+"""Downloads by curl: resumed, retried politely, verified, and kept by their content."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import time
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from hashlib import sha256 as sha256_hash
+from pathlib import Path
+
+from mepof.errors import InputError, MepofError, WorkError
+from mepof.plan.digest import file_digest
+from mepof.process import find_tool
+from mepof.source.protocol import Workshop, locked
+
+MAX_ATTEMPTS = 6
+MAX_REDIRECTS = 5
+#: The longest that a server's Retry-After is obeyed, in seconds; beyond it, the run ends.
+MAX_WAIT = 600.0
+#: Larger than any kernel's tarball, in bytes.
+MAX_BYTES = 8 << 30
+_FIRST_WAIT = 2.0
+# Below this many bytes a second for this many seconds, the connection counts as dead.
+_MIN_SPEED, _STALLED = 100, 60
+
+# curl's exit statuses.
+_REDIRECTS, _HTTP_ERROR, _NO_RANGE, _BAD_RESUME, _TOO_LARGE = 47, 22, 33, 36, 63
+_PARTIAL = 18
+# Unsupported or malformed URL, TLS verification: another attempt gives the same.
+_LASTING = {
+    1: "its protocol is not supported",
+    3: "it is not a URL",
+    51: "the server's certificate is not valid",
+    60: "the server's certificate is not valid",
+}
+_BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """How an attempt ended: curl's status and last line, and the server's last answer."""
+
+    curl: int
+    complaint: str
+    http: int
+    headers: dict[str, str]
+
+
+def download(url: str, sha256: str | None, workshop: Workshop) -> Path:
+    """The file at a URL, read-only and named by its SHA-256.
+
+    What an earlier attempt left is continued, if the server still has the same file.
+
+    Args:
+        sha256: what it must be; None takes what the URL gave before, or now.
+
+    Raises:
+        InputError: the file does not exist, or is not what it must be.
+        EnvironmentLack: curl is not installed.
+        WorkError: the server does not answer, or asks to wait for too long.
+    """
+    kept = workshop.cache / "downloads"
+    partials = kept / "partial"
+    partials.mkdir(parents=True, exist_ok=True)
+    key = sha256_hash(url.encode()).hexdigest()[:32]
+    link = kept / f"url-{key}"
+    with locked(partials / f"{key}.lock", workshop, url):
+        known = (kept / sha256 if sha256 is not None else link).resolve()
+        if known.is_file() and file_digest(known) == known.name:
+            return known
+        partial = partials / key
+        resumed = partial.exists()
+        _fetch(url, partial, workshop)
+        found = file_digest(partial)
+        if sha256 is not None and found != sha256 and resumed:
+            # The part that was here may be of another file.
+            partial.unlink()
+            _fetch(url, partial, workshop)
+            found = file_digest(partial)
+        if sha256 is not None and found != sha256:
+            size = partial.stat().st_size
+            partial.unlink()
+            raise InputError(
+                f"{url} is not the file that the program names: its {size} bytes have the "
+                f"SHA-256 {found}, not {sha256}",
+                "correct the checksum only if you know why it changed",
+            )
+        target = kept / found
+        partial.chmod(0o444)
+        partial.replace(target)
+        _header(partial).unlink(missing_ok=True)
+        _relink(link, found)
+        return target
+
+
+def forget(path: Path) -> None:
+    """Remove a download that turned out to be wrong, so that the next attempt fetches it."""
+    path.unlink(missing_ok=True)
+
+
+def _relink(link: Path, target: str) -> None:
+    fresh = link.with_name(f".{link.name}.{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(target)
+    fresh.replace(link)
+
+
+def _fetch(url: str, partial: Path, workshop: Workshop) -> None:
+    """Fill ``partial``; attempt after attempt where another one may help."""
+    continued = f", of which {_size(partial) >> 20} MiB are here" if partial.exists() else ""
+    workshop.note(f"downloading {url}{continued}")
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        before = _size(partial)
+        answer = _attempt(url, partial, workshop)
+        if answer.curl == 0:
+            return
+        failure = _lasting(url, answer, partial)
+        if failure is not None:
+            raise failure
+        if answer.http == 416 or answer.curl in (_NO_RANGE, _BAD_RESUME):
+            # It has no ranges, or not this one: what is here is useless, or already whole.
+            if answer.http == 416 and _total(answer) == before:
+                return
+            partial.unlink(missing_ok=True)
+            continue
+        if attempt < MAX_ATTEMPTS:
+            _wait(url, answer, attempt, partial, workshop)
+    raise WorkError(
+        f"{url} cannot be downloaded: {_why(answer)}, {MAX_ATTEMPTS} times",
+        "run it again later: it continues where it stopped",
+    )
+
+
+def _attempt(url: str, partial: Path, workshop: Workshop) -> _Answer:
+    curl = find_tool("curl", "apt-get install curl")
+    header = _header(partial)
+    same = _validator(header) if partial.exists() else None
+    fresh = header.with_suffix(".new")
+    fresh.unlink(missing_ok=True)
+    argv: list[str | Path] = [
+        *(curl, "--silent", "--show-error", "--fail", "--location", "--globoff"),
+        *("--max-redirs", str(MAX_REDIRECTS), "--max-filesize", str(MAX_BYTES)),
+        *("--proto", "=http,https,ftp", "--proto-redir", "=http,https"),
+        *("--connect-timeout", "30", "--speed-limit", str(_MIN_SPEED)),
+        *("--speed-time", str(_STALLED), "--user-agent", "mepof", "--netrc-optional"),
+        *("--dump-header", fresh, "--output", partial),
+        *(["--continue-at", "-"] if partial.exists() else []),
+        # The server sends the whole file if it is another one by now.
+        *(["--header", f"If-Range: {same}"] if same else []),
+        *("--", url),
+    ]
+
+    def watch() -> None:
+        workshop.progress(_size(partial) >> 20, None, "MiB")
+
+    done = workshop.run(argv, check=False, watch=watch)
+    codes, headers = _headers(fresh)
+    if done.status in (0, _PARTIAL) and fresh.exists():
+        fresh.replace(header)
+    complaint = next((line for line in reversed(done.output.splitlines()) if line.strip()), "")
+    return _Answer(
+        done.status, re.sub(r"^curl: \(\d+\) ", "", complaint), codes[-1] if codes else 0, headers
+    )
+
+
+def _lasting(url: str, answer: _Answer, partial: Path) -> MepofError | None:
+    """The error that another attempt would meet again."""
+    if answer.curl == _REDIRECTS:
+        return InputError(f"{url} redirects more than {MAX_REDIRECTS} times", "check the address")
+    if answer.curl == _TOO_LARGE:
+        return InputError(f"{url} is larger than {MAX_BYTES >> 30} GiB", "check the address")
+    if answer.curl in _LASTING:
+        return InputError(f"{url} cannot be downloaded: {_LASTING[answer.curl]}")
+    if answer.curl == 23:  # writing
+        return WorkError(f"{partial} cannot be written: {answer.complaint}")
+    if answer.curl == _HTTP_ERROR and answer.http not in (*_BUSY, 416):
+        known = {
+            401: "it needs a user name; put it into ~/.netrc",
+            403: "access is denied",
+            404: "there is no such file",
+            410: "the file is gone",
+        }
+        why = known.get(answer.http, "the server refuses")
+        return InputError(f"{url}: {why} (HTTP status {answer.http})", "check the address")
+    return None
+
+
+def _wait(url: str, answer: _Answer, attempt: int, partial: Path, workshop: Workshop) -> None:
+    asked = _retry_after(answer.headers.get("retry-after", ""))
+    if asked is not None and asked > MAX_WAIT:
+        raise WorkError(
+            f"{url}: the server asks to wait {asked / 60:.0f} minutes ({_why(answer)})",
+            "run it again then: it continues where it stopped",
+        )
+    # With jitter, so that many machines do not come back at once.
+    seconds = asked if asked is not None else _FIRST_WAIT * 2 ** (attempt - 1)
+    seconds += random.uniform(0, seconds / 2)
+    so_far = f"; {_size(partial) >> 20} MiB are here" if _size(partial) else ""
+    workshop.note(f"{url}: {_why(answer)}; again in {seconds:.0f} s{so_far}")
+    workshop.wait(seconds)
+
+
+def _why(answer: _Answer) -> str:
+    if answer.curl == _HTTP_ERROR and answer.http:
+        return f"HTTP status {answer.http}"
+    return answer.complaint or f"curl failed with status {answer.curl}"
+
+
+def _retry_after(text: str) -> float | None:
+    """Seconds to wait; RFC 9110 allows a number or a date."""
+    if not text:
+        return None
+    if text.isdecimal():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return None
+
+
+def _total(answer: _Answer) -> int | None:
+    """The size of the whole file, from ``Content-Range: bytes */SIZE``."""
+    found = re.fullmatch(r"bytes \*/(\d+)", answer.headers.get("content-range", ""))
+    return int(found[1]) if found else None
+
+
+def _headers(dumped: Path) -> tuple[list[int], dict[str, str]]:
+    """The statuses of all answers, redirects included, and the headers of the last."""
+    codes: list[int] = []
+    headers: dict[str, str] = {}
+    if not dumped.exists():
+        return codes, headers
+    for line in dumped.read_text(encoding="latin-1").splitlines():
+        if found := re.match(r"HTTP/\S+ (\d{3})", line):
+            codes.append(int(found[1]))
+            headers = {}
+        elif ":" in line:
+            name, _, value = line.partition(":")
+            headers[name.strip().lower()] = value.strip()
+    return codes, headers
+
+
+def _validator(header: Path) -> str | None:
+    """What tells one version of the file from another: a strong ETag, or its date."""
+    headers = _headers(header)[1]
+    etag = headers.get("etag", "")
+    return etag if etag.startswith('"') else headers.get("last-modified")
+
+
+def _header(partial: Path) -> Path:
+    return partial.with_name(f"{partial.name}.header")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

@@ -1,0 +1,62 @@
+"""A directory with a tree, or a tarball, on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from mepof.errors import InputError
+from mepof.kernel.source import check_kernel
+from mepof.source.address import attribute_keys, scheme_of
+from mepof.source.protocol import Pin, Workshop
+from mepof.source.tarball import KEYS
+from mepof.source.unpack import copy_tree, extract, is_tarball
+
+# Of the other kinds; a path that begins like one is written `./git+x`.
+_PREFIXES = ("debian:", "git+", "repo+")
+
+
+class PathSource:
+    """A path; its content identifies it, and it is only read."""
+
+    def reads(self, address: str) -> bool:
+        return (
+            not scheme_of(address)
+            and not address.startswith(_PREFIXES)
+            and attribute_keys(address).isdisjoint(KEYS)
+        )
+
+    def parse(self, address: str) -> None:
+        pass
+
+    def host(self, address: str) -> str:
+        return address
+
+    def check(self, address: str) -> None:
+        path = Path(address)
+        if path.is_dir():
+            check_kernel(path, path)
+        elif not path.is_file():
+            raise InputError(f"{address} does not exist")
+        elif not is_tarball(path):
+            raise InputError(f"{address} is neither a kernel source tree nor a tarball of one")
+
+    def pin(self, address: str, workshop: Workshop) -> Pin:
+        return {}
+
+    def identity(self, address: str, pin: Pin) -> Mapping[str, str]:
+        return {}
+
+    def fetch(self, address: str, pin: Pin, output: Path, workshop: Workshop) -> None:
+        origin = Path(address)
+        if origin.is_dir():
+            check_kernel(origin, origin)
+            copy_tree(origin, output)
+        elif origin.is_file():
+            extract(origin, output, workshop.run)
+            check_kernel(output, origin)
+        else:
+            raise InputError(f"{address} does not exist")
+
+
+SOURCE = PathSource()

@@ -1,0 +1,171 @@
+"""A tarball with a checksum, a signature or both: at a URL, or on this machine."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Literal
+from urllib.parse import unquote, urlsplit
+
+from mepof.errors import InputError
+from mepof.kernel.source import check_kernel
+from mepof.plan.digest import file_digest
+from mepof.source.address import (
+    Address,
+    attribute_keys,
+    has_tarball_suffix,
+    scheme_of,
+    sha256_of,
+    split,
+)
+from mepof.source.download import download, forget
+from mepof.source.keyring import Keyring, keyring_of, verify
+from mepof.source.protocol import Pin, Workshop
+from mepof.source.unpack import extract, is_tarball
+
+KEYS = ("sha256", "signed-by", "signature")
+_GIT_KEYS = frozenset({"tag", "branch", "commit"})
+# Their releases are signed by the people that `kernel.org` stands for.
+_KERNEL_ORG = (".kernel.org",)
+_OPENERS: dict[str, Callable[[Path, Literal["rb"]], IO[bytes]]] = {
+    ".xz": lzma.open,
+    ".gz": gzip.open,
+    ".tgz": gzip.open,
+    ".bz2": bz2.open,
+}
+
+
+class TarballSource:
+    """``https://…/linux-6.12.tar.xz#sha256=…&signed-by=kernel.org``, or a path like it.
+
+    The signature is kernel.org's kind: of the uncompressed tar, in ``….tar.sign`` beside it.
+    """
+
+    def reads(self, address: str) -> bool:
+        scheme, location = scheme_of(address), address.partition("#")[0]
+        keys = attribute_keys(address)
+        if scheme in ("http", "https", "ftp"):
+            return not location.endswith(".git") and keys.isdisjoint(_GIT_KEYS)
+        if scheme == "file":
+            return has_tarball_suffix(location)
+        return not scheme and not keys.isdisjoint(KEYS)
+
+    def parse(self, address: str) -> None:
+        parsed = split(address, KEYS)
+        if not urlsplit(parsed.location).path.strip("/"):
+            raise InputError(f"`{address}` names no file", "write the URL of a tarball")
+        checksum, signer = sha256_of(parsed, address), _signer(parsed)
+        if "signature" in parsed.attributes and signer is None:
+            raise InputError(
+                f"`{address}`: a signature needs `signed-by`", "add &signed-by=KEYRING"
+            )
+        if checksum is None and signer is None and scheme_of(address) != "file":
+            raise InputError(
+                f"`{address}` does not say how the download is verified",
+                "add #sha256=… or #signed-by=KEYRING; from a git server, write git+URL#tag=NAME",
+            )
+
+    def host(self, address: str) -> str | None:
+        location = split(address, KEYS).location
+        if scheme_of(location) == "file":
+            return unquote(urlsplit(location).path)
+        return None if scheme_of(location) else location
+
+    def check(self, address: str) -> None:
+        self.parse(address)
+        path = self.host(address)
+        if path is None:
+            return
+        if not Path(path).is_file():
+            why = "is not a file" if Path(path).exists() else "does not exist"
+            raise InputError(f"{path} {why}")
+        if not is_tarball(Path(path)):
+            raise InputError(f"{path} is not a tarball")
+
+    def pin(self, address: str, workshop: Workshop) -> Pin:
+        return {}
+
+    def identity(self, address: str, pin: Pin) -> Mapping[str, str]:
+        signer = _signer(split(address, KEYS))
+        return {} if signer is None else {"keyring": file_digest(keyring_of(signer).path)}
+
+    def fetch(self, address: str, pin: Pin, output: Path, workshop: Workshop) -> None:
+        parsed = split(address, KEYS)
+        checksum, signer = sha256_of(parsed, address), _signer(parsed)
+        # What is missing is reported before anything is downloaded.
+        keyring = None if signer is None else keyring_of(signer)
+        given = self.host(address)
+        path = Path(given) if given else download(parsed.location, checksum, workshop)
+        digest = file_digest(path)
+        if checksum is not None and digest != checksum:
+            raise InputError(
+                f"{parsed.location} has the SHA-256 {digest}, not {checksum}",
+                "correct the checksum only if you know why it changed",
+            )
+        if keyring is not None:
+            try:
+                path = self._verified(parsed, path, keyring, workshop)
+            except InputError:
+                if given is None:
+                    forget(path)
+                raise
+        if checksum is None:
+            workshop.note(f"to name exactly this file, add sha256={digest}")
+        extract(path, output, workshop.run, parsed.location)
+        check_kernel(output, parsed.location)
+
+    def _verified(self, address: Address, path: Path, keyring: Keyring, workshop: Workshop) -> Path:
+        """The uncompressed tar, of which the signature was checked."""
+        where = address.attributes.get("signature") or signature_of(address.location)
+        if scheme_of(where) in ("", "file"):
+            signature = Path(unquote(urlsplit(where).path) if scheme_of(where) else where)
+            if not signature.is_file():
+                raise InputError(f"the signature {signature} does not exist", "add signature=PATH")
+        else:
+            signature = download(where, None, workshop)
+        signed = path
+        if where.endswith((".tar.sign", ".tar.asc", ".tar.sig")):
+            signed = workshop.work / "signed.tar"
+            _decompress(path, signed, address.location)
+        try:
+            primary = verify(signed, signature, keyring, address.location, workshop)
+        except InputError:
+            if scheme_of(where) not in ("", "file"):
+                forget(signature)
+            raise
+        workshop.note(f"{address.location} is signed by {primary}")
+        return signed
+
+
+def signature_of(location: str) -> str:
+    """Where kernel.org has the signature of a tarball: of the uncompressed tar, beside it."""
+    stem, tar, _ = location.rpartition(".tar")
+    return f"{stem}.tar.sign" if tar else f"{location}.sign"
+
+
+def _signer(address: Address) -> str | None:
+    given = address.attributes.get("signed-by")
+    if given is None and "sha256" not in address.attributes and scheme_of(address.location):
+        host = urlsplit(address.location).hostname or ""
+        return "kernel.org" if f".{host}".endswith(_KERNEL_ORG) else None
+    return given
+
+
+def _decompress(path: Path, target: Path, origin: str) -> None:
+    """Write the uncompressed tar; by the suffix of where it comes from."""
+    opener = _OPENERS.get(Path(urlsplit(origin).path).suffix)
+    try:
+        source: IO[bytes] = path.open("rb") if opener is None else opener(path, "rb")
+        with source, target.open("wb") as file:
+            shutil.copyfileobj(source, file, 1 << 20)
+    except (EOFError, lzma.LZMAError, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk, not the file
+            raise
+        raise InputError(f"{origin} cannot be unpacked: {error}") from error
+
+
+SOURCE = TarballSource()

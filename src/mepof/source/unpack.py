@@ -1,0 +1,78 @@
+"""Trees out of directories and tarballs."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+from pathlib import Path
+
+from mepof.errors import InputError, WorkError
+from mepof.toolchain.protocol import Run
+
+# Leftovers of a build in the tree, which would mislead a build outside it.
+_BUILD_PRODUCTS = re.compile(
+    r"(\.(o|a|ko|cmd|mod|mod\.c|order|dwo|lex\.c|tab\.[ch])|^\.config(\.old)?"
+    r"|^vmlinux|^System\.map|^Module\.symvers)$"
+)
+_BUILD_DIRECTORIES = {"include/config", "include/generated"}
+
+# The first bytes of what tar unpacks: xz, gzip, bzip2, zstd, lzip.
+_COMPRESSED = (b"\xfd7zXZ\0", b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"LZIP")
+# Where the header of a plain tar archive has its magic number.
+_TAR_AT, _TAR = 257, b"ustar"
+
+
+def is_tarball(path: Path) -> bool:
+    """Whether a file begins as a tarball does, compressed or not."""
+    with path.open("rb") as file:
+        head = file.read(_TAR_AT + len(_TAR))
+    return head.startswith(_COMPRESSED) or head[_TAR_AT:] == _TAR
+
+
+def copy_tree(origin: Path, output: Path) -> None:
+    """Copy a tree without ``.git`` and the leftovers of a build.
+
+    Raises:
+        InputError: a file cannot be copied.
+    """
+
+    def ignored(directory: str, names: list[str]) -> set[str]:
+        inside = Path(directory).relative_to(origin).as_posix()
+        prefix = "" if inside == "." else inside + "/"
+        return {
+            name
+            for name in names
+            if (_BUILD_PRODUCTS.search(name) and not (Path(directory) / name).is_dir())
+            or name == ".git"
+            or prefix + name in _BUILD_DIRECTORIES
+            or (prefix + name).endswith("include/generated")
+        }
+
+    try:
+        shutil.copytree(origin, output, symlinks=True, ignore=ignored, dirs_exist_ok=True)
+    except shutil.Error as error:  # it keeps only the messages of its files' errors
+        source, _, why = error.args[0][0]
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
+        raise InputError(f"{source} cannot be copied: {why}") from error
+
+
+def extract(tarball: Path, output: Path, runner: Run, origin: Path | str | None = None) -> None:
+    """Unpack a tarball without its top directory.
+
+    Args:
+        origin: what errors name instead of the file.
+
+    Raises:
+        InputError: it is not a tarball, or is damaged.
+        WorkError: the disk is full.
+    """
+    into = ["--directory", str(output), "--strip-components=1", "--no-same-owner"]
+    done = runner(["tar", "--extract", *into, "--file", tarball], check=False)
+    if done.status != 0:
+        complaint = done.output.partition("\n")[0].removeprefix("tar: ")
+        # The disk is ours, the tarball is the user's.
+        kind = WorkError if os.strerror(errno.ENOSPC) in done.output else InputError
+        raise kind(f"{origin or tarball} cannot be unpacked: {complaint}")
