@@ -6,9 +6,9 @@ import bz2
 import gzip
 import lzma
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Literal
+from typing import IO, cast
 from urllib.parse import unquote, urlsplit
 
 from mepof.errors import InputError
@@ -31,12 +31,6 @@ KEYS = ("sha256", "signed-by", "signature")
 _GIT_KEYS = frozenset({"tag", "branch", "commit"})
 # Their releases are signed by the people that `kernel.org` stands for.
 _KERNEL_ORG = (".kernel.org",)
-_OPENERS: dict[str, Callable[[Path, Literal["rb"]], IO[bytes]]] = {
-    ".xz": lzma.open,
-    ".gz": gzip.open,
-    ".tgz": gzip.open,
-    ".bz2": bz2.open,
-}
 
 
 class TarballSource:
@@ -157,15 +151,25 @@ def _signer(address: Address) -> str | None:
 
 def _decompress(path: Path, target: Path, origin: str) -> None:
     """Write the uncompressed tar; by the suffix of where it comes from."""
-    opener = _OPENERS.get(Path(urlsplit(origin).path).suffix)
     try:
-        source: IO[bytes] = path.open("rb") if opener is None else opener(path, "rb")
-        with source, target.open("wb") as file:
+        with _opened(path, Path(urlsplit(origin).path).suffix) as source, target.open("wb") as file:
             shutil.copyfileobj(source, file, 1 << 20)
     except (EOFError, lzma.LZMAError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # the disk, not the file
             raise
         raise InputError(f"{origin} cannot be unpacked: {error}") from error
+
+
+def _opened(path: Path, suffix: str) -> IO[bytes]:
+    match suffix:
+        case ".xz":
+            return lzma.open(path)
+        case ".gz" | ".tgz":
+            return cast(IO[bytes], gzip.open(path))
+        case ".bz2":
+            return bz2.open(path)
+        case _:
+            return path.open("rb")
 
 
 SOURCE = TarballSource()
