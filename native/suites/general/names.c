@@ -314,6 +314,8 @@ static bool locked(int fd)
 {
 	struct flock lock = range(F_WRLCK, 0, 1000);
 	const int other = open("file", O_RDWR | O_CLOEXEC);
+	int ready[2];
+	char word;
 
 	if (fcntl(fd, F_SETLK, &lock) != 0)
 		return lacks("CONFIG_FILE_LOCKING");
@@ -321,6 +323,7 @@ static bool locked(int fd)
 		lock = range(at % 400 == 100 ? F_UNLCK : F_RDLCK, at, 50);
 		TRY(fcntl(fd, F_SETLK, &lock) == 0, "split a lock");
 	}
+	TRY(pipe(ready) == 0, "pipe");
 	const pid_t child = fork_child();
 	if (child == 0) {
 		struct flock mine = range(F_WRLCK, 400, 10);
@@ -332,11 +335,12 @@ static bool locked(int fd)
 		sound = sound && fcntl(fd, F_SETLK, &mine) == 0;
 		/* Until the parent lets go. */
 		mine = range(F_WRLCK, 600, 200);
+		sound = write(ready[1], "w", 1) == 1 && sound;
 		leave(sound && fcntl(fd, F_SETLKW, &mine) == 0);
 	}
-	TRY(child > 0, "fork");
-	for (int i = 0; i < 3; i++)
-		sched_yield();
+	TRY(child > 0 && close(ready[1]) == 0 && read(ready[0], &word, 1) == 1 && close(ready[0]) == 0,
+	    "a process that was refused a lock");
+	/* It has seen every lock; most likely it now waits for one. */
 	usleep(300);
 	lock = range(F_UNLCK, 0, 0);
 	TRY(fcntl(fd, F_SETLK, &lock) == 0 && reap(child), "a lock of another process");

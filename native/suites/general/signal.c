@@ -97,6 +97,9 @@ static bool queued(void)
 	return sigprocmask(SIG_SETMASK, &before, NULL) == 0;
 }
 
+/* Set once the parent's call was interrupted. */
+static _Atomic unsigned *noticed;
+
 /* A system call is interrupted, or begun again. */
 static bool interrupted(void)
 {
@@ -109,11 +112,12 @@ static bool interrupted(void)
 	for (int restart = 0; restart < 2; restart++) {
 		action.sa_flags = restart ? SA_RESTART : 0;
 		sigaction(SIGUSR2, &action, NULL);
+		atomic_store(noticed, restart);
 		const pid_t parent = getpid();
 		const pid_t child = fork_child();
 		if (child == 0) {
-			/* Long enough for the parent to sleep. */
-			for (int i = 0; i < 6; i++) {
+			/* Until the parent slept in its call when a signal came. */
+			for (int i = 0; i < 6 || atomic_load(noticed) == 0; i++) {
 				usleep(100);
 				if (!restart || i < 3)
 					kill(parent, SIGUSR2);
@@ -121,6 +125,7 @@ static bool interrupted(void)
 			leave(!restart || write(ends[1], "x", 1) == 1);
 		}
 		const ssize_t got = read(ends[0], &byte, 1);
+		atomic_store(noticed, 1);
 		TRY(restart ? got == 1 && byte == 'x' : got == -1 && errno == EINTR, "an interrupted read");
 		int status;
 		pid_t ended;
@@ -181,6 +186,7 @@ static bool ended_by(void)
 
 bool signals(unsigned rounds)
 {
+	noticed = shared_memory(sizeof(*noticed));
 	for (unsigned round = 0; round < rounds; round++)
 		if (!handled() || !queued() || !interrupted() || !answered() || (round % 4 == 0 && !ended_by()))
 			return false;
