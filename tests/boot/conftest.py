@@ -6,20 +6,27 @@ A cold store builds three kernels first. `make demo` and these tests share them.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from mepof.app.apps import lacked, load_app
 from mepof.cli.progress import LogDisplay
+from mepof.device import agent
+from mepof.device.initramfs import Entry, archive, tree
 from mepof.device.protocol import INITRAMFS, Session
 from mepof.executor.local import LocalExecutor
 from mepof.executor.programs import plan_of
 from mepof.executor.protocol import Finished
 from mepof.g4 import Source
+from mepof.kernel.overlay import native_directory
 from mepof.plan.model import Plan
 from mepof.plan.store import default_store
+from mepof.toolchain.guest import target
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.g4"
 
@@ -66,3 +73,37 @@ def session_of(finished: Finished, build: str) -> Session:
         requests=(),
         seed=1,
     )
+
+
+def with_general(session: Session, directory: Path) -> Session:
+    """The session, running every action of general with a tenth of its work.
+
+    Args:
+        directory: where the program is built.
+    """
+    compiler = target(session.arch).compiler
+    command = ["make", "-s", "-C", f"{native_directory()}/suites", f"OUT={directory}"]
+    subprocess.run([*command, "SUITE=general", f"GUEST_CC={compiler}"], check=True, timeout=300)
+    program = (directory / "general").read_bytes()
+    added = directory / "archive.cpio"
+    added.write_bytes(archive(tree([Entry("suites/general", 0o755, program)])))
+    actions = load_app("general").actions
+    return replace(
+        session,
+        requests=tuple(agent.Exec((*a.argv, "--scale", "10"), a.seconds) for a in actions),
+        archives=(added,),
+    )
+
+
+def check_general(replies: Sequence[agent.Reply]) -> None:
+    """Every action succeeded in what the kernel has.
+
+    Args:
+        replies: to the requests of :func:`with_general`.
+    """
+    for action, reply in zip(load_app("general").actions, replies, strict=True):
+        assert isinstance(reply, agent.ExecResult)
+        assert reply.status == 0, f"{action.name}: {reply.text}"
+        # The smallest configuration does without these, and says so.
+        if action.name in ("binder", "input", "disk-files"):
+            assert lacked(reply.text)

@@ -31,6 +31,8 @@ from mepof.executor.protocol import Finished
 from mepof.g4 import Source
 from mepof.process import run
 
+from .conftest import check_general, with_general
+
 pytestmark = [
     pytest.mark.boot,
     pytest.mark.arm64,
@@ -108,6 +110,12 @@ def test_a_boot_repeats_to_the_last_instruction(
     assert first.replies == second.replies
     assert first.console == second.console
     assert len(first.intervals) == 2
+
+
+def test_every_action_of_general_succeeds_in_what_the_kernel_has(
+    session: Session, tmp_path: Path
+) -> None:
+    check_general(boot(with_general(session, tmp_path), tmp_path / "boot").replies)
 
 
 def test_a_panic_is_reported(session: Session, tmp_path: Path) -> None:

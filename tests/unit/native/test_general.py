@@ -27,6 +27,7 @@ EMULATED = [
     "transfers",
     "directories",
     "paths",
+    "attributes",
     "pipes",
     "tcp-streams",
     "udp",
