@@ -214,7 +214,7 @@ class _Apt:
                 fetched.unlink()
                 raise InputError(
                     f"{name} has the SHA-256 {found}, not {pin['sha256']} as it was planned",
-                    "run it again to plan it anew",
+                    "run it again: it is planned with what is there now",
                 )
             fetched.replace(kept)
         return kept
