@@ -61,10 +61,15 @@ class AutoFdo(Branches):
             cflags=(*self._matching(toolchain), *toolchain.flags("keep-lines"))
         )
 
-    def _matching(self, toolchain: Toolchain) -> tuple[str, ...]:
-        """What both builds have: the one that is profiled, and the one that uses the profile."""
+    def _matching(self, toolchain: Toolchain, *, lines: bool = True) -> tuple[str, ...]:
+        """What both builds have: the one that is profiled, and the one that uses the profile.
+
+        Args:
+            lines: write line tables too, which do not change the code.
+        """
         return (
-            *toolchain.flags("profiling-lines"),
+            *toolchain.flags("discriminators"),
+            *(toolchain.flags("profiling-lines") if lines else ()),
             *toolchain.flags("inline-unmarked"),
             *(toolchain.flags("probes") if self._probes else ()),
         )
@@ -103,7 +108,8 @@ class AutoFdo(Branches):
         flags = build.toolchain.flags
         file = f"{PROFILES}/{self._file}"
         used = (
-            *self._matching(build.toolchain),
+            # What drift is computed from. The compiler itself keeps the lines that it matches by.
+            *self._matching(build.toolchain, lines=not build.same_source),
             *flags("use-samples", profile=file),
             *flags("function-sections"),
             *flags("split-functions"),

@@ -14,7 +14,7 @@ from functools import partial
 
 from mepof.plan.model import Input
 
-Value = str | int | float | Fraction | tuple[str, ...] | tuple[int, int]
+Value = str | bool | int | float | Fraction | tuple[str, ...] | tuple[int, int]
 
 #: The value of ``base`` by which profiling begins with a kernel without a profile again.
 NO_BASE = "none"
@@ -129,6 +129,13 @@ def decay(text: str) -> Fraction:
     return Fraction(text)
 
 
+def switch(text: str) -> bool:
+    """``on`` or ``off``."""
+    if text not in ("on", "off"):
+        raise ValueError("expected `on` or `off`")
+    return text == "on"
+
+
 def weight(text: str) -> Fraction:
     """A positive number, as an exact fraction."""
     if not re.fullmatch(r"[0-9]{1,18}(\.[0-9]{1,18})?", text) or Fraction(text) == 0:
@@ -170,6 +177,7 @@ SETTINGS: Mapping[str, Setting] = {
     "relinked": Setting(partial(whole_number, minimum=0, maximum=100)),
     "repetitions": Setting(boots),
     "rounds": Setting(partial(whole_number, minimum=1, maximum=64)),
+    "scout": Setting(switch),
     # Fits the integers of every tool, also after the repetitions are added.
     "seed": Setting(partial(whole_number, minimum=0, maximum=10**18 - 1)),
     "test-boots": Setting(partial(whole_number, minimum=1, maximum=100)),
@@ -206,4 +214,5 @@ class Settings:
     base: Input | None = None
     decay: Fraction = Fraction(1, 2)
     rounds: int = 1
+    scout: bool = False
     test_boots: int = 3

@@ -9,11 +9,16 @@ from itertools import count
 from mepof.device.observation import Branches
 from mepof.g4.ast import Adap, Opt, Profile
 from mepof.g4.draft import Draft, Kernel
+from mepof.g4.settings import Settings
 from mepof.plan.model import HostInput, Input, StepInput
+from mepof.spec.executed_objects import ExecutedObjects
 from mepof.spec.kernel_build import Instrumented
-from mepof.spec.profile_collect import ProfileCollect
+from mepof.spec.profile_collect import ProfileCollect, TrainingApp
 from mepof.spec.profile_convert import ProfileConvert
 from mepof.spec.profile_renew import ProfileRenew
+
+# The scenario that runs every action of the apps once.
+_EVERY_ACTION = "trav"
 
 
 @dataclass(frozen=True)
@@ -103,10 +108,15 @@ class Training(Draft):
         """
         part = self.variants.algorithms[algorithm]
         suffix = ""
+        scouted: StepInput | None = None
         for number in range(1, part.rounds + 1):
             suffix = next(order.suffixes)
-            build = self._profiled_build(order, algorithm, number, suffix, below, profile, base)
             trace = next(order.traces, None) if part.records_branches else None
+            first = number == 1 and not below and base is None and trace is None
+            if first and not part.same_build:
+                scouted = self._scouted(order)
+            made = Instrumented[Input](algorithm=algorithm, round=number, scouted=scouted)
+            build = self._profiled_build(order, made, suffix, below, profile, base)
             raw: Input = (
                 self._collected(f"{order.name}/collect{suffix}", order, algorithm, number, build)
                 if trace is None
@@ -125,11 +135,37 @@ class Training(Draft):
         assert profile is not None
         return profile, suffix
 
+    def _scouted(self, order: _Order) -> StepInput | None:
+        """The step that lists the objects in which the training runs something.
+
+        It records the plain kernel, whose objects most of the kernel that is profiled then has in
+        common. None where all objects are instrumented: by the program's choice, because functions
+        that never ran count, or because nothing can record the training beforehand.
+        """
+        settings, scenario = order.kernel.settings, order.statement.click.text
+        if (
+            not settings.scout
+            or settings.cpus > 1  # which no device records
+            or settings.device not in self.variants.recorders
+            or scenario in self.variants.interactive
+            or not self.variants.whole.isdisjoint(order.options)
+        ):
+            return None
+        plain = self._build("plain/build", order.kernel, [])
+        # Whatever the scenario picks, so that another one profiles the same kernel.
+        apps = tuple(
+            app.model_copy(update={"weight": None, "script": None}) for app in self._apps(order)
+        )
+        always = Settings(arch=settings.arch, device=settings.device, without=settings.without)
+        collect = self._collect(_EVERY_ACTION, apps, always, plain, Branches())
+        raw = self._add(f"{order.name}/scout", collect)
+        listed = ExecutedObjects[Input](raw=raw, kernel=plain)
+        return self._add(f"{order.name}/executed", listed)
+
     def _profiled_build(
         self,
         order: _Order,
-        algorithm: str,
-        number: int,
+        made: Instrumented[Input],
         suffix: str,
         below: tuple[str, ...],
         profile: Input | None,
@@ -144,10 +180,10 @@ class Training(Draft):
         return self._build(
             f"{order.name}/instrument{suffix}",
             order.kernel,
-            order.options if self.variants.algorithms[algorithm].same_build else level,
-            below if base is None else (algorithm,),
+            order.options if self.variants.algorithms[made.algorithm].same_build else level,
+            below if base is None else (made.algorithm,),
             profile if base is None else base,
-            Instrumented[Input](algorithm=algorithm, round=number),
+            made,
             boots=base is not None,
         )
 
@@ -160,18 +196,31 @@ class Training(Draft):
         build: StepInput,
     ) -> StepInput:
         """The step that collects the raw profile of a round on a device."""
-        settings, statement = order.kernel.settings, order.statement
-        guest = self._guest(settings)
-        record, artifacts = None, {}
+        settings = order.kernel.settings
+        record = None
         if self.variants.algorithms[algorithm].records_branches:
             record = Branches(settings.period, settings.depth)
-            artifacts = self._artifacts(settings, record)
+        scenario = order.statement.click.text
+        collect = self._collect(scenario, self._apps(order), settings, build, record)
+        update = {"algorithm": algorithm, "round": number}
+        return self._add(identifier, collect.model_copy(update=update))
+
+    def _apps(self, order: _Order) -> tuple[TrainingApp[Input], ...]:
+        statement = order.statement
         argument = self.variants.arguments.get(statement.click.text, "script")
-        apps = tuple(self._app(word, argument, settings) for word in statement.apps)
-        collect = ProfileCollect[Input](
-            algorithm=algorithm,
-            round=number,
-            scenario=statement.click.text,
+        return tuple(self._app(word, argument, order.kernel.settings) for word in statement.apps)
+
+    def _collect(
+        self,
+        scenario: str,
+        apps: tuple[TrainingApp[Input], ...],
+        settings: Settings,
+        build: StepInput,
+        record: Branches | None,
+    ) -> ProfileCollect[Input]:
+        """A boot of a build under a scenario."""
+        return ProfileCollect[Input](
+            scenario=scenario,
             apps=apps,
             actions=settings.actions,
             arch=settings.arch,
@@ -180,11 +229,10 @@ class Training(Draft):
             seed=settings.seed,
             without=settings.without,
             kernel=build,
-            guest=guest,
+            guest=self._guest(settings),
             record=record,
             suites=self._suites(
                 settings, self.variants.app_additions, [a.name for a in apps if a.name]
             ),
-            artifacts=artifacts,
+            artifacts={} if record is None else self._artifacts(settings, record),
         )
-        return self._add(identifier, collect)

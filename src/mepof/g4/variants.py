@@ -44,6 +44,9 @@ class Variants:
         guest_additions: for each metric, the suites whose programs are added to the guest.
         app_additions: the same for each app.
         arguments: for each scenario, what may follow an app and a colon.
+        interactive: the scenarios in which the user works at the console.
+        recorders: the devices that record branches.
+        whole: the options for which functions that never ran are part of a profile.
     """
 
     algorithms: Mapping[str, Rounds]
@@ -53,3 +56,6 @@ class Variants:
     guest_additions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     app_additions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     arguments: Mapping[str, Argument] = field(default_factory=dict)
+    interactive: frozenset[str] = frozenset()
+    recorders: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()

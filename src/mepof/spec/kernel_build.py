@@ -8,10 +8,15 @@ from mepof.plan.typed import In, Part, StepModel
 
 
 class Instrumented(Part[In], Generic[In]):
-    """The algorithm that will profile the kernel, and the number of its round."""
+    """The algorithm that will profile the kernel, and the number of its round.
+
+    Attributes:
+        scouted: the artifact that lists the objects to instrument; all objects without one.
+    """
 
     algorithm: str
     round: int = 1
+    scouted: In | None = None
 
 
 class BootCheck(Part[In], Generic[In]):

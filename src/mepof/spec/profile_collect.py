@@ -40,6 +40,7 @@ class ProfileCollect(StepModel[In], Generic[In]):
     """A boot of a kernel that can be profiled, under a scenario.
 
     Attributes:
+        algorithm: None only records which code runs.
         round: of the algorithm.
         actions: how many actions to pick, for scenarios that do not fix the number.
         without: the cases that the training must not run.
@@ -51,7 +52,7 @@ class ProfileCollect(StepModel[In], Generic[In]):
 
     kind: ClassVar[str] = "profile-collect"
 
-    algorithm: str
+    algorithm: str | None = None
     round: int = 1
     scenario: str
     apps: tuple[TrainingApp[In], ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -9,7 +10,7 @@ from pathlib import Path
 
 from mepof import arch
 from mepof.algorithm.external import check_profile
-from mepof.algorithm.protocol import ALGORITHMS, Use
+from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Use
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import WorkError
@@ -90,6 +91,12 @@ class KernelBuildBody:
     def run(self, context: StepContext) -> None:
         asked = KernelBuild[Path].of(context.step, context.inputs)
         ingredients = ingredients_of(asked, context)
+        made = asked.instrumented
+        if made is not None and made.scouted is not None:
+            # Of the others, the profile will know nothing.
+            listed = made.scouted / EXECUTED_OBJECTS
+            if listed.exists():
+                shutil.copyfile(listed, context.output / EXECUTED_OBJECTS)
         build = _Build(context, asked, ingredients)
         if asked.boot is None:
             if warned := build.once(ingredients.spec()):

@@ -53,9 +53,15 @@ class Ingredients(Generic[In]):
             listed = None
             if self.profile is not None and not self.use.cold_small:
                 listed = self.profile / EXECUTED_OBJECTS
-            added += ALGORITHMS.get(made.algorithm).instrument(
+            counted = ALGORITHMS.get(made.algorithm).instrument(
                 self.use.toolchain, Round(made.round, earlier, listed)
             )
+            if made.scouted is not None:
+                # The others keep the plain kernel's flags, and so its objects.
+                scouted = made.scouted if isinstance(made.scouted, Path) else Path("scouted")
+                only = FileFlags(scouted / EXECUTED_OBJECTS, counted.cflags)
+                counted = replace(counted, cflags=(), selected=(only, *counted.selected))
+            added += counted
         return added
 
     def excluded(self) -> tuple[str, ...]:

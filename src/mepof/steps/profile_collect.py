@@ -79,7 +79,7 @@ class ProfileCollectBody:
 
     def run(self, context: StepContext) -> None:
         asked = ProfileCollect[Path].of(context.step, context.inputs)
-        algorithm = ALGORITHMS.get(asked.algorithm)
+        algorithm = None if asked.algorithm is None else ALGORITHMS.get(asked.algorithm)
         scenario = SCENARIOS.get(asked.scenario)
         apps = _apps(asked, [app.file for app in asked.apps])
         actions = _actions(asked, apps, [app.script for app in asked.apps])
@@ -92,7 +92,10 @@ class ProfileCollectBody:
             work = [agent.Shell()]
             context.note("this is the guest's console: run the workload, then leave with `exit`")
         with_modules = module_archive.archive_of(asked.kernel) is not None
-        before, read = algorithm.reset(), algorithm.collect(with_modules)
+        before: tuple[agent.Request, ...] = ()
+        read: tuple[agent.Request, ...] = ()
+        if algorithm is not None:
+            before, read = algorithm.reset(), algorithm.collect(with_modules)
         after = read
         device = DEVICES.get(asked.device)
         if asked.record is not None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mepof import _engine
-from mepof.algorithm.protocol import ALGORITHMS, Conversion, Round
+from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Conversion, Round
 from mepof.errors import InputError, WorkError
 from mepof.kernel import kbuild
 from mepof.kernel.description import BuildDescription
@@ -16,6 +16,7 @@ from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import HostInput, Input, Step
 from mepof.profile.artifact import ProfileDescription
+from mepof.profile.quality import Quality
 from mepof.scenario.collection import Collection
 from mepof.spec.profile_convert import ProfileConvert
 from mepof.toolchain.protocol import Tools, select
@@ -59,6 +60,8 @@ class ProfileConvertBody:
         quality = algorithm.convert(Conversion(raw, asked.kernel, context.output, tools, number))
         if below is not None:
             quality = replace(quality, exact=quality.exact and below.quality.exact)
+        if (asked.kernel / EXECUTED_OBJECTS).exists():
+            quality = _of_whole_kernel(quality, asked.kernel)
         if quality.verdict == "poor":
             raise WorkError(
                 f"the profile is poor: {'; '.join(quality.reasons)}",
@@ -82,6 +85,14 @@ class ProfileConvertBody:
             f"{quality.executed} of {quality.functions} functions ran "
             f"({quality.coverage_percent:g} %)"
         )
+
+
+def _of_whole_kernel(quality: Quality, build: Path) -> Quality:
+    """The quality of a profile whose kernel was instrumented in part only: the functions of the
+    other files count as functions that never ran."""
+    functions = max(quality.functions, sum(map(len, kbuild.functions_in(build).values())))
+    percent = round(100 * quality.executed / functions, 2)
+    return replace(quality, functions=functions, coverage_percent=percent)
 
 
 def _below(asked: ProfileConvert[Path], output: Path) -> ProfileDescription | None:

@@ -44,7 +44,9 @@ Meaning = Literal[
     "drop-counts",
     # Keep every instruction's own source line.
     "keep-lines",
-    # Lines and what else tells samples of one line apart.
+    # Tell the blocks of one line apart.
+    "discriminators",
+    # Write a table of lines, unless the configuration does.
     "profiling-lines",
     # Put what rarely runs of a function into another section.
     "split-functions",

@@ -128,11 +128,21 @@ def test_both_builds_agree_on_what_identifies_blocks(name: str, flags: Sequence[
     # Entry code is marked as not to be instrumented, and nothing is inlined there.
     for same in (
         "-D__no_profile_instrument_function__=__unused__",
-        *TOOLCHAIN.flags("profiling-lines"),
+        *TOOLCHAIN.flags("discriminators"),
     ):
         assert same in profiled.cflags and same in selected.cflags
     assert f"-fprofile-sample-use={PROFILES}/{file}" in selected.cflags
     assert ("-fpseudo-probe-for-profiling" in selected.cflags) == (name == "autofdo-probe")
+
+
+@pytest.mark.parametrize("same", [True, False, None])
+def test_a_kernel_that_uses_a_profile_has_lines_only_if_drift_is_computed(
+    same: bool | None,
+) -> None:
+    (lines,) = TOOLCHAIN.flags("profiling-lines")
+    assert lines in autofdo("autofdo").instrument(TOOLCHAIN, Round()).cflags
+    (used,) = autofdo("autofdo").use(Path("/p"), Use(TOOLCHAIN, same)).selected
+    assert (lines in used.cflags) == (same is not True)
 
 
 def test_functions_that_ran_only_inlined_have_the_profile_of_their_callers(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from writers.mini_kernel import SUFFIX, write_tools, write_tree
 
+from mepof.algorithm.protocol import EXECUTED_OBJECTS
 from mepof.device import agent
 from mepof.device.protocol import KernelPanic, Outcome, Session
 from mepof.errors import InputError, WorkError
@@ -20,6 +21,7 @@ from mepof.kernel import kbuild
 from mepof.plan.body import StepContext
 from mepof.plan.model import Input, Json, Step, StepInput
 from mepof.profile.quality import Quality
+from mepof.spec.kernel_build import KernelBuild
 from mepof.steps import kernel_build
 from mepof.toolchain import versions
 
@@ -156,6 +158,47 @@ def test_files_in_which_nothing_ran_are_compiled_as_without_a_profile(
     params: dict[str, Json] = {**clang, "options": ["ColdSmall"]}
     (flags,) = built(room, monkeypatch, params, profile=profile).selected
     assert flags.names() == ("%",)
+
+
+def test_only_what_a_scout_saw_running_is_instrumented(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+) -> None:
+    scouted = room.directory("scouted")
+    (scouted / EXECUTED_OBJECTS).write_text("init/a.o\n")
+    whole = built(room, monkeypatch, {"instrumented": {"algorithm": "pgo"}})
+    params: dict[str, Json] = {"instrumented": {"algorithm": "pgo"}, "exclude": []}
+    spec = built(room, monkeypatch, params, instrumented__scouted=scouted)
+    (flags,) = spec.selected
+    assert flags.names() == ["init/a.o"]
+    assert flags.cflags == whole.cflags
+    assert replace(spec, selected=(), cflags=whole.cflags) == whole
+    # The build says which of its files a profile can know.
+    kept = room.root / "kernel-build-output" / EXECUTED_OBJECTS
+    assert kept.read_text() == "init/a.o\n"
+    kept.unlink()
+    # Nobody knows what ran: everything may have.
+    unknown = room.directory("unknown")
+    spec = built(room, monkeypatch, params, instrumented__scouted=unknown)
+    (flags,) = spec.selected
+    assert flags.names() == ("%",)
+    assert not kept.exists()
+
+
+def test_the_list_of_a_scout_is_an_input_and_not_part_of_the_identity(tools: Path) -> None:
+    step = (
+        KernelBuild[Input]
+        .model_validate(
+            {
+                **BASE,
+                "source": StepInput("source"),
+                "instrumented": {"algorithm": "pgo", "scouted": StepInput("executed")},
+            }
+        )
+        .step("x")
+    )
+    assert step.inputs["instrumented.scouted"] == StepInput("executed")
+    scouted = kernel_build.BODY.identity(step)
+    assert scouted["flags"] != identity({"instrumented": {"algorithm": "pgo"}})["flags"]
 
 
 def test_a_build_with_a_profile_needs_one(

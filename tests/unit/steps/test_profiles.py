@@ -91,6 +91,21 @@ def test_a_converted_profile_keeps_the_description_of_its_run_and_build(
     assert conversion.build == build
 
 
+def test_functions_of_files_that_were_not_instrumented_count_as_functions_that_never_ran(
+    room: Room, algorithm: FakeAlgorithm
+) -> None:
+    algorithm.quality = Quality(2, 1, 50.0, "good")
+    listed = {"kernel.executed_objects": "kernel/b.o\n", OBJECTS: json.dumps(DEFINED)}
+    build = room.root / "kernel"
+    build.mkdir()
+    for name, text in listed.items():
+        (build / name).write_text(text)
+    BUILD.write(build)
+    context = room.context("profile-convert", TOOLS, raw=room.directory("raw"), kernel=build)
+    profile_convert.BODY.run(context)
+    assert known(context.output)[1] == Quality(3, 1, 33.33, "good")
+
+
 def test_a_given_branch_trace_is_used_unchanged(room: Room, algorithm: FakeAlgorithm) -> None:
     trace = room.root / "perf.data"
     trace.write_text("PERFILE2")

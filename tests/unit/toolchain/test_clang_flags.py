@@ -23,7 +23,8 @@ FLAGS: dict[Meaning, str] = {
     "drop-counts": "-fno-profile-use",
     "keep-lines": "-fno-optimize-sibling-calls -mllvm -enable-tail-merge=false "
     "-mllvm -disable-tail-duplicate -mllvm -disable-early-taildup -mllvm -tail-dup-placement=0",
-    "profiling-lines": "-fdebug-info-for-profiling $(if $(CONFIG_DEBUG_INFO),,-gmlt)",
+    "discriminators": "-fdebug-info-for-profiling",
+    "profiling-lines": "$(if $(CONFIG_DEBUG_INFO),,-gmlt)",
     "split-functions": "$(if $(CONFIG_ARM64_BTI_KERNEL),,-fsplit-machine-functions)",
     "use-lto-samples": "$(if $(CONFIG_LTO_CLANG_THIN),--lto-sample-profile=P) "
     "$(if $(CONFIG_LTO_CLANG_THIN),$(if $(CONFIG_ARM64_BTI_KERNEL),,"

@@ -1,0 +1,81 @@
+"""Plans that record the plain kernel before they instrument what runs of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from mepof.g4.compiler import compile_program
+from mepof.plan.model import Plan
+
+from .planning import VARIANTS, assert_well_formed, ids, made_from
+from .planning import plan as plan_without
+from .reading import sound
+
+RECORDING = replace(
+    VARIANTS,
+    recorders=frozenset({"qemu"}),
+    interactive=frozenset({"manual"}),
+    whole=frozenset({"ColdSmall"}),
+)
+
+
+def plan(text: str, *perf_data: str) -> Plan:
+    text = f"set scout on.\n{text}"
+    return compile_program(sound(text), text, RECORDING, perf_data)
+
+
+def test_the_plain_kernel_is_recorded_before_another_one_is_instrumented() -> None:
+    made = plan("opt /src pgo rand kbench O2.\neval plain;opt.")
+    assert_well_formed(made)
+    assert [i for i in ids(made) if "build" in i or i.startswith("opt/")] == [
+        *("plain/build", "opt/scout", "opt/executed", "opt/instrument", "opt/collect"),
+        *("opt/profile", "opt/build"),
+    ]
+    instrumented, scout = made.step("opt/instrument"), made.step("opt/scout")
+    assert made_from(made, instrumented, "instrumented.scouted").id == "opt/executed"
+    assert made_from(made, made.step("opt/executed"), "raw") == scout
+    assert made_from(made, scout, "kernel").id == "plain/build"
+    assert "algorithm" not in scout.params
+    assert scout.params["record"] == {"depth": 32}  # every branch
+    # What is converted is what the instrumented kernel counted.
+    assert made_from(made, made.step("opt/profile"), "raw").id == "opt/collect"
+    assert made_from(made, made.step("measure"), "images.0").id == "plain/build"
+
+
+@pytest.mark.parametrize("change", ["set seed 7.", "set actions 90.", "set period 99."])
+def test_another_training_of_the_same_apps_profiles_the_same_kernel(change: str) -> None:
+    opt = "opt /src pgo rand kbench O2.\n"
+    made = plan(f"set name one.\n{opt}{change}\nset name two.\n{opt}")
+    assert sum(i.endswith("/instrument") for i in ids(made)) == 1
+    made = plan(f"set name one.\n{opt}set name two.\nopt /src pgo trav kbench O2.")
+    assert sum(i.endswith("/instrument") for i in ids(made)) == 1
+
+
+def test_all_rounds_of_an_algorithm_instrument_what_ran() -> None:
+    made = plan("opt /src cspgo rand kbench O2.")
+    for name in ("opt/instrument", "opt/instrument2"):
+        assert made_from(made, made.step(name), "instrumented.scouted").id == "opt/executed"
+    stack = plan("opt /src autofdo+propeller rand kbench O2.")
+    assert "instrumented.scouted" not in stack.step("opt/instrument2").inputs
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "set scout off.\nopt /src pgo rand kbench O2.",
+        "opt /src pgo rand kbench O2;ColdSmall.",
+        "set cpus 2.\nopt /src pgo rand kbench O2.",
+        "opt /src pgo manual kbench O2.",
+        "opt /src propeller rand kbench O2.",
+        "set perf-data a.data.\nopt /src autofdo rand kbench O2.",
+        "set base /old/kernel.afdo.\nopt /src autofdo rand kbench O2.",
+    ],
+)
+def test_where_nothing_can_be_scouted_the_whole_kernel_is_instrumented(program: str) -> None:
+    assert plan(program).steps == plan_without(program).steps
+
+
+def test_a_device_that_records_nothing_scouts_nothing() -> None:
+    assert "opt/scout" not in ids(plan_without("opt /src pgo rand kbench O2."))
