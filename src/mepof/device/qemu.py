@@ -12,7 +12,6 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from hashlib import sha256
@@ -20,15 +19,13 @@ from pathlib import Path
 
 from mepof import arch
 from mepof.arch import Machine
-from mepof.device import agent, console, initramfs, tcg_plugins
+from mepof.device import batch, console, tcg_plugins
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.protocol import (
     BootFailure,
     Description,
-    GuestReset,
     Interval,
     KernelHang,
-    KernelPanic,
     Outcome,
     Session,
     check_cpus,
@@ -99,7 +96,7 @@ class Qemu:
             shutil.rmtree(directory)
         directory.mkdir(parents=True)
         files = BootFiles(directory)
-        files.initramfs.write_bytes(_initramfs(session))
+        files.initramfs.write_bytes(batch.initramfs_of(session))
         watchdog = Watchdog(session, files.console, files.port, replied)
         try:
             done = runner(
@@ -109,14 +106,17 @@ class Qemu:
                 check=False,
             )
         except WorkError as error:
-            _raise_if_panicked(files)
+            batch.raise_if_panicked(files.console, files.port)
             kind = KernelHang if watchdog.expired else BootFailure
-            raise _failure(kind, error.message, files) from error
-        _raise_if_panicked(files)
+            raise batch.failure(kind, error.message, files.console, files.port) from error
+        batch.raise_if_panicked(files.console, files.port)
         if done.status != 0:
             last = done.output.rstrip().rpartition("\n")[2] or "it said nothing"
-            raise _failure(
-                BootFailure, f"{machine.binary} ended with status {done.status}: {last}", files
+            raise batch.failure(
+                BootFailure,
+                f"{machine.binary} ended with status {done.status}: {last}",
+                files.console,
+                files.port,
             )
         return _outcome(session, files)
 
@@ -154,59 +154,11 @@ def _version(machine: Machine) -> str:
     return banner
 
 
-def _initramfs(session: Session) -> bytes:
-    """The archives that the kernel unpacks one over the other, the requests last."""
-    requests = b"".join(agent.encode(each) for each in (*session.requests, agent.PowerOff()))
-    return (
-        session.initramfs.read_bytes()
-        + b"".join(path.read_bytes() for path in session.archives)
-        + initramfs.archive(
-            (
-                initramfs.Entry("mepof", 0o755),
-                initramfs.Entry("mepof/requests", 0o600, requests),
-            )
-        )
-    )
-
-
-def _failure(kind: type[BootFailure], what: str, files: BootFiles) -> BootFailure:
-    written = console.text_of(files.console)
-    failure = kind(f"{what}{console.tail(written)}", f"see {files.console}")
-    failure.replies, failure.console = _replies_so_far(files), written
-    return failure
-
-
-def _replies_so_far(files: BootFiles) -> tuple[agent.Reply, ...] | None:
-    """The answers of a guest that went down; None if its agent did not come up."""
-    decoder = agent.Decoder()
-    with suppress(OSError, WorkError):
-        hello, *replies = decoder.feed(files.port.read_bytes()) or (None,)
-        if isinstance(hello, agent.Hello):
-            return tuple(reply for reply in replies if not isinstance(reply, agent.PoweredOff))
-    return None
-
-
-def _raise_if_panicked(files: BootFiles) -> None:
-    panic = console.panic_in(console.text_of(files.console))
-    if panic is not None:
-        raise _failure(KernelPanic, f"the kernel went down: {panic}", files)
-
-
 def _outcome(session: Session, files: BootFiles) -> Outcome:
-    decoder = agent.Decoder()
-    try:
-        replies = decoder.feed(files.port.read_bytes() if files.port.exists() else b"")
-    except WorkError as error:
-        raise _failure(BootFailure, error.message, files) from error
-    if not replies or not isinstance(replies[0], agent.Hello):
-        raise _failure(GuestReset, "the guest went down before its agent answered", files)
-    answers = replies[1:-1]
-    if len(answers) != len(session.requests) or not isinstance(replies[-1], agent.PoweredOff):
-        done = f"{max(0, len(replies) - 1)} of {len(session.requests)} requests"
-        raise _failure(GuestReset, f"the guest went down after {done}", files)
+    release, answers = batch.answers(session, files.console, files.port)
     return Outcome(
-        replies[0].release,
-        tuple(answers),
+        release,
+        answers,
         _intervals(session, files),
         console.text_of(files.console),
         _branches(session, files),
