@@ -21,6 +21,8 @@ help:
 	@echo 'make bench   run every benchmark under bench/ that takes less than hours'
 	@echo 'make bench-algorithms'
 	@echo '             compare what every algorithm gains: hours'
+	@echo 'make bench-general'
+	@echo '             count what general covers of the suites: one kernel and half an hour'
 	@echo 'make bench-leave-one-out'
 	@echo '             measure what a profile does for untrained cases: hours'
 	@echo 'make bench-loop'
@@ -67,8 +69,8 @@ lint: setup
 	$(CARGO) fmt --check
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 
-# These build a dozen kernels each.
-HOURS := bench/algorithms.py bench/leave_one_out.py bench/loop.py bench/suites.py \
+# These build kernels: a dozen each, or one.
+HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.py bench/suites.py \
 	bench/run_time.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
@@ -81,6 +83,9 @@ bench: setup
 
 bench-algorithms: setup
 	$(BIN)/python bench/algorithms.py
+
+bench-general: setup
+	$(BIN)/python bench/general.py
 
 bench-verdicts: setup
 	$(BIN)/python bench/verdicts.py
@@ -139,5 +144,6 @@ clean:
 	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
-.PHONY: help setup demo test test-all lint bench bench-algorithms bench-leave-one-out bench-loop \
-	bench-model bench-suites bench-suites-own bench-time bench-verdicts check-report fuzz lock clean
+.PHONY: help setup demo test test-all lint bench bench-algorithms bench-general bench-leave-one-out \
+	bench-loop bench-model bench-suites bench-suites-own bench-time bench-verdicts check-report \
+	fuzz lock clean
