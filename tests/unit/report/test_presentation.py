@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from mepof.measure.measurement import SizeBytes
-from mepof.report import Report, summary
+from mepof.report import Report
 from mepof.report.html import render
 from mepof.report.text import (
     amount,
@@ -27,70 +24,9 @@ from mepof.report.text import (
     relative_interval,
     size,
 )
-from mepof.report.views import cases, core_model
-from mepof.report.views.image_set import ImageSet
 
-from .samples import GOALS, GOLDEN, KVM, PROVENANCE, golden_report, measurement, report
-
-HOSTILE = "<script>alert(1)</script>\"'&[red]\x1b[31m\u202e"
-DEAD = measurement("dead", factors=(), booted=False, self_check="panic: no root")
-
-
-class Page(HTMLParser):
-    """A page's elements, and whether every one of them is closed."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.misnested: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.styles = ""
-        self.outlines: list[tuple[str, list[str], dict[str, str | None]]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        self.outlines.append((tag, [*self.open], dict(attrs)))
-        if tag != "meta":
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self.open or self.open.pop() != tag:
-            self.misnested.append(tag)
-
-    def handle_data(self, data: str) -> None:
-        if "style" in self.open:
-            self.styles += data
-        else:
-            self.text += data
-
-
-REPORTS = {
-    "full": golden_report(),
-    "single": report(measurement("plain")),
-    "failed": report(measurement("plain"), DEAD),
-    "one boot": report(measurement("plain", factors=(1.0,)), measurement(factors=(0.9,))),
-    "equal": report(measurement("plain"), measurement()),
-    "hostile": report(
-        measurement(HOSTILE),
-        measurement(f"{HOSTILE}2", costs={HOSTILE: 1.0}, self_check="passed"),
-        measurement("x", self_check=HOSTILE),
-        provenance=PROVENANCE.model_copy(update={"program": HOSTILE, "kernel": HOSTILE}),
-        goals=GOALS,
-    ),
-}
-every_report = pytest.mark.parametrize("made", REPORTS.values(), ids=REPORTS.keys())
-
-
-def terminal(made: Report, width: int = 80) -> str:
-    console = Console(file=io.StringIO(), width=width, color_system=None)
-    console.print(summary(made, Path("out/demo")))
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+from .pages import REPORTS, Page, every_report, terminal
+from .samples import GOLDEN, KVM, golden_report, measurement, report
 
 
 def test_the_page_is_the_golden_one() -> None:
@@ -347,128 +283,6 @@ def test_numbers_read_as_people_write_them() -> None:
     ]
 
 
-def test_controls_training_and_outliers_are_shown() -> None:
-    page = Page(render(golden_report()))
-    assert "the same build, other seeds" in page.text
-    assert "A/A: the same build, other seeds" in page.text
-    assert page.text.count("✔ no difference found") == 2
-    assert "of trained cases" in page.text
-    assert "of untrained cases" in page.text
-    assert "plain with seed 5: 2.95 % more" in page.text
-    assert any(a.get("class") == "cross" for _, a in page.tags)
-    text = terminal(golden_report())
-    assert "control, plain relinked: no difference found" in text
-    assert "▼ 10.12 % fewer" in text
-    assert "▲ " in text
-
-
-def test_goals_are_shown_met_or_missed_with_the_reason() -> None:
-    page = Page(render(golden_report())).text.replace("\N{NO-BREAK SPACE}", " ")
-    assert "✖ 6 of 18 goals met" in page
-    assert "✔ met: opt, goal geomean 8 kernel_instructions: 10.12 % fewer kernel instr" in page
-    assert "✖ missed: opt, goal text 2: text 3.33 % larger; the goal is at most 2 % larger" in page
-    assert "✖ missed: broken, goal text 2: not measured: broken failed its self-check" in page
-    # Before the result, and after the images that failed.
-    assert page.index("broken failed") < page.index("goals met") < page.index("Geometric mean")
-    group = "goal geomean:file 5 latency: 10."
-    assert f"✔ met: opt, {group}" in page
-    assert "✔ met: opt, goal memory 1: memory used after boot: 0.70 % more" in page
-    text = terminal(golden_report(), width=200)
-    assert "goal met: opt, geomean 8 kernel_instructions: 10.12 % fewer kernel instr" in text
-    assert "goal MISSED: opt, text 2: text 3.33 % larger; the goal is at most 2 % larger" in text
-
-
-def test_goals_that_are_all_met_are_no_failure() -> None:
-    made = report(measurement("plain"), measurement(), goals=GOALS[3:4])
-    html = render(made)
-    assert "✔ 1 of 1 goal met" in Page(html).text
-    assert 'class="notice success"' in html
-    assert 'class="notice failure"' not in html
-    assert "MISSED" not in terminal(made)
-
-
-def test_groups_are_shown_in_a_plot_and_a_table_of_each_main_metric() -> None:
-    made = golden_report()
-    html = render(made)
-    # Four groups and the mean over all cases.
-    plot = html[html.index('aria-labelledby="groups-kernel_instructions-title"') :]
-    assert [plot.count(f">{name} <tspan") > 0 for name in ("syscall", "pipe", "proc", "file")]
-    assert "Kernel instructions, counted: geometric means by group, against plain" in html
-    text = terminal(made)
-    for group in ("syscall", "pipe", "proc", "file"):
-        assert f"mean of {group}" in text
-    one = report(
-        *(measurement(name, costs={"proc": 9.0}, factors=(1.0, 1.0)) for name in ("plain", "opt"))
-    )
-    # The mean over one group is that over all cases.
-    assert 'id="groups"' not in render(one)
-    assert "mean of" not in terminal(one)
-
-
-def test_memory_is_shown_beside_the_sizes() -> None:
-    page = Page(render(golden_report())).text
-    assert "Memory of the kernel before anything ran" in page
-    assert "Memory of the kernel when the last case had ended" in page
-    assert "40.63 MiB of memory after boot" in terminal(golden_report(), width=200)
-    bare = report(measurement("plain"), measurement("opt"))
-    assert "Memory of the kernel" not in Page(render(bare)).text
-    assert "memory after boot" not in terminal(bare)
-
-
-def test_a_section_without_data_is_left_out() -> None:
-    sections = {"goals", "groups", "core", "kernel", "training", "controls", "suites"}
-    full = {a["id"] for _, a in Page(render(golden_report())).tags if "id" in a}
-    assert sections <= full
-    bare = report(measurement("plain")).model_copy(update={"profile": None, "phases": ()})
-    page = Page(render(bare))
-    assert not (sections | {"time"}) & {a["id"] for _, a in page.tags if "id" in a}
-
-
-def test_the_modelled_core_is_said_to_be_modelled() -> None:
-    text = Page(render(golden_report())).text
-    assert "What happens in the core modelled" in text
-    assert "a model of Intel Skylake" in text
-    assert "Where the difference comes from modelled" in text
-    assert "What happens in the core" not in Page(render(REPORTS["equal"])).text
-
-
-def test_the_parts_of_the_cycles_make_them_up() -> None:
-    made = golden_report()
-    view = core_model.core_view(made, ImageSet.of(made))
-    assert view is not None
-    *parts, whole = view.composition
-    assert whole.values[0] == pytest.approx(100)
-    assert sum(part.values[0] or 0 for part in parts) == pytest.approx(100)
-    assert whole.values[1] is not None and 50 < whole.values[1] < 100
-
-
-def test_training_and_profiles_are_shown() -> None:
-    text = Page(render(golden_report())).text
-    assert "Trained with the scenario rand on kbench, on Linux 6.12.48, seed 7" in text
-    assert "Never run: pipe-128, file-8k." in text
-    assert "✖ poor: 310 functions ran, fewer than 1,000" in text
-
-
-def test_cases_that_cannot_run_are_listed() -> None:
-    text = Page(render(golden_report())).text
-    assert "Cases of the suite kbench that could not run" in text
-    assert "CONFIG_ANDROID_BINDERFS" in text
-
-
-def test_events_of_too_many_cases_are_left_to_the_other_files(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    full = Page(render(golden_report())).text
-    assert "too many for a page" not in full
-    assert "Kernel L1I misses, modelled" in full
-    monkeypatch.setattr(cases, "_MAX_ROWS", 1)
-    monkeypatch.setattr(core_model, "_MAX_VALUES", 1)
-    text = Page(render(golden_report())).text
-    assert text.count("too many for a page") == 2
-    assert "Kernel L1I misses, modelled" not in text
-    assert "Kernel cycles, modelled" in text
-
-
 class Cells(HTMLParser):
     """The stacking tables of a page: their column headers, and each cell's text and label."""
 
@@ -510,30 +324,6 @@ def test_each_cell_of_a_table_that_stacks_has_the_label_of_its_column() -> None:
                 if tag == "td" and label is not None:
                     assert label.replace(" ", "") == header.replace(" ", "")
         assert {label for row in rows for tag, label in row if tag == "td"} - {None}
-
-
-def test_the_head_names_the_cases_in_which_main_metrics_disagree() -> None:
-    disagreement = (
-        "opt, kbench/file-8k: 10.12 % fewer kernel instructions, 19.22 % fewer kernel taken "
-        "branches and 10.06 % less guest time (modelled), but 12.28 % more kernel cycles "
-        "(modelled)"
-    )
-    text = Page(render(golden_report())).text.replace("\N{NO-BREAK SPACE}", " ")
-    before_the_result = text.split("Result")[1]
-    assert "Where the main metrics disagree" in before_the_result
-    assert disagreement in before_the_result
-    shown = terminal(golden_report(), width=200)
-    assert f"main metrics disagree: {disagreement}" in shown
-    assert "disagree" not in Page(render(REPORTS["equal"])).text
-    assert "disagree" not in terminal(REPORTS["equal"])
-
-
-def test_many_disagreements_are_left_to_report_json() -> None:
-    made = golden_report()
-    many = made.model_copy(update={"disagreements": made.disagreements * 10})
-    text = Page(render(many)).text
-    assert "2 more are under disagreements in report.json" in text
-    assert "main metrics disagree in 2 more, see report.html" in terminal(many)
 
 
 def test_the_boots_of_the_baseline_are_explained_where_they_are_stated() -> None:
