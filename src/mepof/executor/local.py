@@ -22,6 +22,16 @@ from mepof.plan.store import Store
 from mepof.profile.artifact import profile_files
 from mepof.steps import BODIES
 
+# `mepof.report` has these names too, but takes long to import.
+_REPORT = (
+    "report.json",
+    "report.html",
+    "cases.csv",
+    "means.csv",
+    "images.csv",
+    "comparisons.csv",
+)
+
 
 @dataclass(frozen=True)
 class LocalExecutor:
@@ -89,8 +99,7 @@ def _files(result: Result, artifact: Path) -> dict[str, Path]:
         case "report":
             # The first report is at the top; each further one has its own directory.
             directory = "" if result.name == "report" else f"{result.name}/"
-            names = ("report.json", "report.html", "cases.csv", "means.csv", "images.csv")
-            return {f"{directory}{name}": artifact / name for name in names}
+            return {f"{directory}{name}": artifact / name for name in _REPORT}
         case "check":
             directory = "" if result.name == "check" else f"{result.name}/"
             return {f"{directory}check.json": artifact / "check.json"}

@@ -16,7 +16,7 @@ from mepof.plan.model import Plan
 from mepof.plan.preflight import preflight
 from mepof.scenario.protocol import SCENARIOS
 from mepof.steps import BODIES
-from mepof.suite.cases import guest_additions
+from mepof.suite.cases import groups_by_case, guest_additions
 
 
 class WrongProgram(InputError):
@@ -54,6 +54,7 @@ def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
         frozenset(name for name, scenario in SCENARIOS.all().items() if scenario.interactive),
         frozenset(name for name, dev in DEVICES.all().items() if isinstance(dev, BranchSource)),
         frozenset(name for name, option in options().items() if option.cold_small),
+        cases=tuple(groups_by_case()),
     )
     return compile_program(parsed.program, source.text, variants, perf_data)
 

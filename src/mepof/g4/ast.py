@@ -141,10 +141,22 @@ class Goal(_Located):
     metrics: tuple[Word, ...]
 
 
-Statement = Opt | Profile | Merge | Adap | Recomp | Build | Eval | Check | Set | Goal
+@dataclass(frozen=True)
+class Compare(_Located):
+    """Compare two cases with each other in the ``eval`` statements that follow."""
+
+    verb: ClassVar[str] = "compare"
+    first: Word
+    second: Word
+    way: Word
+    metrics: tuple[Word, ...]
+
+
+Statement = Opt | Profile | Merge | Adap | Recomp | Build | Eval | Check | Set | Goal | Compare
 
 STATEMENTS: dict[str, type[Statement]] = {
-    cls.verb: cls for cls in (Opt, Profile, Merge, Adap, Recomp, Build, Eval, Check, Set, Goal)
+    cls.verb: cls
+    for cls in (Opt, Profile, Merge, Adap, Recomp, Build, Eval, Check, Set, Goal, Compare)
 }
 
 

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mepof.errors import InputError
-from mepof.g4 import checks, goals, loops
+from mepof.g4 import checks, goals, loops, pairs
 from mepof.g4.ast import (
     OPERANDS,
     Adap,
     Build,
     Check,
+    Compare,
     Eval,
     Goal,
     Merge,
@@ -65,6 +66,12 @@ class Vocabulary:
     costs: tuple[str, ...] = ()
     #: Those of them that only a modelled core has.
     core_costs: frozenset[str] = frozenset()
+    #: The group of each case, by its suite and name.
+    cases: Mapping[str, str] = field(default_factory=dict)
+    #: What two cases can be compared in.
+    quantities_of_cases: tuple[str, ...] = ()
+    #: What of it only a modelled core has.
+    core_quantities: frozenset[str] = frozenset()
     #: Sets of tests that images must pass.
     gates: tuple[str, ...] = ()
     #: Parts of the set `kselftest`.
@@ -131,6 +138,9 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
             vocabulary.metrics,
             vocabulary.default_metrics,
         )
+        found += pairs.unmeasured(
+            program, vocabulary.cases, vocabulary.core_quantities, vocabulary.default_metrics
+        )
     return in_order(found)
 
 
@@ -168,6 +178,11 @@ def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]
             yield from _setting(statement, vocabulary)
         case Goal():
             yield from _goal(statement, vocabulary)
+        case Compare():
+            yield from pairs.wrong_words(
+                statement, vocabulary.cases, vocabulary.quantities_of_cases
+            )
+            yield from _duplicates(statement.metrics)
     if isinstance(statement, Opt | Adap | Recomp | Build):
         for option in statement.options:
             yield from _lookup("option", option, option.text, vocabulary.options)

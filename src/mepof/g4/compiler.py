@@ -18,9 +18,11 @@ from mepof.g4.checks import gates_of
 from mepof.g4.formatter import format_word
 from mepof.g4.goals import metrics_of, quantity_of
 from mepof.g4.names import bind
+from mepof.g4.pairs import named, way_of
 from mepof.g4.settings import NO_BASE, SETTINGS, Settings, signed_percent, weight
 from mepof.g4.tested import Tested
 from mepof.g4.variants import Variants
+from mepof.measure.case_pairs import CasePair
 from mepof.measure.goal import Goal
 from mepof.plan.model import Input, Plan, StepInput
 from mepof.spec import measure as spec
@@ -55,6 +57,8 @@ class _Compiler(Tested):
     #: By quantity, group and metric: a later one takes the place of an earlier one.
     goals: dict[tuple[str, str | None, str | None], Goal] = field(default_factory=dict)
     checks: list[Input] = field(default_factory=list)
+    #: By cases, way and event: a later one takes the place of an earlier one.
+    pairs: dict[tuple[str, ...], CasePair] = field(default_factory=dict)
 
     def compile(self) -> Plan:
         for index, statement in enumerate(self.bindings.program.statements):
@@ -63,6 +67,8 @@ class _Compiler(Tested):
                     self._set(index, statement)
                 case ast.Goal():
                     self._goal(statement)
+                case ast.Compare():
+                    self._compare(statement)
                 case Opt(path=path) | Adap(url=path):
                     self._opt(index, path.text, statement)
                 case Profile():
@@ -102,6 +108,22 @@ class _Compiler(Tested):
             self.goals[quantity, group, metric] = Goal.model_validate(
                 {"quantity": quantity, "bound": bound, "metric": metric, "group": group}
             )
+
+    def _compare(self, statement: ast.Compare) -> None:
+        way, event = way_of(statement)
+        first, second = (
+            named(word.text, self.variants.cases)[0] for word in (statement.first, statement.second)
+        )
+        self.pairs[first, second, statement.way.text] = CasePair.model_validate(
+            {
+                "title": f"{statement.first.text} against {statement.second.text}",
+                "first": tuple(first.split("/")),
+                "second": tuple(second.split("/")),
+                "by": way,
+                "event": event,
+                "metrics": tuple(word.text for word in statement.metrics),
+            }
+        )
 
     def _opt(self, index: int, path: str, statement: Opt | Adap) -> None:
         name = self._name(index)
@@ -182,6 +204,7 @@ class _Compiler(Tested):
             # There is nothing to hold one image alone against.
             goals=tuple(self.goals.values()) if len(images) > 1 else (),
             checks=tuple(self.checks),
+            pairs=tuple(self.pairs.values()),
         )
         self._result(report, "report", self._add(report, made))
 

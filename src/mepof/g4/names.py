@@ -16,6 +16,7 @@ from mepof.g4.ast import (
     Adap,
     Build,
     Check,
+    Compare,
     Eval,
     Goal,
     Merge,
@@ -206,7 +207,7 @@ def bind(program: Program) -> Bindings:
                 diagnostics += _unused(given, "another name follows")
                 given = statement.value
             continue
-        if isinstance(statement, Goal):
+        if isinstance(statement, Goal | Compare):
             continue
         if isinstance(statement, Eval | Check):
             diagnostics += _unused(given, f"`{statement.verb}` makes no named result")

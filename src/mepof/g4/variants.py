@@ -47,6 +47,7 @@ class Variants:
         interactive: the scenarios in which the user works at the console.
         recorders: the devices that record branches.
         whole: the options for which functions that never ran are part of a profile.
+        cases: all cases, as ``suite/case``.
     """
 
     algorithms: Mapping[str, Rounds]
@@ -59,3 +60,4 @@ class Variants:
     interactive: frozenset[str] = frozenset()
     recorders: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
+    cases: tuple[str, ...] = ()

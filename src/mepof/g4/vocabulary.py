@@ -14,9 +14,10 @@ from mepof.kernel import kconfig
 from mepof.kernel.options import option_groups, options
 from mepof.measure.goal import QUANTITIES, SIZES
 from mepof.measure.metrics import METRICS, CoreMetric
+from mepof.measure.quantities import QUANTITIES as QUANTITIES_OF_CASES
 from mepof.pmu.core import core_names
 from mepof.scenario.protocol import SCENARIOS
-from mepof.suite.cases import cases_of, metric_names
+from mepof.suite.cases import cases_of, groups_by_case, metric_names
 from mepof.toolchain import protocol as toolchain
 
 
@@ -37,6 +38,9 @@ def vocabulary() -> Vocabulary:
         quantities=QUANTITIES,
         sizes=SIZES,
         default_metrics=tuple(dict.fromkeys(case.metric for case in cases_of(()))),
+        cases=groups_by_case(),
+        quantities_of_cases=tuple(QUANTITIES_OF_CASES),
+        core_quantities=frozenset(q.name for q in QUANTITIES_OF_CASES.values() if q.of_core),
         gates=GATES,
         collections=collection_names(),
         costs=tuple(metric.name for metric in METRICS),

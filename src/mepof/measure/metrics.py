@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import exp, fsum, log
 from typing import Literal
 
-from mepof.measure.measurement import CaseMeasurement, Device, Record
+from mepof.measure.measurement import CaseMeasurement, Device, ModelledSide, Record
 
 Kind = Literal["counted", "modelled", "timed"]
 
@@ -36,6 +36,16 @@ class Metric(Record):
     def may_be_none(self) -> bool:
         """Whether it can be 0 in a valid interval, which then has no ratio."""
         return False
+
+    def of_user(self) -> Metric:
+        """The same in user space, of a metric of the kernel."""
+        return self.model_copy(
+            update={
+                "name": self.name.replace("kernel_", "user_"),
+                "title": self.title.replace("Kernel ", "User "),
+                "field": self.field.replace("kernel_", "user_"),
+            }
+        )
 
     @property
     def of_time(self) -> bool:
@@ -71,7 +81,14 @@ class Metric(Record):
 
 
 class CoreMetric(Metric):
-    """A cost of the kernel on one core: modelled under emulation, otherwise counted by the PMU."""
+    """A cost on one core, of the kernel or of user space: modelled under emulation, otherwise
+    counted by the PMU."""
+
+    def side_of(self, case: CaseMeasurement) -> ModelledSide | None:
+        """What was modelled of its side; None without a model."""
+        if case.modelled is None:
+            return None
+        return case.modelled.kernel if self.of_kernel else case.modelled.user
 
     def kind(self, device: Device) -> Kind:
         """Modelled under emulation, otherwise counted."""
@@ -79,17 +96,16 @@ class CoreMetric(Metric):
 
 
 class CoreCycles(CoreMetric):
-    """The kernel's cycles."""
+    """The cycles of its side."""
 
     def emulated_cost(self, case: CaseMeasurement) -> float | None:
         """Modelled cycles of one operation; None without a model."""
-        if case.modelled is None:
-            return None
-        return sum(case.modelled.kernel.cycles.values()) / case.operations
+        found = self.side_of(case)
+        return None if found is None else sum(found.cycles.values()) / case.operations
 
 
 class CoreEvents(CoreMetric):
-    """Events of the kernel in the core's caches, TLBs and predictors.
+    """Events of its side in the core's caches, TLBs and predictors.
 
     Attributes:
         events: those that are summed, by the emulated PMU's names.
@@ -104,9 +120,10 @@ class CoreEvents(CoreMetric):
 
     def emulated_cost(self, case: CaseMeasurement) -> float | None:
         """Events of one operation; None without a model."""
-        if case.modelled is None:
+        found = self.side_of(case)
+        if found is None:
             return None
-        return sum(case.modelled.kernel.events[name] for name in self.events) / case.operations
+        return sum(found.events[name] for name in self.events) / case.operations
 
 
 class PrintedMetric(Metric):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mepof.errors import InputError
 from mepof.gate.verdict import CheckVerdict
+from mepof.measure.case_pairs import CasePair, own_pairs, pair_rows
 from mepof.measure.comparison import (
     Build,
     CaseName,
@@ -60,6 +61,7 @@ def build_report(
     locations: Mapping[str, Locations] | None = None,
     goals: Sequence[Goal] = (),
     checks: Sequence[CheckVerdict] = (),
+    pairs: Sequence[CasePair] = (),
 ) -> Report:
     """Compare every image with the first and assemble the report.
 
@@ -77,6 +79,7 @@ def build_report(
         locations: of events by image; images whose events were not located are left out.
         goals: of the program, for every image except the baseline.
         checks: the results of the program's tests.
+        pairs: cases that the program compares with each other, beside those of their suites.
 
     Raises:
         InputError: there is no image, or two images have the same name.
@@ -129,6 +132,7 @@ def build_report(
         disagreements=disagreements_of(summary, cases),
         goals=verdicts_of(goals, evaluation),
         checks=tuple(checks),
+        comparisons=pair_rows((*pairs, *own_pairs(evaluation)), evaluation),
     )
 
 

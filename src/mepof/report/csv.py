@@ -1,4 +1,4 @@
-"""The report's tables, for spreadsheets and data frames: cases, means, images.
+"""The report's tables, for spreadsheets and data frames: cases, means, images, comparisons.
 
 ``report.json`` has all of it too. A cell without a number is empty.
 """
@@ -9,6 +9,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from mepof.measure.case_pairs import PairRow
 from mepof.measure.measurement import MemoryBytes
 from mepof.report.model import CaseRow, Interval, Report, SummaryRow
 from mepof.report.text import printable
@@ -75,6 +76,30 @@ IMAGE_COLUMNS = (
     *(f"{when}_{name}_bytes" for when in _READ for name in _MEMORY),
 )
 
+COMPARISON_COLUMNS = (
+    "image",
+    "title",
+    "suite",
+    "first",
+    "second",
+    "by",
+    "metric",
+    "event",
+    "kind",
+    "native",
+    "unit",
+    "side",
+    "first_cost",
+    "second_cost",
+    "first_events",
+    "second_events",
+    "value",
+    "low",
+    "high",
+    "boots",
+    "reason",
+)
+
 
 def cases_csv(report: Report) -> str:
     """``cases.csv``: each image, case and metric.
@@ -100,6 +125,33 @@ def means_csv(report: Report) -> str:
 def images_csv(report: Report) -> str:
     """``images.csv``: state, sizes and memory of each image."""
     return _table(IMAGE_COLUMNS, _images(report))
+
+
+def comparisons_csv(report: Report) -> str:
+    """``comparisons.csv``: cases against each other, with a row for each side that was measured."""
+    rows = (row for pair in report.comparisons for row in _sides(pair))
+    return _table(COMPARISON_COLUMNS, rows)
+
+
+def _sides(pair: PairRow) -> Iterator[Mapping[str, object]]:
+    for name in ("kernel", "user", "both"):
+        side = getattr(pair, name)
+        if side is None or (side.first is None and side is not pair.shown):
+            continue
+        low, high = side.interval or (None, None)
+        yield {
+            **pair.model_dump(),
+            "native": _yes_or_no(pair.native),
+            "side": name,
+            **side.model_dump(),
+            "first": pair.first,
+            "second": pair.second,
+            "first_cost": side.first,
+            "second_cost": side.second,
+            "low": low,
+            "high": high,
+            "reason": pair.reason if side is pair.shown else None,
+        }
 
 
 def _images(report: Report) -> Iterator[Mapping[str, object]]:

@@ -11,14 +11,19 @@ from pydantic import ValidationError
 
 from mepof.described import first_error
 from mepof.errors import InputError, StoreFull, WorkError
-from mepof.report.csv import cases_csv, images_csv, means_csv
+from mepof.report.csv import cases_csv, comparisons_csv, images_csv, means_csv
 from mepof.report.html import render
 from mepof.report.model import Report
 
 JSON_NAME = "report.json"
 HTML_NAME = "report.html"
 
-_TABLES = {"cases.csv": cases_csv, "means.csv": means_csv, "images.csv": images_csv}
+_TABLES = {
+    "cases.csv": cases_csv,
+    "means.csv": means_csv,
+    "images.csv": images_csv,
+    "comparisons.csv": comparisons_csv,
+}
 
 NAMES = (HTML_NAME, JSON_NAME, *_TABLES)
 """The files of a report."""

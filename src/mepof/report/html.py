@@ -12,6 +12,7 @@ from mepof.report.metrics import SIGNS, TONES, less_word, verdict_word
 from mepof.report.model import Report
 from mepof.report.views.cases import metrics_of
 from mepof.report.views.checks import checks_of
+from mepof.report.views.comparisons import comparisons_of
 from mepof.report.views.core_model import core_view
 from mepof.report.views.disagreements import disagreement_lines
 from mepof.report.views.groups import groups_of
@@ -46,6 +47,7 @@ def render(report: Report) -> str:
             report=report,
             image_set=image_set,
             checks=checks_of(report),
+            comparisons=comparisons_of(report),
             disagreements=disagreement_lines(report),
             result=result_of(report, image_set),
             groups=groups_of(report, image_set),

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, computed_field
 
 from mepof.gate.verdict import CheckVerdict
+from mepof.measure.case_pairs import PairRow
 from mepof.measure.goal import GoalVerdict
 from mepof.measure.measurement import (
     DEFAULT_PRECISION_PERCENT,
@@ -333,6 +334,7 @@ class Report(Record):
         disagreements: where the main metrics of an image disagree.
         goals: whether each image meets each goal of the program.
         checks: the results of tests in the kernel's own tree.
+        comparisons: cases compared with each other on one image.
     """
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
@@ -363,6 +365,7 @@ class Report(Record):
     disagreements: tuple[Disagreement, ...] = ()
     goals: tuple[GoalVerdict, ...] = ()
     checks: tuple[CheckVerdict, ...] = ()
+    comparisons: tuple[PairRow, ...] = ()
 
     def to_json(self) -> str:
         """The text of ``report.json``."""

@@ -16,6 +16,7 @@ from mepof.report.metrics import SIGNS, less_word
 from mepof.report.model import CaseRow, Image, Interval, Report, SummaryRow
 from mepof.report.text import amount, indented, printable, relative, relative_interval, size
 from mepof.report.views.checks import FAILING, counts_of, uncounted_of
+from mepof.report.views.comparisons import comparison_lines
 from mepof.report.views.disagreements import disagreement_lines
 
 _MAX_TESTS = 5
@@ -52,6 +53,7 @@ def summary(report: Report, directory: Path | None = None) -> RenderableType:
         line.append(f": {printable(goal.image)}, {goal.title}: {indented(goal.reason)}")
         parts.append(line)
     parts += [check_lines(check) for check in report.checks]
+    parts += _comparisons(report)
     for control in report.controls:
         what = "booted with other seeds" if control.kind == "same build" else "relinked"
         result = "no difference found" if control.passed else "FAILED, see the warnings"
@@ -99,6 +101,18 @@ def _disagreements(report: Report) -> Iterator[RenderableType]:
         yield Text(printable(where), style="yellow")
     if lines.further:
         yield Text(f"main metrics disagree in {lines.further} more, see report.html", "yellow")
+
+
+def _comparisons(report: Report) -> Iterator[RenderableType]:
+    lines = comparison_lines(report)
+    for line in lines.shown:
+        within = "; ".join(filter(None, (line.kind, line.interval)))
+        text = f"{line.title}, {line.image}: {line.result} {line.metric} ({within})"
+        if not line.measured:
+            text = f"{line.title}, {line.image}, {line.metric}: {line.result}"
+        yield Text(printable(text), style="" if line.measured else "yellow")
+    if lines.further:
+        yield Text(f"{lines.further} more comparisons of cases, see report.html")
 
 
 def _text_size(image: Image, reference: Image | None) -> str:

@@ -114,6 +114,11 @@ def amount(value: float | None) -> str:
     return f"{value:,.{min(max(digits, 0), 6)}f}"
 
 
+def signed_amount(value: float) -> str:
+    """A difference of costs, with a sign and as many digits as a cost."""
+    return f"{_MINUS if value < 0 else '+' if value > 0 else ''}{amount(abs(value))}"
+
+
 def duration(seconds: float) -> str:
     """Seconds below a minute with one decimal, minutes and hours above."""
     if seconds < 59.95:

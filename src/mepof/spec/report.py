@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar, Generic
 
+from mepof.measure.case_pairs import CasePair
 from mepof.measure.goal import Goal
 from mepof.plan.typed import In, Part, StepModel
 
@@ -37,6 +38,7 @@ class Report(StepModel[In], Generic[In]):
         collections: the training runs of all images.
         goals: that every image except the baseline must meet.
         checks: the results of tests.
+        pairs: cases that are compared with each other, beside those that their suites compare.
     """
 
     kind: ClassVar[str] = "report"
@@ -49,3 +51,4 @@ class Report(StepModel[In], Generic[In]):
     collections: tuple[In, ...] = ()
     goals: tuple[Goal, ...] = ()
     checks: tuple[In, ...] = ()
+    pairs: tuple[CasePair, ...] = ()

@@ -11,7 +11,13 @@ from mepof.statistics.compare import (
     narrow,
     reduction_percent,
 )
-from mepof.statistics.interval import BCA_UNITS, CONFIDENCE, RESAMPLES, RESAMPLING_SEED
+from mepof.statistics.interval import (
+    BCA_UNITS,
+    CONFIDENCE,
+    RESAMPLES,
+    RESAMPLING_SEED,
+    mean_interval,
+)
 from mepof.statistics.outlier import Outlier, outliers
 from mepof.statistics.sample import (
     PRACTICAL_PERCENT,
@@ -43,6 +49,7 @@ __all__ = [
     "judge",
     "log_costs",
     "mean_cost",
+    "mean_interval",
     "mean_over_cases",
     "min_boots",
     "narrow",

@@ -80,6 +80,16 @@ def t_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, 
     return estimate - half, estimate + half
 
 
+def mean_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Student's t interval of the mean of some values; None of fewer than two."""
+    if len(values) < 2:
+        return None
+    freedom = len(values) - 1
+    mean = fmean(values)
+    half = _half_width(sqrt(_squares(values) / freedom / len(values)), freedom)
+    return mean - half, mean + half
+
+
 def bca_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
     """The BCa interval of the difference of two means, of any number of values."""
     estimate, units = fmean(first) - fmean(second), (first, second)

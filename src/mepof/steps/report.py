@@ -87,6 +87,7 @@ class ReportBody:
             locations=_locations(asked.evaluation, names),
             goals=asked.goals,
             checks=[CheckVerdict.read(each) for each in asked.checks],
+            pairs=asked.pairs,
             notes=[
                 note
                 for image in asked.images

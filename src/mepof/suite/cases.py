@@ -7,10 +7,11 @@ from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 
 from mepof.described import Described, Named, Word, check_distinct
 from mepof.registry import DescribedRegistry
+from mepof.suite.comparison import ComparisonEntry
 
 # Run by `eval` without a metric: it needs nothing of a kernel that `slim` does not have.
 _DEFAULT = "mepof"
@@ -81,6 +82,7 @@ class Suite(Named):
         programs: additions to the guest; None if it needs none.
         shorter: words added to a case's command for half of its work, with ``{operations}`` for
             half of its operations; empty if the work is fixed.
+        comparisons: of its cases with each other, which reports have if both were measured.
     """
 
     title: str
@@ -91,12 +93,26 @@ class Suite(Named):
     programs: Programs | None = None
     entries: tuple[CaseEntry, ...] = Field(alias="case")
     shorter: tuple[str, ...] = ()
+    comparisons: tuple[ComparisonEntry, ...] = Field(default=(), alias="comparison")
 
     @field_validator("entries")
     @classmethod
     def _names_are_distinct(cls, entries: tuple[CaseEntry, ...]) -> tuple[CaseEntry, ...]:
         check_distinct(entry.name for entry in entries)
         return entries
+
+    @field_validator("comparisons")
+    @classmethod
+    def _compares_its_own_cases(
+        cls, comparisons: tuple[ComparisonEntry, ...], info: ValidationInfo
+    ) -> tuple[ComparisonEntry, ...]:
+        known = {entry.name for entry in info.data.get("entries", ())}
+        for comparison in comparisons:
+            check_distinct(comparison.cases)
+            for case in comparison.cases if known else ():
+                if case not in known:
+                    raise ValueError(f"`{comparison.title}` compares `{case}`, which is no case")
+        return comparisons
 
     @cached_property
     def cases(self) -> tuple[Case, ...]:
@@ -131,6 +147,15 @@ def metric_names() -> tuple[str, ...]:
     """The metrics that G4 programs can ask for, in the suites' order."""
     cases = [case for name in suite_names() for case in load_suite(name).cases]
     return tuple(dict.fromkeys(case.metric for case in cases))
+
+
+def groups_by_case() -> dict[str, str]:
+    """The metric of every case that suites have, by ``suite/case``."""
+    return {
+        f"{name}/{case.name}": case.metric
+        for name in suite_names()
+        for case in load_suite(name).cases
+    }
 
 
 @cache

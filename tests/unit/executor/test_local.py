@@ -73,6 +73,7 @@ def test_every_result_leaves_its_files_in_the_output_directory(tmp_path: Path) -
             "x/cases.csv": tmp_path / "cases.csv",
             "x/means.csv": tmp_path / "means.csv",
             "x/images.csv": tmp_path / "images.csv",
+            "x/comparisons.csv": tmp_path / "comparisons.csv",
         },
         "measurement": {},
     }
@@ -82,5 +83,5 @@ def test_every_result_leaves_its_files_in_the_output_directory(tmp_path: Path) -
 
 def test_the_first_report_is_at_the_top_of_the_output_directory(tmp_path: Path) -> None:
     assert sorted(_files(Result("report", "report", "step"), tmp_path)) == [
-        *("cases.csv", "images.csv", "means.csv", "report.html", "report.json"),
+        *("cases.csv", "comparisons.csv", "images.csv", "means.csv", "report.html", "report.json"),
     ]

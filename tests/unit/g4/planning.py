@@ -50,7 +50,10 @@ class Device:
                 return {"pmu": ArtifactNeed("pmu")}
 
 
-VARIANTS = Variants(ALGORITHMS, "pgo", {"qemu": Device()}, frozenset(("O2", "O3", "Os")))
+VARIANTS = Variants(
+    *(ALGORITHMS, "pgo", {"qemu": Device()}, frozenset(("O2", "O3", "Os"))),
+    cases=tuple(VOCABULARY.cases),
+)
 
 
 def plan(text: str, *perf_data: str) -> Plan:

@@ -173,6 +173,30 @@ def test_a_goal_leaves_a_name_to_the_result_that_follows() -> None:
     assert [result.name for result in made.results][:2] == ["fast", "fast"]
 
 
+def test_comparisons_hold_for_the_evaluations_that_follow() -> None:
+    opt = "opt /src pgo rand kbench.\neval plain ipc;pages.\nset core zen4.\n"
+    made = plan(
+        f"{opt}compare unix-4 ipc/pipe-4 ratio cycles;instructions.\n"
+        "compare walk-4k walk-2m per-event:dtlb_misses. eval plain ipc;pages.\n"
+        "compare ipc/unix-4 pipe-4 ratio. eval opt ipc;pages."
+    )
+    assert_well_formed(made)
+    found = [Report[Input].of(s, s.inputs).pairs for s in made.steps if s.kind == "report"]
+    assert [len(pairs) for pairs in found] == [0, 2, 2]
+    ratio, cost = found[1]
+    assert (ratio.first, ratio.second) == (("ipc", "unix-4"), ("ipc", "pipe-4"))
+    assert (ratio.by, ratio.event, ratio.suite) == ("ratio", None, None)
+    assert ratio.metrics == ("cycles", "instructions")
+    assert (cost.by, cost.event, cost.metrics) == ("per-event", "dtlb_misses", ())
+    # The same cases in the same way: the later one holds.
+    assert [pair.metrics for pair in found[2]] == [(), ()]
+
+
+def test_a_program_without_comparisons_plans_what_it_planned_before() -> None:
+    text = "opt /src pgo rand kbench.\neval plain;opt pipe."
+    assert "pairs" not in plan(text).step("report").params
+
+
 def test_recomp_takes_an_external_profile_by_its_path() -> None:
     made = plan('recomp /src "/old/a profile.profdata" O2.')
     build = made.step("recomp/build")

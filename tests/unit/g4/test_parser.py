@@ -39,6 +39,8 @@ def only(text: str) -> Statement:
         "goal geomean 8. eval /sys/out/opt.img;/sys/out/opt2.img.",
         "goal worst -1 guest_time. eval /sys/out/opt.img;/sys/out/opt2.img.",
         "set core zen4. goal worst +0.5 kernel_cycles. eval /a.img;/b.img.",
+        "compare pipe-4 unix-4 ratio. eval /a.img ipc.",
+        "set core zen4. compare walk-4k walk-2m per-event:dtlb_misses. eval /a.img pages.",
     ],
 )
 def test_published_one_liners_are_valid(text: str) -> None:

@@ -374,6 +374,74 @@ CASES = {
         "goal worst -1 guest_time;kernel_cycles.\neval /a;/b.\nset core zen4.",
         "p.g4:1:26: error: nothing measures `kernel_cycles`: no core is modelled",
     ),
+    "unknown case": (
+        "compare pipe-5 unix-4 ratio.\neval /a ipc.",
+        "p.g4:1:9: error: unknown case `pipe-5`",
+    ),
+    "case of another suite": (
+        "compare ipc/pipe-4 pages/unix-4 ratio.\neval /a ipc;pages.",
+        "p.g4:1:20: error: unknown case `pages/unix-4`",
+    ),
+    "case against itself": (
+        "compare pipe-4 ipc/pipe-4 ratio.\neval /a ipc.",
+        "p.g4:1:16: error: `ipc/pipe-4` is compared with itself",
+    ),
+    "unknown way to compare": (
+        "compare pipe-4 unix-4 quotient.\neval /a ipc.",
+        "p.g4:1:23: error: unknown way `quotient` to compare",
+    ),
+    "comparison by nothing": (
+        "compare pipe-4 unix-4.\neval /a ipc.",
+        "p.g4:1:1: error: `compare` is missing its way",
+    ),
+    "ratio of an event": (
+        "compare pipe-4 unix-4 ratio:cycles.\nset core zen4.\neval /a ipc.",
+        "p.g4:1:23: error: `ratio` takes no event",
+    ),
+    "per event of nothing": (
+        "compare walk-4k walk-2m per-event:.\nset core zen4.\neval /a pages.",
+        "p.g4:1:25: error: `per-event` is missing its event",
+    ),
+    "per event without a colon": (
+        "compare walk-4k walk-2m per-event.\nset core zen4.\neval /a pages.",
+        "p.g4:1:25: error: `per-event` is missing its event",
+    ),
+    "unknown event": (
+        "compare walk-4k walk-2m per-event:tlb_miss.\nset core zen4.\neval /a pages.",
+        "p.g4:1:35: error: unknown metric `tlb_miss`",
+    ),
+    "event that costs itself": (
+        "set core zen4.\ncompare walk-4k walk-2m per-event:cycles cycles.\neval /a pages.",
+        "p.g4:2:42: error: `cycles` is the event, which costs one of itself",
+    ),
+    "comparison in an unknown metric": (
+        "compare pipe-4 unix-4 ratio kernel_instructions.\neval /a ipc.",
+        "p.g4:1:29: error: unknown metric `kernel_instructions`",
+    ),
+    "comparison in a metric twice": (
+        "compare pipe-4 unix-4 ratio instructions;instructions.\neval /a ipc.",
+        "p.g4:1:42: error: `instructions` is given twice",
+    ),
+    "comparison in modelled events without a core": (
+        "compare pipe-4 unix-4 ratio instructions;dtlb_misses.\neval /a ipc.",
+        "p.g4:1:42: error: nothing measures `dtlb_misses`: no core is modelled",
+    ),
+    "cost of a modelled event without a core": (
+        "compare walk-4k walk-2m per-event:dtlb_misses.\neval /a pages.",
+        "p.g4:1:35: error: nothing measures `dtlb_misses`: no core is modelled",
+    ),
+    "cost in cycles without a core": (
+        "compare walk-4k walk-2m per-event:taken_branches.\neval /a pages.",
+        "p.g4:1:25: error: nothing measures `cycles`: no core is modelled",
+    ),
+    "comparison of cases that eval leaves out": (
+        "compare pipe-4 pipe128 ratio.\neval /a ipc.",
+        "p.g4:1:16: error: nothing measures `pipe128`: an `eval` below does not name `pipe`",
+    ),
+    "comparison after eval": (
+        "eval /a ipc.\ncompare pipe-4 unix-4 ratio.",
+        "p.g4:2:1: error: no `eval` uses this comparison: none follows",
+    ),
     "a name over a name": (
         "set name a. set name b. opt /s pgo rand.",
         "p.g4:1:10: error: the name `a` is not used: another name follows",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mepof.measure.case_pairs import CasePair
 from mepof.measure.goal import Goal
 from mepof.measure.measurement import (
     Boot,
@@ -233,6 +234,36 @@ GOALS = (
     Goal(quantity="geomean", bound=5, metric="latency", group="file"),
     Goal(quantity="memory", bound=1),
 )
+PAIRS = (
+    CasePair(
+        title="pipe-128 against syscall",
+        first=("kbench", "pipe-128"),
+        second=("kbench", "syscall"),
+        by="ratio",
+        metrics=("instructions", "cycles"),
+    ),
+    CasePair(
+        title="file-8k against pipe-128",
+        first=("kbench", "file-8k"),
+        second=("kbench", "pipe-128"),
+        by="difference",
+        metrics=("cycles", "latency"),
+    ),
+    CasePair(
+        title="the cost of a data TLB miss",
+        first=("kbench", "proc"),
+        second=("kbench", "file-8k"),
+        by="per-event",
+        event="dtlb_misses",
+        suite="kbench",
+    ),
+    CasePair(
+        title="binder against pipe-128",
+        first=("kbench", "binder"),
+        second=("kbench", "pipe-128"),
+        by="ratio",
+    ),
+)
 PHASES = (
     Phase(step="source", kind="other", seconds=12.0, cached=True),
     Phase(step="plain/build", kind="build", seconds=302.4, cached=False, started_seconds=0.4),
@@ -268,6 +299,7 @@ def report(
     profiles: Sequence[ProfileQuality] = (),
     locations: Mapping[str, Locations] | None = None,
     goals: Sequence[Goal] = (),
+    pairs: Sequence[CasePair] = (),
 ) -> Report:
     """A report of these measurements, with everything else made up."""
     return build_report(
@@ -281,6 +313,7 @@ def report(
         profiles=profiles,
         locations=locations,
         goals=goals,
+        pairs=pairs,
     )
 
 
@@ -322,6 +355,7 @@ def golden_report() -> Report:
         profiles=PROFILES,
         locations=LOCATIONS,
         goals=GOALS,
+        pairs=PAIRS,
     )
 
 

@@ -21,6 +21,7 @@ from mepof.measure.measurement import (
 )
 from mepof.pmu.events import EVENTS
 from mepof.report import Report, build_report, read_report, write_report
+from mepof.report.files import NAMES
 from mepof.report.html import render
 from mepof.report.schema import schema_text
 from mepof.statistics import judge
@@ -370,6 +371,7 @@ def test_a_report_survives_its_files(tmp_path: Path) -> None:
     assert read_report(tmp_path / "new" / "out") == golden_report()
     assert sorted(p.name for p in (tmp_path / "new" / "out").iterdir()) == [
         "cases.csv",
+        "comparisons.csv",
         "images.csv",
         "means.csv",
         "report.html",
@@ -396,7 +398,7 @@ def test_a_full_disk_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(StoreFull, match="No space left"):
         write_report(golden_report(), tmp_path)
     assert read_report(tmp_path) == report(PLAIN)
-    assert len(list(tmp_path.iterdir())) == 5
+    assert len(list(tmp_path.iterdir())) == len(NAMES)
 
 
 def test_an_output_that_is_a_file_is_a_one_line_error(tmp_path: Path) -> None:

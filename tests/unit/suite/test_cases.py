@@ -102,3 +102,41 @@ def test_a_wrong_value_is_an_error_with_its_line(tmp_path: Path, wrong: str, mes
     with pytest.raises(InputError) as raised:
         read_described(path, Suite, "suite", {"name": "mine"})
     assert str(raised.value).startswith(f"{path}:{message}")
+
+
+COMPARISON = """[[comparison]]
+title = "a against b"
+cases = ["a", "b"]
+by = "ratio"
+metrics = ["cycles"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (('"a", "b"', '"a", "c"'), "`a against b` compares `c`, which is no case"),
+        (('"a", "b"', '"a", "a"'), "`a` occurs twice"),
+        (('"a", "b"', '"a"'), "`comparison[0].cases"),
+        (("ratio", "quotient"), "`comparison[0].by` must be 'ratio', 'difference' or 'per-event'"),
+        (('["cycles"]', "[]"), "`comparison[0].metrics` must have at least 1 item"),
+        (('"cycles"', '"kernel_cycles"'), "`comparison[0].metrics[0]` must be 'instructions'"),
+        (('"ratio"', '"per-event"'), "`comparison[0]`: `event` belongs to `per-event`"),
+        (('"ratio"', '"ratio"\nevent = "cycles"'), "`comparison[0]`: `event` belongs to"),
+        (('"ratio"', '"per-event"\nevent = "cycles"'), "`comparison[0]`: `cycles` costs one of"),
+    ],
+)
+def test_a_wrong_comparison_is_an_error_with_its_line(
+    tmp_path: Path, wrong: tuple[str, str], message: str
+) -> None:
+    path = tmp_path / "mine.toml"
+    cases = "".join(f'[[case]]\nname = "{n}"\nmetric = "m"\nargv = ["/a"]\n' for n in "ab")
+    path.write_text(f'title = "mine"\n{cases}{COMPARISON}')
+    (found,) = read_described(path, Suite, "suite", {"name": "mine"}).comparisons
+    assert (found.cases, found.by, found.metrics) == (("a", "b"), "ratio", ("cycles",))
+    path.write_text(f'title = "mine"\n{cases}{COMPARISON.replace(*wrong)}')
+    with pytest.raises(InputError) as raised:
+        read_described(path, Suite, "suite", {"name": "mine"})
+    where, _, what = str(raised.value).partition(": ")
+    assert int(where.rpartition(":")[2]) >= 10
+    assert message in what
