@@ -52,7 +52,8 @@ class StepFinished:
 class StepFailed:
     """A step failed with an expected error, or was interrupted.
 
-    ``log`` is the path of its log, if it has one.
+    ``log`` is the path of its log, if it has one. If it is ``retried``, the run goes on with a plan
+    in which the step can succeed.
     """
 
     step: str
@@ -61,6 +62,7 @@ class StepFailed:
     seconds: float
     log: str | None
     interrupted: bool = False
+    retried: bool = False
 
 
 @dataclass(frozen=True)

@@ -209,6 +209,11 @@ def _last_line(event: StepNote | StepFinished | StepFailed) -> Text:
             return line.append(
                 printable(f" {event.step}  {duration(event.seconds)}"), style="default"
             )
+        case StepFailed(retried=True):
+            line = Text("failed ", style="yellow")
+            line.append(printable(f"{event.step}  {duration(event.seconds)}: "), style="default")
+            why = event.message.removeprefix(f"{event.step}: ").partition("\n")[0]
+            return line.append(printable(f"{why}; a remedy is tried"))
         case StepFailed():
             line = Text("FAILED ", style="bold red")
             log = f" (log: {event.log})" if event.log else ""

@@ -19,7 +19,7 @@ from mepof.events import Event, StepNote
 from mepof.executor.programs import plan_of
 from mepof.executor.protocol import EXECUTORS, Executor, Finished
 from mepof.plan.explain import Explanation
-from mepof.plan.model import Plan, StepInput
+from mepof.plan.model import Plan
 from mepof.plan.store import default_store
 
 if TYPE_CHECKING:  # loads much
@@ -132,9 +132,9 @@ def explain_plan(plan: Plan, executor: Executor, verbose: bool, as_json: bool) -
     """
     explained = executor.explain(plan, _tell_note)
     if as_json:
-        print_json([_explanation(e, plan) for e in explained])
+        print_json([_explanation(e) for e in explained])
     else:
-        _print_explained(explained, plan, verbose)
+        _print_explained(explained, verbose)
 
 
 def _tell_note(event: Event) -> None:
@@ -142,17 +142,11 @@ def _tell_note(event: Event) -> None:
         print(f"{event.step}: {event.text}", file=sys.stderr)
 
 
-def _needs(plan: Plan, step: str) -> list[str]:
-    """The steps and host files that a step reads: the edges of the DAG."""
-    given = plan.step(step).inputs.values()
-    return [i.step if isinstance(i, StepInput) else i.path for i in given]
-
-
-def _explanation(explanation: Explanation, plan: Plan) -> dict[str, object]:
+def _explanation(explanation: Explanation) -> dict[str, object]:
     return {
         "step": explanation.step,
         "kind": explanation.kind,
-        "needs": _needs(plan, explanation.step),
+        "needs": list(explanation.needs),
         "state": explanation.state,
         "reasons": list(explanation.reasons),
         "details": list(explanation.details),
@@ -161,14 +155,14 @@ def _explanation(explanation: Explanation, plan: Plan) -> dict[str, object]:
     }
 
 
-def _print_explained(explained: tuple[Explanation, ...], plan: Plan, verbose: bool) -> None:
+def _print_explained(explained: tuple[Explanation, ...], verbose: bool) -> None:
     console = Console(highlight=False, soft_wrap=True, emoji=False)
     words = {"cached": "cached ", "runs": "runs   ", "depends": "depends"}
     width = max((len(e.step) for e in explained), default=0)
     for explanation in explained:
         line = f"{words[explanation.state]}  {explanation.step:{width}}"
-        if needs := _needs(plan, explanation.step):
-            line += "  ← " + ", ".join(dict.fromkeys(needs))
+        if explanation.needs:
+            line += "  ← " + ", ".join(dict.fromkeys(explanation.needs))
         console.print(line.rstrip(), markup=False)
         # What a step waits for stands behind its arrow.
         reasons = explanation.details if verbose else explanation.reasons

@@ -64,10 +64,10 @@ class LocalExecutor:
         engine = Engine(store, bodies, self.cores, sink)
         run = engine.run(plan, out)
         with full_disk_named(out):
-            text = json.dumps(to_document(plan), indent=1) + "\n"
+            text = json.dumps(to_document(run.plan), indent=1) + "\n"
             (out / "plan.json").write_text(text, encoding="utf-8")
             files: dict[str, Path] = {}
-            for result in plan.results:
+            for result in run.plan.results:
                 for name, path in _files(result, run.steps[result.step].path).items():
                     files[name] = out / name
                     _copy(path, out / name)

@@ -25,6 +25,7 @@ from mepof.plan.fingerprint import Ingredients, body_of
 from mepof.plan.interrupt import stop_on_signals
 from mepof.plan.journal import Journal
 from mepof.plan.model import HostInput, Plan, Step
+from mepof.plan.recovery import affected, known_recovery, recovered
 from mepof.plan.store import Store
 
 
@@ -47,9 +48,14 @@ class StepResult:
 
 @dataclass(frozen=True)
 class RunResult:
-    """The results of all steps, by id."""
+    """The results of all steps, by id.
+
+    Attributes:
+        plan: as it was carried out: with the steps by which it recovered from failures.
+    """
 
     steps: Mapping[str, StepResult]
+    plan: Plan
 
 
 class Engine:
@@ -85,6 +91,8 @@ class Engine:
         cancel: threading.Event | None = None,
     ) -> RunResult:
         """Run a plan to its end and journal it.
+
+        Where the body of a step that failed can recover, its plan is carried out instead.
 
         A missing host input or tool is reported before the first step runs. In the main
         thread, SIGINT and SIGTERM stop the run as ``cancel`` does; a second signal stops it at
@@ -132,6 +140,7 @@ class _Run:
         self._journal = journal
         self._again = again
         self._cancel = cancel
+        self._kinds = engine._bodies
         self._bodies = {step.id: body_of(step, engine._bodies) for step in plan.steps}
         self._emitting = threading.Lock()
         self._done: dict[str, StepResult] = {}
@@ -139,6 +148,10 @@ class _Run:
         self._running: dict[str, Job] = {}
         self._ended: queue.SimpleQueue[tuple[str, Done | Exception, float]] = queue.SimpleQueue()
         self._error: Exception | None = None
+        # Steps that run although the plan has changed what they read, and those of which is known
+        # whether an earlier run recovered from their failure.
+        self._outdated: set[str] = set()
+        self._looked_up: set[str] = set()
 
     def run(self) -> RunResult:
         try:
@@ -155,7 +168,7 @@ class _Run:
                 raise
             raise reported from error
         self._journal.write("end", state="done")
-        return RunResult(dict(self._done))
+        return RunResult(dict(self._done), self._plan)
 
     def _end_running(self, error: BaseException) -> None:
         """After an error of the engine itself (its disk is full), leave no step running."""
@@ -231,6 +244,39 @@ class _Run:
             if action is not None:
                 del self._ready[step.id]
                 self._settle_as(job, Done(action, cached=True))
+            elif (known := self._known_recovery(job)) is not None:
+                self._adopt(known)
+                self._settle()
+                return
+
+    def _known_recovery(self, job: Job) -> Plan | None:
+        """The recovery that an earlier run found for a step."""
+        if job.step.id in self._looked_up:
+            return None
+        self._looked_up.add(job.step.id)
+        return known_recovery(self._plan, job.step, job.body, self._in_store)
+
+    def _in_store(self, step: Step) -> bool:
+        self._know(step)
+        job = self._job(step)
+        return job is not None and self._store.find(job.fingerprint) is not None
+
+    def _adopt(self, plan: Plan) -> None:
+        """Go on with another plan; what it does not change remains done."""
+        changed = affected(plan, self._plan)
+        self._plan = plan
+        self._urgency = _longest_paths(plan)
+        for step in plan.steps:
+            self._know(step)
+        for name in changed:
+            self._done.pop(name, None)
+            self._ready.pop(name, None)
+        self._outdated |= changed & self._running.keys()
+
+    def _know(self, step: Step) -> None:
+        if step.id not in self._bodies:
+            self._bodies[step.id] = body_of(step, self._kinds)
+            self._tools[step.id] = dict(self._bodies[step.id].identity(step))
 
     def _job(self, step: Step) -> Job | None:
         digests: dict[str, str] = {}
@@ -292,19 +338,30 @@ class _Run:
 
     def _finish(self, step: str, outcome: Done | Exception, seconds: float) -> None:
         job = self._running.pop(step)
+        outdated = step in self._outdated
+        self._outdated.discard(step)
         if isinstance(outcome, Done):
             self._settle_as(job, outcome)
+            if outdated:
+                del self._done[step]
             return
         if self._error is None and self._cancel.is_set():
             # A child that we killed may fail its step with another error.
             outcome = Interrupted("interrupted")
-        self._error = self._error or outcome
+        retried = False
+        if self._error is None and not isinstance(outcome, Interrupted):
+            plan = None if outdated else recovered(self._plan, job.step, job.body, outcome)
+            if plan is not None:
+                self._adopt(plan)
+            retried = outdated or plan is not None
+        if not retried:
+            self._error = self._error or outcome
         if isinstance(outcome, Interrupted):
             self._cancel.set()
         message = outcome.message if isinstance(outcome, MepofError) else str(outcome)
         log = str(self._store.log(step, job.fingerprint))
         interrupted = isinstance(outcome, Interrupted)
-        self._emit(StepFailed(step, job.step.kind, message, seconds, log, interrupted))
+        self._emit(StepFailed(step, job.step.kind, message, seconds, log, interrupted, retried))
         with contextlib.suppress(OSError):
             self._write("fail", job, seconds=seconds, message=message, log=log)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +14,7 @@ from mepof.plan.changes import Change, changes
 from mepof.plan.digest import HostDigests
 from mepof.plan.fingerprint import Ingredients, body_of
 from mepof.plan.model import HostInput, Plan, Step, StepInput
+from mepof.plan.recovery import known_recovery
 from mepof.plan.store import Store
 
 
@@ -24,6 +25,7 @@ class Explanation:
     Attributes:
         state: ``cached``: its result is in the store. ``runs``: it would run. ``depends``: it
             reads from a step that would run, and runs unless that makes the same result again.
+        needs: the steps and host files that it reads.
         reasons: why, one phrase each; empty if cached.
         fingerprint: None while an input is unknown.
         details: the reasons with the values before and after, digests included.
@@ -34,6 +36,7 @@ class Explanation:
     step: str
     kind: str
     state: Literal["cached", "runs", "depends"]
+    needs: tuple[str, ...]
     reasons: tuple[str, ...]
     fingerprint: str | None
     details: tuple[str, ...] = ()
@@ -43,7 +46,8 @@ class Explanation:
 def explain(plan: Plan, store: Store, bodies: Mapping[str, StepBody]) -> tuple[Explanation, ...]:
     """Whether each step would run, why, and how long it would take, in the plan's order.
 
-    Nothing is run, and nothing is written.
+    Nothing is run, and nothing is written. Where an earlier run had to recover from a failure of a
+    step, the steps of that recovery are among them.
 
     Raises:
         InputError: a host input is missing, or a kind of step is unknown.
@@ -53,37 +57,57 @@ def explain(plan: Plan, store: Store, bodies: Mapping[str, StepBody]) -> tuple[E
     past = _Past(store)
     made: dict[str, str] = {}
     found: list[Explanation] = []
-    for step in plan.steps:
-        body = body_of(step, bodies)
-        sources = {i.step for i in step.inputs.values() if isinstance(i, StepInput)}
-        unknown = sorted(source for source in sources if source not in made)
-        if unknown:
-            reasons = tuple(f"{source} will run" for source in unknown)
-            waits = Explanation(step.id, step.kind, "depends", reasons, None, reasons)
-            found.append(replace(waits, seconds=past.seconds(step)))
-            continue
+
+    def ingredients_of(step: Step) -> Ingredients:
         inputs = {
             name: host.digest(Path(given.path))
             if isinstance(given, HostInput)
             else made[given.step]
             for name, given in step.inputs.items()
         }
-        ingredients = Ingredients.of(step, body, inputs, body.identity(step))
+        body = body_of(step, bodies)
+        return Ingredients.of(step, body, inputs, body.identity(step))
+
+    def in_store(step: Step) -> bool:
+        read = {i.step for i in step.inputs.values() if isinstance(i, StepInput)}
+        return read <= made.keys() and store.find(ingredients_of(step).fingerprint()) is not None
+
+    for step in plan.steps:
+        body = body_of(step, bodies)
+        needs = tuple(i.step if isinstance(i, StepInput) else i.path for i in step.inputs.values())
+        sources = {i.step for i in step.inputs.values() if isinstance(i, StepInput)}
+        unknown = sorted(source for source in sources if source not in made)
+        explained = partial(Explanation, step.id, step.kind, needs=needs)
+        if unknown:
+            reasons = tuple(f"{source} will run" for source in unknown)
+            seconds = past.seconds(step)
+            found.append(
+                explained(
+                    "depends", reasons=reasons, fingerprint=None, details=reasons, seconds=seconds
+                )
+            )
+            continue
+        ingredients = ingredients_of(step)
         fingerprint = ingredients.fingerprint()
-        if is_volatile(body):
-            runs = Explanation(step.id, step.kind, "runs", (VOLATILE,), fingerprint, (VOLATILE,))
-            found.append(replace(runs, seconds=past.seconds(step)))
-            continue
-        action = store.find(fingerprint)
-        if action is not None:
-            made[step.id] = action.artifact.digest
-            cached = Explanation(step.id, step.kind, "cached", (), fingerprint, seconds=0.0)
-            found.append(cached)
-            continue
-        why = why_it_runs(store, past.latest, step, ingredients)
-        texts, details = tuple(c.text for c in why), tuple(c.detail for c in why)
-        runs = Explanation(step.id, step.kind, "runs", texts, fingerprint, details)
-        found.append(replace(runs, seconds=past.seconds(step)))
+        why: tuple[Change, ...] = (_plain(VOLATILE),)
+        if not is_volatile(body):
+            action = store.find(fingerprint)
+            if action is not None:
+                made[step.id] = action.artifact.digest
+                found.append(explained("cached", reasons=(), fingerprint=fingerprint, seconds=0.0))
+                continue
+            if (known := known_recovery(plan, step, body, in_store)) is not None:
+                return explain(known, store, bodies)
+            why = why_it_runs(store, past.latest, step, ingredients)
+        found.append(
+            explained(
+                "runs",
+                reasons=tuple(change.text for change in why),
+                fingerprint=fingerprint,
+                details=tuple(change.detail for change in why),
+                seconds=past.seconds(step),
+            )
+        )
     return tuple(found)
 
 

@@ -523,7 +523,7 @@ def test_a_dry_run_says_how_long_it_will_take(
 
 
 def explanation(step: str, seconds: float | None) -> Explanation:
-    return Explanation(step, "kind", "runs", ("why",), None, ("why",), seconds)
+    return Explanation(step, "kind", "runs", (), ("why",), None, ("why",), seconds)
 
 
 def test_an_estimate_says_what_it_does_not_know() -> None:

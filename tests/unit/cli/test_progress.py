@@ -77,6 +77,12 @@ def test_an_interrupted_step_has_not_failed() -> None:
     assert "stopped boot" in live_text(event)
 
 
+def test_a_failed_step_that_is_repeated_says_so_in_one_line() -> None:
+    event = StepFailed("boot", "boot", "boot: it hung\n  | last words", 3.0, "log", retried=True)
+    assert log_lines(event) == ["  0:00 failed boot  3.0 s: it hung; a remedy is tried"]
+    assert "FAILED" not in live_text(event)
+
+
 def test_a_step_that_ends_early_ends_at_100_percent() -> None:
     lines = log_lines(
         StepProgress("measure", 10, 48, "boots", "seed 5"),
