@@ -76,6 +76,8 @@ class Machine(Described):
         package: Debian's.
         arguments: those that choose the machine and its devices.
         parameters: the kernel's command line.
+        early_console: added to it where a kernel that does not boot is asked to speak as soon as it
+            can.
         max_cpus: the largest number of CPUs that guests can have.
     """
 
@@ -83,6 +85,7 @@ class Machine(Described):
     package: str
     arguments: tuple[str, ...]
     parameters: str
+    early_console: str = ""
     max_cpus: int = 1
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from mepof.document import Document
 from mepof.kernel.safeguard import OptOut
@@ -76,13 +76,15 @@ class BuildDescription(Document):
 
 
 class Safety(Document):
-    """How a kernel with a profile passed its checks.
+    """How a kernel with a profile, or an instrumented one, passed its checks.
 
     Attributes:
         release: as the booted kernel calls itself.
-        opt_out: what does without the profile.
-        failure: of the kernel with the whole profile; None if it passed.
+        opt_out: what does without the profile, or is not instrumented.
+        failure: of the kernel with the whole profile, or instrumented as a whole; None if it
+            passed.
         objtool: its warnings, which the kernel without the profile has as well.
+        trials: how many kernels were booted to find what must not be instrumented.
     """
 
     file: ClassVar[str] = "safety.json"
@@ -93,3 +95,12 @@ class Safety(Document):
     opt_out: OptOut
     failure: str | None
     objtool: tuple[str, ...]
+    trials: int | None = None
+
+    @model_serializer(mode="wrap")
+    def _serialised(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """All fields, without ``trials`` of a kernel that is not instrumented."""
+        written: dict[str, Any] = handler(self)
+        if self.trials is None:
+            del written["trials"]
+        return written

@@ -21,6 +21,9 @@ _MAX_FUNCTIONS = 4
 _MAX_SUSPECTS = 32
 _FAILED_OBJECT = re.compile(r"\*\*\* \[[^\]]*?([^\s:\]]+\.o)\]")
 _FAILED_FUNCTION = re.compile(r"(?:RIP: \w+:|\bpc : |, in )([\w.]+)\+0x")
+# What `initcall_debug` makes a kernel print.
+_CALLED = re.compile(r"\bcalling +([\w.]+)\+0x")
+_RETURNED = re.compile(r"\binitcall ([\w.]+)\+0x\S+ returned\b")
 
 
 @dataclass(frozen=True)
@@ -83,8 +86,8 @@ def smallest_opt_out(
         kept = frozenset(using)
         return trial(OptOut(files=tuple(name for name in names if name not in kept))) is not None
 
-    suspects = _suspects(objects, failure, trial)
-    files = tuple(suspects) or culprits(names, fails, _MAX_FILES)
+    suspected = suspects(objects, failure, trial)
+    files = tuple(suspected) or culprits(names, fails, _MAX_FILES)
     if files is None:
         raise WorkError(
             f"{failure.message} (and more than {_MAX_FILES} files fail with the profile)",
@@ -95,7 +98,7 @@ def smallest_opt_out(
     note(f"these fail with the profile: {', '.join(files)}")
     found = OptOut(files=files)
     for file in files:
-        found = _narrowed(found, file, objects[file], suspects.get(file, ()), trial)
+        found = _narrowed(found, file, objects[file], suspected.get(file, ()), trial)
     if found == OptOut():
         raise _not_repeated(failure)
     if trial(found) is not None:  # functions that fail only together
@@ -109,7 +112,7 @@ def _not_repeated(failure: WorkError) -> WorkError:
     return WorkError(f"{failure.message} (but not on a second try)", failure.remedy)
 
 
-def _suspects(
+def suspects(
     objects: Mapping[str, Sequence[str]], failure: WorkError, trial: Trial
 ) -> Mapping[str, Set[str]]:
     """The objects that failures name, one after another, if leaving them out is enough.
@@ -117,22 +120,23 @@ def _suspects(
     Returns:
         The functions that were named, by the objects that may be meant.
     """
-    suspects: dict[str, set[str]] = {}
+    found: dict[str, set[str]] = {}
     wrong: WorkError | None = failure
     while wrong is not None:
         named = _named(objects, wrong)
-        if named.keys() <= suspects.keys() or len(suspects.keys() | named.keys()) > _MAX_SUSPECTS:
+        if named.keys() <= found.keys() or len(found.keys() | named.keys()) > _MAX_SUSPECTS:
             return {}
         for name in sorted(named):
-            suspects.setdefault(name, set()).update(named[name])
-        wrong = trial(OptOut(files=tuple(suspects)))
-    return suspects
+            found.setdefault(name, set()).update(named[name])
+        wrong = trial(OptOut(files=tuple(found)))
+    return found
 
 
 def _named(objects: Mapping[str, Sequence[str]], failure: WorkError) -> Mapping[str, Set[str]]:
     text = failure.message
     found: dict[str, set[str]] = {n: set() for n in _FAILED_OBJECT.findall(text) if n in objects}
-    functions = {name.partition(".")[0] for name in _FAILED_FUNCTION.findall(text)}
+    stuck = set(_CALLED.findall(text)).difference(_RETURNED.findall(text))
+    functions = {name.partition(".")[0] for name in (*_FAILED_FUNCTION.findall(text), *stuck)}
     for warned in failure.warned if isinstance(failure, Unclean) else ():
         if warned.file in objects:
             found.setdefault(warned.file, set()).update(warned.functions())

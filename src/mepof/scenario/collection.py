@@ -23,10 +23,35 @@ class Coverage(BaseModel):
     never: tuple[str, ...]
 
 
+class NotInstrumented(BaseModel):
+    """What a kernel did not instrument because it would not have booted.
+
+    Attributes:
+        files: objects.
+        trials: how many kernels were booted to find them.
+        failure: of the kernel that instrumented them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    files: tuple[str, ...]
+    trials: int
+    failure: str
+
+    def __str__(self) -> str:
+        files, why = ", ".join(self.files), self.failure.partition("\n")[0]
+        return (
+            f"nothing is counted in {files}: instrumenting that keeps the kernel from booting "
+            f"({why}). {self.trials} kernels were booted to find it; "
+            f"`set exclude {','.join(self.files)}.` makes it permanent"
+        )
+
+
 class Collection(Document):
     """A training run.
 
     Attributes:
+        not_instrumented: what counted nothing, if there is any.
         apps: names, in the program's order; of an app of the user's, its title.
         actions: names, in the order in which they ran.
         release: of the kernel that was profiled.
@@ -43,14 +68,16 @@ class Collection(Document):
     seed: int
     release: str
     cases: tuple[CaseId, ...] = ()
+    not_instrumented: NotInstrumented | None = None
 
     @model_serializer(mode="wrap")
     def _serialised(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """All fields, without ``cases`` where it is empty: collections of installed apps stay
-        as they were before it."""
+        """All fields, without those that are empty and that collections did not have at first:
+        the others stay as they were."""
         written: dict[str, Any] = handler(self)
-        if not self.cases:
-            del written["cases"]
+        for name in ("cases", "not_instrumented"):
+            if not getattr(self, name):
+                del written[name]
         return written
 
     @classmethod
@@ -62,6 +89,7 @@ class Collection(Document):
         seed: int,
         release: str,
         cases: AbstractCollection[CaseId] = (),
+        not_instrumented: NotInstrumented | None = None,
     ) -> Self:
         """The document of a run in which these actions ran."""
         ran = {action.name for action in actions}
@@ -75,4 +103,5 @@ class Collection(Document):
             seed=seed,
             release=release,
             cases=tuple(sorted(cases)),
+            not_instrumented=not_instrumented,
         )

@@ -20,11 +20,19 @@ class Instrumented(Part[In], Generic[In]):
 
 
 class BootCheck(Part[In], Generic[In]):
-    """How a finished kernel is booted as a check."""
+    """How a finished kernel is booted as a check.
+
+    Attributes:
+        cpus: of the guest.
+        earlier: the build of an earlier round with a check. What it does not instrument is the
+            first suspicion where this one does not boot.
+    """
 
     device: str
     seed: int
     guest: In
+    cpus: int = 1
+    earlier: In | None = None
 
 
 class KernelBuild(StepModel[In], Generic[In]):

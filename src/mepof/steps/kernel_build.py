@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -15,6 +16,7 @@ from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import WorkError
 from mepof.kernel import exclusions, kbuild, kconfig, objtool
+from mepof.kernel.bootable import Trials, not_to_instrument
 from mepof.kernel.description import Safety
 from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
@@ -32,6 +34,10 @@ from mepof.suite.cases import selfcheck
 from mepof.toolchain.protocol import Tools, check_requirements, select
 
 _BOOT_SECONDS = 120.0
+# Of a search: a kernel hangs if it is silent for so long, and for so many times as long as another
+# took to boot and to check itself.
+_MIN_SILENCE = 30.0
+_SLOWER = 3
 
 
 class KernelBuildBody:
@@ -103,9 +109,14 @@ class KernelBuildBody:
                 context.note(objtool.summary(warned))
             build.note_unused_exclusions()
             return
-        build.safely(asked.boot)
+        if asked.instrumented is not None and not (
+            ALGORITHMS.get(asked.instrumented.algorithm).records_branches
+        ):
+            build.bootable(asked.boot)
+        else:
+            build.safely(asked.boot)
         build.note_unused_exclusions()
-        if not ingredients.use.same_source:
+        if asked.uses and not ingredients.use.same_source:
             build.note_drift()
 
 
@@ -189,6 +200,69 @@ class _Build:
             objtool=tuple(str(each) for each in sorted(accepted)),
         ).write(context.output)
 
+    def bootable(self, check: BootCheck[Path]) -> None:
+        """Build an instrumented kernel that boots, without instrumenting what prevents it."""
+        context = self.context
+        spec = self.ingredients.spec()
+        flags = self.ingredients.addition().opt_out
+        released = ""
+        silence = Session.boot_seconds
+
+        def build(opt_out: OptOut) -> None:
+            left_out = FileFlags(opt_out.files, flags)
+            # The same build as with these files in `set exclude`.
+            self.once(replace(spec, selected=(*spec.selected, left_out)))
+            shutil.copyfile(context.output / kbuild.OBJECTS, context.work / kbuild.OBJECTS)
+
+        def boot(opt_out: OptOut) -> WorkError | None:
+            nonlocal released, silence
+            build(opt_out)
+            started = time.monotonic()
+            try:
+                released = self._boot(check, () if opt_out.files else self._talkative(), silence)
+            except WorkError as error:
+                return error
+            # On this machine, today, a boot is over in this time: half of all trials hang.
+            longest = max(_MIN_SILENCE, _SLOWER * (time.monotonic() - started))
+            silence = min(Session.boot_seconds, longest)
+            return None
+
+        trials = Trials(context.work / "trials.json", boot, context.note)
+        opt_out = OptOut()
+        failure = trials(opt_out)
+        if failure is not None:
+            if not flags:  # this algorithm instruments all files or none
+                raise failure
+            earlier = None if check.earlier is None else Safety.read(check.earlier)
+            files = not_to_instrument(
+                failure,
+                trials,
+                kbuild.functions_in(context.work),
+                () if earlier is None else earlier.opt_out.files,
+                context.note,
+            )
+            opt_out = OptOut(files=tuple(sorted(files)))
+            context.note(f"not instrumented, so that the kernel boots: {opt_out}")
+        if trials.built != opt_out or failure is None:
+            # An earlier attempt found it, or the kernel was talkative when it booted.
+            build(opt_out)
+            released = self._boot(check)
+        Safety(
+            booted=True,
+            self_check="passed",
+            release=released,
+            opt_out=opt_out,
+            failure=None if failure is None else failure.message,
+            objtool=(),
+            trials=len(trials),
+        ).write(context.output)
+
+    def _talkative(self) -> tuple[str, ...]:
+        """Parameters by which a kernel prints how far it comes."""
+        machine = arch.get(self.asked.arch).machine
+        early = () if machine is None or not machine.early_console else (machine.early_console,)
+        return ("initcall_debug", "ignore_loglevel", *early)
+
     def _without(
         self, spec: kbuild.BuildSpec, opt_out: OptOut, flags: tuple[str, ...]
     ) -> kbuild.BuildSpec:
@@ -207,8 +281,18 @@ class _Build:
                 profiles |= added.profiles
         return replace(spec, selected=tuple(selected), profiles=profiles)
 
-    def _boot(self, check: BootCheck[Path]) -> str:
-        """Boot the new kernel and run its self-check; returns its release."""
+    def _boot(
+        self,
+        check: BootCheck[Path],
+        parameters: tuple[str, ...] = (),
+        silence: float = Session.boot_seconds,
+    ) -> str:
+        """Boot the new kernel and run its self-check; returns its release.
+
+        Args:
+            parameters: added to its command line.
+            silence: for so many seconds, it may be silent while it boots.
+        """
         context = self.context
         request = agent.Exec(selfcheck(), _BOOT_SECONDS)
         session = Session(
@@ -217,6 +301,9 @@ class _Build:
             initramfs=check.guest / INITRAMFS,
             requests=(request,),
             seed=check.seed,
+            cpus=check.cpus,
+            parameters=parameters,
+            boot_seconds=silence,
         )
         device = DEVICES.get(check.device)
         outcome = modules.boot(
@@ -228,7 +315,8 @@ class _Build:
             lambda count: None,
         )
         agent.expect_success(request, outcome.replies[0])
-        context.note(f"Linux {outcome.release} booted and passed its self-check")
+        if not parameters:
+            context.note(f"Linux {outcome.release} booted and passed its self-check")
         return outcome.release
 
     def note_unused_exclusions(self) -> None:

@@ -20,6 +20,9 @@ from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import (
     DEVICES,
     INITRAMFS,
+    GuestReset,
+    KernelHang,
+    KernelPanic,
     Outcome,
     Session,
     branch_source,
@@ -27,13 +30,16 @@ from mepof.device.protocol import (
 )
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import ConsoleReturned, ConsoleTaken
+from mepof.kernel.description import Safety
 from mepof.measure.result_line import SKIPPED
 from mepof.plan.body import Phase, Resources, StepContext
-from mepof.plan.model import HostInput, Input, Step
+from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
+from mepof.plan.recovery import replaced
 from mepof.plan.typed import In
-from mepof.scenario.collection import Collection
+from mepof.scenario.collection import Collection, NotInstrumented
 from mepof.scenario.protocol import SCENARIOS, Part
 from mepof.scenario.script import read_script
+from mepof.spec.kernel_build import BootCheck, KernelBuild
 from mepof.spec.profile_collect import ProfileCollect
 from mepof.toolchain import guest
 
@@ -76,6 +82,29 @@ class ProfileCollectBody:
             "actions": sha256(repr(actions).encode()).hexdigest(),
             **({"memory": str(memory_of(apps))} if any(app.suites for app in apps) else {}),
         }
+
+    def recover(self, plan: Plan, step: Step, error: Exception | None) -> Plan | None:
+        """The plan in which the kernel is built so that it boots, if it does not and the reason may
+        be that it is instrumented."""
+        asked = ProfileCollect[Input].of(step, step.inputs)
+        if asked.algorithm is None or not isinstance(asked.kernel, StepInput):
+            return None
+        if not (error is None or _did_not_boot(error)):
+            return None
+        built = plan.step(asked.kernel.step)
+        kernel = KernelBuild[Input].of(built, built.inputs)
+        counts = not ALGORITHMS.get(asked.algorithm).records_branches
+        if kernel.instrumented is None or not counts or kernel.boot is not None:
+            return None
+        check = BootCheck[Input](
+            device=asked.device,
+            seed=asked.seed,
+            guest=asked.guest,
+            cpus=asked.cpus,
+            earlier=_earlier_round(plan, built),
+        )
+        checked = kernel.model_copy(update={"boot": check})
+        return replaced(plan, built.id, checked.step(f"{built.id}/bootable"))
 
     def run(self, context: StepContext) -> None:
         asked = ProfileCollect[Path].of(context.step, context.inputs)
@@ -147,6 +176,9 @@ class ProfileCollectBody:
                 )
             if number == 0 or reply.data:
                 (context.output / f"raw{number}").write_bytes(reply.data)
+        not_instrumented = _not_instrumented(asked.kernel)
+        if not_instrumented is not None:
+            context.note(str(not_instrumented))
         own = {
             a.name
             for app, given in zip(apps, asked.apps, strict=True)
@@ -160,7 +192,39 @@ class ProfileCollectBody:
             asked.seed,
             outcome.release,
             exercised(action for action in actions if action.name in own),
+            not_instrumented,
         ).write(context.output)
+
+
+def _did_not_boot(error: Exception) -> bool:
+    """Whether a kernel failed before it did anything that it was asked to do."""
+    kinds = (KernelPanic, KernelHang, GuestReset, modules.ModuleNotLoaded)
+    return isinstance(error, kinds) and not error.replies
+
+
+def _earlier_round(plan: Plan, built: Step) -> StepInput | None:
+    """The build in which an earlier round of an algorithm was made bootable, if it was."""
+    pending, seen = [built], {built.id}
+    while pending:
+        for given in pending.pop(0).inputs.values():
+            if not isinstance(given, StepInput) or given.step in seen:
+                continue
+            seen.add(given.step)
+            step = plan.step(given.step)
+            if step.kind == KernelBuild.kind:
+                kernel = KernelBuild[Input].of(step, step.inputs)
+                if kernel.instrumented is not None and kernel.boot is not None:
+                    return given
+            pending.append(step)
+    return None
+
+
+def _not_instrumented(kernel: Path) -> NotInstrumented | None:
+    """What a kernel does not instrument because it would not boot."""
+    safety = Safety.find(kernel)
+    if safety is None or safety.trials is None or safety.failure is None:
+        return None
+    return NotInstrumented(files=safety.opt_out.files, trials=safety.trials, failure=safety.failure)
 
 
 def _require_shell(scenario: str, arch: str) -> None:

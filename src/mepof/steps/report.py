@@ -93,7 +93,8 @@ class ReportBody:
                 for image in asked.images
                 if image.build is not None
                 for note in _notes(image.name, image.build)
-            ],
+            ]
+            + [*_notes_of_trainings(asked)],
         )
         write_report(report, context.output)
 
@@ -163,6 +164,13 @@ def _notes(image: str, build: Path) -> Iterator[str]:
             f"{image} is built with the profile of another kernel: "
             f"{drift.matched_percent:.1f} % of its samples match"
         )
+
+
+def _notes_of_trainings(asked: Report[Path]) -> Iterator[str]:
+    """Remarks on the kernels that profiles were collected on."""
+    known = (Collection.find(collection) for collection in asked.collections)
+    left_out = (c.not_instrumented for c in known if c is not None)
+    yield from dict.fromkeys(str(each) for each in left_out if each is not None)
 
 
 def _locations(measured: Path, names: Sequence[str]) -> dict[str, Locations]:

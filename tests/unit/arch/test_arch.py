@@ -22,6 +22,7 @@ MACHINES = {
             *("-global", "virtio-mmio.ioeventfd=off"),
         ),
         parameters="console=ttyS0 reboot=t noapictimer lpj=4000000",
+        early_console="earlyprintk=serial,ttyS0",
         max_cpus=8,
     ),
     "arm64": Machine(
@@ -34,6 +35,7 @@ MACHINES = {
             *("-global", "virtio-mmio.ioeventfd=off"),
         ),
         parameters="console=ttyAMA0",
+        early_console="earlycon",
     ),
     "arm": None,
 }

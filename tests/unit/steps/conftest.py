@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from writers.mini_kernel import write_tools
 
 from mepof.device.protocol import DEVICES
-from mepof.toolchain import clang
+from mepof.toolchain import clang, versions
 
 from .room import FakeDevice, Room, register, well
 
@@ -27,3 +29,15 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
 @pytest.fixture
 def toolchain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clang.ClangVersions, "select", lambda self, version: clang.Clang("-22"))
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A miniature toolchain."""
+    made = write_tools(tmp_path / "tools")
+    monkeypatch.setenv("PATH", f"{made}:/usr/bin:/bin")
+    versions._banner.cache_clear()
+    versions._version.cache_clear()
+    yield made
+    versions._banner.cache_clear()
+    versions._version.cache_clear()

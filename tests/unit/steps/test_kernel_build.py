@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from writers.mini_kernel import SUFFIX, write_tools, write_tree
+from writers.mini_kernel import SUFFIX, write_tree
 
 from mepof.algorithm.protocol import EXECUTED_OBJECTS
 from mepof.device import agent
@@ -23,7 +23,6 @@ from mepof.plan.model import Input, Json, Step, StepInput
 from mepof.profile.quality import Quality
 from mepof.spec.kernel_build import KernelBuild
 from mepof.steps import kernel_build
-from mepof.toolchain import versions
 
 from .room import ORIGIN, FakeDevice, Room, describe
 
@@ -337,18 +336,6 @@ def test_exclusions_are_part_of_the_identity_only_where_there_are_some(tools: Pa
 
 
 # --- builds with a profile are booted as a check
-
-
-@pytest.fixture
-def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A miniature toolchain."""
-    made = write_tools(tmp_path / "tools")
-    monkeypatch.setenv("PATH", f"{made}:/usr/bin:/bin")
-    versions._banner.cache_clear()
-    versions._version.cache_clear()
-    yield made
-    versions._banner.cache_clear()
-    versions._version.cache_clear()
 
 
 @dataclass

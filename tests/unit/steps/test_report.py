@@ -25,6 +25,7 @@ COLLECTION = {
     "coverage": {"actions": 2, "ran": 1, "never": ["proc"]},
     "seed": 9,
     "release": "6.12.1",
+    "not_instrumented": {"files": ["fs/a.o", "mm/b.o"], "trials": 17, "failure": "it hung"},
 }
 PARAMS: dict[str, Json] = {
     "images": [{"name": "a"}, {"name": "b", "trained": [0]}],
@@ -83,6 +84,10 @@ def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> No
     assert (training.image, training.scenario, training.seed) == ("b", "trav", 9)
     assert training.actions == {"syscall": 2}
     assert training.cases == ("mepof/syscall",)
+    # Who reads the numbers knows what was not counted, and how to save the search.
+    (warning,) = (text for text in made.warnings if "booting" in text)
+    assert warning.startswith("nothing is counted in fs/a.o, mm/b.o: instrumenting that keeps ")
+    assert "17 kernels were booted" in warning and "`set exclude fs/a.o,mm/b.o.`" in warning
     (quality,) = made.profiles
     assert (quality.name, quality.executed, quality.reasons) == ("b", 5, ("too few",))
     built, cached = made.phases
