@@ -96,6 +96,7 @@ class Draft:
             instrumented=instrumented,
             boot=boot,
             exclude=settings.exclude if counts or uses else (),
+            share=settings.share,
         )
         return self._add(identifier, build)
 

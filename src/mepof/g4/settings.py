@@ -180,6 +180,7 @@ SETTINGS: Mapping[str, Setting] = {
     "scout": Setting(switch),
     # Fits the integers of every tool, also after the repetitions are added.
     "seed": Setting(partial(whole_number, minimum=0, maximum=10**18 - 1)),
+    "share": Setting(switch),
     "test-boots": Setting(partial(whole_number, minimum=1, maximum=100)),
     "toolchain": Setting(str, "toolchains"),
     "without": Setting(names, "untrained", "case"),
@@ -215,4 +216,5 @@ class Settings:
     decay: Fraction = Fraction(1, 2)
     rounds: int = 1
     scout: bool = False
+    share: bool = True
     test_boots: int = 3

@@ -100,6 +100,7 @@ class BuildSpec:
         profiles: files, by name; flags and variables call them ``PROFILES/NAME``.
         same_as: the origin (of ``build.json``) of the build that this one must be equal to, except
             for layout.
+        share: take objects that another build compiled in the same way, and leave it these.
     """
 
     arch: Arch
@@ -112,6 +113,7 @@ class BuildSpec:
     selected: tuple[FileFlags, ...] = ()
     profiles: Mapping[str, Path] = field(default_factory=dict)
     same_as: Origin | None = None
+    share: bool = True
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ def build(
     _replace(objects / _SELECTED, _with_paths(_selection(spec.selected), profiles))
     version = version_of(paths.tree)
     make = [_with_paths(word, profiles) for word in _make_command(spec, toolchain, view, objects)]
-    environment = _environment(paths.cache)
+    environment = _environment(paths.cache, share=spec.share)
 
     def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
         _make(argv, {**environment, **(env or {})}, paths.log, tools.run)
@@ -365,7 +367,7 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Pa
     return ["make", "-C", str(view), f"O={objects}", *(f"{k}={v}" for k, v in variables.items())]
 
 
-def _environment(cache: Path) -> dict[str, str]:
+def _environment(cache: Path, *, share: bool) -> dict[str, str]:
     """Independent of the caller's job server, locale, flags and ccache."""
     return {
         **dict.fromkeys(_CALLERS, ""),
@@ -380,6 +382,7 @@ def _environment(cache: Path) -> dict[str, str]:
         # By the dependency files that kbuild writes anyway, not by preprocessing everything
         # first, which made a first build 50 % slower.
         "CCACHE_DEPEND": "1",
+        **({} if share else {"CCACHE_DISABLE": "1"}),
     }
 
 

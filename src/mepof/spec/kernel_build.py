@@ -47,6 +47,7 @@ class KernelBuild(StepModel[In], Generic[In]):
         boot: how the kernel is checked, if it is.
         exclude: files, directories and patterns of files in the tree that are not instrumented and
             do not use the profile.
+        share: take objects that another build compiled in the same way.
         layout_seed: seed of the order in which the linker lays out code; at least 1.
     """
 
@@ -62,4 +63,5 @@ class KernelBuild(StepModel[In], Generic[In]):
     instrumented: Instrumented[In] | None = None
     boot: BootCheck[In] | None = None
     exclude: tuple[str, ...] = ()
+    share: bool = True
     layout_seed: int | None = None

@@ -92,6 +92,7 @@ class Ingredients(Generic[In]):
             ),
             profiles=addition.profiles,
             same_as=self.same_as,
+            share=self.asked.share,
         )
 
     def _fragments(self) -> Iterator[Path]:

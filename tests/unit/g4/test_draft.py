@@ -340,6 +340,14 @@ def test_only_measurements_of_a_metric_take_its_suite_programs() -> None:
     assert all(not name.startswith("suites.") for s in without for name in s.inputs)
 
 
+def test_builds_that_share_nothing_are_other_steps() -> None:
+    program = "set share off.\nopt /src pgo rand kbench O2.\neval plain;opt."
+    builds = [step for step in plan(program).steps if step.kind == "kernel-build"]
+    assert [step.params["share"] for step in builds] == [False, False, False]
+    builds = [s for s in plan(program[15:]).steps if s.kind == "kernel-build"]
+    assert not any("share" in step.params for step in builds)
+
+
 def test_exclusions_are_of_the_builds_that_count_or_use_a_profile() -> None:
     text = "opt /src pgo rand kbench.\nopt /src autofdo rand kbench.\neval plain;opt;opt2."
     without, made = plan(text), plan(f"set exclude mm/,kernel/fork.o.\n{text}")

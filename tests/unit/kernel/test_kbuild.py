@@ -131,6 +131,21 @@ def test_two_builds_in_two_directories_are_the_same(bench: Bench) -> None:
         assert (first / name).read_bytes() == (second / name).read_bytes()
 
 
+def test_without_sharing_no_object_is_taken_from_ccache_and_the_images_are_the_same(
+    bench: Bench,
+) -> None:
+    asked = bench.root / "asked"
+    ccache = bench.root / "tools" / "ccache"
+    ccache.write_text(f'#!/bin/sh\necho "${{CCACHE_DISABLE:-shares}}" >> {asked}\nexec "$@"\n')
+    shared = bench.build(name="shared")
+    assert set(asked.read_text().split()) == {"shares"}
+    asked.unlink()
+    alone = bench.build(name="alone", spec=replace(SPEC, share=False))
+    assert set(asked.read_text().split()) == {"1"}
+    for name in ("kernel", "vmlinux", "config", "build.json"):
+        assert (shared / name).read_bytes() == (alone / name).read_bytes()
+
+
 def test_the_functions_of_every_object_of_a_c_source_are_known(bench: Bench) -> None:
     assert kbuild.functions_in(bench.build()) == {
         "arch/x86/boot/c.o": [],
