@@ -23,6 +23,7 @@ COMMANDS = {
     "eval": ("mepof.cli.evaluate", "evaluate"),
     "report": ("mepof.cli.report", "report"),
     "device": ("mepof.cli.device", "app"),
+    "bootimg": ("mepof.cli.bootimg", "app"),
     "doctor": ("mepof.cli.doctor", "doctor"),
     "step": ("mepof.cli.step", "step"),
 }

@@ -75,7 +75,10 @@ def _objection(path: Path, head: bytes) -> tuple[str, str]:
             return what, f"name a kernel image: {_known()}"
         return what, f"use the {built.target} of the same build, {built.image}"
     if head.startswith(b"ANDROID!"):
-        return f"{path} is an Android boot image", "unpack it and use the kernel in it"
+        return (
+            f"{path} is an Android boot image",
+            "unpack it with `mepof bootimg unpack --decompress` and use the kernel in it",
+        )
     return f"{path} is not a bootable kernel image", f"name one: {_known()}"
 
 

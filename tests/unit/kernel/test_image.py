@@ -55,7 +55,7 @@ def test_other_bytes_are_not_an_image(data: bytes) -> None:
         (elf(8), "is an ELF file", "name a kernel image"),
         (b"\x7fELF", "is an ELF file", "name a kernel image"),
         (b"root:x:0:0", "is not a bootable kernel image", "bzImage"),
-        (b"ANDROID!" + bytes(64), "is an Android boot image", "unpack it"),
+        (b"ANDROID!" + bytes(64), "is an Android boot image", "mepof bootimg unpack"),
     ],
 )
 def test_what_cannot_be_booted_is_refused_with_the_file_to_use(

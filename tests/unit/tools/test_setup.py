@@ -26,7 +26,7 @@ OTHERS = (
         "libssl-dev",
         "cpio",
     ),
-    *("xz-utils", "zstd", "rsync", "ccache", "musl-tools", "busybox-static"),
+    *("xz-utils", "zstd", "lz4", "rsync", "ccache", "musl-tools", "busybox-static"),
     *("libsqlite3-dev", "e2fsprogs", "linux-source-6.12"),
 )
 TOOLS = ("fio", "iperf3", "rt-tests", "stress-ng", "sysbench")
@@ -178,6 +178,14 @@ def test_what_arm64_needs_is_installed_on_demand(machine: Machine) -> None:
         "install --yes --quiet --no-install-recommends " + " ".join(ARM64),
         "install --yes --quiet --no-install-recommends -t bookworm-backports qemu-system-arm",
     ]
+
+
+def test_a_mkbootimg_for_the_tests_comes_from_backports(machine: Machine) -> None:
+    machine.installed((*CLANG, *OTHERS, "mkbootimg"), "1:10.0.2")
+    done = machine.setup(MEPOF_SETUP_TESTS="1")
+    assert done.returncode == 0, done.stderr
+    newer = "-t bookworm-backports qemu-system-arm mkbootimg"
+    assert machine.calls()[-1] == f"install --yes --quiet --no-install-recommends {newer}"
 
 
 def test_public_tools_are_installed_on_demand(machine: Machine) -> None:

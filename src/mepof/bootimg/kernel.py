@@ -1,0 +1,181 @@
+"""The kernel in a boot image: how it is packed, what it needs in memory, and another in its place.
+
+A kernel may stand in a header of MediaTek's, be compressed, and be followed by device trees.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from mepof.bootimg.compression import (
+    Damaged,
+    compress,
+    decode,
+    decompress,
+    recognise,
+)
+from mepof.bootimg.device_tree import appended
+from mepof.bootimg.image import Bytes
+from mepof.errors import InputError
+from mepof.kernel.image import HEADER_BYTES, Image
+from mepof.kernel.image import recognise as recognise_image
+
+_MEDIATEK = struct.Struct("<II32s472s")
+_MEDIATEK_MAGIC = 0x58881688
+
+# Documentation/arch/arm64/booting.rst.
+_ARM64 = struct.Struct("<8xQQQ")
+_TWO_MIB = 2 << 20
+# Documentation/arch/x86/boot.rst: init_size and kernel_alignment.
+_X86_VERSION, _X86_ALIGNMENT, _X86_INIT_SIZE = 0x206, 0x230, 0x260
+_X86_MIN_VERSION = 0x20A
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a kernel asks of whoever loads it, in bytes.
+
+    Attributes:
+        size: from its first byte to the end of its BSS.
+        alignment: of the address that ``offset`` is added to.
+        decompresses: whether the kernel is an image that decompresses itself to elsewhere.
+    """
+
+    size: int
+    alignment: int
+    offset: int = 0
+    decompresses: bool = False
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel as a boot image has it.
+
+    Attributes:
+        mediatek: the header of MediaTek's before it; empty without one.
+        payload: the kernel, as compressed as it is.
+        trees: what follows it, device trees.
+        tree_sizes: of each of them.
+        compression: of the payload; None if it is not compressed.
+        head: the first bytes of the decompressed kernel; empty if they are not known here.
+        image: None if mepof does not know the kernel's format.
+    """
+
+    mediatek: bytes
+    payload: memoryview
+    trees: memoryview
+    tree_sizes: tuple[int, ...]
+    compression: str | None
+    head: bytes
+    image: Image | None
+
+    @property
+    def memory(self) -> Memory | None:
+        """What it asks of the boot loader; None if its format does not tell."""
+        return memory_of(self.head, self.image)
+
+
+def describe(section: Bytes) -> Kernel:
+    """What a kernel section consists of.
+
+    A kernel compressed with zstd is not looked into: that takes another program.
+    """
+    view = memoryview(section)
+    mediatek = b""
+    if len(view) >= _MEDIATEK.size:
+        magic, size, *_ = _MEDIATEK.unpack_from(view)
+        if magic == _MEDIATEK_MAGIC and size == len(view) - _MEDIATEK.size:
+            mediatek, view = bytes(view[: _MEDIATEK.size]), view[_MEDIATEK.size :]
+    behind = appended(view)
+    payload, trees = view[: behind.at], view[behind.at :]
+    compression = recognise(payload)
+    head = bytes(payload[:HEADER_BYTES])
+    if compression is not None:
+        try:
+            decoded = decode(payload, HEADER_BYTES)
+            head = decoded.content if decoded else b""
+        except Damaged:
+            head = b""
+    name = compression.name if compression else None
+    return Kernel(mediatek, payload, trees, behind.sizes, name, head, recognise_image(head))
+
+
+def memory_of(head: bytes, image: Image | None) -> Memory | None:
+    """What a kernel asks of whoever loads it; None if its format does not tell.
+
+    Args:
+        head: the first bytes of the kernel, not compressed.
+    """
+    if image is None or len(head) < 0x268:
+        return None
+    if image.arch == "arm64":
+        offset, size, _ = _ARM64.unpack_from(head)
+        # Kernels before 3.17 do not state their size, and take an offset of 512 KiB.
+        return Memory(size, _TWO_MIB, offset) if size else Memory(0, _TWO_MIB, 0x80000)
+    if image.arch == "arm":
+        start, end = struct.unpack_from("<II", head, 0x28)
+        return Memory(max(end - start, 0), 4, 0, True)
+    if image.arch == "x86-64":
+        (version,) = struct.unpack_from("<H", head, _X86_VERSION)
+        if version >= _X86_MIN_VERSION:
+            (alignment,) = struct.unpack_from("<I", head, _X86_ALIGNMENT)
+            (size,) = struct.unpack_from("<I", head, _X86_INIT_SIZE)
+            return Memory(size, max(alignment, 4096))
+    return None
+
+
+def decompressed(kernel: Kernel, what: str) -> bytes | memoryview:
+    """The kernel without its compression.
+
+    Args:
+        what: it is, for messages.
+
+    Raises:
+        InputError: it cannot be decompressed.
+        EnvironmentLack: the program that decompresses it is missing.
+    """
+    return decompress(kernel.payload, what) if kernel.compression else kernel.payload
+
+
+def replaced(section: Bytes, new: Bytes, compression: str | None, what: str) -> bytes:
+    """The section with another kernel: compressed, and followed by device trees, as the old one.
+
+    Args:
+        new: a kernel; one that ends with device trees of its own keeps these.
+        compression: a name of :data:`mepof.bootimg.compression.NAMES` or ``none``; None for that
+            of the old kernel.
+        what: the new kernel is, for messages.
+
+    Raises:
+        InputError: it is not a kernel, or is for another architecture than the old one.
+        EnvironmentLack: the program that compresses it is missing.
+    """
+    former, given = describe(section), describe(new)
+    if compression is None:
+        compression = (former.compression or "none") if len(former.payload) else None
+    if former.image and given.image and former.image.arch != given.image.arch:
+        raise InputError(
+            f"{what} is a kernel for {given.image.arch}, and the one in the image is for "
+            f"{former.image.arch}",
+            f"name a kernel for {former.image.arch}",
+        )
+    payload: Bytes = given.payload
+    if compression is not None and compression != (given.compression or "none"):
+        payload = decompressed(given, what)
+        if compression != "none":
+            payload = compress(payload, compression)
+    return joined(former.mediatek, payload, given.trees or former.trees)
+
+
+def joined(mediatek: bytes, payload: Bytes, trees: Bytes) -> bytes:
+    """A kernel section of its parts.
+
+    Args:
+        mediatek: MediaTek's header, in which the size is set; empty for none.
+    """
+    body = b"".join([payload, trees])
+    if len(mediatek) != _MEDIATEK.size:
+        return body
+    magic, _, name, rest = _MEDIATEK.unpack(mediatek)
+    return _MEDIATEK.pack(magic, len(body), name, rest) + body

@@ -1,0 +1,233 @@
+"""``mepof bootimg``: show, unpack, pack and plan Android boot images."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mepof.bootimg.compression import NAMES, decompress, recognise
+from mepof.bootimg.device_tree import table_entries
+from mepof.bootimg.directory import DESCRIPTION, packed, unpacked
+from mepof.bootimg.image import BootImage, Bytes, split_cmdline, write
+from mepof.bootimg.kernel import describe, replaced
+from mepof.bootimg.reader import parse, read_file
+from mepof.bootimg.summary import Summary, summary, summary_of
+from mepof.bootimg.tail import tail_of, with_tail
+from mepof.cli.application import Commands, completing
+from mepof.cli.output import Json, print_json
+from mepof.errors import InputError
+
+app = Commands(help="Show, unpack, pack and plan Android boot images.")
+
+ImageFile = Annotated[
+    Path, typer.Argument(help="boot.img, init_boot.img or vendor_boot.img.", metavar="IMAGE")
+]
+_COMPRESSIONS = ("none", *NAMES)
+
+
+@app.command("show")
+def show(
+    image: Annotated[
+        Path,
+        typer.Argument(help="Boot image; vbmeta.img and dtbo.img, too.", metavar="IMAGE"),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Say what an image holds, and whether a boot loader will accept it.
+
+    Raises:
+        InputError: it is not an image of a boot partition, or is damaged.
+    """
+    found = summary(read_file(image), str(image))
+    if as_json:
+        _print_json("show", image, found)
+    else:
+        _print(image, found)
+
+
+@app.command("unpack")
+def unpack(
+    image: ImageFile,
+    out: Annotated[Path, typer.Option("--out", "-o", help="Directory to make.", metavar="DIR")],
+    decompress_kernel: Annotated[
+        bool, typer.Option("--decompress", help="Also write the decompressed kernel.")
+    ] = False,
+) -> None:
+    """Write the parts of an image, and a description, to a directory.
+
+    Raises:
+        InputError: the image is damaged, or the directory is not empty.
+        EnvironmentLack: the program that decompresses the kernel is missing.
+    """
+    data = read_file(image)
+    _refuse_dtbo(image, data)
+    parsed = parse(data, str(image))
+    files = dict(unpacked(parsed).files)
+    if decompress_kernel:
+        kernel = describe(parsed.section("kernel"))
+        if recognise(kernel.payload):
+            files["kernel.decompressed"] = decompress(kernel.payload, f"the kernel in {image}")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        if any(out.iterdir()):
+            raise InputError(f"{out} is not empty", "name a new directory")
+        for name, content in files.items():
+            (out / name).write_bytes(content)
+    except OSError as error:
+        raise InputError(f"{out} cannot be written: {error.strerror}") from error
+    typer.echo(f"{out / DESCRIPTION}: {len(files) - 1} files beside it", err=True)
+
+
+@app.command("pack")
+def pack(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="Directory of `mepof bootimg unpack`, or a boot image.", metavar="SOURCE"
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Image to write.", metavar="FILE")],
+    kernel: Annotated[
+        Path | None,
+        typer.Option(
+            help="Kernel in place of the one in SOURCE: compressed like it, and followed by the "
+            "same device trees.",
+            metavar="FILE",
+        ),
+    ] = None,
+    compression: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Compression of the kernel: {', '.join(_COMPRESSIONS)}.  [default: as before]",
+            metavar="NAME",
+            autocompletion=completing(*_COMPRESSIONS),
+        ),
+    ] = None,
+    ramdisk: Annotated[
+        Path | None, typer.Option(help="Ramdisk in place of the one in SOURCE.", metavar="FILE")
+    ] = None,
+    dtb: Annotated[
+        Path | None,
+        typer.Option(help="Device tree in place of the one in SOURCE.", metavar="FILE"),
+    ] = None,
+    cmdline: Annotated[
+        str | None, typer.Option(help="Kernel command line.", metavar="TEXT")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Make an image of a directory, or another one of an image.
+
+    Raises:
+        InputError: the source is wrong, or the result does not fit.
+        EnvironmentLack: the program that compresses the kernel is missing.
+    """
+    if compression is not None and compression not in _COMPRESSIONS:
+        raise InputError(
+            f"unknown compression `{compression}`", f"known: {', '.join(_COMPRESSIONS)}"
+        )
+    image = _source(source)
+    changed: dict[str, Bytes] = {}
+    if kernel is not None or compression is not None:
+        _has(image, "kernel", source)
+        former = image.section("kernel")
+        new = read_file(kernel) if kernel else former
+        changed["kernel"] = replaced(former, new, compression, str(kernel or source))
+    for name, path in (("ramdisk", ramdisk), ("dtb", dtb)):
+        if path is not None:
+            _has(image, name, source)
+            changed[name] = read_file(path)
+    result = _changed(image, changed, cmdline, source)
+    data = write(result)
+    _write(out, data)
+    found = summary_of(result, data, str(out))
+    if as_json:
+        _print_json("pack", out, found)
+    else:
+        _print(out, found)
+
+
+def _source(source: Path) -> BootImage:
+    if source.is_dir():
+        return packed(source)
+    data = read_file(source)
+    _refuse_dtbo(source, data)
+    return parse(data, str(source))
+
+
+def _changed(
+    image: BootImage, sections: dict[str, Bytes], cmdline: str | None, source: Path
+) -> BootImage:
+    """The image with other sections and another command line, and its tail behind them."""
+    if not sections and cmdline is None:
+        return image
+    size = image.content_size
+    tail = tail_of(image.tail, size)
+    if tail is None:
+        raise InputError(
+            f"{source}: what follows the image cannot be moved: its AVB footer does not fit it",
+            "unpack it, remove `raw_tail` from the description, and pack the directory",
+        )
+    result = image.with_sections(**sections)
+    if cmdline is not None:
+        fields = split_cmdline(cmdline.encode(), image.layout)
+        if fields is None:
+            raise InputError(
+                f"the command line has {len(cmdline.encode())} bytes, more than a header of "
+                f"version {image.version} holds"
+            )
+        result = replace(result, fields={**result.fields, **fields})
+    if len(image.tail) == 0:
+        return result
+    return with_tail(result, tail, str(source))
+
+
+def _has(image: BootImage, name: str, source: Path) -> None:
+    if name not in image.layout.sections:
+        raise InputError(
+            f"{source}: {image.kind} of version {image.version} has no {name}",
+            "it has " + ", ".join(image.layout.sections),
+        )
+
+
+def _refuse_dtbo(path: Path, data: Bytes) -> None:
+    if table_entries(data) is not None:
+        raise InputError(
+            f"{path} is a dtbo image, which mepof leaves as it is", "name a boot image"
+        )
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write a file so that it is the old one or the new one."""
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _print(path: Path, found: Summary) -> None:
+    typer.echo(f"{path}: {found.kind}, {found.size} bytes")
+    width = max((len(name) for name, _ in found.facts), default=0)
+    for name, value in found.facts:
+        typer.echo(f"  {name:{width}}  {value}".rstrip())
+    width = max((len(part.name) for part in found.parts), default=0)
+    for part in found.parts:
+        address = "" if part.address is None else f"to {part.address:#010x}"
+        row = f"  {part.name:{width}}  {part.size:>10}  at {part.offset:#010x}  {address:13}"
+        typer.echo(f"{row}  {part.what}".rstrip())
+    for line in found.findings:
+        typer.echo(line)
+
+
+def _print_json(verb: str, path: Path, found: Summary) -> None:
+    document = {**asdict(found), "facts": dict(found.facts)}
+    print_json({"schema": f"mepof-bootimg-{verb}/1", "file": str(path), **document})

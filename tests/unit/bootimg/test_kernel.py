@@ -1,0 +1,114 @@
+"""The kernel in an image: what it consists of, and another in its place."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from writers.boot_image import arm64_kernel, device_tree, some
+from writers.kernel_image import arm_image, bz_image
+
+from mepof.bootimg.compression import compress, decompress
+from mepof.bootimg.device_tree import appended, table_entries, trees_of
+from mepof.bootimg.kernel import describe, replaced
+from mepof.bootimg.summary import kernel_words
+from mepof.errors import InputError
+
+TREES = device_tree(600, 1) + device_tree(2000, 2)
+
+
+def mediatek(payload: bytes) -> bytes:
+    """A section with MediaTek's header."""
+    return struct.pack("<II32s472s", 0x58881688, len(payload), b"KERNEL", b"\xff" * 472) + payload
+
+
+def test_a_compressed_kernel_with_device_trees_is_taken_apart() -> None:
+    payload = compress(arm64_kernel(), "gzip")
+    kernel = describe(payload + TREES)
+    assert kernel.payload == payload
+    assert kernel.tree_sizes == (600, 2000)
+    assert kernel.trees == TREES
+    assert kernel_words(kernel) == "arm64 Image, gzip, 2 device trees appended"
+    assert kernel.memory is not None
+    assert kernel.memory.size == 0x40_0000
+
+
+@pytest.mark.parametrize("name", ["xz", "lzma", "bzip2", "gzip"])
+def test_a_kernel_is_recognised_through_its_compression(name: str) -> None:
+    assert describe(compress(arm64_kernel(), name)).image == describe(arm64_kernel()).image
+
+
+def test_a_new_kernel_is_packed_as_the_old_one_was() -> None:
+    old = compress(arm64_kernel(), "xz") + TREES
+    new = arm64_kernel(400_000, 0x50_0000)
+    kernel = describe(replaced(old, new, None, "new"))
+    assert kernel.compression == "xz"
+    assert kernel.trees == TREES
+    assert decompress(kernel.payload, "new") == new
+
+
+def test_a_new_kernel_takes_its_own_device_trees_along() -> None:
+    own = device_tree(700, 9)
+    made = replaced(arm64_kernel() + TREES, arm64_kernel(200_000) + own, None, "new")
+    assert made == arm64_kernel(200_000) + own
+
+
+def test_the_compression_of_a_new_kernel_can_be_chosen() -> None:
+    old = compress(arm64_kernel(), "gzip")
+    assert replaced(old, arm64_kernel(), "none", "new") == arm64_kernel()
+    assert replaced(old, old, "xz", "new") == compress(arm64_kernel(), "xz")
+
+
+def test_a_compressed_kernel_stays_as_it_is_if_nothing_else_is_asked_for() -> None:
+    odd = compress(arm64_kernel(), "gzip")[:-8] + b"crc+size"
+    assert replaced(compress(b"old", "gzip"), odd, None, "new") == odd
+
+
+def test_mediatek_s_header_states_the_new_size() -> None:
+    made = replaced(mediatek(arm64_kernel()), arm64_kernel(200_000), None, "new")
+    assert made == mediatek(arm64_kernel(200_000))
+    assert "header of MediaTek" in kernel_words(describe(made))
+
+
+def test_a_kernel_for_another_architecture_is_refused() -> None:
+    with pytest.raises(InputError, match="new is a kernel for x86-64, and the one in the image"):
+        replaced(arm64_kernel(), bz_image(), None, "new")
+
+
+def test_what_a_kernel_takes_in_memory_comes_from_its_header() -> None:
+    zimage = bytearray(arm_image())
+    zimage[0x28:0x30] = struct.pack("<II", 0x100, 0x90100)
+    arm = describe(bytes(zimage)).memory
+    assert arm is not None
+    assert (arm.size, arm.decompresses) == (0x90000, True)
+    x86 = bytearray(bz_image())
+    struct.pack_into("<H", x86, 0x206, 0x20F)
+    struct.pack_into("<I", x86, 0x230, 0x200000)
+    struct.pack_into("<I", x86, 0x260, 0x1234000)
+    memory = describe(bytes(x86)).memory
+    assert memory is not None
+    assert (memory.size, memory.alignment) == (0x1234000, 0x200000)
+    assert describe(some(1000)).memory is None
+
+
+def test_device_trees_within_a_kernel_are_not_appended() -> None:
+    kernel = arm64_kernel() + device_tree() + some(10)
+    assert appended(kernel).sizes == ()
+
+
+def test_device_trees_across_a_step_of_the_search_are_found() -> None:
+    kernel = some((1 << 20) - 2)
+    assert appended(kernel + TREES).sizes == (600, 2000)
+
+
+def test_damaged_device_trees_are_not_taken_for_some() -> None:
+    tree = bytearray(device_tree())
+    tree[8:12] = b"\xff" * 4
+    assert trees_of(bytes(tree)) == ()
+    assert trees_of(TREES) == (600, 2000)
+
+
+def test_a_table_of_overlays_is_recognised() -> None:
+    table = struct.pack(">8I", 0xD7B7AB1E, 96, 32, 32, 2, 32, 2048, 0) + bytes(64)
+    assert table_entries(table) == 2
+    assert table_entries(table[:90]) is None

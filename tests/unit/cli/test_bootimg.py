@@ -1,0 +1,181 @@
+"""``mepof bootimg``: another kernel in an image, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from writers.boot_image import (
+    arm64_kernel,
+    device_tree,
+    hash_descriptor,
+    vbmeta,
+    with_footer,
+)
+from writers.kernel_image import bz_image
+
+from mepof.bootimg.compression import compress
+from mepof.bootimg.reader import parse
+from mepof.cli.main import main
+
+Call = Callable[..., tuple[int, str, str]]
+PARTITION = 1 << 20
+
+
+@pytest.fixture
+def mepof(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Call:
+    """Calls ``mepof bootimg`` in a directory of its own: status, output, errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def called(*words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["mepof", "bootimg", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, *capsys.readouterr()
+
+    return called
+
+
+@pytest.fixture
+def boot(mepof: Call) -> Path:
+    """``boot.img``: a compressed kernel with a device tree, in a partition with a footer."""
+    directory = Path("parts")
+    directory.mkdir()
+    (directory / "k").write_bytes(compress(arm64_kernel(), "gzip") + device_tree())
+    (directory / "r").write_bytes(compress(b"070701" + bytes(500), "gzip"))
+    (directory / "bootimg.toml").write_text(
+        'header_version = 2\ncmdline = "a=b"\n[files]\nkernel = "k"\nramdisk = "r"\n'
+    )
+    assert mepof("pack", "parts", "-o", "plain.img")[0] == 0
+    content = Path("plain.img").read_bytes()
+    meta = vbmeta(hash_descriptor("boot", content), algorithm=2)
+    Path("boot.img").write_bytes(with_footer(content, meta, PARTITION))
+    return Path("boot.img")
+
+
+def test_another_kernel_goes_into_an_image(mepof: Call, boot: Path) -> None:
+    new = arm64_kernel(200_000)
+    Path("opt.img").write_bytes(new)
+    status, out, _ = mepof("pack", str(boot), "--kernel", "opt.img", "-o", "new.img")
+    assert status == 0
+    assert "arm64 Image, gzip, 1 device tree appended" in out
+    assert "a locked phone refuses the image; an unlocked one boots it with a warning" in out
+    data = Path("new.img").read_bytes()
+    assert len(data) == PARTITION
+    assert parse(data, "new.img").section("kernel") == compress(new, "gzip") + device_tree()
+    assert not list(Path().glob(".*partial"))
+
+
+def test_an_unpacked_image_packs_to_itself(mepof: Call, boot: Path) -> None:
+    assert mepof("unpack", str(boot), "-o", "parts2", "--decompress")[0] == 0
+    assert Path("parts2/kernel.decompressed").read_bytes() == arm64_kernel()
+    assert Path("parts2/kernel_dtb").read_bytes() == device_tree()
+    assert mepof("pack", "parts2", "-o", "again.img")[0] == 0
+    assert Path("again.img").read_bytes() == boot.read_bytes()
+
+
+def test_a_changed_directory_moves_the_footer(mepof: Call, boot: Path) -> None:
+    mepof("unpack", str(boot), "-o", "parts2")
+    Path("parts2/kernel").write_bytes(arm64_kernel(500_000))
+    status, out, _ = mepof("pack", "parts2", "-o", "again.img")
+    assert status == 0
+    assert "the hash does not match" in out
+    assert Path("again.img").stat().st_size == PARTITION
+
+
+def test_a_command_line_is_replaced(mepof: Call, boot: Path) -> None:
+    assert mepof("pack", str(boot), "--cmdline", "c=d " * 200, "-o", "new.img")[0] == 0
+    image = parse(Path("new.img").read_bytes(), "new.img")
+    assert image.cmdline == b"c=d " * 200
+
+
+def test_show_prints_one_document(mepof: Call, boot: Path) -> None:
+    status, out, _ = mepof("show", str(boot), "--json")
+    document = json.loads(out)
+    assert status == 0
+    assert document["schema"] == "mepof-bootimg-show/1"
+    assert document["facts"]["header version"] == "2"
+    kernel = document["parts"][0]
+    assert (kernel["name"], kernel["offset"], kernel["address"]) == ("kernel", 2048, 0x10008000)
+
+
+@pytest.mark.parametrize(
+    ("words", "message", "remedy"),
+    [
+        (("show", "none.img"), "none.img cannot be read: No such file", ""),
+        (("show", "."), ". is not a file", "name an image"),
+        (("show", "text"), "text is not an Android boot image", "name boot.img"),
+        (("unpack", "dtbo.img", "-o", "d"), "dtbo.img is a dtbo image", "name a boot image"),
+        (("unpack", "boot.img", "-o", "parts"), "parts is not empty", "new directory"),
+        (("unpack", "boot.img", "-o", "text"), "text cannot be written", ""),
+        (("pack", "empty", "-o", "x"), "empty has no bootimg.toml", "mepof bootimg unpack"),
+        (
+            ("pack", "boot.img", "--kernel", "bz", "-o", "x"),
+            "bz is a kernel for x86-64, and the one in the image is for arm64",
+            "name a kernel for arm64",
+        ),
+        (
+            ("pack", "boot.img", "--compression", "zip", "-o", "x"),
+            "unknown compression `zip`",
+            "known: none, gzip",
+        ),
+        (
+            ("pack", "boot.img", "--cmdline", "x" * 1535, "-o", "x"),
+            "the command line has 1535 bytes",
+            "",
+        ),
+        (
+            ("pack", "boot.img", "--kernel", "big", "-o", "x"),
+            "more than the 1048576 of the file before",
+            "set exclude",
+        ),
+        (("pack", "boot.img", "-o", "none/x"), "none/x cannot be written", ""),
+    ],
+)
+def test_wrong_input_is_one_line(
+    mepof: Call, boot: Path, words: tuple[str, ...], message: str, remedy: str
+) -> None:
+    Path("text").write_text("text")
+    Path("empty").mkdir()
+    Path("bz").write_bytes(bz_image())
+    Path("big").write_bytes(arm64_kernel(2_000_000))
+    Path("dtbo.img").write_bytes(struct.pack(">8I", 0xD7B7AB1E, 32, 32, 32, 0, 32, 2048, 0))
+    status, out, err = mepof(*words)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert remedy in err
+    assert len(err.splitlines()) <= 2
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("header_version = 7", "boot has no header version 7"),
+        ("header_version = 2\npage_size = 1000", "page_size is 1000"),
+        ("header_version = 3\nkernel_adress = 1", "unknown key `kernel_adress`"),
+        ("header_version = 3\n[files]\nsecond = 's'", "version 3 has no section `second`"),
+        ("header_version = 3\n[files]\nkernel = 'none'", "none cannot be read"),
+        ("header_version = 3\n[files]\nkernal = 'k'", "kernal"),
+        ("header_version = 1\nos_version = 'x'", "`x` is not a version"),
+        ("header_version = 1\nos_patch_level = '1999-01'", "`1999-01` is not a patch level"),
+        ("header_version = 1\nname = 'sixteen letters.'", "longer than 15 bytes"),
+        ("header_version = 1\ncmdline_hex = '00'", "cmdline_hex has 1 bytes, not 1536"),
+        ("header_version = 4\n[[fragments]]\nfile = 'x'", "only vendor_boot of version 4"),
+    ],
+)
+def test_a_wrong_description_is_one_line(
+    mepof: Call, tmp_path: Path, line: str, message: str
+) -> None:
+    Path("wrong").mkdir()
+    Path("wrong/bootimg.toml").write_text(line + "\n")
+    status, _, err = mepof("pack", "wrong", "-o", "x.img")
+    assert status == 2
+    assert message in err
+    assert not Path("x.img").exists()
