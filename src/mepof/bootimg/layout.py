@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 Kind = Literal["boot", "vendor_boot"]
@@ -41,20 +42,31 @@ class Layout:
     @property
     def size(self) -> int:
         """Bytes of the header."""
-        return struct.calcsize(self._format)
+        return self._struct.size
 
-    @property
-    def _format(self) -> str:
-        return "<" + "".join(form for _, form in self.fields)
+    @cached_property
+    def _struct(self) -> struct.Struct:
+        return struct.Struct("<" + "".join(form for _, form in self.fields))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Of all fields."""
+        return frozenset(name for name, _ in self.fields)
+
+    @cached_property
+    def computed(self) -> frozenset[str]:
+        """The fields that follow from everything else."""
+        sizes = {name for name in self.names if name.endswith("_size")} - {"page_size"}
+        return frozenset({*sizes, "magic", "header_version", "ramdisk_table_entries"})
 
     def decode(self, head: bytes | memoryview) -> dict[str, Value]:
         """The fields of a header that is as long as :attr:`size`, or longer."""
-        values = struct.unpack_from(self._format, head)
-        return dict(zip((name for name, _ in self.fields), values, strict=True))
+        values = self._struct.unpack_from(head)
+        return {name: value for (name, _), value in zip(self.fields, values, strict=True)}
 
     def encode(self, values: Mapping[str, Value]) -> bytes:
         """The header with these fields; texts are filled up with zeros."""
-        return struct.pack(self._format, *(values[name] for name, _ in self.fields))
+        return self._struct.pack(*(values[name] for name, _ in self.fields))
 
 
 _OLD = (

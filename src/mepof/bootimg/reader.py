@@ -80,7 +80,7 @@ def parse(data: Bytes, where: str) -> BootImage:
         raise InputError(f"{where}: the recovery dtbo is not where its offset says", _DAMAGED)
     fragments = _fragments(image, values, where)
     sections = {name: view for name, view in image.sections.items() if name != "ramdisk_table"}
-    kept = {name: value for name, value in values.items() if name not in _computed(layout)}
+    kept = {name: value for name, value in values.items() if name not in layout.computed}
     image = replace(image, fields=kept, sections=sections, fragments=fragments)
     # What is computed when the image is written stays out of the fields.
     if "id" in values and values["id"] == digest_of(image).ljust(32, b"\0"):
@@ -178,9 +178,3 @@ def _fragments(image: BootImage, values: Mapping[str, Value], where: str) -> tup
             _DAMAGED,
         )
     return tuple(fragments)
-
-
-def _computed(layout: Layout) -> set[str]:
-    """The fields that follow from everything else."""
-    sizes = {name for name, _ in layout.fields if name.endswith("_size")} - {"page_size"}
-    return {*sizes, "magic", "header_version", "ramdisk_table_entries"}

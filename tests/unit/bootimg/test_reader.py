@@ -172,7 +172,7 @@ def test_mutated_images_are_refused_or_written_as_they_were(data: st.DataObject)
         at = data.draw(st.integers(0, 64) | st.integers(2100, 2130) | st.integers(8192, 8500))
         mutated[at] = data.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]))
     try:
-        image = parse(mutated, "mutated")
+        image = parse(bytes(mutated), "mutated")
         summary(bytes(mutated), "mutated")
     except InputError:
         return
