@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from mepof.bootimg.avb import VBMETA_MAGIC, Vbmeta, findings, parse_vbmeta
 from mepof.bootimg.compression import Damaged, decode, recognise
@@ -79,15 +80,16 @@ def summary_of(image: BootImage, data: Bytes, where: str) -> Summary:
         data: the file.
         where: its name, for messages.
     """
-    kind = image.kind
-    if kind == "boot" and image.version >= 3 and not image.section("kernel"):
-        kind_name = "init_boot"
-    else:
-        kind_name = kind
     parts = tuple(_parts(image))
     return Summary(
-        kind_name, len(data), tuple(_facts(image)), parts, tuple(_findings(image, data, where))
+        kind_of(image), len(data), tuple(_facts(image)), parts, tuple(_findings(image, data, where))
     )
+
+
+def kind_of(image: BootImage) -> Literal["boot", "init_boot", "vendor_boot"]:
+    """The partition that an image is for: ``boot``, ``init_boot`` or ``vendor_boot``."""
+    without = image.version >= 3 and not image.section("kernel")
+    return "init_boot" if image.kind == "boot" and without else image.kind
 
 
 def _facts(image: BootImage) -> Iterator[tuple[str, str]]:

@@ -14,12 +14,16 @@ from mepof.bootimg.device_tree import table_entries
 from mepof.bootimg.directory import DESCRIPTION, packed, unpacked
 from mepof.bootimg.image import BootImage, Bytes, split_cmdline, write
 from mepof.bootimg.kernel import describe, replaced
+from mepof.bootimg.model import read_model
+from mepof.bootimg.partition import fit
+from mepof.bootimg.plan import plan
 from mepof.bootimg.reader import parse, read_file
 from mepof.bootimg.summary import Summary, summary, summary_of
 from mepof.bootimg.tail import tail_of, with_tail
 from mepof.cli.application import Commands, completing
+from mepof.cli.bootimg_plan import plan_document, plan_lines
 from mepof.cli.output import Json, print_json
-from mepof.errors import InputError
+from mepof.errors import InputError, WorkError
 
 app = Commands(help="Show, unpack, pack and plan Android boot images.")
 
@@ -148,6 +152,54 @@ def pack(
         _print_json("pack", out, found)
     else:
         _print(out, found)
+
+
+@app.command("plan")
+def plan_addresses(
+    images: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Images that are loaded together: boot.img, and vendor_boot.img and "
+            "init_boot.img where there are any.",
+            metavar="IMAGE...",
+        ),
+    ],
+    model: Annotated[
+        Path, typer.Option(help="Description of the model of phone, a TOML file.", metavar="FILE")
+    ],
+    kernel: Annotated[
+        Path | None,
+        typer.Option(help="Kernel in place of the one in boot.img.", metavar="FILE"),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check that nothing overlaps in memory, and find addresses that fit.
+
+    Exits with status 1 if there are none, or if an image is too large for its partition.
+
+    Raises:
+        InputError: an image or the model is wrong.
+        EnvironmentLack: a program that compresses kernels is missing.
+    """
+    described = read_model(model)
+    parsed = [parse(read_file(path), str(path)) for path in images]
+    if kernel is not None:
+        number = next((n for n, each in enumerate(parsed) if each.section("kernel")), None)
+        if number is None:
+            raise InputError("none of the images has a kernel", "name boot.img as well")
+        former = parsed[number].section("kernel")
+        section = replaced(former, read_file(kernel), None, str(kernel))
+        parsed[number] = parsed[number].with_sections(kernel=section)
+    found = plan(parsed, described)
+    fits = [each for each in (fit(image, described) for image in parsed) if each]
+    if as_json:
+        document = plan_document(found, described.start, fits)
+        print_json({"schema": "mepof-bootimg-plan/1", **document})
+    else:
+        for line in plan_lines(found, described.start, fits):
+            typer.echo(line)
+    if not found.fits or any(each.excess for each in fits):
+        raise typer.Exit(WorkError.exit_status)
 
 
 def _source(source: Path) -> BootImage:

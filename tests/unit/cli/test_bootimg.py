@@ -106,6 +106,43 @@ def test_show_prints_one_document(mepof: Call, boot: Path) -> None:
     assert (kernel["name"], kernel["offset"], kernel["address"]) == ("kernel", 2048, 0x10008000)
 
 
+MODEL = """\
+title = "made up"
+source = "nowhere"
+memory = { start = 0x10000000, size = 0x2000000 }
+partitions = { boot = 1048576 }
+"""
+
+
+@pytest.mark.parametrize(
+    ("in_memory", "status", "said"),
+    [
+        (8 << 20, 0, "nothing overlaps with other addresses of: kernel"),
+        (20 << 20, 0, "mkbootimg --base 0x10000000 --kernel_offset 0x200000 --ramdisk_offset 0x"),
+        (48 << 20, 1, "no addresses fit: the kernel takes 50331648 bytes of memory, 1"),
+    ],
+)
+def test_a_plan_says_where_things_go(
+    mepof: Call, boot: Path, in_memory: int, status: int, said: str
+) -> None:
+    Path("model.toml").write_text(MODEL)
+    Path("new").write_bytes(arm64_kernel(in_memory=in_memory))
+    ended, out, _ = mepof("plan", str(boot), "--model", "model.toml", "--kernel", "new")
+    assert (ended, said in out) == (status, True), out
+    ended, out, _ = mepof("plan", str(boot), "--model", "model.toml", "--kernel", "new", "--json")
+    document = json.loads(out)
+    assert (ended, document["fits"]) == (status, status == 0)
+    assert document["kernel_size"] == in_memory
+
+
+def test_a_plan_says_that_the_partition_is_too_small(mepof: Call, boot: Path) -> None:
+    Path("model.toml").write_text(MODEL.replace("1048576", "262144"))
+    status, out, _ = mepof("plan", str(boot), "--model", "model.toml")
+    assert status == 1
+    assert "more than its 262144" in out
+    assert "instrument less of it" in out
+
+
 @pytest.mark.parametrize(
     ("words", "message", "remedy"),
     [

@@ -1,0 +1,76 @@
+"""What ``mepof bootimg plan`` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from mepof.bootimg.partition import Fit
+from mepof.bootimg.plan import Plan
+
+
+def plan_document(plan: Plan, base: int, fits: Sequence[Fit]) -> dict[str, Any]:
+    """The plan as ``--json`` has it.
+
+    Args:
+        base: that offsets are from.
+    """
+    return {
+        "fits": plan.fits and not any(each.excess for each in fits),
+        "problems": plan.problems,
+        "regions": [
+            {"name": each.name, "start": each.start, "size": each.size} for each in plan.regions
+        ],
+        "base": base,
+        "addresses": plan.addresses,
+        "offsets": {name: address - base for name, address in plan.addresses.items()},
+        "moved": plan.moved,
+        "kernel_size": plan.kernel_size,
+        "largest_kernel": plan.largest_kernel,
+        "partitions": [{**asdict(each), "excess": each.excess} for each in fits],
+    }
+
+
+def plan_lines(plan: Plan, base: int, fits: Sequence[Fit]) -> Iterator[str]:
+    """The plan as people read it.
+
+    Args:
+        base: that offsets are from.
+    """
+    for region in plan.regions:
+        yield f"{region.name:8} {region.start:#012x} to {region.end:#012x} {region.size:>12} bytes"
+    yield from plan.problems
+    if not plan.problems:
+        yield "nothing overlaps: the addresses can stay"
+    elif plan.fits:
+        yield f"nothing overlaps with other addresses of: {', '.join(plan.moved)}"
+        yield from (f"  {name}_address = {at:#x}" for name, at in plan.addresses.items())
+        offsets = (f"--{name}_offset {at - base:#x}" for name, at in plan.addresses.items())
+        yield f"  mkbootimg --base {base:#x} {' '.join(offsets)}"
+    else:
+        yield (
+            f"no addresses fit: the kernel takes {plan.kernel_size} bytes of memory, "
+            f"{plan.kernel_size - plan.largest_kernel} more than the {plan.largest_kernel} that "
+            "there are beside the other parts"
+        )
+        yield _INSTRUMENT_LESS
+    for each in fits:
+        yield from _partition_lines(each)
+
+
+_INSTRUMENT_LESS = "instrument less of it: `set exclude drivers/…` leaves directories out"
+
+
+def _partition_lines(fit: Fit) -> Iterator[str]:
+    if not fit.excess:
+        yield f"partition {fit.partition}: {fit.needed} of {fit.size} bytes"
+        return
+    yield f"partition {fit.partition}: {fit.needed} bytes, {fit.excess} more than its {fit.size}"
+    for name, needed in fit.compressions.items():
+        verdict = "fits" if needed <= fit.size else f"{needed - fit.size} too many"
+        yield f"  with --compression {name}: {needed} bytes, {verdict}"
+    if fit.largest_kernel is not None:
+        yield f"  the kernel may have {fit.largest_kernel} bytes in the image"
+        if not any(needed <= fit.size for needed in fit.compressions.values()):
+            yield f"  {_INSTRUMENT_LESS}"
