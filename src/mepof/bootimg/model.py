@@ -11,7 +11,9 @@ from mepof.bootimg.compression import NAMES
 from mepof.described import Described, check_known, read_described
 
 Bytes64 = Annotated[int, Field(ge=0, lt=1 << 64)]
-Partition = Literal["boot", "init_boot", "recovery", "vendor_boot"]
+Partition = Literal[
+    "boot", "init_boot", "recovery", "vendor_boot", "dtbo", "vbmeta", "userdata", "misc"
+]
 
 
 class Reserved(Described):

@@ -24,6 +24,7 @@ COMMANDS = {
     "report": ("mepof.cli.report", "report"),
     "device": ("mepof.cli.device", "app"),
     "bootimg": ("mepof.cli.bootimg", "app"),
+    "phone": ("mepof.cli.phone", "phone"),
     "doctor": ("mepof.cli.doctor", "doctor"),
     "step": ("mepof.cli.step", "step"),
 }

@@ -124,6 +124,7 @@ TOOLS = (
         goal=COUNTERS,
     ),
     Tool("adb", "reaches phones", options="-t bookworm-backports", required=False, goal=PHONES),
+    Tool("fastboot", "flashes phones", required=False, goal=PHONES),
     Tool("git", "fetches kernel source", (2, 18), required=False, goal=EXTRAS),
     Tool("curl", "downloads kernel source", (7, 60), required=False, goal=EXTRAS),
     Tool("gpgv", "verifies kernel source", (2, 0), required=False, goal=EXTRAS),

@@ -1,0 +1,137 @@
+"""What a virtual phone keeps when it is off: lock, slots, battery, and its partitions."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from mepof.bootimg.model import Model
+from mepof.described import Described, first_error
+from mepof.errors import InputError, WorkError
+
+MAX_RETRIES = 7
+"""How often a slot is tried before it counts as unbootable."""
+
+MIB = 1 << 20
+SlotName = Literal["a", "b"]
+
+
+class Slot(Described):
+    """A slot's attributes, as the GPT of a phone has them."""
+
+    retry_count: Annotated[int, Field(ge=0, le=MAX_RETRIES)] = MAX_RETRIES
+    successful: bool = False
+    unbootable: bool = False
+
+
+class State(Described):
+    """What changes.
+
+    Attributes:
+        unlockable: whether "OEM unlocking" is on.
+        boots: how often an operating system was started.
+    """
+
+    unlocked: bool = False
+    unlockable: bool = True
+    slot: SlotName = "a"
+    a: Slot = Slot(successful=True)
+    b: Slot = Slot(retry_count=0, unbootable=True)
+    battery_mv: int = 4100
+    boots: int = 0
+
+    def of(self, name: SlotName) -> Slot:
+        """A slot."""
+        return self.a if name == "a" else self.b
+
+    def with_slot(self, name: SlotName, **changes: object) -> State:
+        """The state with other attributes of a slot."""
+        return self.model_copy(update={name: self.of(name).model_copy(update=changes)})
+
+
+DEFAULT_MODEL = Model.model_validate_json(
+    json.dumps(
+        {
+            "title": "mepof-virtual",
+            "source": "QEMU's machine virt, with 1 GiB of memory",
+            "memory": {
+                "start": 0x40000000,
+                "size": 1024 * MIB,
+                "reserved": [{"name": "boot loader", "start": 0x7F000000, "size": 16 * MIB}],
+            },
+            "partitions": {
+                "boot": 64 * MIB,
+                "init_boot": 8 * MIB,
+                "vendor_boot": 64 * MIB,
+                "dtbo": 8 * MIB,
+                "vbmeta": MIB // 16,
+                "userdata": 64 * MIB,
+                "misc": MIB,
+            },
+        }
+    )
+)
+_WITHOUT_SLOT = ("userdata", "misc", "recovery")
+
+
+class Storage:
+    """A virtual phone's directory: ``state.json``, and a file for each partition.
+
+    Every change is a rename, so a phone whose process is killed has the old content or the new.
+    """
+
+    def __init__(self, directory: Path, model: Model) -> None:
+        self.directory = directory
+        self.sizes: dict[str, int] = {}
+        for name, size in model.partitions.items():
+            for suffix in ("",) if name in _WITHOUT_SLOT else ("_a", "_b"):
+                self.sizes[f"{name}{suffix}"] = size
+
+    def load(self) -> State:
+        """The state; that of a new phone if there is none.
+
+        Raises:
+            InputError: it was edited and is wrong.
+        """
+        path = self.directory / "state.json"
+        try:
+            return State.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return State()
+        except ValidationError as error:
+            raise InputError(
+                f"{path} is not a phone's state: {first_error(error)}", "remove it"
+            ) from error
+
+    def save(self, state: State) -> None:
+        """Keep the state."""
+        self._write("state.json", state.model_dump_json(indent=1).encode())
+
+    def read(self, partition: str) -> bytes:
+        """A partition's content, without the zeros behind what was flashed."""
+        path = self.directory / f"{partition}.img"
+        return path.read_bytes() if path.exists() else b""
+
+    def write(self, partition: str, data: bytes) -> None:
+        """Flash a partition."""
+        self._write(f"{partition}.img", data)
+
+    def erase(self, partition: str) -> None:
+        """Make a partition empty."""
+        (self.directory / f"{partition}.img").unlink(missing_ok=True)
+
+    def _write(self, name: str, data: bytes) -> None:
+        path = self.directory / name
+        partial = path.with_name(f".{name}.partial")
+        try:
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        except OSError as error:
+            raise WorkError(f"{path} cannot be written: {error.strerror}") from error
