@@ -159,9 +159,8 @@ def plan_addresses(
     images: Annotated[
         list[Path],
         typer.Argument(
-            help="Images that are loaded together: boot.img, and vendor_boot.img and "
-            "init_boot.img where there are any.",
-            metavar="IMAGE...",
+            help="Images that are loaded together: boot.img, vendor_boot.img, init_boot.img.",
+            metavar="IMAGE",
         ),
     ],
     model: Annotated[
@@ -173,7 +172,7 @@ def plan_addresses(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check that nothing overlaps in memory, and find addresses that fit.
+    """Find addresses at which nothing overlaps in memory.
 
     Exits with status 1 if there are none, or if an image is too large for its partition.
 
