@@ -264,6 +264,8 @@ class Phase(Record):
 
     Attributes:
         started_seconds: when it started, counted from the start of the run; null if cached.
+        waited_seconds: for a step of the critical path, from the end of its last input to its
+            start; null for the other steps.
     """
 
     step: str
@@ -271,6 +273,7 @@ class Phase(Record):
     seconds: NonNegativeFloat
     cached: bool
     started_seconds: NonNegativeFloat | None = None
+    waited_seconds: NonNegativeFloat | None = None
 
 
 class ProfileSummary(Record):

@@ -14,6 +14,7 @@ from mepof.gate.verdict import CheckVerdict
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.measure.measurement import read_evaluation
 from mepof.plan import body
+from mepof.plan.critical_path import critical_path
 from mepof.plan.journal import JournalledRun, JournalledStep, read_runs
 from mepof.plan.model import Step
 from mepof.pmu.locations import Locations, read_locations
@@ -67,7 +68,7 @@ class ReportBody:
         }
         report = build_report(
             evaluation,
-            [_phase(s, run) for s in steps],
+            [*_phases(steps, run)],
             _profile(asked.profiles),
             Provenance(
                 tools={**run.tools, **run.versions},
@@ -179,15 +180,18 @@ def _locations(measured: Path, names: Sequence[str]) -> dict[str, Locations]:
     return {name: read_locations(path) for name, path in files.items() if path.is_file()}
 
 
-def _phase(step: JournalledStep, run: JournalledRun) -> Phase:
-    made = step.state == "done" and step.started is not None
-    return Phase(
-        step=step.step,
-        kind=step.phase,
-        seconds=step.seconds,
-        cached=step.state == "cached",
-        started_seconds=_after(run.started, str(step.started)) if made else None,
-    )
+def _phases(steps: Sequence[JournalledStep], run: JournalledRun) -> Iterator[Phase]:
+    waited = {link.step: link.waited for link in critical_path(run)}
+    for step in steps:
+        made = step.state == "done" and step.started is not None
+        yield Phase(
+            step=step.step,
+            kind=step.phase,
+            seconds=step.seconds,
+            cached=step.state == "cached",
+            started_seconds=_after(run.started, str(step.started)) if made else None,
+            waited_seconds=waited.get(step.step),
+        )
 
 
 def _after(began: str, time: str) -> float:

@@ -156,3 +156,12 @@ def test_many_disagreements_are_left_to_report_json() -> None:
     text = Page(render(many)).text
     assert "2 more are under disagreements in report.json" in text
     assert "main metrics disagree in 2 more, see report.html" in terminal(many)
+
+
+def test_the_critical_path_is_shown_with_what_would_shorten_it() -> None:
+    page = Page(render(golden_report())).text.replace("\N{NO-BREAK SPACE}", " ")
+    assert "decided when the run ended: opt/collect, opt/convert, opt/build." in page
+    assert "Its steps took 6 min 37 s, the longest of them, opt/build, 4 min 58 s" in page
+    assert "For 5 min 03 s they waited for cores or a device" in page
+    cached = golden_report().model_copy(update={"phases": golden_report().phases[:1]})
+    assert "critical path" not in Page(render(cached)).text

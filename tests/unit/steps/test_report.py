@@ -93,6 +93,7 @@ def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> No
     built, cached = made.phases
     assert (built.seconds, cached.cached, cached.started_seconds) == (3.0, True, None)
     assert built.started_seconds is not None
+    assert built.waited_seconds is not None and cached.waited_seconds is None
     assert (context.output / "cases.csv").is_file()
 
 

@@ -43,6 +43,9 @@ class StepTimes:
         timeline: a segment for each step.
         kinds: those that took time.
         total: seconds of all steps; ``now`` of those that ran now.
+        path: the critical path, in order, and the longest step of it; empty, and None, where
+            everything was cached.
+        path_seconds: of its steps; ``path_waited`` between them.
     """
 
     timeline: tuple[Segment, ...]
@@ -50,6 +53,10 @@ class StepTimes:
     kinds: tuple[KindTime, ...]
     total: float
     now: float
+    path: tuple[Phase, ...]
+    longest: Phase | None
+    path_seconds: float
+    path_waited: float
 
 
 def step_times_of(report: Report) -> StepTimes:
@@ -63,6 +70,12 @@ def step_times_of(report: Report) -> StepTimes:
         )
         for kind, title in KINDS.items()
     )
+    path = tuple(
+        sorted(
+            (p for p in report.phases if p.waited_seconds is not None),
+            key=lambda p: p.started_seconds or 0.0,
+        )
+    )
     return StepTimes(
         timeline=line_up([p.seconds for p in report.phases]),
         steps=tuple(
@@ -72,4 +85,8 @@ def step_times_of(report: Report) -> StepTimes:
         kinds=tuple(kind for kind in kinds if kind.all),
         total=sum(p.seconds for p in report.phases),
         now=sum(p.seconds for p in report.phases if not p.cached),
+        path=path,
+        longest=max(path, key=lambda p: p.seconds, default=None),
+        path_seconds=sum(p.seconds for p in path),
+        path_waited=sum(p.waited_seconds or 0.0 for p in path),
     )
