@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable
+from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -23,6 +24,7 @@ from pydantic import Field, model_validator
 
 from mepof.described import Described, Named, read_described
 from mepof.errors import MepofError, WorkError
+from mepof.kernel.nearest import Kind, Wanted, nearest_location
 
 _DESCRIPTION = "overlay.toml"
 
@@ -48,6 +50,17 @@ class Edit(Described):
         if (self.append is None) == (self.prepend is None):
             raise ValueError("an edit has either `append` or `prepend`")
         return self
+
+    @property
+    def wanted(self) -> Wanted:
+        """What the edit looks for."""
+        kind: Kind = "macro" if self.in_macro else "array" if self.in_array else "function"
+        return Wanted(self.file, kind, self.where)
+
+    @property
+    def where(self) -> str | None:
+        """The definition that the edit names; None for the whole file."""
+        return self.in_macro or self.in_array or self.in_function
 
     @property
     def text(self) -> str:
@@ -84,6 +97,14 @@ class Overlay(Named):
             for path in sorted(self.directory.rglob("*"))
             if path.is_file() and path.name != _DESCRIPTION
         }
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """Why an overlay does not fit a tree: the file that changed, and the nearest location."""
+
+    message: str
+    nearest: str | None = None
 
 
 def native_directory() -> Path:
@@ -211,16 +232,40 @@ def compose(
     Raises:
         WorkError: an edit finds nothing to edit in this tree, or a file would be replaced.
     """
+    real, misfits = apply(tree, overlays, resource_directory)
+    if misfits:
+        raise WorkError(misfits[0].message, misfits[0].nearest)
+    if view.exists():
+        shutil.rmtree(view)
+    _link_directory(tree, view, real)
+
+
+def apply(
+    tree: Path, overlays: tuple[Overlay, ...], resource_directory: Path | None
+) -> tuple[dict[str, str | Path], tuple[Misfit, ...]]:
+    """Lay overlays over a tree in memory.
+
+    Returns:
+        what differs from the tree, by path: a text, or the file that has the content; and what
+        does not fit.
+
+    Raises:
+        MepofError: a file of the compiler is missing.
+    """
     real: dict[str, str | Path] = {}
+    misfits: list[Misfit] = []
     for overlay in overlays:
         for name, content in overlay.added_files().items():
             real[name] = content
         for name, source in overlay.compiler_files.items():
             if resource_directory is None:
-                raise WorkError(
-                    f"overlay `{overlay.name}` needs files of the compiler, "
-                    "which this toolchain does not have"
+                misfits.append(
+                    Misfit(
+                        f"overlay `{overlay.name}` needs files of the compiler, "
+                        "which this toolchain does not have"
+                    )
                 )
+                continue
             path = resource_directory / source
             if not path.is_file():
                 raise MepofError(
@@ -228,9 +273,11 @@ def compose(
                     "install the compiler's runtime headers: run `mepof doctor`",
                 )
             real[name] = path
-    for name in real:
-        if (tree / name).exists():
-            raise WorkError(f"{tree} already has a {name}, which an overlay would replace")
+    misfits += [
+        Misfit(f"{tree} already has a {name}, which an overlay would replace")
+        for name in real
+        if (tree / name).exists()
+    ]
     for overlay in overlays:
         for edit in overlay.edits:
             before = real.get(edit.file, tree / edit.file)
@@ -239,14 +286,10 @@ def compose(
             if after is not None:
                 real[edit.file] = after
             elif not edit.optional:
-                where = edit.in_macro or edit.in_array or edit.in_function
-                raise WorkError(
-                    f"overlay `{overlay.name}` does not fit this tree: "
-                    + (f"no {where} in {edit.file}" if text is not None else f"no {edit.file}"),
-                )
-    if view.exists():
-        shutil.rmtree(view)
-    _link_directory(tree, view, real)
+                wrong = f"no {edit.where} in {edit.file}" if text is not None else f"no {edit.file}"
+                message = f"overlay `{overlay.name}` does not fit this tree: {wrong}"
+                misfits.append(Misfit(message, nearest_location(tree, edit.wanted, text)))
+    return real, tuple(misfits)
 
 
 def _read(path: Path) -> str | None:

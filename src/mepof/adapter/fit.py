@@ -1,0 +1,228 @@
+"""Whether a tree can be built, and with which algorithms, before anything is compiled.
+
+Overlays are applied to the tree in memory. Whether an option's dependencies are met is not asked
+here: Kconfig answers that in the build, which names each one that is not.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+
+from pydantic import RootModel
+
+from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use
+from mepof.arch import Arch
+from mepof.described import Described, read_described
+from mepof.kernel import kconfig, overlay
+from mepof.kernel.options import options
+from mepof.kernel.source import KernelVersion, check_kernel, version_of
+from mepof.process import run
+from mepof.toolchain.protocol import Toolchain
+
+_SCRIPT = "scripts/min-tool-version.sh"
+_SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
+_SCRIPT_SECONDS = 10.0
+
+
+class _Minimum(Described):
+    tool: str
+    header: str
+    macro: str
+
+
+class _Minima(RootModel[dict[str, _Minimum]]):
+    pass
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why something cannot be built, and where to look or what to do, if that is known."""
+
+    message: str
+    nearest: str | None = None
+
+
+@dataclass(frozen=True)
+class AlgorithmFit:
+    """Whether a tree can be built with an algorithm.
+
+    Attributes:
+        reasons: why not.
+        modules: why not where the configuration has modules, beyond these.
+    """
+
+    algorithm: str
+    reasons: tuple[Reason, ...]
+    modules: tuple[Reason, ...]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What can be built of a tree.
+
+    Attributes:
+        min_compiler: the oldest compiler that the kernel takes; None where it does not say.
+        reasons: why nothing can be built.
+        config: options of the configuration that the kernel does not have; without them, the build
+            stops.
+        options: why a recompilation option cannot be used, by its name.
+    """
+
+    version: KernelVersion
+    toolchain: str
+    min_compiler: str | None
+    reasons: tuple[Reason, ...]
+    config: tuple[Reason, ...]
+    algorithms: tuple[AlgorithmFit, ...]
+    options: dict[str, tuple[Reason, ...]]
+
+    def builds(self, algorithm: AlgorithmFit) -> bool:
+        """Whether the tree can be built with an algorithm, in a configuration without modules."""
+        return not (self.reasons or self.config or algorithm.reasons)
+
+
+def check_fit(
+    tree: Path, arch: Arch, toolchain: Toolchain, config: str, algorithms: Collection[str]
+) -> Fit:
+    """What can be built of a tree.
+
+    Args:
+        config: names of configurations, joined by ``+``.
+        algorithms: to look at.
+
+    Raises:
+        InputError: it is not a kernel source tree, or a configuration is unknown.
+        MepofError: the toolchain is incomplete.
+    """
+    check_kernel(tree, tree)
+    symbols = _symbols(tree)
+    minimum = _min_compiler(tree, arch, toolchain)
+    fragments = [path for name in config.split("+") for path in kconfig.paths(name, arch.name)]
+    return Fit(
+        version=version_of(tree),
+        toolchain=f"{toolchain.name} {toolchain.version}",
+        min_compiler=minimum,
+        reasons=tuple(_of_the_tree(tree, arch, toolchain, minimum)),
+        config=tuple(_unknown(kconfig.merge(fragments).settings, symbols)),
+        algorithms=tuple(_algorithm(name, tree, toolchain, symbols) for name in algorithms),
+        options={
+            name: reasons
+            for name, option in options().items()
+            if (
+                reasons := (
+                    *_lacks(option.requires, toolchain),
+                    *_unknown(kconfig.merge([], option.config).settings, symbols),
+                )
+            )
+        },
+    )
+
+
+def _of_the_tree(
+    tree: Path, arch: Arch, toolchain: Toolchain, minimum: str | None
+) -> Iterator[Reason]:
+    if not (tree / "arch" / arch.source).is_dir():
+        near = sorted(path.name for path in (tree / "arch").glob("*/") if path.is_dir())
+        known = f"it has {', '.join(near)}" if near else None
+        yield Reason(f"the kernel has no architecture arch/{arch.source}", known)
+    if minimum is not None and _numbers(toolchain.version) < _numbers(minimum):
+        yield Reason(
+            f"the kernel needs {toolchain.name.partition('-')[0]} {minimum} or later, and "
+            f"{toolchain.name} is {toolchain.version}",
+            "choose another toolchain",
+        )
+    always = (overlay.load("flags"),)
+    for misfit in overlay.apply(tree, always, None)[1]:
+        yield Reason(misfit.message, misfit.nearest)
+
+
+def _algorithm(
+    name: str, tree: Path, toolchain: Toolchain, symbols: frozenset[str]
+) -> AlgorithmFit:
+    algorithm = ALGORITHMS.get(name)
+    lacks = tuple(_lacks(algorithm.requires, toolchain))
+    if lacks:
+        return AlgorithmFit(name, lacks, ())
+    # The profile need not be there: what using it adds is known before.
+    added = algorithm.use(Path("profile"), Use(toolchain, None))
+    for number in range(1, algorithm.rounds + 1):
+        added += algorithm.instrument(toolchain, Round(number))
+    plain = _misfits(tree, added.overlays, toolchain)
+    both = _misfits(tree, (*added.overlays, *added.module_overlays), toolchain)
+    reasons = (*plain, *_unknown(_settings(added), symbols))
+    return AlgorithmFit(name, reasons, tuple(r for r in both if r not in plain))
+
+
+def _settings(added: BuildAddition) -> tuple[kconfig.Setting, ...]:
+    return kconfig.merge([], added.config_lines).settings
+
+
+def _lacks(required: frozenset[str], toolchain: Toolchain) -> Iterator[Reason]:
+    if missing := sorted(required - toolchain.capabilities):
+        yield Reason(f"{toolchain.name} does not have {', '.join(missing)}")
+
+
+def _misfits(tree: Path, names: Iterable[str], toolchain: Toolchain) -> tuple[Reason, ...]:
+    laid = tuple(each for each in map(overlay.load, names) if each.is_for(tree))
+    _, misfits = overlay.apply(tree, laid, toolchain.resource_directory())
+    return tuple(Reason(misfit.message, misfit.nearest) for misfit in misfits)
+
+
+def _unknown(settings: Iterable[kconfig.Setting], symbols: frozenset[str]) -> Iterator[Reason]:
+    """The options that must be set and that the kernel has under none of their names."""
+    for setting in settings:
+        if setting.value == "n" or not symbols.isdisjoint(setting.names()):
+            continue
+        near = get_close_matches(setting.symbol, symbols, n=1, cutoff=0.8)
+        yield Reason(
+            f"the kernel has no CONFIG_{' or CONFIG_'.join(setting.names())} ({setting.origin})",
+            f"the nearest is CONFIG_{near[0]}" if near else None,
+        )
+
+
+def _symbols(tree: Path) -> frozenset[str]:
+    """Every option that the tree's Kconfig files define, for any architecture."""
+    found: set[str] = set()
+    for directory, below, names in os.walk(tree):
+        if directory == str(tree):
+            # Large, and without options of kernels.
+            below[:] = [name for name in below if name not in ("Documentation", "tools", ".git")]
+        for name in names:
+            if name.startswith("Kconfig"):
+                text = (Path(directory) / name).read_text(encoding="utf-8", errors="replace")
+                found.update(_SYMBOL.findall(text))
+    return frozenset(found)
+
+
+def _min_compiler(tree: Path, arch: Arch, toolchain: Toolchain) -> str | None:
+    """The oldest version that the kernel takes of a toolchain's compiler."""
+    minima = read_described(Path(__file__).with_name("minimum.toml"), _Minima, "minima").root
+    known = minima.get(toolchain.name.partition("-")[0])
+    if known is None:
+        return None
+    if (tree / _SCRIPT).is_file():
+        done = run(
+            ["sh", tree / _SCRIPT, known.tool],
+            env={"ARCH": arch.make, "SRCARCH": arch.source},
+            timeout=_SCRIPT_SECONDS,
+            check=False,
+        )
+        found = re.fullmatch(r"\d+(\.\d+)*", done.output.strip())
+        return found[0] if found and done.status == 0 else None
+    header = tree / known.header
+    if not header.is_file():
+        return None
+    text = header.read_text(encoding="utf-8", errors="replace")
+    if (stated := re.search(rf"{known.macro} < (\d+)", text)) is None:
+        return None
+    whole = int(stated[1])
+    return f"{whole // 10000}.{whole // 100 % 100}.{whole % 100}"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))

@@ -1,0 +1,138 @@
+"""``mepof adapt``: another kernel, before it is built."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mepof import arch as architectures
+from mepof.adapter.fit import Fit, Reason, check_fit
+from mepof.algorithm.protocol import ALGORITHMS
+from mepof.cli.application import Commands
+from mepof.cli.output import Json, print_json
+from mepof.cli.run import StoreRoot, local
+from mepof.errors import WorkError
+from mepof.plan.model import HostInput, Input, Plan
+from mepof.source.protocol import source_of
+from mepof.spec.kernel_source import KernelSource
+from mepof.toolchain.protocol import DEFAULT, select
+
+app = Commands(help="Fit an optimisation to another kernel.")
+
+
+# A group of one command would stand for it.
+@app.callback()
+def _group() -> None:
+    """Fit an optimisation to another kernel."""
+
+
+@app.command("check")
+def check(
+    source: Annotated[
+        str,
+        typer.Argument(
+            help="A directory, or what else a program can name: git+URL#tag=…, "
+            "debian:linux-source-6.12, a tarball.",
+            metavar="SOURCE",
+        ),
+    ],
+    arch: Annotated[str, typer.Option(help="Architecture.", metavar="NAME")] = (
+        architectures.DEFAULT
+    ),
+    toolchain: Annotated[str, typer.Option(help="Toolchain.", metavar="NAME")] = DEFAULT,
+    config: Annotated[
+        str, typer.Option(help="Configuration; several joined by `+`.", metavar="NAME")
+    ] = "slim",
+    algorithm: Annotated[
+        list[str] | None,
+        typer.Option(help="Algorithm; repeat it for more.  [default: all]", metavar="NAME"),
+    ] = None,
+    store: StoreRoot = None,
+    as_json: Json = False,
+) -> None:
+    """Say which algorithms a kernel can be built with.
+
+    Nothing is compiled: what mepof lays over a kernel is applied in memory, and the options that
+    the configuration needs and the compiler that the kernel takes are looked for. A source that is
+    not a directory is fetched into the store, where a run finds it. The exit status is 1 if the
+    kernel can be built with none of the algorithms, or not with one that was named.
+    """
+    names = tuple(algorithm or ALGORITHMS.names())
+    for name in names:
+        ALGORITHMS.get(name)
+    chosen = select(toolchain)
+    record = architectures.get(arch)
+    source_of(source).parse(source)
+    tree = Path(source)
+    if not tree.is_dir():
+        tree = _fetched(source, store)
+    fit = check_fit(tree, record, chosen, config, names)
+    fits = [each.algorithm for each in fit.algorithms if fit.builds(each)]
+    if as_json:
+        print_json(
+            {
+                "schema": "mepof-adapt-check/1",
+                "source": source,
+                "arch": arch,
+                "config": config,
+                **asdict(fit),
+                "version": str(fit.version),
+                "fits": fits,
+            }
+        )
+    else:
+        print("\n".join(_lines(fit, source, arch, config)))
+    if len(fits) < len(names) if algorithm else not fits:
+        wrong = ", ".join(name for name in names if name not in fits)
+        raise WorkError(f"Linux {fit.version} cannot be built with {wrong}")
+
+
+def _fetched(source: str, store: Path | None) -> Path:
+    """The tree in the store, fetched if it is not there."""
+    from mepof.cli.progress import progress  # loads scipy
+
+    kind = source_of(source)
+    kind.check(source)
+    path = kind.host(source)
+    model = KernelSource[Input](
+        address=None if path == source else source,
+        origin=None if path is None else HostInput(path),
+    )
+    plan = Plan(program="", seed=0, steps=(model.step("source"),), results=())
+    with tempfile.TemporaryDirectory() as out, progress() as sink:
+        return local(store, None).run(plan, Path(out), sink).run.steps["source"].path
+
+
+def _lines(fit: Fit, source: str, arch: str, config: str) -> Iterator[str]:
+    yield f"Linux {fit.version}, {source}"
+    oldest = f"{fit.min_compiler} or later" if fit.min_compiler else "the kernel does not say"
+    yield f"compiler        {fit.toolchain}; needed: {oldest}"
+    yield f"configuration   {config} for {arch}: " + (
+        f"the kernel does not have {len(fit.config)} of its options" if fit.config else "fits"
+    )
+    yield from _listed(fit.config)
+    for reason in fit.reasons:
+        yield from _listed([reason])
+    for each in fit.algorithms:
+        word = "does not fit" if each.reasons else "does not fit: see above"
+        if fit.builds(each):
+            word = "fits"
+        if fit.builds(each) and each.modules:
+            word = "fits, except for configurations with modules"
+        yield f"{each.algorithm:15} {word}"
+        yield from _listed((*each.reasons, *each.modules))
+    for name, reasons in fit.options.items():
+        yield f"{name:15} does not fit"
+        yield from _listed(reasons)
+
+
+def _listed(reasons: Iterable[Reason]) -> Iterator[str]:
+    for reason in reasons:
+        yield f"    {reason.message}"
+        if reason.nearest:
+            yield f"        {reason.nearest}"

@@ -1,0 +1,253 @@
+"""Whether a tree can be built, and with which algorithms."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mepof import arch
+from mepof.adapter.fit import AlgorithmFit, Fit, check_fit
+from mepof.algorithm.protocol import ALGORITHMS
+from mepof.cli import adapt
+from mepof.cli.main import main
+from mepof.errors import InputError
+from mepof.kernel import kconfig
+from mepof.toolchain.clang import Clang
+
+X86 = arch.get("x86-64")
+# What the overlays edit, in as few lines as it takes.
+TREE = {
+    "Kbuild": "",
+    "Makefile": "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 7\n",
+    "scripts/Makefile.lib": "_c_flags = -g\n",
+    "scripts/min-tool-version.sh": '#!/bin/sh\n[ "$1" = llvm ] && echo 13.0.1\n',
+    "scripts/module.lds.S": "SECTIONS {\n}\n",
+    "kernel/Makefile": "obj-y = fork.o\n",
+    "kernel/module/main.c": "static int find_module_sections(int a)\n{\n\treturn a;\n}\n",
+    "include/asm-generic/vmlinux.lds.h": (
+        "#define DATA_DATA \\\n\t*(.data)\n\n#define TEXT_TEXT \\\n\t*(.text)\n\n"
+        "#define ELF_DETAILS \\\n\t.comment 0\n\n"
+    ),
+    "tools/objtool/check.c": 'static const char *uaccess_safe_builtin[] = {\n\t"f",\n};\n',
+    "tools/objtool/elf.c": "static void elf_add_symbol(struct symbol *sym)\n{\n}\n",
+    "arch/x86/Makefile": "",
+}
+
+
+class Present(Clang):
+    """Clang of a version that need not be installed."""
+
+    resources = Path()
+
+    @property
+    def version(self) -> str:
+        return "22.1.8"
+
+    def resource_directory(self) -> Path:
+        return self.resources
+
+
+@pytest.fixture
+def toolchain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clang:
+    header = tmp_path / "resources/include/profile/InstrProfData.inc"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    monkeypatch.setattr(Present, "resources", tmp_path / "resources")
+    return Present("-22")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "linux"
+    for name, text in TREE.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    wanted = kconfig.merge(kconfig.paths("slim", "x86-64")).settings
+    (root / "Kconfig").write_text(
+        "".join(f"config {s.symbol}\n\tbool\n\n" for s in wanted) + "menuconfig DEBUG_FS\n"
+    )
+    return root
+
+
+def looked_at(tree: Path, toolchain: Clang, *names: str) -> Fit:
+    return check_fit(tree, X86, toolchain, "slim", names or ALGORITHMS.names())
+
+
+def algorithm(fit: Fit, name: str) -> AlgorithmFit:
+    return next(each for each in fit.algorithms if each.algorithm == name)
+
+
+def test_a_tree_that_takes_every_edit_fits(tree: Path, toolchain: Clang) -> None:
+    fit = looked_at(tree, toolchain)
+    assert [each.algorithm for each in fit.algorithms if fit.builds(each)] == list(
+        ALGORITHMS.names()
+    )
+    assert not any(each.modules for each in fit.algorithms)
+    assert (fit.min_compiler, str(fit.version)) == ("13.0.1", "6.12.7")
+
+
+def test_an_edit_that_does_not_fit_names_the_file_and_the_nearest_location(
+    tree: Path, toolchain: Clang
+) -> None:
+    linker = tree / "include/asm-generic/vmlinux.lds.h"
+    linker.write_text(linker.read_text().replace("DATA_DATA", "DATA_DATA_SECTIONS"))
+    fit = looked_at(tree, toolchain)
+    (reason,) = algorithm(fit, "pgo").reasons
+    assert reason.message.endswith("no DATA_DATA in include/asm-generic/vmlinux.lds.h")
+    shown = "include/asm-generic/vmlinux.lds.h:1: #define DATA_DATA_SECTIONS \\"
+    assert reason.nearest == f"the nearest is {shown}"
+    assert not fit.builds(algorithm(fit, "pgo")) and fit.builds(algorithm(fit, "autofdo"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "nearest"),
+    [
+        ("tools/objtool/uaccess.c", TREE["tools/objtool/check.c"], "it has moved to "),
+        ("tools/objtool/check.c", "const char *uaccess_safe_builtin = 0;\n", "written otherwise"),
+    ],
+)
+def test_a_definition_that_moved_or_changed_is_found(
+    tree: Path, toolchain: Clang, name: str, text: str, nearest: str
+) -> None:
+    (tree / "tools/objtool/check.c").write_text("int main;\n")
+    (tree / name).write_text(text)
+    (reason,) = algorithm(looked_at(tree, toolchain), "pgo").reasons
+    assert reason.nearest is not None and nearest in reason.nearest
+    assert f"{name}:1: " in reason.nearest
+
+
+def test_a_file_that_moved_is_found_and_concerns_modules_alone(
+    tree: Path, toolchain: Clang
+) -> None:
+    # As it was before 5.19.
+    (tree / "kernel/module/main.c").rename(tree / "kernel/module.c")
+    fit = looked_at(tree, toolchain)
+    pgo = algorithm(fit, "pgo")
+    assert fit.builds(pgo)
+    assert [reason.nearest for reason in pgo.modules] == [
+        "the nearest is kernel/module.c",
+        "it has moved to kernel/module.c:1: static int find_module_sections(int a)",
+    ]
+
+
+def test_options_that_the_kernel_does_not_have_are_named(tree: Path, toolchain: Clang) -> None:
+    text = (tree / "Kconfig").read_text()
+    (tree / "Kconfig").write_text(text.replace("config EPOLL\n", "config EPOLLED\n"))
+    fit = looked_at(tree, toolchain)
+    (reason,) = fit.config
+    assert reason.message.startswith("the kernel has no CONFIG_EPOLL (")
+    assert reason.nearest == "the nearest is CONFIG_EPOLLED"
+    assert not any(fit.builds(each) for each in fit.algorithms)
+    assert "no CONFIG_LTO_CLANG_THIN" in fit.options["ThinLTO"][0].message
+
+
+def test_an_algorithm_needs_its_own_options(tree: Path, toolchain: Clang) -> None:
+    text = (tree / "Kconfig").read_text()
+    (tree / "Kconfig").write_text(text.replace("DEBUG_FS\n", "DEBUGFS\n"))
+    (reason,) = algorithm(looked_at(tree, toolchain), "pgo").reasons
+    assert reason.message.startswith("the kernel has no CONFIG_DEBUG_FS")
+
+
+def test_a_compiler_that_is_too_old_for_the_kernel_is_named(tree: Path, toolchain: Clang) -> None:
+    (tree / "scripts/min-tool-version.sh").write_text("echo 23.0.0\n")
+    fit = looked_at(tree, toolchain)
+    (reason,) = fit.reasons
+    assert reason.message == "the kernel needs clang 23.0.0 or later, and clang-22 is 22.1.8"
+    assert not fit.builds(algorithm(fit, "pgo"))
+
+
+def test_the_minimum_of_old_kernels_is_in_a_header(tree: Path, toolchain: Clang) -> None:
+    (tree / "scripts/min-tool-version.sh").unlink()
+    assert looked_at(tree, toolchain, "pgo").min_compiler is None
+    header = tree / "include/linux/compiler-clang.h"
+    header.parent.mkdir()
+    header.write_text("#if CLANG_VERSION < 100001\n# error Sorry\n#endif\n")
+    assert looked_at(tree, toolchain, "pgo").min_compiler == "10.0.1"
+
+
+def test_an_architecture_that_the_kernel_does_not_have_is_named(
+    tree: Path, toolchain: Clang
+) -> None:
+    (tree / "arch/x86").rename(tree / "arch/riscv")
+    (reason,) = looked_at(tree, toolchain).reasons
+    assert reason.message == "the kernel has no architecture arch/x86"
+    assert reason.nearest == "it has riscv"
+
+
+def test_what_is_not_a_kernel_is_an_error(tmp_path: Path, toolchain: Clang) -> None:
+    with pytest.raises(InputError, match="is not a kernel source tree"):
+        looked_at(tmp_path, toolchain)
+    with pytest.raises(InputError, match="unknown config `slimm`"):
+        (tmp_path / "Kbuild").touch()
+        (tmp_path / "Makefile").write_text(TREE["Makefile"])
+        check_fit(tmp_path, X86, toolchain, "slimm", ["pgo"])
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    out: str
+    err: str
+
+
+Mepof = Callable[..., Answer]
+
+
+@pytest.fixture
+def mepof(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Mepof:
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words: str | Path) -> Answer:
+        monkeypatch.setattr("sys.argv", ["mepof", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Answer(ended.value.code, out, err)
+
+    return call
+
+
+@pytest.fixture
+def present(monkeypatch: pytest.MonkeyPatch, toolchain: Clang) -> None:
+    monkeypatch.setattr(adapt, "select", lambda name: toolchain)
+
+
+@pytest.mark.usefixtures("present")
+def test_the_verdict_is_a_table_a_document_and_a_status(mepof: Mepof, tree: Path) -> None:
+    answer = mepof("adapt", "check", tree)
+    assert answer.status == 0
+    assert f"Linux 6.12.7, {tree}" in answer.out
+    assert "clang-22 22.1.8; needed: 13.0.1 or later" in answer.out
+    (tree / "tools/objtool/check.c").write_text("")
+    assert mepof("adapt", "check", tree).status == 0
+    told = mepof("adapt", "check", tree, "--algorithm", "pgo")
+    assert told.status == 1
+    assert "cannot be built with pgo" in told.err
+    document = json.loads(mepof("adapt", "check", tree, "--json").out)
+    assert document["schema"] == "mepof-adapt-check/1"
+    assert "pgo" not in document["fits"] and "autofdo" in document["fits"]
+
+
+@pytest.mark.usefixtures("present")
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["./none"], "./none does not exist"),
+        (["https://example.org/l.tar"], "does not say how the download is verified"),
+        (["debian:linux-image"], "is not a Debian kernel source package"),
+        ([".", "--algorithm", "pgoo"], "unknown algorithm `pgoo`"),
+        ([".", "--arch", "x86"], "unknown architecture `x86`"),
+        (["."], "is not a kernel source tree"),
+    ],
+)
+def test_wrong_input_is_refused(mepof: Mepof, words: list[str], what: str) -> None:
+    answer = mepof("adapt", "check", *words)
+    assert (answer.status, answer.out) == (2, "")
+    assert what in answer.err and "bug" not in answer.err
