@@ -261,13 +261,14 @@ class Bootloader:
                 vendor = self._storage.read(f"vendor_boot_{self.state.slot}")
                 images.append(parse(vendor, "vendor_boot"))
             problems = plan(images, self._model).problems
+            verified = self.state.unlocked or _is_verified(data)
         except (InputError, EnvironmentLack) as error:
             self._tell(error.message)
             return "Invalid Parameter"
         if problems:
             self._tell(problems[0])
             return "Load Error"
-        return None if self.state.unlocked or _is_verified(data) else "Security Violation"
+        return None if verified else "Security Violation"
 
     def _variables(self, name: str) -> Iterator[tuple[str, str]]:
         known = self.variables()

@@ -187,6 +187,15 @@ def test_a_locked_phone_starts_verified_images_alone(tmp_path: Path) -> None:
     phone.socket.close()
 
 
+def test_a_locked_phone_refuses_a_damaged_vbmeta(tmp_path: Path) -> None:
+    phone = Phone(tmp_path)
+    (tmp_path / "boot_a.img").write_bytes(with_footer(boot_image(), bytes(512), 1 << 20))
+    phone.accepts("reboot")
+    assert "boot_a: Invalid Parameter" in phone.screen
+    assert "unlocked: no" in phone.accepts("getvar", "unlocked")
+    phone.socket.close()
+
+
 def test_a_low_battery_forbids_flashing(tmp_path: Path, image: Path) -> None:
     phone = Phone(tmp_path, fault="low-battery")
     phone.accepts("flashing", "unlock")

@@ -1,0 +1,62 @@
+"""``mepof phone``: what it refuses before it listens."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from mepof.cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--fault", "fire"), "unknown fault `fire`"),
+        (("--model", "none.toml"), "cannot read the model of phone none.toml"),
+        (("--port", "70000"), "less than or equal to 65535"),
+    ],
+)
+def test_wrong_input_is_one_line(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    message: str,
+) -> None:
+    assert message in refused(tmp_path, monkeypatch, capsys, *words)
+
+
+def test_a_port_that_is_taken_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        said = refused(tmp_path, monkeypatch, capsys, "--port", port)
+    assert f"port {port} cannot be used: Address already in use" in said
+    assert "name another with --port" in said
+
+
+def test_a_state_that_was_edited_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "phone").mkdir()
+    (tmp_path / "phone/state.json").write_text('{"slot": "c"}')
+    assert "state.json is not a phone's state: slot" in refused(tmp_path, monkeypatch, capsys)
+
+
+def refused(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *words: str,
+) -> str:
+    """What the command says when it ends with status 2."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["mepof", "phone", "phone", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    return capsys.readouterr().err
