@@ -106,10 +106,9 @@ def _disagreements(report: Report) -> Iterator[RenderableType]:
 def _comparisons(report: Report) -> Iterator[RenderableType]:
     lines = comparison_lines(report)
     for line in lines.shown:
-        within = "; ".join(filter(None, (line.kind, line.interval)))
-        text = f"{line.title}, {line.image}: {line.result} {line.metric} ({within})"
-        if not line.measured:
-            text = f"{line.title}, {line.image}, {line.metric}: {line.result}"
+        text = f"{line.title}, {line.image}, {line.metric}: {line.result}"
+        if line.measured:
+            text += f" ({'; '.join(filter(None, (line.kind, line.interval)))})"
         yield Text(printable(text), style="" if line.measured else "yellow")
     if lines.further:
         yield Text(f"{lines.further} more comparisons of cases, see report.html")
