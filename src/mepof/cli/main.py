@@ -19,6 +19,7 @@ from mepof.errors import InputError, Interrupted, MepofError
 COMMANDS = {
     "run": ("mepof.cli.run", "run"),
     "g4": ("mepof.cli.g4", "app"),
+    "watch": ("mepof.cli.watch", "watch"),
     "adapt": ("mepof.cli.adapt", "app"),
     "profile": ("mepof.cli.profile", "app"),
     "eval": ("mepof.cli.evaluate", "evaluate"),

@@ -107,6 +107,16 @@ def installed_tarball(package: str, directory: Path | None = None) -> Path | Non
     return next(iter(sorted((directory or INSTALLED).glob(f"{package}.tar*"))), None)
 
 
+def versions(address: str, workshop: Workshop) -> tuple[str, ...]:
+    """The versions of a package that can be downloaded, the newest first.
+
+    Raises:
+        WorkError: the archive cannot be read.
+    """
+    asked = _parsed(address)
+    return tuple(found.version for found in _Apt(asked.suite, workshop).known(asked.package))
+
+
 def _parsed(address: str) -> _Asked:
     form = _FORM.fullmatch(address)
     if form is None or _PACKAGE.fullmatch(form["package"]) is None:
@@ -170,7 +180,7 @@ class _Apt:
             InputError: there is none; the remedy lists those that exist.
             WorkError: the archive cannot be read.
         """
-        known = self._known(asked.package)
+        known = self.known(asked.package)
         for found in known:
             if asked.version in (None, found.version):
                 return found
@@ -219,7 +229,7 @@ class _Apt:
             fetched.replace(kept)
         return kept
 
-    def _known(self, package: str) -> list[_Package]:
+    def known(self, package: str) -> list[_Package]:
         """Every version of a package that can be downloaded, the newest first."""
         done = self._run("apt-cache", (*self._configured(), "show", package), _UPDATE_SECONDS)
         found: dict[str, _Package] = {}

@@ -96,6 +96,36 @@ def download(url: str, sha256: str | None, workshop: Workshop) -> Path:
         return target
 
 
+def changed(url: str, validator: str, workshop: Workshop) -> tuple[str | None, str]:
+    """A small text at a URL, if it is another one than before.
+
+    Args:
+        validator: what this gave the last time; empty the first time.
+
+    Returns:
+        the text, None if it has not changed; and its validator.
+
+    Raises:
+        InputError: it does not exist.
+        WorkError: the server does not answer.
+    """
+    partial = workshop.work / "changed"
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        partial.unlink(missing_ok=True)
+        answer = _attempt(url, partial, workshop, if_none_match=validator)
+        if answer.curl == 0 and answer.http == 304:
+            return None, validator
+        if answer.curl == 0:
+            known = _validator(_header(partial)) or ""
+            return partial.read_text(encoding="utf-8", errors="replace"), known
+        failure = _lasting(url, answer, partial)
+        if failure is not None:
+            raise failure
+        if attempt < MAX_ATTEMPTS:
+            _wait(url, answer, attempt, partial, workshop)
+    raise WorkError(f"{url} cannot be read: {_why(answer)}, {MAX_ATTEMPTS} times")
+
+
 def forget(path: Path) -> None:
     """Remove a download that turned out to be wrong, so that the next attempt fetches it."""
     path.unlink(missing_ok=True)
@@ -134,7 +164,7 @@ def _fetch(url: str, partial: Path, workshop: Workshop) -> None:
     )
 
 
-def _attempt(url: str, partial: Path, workshop: Workshop) -> _Answer:
+def _attempt(url: str, partial: Path, workshop: Workshop, if_none_match: str = "") -> _Answer:
     curl = find_tool("curl", "apt-get install curl")
     header = _header(partial)
     same = _validator(header) if partial.exists() else None
@@ -150,6 +180,7 @@ def _attempt(url: str, partial: Path, workshop: Workshop) -> _Answer:
         *(["--continue-at", "-"] if partial.exists() else []),
         # The server sends the whole file if it is another one by now.
         *(["--header", f"If-Range: {same}"] if same else []),
+        *(["--header", _condition(if_none_match)] if if_none_match else []),
         *("--", url),
     ]
 
@@ -248,6 +279,13 @@ def _validator(header: Path) -> str | None:
     headers = _headers(header)[1]
     etag = headers.get("etag", "")
     return etag if etag.startswith('"') else headers.get("last-modified")
+
+
+def _condition(validator: str) -> str:
+    """The header that asks for a file only if it is another one."""
+    if validator.startswith('"'):
+        return f"If-None-Match: {validator}"
+    return f"If-Modified-Since: {validator}"
 
 
 def _header(partial: Path) -> Path:

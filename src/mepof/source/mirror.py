@@ -83,6 +83,16 @@ def no_such_ref(url: str, kind: str, name: str, workshop: Workshop) -> InputErro
     )
 
 
+def tags(url: str, workshop: Workshop) -> frozenset[str]:
+    """The names of all tags of a server.
+
+    Raises:
+        WorkError: the server does not answer, or has no repository there.
+    """
+    listed = _listed(_asked(url, ["--tags", "--refs", "--", url], workshop))
+    return frozenset(name.removeprefix("refs/tags/") for name in listed)
+
+
 def _asked(url: str, arguments: list[str], workshop: Workshop) -> Completed:
     return _git(
         ["ls-remote", "--quiet", *arguments], url, "read", workshop, timeout=_ASKING_SECONDS

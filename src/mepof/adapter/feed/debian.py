@@ -1,0 +1,40 @@
+"""``debian``: the versions of a package of kernel source."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from mepof.adapter.feed.protocol import Follow, Release, Seen
+from mepof.errors import InputError
+from mepof.source.debian import PREFIX, versions
+from mepof.source.protocol import Workshop, parse
+
+
+class DebianFeed:
+    """apt's index; apt asks archives only for what has changed."""
+
+    def check(self, follow: Follow) -> None:
+        if follow.package is None or follow.url is not None:
+            raise InputError(
+                f"`{follow.name}` follows debian, which takes `package` and no `url`",
+                'write package = "linux-source-6.12"',
+            )
+        parse(_address(follow, "1"))
+
+    def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
+        assert follow.package is not None
+        suite = f"/{follow.suite}" if follow.suite else ""
+        found = versions(f"{PREFIX}{follow.package}{suite}", workshop)
+        matching = [v for v in reversed(found) if fnmatchcase(v, follow.match)]
+        state = " ".join(matching)
+        if state == memory:
+            return Seen(None, memory)
+        return Seen(tuple(Release(v, _address(follow, v)) for v in matching), state)
+
+
+def _address(follow: Follow, version: str) -> str:
+    suite = f"/{follow.suite}" if follow.suite else ""
+    return f"{PREFIX}{follow.package}={version}{suite}"
+
+
+FEED = DebianFeed()

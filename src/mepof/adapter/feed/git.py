@@ -1,0 +1,38 @@
+"""``git``: the tags of a repository."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from hashlib import sha256
+
+from mepof.adapter.feed.protocol import Follow, Release, Seen, version_key
+from mepof.errors import InputError
+from mepof.source.mirror import tags
+from mepof.source.protocol import Workshop, parse
+
+
+class GitFeed:
+    """Tags; a tag that moves is not another release."""
+
+    def check(self, follow: Follow) -> None:
+        if follow.url is None:
+            raise InputError(f"`{follow.name}` follows git and has no `url`", 'add url = "…"')
+        parse(_address(follow, "v1"))
+
+    def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
+        assert follow.url is not None
+        listed = tags(follow.url.removeprefix("git+"), workshop)
+        found = sorted((t for t in listed if fnmatchcase(t, follow.match)), key=version_key)
+        state = sha256("\n".join(found).encode()).hexdigest()
+        if state == memory:
+            return Seen(None, memory)
+        return Seen(tuple(Release(tag, _address(follow, tag)) for tag in found), state)
+
+
+def _address(follow: Follow, tag: str) -> str:
+    url = f"git+{(follow.url or '').removeprefix('git+')}"
+    signed = f"&signed-by={follow.signed_by}" if follow.signed_by else ""
+    return f"{url}#tag={tag}{signed}"
+
+
+FEED = GitFeed()

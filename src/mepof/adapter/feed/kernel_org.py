@@ -1,0 +1,65 @@
+"""``kernel-org``: the list of releases that kernel.org publishes as JSON."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatchcase
+from urllib.parse import urljoin
+
+from pydantic import BaseModel, ValidationError
+
+from mepof.adapter.feed.protocol import Follow, Release, Seen, version_key
+from mepof.described import first_error
+from mepof.errors import InputError, WorkError
+from mepof.source.download import changed
+from mepof.source.protocol import Workshop, parse
+
+URL = "https://www.kernel.org/releases.json"
+
+
+class _Listed(BaseModel):
+    version: str
+    moniker: str
+    source: str | None = None
+    iseol: bool = False
+
+
+class _List(BaseModel):
+    releases: tuple[_Listed, ...]
+
+
+class KernelOrgFeed:
+    """https://www.kernel.org/releases.json, asked for only if it has changed."""
+
+    def check(self, follow: Follow) -> None:
+        if follow.package or follow.suite:
+            raise InputError(f"`{follow.name}`: `kernel-org` takes no package", "remove it")
+
+    def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
+        url = follow.url or URL
+        text, validator = changed(url, memory, workshop)
+        if text is None:
+            return Seen(None, memory)
+        try:
+            listed = _List.model_validate(json.loads(text)).releases
+        except ValidationError as error:
+            raise WorkError(f"{url} is not a list of releases: {first_error(error)}") from error
+        except ValueError as error:
+            raise WorkError(f"{url} is not JSON: {error}") from error
+        found = [
+            Release(each.version, _address(urljoin(url, each.source), follow))
+            for each in listed
+            if each.source is not None
+            and (not follow.monikers or each.moniker in follow.monikers)
+            and fnmatchcase(each.version, follow.match)
+        ]
+        for release in found:
+            parse(release.address)
+        return Seen(tuple(sorted(found, key=lambda r: version_key(r.name))), validator)
+
+
+def _address(source: str, follow: Follow) -> str:
+    return f"{source}#signed-by={follow.signed_by}" if follow.signed_by else source
+
+
+FEED = KernelOrgFeed()

@@ -1,0 +1,88 @@
+"""What a feed is: it says which releases there are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import Field
+
+from mepof.described import Described, Word
+from mepof.registry import Registry
+from mepof.source.protocol import Workshop
+
+
+class Follow(Described):
+    """What is followed: a table ``[[follow]]`` of the file.
+
+    Attributes:
+        name: of it, in the history and in what is published.
+        feed: the kind of feed.
+        url: of the repository, or of the list of releases.
+        match: shell pattern of the releases that count.
+        monikers: of ``kernel-org``: kinds of releases, such as ``stable`` and ``longterm``.
+        package: of ``debian``.
+        suite: of ``debian``; without it, what apt knows.
+        signed_by: the keyring by which each release is verified.
+    """
+
+    name: Word
+    feed: str
+    url: str | None = None
+    match: str = "*"
+    monikers: tuple[str, ...] = ()
+    package: str | None = None
+    suite: str | None = None
+    signed_by: str | None = Field(default=None, alias="signed-by")
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release: its name, and the address of its source."""
+
+    name: str
+    address: str
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a feed had.
+
+    Attributes:
+        releases: all of them, the oldest first; None if nothing has changed since the last time.
+        memory: what the feed is given the next time.
+    """
+
+    releases: tuple[Release, ...] | None
+    memory: str = ""
+
+
+class Feed(Protocol):
+    """One kind of feed."""
+
+    def check(self, follow: Follow) -> None:
+        """Refuse a table that misses what this feed needs, or has what it does not know.
+
+        Raises:
+            InputError: it does.
+        """
+
+    def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
+        """Ask which releases there are, politely.
+
+        Raises:
+            InputError: what is followed does not exist.
+            WorkError: the server does not answer.
+        """
+
+
+FEEDS: Registry[Feed] = Registry("mepof.adapter.feed", "FEED", "feed", Feed)
+
+
+def version_key(name: str) -> tuple[tuple[int, str], ...]:
+    """Orders names of releases as people read them: 6.12.9 is before 6.12.10, 6.13-rc2 before
+    6.13."""
+    parts = re.findall(r"\d+|[A-Za-z]+", name)
+    key = [(int(part), "") if part.isdigit() else (-1, part) for part in parts]
+    return (*key, (0, ""))

@@ -1,0 +1,137 @@
+"""Feeds of releases, from real servers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mepof.adapter.feed.protocol import FEEDS, Follow, Seen
+from mepof.errors import InputError, WorkError
+
+from .conftest import Handler, Recorder, Server, git, status
+from .test_debian import PACKAGE, apt  # noqa: F401
+from .test_git import daemon  # noqa: F401
+
+
+def look(follow: Follow, bench: Recorder, memory: str = "") -> Seen:
+    feed = FEEDS.get(follow.feed)
+    feed.check(follow)
+    return feed.look(follow, memory, bench.workshop)
+
+
+def names(seen: Seen) -> list[str]:
+    assert seen.releases is not None
+    return [release.name for release in seen.releases]
+
+
+LIST = {
+    "releases": [
+        {"moniker": "mainline", "version": "6.19-rc3", "source": "https://x.org/6.19-rc3.tar.gz"},
+        {"moniker": "stable", "version": "6.18.10", "source": "/pub/linux-6.18.10.tar.xz"},
+        {"moniker": "stable", "version": "6.18.9", "source": "/pub/linux-6.18.9.tar.xz"},
+        {"moniker": "longterm", "version": "6.12.95", "source": "/pub/linux-6.12.95.tar.xz"},
+        {"moniker": "linux-next", "version": "next-1", "source": None},
+    ]
+}
+
+
+@pytest.fixture
+def listed(server: Server) -> Follow:
+    (server.root / "releases.json").write_text(json.dumps(LIST))
+    return Follow.model_validate(
+        {
+            "name": "stable",
+            "feed": "kernel-org",
+            "url": f"{server.url}/releases.json",
+            "monikers": ("stable", "longterm"),
+            "signed-by": "kernel.org",
+        }
+    )
+
+
+def test_kernel_orgs_list_is_read_by_its_monikers(
+    listed: Follow, server: Server, bench: Recorder
+) -> None:
+    seen = look(listed, bench)
+    assert names(seen) == ["6.12.95", "6.18.9", "6.18.10"]
+    assert seen.releases is not None
+    address = f"{server.url}/pub/linux-6.12.95.tar.xz#signed-by=kernel.org"
+    assert seen.releases[0].address == address
+
+
+def test_a_list_is_asked_for_only_if_it_has_changed(
+    listed: Follow, server: Server, bench: Recorder
+) -> None:
+    seen = look(listed, bench)
+    wanted = []
+
+    def unchanged(handler: Handler) -> bool:
+        wanted.append(handler.headers["If-None-Match"])
+        return status(304)(handler)
+
+    server.script[:] = [unchanged]
+    assert look(listed, bench, seen.memory) == Seen(None, seen.memory)
+    assert wanted == [seen.memory] and seen.memory.startswith('"')
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"releases": [{"version": 6}]}', "<html>"])
+def test_what_is_not_a_list_of_releases_is_an_error(
+    listed: Follow, server: Server, bench: Recorder, text: str
+) -> None:
+    (server.root / "releases.json").write_text(text)
+    with pytest.raises(WorkError, match=r"is not JSON|is not a list of releases"):
+        look(listed, bench)
+
+
+def test_a_busy_server_is_waited_for_and_a_redirect_loop_is_an_error(
+    listed: Follow, server: Server, bench: Recorder
+) -> None:
+    server.script[:] = [status(429, Retry_After="9"), status(503)]
+    assert len(names(look(listed, bench))) == 3
+    assert bench.waits[0] >= 9
+    server.script[:] = [status(302, Location="/releases.json")] * 20
+    with pytest.raises(InputError, match="redirects more than"):
+        look(listed, bench)
+
+
+def test_tags_are_releases_in_their_order(
+    daemon: str,  # noqa: F811
+    repository: Path,
+    bench: Recorder,
+) -> None:
+    git(repository, "tag", "v6.12.10")
+    git(repository, "tag", "other")
+    follow = Follow(name="s", feed="git", url=daemon, match="v6.12.*")
+    seen = look(follow, bench)
+    assert names(seen) == ["v6.12.1", "v6.12.2", "v6.12.10"]
+    assert seen.releases is not None
+    assert seen.releases[0].address == f"git+{daemon}#tag=v6.12.1"
+    assert look(follow, bench, seen.memory).releases is None
+
+
+def test_debians_index_is_followed(apt: Server, bench: Recorder) -> None:  # noqa: F811
+    follow = Follow(name="d", feed="debian", package=PACKAGE)
+    seen = look(follow, bench)
+    assert names(seen) == ["6.12.94-1", "6.12.95-1"]
+    assert seen.releases is not None
+    assert seen.releases[1].address == f"debian:{PACKAGE}=6.12.95-1"
+    assert look(follow, bench, seen.memory).releases is None
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({"feed": "git"}, "has no `url`"),
+        ({"feed": "git", "url": "ext::x"}, "is not a URL that mepof lets git read"),
+        ({"feed": "kernel-org", "package": "linux"}, "takes no package"),
+        ({"feed": "debian"}, "takes `package`"),
+        ({"feed": "debian", "package": "bash"}, "is not a Debian kernel source package"),
+    ],
+)
+def test_a_table_that_a_feed_cannot_follow_is_an_error(
+    table: dict[str, str], message: str, bench: Recorder
+) -> None:
+    with pytest.raises(InputError, match=message):
+        look(Follow.model_validate({"name": "x", **table}), bench)
