@@ -24,11 +24,7 @@
  *   only if it is not already under way. Its end is detected like a fall-through, and interrupts
  *   between iterations do no harm unless their handler uses REP itself.
  *
- * cpus=turns is for several vCPUs that take turns in one thread, as with -icount. There, QEMU 10
- * translates a block once for all of them, with the index of the vCPU that translates it, and
- * inline code of any other vCPU than the first corrupts memory. So callbacks do the same work on
- * one state for all vCPUs. The end of a turn is like an interrupt: it can hide one fall-through,
- * and one REP under way can count again.
+ * With cpus=turns (turns.h) callbacks do the same work, on the state of the vCPU that executes.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -39,6 +35,7 @@
 #include "decode.h"
 #include "marks.h"
 #include "qemu_plugin_api.h"
+#include "turns.h"
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
@@ -70,9 +67,10 @@ struct insn {
 
 static const struct instruction_set *instructions;
 static struct qemu_plugin_scoreboard *vcpus;
-/* With cpus=turns: the state of all vCPUs, and the instructions that are translated. */
+/* With cpus=turns: the vCPUs, the one that executes, and the instructions that are translated. */
 static bool takes_turns;
-static struct vcpu all_vcpus;
+static struct vcpu turning[MAX_TURNS];
+static struct vcpu *executing = turning;
 static struct insn *insns;
 static const char *out_path;
 static char *draft_path;
@@ -134,7 +132,7 @@ static void write_out_or_die(void)
 static struct vcpu *vcpu_at(unsigned int index)
 {
 	if (takes_turns)
-		return &all_vcpus;
+		return executing;
 	return qemu_plugin_scoreboard_find(vcpus, index);
 }
 
@@ -156,9 +154,10 @@ static void repeat_begins(unsigned int index, void *address)
 
 static void block_begins(unsigned int index, void *address)
 {
-	if (all_vcpus.fall_through == (uintptr_t)address)
+	executing = &turning[turns_vcpu()];
+	if (executing->fall_through == (uintptr_t)address)
 		fell_through(index, address);
-	all_vcpus.fall_through = 0;
+	executing->fall_through = 0;
 }
 
 static void insn_begins(unsigned int index, void *what)
@@ -167,16 +166,16 @@ static void insn_begins(unsigned int index, void *what)
 	const int side = side_of(insn->address);
 
 	(void)index;
-	if (insn->kind != INSN_REPEAT || !insn->first || all_vcpus.repeat != insn->address)
-		all_vcpus.counts.instructions[side]++;
+	if (insn->kind != INSN_REPEAT || !insn->first || executing->repeat != insn->address)
+		executing->counts.instructions[side]++;
 	if (insn->kind == INSN_REPEAT) {
-		all_vcpus.repeat = insn->address;
-		all_vcpus.repeat_end = insn->next;
+		executing->repeat = insn->address;
+		executing->repeat_end = insn->next;
 	}
 	if (insn->kind == INSN_CONDITIONAL || insn->kind == INSN_UNCONDITIONAL)
-		all_vcpus.counts.taken[side]++;
+		executing->counts.taken[side]++;
 	if (insn->kind == INSN_CONDITIONAL || insn->kind == INSN_REPEAT)
-		all_vcpus.fall_through = insn->next;
+		executing->fall_through = insn->next;
 }
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
@@ -201,8 +200,26 @@ static void forget_insns(void)
 static void interval_begins(void)
 {
 	forget_insns();
-	for (int i = 0; i < qemu_plugin_num_vcpus(); i++)
+	memset(turning, 0, sizeof(turning));
+	for (int i = 0; !takes_turns && i < qemu_plugin_num_vcpus(); i++)
 		memset(vcpu_at((unsigned)i), 0, sizeof(struct vcpu));
+}
+
+static struct counts counted(void)
+{
+	struct counts sum = {0};
+
+	for (int side = USER; side <= KERNEL; side++) {
+		for (size_t i = 0; takes_turns && i < MAX_TURNS; i++) {
+			sum.instructions[side] += turning[i].counts.instructions[side];
+			sum.taken[side] += turning[i].counts.taken[side];
+		}
+		if (takes_turns)
+			continue;
+		sum.instructions[side] = qemu_plugin_u64_sum(MEMBER(counts.instructions[side]));
+		sum.taken[side] = qemu_plugin_u64_sum(MEMBER(counts.taken[side]));
+	}
+	return sum;
 }
 
 static void interval_ends(void)
@@ -213,16 +230,7 @@ static void interval_ends(void)
 		exit(1);
 	}
 	intervals = grown;
-	struct counts *c = &intervals[interval_count++];
-	for (int side = USER; side <= KERNEL; side++) {
-		if (takes_turns) {
-			c->instructions[side] = all_vcpus.counts.instructions[side];
-			c->taken[side] = all_vcpus.counts.taken[side];
-			continue;
-		}
-		c->instructions[side] = qemu_plugin_u64_sum(MEMBER(counts.instructions[side]));
-		c->taken[side] = qemu_plugin_u64_sum(MEMBER(counts.taken[side]));
-	}
+	intervals[interval_count++] = counted();
 	write_out_or_die();
 }
 
@@ -281,7 +289,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 	(void)id;
 	if (marks_within() && takes_turns) {
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, block_begins, QEMU_PLUGIN_CB_NO_REGS,
+		qemu_plugin_register_vcpu_tb_exec_cb(tb, block_begins, QEMU_PLUGIN_CB_R_REGS,
 						     (void *)(uintptr_t)start);
 	} else if (marks_within()) {
 		qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, fell_through, QEMU_PLUGIN_CB_NO_REGS,
@@ -343,6 +351,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		return 1;
 	}
 	vcpus = qemu_plugin_scoreboard_new(sizeof(struct vcpu));
+	if (takes_turns)
+		turns_open("count", instructions, (unsigned int)info->system.smp_vcpus);
 	marks_open(id, &(struct interval_calls){register_callbacks, interval_begins, interval_ends}, false);
 	return 0;
 }

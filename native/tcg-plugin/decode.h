@@ -43,6 +43,8 @@ enum transfer {
 /* Of the longest instruction of any architecture. */
 enum { MAX_INSN_BYTES = 16 };
 
+enum { CPU_BASES = 2 };
+
 /* In all functions, `size` is the length of the whole instruction. */
 struct instruction_set {
 	/* As in qemu-system-NAME, and as e_machine in ELF files. */
@@ -54,6 +56,12 @@ struct instruction_set {
 	/* Target of a direct jump or call that ends at `next`; 0 for any other instruction. */
 	uint64_t (*direct_target)(const uint8_t *bytes, size_t size, uint64_t next);
 
+	/*
+	 * The registers, by their names in QEMU's gdbstub, in which Linux keeps the base of a CPU's own
+	 * data: the first with a kernel address, or else the last. Unused ones are NULL.
+	 */
+	const char *cpu_bases[CPU_BASES];
+
 	/* The PMU's model alone uses the rest. */
 
 	/* For an instruction of kind INSN_UNCONDITIONAL. */
@@ -63,7 +71,9 @@ struct instruction_set {
 	 * its name in QEMU's gdbstub; NULL for any other instruction.
 	 */
 	const char *(*space_register)(const uint8_t *bytes, size_t size);
-	/* Low bits of that register that do not identify the address space. */
+	/* The register that the instruction sets, by its name in QEMU's gdbstub. */
+	const char *space;
+	/* Low bits of its value that do not identify the address space. */
 	uint32_t space_low_bits;
 	/* Whether Linux maps this kernel address with pages of 4 KiB, whatever size the rest has. */
 	bool (*has_small_pages)(uint64_t address, bool is_text);

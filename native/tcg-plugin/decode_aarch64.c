@@ -153,8 +153,10 @@ const struct instruction_set aarch64 = {
 	.kernel_space = (uint64_t)1 << 63,
 	.kind = kind_of,
 	.direct_target = direct_target,
+	.cpu_bases = {"TPIDR_EL1"},
 	.transfer = transfer_of,
 	.space_register = space_register,
+	.space = "TTBR0_EL1",
 	.space_low_bits = 12,
 	.has_small_pages = has_small_pages,
 };

@@ -169,8 +169,11 @@ const struct instruction_set x86_64 = {
 	.kernel_space = (uint64_t)1 << 63,
 	.kind = kind_of,
 	.direct_target = direct_target,
+	/* In user code, and on the first instructions after it, SWAPGS has not swapped them. */
+	.cpu_bases = {"gs_base", "k_gs_base"},
 	.transfer = transfer_of,
 	.space_register = space_register,
+	.space = "cr3",
 	/*
 	 * With page-table isolation, bit 12 distinguishes the tables of the kernel and of the
 	 * process.

@@ -14,6 +14,13 @@ QEMU = "qemu-system-x86_64"
 SOURCE = Path(__file__).with_name("marked.S")
 ICOUNT = ("-icount", "shift=0,sleep=off")
 
+
+def several(cpus: int) -> tuple[str, ...]:
+    """So many CPUs that take turns, which also end because of the machine's timer: every few
+    thousand instructions of a microsecond each."""
+    return ("-icount", "shift=10,sleep=off", "-smp", str(cpus))
+
+
 pytestmark = pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")
 
 
@@ -25,14 +32,15 @@ def guest(
     session: bool = False,
     endless: bool = False,
     close: bool = False,
+    cpus: int = 1,
 ) -> Path:
     """The guest of ``marked.S``: length of its REP instructions, number of intervals, whether
     they are between the agent's marks rather than the benchmark's, have no end, or follow one
-    another at once."""
+    another at once, and the number of CPUs that run its high half."""
     elf, image = directory / "marked.elf", directory / "marked.bin"
     link = ("-nostdlib", "-static", "-Wl,-Ttext=0x100000", "-Wl,--build-id=none")
     values = {"REPEATS": repeats, "ROUNDS": rounds, "SESSION": 2 * session}
-    values |= {"ENDLESS": 16 * endless, "CLOSE": int(close)}
+    values |= {"ENDLESS": 16 * endless, "CLOSE": int(close), "CPUS": cpus}
     defined = [f"-Wa,--defsym,{name}={value}" for name, value in values.items()]
     subprocess.run(["gcc", *link, *defined, "-o", elf, SOURCE], check=True, timeout=30)
     subprocess.run(["objcopy", "-O", "binary", "-j", ".text", elf, image], check=True, timeout=30)
@@ -85,6 +93,22 @@ def test_counts_are_exact_however_long_a_repeat_is(
 def test_every_interval_starts_from_zero(built: Path, tmp_path: Path, more: str) -> None:
     image = guest(tmp_path, rounds=3)
     assert count(built, tmp_path, image, *ICOUNT, more=more) == [KNOWN] * 3
+
+
+# Of the high half on each of several CPUs.
+KNOWN_IN_TURN = {"kernel_instructions": 62, "kernel_taken_branches": 16}
+
+
+@pytest.mark.parametrize("repeats", [0, 1, 100, 70_000])
+@pytest.mark.parametrize("cpus", [2, 4, 8])
+def test_turns_count_exactly_whenever_they_end(
+    built: Path, tmp_path: Path, repeats: int, cpus: int
+) -> None:
+    image = guest(tmp_path, repeats=repeats, cpus=cpus)
+    (interval,) = count(built, tmp_path, image, *several(cpus), more=",cpus=turns")
+    assert {name: interval[name] for name in KNOWN_IN_TURN} == {
+        name: times * cpus for name, times in KNOWN_IN_TURN.items()
+    }
 
 
 def test_turns_count_the_same_beside_cpus_that_halt(built: Path, tmp_path: Path) -> None:

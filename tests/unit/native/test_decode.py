@@ -159,6 +159,7 @@ class InstructionSet(ctypes.Structure):
         ("kernel_space", ctypes.c_uint64),
         ("kind", KIND),
         ("direct_target", TARGET),
+        ("cpu_bases", ctypes.c_char_p * 2),
         ("transfer", KIND),
         ("space_register", SPACE),
     )
