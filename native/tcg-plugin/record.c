@@ -3,7 +3,7 @@
  * samples of a branch stack, between the guest's start and stop marks (docs/recorder-trace.md).
  *
  *   -plugin record.so,out=FILE[,span=marks|session|all][,sample=PERIOD[,depth=N]]
- *                    [,paths=N][,text=ADDRESS][,buildid=HEX]
+ *                    [,paths=N][,text=ADDRESS][,buildid=HEX][,cpus=turns]
  *
  * How it detects them: each kernel instruction, when it starts, notes the address after it; each
  * block notes itself. When a block does not begin at the noted address, control was transferred,
@@ -17,6 +17,9 @@
  *
  * The targets of events are learned from certain cases: entries into the kernel from user code, and
  * what follows an instruction that is neither a branch nor a return from an event.
+ *
+ * With cpus=turns (turns.h) callbacks do all this, on the state of the vCPU that executes: a block may
+ * follow one of another vCPU.
  *
  * A REP notes its own address: TCG goes from each iteration to the next, which then does not end
  * the range. The cost is a call at its end, which `repeat_end` identifies.
@@ -40,6 +43,7 @@
 #include "qemu_plugin_api.h"
 #include "record_settings.h"
 #include "trace_file.h"
+#include "turns.h"
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
 
@@ -73,6 +77,9 @@ struct vcpu {
 
 static qemu_plugin_id_t plugin;
 static struct qemu_plugin_scoreboard *vcpus;
+/* With cpus=turns: the state of each vCPU instead, and the number of the one that executes. */
+static struct vcpu *turning;
+static unsigned int executing;
 static const struct instruction_set *instructions;
 static struct record_settings settings;
 static char *draft_path;
@@ -95,7 +102,7 @@ static qemu_plugin_u64 member(size_t offset)
 
 static struct vcpu *vcpu_at(unsigned int index)
 {
-	return qemu_plugin_scoreboard_find(vcpus, index);
+	return turning != NULL ? &turning[index] : qemu_plugin_scoreboard_find(vcpus, index);
 }
 
 static bool is_sampled(void)
@@ -264,6 +271,48 @@ static void left_kernel(unsigned int index, void *address)
 	vcpu->next = vcpu->repeat_end = 0;
 }
 
+/* The same, where vCPUs take turns: QEMU's index is of the vCPU that translated the code. */
+
+static void kernel_block_begins(unsigned int index, void *what)
+{
+	const struct block *block = what;
+
+	(void)index;
+	executing = turns_vcpu();
+	if (vcpu_at(executing)->next != block->addresses[0])
+		transferred_to(executing, (void *)(uintptr_t)block->addresses[0]);
+	vcpu_at(executing)->block = (uintptr_t)block;
+}
+
+static void user_block_begins(unsigned int index, void *address)
+{
+	(void)index;
+	executing = turns_vcpu();
+	if (vcpu_at(executing)->next != 0)
+		left_kernel(executing, address);
+}
+
+static void next_is(unsigned int index, void *address)
+{
+	(void)index;
+	vcpu_at(executing)->next = (uintptr_t)address;
+}
+
+static void repeat_visited(unsigned int index, void *end)
+{
+	struct vcpu *vcpu = vcpu_at(executing);
+
+	(void)index;
+	vcpu->repeat_end = (uintptr_t)end;
+	vcpu->repeat_visits++;
+}
+
+static void executes(unsigned int index, void *count)
+{
+	(void)index;
+	vcpu_at(executing)->instructions += (uintptr_t)count;
+}
+
 /* Intervals */
 
 static bool is_event_target(uint64_t address)
@@ -405,10 +454,9 @@ static void start_mark(unsigned int index, void *unused)
 
 static void stop_mark(unsigned int index, void *address)
 {
-	struct vcpu *vcpu = vcpu_at(index);
-
 	if (!recording)
 		return;
+	struct vcpu *vcpu = vcpu_at(turning != NULL ? executing : index);
 	/* The mark is the last instruction that counts, and may be in kernel code. */
 	if (vcpu->next != 0 && !vcpu->stopped)
 		ran(vcpu, (uintptr_t)address, 0);
@@ -448,17 +496,29 @@ static void watch_for_marks(struct qemu_plugin_insn *insn)
 						       (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn));
 }
 
-static void note(struct qemu_plugin_insn *insn, qemu_plugin_u64 where, uint64_t what)
+static void call_at_block(struct qemu_plugin_tb *tb, qemu_plugin_vcpu_udata_cb_t call,
+			  enum qemu_plugin_cb_flags flags, uint64_t what)
 {
-	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_STORE_U64, where,
-							    what);
+	qemu_plugin_register_vcpu_tb_exec_cb(tb, call, flags, (void *)(uintptr_t)what);
+}
+
+static void call_at_insn(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_udata_cb_t call,
+			 uint64_t what)
+{
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, call, QEMU_PLUGIN_CB_NO_REGS,
+					       (void *)(uintptr_t)what);
 }
 
 static void watch_user_block(struct qemu_plugin_tb *tb)
 {
-	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, left_kernel, QEMU_PLUGIN_CB_NO_REGS,
-						  QEMU_PLUGIN_COND_NE, MEMBER(next), 0,
-						  (void *)(uintptr_t)qemu_plugin_tb_vaddr(tb));
+	const uint64_t start = qemu_plugin_tb_vaddr(tb);
+
+	if (turning != NULL)
+		call_at_block(tb, user_block_begins, QEMU_PLUGIN_CB_R_REGS, start);
+	else
+		qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, left_kernel, QEMU_PLUGIN_CB_NO_REGS,
+							  QEMU_PLUGIN_COND_NE, MEMBER(next), 0,
+							  (void *)(uintptr_t)start);
 }
 
 /* The transfer is checked first, then the block and its instructions are noted. */
@@ -466,6 +526,10 @@ static void watch_kernel_block(struct qemu_plugin_tb *tb, const struct block *bl
 {
 	const uint64_t start = qemu_plugin_tb_vaddr(tb);
 
+	if (turning != NULL) {
+		call_at_block(tb, kernel_block_begins, QEMU_PLUGIN_CB_R_REGS, (uintptr_t)block);
+		return;
+	}
 	qemu_plugin_register_vcpu_tb_exec_cond_cb(tb, transferred_to, QEMU_PLUGIN_CB_NO_REGS,
 						  QEMU_PLUGIN_COND_NE, MEMBER(next), start,
 						  (void *)(uintptr_t)start);
@@ -473,17 +537,42 @@ static void watch_kernel_block(struct qemu_plugin_tb *tb, const struct block *bl
 							  MEMBER(block), (uintptr_t)block);
 }
 
+static void note(struct qemu_plugin_insn *insn, qemu_plugin_u64 where, uint64_t what)
+{
+	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_STORE_U64, where,
+							    what);
+}
+
 /* Notes the address after the instruction. */
 static void watch_kernel_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, uint64_t next)
 {
-	if (kind != INSN_REPEAT) {
-		note(insn, MEMBER(next), next);
+	const bool repeats = kind == INSN_REPEAT;
+	const uint64_t noted = repeats ? qemu_plugin_insn_vaddr(insn) : next;
+
+	if (turning != NULL) {
+		call_at_insn(insn, next_is, noted);
+		if (repeats)
+			call_at_insn(insn, repeat_visited, next);
 		return;
 	}
-	note(insn, MEMBER(next), qemu_plugin_insn_vaddr(insn));
+	note(insn, MEMBER(next), noted);
+	if (!repeats)
+		return;
 	note(insn, MEMBER(repeat_end), next);
 	qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(insn, QEMU_PLUGIN_INLINE_ADD_U64,
 							    MEMBER(repeat_visits), 1);
+}
+
+/* After the calls that say which vCPU executes. */
+static void watch_time(struct qemu_plugin_tb *tb)
+{
+	const size_t count = qemu_plugin_tb_n_insns(tb);
+
+	if (turning != NULL)
+		call_at_block(tb, executes, QEMU_PLUGIN_CB_NO_REGS, count);
+	else
+		qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64,
+								  MEMBER(instructions), count);
 }
 
 static enum leaves leaves_of(enum insn_kind last)
@@ -541,13 +630,20 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 	else if (recording)
 		watch_user_block(tb);
 	if (recording && is_sampled())
-		qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu(tb, QEMU_PLUGIN_INLINE_ADD_U64,
-								  MEMBER(instructions), count);
+		watch_time(tb);
 	for (size_t i = 0; i < count; i++)
 		watch_for_marks(qemu_plugin_tb_get_insn(tb, i));
 }
 
 /* Installation */
+
+static void take_turns(unsigned int count)
+{
+	turning = calloc(count, sizeof(*turning));
+	if (turning == NULL)
+		die("not enough memory for the vCPUs");
+	turns_open("record", instructions, count);
+}
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
 					   char **argv)
@@ -569,6 +665,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	strcat(draft_path, ".draft");
 	plugin = id;
 	vcpus = qemu_plugin_scoreboard_new(sizeof(struct vcpu));
+	if (settings.takes_turns)
+		take_turns(settings.header.vcpus);
 	recording = wanted = settings.span == SPAN_ALL;
 	/* Fail now rather than after minutes of running. */
 	if (!is_sampled())

@@ -10,7 +10,7 @@ bool record_refuse(const char *message, const char *word)
 {
 	fprintf(stderr,
 		"record: %s%s%s (usage: -plugin record.so,out=FILE[,span=marks|session|all]"
-		"[,sample=PERIOD[,depth=N]][,paths=N][,text=ADDRESS][,buildid=HEX])\n",
+		"[,sample=PERIOD[,depth=N]][,paths=N][,text=ADDRESS][,buildid=HEX][,cpus=turns])\n",
 		message, word ? ": " : "", word ? word : "");
 	return false;
 }
@@ -82,6 +82,10 @@ static bool read_argument(struct record_settings *settings, const char *name, si
 	}
 	if (strncmp(name, "paths=", length + 1) == 0)
 		return read_number(value, 1, PATHS_KEPT, &settings->paths);
+	if (strncmp(name, "cpus=", length + 1) == 0) {
+		settings->takes_turns = strcmp(value, "turns") == 0;
+		return settings->takes_turns;
+	}
 	if (strncmp(name, "text=", length + 1) == 0) {
 		memcpy(header->reference_name, "_text", sizeof("_text"));
 		return read_number(value, 1, UINT64_MAX, &header->reference);
@@ -105,6 +109,9 @@ bool record_settings_read(struct record_settings *settings, int argc, char **arg
 		return record_refuse("out=FILE is missing", NULL);
 	if (header->depth != 0 && !(header->flags & TRACE_SAMPLED))
 		return record_refuse("depth=N requires sample=PERIOD", NULL);
+	if (settings->takes_turns && settings->span == SPAN_ALL)
+		return record_refuse("cpus=turns requires marks: a booting kernel's CPUs look the same",
+				     NULL);
 	if (header->flags & TRACE_SAMPLED && header->depth == 0)
 		header->depth = DEFAULT_DEPTH;
 	return true;

@@ -21,6 +21,8 @@ struct record_settings {
 	enum span span;
 	/* Maximum number of distinct paths in a table. */
 	uint64_t paths;
+	/* The vCPUs take turns in one thread. */
+	bool takes_turns;
 	struct trace_header header;
 };
 

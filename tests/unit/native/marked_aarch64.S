@@ -1,7 +1,8 @@
 /*
  * A guest of known counts for the plugins, like marked.S for arm64: enters the high half of the
  * address space at EL1, runs marked code in both, and powers the machine off. With CPUS 2 a second
- * CPU runs the high half at the same time. Pointers are not signed, so branches that
+ * CPU runs the high half at the same time; TPIDR_EL1 has another value on each, as under Linux.
+ * Pointers are not signed, so branches that
  * authenticate them behave like the others.
  *
  * aarch64-linux-gnu-gcc -nostdlib -static -Wl,-Ttext=0x40200000 -Wl,--build-id=none \
@@ -13,6 +14,7 @@
 	.text
 	.globl	_start
 _start:	bl	enable
+	msr	tpidr_el1, xzr
 	mov	x27, #ROUNDS
 	.if	CPUS > 1
 	ldr	x0, =0xc4000003			/* PSCI CPU_ON */
@@ -20,7 +22,8 @@ _start:	bl	enable
 	adr	x2, second
 	mov	x3, #0
 	hvc	#0
-1:	ldr	w0, ready
+1:	yield
+	ldr	w0, ready
 	cbz	w0, 1b
 	.endif
 
@@ -38,7 +41,8 @@ round:	movz	xzr, #0x4d51 + SESSION
 	ldr	x1, =HIGH + high
 	blr	x1				/* taken */
 	.if	CPUS > 1
-4:	ldr	w0, finished
+4:	yield
+	ldr	w0, finished
 	cbz	w0, 4b
 	.endif
 	movz	xzr, #0x4d52 + SESSION
@@ -72,7 +76,7 @@ high:	mov	w0, #10				/* 0 */
 10:	adr	x3, 8b				/* 19 */
 	blrab	x3, x5				/* 20: taken; the return leads to 21 */
 	b	11f				/* 21: to the next, no branch */
-11:	mov	x4, #5				/* 22 */
+11:	yield					/* 22: CPUs that take turns change */
 	brk	#0				/* 23: an exception; its handler returns to 24 */
 	mov	x30, x20			/* 24 */
 	retaa					/* 25: taken, to the low half */
@@ -109,10 +113,13 @@ enable:	adr	x0, tables
 	ret
 
 second:	bl	enable
+	mov	x0, #0x1000
+	msr	tpidr_el1, x0
 	adr	x0, ready
 	mov	w1, #1
 	str	w1, [x0]
-1:	ldr	w0, go
+1:	yield
+	ldr	w0, go
 	cbz	w0, 1b
 	ldr	x1, =HIGH + high
 	blr	x1

@@ -14,6 +14,7 @@ from .test_record_plugin import BRANCHES, INTERRUPTIONS, LOST, LOW, RANGES, TAKE
 QEMU = "qemu-system-aarch64"
 GCC = "aarch64-linux-gnu-gcc"
 SOURCE = Path(__file__).with_name("marked_aarch64.S")
+ICOUNT = ("-icount", "shift=0,sleep=off")
 LINKED, HIGH = 0x40200000, 0xFFFFFF8000000000
 # Instructions are numbered from `high` on; the exception handler begins at this number.
 HANDLER = 100
@@ -54,9 +55,11 @@ def boot(elf: Path, plugin: str, *options: str, cpus: int = 1) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def record(built: Path, directory: Path, elf: Path, plugin: str = "", *, cpus: int = 1) -> Trace:
+def record(
+    built: Path, directory: Path, elf: Path, plugin: str = "", *options: str, cpus: int = 1
+) -> Trace:
     out = directory / "trace"
-    boot(elf, f"{built}/record.so,out={out}{plugin}", cpus=cpus)
+    boot(elf, f"{built}/record.so,out={out}{plugin}", *options, cpus=cpus)
     return Trace.read(out)
 
 
@@ -91,10 +94,21 @@ def test_branches_and_ranges_are_exact(
 
 
 @pytest.mark.parametrize("cpus", [1, 2])
+def test_no_range_joins_blocks_of_two_cpus_that_take_turns(
+    built: Path, tmp_path: Path, cpus: int
+) -> None:
+    elf = guest(tmp_path, cpus=cpus)
+    trace = record(built, tmp_path, elf, ",cpus=turns", *ICOUNT, cpus=cpus)
+    numbers = numbers_of(elf)
+    assert trace.pairs(BRANCHES, numbers) == times(KNOWN_BRANCHES, cpus)
+    assert trace.pairs(RANGES, numbers) == times(KNOWN_RANGES, cpus)
+
+
+@pytest.mark.parametrize("cpus", [1, 2])
 def test_counts_of_cpus_that_take_turns_are_exact(built: Path, tmp_path: Path, cpus: int) -> None:
-    out, icount = tmp_path / "counts.json", ("-icount", "shift=0,sleep=off")
+    out = tmp_path / "counts.json"
     plugin = f"{built}/count.so,out={out},cpus=turns"
-    boot(guest(tmp_path, cpus=cpus), plugin, *icount, cpus=cpus)
+    boot(guest(tmp_path, cpus=cpus), plugin, *ICOUNT, cpus=cpus)
     (counted,) = json.loads(out.read_text(encoding="utf-8"))["intervals"]
     assert counted["kernel_instructions"] == 45 * cpus
     assert counted["kernel_taken_branches"] == 19 * cpus

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from .conftest import NATIVE
-from .test_count_plugin import ICOUNT, QEMU, boot, guest
+from .test_count_plugin import ICOUNT, QEMU, boot, guest, several
 
 pytestmark = pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed")
 
@@ -30,6 +30,12 @@ KNOWN_RANGES = {
     **{(0, 2): 1, (1, 2): 8, (1, 9): 1, (11, 13): 1, (12, 13): 2, (15, 17): 2},
     # Up to the stop mark.
     (15, 19): 1,
+}
+
+# The same with several CPUs, on each.
+KNOWN_BRANCHES_IN_TURN = {(4, 2): 9, (11, 13): 1, (16, 18): 3, (20, 14): 2, (24, LOW): 1}
+KNOWN_RANGES_IN_TURN = {
+    **{(0, 4): 1, (2, 4): 8, (2, 11): 1, (13, 16): 1, (14, 16): 2, (18, 20): 2, (18, 24): 1},
 }
 
 Pairs = dict[tuple[int, int], int]
@@ -106,6 +112,50 @@ def test_branches_and_ranges_are_exact_however_long_a_repeat_is(
     assert trace.counter(TAKEN) == 15
     assert trace.counter(INTERRUPTIONS) == 0
     assert trace.counter(LOST) == 0
+
+
+@pytest.mark.parametrize("repeats", [0, 1, 100, 70_000])
+@pytest.mark.parametrize("cpus", [2, 4, 8])
+def test_no_range_joins_blocks_of_two_cpus_that_take_turns(
+    built: Path, tmp_path: Path, repeats: int, cpus: int
+) -> None:
+    image = guest(tmp_path, repeats=repeats, cpus=cpus)
+    trace = record(built, tmp_path, image, ",cpus=turns", *several(cpus))
+    numbers = numbers_of(image)
+    branches, ranges = trace.pairs(BRANCHES, numbers), trace.pairs(RANGES, numbers)
+    assert branches == {pair: count * cpus for pair, count in KNOWN_BRANCHES_IN_TURN.items()}
+    assert ranges == {pair: count * cpus for pair, count in KNOWN_RANGES_IN_TURN.items()}
+    assert trace.counter(TAKEN) == 16 * cpus
+    assert trace.counter(INTERRUPTIONS) == 0
+    assert trace.counter(LOST) == 0
+
+
+def test_each_cpu_has_a_branch_stack_of_its_own(built: Path, tmp_path: Path) -> None:
+    image = guest(tmp_path, cpus=4)
+    given = ",sample=4,depth=16,cpus=turns"
+    trace, numbers = record(built, tmp_path, image, given, *several(4)), numbers_of(image)
+    loop = [(16, 18), (20, 14)]
+    path = [*[(4, 2)] * 9, (11, 13), *loop, *loop, (16, 18), (24, LOW)]
+    stacks: dict[int, list[list[tuple[int, int]]]] = {}
+    for kind, body in trace.records:
+        if kind == SAMPLE:
+            vcpu = struct.unpack_from("<QQII", body)[2]
+            entries = [
+                (numbers.get(a, LOW), numbers.get(b, LOW))
+                for a, b in struct.iter_unpack("<QQ", body[24:])
+            ]
+            stacks.setdefault(vcpu, []).append(entries)
+    newest_first = [path[:count][::-1] for count in (4, 8, 12, 16)]
+    assert stacks == dict.fromkeys(range(4), newest_first)
+
+
+@pytest.mark.parametrize("plugin", ["", ",sample=5,depth=4"], ids=["exact", "sampled"])
+def test_one_cpu_that_takes_turns_alone_gives_the_same_trace(
+    built: Path, tmp_path: Path, plugin: str
+) -> None:
+    image = guest(tmp_path, rounds=3)
+    inline = record(built, tmp_path, image, plugin, *ICOUNT)
+    assert record(built, tmp_path, image, f"{plugin},cpus=turns", *ICOUNT) == inline
 
 
 def test_intervals_add_up(built: Path, tmp_path: Path) -> None:
@@ -211,6 +261,8 @@ def test_the_header_says_what_was_recorded(built: Path, tmp_path: Path) -> None:
         (",out=x,paths=0", "invalid argument: paths=0"),
         (",out=x,buildid=abc", "invalid argument: buildid=abc"),
         (",out=x,sampled=5", "invalid argument: sampled=5"),
+        (",out=x,cpus=2", "invalid argument: cpus=2"),
+        (",out=x,cpus=turns,span=all", "cpus=turns requires marks"),
         (",out=/no/such/directory/x", "/no/such/directory/x: No such file"),
     ],
 )
