@@ -46,6 +46,7 @@ void vcpu_clear(struct vcpu *vcpu, const struct pmu_settings *settings)
 	vcpu->slice_left = (int64_t)settings->slice;
 	rewind(vcpu->slices);
 	vcpu->has_slices = false;
+	vcpu->has_space = false;
 }
 
 static void print_counts(FILE *file, const struct counts *counts)

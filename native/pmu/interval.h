@@ -24,6 +24,8 @@ struct vcpu {
 	uint64_t totals[SIDES][EVENTS];
 	/* The address space of user code, as the high bits of keys. */
 	uint64_t space;
+	/* Where vCPUs take turns: `space` and `tables` have been read in this interval. */
+	bool has_space;
 	struct page_tables tables;
 	/* The last small page of user code with its space, and the key of the page that it is in. */
 	uint64_t last_user_code, last_user_key;

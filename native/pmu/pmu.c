@@ -12,6 +12,9 @@
  * exception led here. Each access to data has a callback, which is short if the page is the last
  * one and the line the last one of its set.
  *
+ * With cpus=turns (turns.h) callbacks do what inline code does otherwise, on the state of the vCPU that
+ * executes.
+ *
  * Each vCPU has a model of its own. While they run they share only the list of blocks, which grows
  * at translation.
  */
@@ -22,6 +25,8 @@
 #include <string.h>
 
 #include "../tcg-plugin/marks.h"
+#include "../tcg-plugin/registers.h"
+#include "../tcg-plugin/turns.h"
 #include "blocks.h"
 #include "interval.h"
 #include "pages.h"
@@ -46,21 +51,33 @@ static bool is_system;
 static struct qemu_plugin_scoreboard *notes;
 static struct pmu_settings settings;
 static struct vcpu *vcpus[MAX_VCPUS];
+/* With cpus=turns: instead of `notes`, and the number of the vCPU that executes. */
+static struct noted turning[MAX_TURNS];
+static unsigned int executing;
 
 /* NULL if the sizes of user pages are unknown. */
 static const struct page_format *format;
 static struct guest_memory memory;
 
-/* Of qemu_plugin_reg_descriptor. */
-static GArray *registers;
-static GByteArray *register_value;
-static struct qemu_plugin_register *control_register;
+/* Of user code's address space, NULL in user-mode emulation, and of the format of its tables. */
+static struct qemu_plugin_register *space_register, *control_register;
 
 static qemu_plugin_u64 member(size_t offset)
 {
 	return (qemu_plugin_u64){notes, offset};
 }
 #define MEMBER(name) member(offsetof(struct noted, name))
+
+static struct noted *noted_at(unsigned int index)
+{
+	return settings.takes_turns ? &turning[index] : qemu_plugin_scoreboard_find(notes, index);
+}
+
+/* From the index that QEMU passes. */
+static unsigned int index_of(unsigned int given)
+{
+	return settings.takes_turns ? executing : given;
+}
 
 static void die(const char *what)
 {
@@ -192,7 +209,7 @@ static void enter(unsigned int index, void *userdata)
 {
 	const struct pmu_block *block = userdata;
 	struct vcpu *vcpu = vcpus[index];
-	struct noted *noted = qemu_plugin_scoreboard_find(notes, index);
+	struct noted *noted = noted_at(index);
 	const struct pmu_block *last = (const struct pmu_block *)(uintptr_t)noted->block;
 	bool begins = true;
 
@@ -217,6 +234,53 @@ static void enter(unsigned int index, void *userdata)
 	}
 	fetch(vcpu, block, begins, tally);
 	vcpu->running = begins ? block : NULL;
+}
+
+/*
+ * The page of the top-level table. Page and line numbers of user code have fewer than 44 bits.
+ */
+static void set_space(struct vcpu *vcpu, struct qemu_plugin_register *from)
+{
+	const uint64_t root = register_value(from);
+
+	if (format != NULL)
+		vcpu->tables = (struct page_tables){root, register_value(control_register)};
+	vcpu->space = root >> instructions->space_low_bits << 44;
+	vcpu->has_space = true;
+}
+
+static void space_is_set(unsigned int index, void *from)
+{
+	set_space(vcpus[index_of(index)], from);
+}
+
+/* The same as inline code and enter(), where vCPUs take turns. */
+
+static void enter_in_turn(unsigned int index, void *block)
+{
+	(void)index;
+	executing = turns_vcpu();
+	if (!vcpus[executing]->has_space && space_register != NULL)
+		set_space(vcpus[executing], space_register);
+	enter(executing, block);
+}
+
+static void executes(unsigned int index, void *side)
+{
+	(void)index;
+	turning[executing].instructions[(uintptr_t)side]++;
+}
+
+static void repeat_is(unsigned int index, void *address)
+{
+	(void)index;
+	turning[executing].repeat = (uintptr_t)address;
+}
+
+static void block_is(unsigned int index, void *block)
+{
+	(void)index;
+	turning[executing].block = (uintptr_t)block;
 }
 
 static uint64_t physical_line(qemu_plugin_meminfo_t info, uint64_t address, uint64_t line)
@@ -255,7 +319,7 @@ static inline uint32_t touch(struct vcpu *vcpu, qemu_plugin_meminfo_t info, uint
 static inline void data_access(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
 			       const struct location *location, enum event event)
 {
-	struct vcpu *vcpu = vcpus[index];
+	struct vcpu *vcpu = vcpus[index_of(index)];
 
 	vcpu->totals[location->block->is_kernel][event]++;
 	const uint32_t cycles = touch(vcpu, info, address, location->block);
@@ -285,7 +349,7 @@ static void store(unsigned int index, qemu_plugin_meminfo_t info, uint64_t addre
 static void repeat_access(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
 			  const struct pmu_block *block, enum event event)
 {
-	struct vcpu *vcpu = vcpus[index];
+	struct vcpu *vcpu = vcpus[index_of(index)];
 	uint64_t *last = &vcpu->last_repeat_line[event == EVENT_stores];
 
 	if (*last == address >> settings.core.line_bits)
@@ -308,43 +372,6 @@ static void repeat_store(unsigned int index, qemu_plugin_meminfo_t info, uint64_
 	repeat_access(index, info, address, ((const struct location *)location)->block, EVENT_stores);
 }
 
-static const qemu_plugin_reg_descriptor *register_named(const char *name)
-{
-	const qemu_plugin_reg_descriptor *descriptors = (const void *)registers->data;
-
-	for (unsigned i = 0; i < registers->len; i++)
-		if (strcmp(descriptors[i].name, name) == 0)
-			return &descriptors[i];
-	return NULL;
-}
-
-static bool read_register(struct qemu_plugin_register *handle, uint64_t *value)
-{
-	*value = 0;
-	g_byte_array_set_size(register_value, 0);
-	if (qemu_plugin_read_register(handle, register_value) < 0)
-		return false;
-	memcpy(value, register_value->data,
-	       register_value->len < sizeof(*value) ? register_value->len : sizeof(*value));
-	return true;
-}
-
-static void space_is_set(unsigned int index, void *handle)
-{
-	struct vcpu *vcpu = vcpus[index];
-	uint64_t value, control;
-
-	if (!read_register(handle, &value))
-		return;
-	if (format != NULL && read_register(control_register, &control))
-		vcpu->tables = (struct page_tables){value, control};
-	/*
-	 * The page of the top-level table. Page and line numbers of user code have fewer than 44
-	 * bits.
-	 */
-	vcpu->space = value >> instructions->space_low_bits << 44;
-}
-
 /* Intervals */
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
@@ -361,12 +388,9 @@ static void register_callbacks(qemu_plugin_id_t id)
 /* Page tables cannot be read without the guest's memory and the register of their format. */
 static void find_page_tables(void)
 {
-	const qemu_plugin_reg_descriptor *control =
-		format != NULL ? register_named(format->control) : NULL;
-
-	if (control != NULL && guest_memory_find(&memory, format))
-		control_register = control->handle;
-	else
+	if (format != NULL)
+		control_register = register_named(format->control);
+	if (control_register == NULL || !guest_memory_find(&memory, format))
 		format = NULL;
 }
 
@@ -380,11 +404,10 @@ static void vcpu_begins(qemu_plugin_id_t id, unsigned int index)
 	vcpus[index] = vcpu_new(&settings);
 	if (vcpus[index] == NULL)
 		die("not enough memory for the model");
-	if (index == 0) {
-		registers = qemu_plugin_get_registers();
-		register_value = g_byte_array_new();
+	if (is_system)
+		space_register = register_named(instructions->space);
+	if (index == 0)
 		find_page_tables();
-	}
 }
 
 static void interval_begins(void)
@@ -392,15 +415,25 @@ static void interval_begins(void)
 	for (unsigned i = 0; i < MAX_VCPUS; i++) {
 		if (vcpus[i] == NULL)
 			continue;
-		memset(qemu_plugin_scoreboard_find(notes, i), 0, sizeof(struct noted));
+		*noted_at(i) = (struct noted){0};
 		vcpu_clear(vcpus[i], &settings);
 	}
 }
 
+static uint64_t executed_on(int side)
+{
+	uint64_t sum = 0;
+
+	if (!settings.takes_turns)
+		return qemu_plugin_u64_sum(MEMBER(instructions[side]));
+	for (size_t i = 0; i < MAX_TURNS; i++)
+		sum += turning[i].instructions[side];
+	return sum;
+}
+
 static void interval_ends(void)
 {
-	const uint64_t executed[SIDES] = {qemu_plugin_u64_sum(MEMBER(instructions[USER])),
-					  qemu_plugin_u64_sum(MEMBER(instructions[KERNEL]))};
+	const uint64_t executed[SIDES] = {executed_on(USER), executed_on(KERNEL)};
 
 	if (!interval_write(&settings, executed, vcpus, MAX_VCPUS))
 		die(settings.out);
@@ -416,17 +449,25 @@ static void at_exit(qemu_plugin_id_t id, void *userdata)
 
 /* Translation */
 
-/* Watched between intervals too: the code of an interval has often been switched to before it. */
+/*
+ * Watched between intervals too: the code of an interval has often been switched to before it. Where
+ * vCPUs take turns, each reads it at its first block.
+ */
 static void watch_space(struct qemu_plugin_insn *insn, const uint8_t *bytes, size_t size)
 {
 	const char *name = is_system ? instructions->space_register(bytes, size) : NULL;
+	struct qemu_plugin_register *from = NULL;
 
-	if (name == NULL)
-		return;
-	const qemu_plugin_reg_descriptor *found = register_named(name);
-	if (found != NULL)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, space_is_set, QEMU_PLUGIN_CB_R_REGS,
-						       found->handle);
+	if (name != NULL && (marks_within() || !settings.takes_turns))
+		from = register_named(name);
+	if (from != NULL)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, space_is_set, QEMU_PLUGIN_CB_R_REGS, from);
+}
+
+static void call_at(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_udata_cb_t call, uint64_t what)
+{
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, call, QEMU_PLUGIN_CB_NO_REGS,
+					       (void *)(uintptr_t)what);
 }
 
 static void note(struct qemu_plugin_insn *insn, qemu_plugin_u64 where, uint64_t what)
@@ -435,18 +476,42 @@ static void note(struct qemu_plugin_insn *insn, qemu_plugin_u64 where, uint64_t 
 							    what);
 }
 
+static void count_insn(struct qemu_plugin_insn *insn, int side)
+{
+	if (settings.takes_turns)
+		call_at(insn, executes, (uint64_t)side);
+	else
+		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
+			insn, QEMU_PLUGIN_INLINE_ADD_U64, MEMBER(instructions[side]), 1);
+}
+
+static void note_repeat(struct qemu_plugin_insn *insn)
+{
+	const uint64_t address = qemu_plugin_insn_vaddr(insn);
+
+	if (settings.takes_turns)
+		call_at(insn, repeat_is, address);
+	else
+		note(insn, MEMBER(repeat), address);
+}
+
+static void note_block(struct qemu_plugin_insn *last, const struct pmu_block *block)
+{
+	if (settings.takes_turns)
+		call_at(last, block_is, (uintptr_t)block);
+	else
+		note(last, MEMBER(block), (uintptr_t)block);
+}
+
 static void watch_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool first,
 		       const struct location *location)
 {
-	const struct pmu_block *block = location->block;
 	const bool repeats = kind == INSN_REPEAT;
 
 	if (!(repeats && first))
-		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
-			insn, QEMU_PLUGIN_INLINE_ADD_U64,
-			block->is_kernel ? MEMBER(instructions[KERNEL]) : MEMBER(instructions[USER]), 1);
+		count_insn(insn, location->block->is_kernel);
 	if (repeats)
-		note(insn, MEMBER(repeat), qemu_plugin_insn_vaddr(insn));
+		note_repeat(insn);
 	qemu_plugin_register_vcpu_mem_cb(insn, repeats ? repeat_load : load, QEMU_PLUGIN_CB_NO_REGS,
 					 QEMU_PLUGIN_MEM_R, (void *)location);
 	qemu_plugin_register_vcpu_mem_cb(insn, repeats ? repeat_store : store, QEMU_PLUGIN_CB_NO_REGS,
@@ -557,10 +622,15 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		const struct pmu_block *block = block_of(tb, kinds, bytes, code);
 		if (block == NULL)
 			die("not enough memory for a block");
-		qemu_plugin_register_vcpu_tb_exec_cb(tb, enter, QEMU_PLUGIN_CB_NO_REGS, (void *)block);
+		if (settings.takes_turns)
+			qemu_plugin_register_vcpu_tb_exec_cb(tb, enter_in_turn, QEMU_PLUGIN_CB_R_REGS,
+							     (void *)block);
+		else
+			qemu_plugin_register_vcpu_tb_exec_cb(tb, enter, QEMU_PLUGIN_CB_NO_REGS,
+							     (void *)block);
 		for (size_t i = 0; i < count; i++)
 			watch_insn(qemu_plugin_tb_get_insn(tb, i), kinds[i], i == 0, &block->locations[i]);
-		note(qemu_plugin_tb_get_insn(tb, count - 1), MEMBER(block), (uintptr_t)block);
+		note_block(qemu_plugin_tb_get_insn(tb, count - 1), block);
 	}
 	for (size_t i = 0; i < count; i++)
 		marks_watch(qemu_plugin_tb_get_insn(tb, i), kinds[i]);
@@ -601,6 +671,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	}
 	is_system = info->system_emulation;
 	format = is_system ? page_format(info->target_name) : NULL;
+	if (settings.takes_turns)
+		turns_open("pmu", instructions, (unsigned int)info->system.smp_vcpus);
 	notes = qemu_plugin_scoreboard_new(sizeof(struct noted));
 	marks_open(id, &(struct interval_calls){register_callbacks, interval_begins, interval_ends},
 		   settings.all);

@@ -1,7 +1,6 @@
 /*
- * What pmu.so uses of QEMU's plugin interface besides tcg-plugin/qemu_plugin_api.h: data accesses,
- * physical addresses, registers. Names and types are QEMU's ("QEMU TCG Plugins" in its developer
- * manual) and, for the arrays, GLib's; QEMU links GLib.
+ * What pmu.so uses of QEMU's plugin interface besides tcg-plugin/qemu_plugin_api.h: data accesses and
+ * physical addresses. Names and types are QEMU's ("QEMU TCG Plugins" in its developer manual).
  */
 #ifndef MEPOF_QEMU_MEMORY_API_H
 #define MEPOF_QEMU_MEMORY_API_H
@@ -16,7 +15,6 @@ enum qemu_plugin_mem_rw {
 
 typedef uint32_t qemu_plugin_meminfo_t;
 struct qemu_plugin_hwaddr;
-struct qemu_plugin_register;
 
 typedef void (*qemu_plugin_vcpu_simple_cb_t)(qemu_plugin_id_t id, unsigned int vcpu_index);
 typedef void (*qemu_plugin_vcpu_mem_cb_t)(unsigned int vcpu_index, qemu_plugin_meminfo_t info,
@@ -39,26 +37,5 @@ unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 struct qemu_plugin_hwaddr *qemu_plugin_get_hwaddr(qemu_plugin_meminfo_t info, uint64_t vaddr);
 bool qemu_plugin_hwaddr_is_io(const struct qemu_plugin_hwaddr *haddr);
 uint64_t qemu_plugin_hwaddr_phys_addr(const struct qemu_plugin_hwaddr *haddr);
-
-typedef struct {
-	struct qemu_plugin_register *handle;
-	const char *name;
-	const char *feature;
-} qemu_plugin_reg_descriptor;
-
-typedef struct {
-	char *data;
-	unsigned int len;
-} GArray;
-
-typedef struct {
-	uint8_t *data;
-	unsigned int len;
-} GByteArray;
-
-GArray *qemu_plugin_get_registers(void);
-int qemu_plugin_read_register(struct qemu_plugin_register *handle, GByteArray *buf);
-GByteArray *g_byte_array_new(void);
-GByteArray *g_byte_array_set_size(GByteArray *array, unsigned int length);
 
 #endif

@@ -198,6 +198,10 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		settings->all = strcmp(value, "all") == 0;
 		return settings->all || strcmp(value, "marks") == 0;
 	}
+	if (strcmp(name, "cpus") == 0) {
+		settings->takes_turns = strcmp(value, "turns") == 0;
+		return settings->takes_turns;
+	}
 	if (strcmp(name, "out") == 0)
 		settings->out = value;
 	else if (strcmp(name, "where") == 0)
@@ -236,5 +240,8 @@ bool pmu_settings_read(struct pmu_settings *settings, int argc, char **argv)
 		return pmu_refuse("out=FILE is missing", NULL);
 	if (settings->cpu == NULL)
 		return pmu_refuse("cpu=NAME is missing", NULL);
+	if (settings->takes_turns && settings->all)
+		return pmu_refuse("cpus=turns requires marks: a booting kernel's CPUs look the same",
+				  NULL);
 	return true;
 }

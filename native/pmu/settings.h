@@ -12,6 +12,7 @@ struct pmu_settings {
 	const char *out;
 	const char *where; /* NULL: locations are not wanted */
 	bool all;	   /* from the beginning to the end, rather than between marks */
+	bool takes_turns;  /* the vCPUs do, in one thread */
 	/*
 	 * Base-2 logarithms of page sizes: of the kernel's text, and of its data except what is
 	 * mapped with small pages. User code and data have pages of 4 KiB.

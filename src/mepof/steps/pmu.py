@@ -21,6 +21,9 @@ _SOURCES = (
     "tcg-plugin/decode*",
     "tcg-plugin/marks*",
     "tcg-plugin/qemu_plugin_api.h",
+    "tcg-plugin/qemu_register_api.h",
+    "tcg-plugin/registers*",
+    "tcg-plugin/turns*",
     "abi/*/*.h",
 )
 

@@ -15,7 +15,7 @@ from mepof.pmu.settings import settings_of
 
 from . import test_aarch64 as arm64
 from . import test_count_plugin as count_plugin
-from .test_count_plugin import ICOUNT, KNOWN, QEMU, boot, guest
+from .test_count_plugin import ICOUNT, KNOWN, KNOWN_IN_TURN, QEMU, boot, guest, several
 
 HIGH = 0xFFFF800000000000
 
@@ -82,6 +82,34 @@ def test_a_mark_that_closely_follows_another_counts(
     assert counts(first) == KNOWN
     assert len(others) == intervals - 1
     assert all(0 < other["kernel_instructions"] < 5 for other in others)
+
+
+def test_one_cpu_that_takes_turns_alone_has_the_same_events(pmu: Path, tmp_path: Path) -> None:
+    image = guest(tmp_path, rounds=2)
+    inline = run(pmu, tmp_path, image, *ICOUNT)
+    assert run(pmu, tmp_path, image, *ICOUNT, given=",cpus=turns") == inline
+
+
+@pytest.mark.parametrize("repeats", [0, 1, 100, 70_000])
+@pytest.mark.parametrize("cpus", [2, 4, 8])
+def test_each_cpu_that_takes_turns_has_a_core_of_its_own(
+    pmu: Path, tmp_path: Path, repeats: int, cpus: int
+) -> None:
+    image = guest(tmp_path, repeats=repeats, cpus=cpus)
+    (interval,) = run(pmu, tmp_path, image, *several(cpus), given=",cpus=turns")
+    assert {name: interval[name] for name in KNOWN_IN_TURN} == {
+        name: times * cpus for name, times in KNOWN_IN_TURN.items()
+    }
+    # Each starts with empty caches, TLBs and predictors, and keeps what it learns.
+    known = {"l1i_misses": 2, "itlb_walks": 1, "op_cache_misses": 8, "conditional_branches": 14}
+    known |= {"btb_misses": 2, "indirect_mispredictions": 1, "direction_mispredictions": 4}
+    kernel = interval["kernel_events"]
+    assert {name: kernel[name] for name in known} == {
+        name: times * cpus for name, times in known.items()
+    }
+    if repeats == 100:
+        # Two lines read, two written, and the stack, which the first CPU has used before.
+        assert kernel["l1d_misses"] == 5 * cpus - 1
 
 
 def test_the_agents_marks_do_not_count(pmu: Path, tmp_path: Path) -> None:
@@ -169,6 +197,8 @@ def test_every_core_can_be_modelled(pmu: Path, tmp_path: Path, core: str) -> Non
         (",out=/dev/null,indirect=64:22", "invalid argument: indirect=64:22"),
         (",out=/dev/null,path=none", "invalid argument: path=none"),
         (",out=/dev/null,span=session", "invalid argument: span=session"),
+        (",out=/dev/null,cpu=znver4,cpus=4", "invalid argument: cpus=4"),
+        (",out=/dev/null,cpu=znver4,cpus=turns,span=all", "cpus=turns requires marks"),
         (",out=/dev/null,slice=99999999999999999999", "invalid argument: slice=9999"),
     ],
 )
@@ -180,16 +210,20 @@ def test_wrong_arguments_are_refused(pmu: Path, tmp_path: Path, given: str, mess
 
 @needs_arm64
 @pytest.mark.parametrize(
-    ("core", "cpus"),
+    ("core", "cpus", "options"),
     [
-        ("cortex-a76", 2),
-        *((name, 1) for name in core_names() if load_core(name).arch == "arm64"),
+        ("cortex-a76", 2, ()),
+        ("cortex-a76", 2, arm64.ICOUNT),
+        *((name, 1, ()) for name in core_names() if load_core(name).arch == "arm64"),
     ],
 )
-def test_counts_of_arm64_are_exact(pmu: Path, tmp_path: Path, core: str, cpus: int) -> None:
+def test_counts_of_arm64_are_exact(
+    pmu: Path, tmp_path: Path, core: str, cpus: int, options: tuple[str, ...]
+) -> None:
     out = tmp_path / "counts.json"
-    plugin = f"{pmu},out={out},{arguments(core)}"
-    arm64.boot(arm64.guest(tmp_path, cpus=cpus), plugin, cpus=cpus)
+    turns = ",cpus=turns" if options else ""
+    plugin = f"{pmu},out={out},{arguments(core)}{turns}"
+    arm64.boot(arm64.guest(tmp_path, cpus=cpus), plugin, *options, cpus=cpus)
     (counted,) = json.loads(out.read_text(encoding="utf-8"))["intervals"]
     assert counted["kernel_instructions"] == 45 * cpus
     assert counted["kernel_taken_branches"] == 19 * cpus
