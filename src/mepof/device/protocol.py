@@ -204,8 +204,8 @@ class BranchSource(Boot, Protocol):
 class SeveralCpus(Boot, Protocol):
     """A device whose guests can have several CPUs: its sessions heed ``Session.cpus``."""
 
-    def max_cpus(self, arch: str, observed: Measure | Branches | None) -> int:
-        """The largest number of CPUs of a guest while that is observed of it."""
+    def max_cpus(self, arch: str) -> int:
+        """The largest number of CPUs of a guest."""
 
 
 DEVICES: Registry[Boot] = Registry("mepof.device", "DEVICE", "device", Boot)
@@ -243,31 +243,17 @@ def branch_source(name: str) -> BranchSource:
     return device
 
 
-def check_cpus(device: Boot, arch: str, cpus: int, observed: Measure | Branches | None) -> None:
+def check_cpus(device: Boot, arch: str, cpus: int) -> None:
     """Refuse more CPUs than the guests of a device can have.
 
     Raises:
-        InputError: they are too many for the architecture, or for what is observed.
+        InputError: they are too many.
     """
-    name = device.describe(arch).name
-
-    def limit(observed: Measure | Branches | None) -> int:
-        return device.max_cpus(arch, observed) if isinstance(device, SeveralCpus) else 1
-
-    for seen, does in ((None, f"boots {arch} kernels"), (observed, _does(observed))):
-        most = limit(seen) if cpus > 1 else 1
-        if cpus > most:
-            raise InputError(
-                f"the device {name} {does} with at most {most} CPU{'s' * (most > 1)}, not {cpus}",
-                f"write `set cpus {most}` before the statement",
-            )
-
-
-def _does(observed: Measure | Branches | None) -> str:
-    match observed:
-        case Branches():
-            return "records branches"
-        case Measure(core=str()):
-            return "models a core"
-        case _:
-            return "counts"
+    most = device.max_cpus(arch) if cpus > 1 and isinstance(device, SeveralCpus) else 1
+    if cpus > most:
+        name = device.describe(arch).name
+        raise InputError(
+            f"the device {name} boots {arch} kernels with at most {most} CPU{'s' * (most > 1)}, "
+            f"not {cpus}",
+            f"write `set cpus {most}` before the statement",
+        )

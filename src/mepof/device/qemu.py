@@ -64,11 +64,8 @@ class Qemu:
     def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
         return tcg_plugins.needs(observed)
 
-    def max_cpus(self, arch: str, observed: Measure | Branches | None) -> int:
-        # QEMU's inline code for plugins is wrong on all vCPUs except the first if they take turns
-        # in one thread, as they do with -icount. Only the counting plugin can do without it.
-        inline = isinstance(observed, Branches) or (observed is not None and bool(observed.core))
-        return 1 if inline else _machine(arch).max_cpus
+    def max_cpus(self, arch: str) -> int:
+        return _machine(arch).max_cpus
 
     def counter(self, arch: str) -> str:
         _machine(arch)
@@ -90,7 +87,7 @@ class Qemu:
             raise InputError(
                 "one boot cannot count and record branches", "count in another boot of the kernel"
             )
-        check_cpus(self, session.arch, session.cpus, session.measure or session.record)
+        check_cpus(self, session.arch, session.cpus)
         _version(machine)
         if directory.exists():
             shutil.rmtree(directory)

@@ -71,16 +71,18 @@ def command(machine: Machine, session: Session, files: BootFiles) -> list[str]:
         *("-chardev", f"file,id=agent,path={_value(files.port)}"),
         *("-device", "virtserialport,chardev=agent,name=mepof"),
     ]
+    # With -icount all CPUs take turns in one thread.
+    turns = ("cpus=turns",) if session.cpus > 1 else ()
     if session.measure is not None:
         plugin = tcg_plugins.path(session.measure, session.artifacts)
-        turns = ("cpus=turns",) if session.cpus > 1 else ()
         settings = (*_measuring(session.measure, files), *turns)
         words += ["-plugin", ",".join((_value(plugin), *settings))]
         if session.measure.core is not None:
             words += _readable_memory(session.memory)
     if session.record is not None:
         plugin = tcg_plugins.path(session.record, session.artifacts)
-        words += ["-plugin", ",".join((_value(plugin), *_recording(session.record, files)))]
+        settings = (*_recording(session.record, files), *turns)
+        words += ["-plugin", ",".join((_value(plugin), *settings))]
     return words
 
 

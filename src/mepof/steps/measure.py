@@ -66,8 +66,8 @@ class MeasureBody:
     def check(self, step: Step) -> None:
         """Refuse a core or an image of another architecture."""
         asked = Measure[Input].of(step, step.inputs)
-        core = _core(asked)
-        check_cpus(DEVICES.get(asked.device), asked.arch, asked.cpus, observation.Measure(core))
+        _core(asked)
+        check_cpus(DEVICES.get(asked.device), asked.arch, asked.cpus)
         for image in asked.images:
             if isinstance(image, HostInput):
                 found = read_image(Path(image.path))

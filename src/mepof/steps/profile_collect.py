@@ -60,7 +60,7 @@ class ProfileCollectBody:
         _planned_actions(asked)
         described = [path for app in asked.apps if (path := _host_path(app.file)) is not None]
         check_distinct_files((load_own(path), path) for path in described)
-        check_cpus(DEVICES.get(asked.device), asked.arch, asked.cpus, asked.record)
+        check_cpus(DEVICES.get(asked.device), asked.arch, asked.cpus)
         if SCENARIOS.get(asked.scenario).interactive:
             _require_terminal()
 

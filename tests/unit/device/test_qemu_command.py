@@ -134,18 +134,25 @@ def test_several_cpus_are_asked_for_by_these_words(
     check(fake, replace(session, cpus=4), tmp_path, several)
     plugin = "-plugin ROOT/plugins/count.so,out=ROOT/boot/counts.json,cpus=turns\n"
     check(fake, replace(session, cpus=4, measure=Measure()), tmp_path, several + plugin)
+    plugin = (
+        "-plugin ROOT/pmu/pmu.so,out=ROOT/boot/counts.json,line=64,cpus=turns" + READABLE_MEMORY
+    )
+    modelled = Measure("zen4", ("line=64",))
+    check(fake, replace(session, cpus=4, measure=modelled), tmp_path, several + plugin)
+    fake.will(branches=b"")
+    trace = "out=ROOT/boot/branches.trace,span=session,cpus=turns"
+    plugin = f"-plugin ROOT/plugins/record.so,{trace}\n"
+    check(fake, replace(session, cpus=4, record=Branches()), tmp_path, several + plugin)
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"record": Branches()}, "records branches with at most 1 CPU, not 2"),
-        ({"measure": Measure("zen4")}, "models a core with at most 1 CPU, not 2"),
         ({"arch": "arm64"}, "boots arm64 kernels with at most 1 CPU, not 2"),
         ({"cpus": 9}, "boots x86-64 kernels with at most 8 CPUs, not 9"),
     ],
 )
-def test_cpus_that_would_be_observed_wrongly_are_refused(
+def test_cpus_that_a_guest_cannot_have_are_refused(
     fake: FakeQemu, session: Session, tmp_path: Path, more: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(InputError, match=rf"^the device qemu {message} \("):

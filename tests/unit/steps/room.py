@@ -128,8 +128,8 @@ class FakeDevice:
         name = "record" if isinstance(observed, Branches) else observed.core or "count"
         return {name: ArtifactNeed("made-for-it", files=("made",))}
 
-    def max_cpus(self, arch: str, observed: Measure | Branches | None) -> int:
-        return 1 if isinstance(observed, Branches) else self.most_cpus
+    def max_cpus(self, arch: str) -> int:
+        return self.most_cpus
 
     def counter(self, arch: str) -> str:
         return "fake"

@@ -162,15 +162,16 @@ def test_a_period_makes_the_device_sample_branches(room: Room, device: FakeDevic
     assert device.sessions[0].record == Branches(period=10007, depth=16)
 
 
-def test_training_on_several_cpus_is_asked_for_and_refused_where_branches_are_recorded(
-    room: Room, device: FakeDevice
+@pytest.mark.parametrize("params", [COLLECT, RECORD], ids=["counters", "branches"])
+def test_training_on_several_cpus_is_asked_for(
+    room: Room, device: FakeDevice, params: dict[str, Json]
 ) -> None:
     device.most_cpus = 4
-    collect(room, device, {**COLLECT, "cpus": 4})
+    collect(room, device, {**params, "cpus": 4})
     assert device.sessions[0].cpus == 4
-    profile_collect.BODY.check(Step("c", "profile-collect", {**COLLECT, "cpus": 4}, BUILT))
-    with pytest.raises(InputError, match="records branches with at most 1 CPU, not 4"):
-        profile_collect.BODY.check(Step("c", "profile-collect", {**RECORD, "cpus": 4}, BUILT))
+    profile_collect.BODY.check(Step("c", "profile-collect", {**params, "cpus": 4}, BUILT))
+    with pytest.raises(InputError, match="boots x86-64 kernels with at most 4 CPUs, not 5"):
+        profile_collect.BODY.check(Step("c", "profile-collect", {**params, "cpus": 5}, BUILT))
 
 
 def test_no_branches_are_recorded_of_an_instrumented_kernel(room: Room, device: FakeDevice) -> None:
