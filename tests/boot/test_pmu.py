@@ -58,12 +58,18 @@ def counts(interval: Interval) -> tuple[int, ...]:
     )
 
 
+@pytest.mark.parametrize("cpus", [1, 4])
 def test_its_counts_equal_those_of_the_counting_plugin_and_repeat(
-    session: Session, plugins: Mapping[str, Path], pmu: Mapping[str, Path], tmp_path: Path
+    session: Session,
+    plugins: Mapping[str, Path],
+    pmu: Mapping[str, Path],
+    tmp_path: Path,
+    cpus: int,
 ) -> None:
-    counting = replace(session, measure=Measure(), artifacts=plugins)
+    counting = replace(session, measure=Measure(), artifacts=plugins, cpus=cpus)
     modelling, locating = (
-        replace(session, measure=measure, artifacts=pmu) for measure in (ZEN4, ZEN4_LOCATIONS)
+        replace(session, measure=measure, artifacts=pmu, cpus=cpus)
+        for measure in (ZEN4, ZEN4_LOCATIONS)
     )
     counted = boot(counting, tmp_path / "counted").intervals
     modelled = boot(modelling, tmp_path / "modelled").intervals

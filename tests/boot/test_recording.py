@@ -95,6 +95,31 @@ def test_a_branch_trace_spans_processes_and_repeats(
     assert inside < taken(first) < inside + after
 
 
+def test_a_branch_trace_of_several_cpus_repeats_and_has_their_code(
+    finished: Finished, session: Session, plugins: Mapping[str, Path], tmp_path: Path
+) -> None:
+    recorded = replace(session, artifacts=plugins, record=Branches())
+    several = replace(recorded, cpus=4)
+    first, second = (boot(several, tmp_path / name) for name in ("first", "second"))
+    assert first.branches is not None and second.branches is not None
+    assert first.branches.read_bytes() == second.branches.read_bytes()
+    assert struct.unpack_from("<I", first.branches.read_bytes(), 20) == (4,)
+    assert sum(branches(first).values()) == taken(first)
+    # CPUs wake each other by interrupts, which one CPU does not.
+    wakes = function(finished, "sysvec_reschedule_ipi")
+    alone = boot(recorded, tmp_path / "alone")
+    assert any(source in wakes for source, _ in branches(first))
+    assert not any(source in wakes for source, _ in branches(alone))
+
+
+def function(finished: Finished, name: str) -> range:
+    """The addresses of a function of the recorded kernel."""
+    symbols = (finished.run.steps["opt/build"].path / "System.map").read_text().splitlines()
+    addresses = sorted({int(line.split()[0], 16) for line in symbols})
+    (start,) = (int(line.split()[0], 16) for line in symbols if line.endswith(f" {name}"))
+    return range(start, addresses[addresses.index(start) + 1])
+
+
 def test_samples_contain_only_branches_that_were_taken(
     session: Session, plugins: Mapping[str, Path], tmp_path: Path
 ) -> None:
