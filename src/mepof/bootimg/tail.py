@@ -10,6 +10,7 @@ from mepof.bootimg.layout import round_up
 from mepof.errors import InputError
 
 SAMSUNG = b"SEANDROIDENFORCE"
+_STEP = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -46,18 +47,27 @@ def tail_of(data: Bytes, content_size: int) -> Tail | None:
         data: the tail.
         content_size: bytes of the image before it.
     """
-    raw = bytes(data)
-    size = content_size + len(raw)
-    footer = footer_of(raw, content_size)
+    view = memoryview(data)
+    size = content_size + len(view)
+    footer = footer_of(view, content_size)
     if footer is None:
-        tail = Tail(size, raw.rstrip(b"\0"))
-    else:
-        start = footer.vbmeta_offset - content_size
-        if start < 0:
-            return None
-        vbmeta = raw[start : start + footer.vbmeta_size]
-        tail = Tail(size, raw[:start].rstrip(b"\0"), vbmeta, footer)
-    return tail if tail.encode(content_size) == raw else None
+        return Tail(size, _without_zeros(view))
+    start = footer.vbmeta_offset - content_size
+    end = start + footer.vbmeta_size
+    if start < 0 or _without_zeros(view[end : len(view) - FOOTER_BYTES]):
+        return None
+    return Tail(size, _without_zeros(view[:start]), bytes(view[start:end]), footer)
+
+
+def _without_zeros(view: memoryview) -> bytes:
+    """Data without the zeros that end it, of which a partition may have many."""
+    end = len(view)
+    while end:
+        kept = len(bytes(view[max(end - _STEP, 0) : end]).rstrip(b"\0"))
+        end = max(end - _STEP, 0) + kept
+        if kept:
+            break
+    return bytes(view[:end])
 
 
 def with_tail(image: BootImage, tail: Tail, where: str) -> BootImage:

@@ -54,6 +54,22 @@ def test_a_vbmeta_without_a_signature_gets_the_new_hash(boot_image: bytes) -> No
     assert "the hash matches" in summary(data, "boot.img").findings[1]
 
 
+@pytest.mark.parametrize("mark", [b"", b"mark", b"mark" + bytes(3 << 20) + b"end"])
+@pytest.mark.parametrize("zeros", [0, 1, 1 << 20, (2 << 20) + 5])
+def test_what_follows_an_image_is_kept(mark: bytes, zeros: int) -> None:
+    tail = tail_of(mark + bytes(zeros), 4096)
+    assert tail is not None
+    assert (tail.extra, tail.encode(4096)) == (mark, mark + bytes(zeros))
+
+
+def test_data_between_vbmeta_and_footer_cannot_be_moved(boot_image: bytes) -> None:
+    data = bytearray(with_footer(boot_image, vbmeta(), PARTITION))
+    data[-100] = 1
+    image = parse(bytes(data), "boot.img")
+    assert tail_of(image.tail, image.content_size) is None
+    assert write(image) == bytes(data)
+
+
 def test_a_signed_vbmeta_stays_as_it_is(boot_image: bytes) -> None:
     meta = vbmeta(hash_descriptor("boot", boot_image), algorithm=1)
     assert rehashed(meta, b"other", "boot.img") == meta
