@@ -36,6 +36,7 @@ MACHINES = {
         ),
         parameters="console=ttyAMA0",
         early_console="earlycon",
+        max_cpus=8,
     ),
     "arm": None,
 }

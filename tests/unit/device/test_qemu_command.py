@@ -148,7 +148,7 @@ def test_several_cpus_are_asked_for_by_these_words(
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"arch": "arm64"}, "boots arm64 kernels with at most 1 CPU, not 2"),
+        ({"arch": "arm64", "cpus": 9}, "boots arm64 kernels with at most 8 CPUs, not 9"),
         ({"cpus": 9}, "boots x86-64 kernels with at most 8 CPUs, not 9"),
     ],
 )
