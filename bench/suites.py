@@ -155,9 +155,11 @@ The tables give baseline / cost - 1 in percent: +10 means that the plain kernel 
 the image takes 9.1 % fewer. They are geometric means over the cases that do such work at all;
 instructions and branches are counted.
 
-Some cases take more kernel instructions with the profile than without it, beyond chance. Untrained
-code is cold to the compiler, which makes it small rather than fast; the option `NoPGSO`
-([options](../configs.md#recompilation-options)) makes it fast all the same.
+Cases that take more kernel instructions with the profile than without it, beyond chance, are listed
+below each table. The sections of `kbench` were measured when code that never ran was compiled for
+size, which is the option `ColdSmall` ([options](../configs.md#recompilation-options)) now; those of
+`general` and of the suites' own work are
+[without it](../decisions/0023-unknown-not-cold.md).
 """
 
 _SECTION = """
