@@ -22,10 +22,19 @@ class Resources:
     Attributes:
         cores: how many cores it can make use of; the engine grants at most its budget.
         device: name of the device that it needs exclusively, if any.
+        yields: it keeps all granted cores busy, but a single free one is enough to start it, and
+            other steps may start beside it: as ``make -j`` beside a boot. One such step runs at a
+            time.
     """
 
     cores: int = 1
     device: str | None = None
+    yields: bool = False
+
+    @property
+    def reserved(self) -> int:
+        """How many cores must be free to start it, and are then taken from other steps."""
+        return 1 if self.yields else self.cores
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import queue
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import mepof
 from mepof.errors import InputError, Interrupted, MepofError
 from mepof.events import Event, Sink, StepFailed, StepFinished, StepNote, StepStarted
 from mepof.plan.action import Action
-from mepof.plan.body import Resources, StepBody
+from mepof.plan.body import StepBody
 from mepof.plan.digest import HostDigests
 from mepof.plan.disk_full import full_disk_named, means_full
 from mepof.plan.execute import Done, Job, Perform, execute
@@ -301,7 +301,7 @@ class _Run:
             ingredients.fingerprint(),
             paths,
             frozenset(n for n, given in step.inputs.items() if isinstance(given, HostInput)),
-            Resources(max(1, min(asked.cores, self._cores)), asked.device),
+            replace(asked, cores=max(1, min(asked.cores, self._cores))),
             self._journal.path if volatile else None,
             self._again or volatile,
         )
@@ -310,10 +310,14 @@ class _Run:
         # The longest path to the end first; a smaller step after it may fill a gap.
         for job in sorted(self._ready.values(), key=lambda job: -self._urgency[job.step.id]):
             running = self._running.values()
-            device = job.resources.device
+            wanted = job.resources
             if (
-                sum(r.resources.cores for r in running) + job.resources.cores <= self._cores
-                and (device is None or all(r.resources.device != device for r in running))
+                sum(r.resources.reserved for r in running) + wanted.reserved <= self._cores
+                and (
+                    wanted.device is None
+                    or all(r.resources.device != wanted.device for r in running)
+                )
+                and not (wanted.yields and any(r.resources.yields for r in running))
                 and all(r.fingerprint != job.fingerprint for r in running)
             ):
                 self._start(job)

@@ -56,7 +56,7 @@ class KselftestProgramsBody:
         guest.target(KselftestPrograms[Input].of(step, step.inputs).arch)
 
     def resources(self, step: Step) -> Resources:
-        return Resources(cores=64)
+        return Resources(cores=64, yields=True)
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = KselftestPrograms[Input].of(step, step.inputs)

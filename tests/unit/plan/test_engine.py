@@ -97,6 +97,38 @@ def test_running_steps_stay_within_the_core_budget(tmp_path: Path, cores: int) -
     assert len(big.ran) == 3
 
 
+def test_a_step_that_yields_runs_beside_one_that_needs_a_core(tmp_path: Path) -> None:
+    meeting = threading.Barrier(2)
+
+    def meet(context: StepContext) -> None:
+        meeting.wait(MEETING_SECONDS)
+        write_all(context)
+
+    build = Toy(meet, kind="build", cores=64, yields=True)
+    run(tmp_path, plan_of(toy("make", kind="build"), toy("boot")), Toy(meet), build, cores=2)
+
+
+@pytest.mark.parametrize(("cores", "other"), [(1, {}), (2, {"cores": 64}), (2, {"yields": True})])
+def test_a_step_that_yields_waits_for_a_free_core_and_for_others_like_it(
+    tmp_path: Path, cores: int, other: dict[str, int | bool]
+) -> None:
+    watch = Occupancy()
+
+    def alone(context: StepContext) -> None:
+        with watch.lock:
+            watch.now += 1
+            watch.most = max(watch.most, watch.now)
+        threading.Event().wait(0.05)
+        with watch.lock:
+            watch.now -= 1
+        write_all(context)
+
+    build = Toy(alone, kind="build", cores=64, yields=True)
+    second = Toy(alone, **other)  # type: ignore[arg-type]
+    run(tmp_path, plan_of(toy("a", kind="build"), toy("b")), second, build, cores=cores)
+    assert watch.most == 1
+
+
 @pytest.mark.parametrize(("device", "at_once"), [("phone", 1), (None, 2)])
 def test_a_named_device_is_used_by_one_step_at_a_time(
     tmp_path: Path, device: str | None, at_once: int

@@ -37,13 +37,14 @@ class Toy:
     phase: Phase = "other"
     cores: int = 1
     device: str | None = None
+    yields: bool = False
     tools: dict[str, str] = field(default_factory=dict)
     volatile: bool = False
     version: int | None = None
     ran: list[str] = field(default_factory=list)
 
     def resources(self, step: Step) -> Resources:
-        return Resources(self.cores, self.device)
+        return Resources(self.cores, self.device, self.yields)
 
     def identity(self, step: Step) -> Mapping[str, str]:
         return self.tools

@@ -426,7 +426,7 @@ def test_a_device_whose_boots_depend_on_time_is_claimed_by_one_step(device: Fake
     step = Step("m", "measure", ALONE, IMAGE)
     device.claimed = "board"
     assert measure.BODY.resources(step).device == "board"
-    assert measure.BODY.resources(step).cores == 1
+    assert measure.BODY.resources(step).cores > 1, "a build would disturb what is timed"
     device.claimed, device.mode = None, "icount"
     assert measure.BODY.resources(step).device is None
     assert measure.BODY.resources(step).cores > 1
