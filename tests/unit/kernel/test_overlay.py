@@ -260,8 +260,12 @@ EXCERPTS["6.12"] = {
 }
 
 
+# Those of one toolchain: the runtimes of two would be at the same place.
+GCC = ("gcov", "gcov-use")
 NAMES = sorted(
-    path.name for path in (overlay.native_directory() / "overlays").iterdir() if path.is_dir()
+    path.name
+    for path in (overlay.native_directory() / "overlays").iterdir()
+    if path.is_dir() and path.name not in GCC
 )
 
 
@@ -298,6 +302,22 @@ def test_our_overlays_fit_both_supported_releases(tmp_path: Path, release: str) 
     reset = (view / "kernel/mepof/debugfs.c").read_text()
     assert reset.index("ssize_t reset_write(") < reset.index("mepof_modules_reset();")
     assert "KEEP(*(__llvm_prf_data))" in (view / "scripts/module.lds.S").read_text()
+
+
+@pytest.mark.parametrize("release", EXCERPTS)
+def test_gccs_overlays_fit_both_supported_releases(tmp_path: Path, release: str) -> None:
+    files = {
+        **EXCERPTS[release],
+        "init/Kconfig": "config CONSTRUCTORS\n\tbool\n",
+        "scripts/Makefile.gcc-plugins": "GCC_PLUGIN := $(gcc-plugin-y)\n",
+    }
+    view = view_of(tmp_path, files, *GCC)
+    checked = (view / "tools/objtool/check.c").read_text()
+    assert checked.index("__gcov_topn_values_profiler") < checked.index("kasan_report")
+    assert (view / "init/Kconfig").read_text().endswith("\tselect CONSTRUCTORS\n")
+    plugins = (view / "scripts/Makefile.gcc-plugins").read_text()
+    assert plugins.index("mepof_counts_plugin.so") < plugins.index("GCC_PLUGIN :=")
+    assert (view / "scripts/gcc-plugins/mepof_counts_plugin.c").is_file()
 
 
 @pytest.mark.parametrize("release", EXCERPTS)
