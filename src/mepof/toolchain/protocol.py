@@ -42,6 +42,8 @@ Meaning = Literal[
     "use-counts",
     "quiet-counts",
     "drop-counts",
+    # Compile functions without counts as without a profile.
+    "keep-untrained",
     # Keep every instruction's own source line.
     "keep-lines",
     # Tell the blocks of one line apart.

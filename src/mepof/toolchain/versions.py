@@ -21,6 +21,7 @@ from mepof.errors import EnvironmentLack, InputError
 from mepof.process import run
 from mepof.toolchain.protocol import Meaning, NeededFile, Program, Role
 
+_NUMBER = re.compile(r"\b\d+\.\d+")
 # Roles of the tools that decide what a build makes.
 _DECIDING: tuple[Role, ...] = ("compiler", "linker", "profile-merger")
 
@@ -32,11 +33,21 @@ class DescribedTool(Described):
         command: its name, without a version.
         package: Debian's, without a version.
         purpose: what needs it.
+        versioned: whether the names of the command and of the package end in the version.
     """
 
     command: str
     package: str
     purpose: str
+    versioned: bool = True
+
+    def named(self, suffix: str) -> str:
+        """Its command in a version of the toolchain."""
+        return self.command + (suffix if self.versioned else "")
+
+    def package_of(self, suffix: str) -> str:
+        """Its package in a version of the toolchain."""
+        return self.package + (suffix if self.versioned else "")
 
 
 class Description(Described):
@@ -64,7 +75,7 @@ class Description(Described):
         """The command that installs all tools of a version."""
         if not suffix:
             return None
-        packages = dict.fromkeys(tool.package + suffix for tool in self.tools.values())
+        packages = dict.fromkeys(tool.package_of(suffix) for tool in self.tools.values())
         return "apt-get install " + " ".join(packages)
 
 
@@ -109,7 +120,7 @@ class Versioned:
         tools = self.description.tools
         if role not in tools:
             raise InputError(f"{self.name} has no {role}")
-        return tools[role].command + self.suffix
+        return tools[role].named(self.suffix)
 
     def flags(self, meaning: Meaning, **values: object) -> tuple[str, ...]:
         flags = self.description.flags
@@ -186,10 +197,10 @@ class Versions(Generic[T]):
         described, suffix = self.toolchain.description, self.suffix()
         return tuple(
             Program(
-                tool.command + (suffix or ""),
+                tool.named(suffix or ""),
                 tool.purpose,
-                (described.min_version,),
-                tool.package + suffix if suffix else None,
+                (described.min_version,) if tool.versioned else (),
+                tool.package_of(suffix) if suffix else None,
             )
             for tool in described.tools.values()
         )
@@ -212,7 +223,8 @@ def _banner(tool: str, remedy: str | None) -> str:
     if path is None:
         raise EnvironmentLack(f"{tool} is not installed", remedy or "run `mepof doctor`")
     lines = [line.strip() for line in run([path, "--version"]).output.splitlines()]
-    return next((line for line in lines if "version" in line), lines[0] if lines else "unknown")
+    numbered = (line for line in lines if _NUMBER.search(line))
+    return next(numbered, lines[0] if lines else "unknown")
 
 
 @cache

@@ -11,6 +11,7 @@ from mepof.errors import InputError
 from mepof.kernel import overlay
 from mepof.kernel.kbuild import PROFILES, FileFlags
 from mepof.toolchain.clang import Clang
+from mepof.toolchain.gcc import Gcc
 
 
 def test_a_stack_has_its_parts_in_the_order_of_its_name() -> None:
@@ -60,8 +61,10 @@ def test_two_additions_are_one_with_shared_overlays_and_lines_once() -> None:
 @pytest.mark.parametrize("name", ALGORITHMS.names())
 def test_what_an_algorithm_adds_is_there(name: str) -> None:
     algorithm = ALGORITHMS.get(name)
-    used = algorithm.use(Path("/p"), Use(Clang(""), True))
-    for addition in (algorithm.instrument(Clang(""), Round()), used):
+    has = algorithm.requires & Gcc("").capabilities
+    toolchain = Gcc("") if has else Clang("")
+    used = algorithm.use(Path("/p"), Use(toolchain, True))
+    for addition in (algorithm.instrument(toolchain, Round()), used):
         for each in addition.overlays:
             assert overlay.load(each).name == each
     # Every profile that flags name is laid where they look, and under a name of its own.

@@ -30,6 +30,7 @@ ALGORITHMS = {
     "autofdo": Known(("kernel.afdo",), records_branches=True, repeats=True),
     "cspgo": Known(("kernel.csprofdata",), rounds=2),
     "autofdo-probe": Known(("kernel.probes",), records_branches=True, repeats=True),
+    "gcc-pgo": Known(("kernel.gcda.tar",)),
     "pgo": Known(("kernel.profdata",)),
     "propeller": Known(
         ("kernel.cc_profile", "kernel.ld_profile"), same_build=True, records_branches=True

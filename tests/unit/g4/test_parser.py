@@ -51,7 +51,7 @@ def test_published_one_liners_are_valid(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "unknown"),
     [
-        ("opt ./linux-6.12.tar.xz gcc-pgo trav.", "unknown algorithm `gcc-pgo`"),
+        ("opt ./linux-6.12.tar.xz icc-pgo trav.", "unknown algorithm `icc-pgo`"),
         (
             "profile /sys/src pgo rand kbench;com.android.settings.",
             "unknown app `com.android.settings`",

@@ -47,7 +47,11 @@ FLAGS: dict[Meaning, str] = {
 VALUES = {"directory": "D", "targets": "T", "profile": "P", "order": "O", "seed": "S"}
 
 
-@pytest.mark.parametrize("meaning", get_args(Meaning))
+def test_every_meaning_of_clangs_has_its_words_here() -> None:
+    assert FLAGS.keys() == CLANG.description.flags.keys()
+
+
+@pytest.mark.parametrize("meaning", FLAGS)
 def test_a_meaning_always_has_the_same_words(meaning: Meaning) -> None:
     assert " ".join(CLANG.flags(meaning, pattern=".text*", **VALUES)) == FLAGS[meaning]
 

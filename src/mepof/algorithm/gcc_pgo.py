@@ -1,0 +1,136 @@
+"""``gcc-pgo``: instrumentation-based PGO with GCC's counters of arcs and value profiles.
+
+The instrumented kernel counts the arcs of every function, the targets of indirect calls, the values
+of divisors and sizes, and the order of the functions' first runs. The run time that GCC expects
+comes from the overlay ``gcov``, which offers the counts in debugfs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from mepof.algorithm.protocol import EXECUTED_OBJECTS, BuildAddition, Conversion, Round, Use
+from mepof.device.agent import Get, Put, Request
+from mepof.errors import InputError
+from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.profile.aging import Aged, Decay
+from mepof.profile.artifact import Drift
+from mepof.profile.instrumentation import quality_of
+from mepof.profile.quality import Quality
+from mepof.profile.weighted import whole_weights
+from mepof.toolchain import gcda
+from mepof.toolchain.protocol import Toolchain, Tools
+
+_DEBUGFS = "/sys/kernel/debug/mepof/gcov"
+_FILE = "kernel.gcda.tar"
+
+
+class GccPgo:
+    """Instrumentation of the whole kernel by GCC."""
+
+    rounds = 1
+    profile_names: tuple[str, ...] = (_FILE,)
+    records_branches = False
+    same_build = False
+    # The compiler counts before it optimises: a second round would give the same counts.
+    repeats = False
+    requires = frozenset({"gcc-instrumentation"})
+
+    def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
+        return BuildAddition(
+            overlays=("gcov",),
+            config_lines=(
+                "CONFIG_DEBUG_FS=y",
+                "CONFIG_GCC_PLUGINS=y",
+                # Counted code falls off the end of functions that cannot return, into whatever
+                # the linker puts there.
+                "CONFIG_SECTION_MISMATCH_WARN_ONLY=y",
+            ),
+            cflags=toolchain.flags("count"),
+            opt_out=toolchain.flags("drop-counting"),
+        )
+
+    def reset(self) -> tuple[Request, ...]:
+        return (Put(f"{_DEBUGFS}/reset", 0o200, b"1"),)
+
+    def collect(self, modules: bool) -> tuple[Request, ...]:
+        return (Get(f"{_DEBUGFS}/counts.tar"),)
+
+    def convert(self, conversion: Conversion) -> Quality:
+        raw = [(path, Fraction(1)) for path in conversion.raw]
+        return _sum(raw, conversion.output / _FILE, conversion.tools)
+
+    def merge(
+        self,
+        weighted: Sequence[tuple[Path, Fraction]],
+        output: Path,
+        tools: Tools,
+    ) -> Quality:
+        files = [(directory / _FILE, weight) for directory, weight in weighted]
+        return _sum(files, output / _FILE, tools)
+
+    def renew(
+        self, new: Path, old: Path, decay: Decay, output: Path, tools: Tools
+    ) -> tuple[Quality, Aged]:
+        raise InputError(
+            "a profile of gcc-pgo cannot be renewed: its counts fit one source only",
+            "collect it again",
+        )
+
+    def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
+        versions = {counts.major for counts in gcda.read_archive(files[_FILE]).values()}
+        if not versions:
+            raise InputError(f"{files[_FILE]} has no counts")
+        if tools is None:
+            return
+        major = int(tools.toolchain.version.split(".")[0])
+        if versions != {major}:
+            raise InputError(
+                f"{files[_FILE]} is of GCC {max(versions)}, not of {tools.toolchain.name}",
+                "use the compiler version that made it: set toolchain",
+            )
+
+    def use(self, profile: Path, build: Use) -> BuildAddition:
+        flags = build.toolchain.flags
+        used = (
+            *flags("use-counts"),
+            *flags("quiet-counts"),
+            *(() if build.cold_small else flags("keep-untrained")),
+        )
+        return BuildAddition(
+            overlays=("gcov-use",),
+            variables={"MEPOF_COUNTS": f"{PROFILES}/{_FILE}"},
+            selected=(FileFlags(profile / EXECUTED_OBJECTS, used),),
+            profiles={_FILE: profile / _FILE},
+            opt_out=flags("drop-counts"),
+        )
+
+    def executed(self, profile: Path, tools: Tools) -> frozenset[str]:
+        return tools.toolchain.executed(profile / _FILE, tools.run)
+
+    def drop_unexecuted(self, profile: Path, tools: Tools) -> None:
+        """Do nothing: the compiler keeps functions that never ran as they are, if told."""
+
+    def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
+        return None
+
+    def spare(
+        self,
+        profile: Path,
+        functions: Sequence[str],
+        output: Path,
+        tools: Tools,
+    ) -> BuildAddition:
+        """Keep the whole file from the profile: counts do not name their functions."""
+        return BuildAddition(cflags=tools.toolchain.flags("drop-counts"))
+
+
+def _sum(weighted: Sequence[tuple[Path, Fraction]], output: Path, tools: Tools) -> Quality:
+    whole = whole_weights([weight for _, weight in weighted])
+    inputs = [(path, weight) for (path, _), weight in zip(weighted, whole, strict=True)]
+    return quality_of(tools.toolchain.merge_profiles(inputs, output, tools.run))
+
+
+ALGORITHM = GccPgo()

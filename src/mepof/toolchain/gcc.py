@@ -1,0 +1,121 @@
+"""GCC and the GNU binutils; what ``gcc.toml`` cannot say about them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mepof.arch import Arch
+from mepof.errors import EnvironmentLack, InputError, MepofError
+from mepof.process import find_tool, run, version_line
+from mepof.toolchain import gcda
+from mepof.toolchain.protocol import FunctionCount, NeededFile, ProfileKind, Role, Run
+from mepof.toolchain.versions import Versioned, Versions, read_description
+
+# The parentheses hold who packaged it.
+_VERSION = re.compile(r"\) (\d+\.\d+\.\d+)\b")
+
+
+@dataclass(frozen=True)
+class Gcc(Versioned):
+    """GCC of one version."""
+
+    family = "gcc"
+    description = read_description(Path(__file__).with_suffix(".toml"))
+
+    @property
+    def version(self) -> str:
+        # "gcc-12 (Debian 12.2.0-14+deb12u1) 12.2.0", "gcc (GCC) 13.2.1 20230801 (Red Hat 13.2.1-1)"
+        found = _VERSION.search(self.banner("compiler"))
+        if found is None:
+            compiler = self.tool("compiler")
+            raise EnvironmentLack(f"{compiler} does not report its version", "run `mepof doctor`")
+        return found.group(1)
+
+    def tool(self, role: Role, arch: Arch | None = None) -> str:
+        # Each architecture has tools of its own, also that of this machine, by its full name.
+        name = super().tool(role)
+        return name if arch is None else arch.cross_prefix + name
+
+    def make_variables(self, arch: Arch) -> dict[str, str]:
+        return {
+            "CROSS_COMPILE": arch.cross_prefix,
+            "CC": self.tool("compiler", arch),
+            "HOSTCC": self.tool("compiler"),
+            "LD": self.tool("linker", arch),
+        }
+
+    def kconfig_environment(self, arch: Arch) -> dict[str, str]:
+        compiler = self.tool("compiler", arch)
+        packages = f"gcc{self.suffix}-{arch.triple} binutils-{arch.triple}"
+        remedy = f"apt-get install {packages.replace('_', '-')}"
+        return {
+            "CC": compiler,
+            "HOSTCC": self.tool("compiler"),
+            "HOSTCXX": "g++",
+            "LD": self.tool("linker", arch),
+            "AR": self.tool("archiver", arch),
+            "NM": self.tool("nm", arch),
+            "OBJCOPY": self.tool("objcopy", arch),
+            "CC_VERSION_TEXT": version_line(find_tool(compiler, remedy)),
+            "CLANG_FLAGS": "",
+        }
+
+    def resource_directory(self) -> None:
+        return None
+
+    def merge_profiles(
+        self, weighted: Sequence[tuple[Path, int]], output: Path, run: Run
+    ) -> FunctionCount:
+        total = gcda.add([(gcda.read_archive(path), weight) for path, weight in weighted])
+        gcda.write_archive(total, output)
+        return FunctionCount(
+            sum(len(counts.functions) for counts in total.values()),
+            sum(counts.executed for counts in total.values()),
+        )
+
+    def executed(self, profile: Path, run: Run) -> frozenset[str]:
+        # Counts have the checksum of a function's name, and objects have their source's.
+        return frozenset(
+            f"../{name.removesuffix('.o')}.c;{function.key[0]:08x}"
+            for name, counts in gcda.read_archive(profile).items()
+            for function in counts.functions
+            if function.executed
+        )
+
+    def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> None:
+        archive = gcda.read_archive(profile)
+        gcda.write_archive({name: c for name, c in archive.items() if c.executed}, output)
+
+    def drop_functions(
+        self,
+        kind: ProfileKind,
+        functions: Collection[str],
+        profile: Path,
+        output: Path,
+        run: Run,
+    ) -> None:
+        raise InputError(
+            f"{self.name} cannot leave single functions out of a profile",
+            "leave out their files: set exclude",
+        )
+
+
+class GccVersions(Versions[Gcc]):
+    """Every GCC."""
+
+    def files(self) -> tuple[NeededFile, ...]:
+        """The header that plug-ins of the compiler are built with: the overlay ``gcov`` has one."""
+        suffix, path = self.suffix(), None
+        if suffix is not None:
+            with suppress(MepofError):
+                asked = run([Gcc(suffix).tool("compiler"), "-print-file-name=plugin"])
+                path = Path(asked.output.strip()) / "include/gcc-plugin.h"
+        package = f"gcc{suffix}-plugin-dev" if suffix else None
+        return (NeededFile("gcc-plugin.h", "gcc-pgo", path, package),)
+
+
+TOOLCHAIN = GccVersions(Gcc)

@@ -1,0 +1,111 @@
+"""``gcc-pgo``: merging, what ran, and what a build with a profile gets."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from mepof.algorithm.gcc_pgo import ALGORITHM
+from mepof.algorithm.protocol import Conversion, Round, Use
+from mepof.errors import InputError
+from mepof.kernel import kbuild, overlay
+from mepof.process import run
+from mepof.profile.aging import Decay
+from mepof.toolchain import gcda
+from mepof.toolchain.gcc import Gcc
+from mepof.toolchain.gcda import Counts, Function
+from mepof.toolchain.protocol import Tools
+
+GCC = Gcc("-12")
+TOOLS = Tools(GCC, run)
+VERSION = int.from_bytes(b"B22*", "big")
+FILE = "kernel.gcda.tar"
+
+
+def archive(path: Path, ran: int, version: int = VERSION) -> Path:
+    """Counts of 400 functions of fs/a.c, of which the first ones ran, and one of idle.c."""
+    functions = tuple(Function((n, 2, 3), {0: (int(n < ran), 0)}) for n in range(400))
+    idle = Function((9, 9, 9), {0: (0,)})
+    files = {
+        "fs/a.o": Counts(version, (1, 2), 1, functions),
+        "idle.o": Counts(version, (3, 4), 1, (idle,)),
+    }
+    gcda.write_archive(files, path)
+    return path
+
+
+def converted(tmp_path: Path, ran: int) -> Conversion:
+    raw = archive(tmp_path / "raw", ran)
+    output = tmp_path / "profile"
+    output.mkdir()
+    return Conversion((raw,), tmp_path / "build", output, TOOLS)
+
+
+def test_a_profile_knows_what_ran_and_in_which_objects(tmp_path: Path) -> None:
+    given = converted(tmp_path, 350)
+    quality = ALGORITHM.convert(given)
+    assert (quality.functions, quality.executed, quality.verdict) == (401, 350, "good")
+    executed = ALGORITHM.executed(given.output, TOOLS)
+    assert len(executed) == 350
+    given.build.mkdir()
+    (given.build / kbuild.OBJECTS).write_text('{"fs/a.o": ["f"], "idle.o": ["g"], "b.o": ["h"]}')
+    assert kbuild.objects_of(given.build, executed) == ("fs/a.o",)
+
+
+def test_a_profile_of_few_functions_is_poor(tmp_path: Path) -> None:
+    assert ALGORITHM.convert(converted(tmp_path, 20)).verdict == "poor"
+
+
+def test_profiles_are_added_by_weight(tmp_path: Path) -> None:
+    directories = []
+    for name in ("one", "other"):
+        directory = tmp_path / name
+        directory.mkdir()
+        archive(directory / FILE, 350)
+        directories.append(directory)
+    ALGORITHM.merge(
+        [(directories[0], Fraction(2)), (directories[1], Fraction(1, 2))], tmp_path, TOOLS
+    )
+    assert gcda.read_archive(tmp_path / FILE)["fs/a.o"].max_arc == 5
+
+
+def test_a_build_uses_counts_only_where_something_ran(tmp_path: Path) -> None:
+    (tmp_path / "kernel.executed_objects").write_text("fs/a.o\n")
+    addition = ALGORITHM.use(tmp_path, Use(GCC, True))
+    (selected,) = addition.selected
+    assert selected.names() == ["fs/a.o"]
+    assert selected.cflags == (
+        "-fprofile-use",
+        "-Wno-missing-profile",
+        "-fprofile-partial-training",
+    )
+    assert addition.cflags == ()
+    assert addition.variables == {"MEPOF_COUNTS": f"{kbuild.PROFILES}/{FILE}"}
+    (small,) = ALGORITHM.use(tmp_path, Use(GCC, True, cold_small=True)).selected
+    assert "-fprofile-partial-training" not in small.cflags
+
+
+def test_its_overlays_exist() -> None:
+    made = ALGORITHM.instrument(GCC, Round())
+    used = ALGORITHM.use(Path("profile"), Use(GCC, None))
+    for name in (*made.overlays, *used.overlays):
+        assert overlay.load(name).edits
+
+
+def test_a_profile_of_another_compiler_is_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / FILE, 350, int.from_bytes(b"B30*", "big"))
+    ALGORITHM.check_profile({FILE: path}, None)
+    with pytest.raises(InputError, match="is of GCC 13, not of gcc-12"):
+        ALGORITHM.check_profile({FILE: path}, TOOLS)
+    gcda.write_archive({}, path)
+    with pytest.raises(InputError, match="has no counts"):
+        ALGORITHM.check_profile({FILE: path}, None)
+
+
+def test_a_profile_is_not_renewed(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be renewed"):
+        ALGORITHM.renew(
+            tmp_path, tmp_path, Decay(Fraction(1, 2), same_source=True), tmp_path, TOOLS
+        )

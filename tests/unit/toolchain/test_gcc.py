@@ -1,0 +1,117 @@
+"""GCC, on machines made of scripts, and its flags, word for word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mepof import arch
+from mepof.errors import EnvironmentLack, InputError
+from mepof.process import run
+from mepof.toolchain import versions
+from mepof.toolchain.gcc import TOOLCHAIN, Gcc
+from mepof.toolchain.protocol import Meaning, select
+
+BINUTILS = ("ld.bfd", "ar", "nm", "objcopy")
+GCC = Gcc("-12")
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The only directory on PATH, with binutils."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    versions._banner.cache_clear()
+    for name in BINUTILS:
+        script(tmp_path / name, f"GNU {name} (GNU Binutils) 2.40\nor a later version")
+    yield tmp_path
+    versions._banner.cache_clear()
+
+
+def script(path: Path, prints: str) -> None:
+    path.write_text(f"#!/bin/sh\necho '{prints}'\n")
+    path.chmod(0o755)
+
+
+def install(machine: Path, version: str, prefix: str = "") -> None:
+    suffix = f"-{version.split('.')[0]}"
+    script(machine / f"{prefix}gcc{suffix}", f"gcc{suffix} (Debian {version}-14) {version}")
+
+
+def test_gcc_is_the_newest_version_that_is_installed(machine: Path) -> None:
+    for version in ("11.3.0", "12.2.0", "14.1.0"):
+        install(machine, version)
+    assert [each.suffix for each in Gcc.installed()] == ["-14", "-12"]
+    assert select("gcc") == Gcc("-14")
+    assert select("gcc-12").version == "12.2.0"
+    assert select("gcc-12").identity() == {
+        "gcc": "gcc-12 (Debian 12.2.0-14) 12.2.0",
+        "ld.bfd": "GNU ld.bfd (GNU Binutils) 2.40",
+    }
+
+
+def test_the_version_stands_behind_the_name_of_the_package(machine: Path) -> None:
+    script(machine / "gcc", "gcc (GCC) 13.2.1 20230801 (Red Hat 13.2.1-1)")
+    assert select("gcc").version == "13.2.1"
+    script(machine / "gcc-15", "gcc-15 without a number 15.1")
+    with pytest.raises(EnvironmentLack, match="gcc-15 does not report its version"):
+        _ = select("gcc-15").version
+
+
+def test_a_missing_version_is_named_with_its_packages(machine: Path) -> None:
+    with pytest.raises(EnvironmentLack, match="gcc-13 is not installed") as caught:
+        select("gcc-13")
+    assert caught.value.remedy == "apt-get install gcc-13 binutils"
+
+
+def test_each_architecture_has_tools_of_its_own(machine: Path) -> None:
+    arm64 = arch.get("arm64")
+    variables = GCC.make_variables(arm64)
+    assert variables["CROSS_COMPILE"] == "aarch64-linux-gnu-"
+    assert variables["CC"] == "aarch64-linux-gnu-gcc-12"
+    assert variables["LD"] == "aarch64-linux-gnu-ld.bfd"
+    assert variables["HOSTCC"] == "gcc-12"
+    with pytest.raises(
+        EnvironmentLack, match="aarch64-linux-gnu-gcc-12 is not installed"
+    ) as caught:
+        GCC.kconfig_environment(arm64)
+    assert caught.value.remedy == (
+        "apt-get install gcc-12-aarch64-linux-gnu binutils-aarch64-linux-gnu"
+    )
+    install(machine, "12.2.0", "aarch64-linux-gnu-")
+    environment = GCC.kconfig_environment(arm64)
+    assert environment["CC_VERSION_TEXT"] == "gcc-12 (Debian 12.2.0-14) 12.2.0"
+    assert environment["CLANG_FLAGS"] == ""
+
+
+FLAGS: dict[Meaning, str] = {
+    "debug-directory": "-fdebug-prefix-map=$(CURDIR)=D",
+    "function-sections": "-ffunction-sections",
+    "count": "-fprofile-generate=. -fprofile-prefix-path=$(CURDIR) -fno-tree-loop-im "
+    "-Wno-maybe-uninitialized $(if $(CONFIG_X86),,-fprofile-update=atomic -mno-outline-atomics)",
+    "drop-counting": "-fno-profile-generate -fno-profile-arcs -fno-profile-values",
+    "use-counts": "-fprofile-use",
+    "quiet-counts": "-Wno-missing-profile",
+    "drop-counts": "-fno-profile-use -fno-branch-probabilities",
+    "keep-untrained": "-fprofile-partial-training",
+}
+
+
+@pytest.mark.parametrize("meaning", FLAGS)
+def test_a_meaning_always_has_the_same_words(meaning: Meaning) -> None:
+    flags = GCC.flags(meaning, directory="D", targets="T", profile="P")
+    assert " ".join(flags) == FLAGS[meaning]
+
+
+def test_functions_cannot_be_left_out_of_a_profile(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="gcc-12 cannot leave single functions out"):
+        GCC.drop_functions("counts", ["f"], tmp_path, tmp_path, run)
+
+
+def test_the_headers_for_plug_ins_are_looked_for_beside_the_compiler(machine: Path) -> None:
+    install(machine, "12.2.0")
+    script(machine / "gcc-12", str(machine / "plugin"))
+    (file,) = TOOLCHAIN.files()
+    assert file.path == machine / "plugin/include/gcc-plugin.h"
+    assert file.package == "gcc-12-plugin-dev"
