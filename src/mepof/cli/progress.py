@@ -34,6 +34,7 @@ from mepof.events import (
     StepProgress,
     StepStarted,
 )
+from mepof.plan.progress import completion
 from mepof.report.text import duration, printable
 
 _LOG_PERCENT = 10
@@ -91,7 +92,7 @@ class LogDisplay:
         latest = self._latest.pop(event.step, None)
         if latest is not None and latest.total and 0 < latest.done < latest.total:
             done = StepProgress(event.step, latest.done, latest.done, latest.unit)
-            self._line(Text(f"       {event.step}: {_completion(done)}"))
+            self._line(Text(f"       {event.step}: {completion(done)}"))
 
     def _progress(self, event: StepProgress) -> None:
         """Print progress that is news: a bounded number of lines however many events."""
@@ -102,7 +103,7 @@ class LogDisplay:
         said = self._said.setdefault(key, _Said(now, 0))
         if part > said.part or now - said.at >= _LOG_SECONDS:
             self._said[key] = _Said(now, max(part, said.part))
-            self._line(Text(f"       {event.step}: {_completion(event)}"))
+            self._line(Text(f"       {event.step}: {completion(event)}"))
 
     def _line(self, text: Text) -> None:
         minutes, seconds = divmod(int(self._clock() - self._began), 60)
@@ -152,7 +153,7 @@ class LiveDisplay:
                         self._task(event.step),
                         completed=event.done,
                         total=event.total,
-                        completion=printable(_completion(event)),
+                        completion=printable(completion(event)),
                     )
                 case StepNote():
                     self.bars.console.print(_last_line(event))
@@ -183,14 +184,6 @@ class _FieldColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         """The field's text."""
         return Text(task.fields[self._field], no_wrap=True, overflow="ellipsis")
-
-
-def _completion(event: StepProgress) -> str:
-    done = f"{event.done:,} {event.unit}"
-    if event.total:
-        done = f"{event.done:,} of {event.total:,} {event.unit}"
-        done += f" ({100 * event.done // event.total} %)"
-    return f"{done} {event.text}" if event.text else done
 
 
 def _last_line(event: StepNote | StepFinished | StepFailed) -> Text:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import platform
 import queue
 import threading
@@ -24,7 +25,8 @@ from mepof.plan.explain import VOLATILE, is_volatile, latest_actions, why_it_run
 from mepof.plan.fingerprint import Ingredients, body_of
 from mepof.plan.interrupt import stop_on_signals
 from mepof.plan.journal import Journal
-from mepof.plan.model import HostInput, Plan, Step
+from mepof.plan.model import HostInput, Json, Plan, Step
+from mepof.plan.progress import ProgressFile
 from mepof.plan.recovery import affected, known_recovery, recovered
 from mepof.plan.store import Store
 
@@ -121,8 +123,8 @@ class Engine:
                 if means_full(error):
                     raise
                 raise InputError(f"{out} cannot be written: {error.strerror}") from error
-            with contextlib.closing(journal):
-                return _Run(self, plan, journal, again, event).run()
+            with contextlib.closing(journal), contextlib.closing(ProgressFile(out)) as progress:
+                return _Run(self, plan, journal, progress, again, event).run()
 
 
 class _Run:
@@ -130,7 +132,13 @@ class _Run:
     steps only put their outcome into ``_ended``."""
 
     def __init__(
-        self, engine: Engine, plan: Plan, journal: Journal, again: bool, cancel: threading.Event
+        self,
+        engine: Engine,
+        plan: Plan,
+        journal: Journal,
+        progress: ProgressFile,
+        again: bool,
+        cancel: threading.Event,
     ) -> None:
         self._store = engine._store
         self._cores = engine._cores
@@ -138,6 +146,7 @@ class _Run:
         self._perform = engine._perform
         self._plan = plan
         self._journal = journal
+        self._progress = progress
         self._again = again
         self._cancel = cancel
         self._kinds = engine._bodies
@@ -210,7 +219,9 @@ class _Run:
             },
             store=str(self._store.root),
             cores=self._cores,
+            pid=os.getpid(),
         )
+        self._journal_plan()
         host = HostDigests(self._store.host_memory)
         self._host: dict[str, str] = {}
         for step in self._plan.steps:
@@ -272,6 +283,15 @@ class _Run:
             self._done.pop(name, None)
             self._ready.pop(name, None)
         self._outdated |= changed & self._running.keys()
+        self._journal_plan()
+
+    def _journal_plan(self) -> None:
+        """Write what is to be made, so that readers see the steps that have not begun."""
+        steps: list[Json] = [
+            {"step": step.id, "kind": step.kind, "inputs": list(_sources(step))}
+            for step in self._plan.steps
+        ]
+        self._journal.write("plan", sync=False, steps=steps)
 
     def _know(self, step: Step) -> None:
         if step.id not in self._bodies:
@@ -394,12 +414,13 @@ class _Run:
             kind=job.step.kind,
             phase=job.body.phase,
             fingerprint=job.fingerprint,
-            inputs=[g.step for g in job.step.inputs.values() if not isinstance(g, HostInput)],
+            inputs=list(_sources(job.step)),
             **fields,
         )
 
     def _emit(self, event: Event) -> None:
         with self._emitting:
+            self._progress.take(event)
             self._sink(event)
 
     @cached_property
@@ -411,6 +432,11 @@ class _Run:
             return "asked to run again" if self._again else VOLATILE
         why = why_it_runs(self._store, self._past, job.step, job.ingredients)
         return "; ".join(change.text for change in why)
+
+
+def _sources(step: Step) -> tuple[str, ...]:
+    """The steps whose artifacts a step reads."""
+    return tuple(g.step for g in step.inputs.values() if not isinstance(g, HostInput))
 
 
 def _longest_paths(plan: Plan) -> dict[str, int]:

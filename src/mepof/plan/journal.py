@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import json
 import os
 import secrets
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +60,15 @@ class JournalledStep:
 
 
 @dataclass(frozen=True)
+class PlannedStep:
+    """A step of the plan that a run carries out, and the steps whose artifacts it reads."""
+
+    step: str
+    kind: str
+    inputs: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class JournalledRun:
     """One run of a program.
 
@@ -71,6 +81,8 @@ class JournalledRun:
         state: ``running`` in the journal of a killed run means that it was cut off.
         message: of the error that ended it, if any.
         steps: by id, in order of their first event.
+        planned: every step of the plan, in its order; empty in journals of earlier versions.
+        pid: of the process that runs it; None in journals of earlier versions.
     """
 
     id: str
@@ -85,10 +97,15 @@ class JournalledRun:
     state: RunState = "running"
     message: str | None = None
     steps: Mapping[str, JournalledStep] = field(default_factory=dict)
+    planned: tuple[PlannedStep, ...] = ()
+    pid: int | None = None
 
 
 class Journal:
     """Appends the lines of one run; safe to use from several threads.
+
+    While it is open, it holds a shared lock on the file, so that readers can tell a run that is
+    under way from one that was killed (:func:`in_use`).
 
     Args:
         out: the run's output directory, which must exist.
@@ -99,6 +116,8 @@ class Journal:
         self._run = secrets.token_hex(6)
         self._lock = threading.Lock()
         self._file: IO[bytes] = self.path.open("a+b", buffering=0)
+        with contextlib.suppress(OSError):  # a file system without locks
+            fcntl.flock(self._file, fcntl.LOCK_SH)
         self._torn = self._last_line_is_torn()
 
     def write(self, event: str, *, sync: bool = True, **fields: Json) -> None:
@@ -136,6 +155,22 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds")
 
 
+def in_use(path: Path) -> bool:
+    """Whether a process that writes the journal is alive.
+
+    Args:
+        path: the journal.
+    """
+    try:
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def read_runs(path: Path) -> tuple[JournalledRun, ...]:
     """The runs in a journal, oldest first; lines that a crash truncated are skipped.
 
@@ -145,60 +180,80 @@ def read_runs(path: Path) -> tuple[JournalledRun, ...]:
     Raises:
         FileNotFoundError: it does not exist.
     """
-    runs: dict[str, JournalledRun] = {}
-    for line in _lines(path / FILE_NAME if path.is_dir() else path):
-        # A complete line with other contents is skipped like a torn one.
-        with contextlib.suppress(KeyError, TypeError):
-            _apply(runs, line)
-    return tuple(runs.values())
+    runs = RunsInJournal()
+    runs.take((path / FILE_NAME if path.is_dir() else path).read_bytes())
+    return runs.all()
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    for raw in path.read_bytes().split(b"\n"):
-        with contextlib.suppress(ValueError):
-            document = json.loads(raw)
-            if isinstance(document, dict):
-                yield document
+class RunsInJournal:
+    """The runs that the lines of a journal describe, taken in as they come."""
 
+    def __init__(self) -> None:
+        self._runs: dict[str, JournalledRun] = {}
+        self._steps: dict[str, dict[str, JournalledStep]] = {}
+        self._changed: set[str] = set()
 
-def _apply(runs: dict[str, JournalledRun], line: dict[str, Any]) -> None:
-    identifier, event, time = line["run"], line["event"], line["time"]
-    if event == "run":
-        runs[identifier] = JournalledRun(
-            identifier,
-            line["program"],
-            line["seed"],
-            line["tools"],
-            line["versions"],
-            line["store"],
-            line["cores"],
-            time,
+    def take(self, data: bytes) -> None:
+        """Take in lines; those that are torn or have other contents are skipped."""
+        for raw in data.split(b"\n"):
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+                self._apply(json.loads(raw))
+
+    def all(self) -> tuple[JournalledRun, ...]:
+        """The runs so far, oldest first; later lines do not change what was returned."""
+        for name in self._changed:
+            self._runs[name] = replace(self._runs[name], steps=dict(self._steps[name]))
+        self._changed.clear()
+        return tuple(self._runs.values())
+
+    def _apply(self, line: dict[str, Any]) -> None:
+        identifier, event, time = line["run"], line["event"], line["time"]
+        if event == "run":
+            self._runs[identifier] = JournalledRun(
+                identifier,
+                line["program"],
+                line["seed"],
+                line["tools"],
+                line["versions"],
+                line["store"],
+                line["cores"],
+                time,
+                pid=line.get("pid"),
+            )
+            self._steps[identifier] = {}
+            return
+        run = self._runs[identifier]
+        if event == "end":
+            self._runs[identifier] = replace(
+                run, ended=time, state=line["state"], message=line.get("message")
+            )
+            return
+        if event == "plan":
+            planned = tuple(
+                PlannedStep(each["step"], each["kind"], tuple(each["inputs"]))
+                for each in line["steps"]
+            )
+            self._runs[identifier] = replace(run, planned=planned)
+            return
+        steps = self._steps[identifier]
+        known = steps.get(line["step"])
+        started = time if event == "start" else known.started if known else None
+        steps[line["step"]] = JournalledStep(
+            line["step"],
+            line["kind"],
+            line["phase"],
+            line["fingerprint"],
+            _STATES[event],
+            line.get("reason", known.reason if known else ""),
+            line.get("digest"),
+            line.get("seconds", 0.0),
+            started,
+            None if event == "start" else time,
+            line.get("message"),
+            line.get("log"),
+            tuple(line.get("inputs", ())),
         )
-        return
-    run = runs[identifier]
-    if event == "end":
-        runs[identifier] = replace(
-            run, ended=time, state=line["state"], message=line.get("message")
-        )
-        return
-    known = run.steps.get(line["step"])
-    started = time if event == "start" else known.started if known else None
-    step = JournalledStep(
-        line["step"],
-        line["kind"],
-        line["phase"],
-        line["fingerprint"],
-        _STATES[event],
-        line.get("reason", known.reason if known else ""),
-        line.get("digest"),
-        line.get("seconds", 0.0),
-        started,
-        None if event == "start" else time,
-        line.get("message"),
-        line.get("log"),
-        tuple(line.get("inputs", ())),
-    )
-    runs[identifier] = replace(run, steps={**run.steps, step.step: step})
+        self._changed.add(identifier)
 
 
 _STATES: Mapping[str, StepState] = {
