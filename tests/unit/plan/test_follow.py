@@ -93,7 +93,7 @@ def test_a_run_journals_its_plan_before_the_first_step(tmp_path: Path) -> None:
 
 
 def test_progress_is_there_while_a_step_runs_and_gone_afterwards(tmp_path: Path) -> None:
-    seen = []
+    seen: list[object] = []
 
     def work(context: StepContext) -> None:
         (context.output / "x").write_text("x")
