@@ -31,7 +31,7 @@ from mepof.steps.kernel_ingredients import (
     requirements,
 )
 from mepof.suite.cases import selfcheck
-from mepof.toolchain.protocol import Tools, check_requirements, select
+from mepof.toolchain.protocol import Tools, check_files, check_requirements, select
 
 _BOOT_SECONDS = 120.0
 # Of a search: a kernel hangs if it is silent for so long, and for so many times as long as another
@@ -67,6 +67,9 @@ class KernelBuildBody:
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = KernelBuild[Input].of(step, step.inputs)
         toolchain = select(asked.toolchain)
+        if asked.instrumented is not None:
+            required = ALGORITHMS.get(asked.instrumented.algorithm).requires
+            check_files(toolchain, arch.get(asked.arch), required)
         # The origin of the profile is not known yet: take all flags that using it may add.
         use = Use(toolchain, None, exact=True, cold_small=cold_small(asked))
         profile = None if asked.profile is None else Path("profile")

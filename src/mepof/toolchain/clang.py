@@ -54,6 +54,13 @@ class Clang(Versioned):
             "CLANG_FLAGS": f"--target={arch.triple} -fintegrated-as",
         }
 
+    def files(self, arch: Arch | None = None) -> tuple[NeededFile, ...]:
+        """The compiler's own description of its raw profiles, which the overlay ``pgo`` takes."""
+        path, package = None, f"libclang-rt{self.suffix}-dev"
+        with suppress(MepofError):
+            path = self.resource_directory() / "include/profile/InstrProfData.inc"
+        return (NeededFile("InstrProfData.inc", "the layout of profiles", None, path, package),)
+
     def resource_directory(self) -> Path:
         command = [self.tool("compiler"), "-print-resource-dir"]
         return Path(run(command, timeout=_ANSWER_SECONDS).output.strip())
@@ -115,17 +122,4 @@ def _number(pattern: str, text: str) -> int:
     return int(found.group(1)) if found else 0
 
 
-class ClangVersions(Versions[Clang]):
-    """Every Clang."""
-
-    def files(self) -> tuple[NeededFile, ...]:
-        """The compiler's own description of its raw profiles, which the overlay ``pgo`` takes."""
-        suffix, path = self.suffix(), None
-        if suffix is not None:
-            with suppress(MepofError):
-                path = Clang(suffix).resource_directory() / "include/profile/InstrProfData.inc"
-        package = f"libclang-rt{suffix}-dev" if suffix else None
-        return (NeededFile("InstrProfData.inc", "the layout of profiles", path, package),)
-
-
-TOOLCHAIN = ClangVersions(Clang)
+TOOLCHAIN = Versions(Clang)

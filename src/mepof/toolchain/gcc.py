@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from platform import machine
+from shutil import which
 
 from mepof.arch import Arch
 from mepof.errors import EnvironmentLack, InputError, MepofError
@@ -36,13 +38,11 @@ class Gcc(Versioned):
         return found.group(1)
 
     def tool(self, role: Role, arch: Arch | None = None) -> str:
-        # Each architecture has tools of its own, also that of this machine, by its full name.
-        name = super().tool(role)
-        return name if arch is None else arch.cross_prefix + name
+        return _prefix(arch) + super().tool(role)
 
     def make_variables(self, arch: Arch) -> dict[str, str]:
         return {
-            "CROSS_COMPILE": arch.cross_prefix,
+            "CROSS_COMPILE": _prefix(arch),
             "CC": self.tool("compiler", arch),
             "HOSTCC": self.tool("compiler"),
             "LD": self.tool("linker", arch),
@@ -50,8 +50,8 @@ class Gcc(Versioned):
 
     def kconfig_environment(self, arch: Arch) -> dict[str, str]:
         compiler = self.tool("compiler", arch)
-        packages = f"gcc{self.suffix}-{arch.triple} binutils-{arch.triple}"
-        remedy = f"apt-get install {packages.replace('_', '-')}"
+        packages = f"gcc{self.suffix}{_package_suffix(arch)} binutils{_package_suffix(arch)}"
+        remedy = f"apt-get install {packages}"
         return {
             "CC": compiler,
             "HOSTCC": self.tool("compiler"),
@@ -63,6 +63,19 @@ class Gcc(Versioned):
             "CC_VERSION_TEXT": version_line(find_tool(compiler, remedy)),
             "CLANG_FLAGS": "",
         }
+
+    def files(self, arch: Arch | None = None) -> tuple[NeededFile, ...]:
+        """What the plug-in of the overlay ``gcov`` is built with."""
+        path, compiler = None, which("g++")
+        with suppress(MepofError):
+            asked = run([self.tool("compiler", arch), "-print-file-name=plugin"])
+            path = Path(asked.output.strip()) / "include/gcc-plugin.h"
+        package = f"gcc{self.suffix}-plugin-dev{_package_suffix(arch)}"
+        purpose, needs = "counting kernels of gcc-pgo", "gcc-instrumentation"
+        return (
+            NeededFile("gcc-plugin.h", purpose, needs, path, package),
+            NeededFile("g++", purpose, needs, Path(compiler) if compiler else None, "g++"),
+        )
 
     def resource_directory(self) -> None:
         return None
@@ -104,18 +117,20 @@ class Gcc(Versioned):
         )
 
 
-class GccVersions(Versions[Gcc]):
-    """Every GCC."""
-
-    def files(self) -> tuple[NeededFile, ...]:
-        """The header that plug-ins of the compiler are built with: the overlay ``gcov`` has one."""
-        suffix, path = self.suffix(), None
-        if suffix is not None:
-            with suppress(MepofError):
-                asked = run([Gcc(suffix).tool("compiler"), "-print-file-name=plugin"])
-                path = Path(asked.output.strip()) / "include/gcc-plugin.h"
-        package = f"gcc{suffix}-plugin-dev" if suffix else None
-        return (NeededFile("gcc-plugin.h", "gcc-pgo", path, package),)
+def _prefix(arch: Arch | None) -> str:
+    """What the names of tools for an architecture begin with: nothing for this machine's own."""
+    return "" if arch is None or _is_native(arch) else arch.cross_prefix
 
 
-TOOLCHAIN = GccVersions(Gcc)
+def _package_suffix(arch: Arch | None) -> str:
+    """What the names of Debian's packages with such tools end in."""
+    if arch is None or _is_native(arch):
+        return ""
+    return f"-{arch.triple.replace('_', '-')}"
+
+
+def _is_native(arch: Arch) -> bool:
+    return arch.triple.partition("-")[0] == machine()
+
+
+TOOLCHAIN = Versions(Gcc)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from mepof.arch import Arch
-from mepof.errors import InputError
+from mepof.errors import EnvironmentLack, InputError
 from mepof.process import Completed
 from mepof.registry import Registry
 
@@ -138,6 +138,13 @@ class Toolchain(Protocol):
     def kconfig_environment(self, arch: Arch) -> dict[str, str]:
         """The variables that kbuild's top Makefile exports for Kconfig's macros."""
 
+    def files(self, arch: Arch | None = None) -> tuple[NeededFile, ...]:
+        """The files that it needs beside its programs.
+
+        Args:
+            arch: what kernels are built for; None for this machine's own.
+        """
+
     def resource_directory(self) -> Path | None:
         """Where the compiler keeps its own headers; None where overlays cannot take any."""
 
@@ -196,12 +203,14 @@ class NeededFile:
     """A file that a toolchain needs.
 
     Attributes:
+        capability: needs it to instrument kernels; None where an overlay takes it.
         path: where it should be; None if that is unknown.
         package: as of :class:`Program`.
     """
 
     name: str
     purpose: str
+    capability: str | None
     path: Path | None
     package: str | None
 
@@ -231,7 +240,7 @@ class Family(Protocol):
         """The programs that the newest version needs that is installed, if only in part."""
 
     def files(self) -> tuple[NeededFile, ...]:
-        """The files that it needs beside them."""
+        """The files that this version needs beside them."""
 
 
 TOOLCHAINS: Registry[Family] = Registry("mepof.toolchain", "TOOLCHAIN", "toolchain", Family)
@@ -292,6 +301,30 @@ def check_requirements(toolchain: str, requirements: Mapping[str, Collection[str
                 f"{toolchain} cannot be used with {name}: it does not have {', '.join(missing)}",
                 _suggestion(frozenset(required)),
             )
+
+
+def check_files(toolchain: Toolchain, arch: Arch, required: Collection[str]) -> None:
+    """Refuse a toolchain without the files that instrumentation needs.
+
+    Args:
+        arch: what kernels are built for.
+        required: the capabilities by which they are instrumented.
+
+    Raises:
+        EnvironmentLack: a file is missing.
+    """
+    missing = [
+        file
+        for file in toolchain.files(arch)
+        if file.capability in required and not (file.path is not None and file.path.is_file())
+    ]
+    if missing:
+        names = " and ".join(file.name for file in missing)
+        packages = [file.package for file in missing if file.package is not None]
+        raise EnvironmentLack(
+            f"{toolchain.name} cannot instrument kernels for {arch.name} without {names}",
+            f"apt-get install {' '.join(packages)}" if packages else "run `mepof doctor`",
+        )
 
 
 def select_with(capability: str) -> Toolchain:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import ClassVar, Generic, Self, TypeVar
@@ -140,6 +140,9 @@ class Versioned:
         """
         return _banner(self.tool(role), self.description.remedy(self.suffix))
 
+    def files(self, arch: Arch | None = None) -> tuple[NeededFile, ...]:
+        return ()
+
     @classmethod
     def installed(cls) -> tuple[Self, ...]:
         """Every supported version that has all its tools here, newest first."""
@@ -206,7 +209,9 @@ class Versions(Generic[T]):
         )
 
     def files(self) -> tuple[NeededFile, ...]:
-        return ()
+        suffix = self.suffix()
+        found = self.toolchain(suffix or "").files()
+        return tuple(found if suffix else (replace(file, package=None) for file in found))
 
     def suffix(self) -> str | None:
         """What the names of the tools end in (``-22``, or nothing): the newest complete version,

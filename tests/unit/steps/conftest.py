@@ -28,7 +28,7 @@ def device(monkeypatch: pytest.MonkeyPatch) -> FakeDevice:
 
 @pytest.fixture
 def toolchain(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clang.ClangVersions, "select", lambda self, version: clang.Clang("-22"))
+    monkeypatch.setattr(versions.Versions, "select", lambda self, version: clang.Clang("-22"))
 
 
 @pytest.fixture

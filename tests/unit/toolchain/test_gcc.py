@@ -10,9 +10,9 @@ import pytest
 from mepof import arch
 from mepof.errors import EnvironmentLack, InputError
 from mepof.process import run
-from mepof.toolchain import versions
+from mepof.toolchain import gcc, versions
 from mepof.toolchain.gcc import TOOLCHAIN, Gcc
-from mepof.toolchain.protocol import Meaning, select
+from mepof.toolchain.protocol import Meaning, check_files, select
 
 BINUTILS = ("ld.bfd", "ar", "nm", "objcopy")
 GCC = Gcc("-12")
@@ -22,6 +22,7 @@ GCC = Gcc("-12")
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The only directory on PATH, with binutils."""
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(gcc, "machine", lambda: "x86_64")
     versions._banner.cache_clear()
     for name in BINUTILS:
         script(tmp_path / name, f"GNU {name} (GNU Binutils) 2.40\nor a later version")
@@ -109,9 +110,34 @@ def test_functions_cannot_be_left_out_of_a_profile(tmp_path: Path) -> None:
         GCC.drop_functions("counts", ["f"], tmp_path, tmp_path, run)
 
 
-def test_the_headers_for_plug_ins_are_looked_for_beside_the_compiler(machine: Path) -> None:
+def test_counting_needs_a_compiler_for_plug_ins_and_the_header_of_the_same_compiler(
+    machine: Path,
+) -> None:
     install(machine, "12.2.0")
+    x86, required = arch.get("x86-64"), {"gcc-instrumentation"}
+    with pytest.raises(EnvironmentLack, match=r"without gcc-plugin.h and g\+\+ ") as caught:
+        check_files(GCC, x86, required)
+    assert caught.value.remedy == "apt-get install gcc-12-plugin-dev g++"
+    check_files(GCC, x86, set())
+
     script(machine / "gcc-12", str(machine / "plugin"))
-    (file,) = TOOLCHAIN.files()
-    assert file.path == machine / "plugin/include/gcc-plugin.h"
-    assert file.package == "gcc-12-plugin-dev"
+    script(machine / "g++", "12.2.0")
+    header = machine / "plugin/include/gcc-plugin.h"
+    header.parent.mkdir(parents=True)
+    header.touch()
+    check_files(GCC, x86, required)
+    assert {file.path for file in TOOLCHAIN.files()} == {header, machine / "g++"}
+
+    with pytest.raises(EnvironmentLack, match=r"arm64 without gcc-plugin.h ") as caught:
+        check_files(GCC, arch.get("arm64"), required)
+    assert caught.value.remedy == "apt-get install gcc-12-plugin-dev-aarch64-linux-gnu"
+
+
+def test_this_machines_own_architecture_needs_no_cross_tools(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arm64 = arch.get("arm64")
+    monkeypatch.setattr(gcc, "machine", lambda: "aarch64")
+    assert GCC.make_variables(arm64)["CROSS_COMPILE"] == ""
+    assert GCC.tool("linker", arm64) == "ld.bfd"
+    assert GCC.tool("linker", arch.get("x86-64")) == "x86_64-linux-gnu-ld.bfd"
