@@ -121,6 +121,8 @@ class Arch(Named):
         gzip: whether it can be booted compressed by gzip.
         elf_machine: ``e_machine`` of ``vmlinux`` (System V ABI).
         debian: Debian's name, which OCI images use too (Go's ``GOARCH``).
+        overlays: laid over every tree that is built for it.
+        frees_init: whether the kernel frees the memory of its code for booting.
     """
 
     make: str
@@ -132,6 +134,8 @@ class Arch(Named):
     gzip: bool = False
     elf_machine: int
     debian: str | None = None
+    overlays: tuple[str, ...] = ()
+    frees_init: bool = Field(default=True, alias="frees-init")
     guest: Guest | None = None
     machine: Machine | None = None
     pages: Pages | None = None

@@ -22,7 +22,8 @@ class Image:
     """What a bootable image is.
 
     Attributes:
-        format: ``bzImage``, ``Image``, ``Image.gz`` or ``zImage``, as the kernel's make calls it.
+        format: ``bzImage``, ``Image``, ``Image.gz``, ``zImage`` or ``linux``, as the kernel's make
+            calls it.
         arch: the architecture's G4 name.
     """
 
@@ -70,7 +71,10 @@ def _objection(path: Path, head: bytes) -> tuple[str, str]:
     if head.startswith(_ELF):
         what = f"{path} is an ELF file, which cannot be booted"
         machine = int.from_bytes(head[18:20], "little")
-        built = next((each for each in arch.records() if each.elf_machine == machine), None)
+        built = next(
+            (each for each in arch.records() if each.elf_machine == machine and not _is_elf(each)),
+            None,
+        )
         if built is None:
             return what, f"name a kernel image: {_known()}"
         return what, f"use the {built.target} of the same build, {built.image}"
@@ -85,6 +89,11 @@ def _objection(path: Path, head: bytes) -> tuple[str, str]:
 def _of_header(head: bytes) -> Arch | None:
     """The architecture whose image begins so."""
     return next((a for a in arch.records() if all(m.is_in(head) for m in a.magic)), None)
+
+
+def _is_elf(arch: Arch) -> bool:
+    """Whether the image of an architecture is itself an ELF file."""
+    return any(m.at == 0 and bytes.fromhex(m.data).startswith(_ELF) for m in arch.magic)
 
 
 def _known() -> str:

@@ -218,7 +218,8 @@ def build(
     _make([*make, f"-j{cores}", *targets], environment, paths.log, tools.run, count)
 
     made = layout.read(objects / "vmlinux")
-    faults = [*layout.faults(made), *integrity.faults(objects / "vmlinux")]
+    freed = layout.faults(made) if spec.arch.frees_init else ()
+    faults = [*freed, *integrity.faults(objects / "vmlinux")]
     if faults:
         raise _not_sound("the linked kernel would not boot", faults, paths.log)
     for name, path in {

@@ -4,7 +4,8 @@ A fragment is a file of Kconfig lines under ``configs/``: ``NAME.config`` for ev
 architecture and ``NAME.ARCH.config`` for one. Where an option has had several names, a
 line gives them all, ``CONFIG_NEW=y | CONFIG_OLD=y``, and one of them must take. The first
 fragment that says ``# base: TARGET`` decides what the rest is laid over (``allnoconfig``,
-``defconfig``); one that says ``# over: NAME`` is laid over that fragment.
+``defconfig``); one that says ``# over: NAME`` is laid over that fragment. One that says
+``# overlay: NAME`` has options of that overlay (:mod:`mepof.kernel.overlay`).
 
 Kconfig silently drops an option whose dependencies are not met, so every line is compared with the
 resulting configuration.
@@ -90,6 +91,12 @@ def paths(name: str, arch: str) -> tuple[Path, ...]:
     both = (general, _DIRECTORY / f"{name}.{arch}.config")
     below = paths(under[1], arch) if under else ()
     return (*below, *(path for path in both if path.is_file()))
+
+
+def overlays(files: Iterable[Path]) -> tuple[str, ...]:
+    """The overlays that some of our fragments name, each once."""
+    found = (re.findall(r"^# overlay: (\S+)$", _read(path), re.M) for path in files)
+    return tuple(dict.fromkeys(name for names in found for name in names))
 
 
 def digest(files: Iterable[Path]) -> str:

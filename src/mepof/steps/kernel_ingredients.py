@@ -74,8 +74,9 @@ class Ingredients(Generic[In]):
         addition = self.addition()
         excluded = self.excluded()
         chosen = [options()[name] for name in self.asked.options]
+        built_for = arch.get(self.asked.arch)
         return kbuild.BuildSpec(
-            arch=arch.get(self.asked.arch),
+            arch=built_for,
             fragments=tuple(self._fragments()),
             config_lines=(
                 *addition.config_lines,
@@ -84,7 +85,12 @@ class Ingredients(Generic[In]):
             cflags=(*(flag for option in chosen for flag in option.cflags), *addition.cflags),
             ldflags=(*addition.ldflags, *self._layout()),
             variables=addition.variables,
-            overlays=(*addition.overlays, *(addition.module_overlays if self.modules else ())),
+            overlays=(
+                *built_for.overlays,
+                *kconfig.overlays(self._our_fragments()),
+                *addition.overlays,
+                *(addition.module_overlays if self.modules else ()),
+            ),
             selected=(
                 *(each for option in chosen for each in option.files),
                 *addition.selected,
@@ -103,6 +109,12 @@ class Ingredients(Generic[In]):
                 yield from kconfig.paths(part, self.asked.arch)
             elif (file := next(own, None)) is not None:
                 yield file
+
+    def _our_fragments(self) -> Iterator[Path]:
+        """The config fragments without the user's own, which cannot have an overlay's options."""
+        for part in self.asked.config:
+            if isinstance(part, str):
+                yield from kconfig.paths(part, self.asked.arch)
 
     def _layout(self) -> tuple[str, ...]:
         """The flag that makes the linker shuffle the code within each output section."""

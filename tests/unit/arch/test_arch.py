@@ -39,11 +39,13 @@ MACHINES = {
         max_cpus=8,
     ),
     "arm": None,
+    "um": None,
 }
 BUILDS = {
     "x86-64": ("x86_64", "x86", "x86_64-linux-gnu", "bzImage", "arch/x86/boot/bzImage"),
     "arm64": ("arm64", "arm64", "aarch64-linux-gnu", "Image", "arch/arm64/boot/Image"),
     "arm": ("arm", "arm", "arm-linux-gnueabi", "zImage", "arch/arm/boot/zImage"),
+    "um": ("um", "um", "x86_64-linux-gnu", "linux", "linux"),
 }
 
 

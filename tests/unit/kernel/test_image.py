@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import struct
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ from mepof.errors import InputError
 from mepof.kernel.image import HEADER_BYTES, Image, read_image, recognise
 
 
+def executable(entry: int) -> bytes:
+    """The header of an ELF executable for x86-64."""
+    return b"\x7fELF\2\1\1".ljust(16, b"\0") + struct.pack("<HHIQ", 2, 62, 1, entry) + bytes(64)
+
+
 @pytest.mark.parametrize(
     ("data", "image"),
     [
@@ -19,6 +25,7 @@ from mepof.kernel.image import HEADER_BYTES, Image, read_image, recognise
         (arm64_image(), Image("Image", "arm64")),
         (gzipped(arm64_image() * 1000), Image("Image.gz", "arm64")),
         (arm_image(), Image("zImage", "arm")),
+        (executable(0x6000_1F3C), Image("linux", "um")),
     ],
 )
 def test_images_are_recognised_by_their_headers(tmp_path: Path, data: bytes, image: Image) -> None:
@@ -39,6 +46,8 @@ def test_images_are_recognised_by_their_headers(tmp_path: Path, data: bytes, ima
         gzipped(arm64_image())[:12],
         b"\x1f\x8b" + bytes(100),
         gzip.compress(bz_image()),
+        executable(0x0100_0000),  # vmlinux of x86-64
+        executable(0x40_1000),  # a program
     ],
 )
 def test_other_bytes_are_not_an_image(data: bytes) -> None:

@@ -17,7 +17,7 @@ from mepof.device import agent
 from mepof.device.protocol import KernelPanic, Outcome, Session
 from mepof.errors import InputError, WorkError
 from mepof.events import StepNote
-from mepof.kernel import kbuild
+from mepof.kernel import kbuild, overlay
 from mepof.plan.body import StepContext
 from mepof.plan.model import Input, Json, Step, StepInput
 from mepof.profile.quality import Quality
@@ -47,6 +47,27 @@ def test_a_plain_build_has_nothing_added(
     assert (spec.cflags, spec.config_lines, spec.overlays) == ((), (), ())
     assert (spec.profiles, spec.selected, spec.same_as) == ({}, (), None)
     assert spec.fragments[0].name == "slim.config"
+
+
+@pytest.mark.parametrize(
+    ("params", "overlays"),
+    [
+        ({"config": ["slim", "kload"]}, ("kload",)),
+        ({"arch": "um"}, ("um",)),
+        ({"arch": "um", "config": ["kload"]}, ("um", "kload")),
+    ],
+)
+def test_an_architecture_and_a_configuration_bring_their_overlays(
+    room: Room,
+    monkeypatch: pytest.MonkeyPatch,
+    toolchain: None,
+    params: dict[str, Json],
+    overlays: tuple[str, ...],
+) -> None:
+    spec = built(room, monkeypatch, {"uses": [], **params})
+    assert spec.overlays == overlays
+    for name in overlays:
+        assert overlay.load(name).edits
 
 
 def test_options_alone_add_to_a_build_what_they_add_to_one_with_a_profile(
