@@ -27,6 +27,8 @@ help:
 	@echo '             measure what a profile does for untrained cases: hours'
 	@echo 'make bench-loop'
 	@echo '             profile a kernel that uses its profile, five times: hours'
+	@echo 'make bench-native'
+	@echo '             time kernel code natively, with and without a profile: 45 minutes'
 	@echo 'make bench-suites'
 	@echo '             run every suite on kernels trained by general alone: hours'
 	@echo 'make bench-suites-own'
@@ -70,8 +72,8 @@ lint: setup
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 
 # These build kernels: a dozen each, or one.
-HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.py bench/suites.py \
-	bench/run_time.py
+HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.py \
+	bench/native.py bench/run_time.py bench/suites.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 # What these compare with, such as LLVM's BOLT.
@@ -95,6 +97,9 @@ bench-leave-one-out: setup
 
 bench-loop: setup
 	$(BIN)/python bench/loop.py
+
+bench-native: setup
+	$(BIN)/python bench/native.py
 
 bench-suites: setup
 	$(BIN)/python bench/suites.py
@@ -146,5 +151,5 @@ clean:
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
 .PHONY: help setup demo test test-all lint bench bench-algorithms bench-general bench-leave-one-out \
-	bench-loop bench-model bench-suites bench-suites-own bench-time bench-verdicts check-report \
-	fuzz lock clean
+	bench-loop bench-model bench-native bench-suites bench-suites-own bench-time bench-verdicts \
+	check-report fuzz lock clean
