@@ -73,7 +73,7 @@ lint: setup
 
 # These build kernels: a dozen each, or one.
 HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.py \
-	bench/native.py bench/run_time.py bench/suites.py
+	bench/native_cycles.py bench/run_time.py bench/suites.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 # What these compare with, such as LLVM's BOLT.
@@ -99,7 +99,7 @@ bench-loop: setup
 	$(BIN)/python bench/loop.py
 
 bench-native: setup
-	$(BIN)/python bench/native.py
+	$(BIN)/python bench/native_cycles.py
 
 bench-suites: setup
 	$(BIN)/python bench/suites.py

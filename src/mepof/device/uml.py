@@ -95,7 +95,7 @@ class Uml:
         replied: Callable[[int], None],
     ) -> Outcome:
         _check(session.arch)
-        check_cpus(self, session.arch, session.cpus, None)
+        check_cpus(self, session.arch, session.cpus)
         if directory.exists():
             shutil.rmtree(directory)
         directory.mkdir(parents=True)

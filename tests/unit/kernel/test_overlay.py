@@ -222,6 +222,9 @@ EXCERPTS = {
     "6.1": {
         "Makefile": "KBUILD_LDFLAGS :=\n",
         "arch/Kconfig": "config KPROBES\n\tbool\n",
+        "arch/um/Makefile": "ARCH_DIR := arch/um\n",
+        "arch/x86/um/vdso/Makefile": "VDSO64-y := y\n",
+        "init/Kconfig": "config CC_VERSION_TEXT\n\tstring\n",
         "scripts/Makefile.lib": "_c_flags += $(CFLAGS_GCOV)\n",
         "kernel/Makefile": "obj-y = fork.o\n",
         "kernel/module/main.c": (
@@ -295,6 +298,8 @@ def test_our_overlays_fit_both_supported_releases(tmp_path: Path, release: str) 
     checked = (view / "tools/objtool/check.c").read_text()
     assert checked.index("__llvm_profile_instrument_memop") < checked.index("kasan_report")
     assert "MEPOF_CFLAGS" in (view / "scripts/Makefile.lib").read_text()
+    assert "kernel/kload/Kconfig" in (view / "init/Kconfig").read_text()
+    assert "MEPOF_LDFLAGS" in (view / "arch/um/Makefile").read_text()
     assert "obj-$(CONFIG_MODULES)" in (view / "kernel/mepof/Makefile").read_text()
     loader = (view / "kernel/module/main.c").read_text()
     found = loader.index("mepof_module_found(mod,")

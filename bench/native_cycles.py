@@ -1,11 +1,12 @@
 """Native cycles of kernel code with and without a profile, on User-Mode Linux.
 
-    bench/native.py [--dry-run] [--store DIR] [--runs N] [--rounds N] [--relinked N] [--core N]
+    bench/native_cycles.py [--dry-run] [--store DIR] [--runs N] [--rounds N] [--relinked N]
+        [--core N]
 
-Builds the kernels of bench/native/pgo.g4 and relinks each in further layouts, then times the load
-of kernel code (docs/suites/kload.md) in all of them in turn, pinned to one core, with a copy of the
-first kernel as its A/A control. Writes docs/benchmarks/native.json and .md. Exits with 1, without
-verdicts, where the copy differs from its original.
+Builds the kernels of bench/native_cycles/pgo.g4 and relinks each in further layouts, then times
+the load of kernel code (docs/suites/kload.md) in all of them in turn, pinned to one core, with a
+copy of the first kernel as its A/A control. Writes docs/benchmarks/native.json and .md. Exits
+with 1, without verdicts, where the copy differs from its original.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from mepof.process import run
 from mepof.toolchain.protocol import select
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = ROOT / "bench" / "native" / "pgo.g4"
+PROGRAM = ROOT / "bench" / "native_cycles" / "pgo.g4"
 RESULT = ROOT / "docs" / "benchmarks" / "native"
 PLAIN, COPY = "build", "copy"
 IMAGES = {
@@ -278,7 +279,7 @@ def say(event: Event) -> None:
 
 _PAGE = """# Native cycles of kernel code
 
-Command: `make bench-native` (`bench/native.py --runs {runs} --rounds {rounds}`).
+Command: `make bench-native` (`bench/native_cycles.py --runs {runs} --rounds {rounds}`).
 
 Linux {kernel} as [User-Mode Linux](../devices/uml.md), built with Clang {compiler}, runs
 [the load of kernel code](../suites/kload.md) on a real processor: {processor}. All figures on this
