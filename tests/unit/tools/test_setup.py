@@ -104,6 +104,7 @@ def machine(tmp_path: Path) -> Machine:
         "apt-cache",
         f"""case $1 in
         pkgnames) printf '{names}\\n' ;;
+        depends) printf 'gcc\\n  Depends: cpp\\n  Depends: gcc-12\\n  Suggests: make\\n' ;;
         madison) echo 'qemu-system-x86 | 1:7.2+dfsg | suite'
                  if [ -e "$M/etc/apt/sources.list.d/mepof-backports.sources" ]; then
                      echo 'qemu-system-x86 | 1:10.0.2 | suite'
@@ -178,6 +179,12 @@ def test_what_arm64_needs_is_installed_on_demand(machine: Machine) -> None:
         "install --yes --quiet --no-install-recommends " + " ".join(ARM64),
         "install --yes --quiet --no-install-recommends -t bookworm-backports qemu-system-arm",
     ]
+
+
+def test_what_gccs_plug_ins_need_is_installed_on_demand(machine: Machine) -> None:
+    done = machine.setup(MEPOF_SETUP_GCC="1")
+    assert done.returncode == 0, done.stderr
+    assert machine.calls()[-1].split()[4:] == ["gcc-12-plugin-dev"]
 
 
 def test_a_mkbootimg_for_the_tests_comes_from_backports(machine: Machine) -> None:
