@@ -215,6 +215,6 @@ class Settings:
     base: Input | None = None
     decay: Fraction = Fraction(1, 2)
     rounds: int = 1
-    scout: bool = False
+    scout: bool = True
     share: bool = True
     test_boots: int = 3

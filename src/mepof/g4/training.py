@@ -145,7 +145,6 @@ class Training(Draft):
         settings, scenario = order.kernel.settings, order.statement.click.text
         if (
             not settings.scout
-            or settings.cpus > 1  # which no device records
             or settings.device not in self.variants.recorders
             or scenario in self.variants.interactive
             or not self.variants.whole.isdisjoint(order.options)
@@ -156,7 +155,12 @@ class Training(Draft):
         apps = tuple(
             app.model_copy(update={"weight": None, "script": None}) for app in self._apps(order)
         )
-        always = Settings(arch=settings.arch, device=settings.device, without=settings.without)
+        always = Settings(
+            arch=settings.arch,
+            cpus=settings.cpus,
+            device=settings.device,
+            without=settings.without,
+        )
         collect = self._collect(_EVERY_ACTION, apps, always, plain, Branches())
         raw = self._add(f"{order.name}/scout", collect)
         listed = ExecutedObjects[Input](raw=raw, kernel=plain)

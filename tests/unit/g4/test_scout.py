@@ -22,7 +22,6 @@ RECORDING = replace(
 
 
 def plan(text: str, *perf_data: str) -> Plan:
-    text = f"set scout on.\n{text}"
     return compile_program(sound(text), text, RECORDING, perf_data)
 
 
@@ -66,7 +65,6 @@ def test_all_rounds_of_an_algorithm_instrument_what_ran() -> None:
     [
         "set scout off.\nopt /src pgo rand kbench O2.",
         "opt /src pgo rand kbench O2;ColdSmall.",
-        "set cpus 2.\nopt /src pgo rand kbench O2.",
         "opt /src pgo manual kbench O2.",
         "opt /src propeller rand kbench O2.",
         "set perf-data a.data.\nopt /src autofdo rand kbench O2.",
@@ -75,6 +73,11 @@ def test_all_rounds_of_an_algorithm_instrument_what_ran() -> None:
 )
 def test_where_nothing_can_be_scouted_the_whole_kernel_is_instrumented(program: str) -> None:
     assert plan(program).steps == plan_without(program).steps
+
+
+def test_the_scout_has_as_many_cpus_as_the_training() -> None:
+    made = plan("set cpus 2.\nopt /src pgo rand kbench O2.")
+    assert made.step("opt/scout").params["cpus"] == made.step("opt/collect").params["cpus"] == 2
 
 
 def test_a_device_that_records_nothing_scouts_nothing() -> None:
