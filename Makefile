@@ -140,7 +140,7 @@ lock:
 	build/lock/bin/python -m pip install --quiet pip-tools
 	CUSTOM_COMPILE_COMMAND='make lock' build/lock/bin/pip-compile --quiet --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --strip-extras \
-	    --allow-unsafe --extra cluster --extra dev --extra remote \
+	    --allow-unsafe --extra cluster --extra dev --extra remote --extra web \
 	    --build-deps-for editable -o requirements.lock pyproject.toml
 
 REMOVED := out/demo build target .mypy_cache .pytest_cache .ruff_cache .hypothesis

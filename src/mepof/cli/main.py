@@ -24,6 +24,7 @@ COMMANDS = {
     "profile": ("mepof.cli.profile", "app"),
     "eval": ("mepof.cli.evaluate", "evaluate"),
     "report": ("mepof.cli.report", "report"),
+    "serve": ("mepof.cli.serve", "serve"),
     "device": ("mepof.cli.device", "app"),
     "bootimg": ("mepof.cli.bootimg", "app"),
     "phone": ("mepof.cli.phone", "phone"),

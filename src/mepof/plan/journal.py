@@ -208,7 +208,10 @@ class RunsInJournal:
 
     def _apply(self, line: dict[str, Any]) -> None:
         identifier, event, time = line["run"], line["event"], line["time"]
+        if datetime.fromisoformat(time).tzinfo is None:
+            raise ValueError
         if event == "run":
+            _check_texts(line, "run", "program", "store")
             self._runs[identifier] = JournalledRun(
                 identifier,
                 line["program"],
@@ -235,6 +238,7 @@ class RunsInJournal:
             )
             self._runs[identifier] = replace(run, planned=planned)
             return
+        _check_texts(line, "step", "kind", "fingerprint")
         steps = self._steps[identifier]
         known = steps.get(line["step"])
         started = time if event == "start" else known.started if known else None
@@ -246,7 +250,7 @@ class RunsInJournal:
             _STATES[event],
             line.get("reason", known.reason if known else ""),
             line.get("digest"),
-            line.get("seconds", 0.0),
+            float(line.get("seconds", 0.0)),
             started,
             None if event == "start" else time,
             line.get("message"),
@@ -254,6 +258,11 @@ class RunsInJournal:
             tuple(line.get("inputs", ())),
         )
         self._changed.add(identifier)
+
+
+def _check_texts(line: dict[str, Any], *keys: str) -> None:
+    if not all(isinstance(line[key], str) for key in keys):
+        raise TypeError
 
 
 _STATES: Mapping[str, StepState] = {

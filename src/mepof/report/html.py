@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from mepof.report import text
 from mepof.report.metrics import SIGNS, TONES, less_word, verdict_word
@@ -41,7 +41,7 @@ def render(report: Report) -> str:
     """The page of a report."""
     image_set = ImageSet.of(report)
     return (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             report=report,
@@ -61,9 +61,14 @@ def render(report: Report) -> str:
 
 
 @cache
-def _environment() -> Environment:
+def environment(*packages: str) -> Environment:
+    """What templates are rendered with: the filters and words of reports, and nothing unescaped.
+
+    Args:
+        packages: whose templates there are beside those of the report.
+    """
     environment = Environment(
-        loader=PackageLoader("mepof.report"),
+        loader=ChoiceLoader([PackageLoader(name) for name in (*packages, "mepof.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -1,0 +1,1 @@
+"""One module per view: ``routes`` gives the addresses that it answers."""
