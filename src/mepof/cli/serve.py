@@ -21,11 +21,14 @@ _VARIABLE = "MEPOF_SERVE_TOKEN"
 def serve(
     directory: Annotated[
         Path,
-        typer.Argument(help="Directory of the runs' output directories.", metavar="[DIR]"),
+        typer.Argument(help="Directory of the runs' output directories.", metavar="DIR"),
     ] = Path("out"),
     store: StoreRoot = None,
     host: Annotated[
-        str, typer.Option(help="Address to listen on. Others than loopback need a token.")
+        str,
+        typer.Option(
+            help="Address to listen on. Others than loopback need a token.", metavar="ADDRESS"
+        ),
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to listen on; 0 is any.", metavar="N")
