@@ -93,7 +93,7 @@ FLAGS: dict[Meaning, str] = {
     "-Wno-maybe-uninitialized $(if $(CONFIG_X86),,-fprofile-update=atomic -mno-outline-atomics)",
     "drop-counting": "-fno-profile-generate -fno-profile-arcs -fno-profile-values",
     "use-counts": "-fprofile-use",
-    "quiet-counts": "-Wno-missing-profile",
+    "quiet-counts": "-Wno-missing-profile -Wno-coverage-mismatch",
     "drop-counts": "-fno-profile-use -fno-branch-probabilities",
     "keep-untrained": "-fprofile-partial-training",
 }
