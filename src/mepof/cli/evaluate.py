@@ -45,6 +45,15 @@ def evaluate(
             metavar="GOAL",
         ),
     ] = None,
+    compare: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--compare",
+            help='Two cases of each image, such as "unix-4 pipe-4 ratio cycles": see `compare` in '
+            "docs/g4.md. Give it several times for several pairs.",
+            metavar="PAIR",
+        ),
+    ] = None,
     out: Annotated[
         Path, typer.Option("--out", help="Directory for results.", metavar="DIR")
     ] = Path("out/eval"),
@@ -56,7 +65,8 @@ def evaluate(
 
     The document of --json is that of OUT/report.json, with the files of the run.
     """
-    text = program_of(images, _arch_of(images), chosen_metrics(metric), repetitions, goal or ())
+    judged = [*map(_goal, goal or ()), *map(_pair, compare or ())]
+    text = program_of(images, _arch_of(images), chosen_metrics(metric), repetitions, judged)
     plan = plan_of(Source("the command line", text))
     run_plan(plan, out, local(store, cores), as_json, _document)
 
@@ -66,12 +76,15 @@ def program_of(
     arch: str,
     metrics: Sequence[str],
     repetitions: str,
-    goals: Sequence[str] = (),
+    judged: Sequence[str] = (),
 ) -> str:
     """The program that the command stands for.
 
+    Args:
+        judged: the statements ``goal`` and ``compare``.
+
     Raises:
-        InputError: the repetitions are not a number or a range, or a goal has no bound.
+        InputError: the repetitions are not a number or a range.
     """
     try:
         SETTINGS["repetitions"].read(repetitions)
@@ -82,7 +95,7 @@ def program_of(
     if arch != DEFAULT:
         settings["arch"] = arch
     lines = [f"set {key} {value}.\n" for key, value in settings.items()]
-    lines += map(_goal, goals)
+    lines += judged
     operands = ";".join(format_word(str(image.resolve())) for image in images)
     lines.append(f"eval {operands} {';'.join(metrics)}".rstrip() + ".\n")
     return "".join(lines)
@@ -90,14 +103,28 @@ def program_of(
 
 def _goal(text: str) -> str:
     """The statement of a goal, such as ``geomean 8`` or ``worst -1 kernel_cycles``."""
+    return _statement("goal", text, 2, 'a quantity and a bound, such as "geomean 8"')
+
+
+def _pair(text: str) -> str:
+    """The statement of two cases, such as ``unix-4 pipe-4 ratio cycles;instructions``."""
+    return _statement("compare", text, 3, 'two cases and a way, such as "unix-4 pipe-4 ratio"')
+
+
+def _statement(verb: str, text: str, operands: int, form: str) -> str:
+    """A statement of an option's words.
+
+    Args:
+        operands: how many words come before the list of metrics, which may be missing.
+
+    Raises:
+        InputError: there are fewer words, or more than one list.
+    """
     words = text.split()
-    if not 2 <= len(words) <= 3:
-        raise InputError(
-            f"invalid goal {quote(text)}", '--goal: a quantity and a bound, such as "geomean 8"'
-        )
-    quantity, bound, *metrics = words
-    lists = [";".join(map(format_word, re.split("[,;]", each))) for each in metrics]
-    return " ".join(("goal", format_word(quantity), format_word(bound), *lists)) + ".\n"
+    if not operands <= len(words) <= operands + 1:
+        raise InputError(f"invalid {verb} {quote(text)}", f"--{verb}: {form}")
+    lists = [";".join(map(format_word, re.split("[,;]", each))) for each in words[operands:]]
+    return " ".join((verb, *map(format_word, words[:operands]), *lists)) + ".\n"
 
 
 def _document(finished: Finished, out: Path) -> dict[str, object]:

@@ -455,6 +455,34 @@ def test_eval_takes_goals(shell: Shell, tmp_path: Path, monkeypatch: pytest.Monk
     ]
 
 
+def test_eval_takes_pairs_of_cases(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    instant(monkeypatch)
+    for name in ("plain", "opt"):
+        (tmp_path / name).write_bytes(bz_image())
+    pairs = ("--compare", "pipe128 pipe512 ratio instructions,guest_time")
+    one_document(shell("eval", "plain", "opt", "--metric", "pipe", *pairs, "--json"))
+    plan = json.loads((tmp_path / "out/eval/plan.json").read_text())
+    assert "compare pipe128 pipe512 ratio instructions;guest_time.\n" in plan["program"]
+
+
+@pytest.mark.parametrize(
+    ("pair", "what"),
+    [
+        ("pipe128 pipe512", "invalid compare `pipe128 pipe512`"),
+        ("pipe128 pipe512 rato", "did you mean `ratio`?"),
+        ("pipe128 unix-4 ratio", "unix-4"),
+    ],
+)
+def test_eval_refuses_wrong_pairs(shell: Shell, tmp_path: Path, pair: str, what: str) -> None:
+    for name in ("plain", "opt"):
+        (tmp_path / name).write_bytes(bz_image())
+    answer = shell("eval", "plain", "opt", "--metric", "pipe", "--compare", pair)
+    assert answer.status == 2
+    assert what in answer.err
+
+
 @pytest.mark.parametrize(
     ("goal", "what"),
     [
