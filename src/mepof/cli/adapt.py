@@ -12,11 +12,13 @@ import typer
 
 from mepof import arch as architectures
 from mepof.adapter.fit import Fit, Reason, check_fit
+from mepof.adapter.judge import judge, objects_that_ran, sampled_functions
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.cli.application import Commands
 from mepof.cli.output import Json, print_json
 from mepof.cli.run import StoreRoot, local
 from mepof.errors import WorkError
+from mepof.kernel.source import check_kernel
 from mepof.plan.model import HostInput, Input, Plan
 from mepof.source.protocol import source_of
 from mepof.spec.kernel_source import KernelSource
@@ -97,6 +99,7 @@ def _fetched(source: str, store: Path | None) -> Path:
     from mepof.cli.progress import progress  # loads scipy
 
     kind = source_of(source)
+    kind.parse(source)
     kind.check(source)
     path = kind.host(source)
     model = KernelSource[Input](
@@ -106,6 +109,55 @@ def _fetched(source: str, store: Path | None) -> Path:
     plan = Plan(program="", seed=0, steps=(model.step("source"),), results=())
     with tempfile.TemporaryDirectory() as out, progress() as sink:
         return local(store, None).run(plan, Path(out), sink).run.steps["source"].path
+
+
+@app.command("judge")
+def judged(
+    profile: Annotated[
+        Path, typer.Argument(help="Profile: .afdo or .profdata.", metavar="PROFILE")
+    ],
+    old: Annotated[
+        str, typer.Argument(help="Source of the kernel that was profiled.", metavar="OLD")
+    ],
+    new: Annotated[str, typer.Argument(help="Source of another kernel.", metavar="NEW")],
+    arch: Annotated[str, typer.Option(help="Architecture.", metavar="NAME")] = (
+        architectures.DEFAULT
+    ),
+    top: Annotated[
+        int, typer.Option("--top", min=0, help="How many functions to list.", metavar="N")
+    ] = 10,
+    store: StoreRoot = None,
+    as_json: Json = False,
+) -> None:
+    """Say how much of a profile is of code that another kernel does not have.
+
+    Nothing is compiled: the functions with samples are compared in both sources.
+    """
+    record = architectures.get(arch)
+    sampled = sampled_functions(profile)
+    trees = [
+        tree if (tree := Path(each)).is_dir() else _fetched(each, store) for each in (old, new)
+    ]
+    for tree, name in zip(trees, (old, new), strict=True):
+        check_kernel(tree, name)
+    found = judge(sampled, trees[0], trees[1], record.source, objects_that_ran(profile))
+    if as_json:
+        print_json(
+            {
+                "schema": "mepof-adapt-judge/1",
+                "changed_percent": found.changed_percent,
+                "files": found.files,
+                **asdict(found),
+            }
+        )
+        return
+    changed = [each for each in found.affected if each.state != "moved"]
+    print(
+        f"{found.changed_percent:.1f} % of samples are in functions that changed:"
+        f" {len(changed)} of {found.functions:,}"
+    )
+    for each in changed[:top]:
+        print(f"{each.share:6.2f} %  {each.state:8} {each.name}  {each.file}")
 
 
 def _lines(fit: Fit, source: str, arch: str, config: str) -> Iterator[str]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,10 +11,11 @@ from mepof import arch
 from mepof.adapter.fit import AlgorithmFit, Fit, check_fit
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.cli import adapt
-from mepof.cli.main import main
 from mepof.errors import InputError
 from mepof.kernel import kconfig
 from mepof.toolchain.clang import Clang
+
+from .conftest import Mepof
 
 X86 = arch.get("x86-64")
 # What the overlays edit, in as few lines as it takes.
@@ -186,33 +185,6 @@ def test_what_is_not_a_kernel_is_an_error(tmp_path: Path, toolchain: Clang) -> N
         (tmp_path / "Kbuild").touch()
         (tmp_path / "Makefile").write_text(TREE["Makefile"])
         check_fit(tmp_path, X86, toolchain, "slimm", ["pgo"])
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    out: str
-    err: str
-
-
-Mepof = Callable[..., Answer]
-
-
-@pytest.fixture
-def mepof(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Mepof:
-    monkeypatch.chdir(tmp_path)
-
-    def call(*words: str | Path) -> Answer:
-        monkeypatch.setattr("sys.argv", ["mepof", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return Answer(ended.value.code, out, err)
-
-    return call
 
 
 @pytest.fixture

@@ -1,0 +1,242 @@
+"""What a profile is worth on another source, before anything is built.
+
+The functions that have samples are looked up in the files that differ between the two trees, and
+their code is compared without comments and layout. What a function includes (macros, structures)
+and the configuration are not looked at: the drift of the first build is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from filecmp import cmp
+from math import fsum
+from pathlib import Path
+from typing import Literal
+
+from mepof import _engine
+from mepof.errors import InputError
+from mepof.kernel.functions import definitions, source_name
+
+# What no kernel is made of.
+_ASIDE = frozenset({".git", "Documentation", "tools", "samples", "scripts"})
+# More functions than any kernel has.
+_ALL = 1 << 30
+
+State = Literal["changed", "moved", "gone"]
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A function with samples.
+
+    Attributes:
+        name: of its symbol.
+        source: its file where the profile says so, as the compiler saw it.
+        share: its part of all samples, in percent, without that of what was inlined.
+    """
+
+    name: str
+    source: str | None
+    share: float
+
+
+@dataclass(frozen=True)
+class Affected:
+    """A function with samples whose code is not the same in the new tree.
+
+    Attributes:
+        file: of the old tree.
+        share: in percent of all samples.
+    """
+
+    name: str
+    file: str
+    state: State
+    share: float
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """How much of a profile is of code that has changed.
+
+    Attributes:
+        functions: with samples.
+        affected: those whose code is not the same, the largest share first.
+        differing: how many C files of the old tree are not in the new one as they were.
+    """
+
+    functions: int
+    affected: tuple[Affected, ...]
+    differing: int
+
+    @property
+    def changed_percent(self) -> float:
+        """The share of samples in functions that have changed or are gone."""
+        return fsum(each.share for each in self.affected if each.state != "moved")
+
+    @property
+    def files(self) -> Mapping[str, float]:
+        """The share of samples in changed functions by file, the largest first."""
+        found: dict[str, float] = {}
+        for each in self.affected:
+            found[each.file] = found.get(each.file, 0.0) + each.share
+        return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+    def __str__(self) -> str:
+        count = sum(each.state != "moved" for each in self.affected)
+        text = f"{self.changed_percent:.1f} % of samples are in {count} functions that changed"
+        named = [f"{a.name} of {a.file} {a.share:.1f} %" for a in self.affected[:3]]
+        return f"{text}: {', '.join(named)}" if named else text
+
+
+def sampled_functions(profile: Path) -> tuple[Sampled, ...]:
+    """The functions that a profile has samples of, the largest share first.
+
+    Raises:
+        InputError: it cannot be read, or has no samples.
+        EnvironmentLack: what reads it is not installed.
+    """
+    from mepof.profile.instrumentation import is_instrumentation  # loads all toolchains
+
+    counted = _counted(profile) if is_instrumentation(profile) else _recorded(profile)
+    found = [(name, count) for name, count in counted if count]
+    total = sum(count for _, count in found)
+    if not total:
+        raise InputError(f"{profile} has no samples")
+    made = []
+    for name, count in found:
+        source, _, symbol = name.rpartition(";")
+        made.append(Sampled(symbol, source or None, 100 * count / total))
+    return tuple(sorted(made, key=lambda each: (-each.share, each.name)))
+
+
+def _counted(profile: Path) -> Iterator[tuple[str, int]]:
+    from mepof.profile.counts import read_counts
+
+    for each in read_counts(profile):
+        yield each.name, each.total
+
+
+def _recorded(profile: Path) -> Iterator[tuple[str, int]]:
+    for each in json.loads(_engine.show(profile, _ALL, 0))["functions"]:
+        yield each["name"], each["own_count"]
+
+
+def objects_that_ran(profile: Path) -> tuple[str, ...] | None:
+    """The objects of the old build in which something ran, if the profile's description beside it
+    says so.
+
+    Raises:
+        WorkError: the description is not valid.
+    """
+    from mepof.profile.artifact import ProfileDescription
+
+    described = ProfileDescription.find(profile.parent)
+    return None if described is None else described.executed_objects
+
+
+def judge(
+    sampled: Sequence[Sampled],
+    old: Path,
+    new: Path,
+    arch: str,
+    objects: Collection[str] | None = None,
+) -> Judgement:
+    """Compare the code of functions with samples in two trees.
+
+    Args:
+        old: the tree that the profile is of.
+        arch: the directory below ``arch/`` that is compiled; others are not looked at.
+        objects: those of the old build in which something ran, if that is known. The directories
+            that have none are not looked at, and of several functions of one name the one that is
+            in one of them counts.
+    """
+    below = None if objects is None else {Path(name).parent.as_posix() for name in objects}
+    differing = list(_differing(old, new, arch, below))
+    before: dict[str, dict[str, str]] = {}
+    after: dict[str, dict[str, str]] = {}
+    for name in differing:
+        for code, tree in ((before, old), (after, new)):
+            code[name] = _read(tree / name)
+    # Of a file that is new, only where a function has moved to.
+    appeared = {code for made in after.values() for code in made.values()}
+    for name in _files(new, arch, below):
+        if not (old / name).exists():
+            appeared.update(_read(new / name).values())
+    defined: dict[str, list[str]] = {}
+    for file, functions in before.items():
+        for function in functions:
+            defined.setdefault(function, []).append(file)
+    ran = frozenset(f"{name.removesuffix('.o')}.c" for name in objects or ())
+    # What the files that ran and are as they were define.
+    same = {name for file in ran - before.keys() for name in _read(old / file)}
+    affected = []
+    for each in sampled:
+        name = source_name(each.name)
+        if name not in defined:
+            name = name.lstrip("_")  # what a macro declares often has more of them
+        files = defined.get(name, ())
+        if each.source is not None:
+            files = [file for file in files if f"/{each.source}".endswith(f"/{file}")]
+        elif objects is not None:
+            # A header's function may be in any object, and so may that of a C file which another
+            # one includes.
+            own = [file for file in files if file in ran or file.endswith(".h")]
+            files = own or ([] if name in same else files)
+        states = [(_state(before[f][name], after[f].get(name), appeared), f) for f in files]
+        if known := [(state, file) for state, file in states if state is not None]:
+            state, file = min(known, key=lambda pair: _ORDER.index(pair[0]))
+            affected.append(Affected(each.name, file, state, each.share))
+    return Judgement(len(sampled), tuple(affected), len(differing))
+
+
+# The worst first: with several candidates, it counts.
+_ORDER: tuple[State, ...] = ("gone", "changed", "moved")
+
+
+def _state(before: str, after: str | None, appeared: Collection[str]) -> State | None:
+    if before == after:
+        return None
+    if before in appeared:
+        return "moved"
+    return "gone" if after is None else "changed"
+
+
+def _read(path: Path) -> dict[str, str]:
+    try:
+        return definitions(path.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        return {}
+
+
+def _differing(old: Path, new: Path, arch: str, below: Collection[str] | None) -> Iterator[str]:
+    """The C files of the old tree that are not in the new one, or not as they were."""
+    for name in _files(old, arch, below):
+        one, other = old / name, new / name
+        try:
+            same = one.stat().st_size == other.stat().st_size and cmp(one, other, shallow=False)
+        except OSError:
+            same = False
+        if not same:
+            yield name
+
+
+def _files(tree: Path, arch: str, below: Collection[str] | None) -> Iterator[str]:
+    """C files: headers anywhere, and others in the directories ``below``."""
+    for directory, inner, names in os.walk(tree):
+        where = Path(directory).relative_to(tree).as_posix()
+        if where == ".":
+            inner[:] = [name for name in inner if name not in _ASIDE]
+        elif where == "arch":
+            inner[:] = [name for name in inner if name == arch]
+        inner.sort()
+        used = below is None or where in below
+        if not used and where.partition("/")[0] == "drivers":
+            continue  # a driver's headers are its own
+        prefix = "" if where == "." else f"{where}/"
+        for name in sorted(names):
+            if name.endswith(".h") or (used and name.endswith(".c")):
+                yield prefix + name

@@ -1,0 +1,176 @@
+"""What a profile is worth on another source, before a build."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mepof.adapter.judge import Affected, Sampled, judge, sampled_functions
+from mepof.errors import InputError
+
+from .conftest import Mepof
+
+READ = "static int helper(void)\n{\n\treturn 1;\n}\nint vfs_read(void)\n{\n\treturn helper();\n}\n"
+OTHER = "static int helper(void)\n{\n\treturn 2;\n}\nint tty_open(void)\n{\n\treturn 0;\n}\n"
+HEADER = "static inline int get(void)\n{\n\treturn 3;\n}\n"
+FILES = {"fs/read.c": READ, "drivers/tty/tty.c": OTHER, "include/linux/get.h": HEADER}
+
+PROFILE = """vfs_read:1000:10
+ 1: 600
+ 2: helper:300
+  1: 300
+tty_open:100:1
+ 1: 100
+"""
+
+
+def tree(root: Path, changes: dict[str, str | None]) -> Path:
+    for name, text in {**FILES, **changes}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if text is not None:
+            path.write_text(text)
+    return root
+
+
+SAMPLED = (
+    Sampled("vfs_read", None, 50.0),
+    Sampled("helper", None, 30.0),
+    Sampled("get", None, 15.0),
+    Sampled("tty_open", None, 5.0),
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, ()),
+        ({"fs/read.c": "/* new */\n" + READ.replace("\n\t", "\n\n\t /* why */ ")}, ()),
+        (
+            {"fs/read.c": READ.replace("return helper()", "return 1 + helper()")},
+            (Affected("vfs_read", "fs/read.c", "changed", 50.0),),
+        ),
+        (
+            {"fs/read.c": None, "fs/moved.c": READ.replace("vfs_read", "vfs_get")},
+            (
+                Affected("vfs_read", "fs/read.c", "gone", 50.0),
+                Affected("helper", "fs/read.c", "moved", 30.0),
+            ),
+        ),
+        (
+            {"include/linux/get.h": HEADER.replace("3", "4")},
+            (Affected("get", "include/linux/get.h", "changed", 15.0),),
+        ),
+        # Of two static functions of one name, the worse counts where nothing says which ran.
+        (
+            {"drivers/tty/tty.c": OTHER.replace("2", "9")},
+            (Affected("helper", "drivers/tty/tty.c", "changed", 30.0),),
+        ),
+    ],
+)
+def test_functions_that_changed_are_found_in_the_files_that_differ(
+    tmp_path: Path, changes: dict[str, str | None], expected: tuple[Affected, ...]
+) -> None:
+    found = judge(SAMPLED, tree(tmp_path / "a", {}), tree_without(tmp_path, changes), "x86")
+    assert found.affected == expected
+    changed = sum(each.share for each in expected if each.state != "moved")
+    assert found.changed_percent == pytest.approx(changed)
+
+
+def tree_without(root: Path, changes: dict[str, str | None]) -> Path:
+    return tree(root / "b", changes)
+
+
+def test_objects_that_ran_say_which_of_two_functions_has_the_samples(tmp_path: Path) -> None:
+    old = tree(tmp_path / "a", {})
+    new = tree(tmp_path / "b", {"drivers/tty/tty.c": OTHER.replace("2", "9")})
+    assert judge(SAMPLED, old, new, "x86", ("fs/read.o", "drivers/tty/x.o")).affected == ()
+    assert len(judge(SAMPLED, old, new, "x86", ("drivers/tty/tty.o",)).affected) == 1
+    # A directory in which nothing ran is not looked at.
+    assert judge(SAMPLED, old, new, "x86", ("fs/read.o",)).differing == 0
+
+
+def test_a_profile_that_names_the_source_of_a_static_function_is_taken_at_its_word(
+    tmp_path: Path,
+) -> None:
+    old = tree(tmp_path / "a", {})
+    new = tree(tmp_path / "b", {"drivers/tty/tty.c": OTHER.replace("2", "9")})
+    for source, count in (("../fs/read.c", 0), ("../drivers/tty/tty.c", 1), ("tty.c", 0)):
+        found = judge((Sampled("helper", source, 100.0),), old, new, "x86")
+        assert len(found.affected) == count, source
+
+
+def test_other_architectures_and_tools_are_not_looked_at(tmp_path: Path) -> None:
+    old = tree(tmp_path / "a", {})
+    new = tree(tmp_path / "b", {"fs/read.c": READ})
+    for name in ("arch/arm/read.c", "tools/read.c"):
+        tree(old, {name: READ})
+        tree(new, {name: READ.replace("helper()", "7")})
+    assert judge(SAMPLED, old, new, "x86").affected == ()
+    assert len(judge(SAMPLED, old, new, "arm").affected) == 1
+
+
+@pytest.fixture
+def profile(tmp_path: Path) -> Path:
+    path = tmp_path / "kernel.afdo"
+    path.write_text(PROFILE)
+    return path
+
+
+def test_what_was_inlined_has_its_own_samples(profile: Path) -> None:
+    assert sampled_functions(profile) == (
+        Sampled("vfs_read", None, 60.0),
+        Sampled("helper", None, 30.0),
+        Sampled("tty_open", None, 10.0),
+    )
+
+
+@pytest.mark.parametrize("text", ["", "vfs_read:0:0\n 1: 0\n", "no profile"])
+def test_a_profile_without_samples_is_an_error(tmp_path: Path, text: str) -> None:
+    profile = tmp_path / "kernel.afdo"
+    profile.write_text(text)
+    with pytest.raises(InputError):
+        sampled_functions(profile)
+
+
+def test_a_judgement_says_what_changed_most(tmp_path: Path) -> None:
+    old = tree(tmp_path / "a", {})
+    new = tree(tmp_path / "b", {"fs/read.c": READ.replace("helper()", "7")})
+    text = str(judge(SAMPLED, old, new, "x86"))
+    assert text == (
+        "50.0 % of samples are in 1 functions that changed: vfs_read of fs/read.c 50.0 %"
+    )
+
+
+def test_the_command_prints_a_table_or_a_document(
+    tmp_path: Path, mepof: Mepof, profile: Path
+) -> None:
+    old = kernel(tree(tmp_path / "a", {}))
+    new = kernel(tree(tmp_path / "b", {"fs/read.c": READ.replace("helper()", "7")}))
+    shown = mepof("adapt", "judge", profile, old, new)
+    assert shown.out == (
+        "60.0 % of samples are in functions that changed: 1 of 3\n"
+        " 60.00 %  changed  vfs_read  fs/read.c\n"
+    )
+    document = json.loads(mepof("adapt", "judge", profile, old, new, "--json").out)
+    assert document["schema"] == "mepof-adapt-judge/1"
+    assert document["changed_percent"] == pytest.approx(60)
+    assert document["files"] == {"fs/read.c": pytest.approx(60)}
+
+
+def test_the_command_refuses_what_is_not_a_kernel(
+    tmp_path: Path, mepof: Mepof, profile: Path
+) -> None:
+    old = kernel(tree(tmp_path / "a", {}))
+    (tmp_path / "empty").mkdir()
+    done = mepof("adapt", "judge", profile, old, tmp_path / "empty")
+    assert done.status == 2
+    assert "is not a kernel source tree" in done.err
+
+
+def kernel(root: Path) -> Path:
+    (root / "Makefile").write_text("VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 1\n")
+    (root / "Kbuild").write_text("obj-y += fs/\n")
+    return root
