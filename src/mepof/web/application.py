@@ -20,9 +20,9 @@ from mepof.errors import EnvironmentLack, InputError, MepofError
 from mepof.web.forms import form_of
 from mepof.web.guard import COOKIE, App, Guard
 from mepof.web.site import Site
-from mepof.web.views import runs
+from mepof.web.views import compare, heatmap, runs, store, trends
 
-_VIEWS = (runs,)
+_VIEWS = (runs, heatmap, compare, trends, store)
 # A guess takes this long.
 _WRONG_TOKEN_SECONDS = 1.0
 _STATIC = ("page.css", "page.js", "icon.svg")

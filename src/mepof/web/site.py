@@ -16,6 +16,7 @@ from mepof.plan.store import Store
 from mepof.report.html import environment
 from mepof.web.catalogue import Catalogue, Entry
 from mepof.web.guard import COOKIE, Sessions
+from mepof.web.provenance import Provenance
 from mepof.web.reports import Reports
 from mepof.web.steps import SIGNS, WORDS
 
@@ -45,6 +46,11 @@ class Site:
     def reports(self) -> Reports:
         """The reports of the runs."""
         return Reports(self.store)
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """Where the artifacts of the store come from."""
+        return Provenance(self.store)
 
     @cached_property
     def templates(self) -> Environment:

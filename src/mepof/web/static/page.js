@@ -68,6 +68,20 @@
     if (atEnd) log.scrollTop = log.scrollHeight;
   };
 
+  // A click into a heatmap looks closer there; links beside it do the same for the keyboard.
+  document.querySelector("[data-zoom]")?.addEventListener("click", event => {
+    const map = event.currentTarget, box = map.getBoundingClientRect(), data = map.dataset;
+    const [x, y, w, h] = [data.x, data.y, data.w, data.h].map(Number);
+    const column = x + (event.clientX - box.left) / box.width * w;
+    const row = y + (1 - (event.clientY - box.top) / box.height) * h;
+    const [wide, high] = [Math.max(4, Math.round(w / 2)), Math.max(4, Math.round(h / 2))];
+    const query = new URLSearchParams({
+      image: data.image, w: wide, h: high,
+      x: Math.max(0, Math.round(column - wide / 2)), y: Math.max(0, Math.round(row - high / 2)),
+    });
+    location.assign(`${data.zoom}?${query}`);
+  });
+
   if (main) {
     let source = null;
     let read = null; // of a log, that a second connection does not show it twice

@@ -19,6 +19,7 @@ from mepof.report.text import duration, printable
 from mepof.web.catalogue import Entry
 from mepof.web.graph import draw
 from mepof.web.live import stream
+from mepof.web.queries import number_in, text_in
 from mepof.web.reports import Headline, Place
 from mepof.web.site import Site
 from mepof.web.steps import StepRow, rows_of
@@ -49,11 +50,11 @@ def routes(site: Site) -> Sequence[BaseRoute]:
     def runs(request: Request) -> Response:
         version = _version(site)
         entries = list(site.catalogue.entries().values())
-        wanted = request.query_params.get("find", "").strip()
+        wanted = text_in(request, "find")
         if wanted:
             entries = [e for e in entries if wanted.lower() in f"{e.name} {e.state}".lower()]
         pages = max(1, -(-len(entries) // _PAGE))
-        page = min(max(1, _number(request.query_params.get("page", ""), 1)), pages)
+        page = min(max(1, number_in(request, "page", 1)), pages)
         shown = entries[_PAGE * (page - 1) : _PAGE * page]
         return site.page(
             request,
@@ -136,7 +137,7 @@ def routes(site: Site) -> Sequence[BaseRoute]:
         log = _log(site, row)
         identifier, name = entry.run.id, row.step
         # What comes before is on the page already.
-        position = _number(request.query_params.get("from", ""), 0)
+        position = number_in(request, "from", 0)
         ended = False
 
         def look() -> dict[str, object] | None:
@@ -305,7 +306,3 @@ def _place(site: Site, entry: Entry, name: str) -> Place:
         if place.name == name:
             return place
     raise HTTPException(404, "the run has no such report")
-
-
-def _number(text: str, otherwise: int) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else otherwise
