@@ -17,7 +17,8 @@ from mepof.cli.program import Program, name_of, read_program
 from mepof.errors import WorkError
 from mepof.events import Event, StepNote
 from mepof.executor.programs import plan_of
-from mepof.executor.protocol import EXECUTORS, Executor, Finished
+from mepof.executor.protocol import EXECUTORS, Executor, Finished, Settings
+from mepof.executor.stores import default_shared
 from mepof.plan.explain import Explanation
 from mepof.plan.model import Plan
 from mepof.plan.store import default_store
@@ -41,6 +42,15 @@ StoreRoot = Annotated[
         metavar="DIR",
     ),
 ]
+Shared = Annotated[
+    str | None,
+    typer.Option(
+        "--shared-store",
+        help="Store that other machines share: a directory, sftp://… or s3://….  "
+        "[default: $MEPOF_SHARED_STORE]",
+        metavar="URL",
+    ),
+]
 Cores = Annotated[
     int | None,
     typer.Option("--cores", min=1, help="CPU cores to use.  [default: all]", metavar="N"),
@@ -54,6 +64,7 @@ def run(
         str, typer.Option(help=f"Where to run: {', '.join(EXECUTORS.names())}.", metavar="NAME")
     ] = "local",
     store: StoreRoot = None,
+    shared_store: Shared = None,
     cores: Cores = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show which steps would run, why and how long.")
@@ -74,7 +85,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a G4 program: build, profile, optimise, measure, report."""
-    chosen = executor_of(executor, store, cores)
+    chosen = executor_of(executor, store, cores, shared_store)
     plan = plan_of(read_program(program), tuple(map(str, perf_data or ())))
     out = out or Path("out") / name_of(program)
     if dry_run:
@@ -83,14 +94,19 @@ def run(
         run_plan(plan, out, chosen, as_json)
 
 
-def executor_of(name: str, store: Path | None, cores: int | None) -> Executor:
+def executor_of(
+    name: str, store: Path | None, cores: int | None, shared: str | None = None
+) -> Executor:
     """The executor of that name, with the defaults of its options."""
-    return EXECUTORS.get(name)(store or default_store(), cores or os.cpu_count() or 1)
+    settings = Settings(
+        store or default_store(), cores or os.cpu_count() or 1, shared or default_shared()
+    )
+    return EXECUTORS.get(name)(settings)
 
 
-def local(store: Path | None, cores: int | None) -> Executor:
+def local(store: Path | None, cores: int | None, shared: str | None = None) -> Executor:
     """The executor on this machine."""
-    return executor_of("local", store, cores)
+    return executor_of("local", store, cores, shared)
 
 
 def run_plan(

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from mepof.errors import InputError
 from mepof.events import Sink, unheard
-from mepof.executor.protocol import Finished
+from mepof.executor.protocol import Finished, Settings
+from mepof.executor.stores import check_store, one_at_a_time, store_of
 from mepof.plan.disk_full import full_disk_named
 from mepof.plan.document import to_document
-from mepof.plan.engine import Engine
+from mepof.plan.engine import Engine, RunResult
 from mepof.plan.explain import Explanation, explain
 from mepof.plan.model import Plan, Result
 from mepof.plan.pin import pinned
-from mepof.plan.store import Store
 from mepof.profile.artifact import profile_files
 from mepof.steps import BODIES
 
@@ -40,18 +39,21 @@ class LocalExecutor:
     Attributes:
         store: root of the store.
         cores: how many cores all running steps may use together.
+        shared: URL of the store that other machines share, if there is one.
     """
 
     store: Path
     cores: int
+    shared: str | None = None
 
     def __post_init__(self) -> None:
-        self._store().check()
+        check_store(self.store, self.shared)
 
     def explain(self, plan: Plan, sink: Sink = unheard) -> tuple[Explanation, ...]:
         """What a run of the plan would do; nothing is run."""
-        store, bodies = self._store(), BODIES.all()
-        return explain(pinned(plan, bodies, store.cache, sink), store, bodies)
+        bodies = BODIES.all()
+        with store_of(self.store, self.shared, sink) as store:
+            return explain(pinned(plan, bodies, store.cache, sink), store, bodies)
 
     def run(self, plan: Plan, out: Path, sink: Sink) -> Finished:
         """Run a plan and copy its results to ``out``.
@@ -59,34 +61,31 @@ class LocalExecutor:
         Raises:
             MepofError: as of :meth:`mepof.plan.engine.Engine.run`.
         """
-        store, bodies = self._store(), BODIES.all()
-        plan = pinned(plan, bodies, store.cache, sink)
-        engine = Engine(store, bodies, self.cores, sink)
-        run = engine.run(plan, out)
-        with full_disk_named(out):
-            text = json.dumps(to_document(run.plan), indent=1) + "\n"
-            (out / "plan.json").write_text(text, encoding="utf-8")
-            files: dict[str, Path] = {}
-            for result in run.plan.results:
-                for name, path in _files(result, run.steps[result.step].path).items():
-                    files[name] = out / name
-                    _copy(path, out / name)
-        return Finished(files, run)
+        bodies = BODIES.all()
+        cancel = threading.Event()
+        sink = one_at_a_time(sink)
+        with store_of(self.store, self.shared, sink, cancel) as store:
+            plan = pinned(plan, bodies, store.cache, sink)
+            run = Engine(store, bodies, self.cores, sink).run(plan, out, cancel=cancel)
+            return Finished(copy_results(run, out), run)
 
-    def _store(self) -> Store:
-        """The store; kernels are built in it, and make splits paths at blanks and colons.
 
-        Raises:
-            InputError: its path contains one.
-        """
-        store = Store(self.store)
-        if re.search(r"[\s:]", str(store.root)):
-            raise InputError(
-                f"kernels cannot be built in the store {store.root}:"
-                " its path contains a blank or a colon",
-                "choose another one with --store or MEPOF_STORE",
-            )
-        return store
+def local_executor(settings: Settings) -> LocalExecutor:
+    """The executor with these settings."""
+    return LocalExecutor(settings.store, settings.cores, settings.shared)
+
+
+def copy_results(run: RunResult, out: Path) -> dict[str, Path]:
+    """Write the plan and copy the files of every result; they are returned by name."""
+    with full_disk_named(out):
+        text = json.dumps(to_document(run.plan), indent=1) + "\n"
+        (out / "plan.json").write_text(text, encoding="utf-8")
+        files: dict[str, Path] = {}
+        for result in run.plan.results:
+            for name, path in _files(result, run.steps[result.step].path).items():
+                files[name] = out / name
+                _copy(path, out / name)
+    return files
 
 
 def _files(result: Result, artifact: Path) -> dict[str, Path]:
@@ -115,4 +114,4 @@ def _copy(source: Path, target: Path) -> None:
     partial.replace(target)
 
 
-EXECUTOR = LocalExecutor
+EXECUTOR = local_executor

@@ -22,6 +22,21 @@ class Finished:
     run: RunResult
 
 
+@dataclass(frozen=True)
+class Settings:
+    """What an executor is made from.
+
+    Attributes:
+        store: root of the store of this machine.
+        cores: how many cores to use.
+        shared: URL of the store that other machines share, if there is one.
+    """
+
+    store: Path
+    cores: int
+    shared: str | None = None
+
+
 class Executor(Protocol):
     """Runs plans with one store."""
 
@@ -40,10 +55,10 @@ class Executor(Protocol):
         """
 
 
-#: Each is called with the root of the store and the number of cores to use.
+#: Each is called with its settings.
 #:
 #: Raises:
-#:     InputError: the store cannot be used.
-EXECUTORS: Registry[Callable[[Path, int], Executor]] = Registry(
+#:     InputError: the store cannot be used, or a setting is not for this executor.
+EXECUTORS: Registry[Callable[[Settings], Executor]] = Registry(
     "mepof.executor", "EXECUTOR", "executor"
 )

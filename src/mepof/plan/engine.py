@@ -16,7 +16,7 @@ from pathlib import Path
 import mepof
 from mepof.errors import InputError, Interrupted, MepofError
 from mepof.events import Event, Sink, StepFailed, StepFinished, StepNote, StepStarted
-from mepof.plan.action import Action
+from mepof.plan.action import Action, Artifact
 from mepof.plan.body import StepBody
 from mepof.plan.digest import HostDigests
 from mepof.plan.disk_full import full_disk_named, means_full
@@ -25,10 +25,13 @@ from mepof.plan.explain import VOLATILE, is_volatile, latest_actions, why_it_run
 from mepof.plan.fingerprint import Ingredients, body_of
 from mepof.plan.interrupt import stop_on_signals
 from mepof.plan.journal import Journal
-from mepof.plan.model import HostInput, Json, Plan, Step
+from mepof.plan.model import HostInput, Json, Plan, Step, StepInput
 from mepof.plan.progress import ProgressFile
 from mepof.plan.recovery import affected, known_recovery, recovered
-from mepof.plan.store import Store
+from mepof.plan.store import ArtifactLost, Store
+
+# An artifact that is lost more often than this is lost for good.
+_MAX_LOSSES = 3
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,8 @@ class StepResult:
     """The result of a step.
 
     Attributes:
-        path: the artifact, a read-only directory in the store.
+        path: the artifact, a read-only directory in the store. If others share the store, it is
+            there only if it was read here, or is a result of the program.
         cached: it was already in the store.
         seconds: how long it took; for a cached step, when it was first made.
     """
@@ -160,6 +164,8 @@ class _Run:
         # Steps that run although the plan has changed what they read, and those of which is known
         # whether an earlier run recovered from their failure.
         self._outdated: set[str] = set()
+        self._artifacts: dict[str, Artifact] = {}
+        self._losses: dict[str, int] = {}
         self._looked_up: set[str] = set()
 
     def run(self) -> RunResult:
@@ -237,8 +243,40 @@ class _Run:
                 self._settle()
                 self._start_what_fits()
             if not self._running:
+                if self._error is None and not self._cancel.is_set() and self._lost_results():
+                    continue
                 return
             self._finish(*self._ended.get())
+
+    def _lost_results(self) -> bool:
+        """Bring what the user reads; whether some of it is lost and has to be made again."""
+        read = {
+            i.step for s in self._plan.steps for i in s.inputs.values() if isinstance(i, StepInput)
+        }
+        names = [r.step for r in self._plan.results] or self._done.keys() - read
+        wanted = {name: self._artifacts[name] for name in names}
+        try:
+            self._store.bring(wanted, lambda text: self._emit(StepNote("results", text)))
+        except ArtifactLost as error:
+            if not self._rewind(error, "results"):
+                raise
+            return True
+        return False
+
+    def _rewind(self, error: ArtifactLost, reader: str) -> bool:
+        """Make lost artifacts again; False if that has been tried too often."""
+        lost = [n for n, result in self._done.items() if result.digest in error.digests]
+        for name in lost or [reader]:
+            self._losses[name] = self._losses.get(name, 0) + 1
+            if self._losses[name] > _MAX_LOSSES:
+                return False
+        for name in lost:
+            self._store.refuse(self._done.pop(name).fingerprint)
+            self._emit(StepNote(name, f"made again: {error.why}"))
+        for name, job in list(self._ready.items()):
+            if any(each.digest in error.digests for each in job.artifacts.values()):
+                del self._ready[name]
+        return True
 
     def _settle(self) -> None:
         """Take results from the store, and make jobs of the other steps whose inputs exist."""
@@ -301,6 +339,7 @@ class _Run:
     def _job(self, step: Step) -> Job | None:
         digests: dict[str, str] = {}
         paths: dict[str, Path] = {}
+        artifacts: dict[str, Artifact] = {}
         for name, given in step.inputs.items():
             if isinstance(given, HostInput):
                 digests[name] = self._host[given.path]
@@ -308,6 +347,7 @@ class _Run:
             elif given.step in self._done:
                 digests[name] = self._done[given.step].digest
                 paths[name] = self._done[given.step].path
+                artifacts[name] = self._artifacts[given.step]
             else:
                 return None
         body = self._bodies[step.id]
@@ -320,6 +360,7 @@ class _Run:
             ingredients,
             ingredients.fingerprint(),
             paths,
+            artifacts,
             frozenset(n for n, given in step.inputs.items() if isinstance(given, HostInput)),
             replace(asked, cores=max(1, min(asked.cores, self._cores))),
             self._journal.path if volatile else None,
@@ -378,6 +419,8 @@ class _Run:
             if plan is not None:
                 self._adopt(plan)
             retried = outdated or plan is not None
+            if isinstance(outcome, ArtifactLost):
+                retried = self._rewind(outcome, step)
         if not retried:
             self._error = self._error or outcome
         if isinstance(outcome, Interrupted):
@@ -392,6 +435,7 @@ class _Run:
     def _settle_as(self, job: Job, done: Done) -> None:
         action = done.action
         digest = action.artifact.digest
+        self._artifacts[job.step.id] = action.artifact
         self._done[job.step.id] = StepResult(
             digest, self._store.object(digest), done.cached, action.seconds, job.fingerprint
         )

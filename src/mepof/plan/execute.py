@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mepof.errors import Interrupted, MepofError, StoreFull, WorkError
 from mepof.events import Event, StepNote
-from mepof.plan.action import Action
+from mepof.plan.action import Action, Artifact
 from mepof.plan.body import Resources, StepBody
 from mepof.plan.digest import HostDigests
 from mepof.plan.disk_full import child_ran_out, means_full, store_full
@@ -23,7 +23,7 @@ from mepof.plan.journal import utc_now
 from mepof.plan.model import Step
 from mepof.plan.orphans import end_orphans
 from mepof.plan.recipe import RecordingContext, write_recipe, write_reproducer
-from mepof.plan.store import Store
+from mepof.plan.store import ArtifactLost, Store
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class Job:
 
     Attributes:
         inputs: path of every input, by name.
+        artifacts: the inputs that are artifacts, by name.
         host: the names of the host inputs.
         resources: the resources granted to it.
         journal: the run's journal, if the step may read it.
@@ -43,6 +44,7 @@ class Job:
     ingredients: Ingredients
     fingerprint: str
     inputs: Mapping[str, Path]
+    artifacts: Mapping[str, Artifact]
     host: frozenset[str]
     resources: Resources
     journal: Path | None
@@ -78,12 +80,20 @@ def execute(job: Job, store: Store, emit: Callable[[Event], None], cancel: threa
                 action = store.find(job.fingerprint)
                 if action is not None:
                     return Done(action, cached=True)
-            return Done(_make(job, store, log, emit, cancel), cached=False)
+            note = partial(_note, emit, job.step.id)
+            store.bring(job.artifacts, note)
+            action = _make(job, store, log, emit, cancel)
+        store.share(action, note)
+        return Done(action, cached=False)
     except Exception as error:
         failure = _failure(error, job.step, store, log)
         if failure is error:
             raise
         raise failure from error
+
+
+def _note(emit: Callable[[Event], None], step: str, text: str) -> None:
+    emit(StepNote(step, text))
 
 
 def _locks(job: Job) -> list[tuple[str, str]]:
@@ -159,7 +169,7 @@ def _check_host_inputs(job: Job, store: Store, cancel: threading.Event) -> None:
 
 
 def _failure(error: Exception, step: Step, store: Store, log: Path) -> MepofError:
-    if isinstance(error, Interrupted | StoreFull):
+    if isinstance(error, Interrupted | StoreFull | ArtifactLost):
         return error
     if means_full(error):
         return store_full(store.root)

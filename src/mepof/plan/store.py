@@ -19,7 +19,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mepof.errors import InputError, Interrupted
+from mepof.errors import InputError, Interrupted, WorkError
 from mepof.plan.action import Action, Artifact
 from mepof.plan.digest import Entry, file_digest, listing_digest, tree_digest, walk
 from mepof.plan.disk_full import means_full
@@ -171,15 +171,22 @@ class Store:
             path.chmod(0o755)
             yield path
 
-    def commit(self, tree: Path) -> Artifact:
+    def commit(self, tree: Path, wanted: str | None = None) -> Artifact:
         """Move a filled :meth:`scratch` directory into the store, read-only from then on.
 
         If the store already has the same artifact, the new one is dropped, unless the old one
         is damaged.
+
+        Args:
+            wanted: the digest that it must have.
+
+        Raises:
+            WrongContent: it has another one; nothing is moved.
         """
         entries = walk(tree)
-        files = {r: file_digest(f"{tree}/{r}") for r, kind, _ in entries if kind in _FILES}
-        artifact = Artifact(tree_digest(tree, entries, files), listing_digest(entries))
+        artifact = artifact_of(tree, entries)
+        if wanted is not None and artifact.digest != wanted:
+            raise WrongContent(f"its content is {artifact.digest[:12]}, not {wanted[:12]}")
         _seal(tree, entries)
         # A directory can be moved only if it is writable, which a copied one may not be.
         tree.chmod(0o755)
@@ -214,6 +221,35 @@ class Store:
     def drop_work(self, fingerprint: str) -> None:
         """Remove the scratch directory of a finished step."""
         remove_tree(self.work(fingerprint))
+
+    # --- what a store that others share does more --------------------------------------
+
+    def bring(self, artifacts: Mapping[str, Artifact], emit: Callable[[str], None]) -> None:
+        """Make sure that artifacts which :meth:`find` promised are here, before they are read.
+
+        Args:
+            artifacts: by the name of the input.
+            emit: shows the user a line.
+
+        Raises:
+            ArtifactLost: some are not, and must be made again.
+        """
+        lost = [each.digest for each in artifacts.values() if not self.object(each.digest).is_dir()]
+        if lost:
+            raise ArtifactLost(tuple(lost), "the store does not have it any more")
+
+    def share(self, action: Action, emit: Callable[[str], None]) -> None:
+        """Give others what a step made."""
+
+    def refuse(self, fingerprint: str) -> None:
+        """Do not offer this action again: its artifact cannot be had."""
+
+    def intact(self, digest: str) -> bool:
+        """Whether an artifact is here and has this content; reads all of it."""
+        try:
+            return artifact_of(self.object(digest)).digest == digest
+        except OSError:
+            return False
 
     # --- inside ------------------------------------------------------------------------
 
@@ -261,6 +297,39 @@ class Store:
 
 
 _FILES = ("file", "exec")
+
+
+class WrongContent(Exception):
+    """A tree does not have the digest that it should have."""
+
+
+class ArtifactLost(WorkError):
+    """Artifacts that a step reads are gone or wrong, so the steps that made them must run again.
+
+    Args:
+        digests: of the artifacts.
+        why: what happened to them.
+    """
+
+    def __init__(self, digests: tuple[str, ...], why: str) -> None:
+        named = ", ".join(digest[:12] for digest in digests)
+        super().__init__(f"the artifact {named} is lost: {why}", "run again")
+        self.digests = digests
+        self.why = why
+
+    def __reduce__(self) -> tuple[type[ArtifactLost], tuple[tuple[str, ...], str]]:
+        return ArtifactLost, (self.digests, self.why)
+
+
+def artifact_of(tree: Path, entries: Sequence[Entry] | None = None) -> Artifact:
+    """The digests of a directory; reads all of it.
+
+    Args:
+        entries: what :func:`~mepof.plan.digest.walk` found in it, if that is known.
+    """
+    entries = walk(tree) if entries is None else entries
+    files = {r: file_digest(f"{tree}/{r}") for r, kind, _ in entries if kind in _FILES}
+    return Artifact(tree_digest(tree, entries, files), listing_digest(entries))
 
 
 def _try_lock(handle: int) -> bool:

@@ -1,0 +1,146 @@
+"""``mepof store``: the store that several machines share."""
+
+from __future__ import annotations
+
+import re
+import sys
+import tempfile
+from contextlib import closing
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mepof.cli.application import Commands
+from mepof.cli.output import Json, print_json
+from mepof.cli.run import Shared, StoreRoot
+from mepof.errors import InputError, WorkError
+from mepof.executor.stores import default_shared
+from mepof.plan.remote import Remote
+from mepof.plan.store import default_store
+
+app = Commands(help="Push to, check and clean the store that several machines share.")
+
+_MIB = 1 << 20
+
+
+@app.command()
+def push(store: StoreRoot = None, shared_store: Shared = None, as_json: Json = False) -> None:
+    """Push every finished step of the store of this machine.
+
+    Raises:
+        InputError: no shared store is named.
+    """
+    from mepof.plan.shared import SharedStore
+
+    local = SharedStore(store or default_store(), _remote(shared_store), _say)
+    local.open()
+    local.check_remote()
+    pushed = known = 0
+    with closing(local):
+        for action in sorted(local.actions(), key=lambda action: action.made_at):
+            if not local.object(action.artifact.digest).is_dir():
+                continue
+            if local.push(action, partial(_say_of, action.step)):
+                pushed += 1
+            else:
+                known += 1
+    if as_json:
+        print_json({"pushed": pushed, "known": known})
+    else:
+        print(f"{pushed} steps pushed, {known} were there")
+
+
+@app.command()
+def verify(
+    shared_store: Shared = None,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove wrong artifacts, so that they are made again.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare every artifact of the shared store with its digest.
+
+    Raises:
+        InputError: no shared store is named.
+        WorkError: an artifact is wrong and was not removed.
+    """
+    from mepof.plan.clean import wrong_archives
+
+    remote = _remote(shared_store)
+    with tempfile.TemporaryDirectory() as work:
+        count, wrong = wrong_archives(remote, Path(work))
+    if remove:
+        for name in wrong:
+            remote.remove(name)
+    if as_json:
+        print_json({"artifacts": count, "wrong": wrong, "removed": remove})
+    else:
+        for name in wrong:
+            print(f"wrong: {name}")
+        print(f"{count} artifacts, {len(wrong)} wrong" + (", removed" if wrong and remove else ""))
+    if wrong and not remove:
+        raise WorkError(
+            f"{len(wrong)} of {count} artifacts in {remote.url} are wrong", "remove them: --remove"
+        )
+
+
+@app.command()
+def clean(
+    shared_store: Shared = None,
+    keep: Annotated[
+        str, typer.Option(help="Keep what was used within this time: 12h, 30d, 8w.", metavar="TIME")
+    ] = "30d",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove from the shared store what nobody has used for some time.
+
+    What a run uses, or has used within a day, is kept in any case.
+
+    Raises:
+        InputError: no shared store is named, or the time is wrong.
+    """
+    from mepof.plan.clean import clean
+
+    found = clean(_remote(shared_store), duration(keep), datetime.now(UTC), dry_run=dry_run)
+    if as_json:
+        print_json(asdict(found))
+    else:
+        print(
+            f"{found.artifacts} artifacts {'would be ' if dry_run else ''}removed"
+            f" ({found.size / _MIB:.1f} MiB), {found.kept} kept, {found.held} leases hold"
+        )
+
+
+def duration(text: str) -> timedelta:
+    """A time such as ``30d``.
+
+    Raises:
+        InputError: it is not one.
+    """
+    found = re.fullmatch(r"(\d{1,4})([hdw])", text)
+    if found is None:
+        raise InputError(f"invalid time `{text}`", "write hours, days or weeks: 12h, 30d, 8w")
+    unit = {"h": "hours", "d": "days", "w": "weeks"}[found[2]]
+    return timedelta(**{unit: int(found[1])})
+
+
+def _remote(shared: str | None) -> Remote:
+    url = shared or default_shared()
+    if url is None:
+        raise InputError("no shared store is named", "give --shared-store or MEPOF_SHARED_STORE")
+    return Remote(url)
+
+
+def _say_of(step: str, text: str) -> None:
+    _say(f"{step}: {text}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,73 @@
+"""The store that an executor runs on: that of the machine, and the one that others share."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from mepof.errors import InputError
+from mepof.events import Event, Sink, StepNote
+from mepof.plan.remote import Remote
+from mepof.plan.shared import SharedStore
+from mepof.plan.store import Store
+
+
+def default_shared() -> str | None:
+    """``$MEPOF_SHARED_STORE``, if it is set."""
+    return os.environ.get("MEPOF_SHARED_STORE") or None
+
+
+def check_store(root: Path, shared: str | None) -> None:
+    """Refuse a store before anything runs; kernels are built in it, and make splits paths at blanks
+    and colons.
+
+    Raises:
+        InputError: it cannot be written, its path has one of these, or the URL is wrong.
+        EnvironmentLack: the library for the URL is missing.
+    """
+    store = Store(root)
+    if re.search(r"[\s:]", str(store.root)):
+        raise InputError(
+            f"kernels cannot be built in the store {store.root}:"
+            " its path contains a blank or a colon",
+            "choose another one with --store or MEPOF_STORE",
+        )
+    store.check()
+    if shared is not None:
+        Remote(shared)
+
+
+@contextlib.contextmanager
+def store_of(
+    root: Path, shared: str | None, sink: Sink, cancel: threading.Event | None = None
+) -> Iterator[Store]:
+    """The store in a directory, with what others share behind it.
+
+    Args:
+        shared: URL of that.
+        sink: receives what is said about it, from any thread.
+        cancel: set it to stop waiting for its server.
+    """
+    if shared is None:
+        yield Store(root)
+        return
+    store = SharedStore(
+        root, Remote(shared, cancel), lambda text: sink(StepNote("shared store", text))
+    )
+    with contextlib.closing(store):
+        yield store
+
+
+def one_at_a_time(sink: Sink) -> Sink:
+    """A sink that any thread may call."""
+    lock = threading.Lock()
+
+    def guarded(event: Event) -> None:
+        with lock:
+            sink(event)
+
+    return guarded

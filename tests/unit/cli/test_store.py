@@ -1,0 +1,86 @@
+"""``mepof store``."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from mepof.cli import store as command
+from mepof.errors import InputError, WorkError
+from mepof.plan.action import Action
+from mepof.plan.fingerprint import Ingredients
+from mepof.plan.store import Store
+
+pytest.importorskip("fsspec")
+pytest.importorskip("zstandard")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with two finished steps, and one whose artifact is gone."""
+    made = Store(tmp_path / "store")
+    made.open()
+    for number in range(3):
+        with made.scratch() as tree:
+            (tree / "file").write_text(str(number))
+            artifact = made.commit(tree)
+        ingredients = Ingredients("toy", None, {"n": number}, {}, {})
+        made.record(
+            Action(
+                ingredients.fingerprint(),
+                f"step{number}",
+                ingredients,
+                artifact,
+                1.0,
+                "2025-01-01T00:00:00+00:00",
+            )
+        )
+    made.object(artifact.digest).rename(tmp_path / "gone")
+    return made.root
+
+
+def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+    document: dict[str, object] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_a_store_is_pushed_checked_and_cleaned(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = str(tmp_path / "shared")
+    command.push(store, shared, True)
+    assert printed(capsys) == {"pushed": 2, "known": 0}
+    command.push(store, shared, True)
+    assert printed(capsys) == {"pushed": 0, "known": 2}
+    command.verify(shared, False, True)
+    assert printed(capsys) == {"artifacts": 2, "wrong": [], "removed": False}
+    wrong = next((tmp_path / "shared" / "objects").iterdir())
+    wrong.write_bytes(b"x")
+    with pytest.raises(WorkError, match="1 of 2 artifacts"):
+        command.verify(shared)
+    capsys.readouterr()
+    command.verify(shared, True, True)
+    assert printed(capsys)["wrong"] == [f"objects/{wrong.name}"]
+    command.push(store, shared, True)
+    assert printed(capsys) == {"pushed": 1, "known": 1}
+    command.clean(shared, "8w", False, True)
+    assert printed(capsys)["kept"] == 2
+    command.clean(shared, "8w")
+    assert "0 artifacts removed (0.0 MiB), 2 kept" in capsys.readouterr().out
+
+
+def test_no_shared_store_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MEPOF_SHARED_STORE", raising=False)
+    with pytest.raises(InputError, match="MEPOF_SHARED_STORE"):
+        command.verify(None)
+
+
+def test_times_have_a_unit() -> None:
+    assert command.duration("12h") == timedelta(hours=12)
+    assert command.duration("8w") == timedelta(weeks=8)
+    for wrong in ("30", "d", "-1d", "1.5d", "", "99999d"):
+        with pytest.raises(InputError, match="invalid time"):
+            command.duration(wrong)
