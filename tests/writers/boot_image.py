@@ -5,8 +5,14 @@ from __future__ import annotations
 import hashlib
 import random
 import struct
+from dataclasses import replace
 
+from mepof.bootimg.image import BootImage, write
+from mepof.bootimg.layout import BOOT
+from mepof.bootimg.reader import parse
 from writers.kernel_image import at
+
+_FAR = {"kernel_address": 0x40000000, "ramdisk_address": 0x48000000, "tags_address": 0x4A000000}
 
 
 def some(size: int, seed: int = 0) -> bytes:
@@ -76,3 +82,18 @@ def with_footer(content: bytes, meta: bytes, partition_size: int) -> bytes:
     footer = struct.pack(">4s2I3Q28x", b"AVBf", 1, 0, len(content), start, len(meta))
     body = content.ljust(start, b"\0") + meta
     return body.ljust(partition_size - len(footer), b"\0") + footer
+
+
+def boot_image(**addresses: int) -> bytes:
+    """A boot image of version 0 with its parts at these addresses."""
+    names = [name for name, _ in BOOT[0].fields if name.endswith("_address")]
+    empty = parse(write(_empty(names)), "boot.img")
+    sections = {"kernel": arm64_kernel(), "ramdisk": some(5000)}
+    fields = {**empty.fields, **_FAR, **addresses}
+    return write(replace(empty.with_sections(**sections), fields=fields))
+
+
+def _empty(names: list[str]) -> BootImage:
+    texts = dict.fromkeys(("name", "cmdline", "extra_cmdline"), b"")
+    numbers = {"os_version": 0, "page_size": 2048, **dict.fromkeys(names, 0)}
+    return BootImage(BOOT[0], {**texts, **numbers}, {})

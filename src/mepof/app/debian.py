@@ -38,7 +38,7 @@ _AR_HEADER = 60
 
 @cache
 def package_files(
-    names: tuple[str, ...], left_out: tuple[str, ...], arch: str
+    names: tuple[str, ...], left_out: tuple[str, ...], arch: str, release: str | None = None
 ) -> tuple[dict[str, Laid], tuple[str, ...]]:
     """What packages and their dependencies lay into a guest.
 
@@ -46,6 +46,7 @@ def package_files(
         names: of the packages.
         left_out: dependencies to do without, with what only they depend on.
         arch: of the guest.
+        release: whose packages are preferred, such as ``bookworm-backports``.
 
     Returns:
         The files by path, and the packages with their versions. Manuals and translations are left
@@ -61,6 +62,8 @@ def package_files(
     root = default_store() / "cache" / "packages" / debian
     with _locked(root):
         options = _options(root, debian, {*left_out, *_FOR_INSTALLATION} - {*names})
+        if release is not None:
+            options += ["-o", f"APT::Default-Release={release}"]
         found = _resolve(names, options)
         archives = [root / "archives" / f"{n}_{v.replace(':', '%3a')}_{a}.deb" for n, v, a in found]
         if any(not path.is_file() for path in archives):

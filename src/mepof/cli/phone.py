@@ -1,19 +1,27 @@
-"""``mepof phone``: a virtual phone that the real ``fastboot`` talks to."""
+"""``mepof phone``: a virtual phone that the real ``fastboot`` and ``adb`` talk to."""
 
 from __future__ import annotations
 
-import socket
+import signal
+import tempfile
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
 
 from mepof.bootimg.model import read_model
 from mepof.cli.application import completing
-from mepof.errors import InputError
-from mepof.phone.bootloader import FAULTS, Bootloader
-from mepof.phone.server import ADDRESS, listening, serve_tcp, serve_udp
-from mepof.phone.state import DEFAULT_MODEL, Storage
+from mepof.errors import InputError, Interrupted
+from mepof.kernel.image import read_image
+from mepof.phone.factory import HEADER_VERSIONS, images, ramdisk
+from mepof.phone.faults import IN_FASTBOOT, IN_KERNEL, Faults, read_fault
+from mepof.phone.machine import Qemu
+from mepof.phone.phone import Phone
+from mepof.phone.server import ADDRESS
+from mepof.phone.state import Storage, model_of
+
+_FAULTS = tuple(sorted((*IN_FASTBOOT, *IN_KERNEL)))
 
 
 def phone(
@@ -25,6 +33,26 @@ def phone(
         int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.", metavar="N")
     ] = 5554,
     udp: Annotated[bool, typer.Option("--udp", help="Speak fastboot over UDP, not TCP.")] = False,
+    adb_port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Port at which adb finds it.", metavar="N")
+    ] = 5556,
+    kernel: Annotated[
+        Path | None,
+        typer.Option(
+            help="Kernel of a new phone, which decides its architecture. Without one, the phone "
+            "stays in fastboot.",
+            metavar="IMAGE",
+        ),
+    ] = None,
+    header: Annotated[
+        int,
+        typer.Option(
+            min=HEADER_VERSIONS[0],
+            max=HEADER_VERSIONS[-1],
+            help="Header version of a new phone's boot image.",
+            metavar="N",
+        ),
+    ] = 2,
     model: Annotated[
         Path | None,
         typer.Option(
@@ -33,36 +61,53 @@ def phone(
         ),
     ] = None,
     fault: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help=f"What goes wrong: {', '.join(FAULTS)}.",
+            help=f"What goes wrong: {', '.join(_FAULTS)}. Append @ram, @a or @b to one of what is "
+            "started. May be repeated.",
             metavar="NAME",
-            autocompletion=completing(*FAULTS),
+            autocompletion=completing(*_FAULTS),
         ),
     ] = None,
 ) -> None:
-    """Be a phone in fastboot, until interrupted.
+    """Be a phone in fastboot, and boot what fastboot says, until interrupted.
 
-    It listens on the loopback interface. A new one is locked, and its slots are empty.
+    It listens on the loopback interface. A new one is locked.
 
     Raises:
-        InputError: the model or the state in the directory is wrong, or the port is taken.
+        InputError: the model or the state in the directory is wrong, or a port is taken.
+        EnvironmentLack: a program is missing that makes or runs a system.
     """
-    if fault is not None and fault not in FAULTS:
-        raise InputError(f"unknown fault `{fault}`", f"known: {', '.join(FAULTS)}")
-    described = DEFAULT_MODEL if model is None else read_model(model)
+    faults = Faults(tuple(map(read_fault, fault or ())))
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{directory} cannot be made: {error.strerror}") from error
-    bootloader = Bootloader(Storage(directory, described), described, typer.echo, fault)
-    try:
-        server = listening(socket.SOCK_DGRAM if udp else socket.SOCK_STREAM, port)
-    except OSError as error:
-        raise InputError(
-            f"port {port} cannot be used: {error.strerror}", "name another with --port"
-        ) from error
-    with server:
-        name = f"{'udp' if udp else 'tcp'}:{ADDRESS}:{server.getsockname()[1]}"
-        typer.echo(f"fastboot -s {name} getvar all")
-        (serve_udp if udp else serve_tcp)(server, bootloader)
+    known = Storage(directory, model_of(None)).load()
+    arch = known.arch
+    if kernel is not None:
+        if arch is not None or (directory / "state.json").exists():
+            raise InputError(f"{directory} is a phone already", "leave out --kernel")
+        arch = read_image(kernel).arch
+    described = model_of(arch) if model is None else read_model(model)
+    storage = Storage(directory, described)
+    machine = None
+    if arch is not None:
+        machine = Qemu(arch, directory, adb_port, described.size, typer.echo)
+    if kernel is not None and arch is not None:
+        with tempfile.TemporaryDirectory(prefix="mepof-") as work:
+            made = images(kernel.read_bytes(), ramdisk(arch, Path(work)), header, described)
+        for name, data in made.items():
+            for slot in ("a", "b"):
+                storage.write(f"{name}_{slot}", data)
+        storage.save(known.model_copy(update={"arch": arch, "b": known.a}))
+    made_phone = Phone(storage, described, machine, port, typer.echo, udp=udp, faults=faults)
+    signal.signal(signal.SIGTERM, _ended)
+    typer.echo(f"fastboot -s {'udp' if udp else 'tcp'}:{ADDRESS}:{made_phone.port} getvar all")
+    if machine is not None:
+        typer.echo(f"adb connect {ADDRESS}:{adb_port}")
+    made_phone.on()
+
+
+def _ended(number: int, frame: FrameType | None) -> None:
+    raise Interrupted(f"ended by {signal.Signals(number).name}")

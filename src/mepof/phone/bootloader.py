@@ -1,4 +1,4 @@
-"""The boot loader: fastboot's commands, and what it starts."""
+"""The boot loader: fastboot's commands, slots and their retries, and what it starts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mepof.bootimg.avb import footer_of, parse_vbmeta
+from mepof.bootimg.image import BootImage
 from mepof.bootimg.model import Model
 from mepof.bootimg.plan import plan
 from mepof.bootimg.reader import parse
 from mepof.errors import EnvironmentLack, InputError
-from mepof.phone.state import MAX_RETRIES, SlotName, State, Storage
+from mepof.phone.faults import Faults
+from mepof.phone.loading import Loaded, load
+from mepof.phone.state import MAX_RETRIES, MIB, SlotName, State, Storage
 
 MAX_DOWNLOAD = 256 << 20
 MAX_RESPONSE = 256
@@ -18,8 +21,8 @@ _MIN_BATTERY_MV = 3500
 _SLOTS: tuple[SlotName, ...] = ("a", "b")
 _SPARSE_MAGIC = b"\x3a\xff\x26\xed"
 
-FAULTS = ("boot-loop", "lost-in-download", "lost-in-flash", "low-battery", "not-unlockable")
-"""What can go wrong on demand."""
+
+_NO_FAULTS = Faults()
 
 
 class CableLost(Exception):
@@ -33,10 +36,12 @@ class Started:
     Attributes:
         what: ``boot_a``, ``ram``, ``bootloader``, ``fastboot`` or ``recovery``.
         failed: why nothing was started; the boot loader is in fastboot again.
+        loaded: what the processor runs now; None where the phone stays in its boot loader.
     """
 
     what: str
     failed: str = ""
+    loaded: Loaded | None = None
 
 
 class Refused(Exception):
@@ -48,7 +53,9 @@ class Bootloader:
 
     Args:
         tell: called with what a screen would show.
-        fault: one of :data:`FAULTS`, which happens whenever it can.
+        faults: what goes wrong.
+        arch: of the processor; None for a phone that stays in fastboot and only says what it
+            would start.
     """
 
     def __init__(
@@ -56,22 +63,35 @@ class Bootloader:
         storage: Storage,
         model: Model,
         tell: Callable[[str], None],
-        fault: str | None = None,
+        faults: Faults = _NO_FAULTS,
+        arch: str | None = None,
     ) -> None:
         self._storage = storage
         self._model = model
         self._tell = tell
-        self._fault = fault
+        self._faults = faults
+        self._arch = arch
         self._downloaded = b""
         self.state: State = storage.load()
         self.expected = 0
         """Bytes that a host has to send now."""
         self.started: Started | None = None
         """What the last command started; the host is to be left alone."""
-        if fault == "low-battery":
-            self._keep(self.state.model_copy(update={"battery_mv": 3300}))
-        if fault == "not-unlockable":
-            self._keep(self.state.model_copy(update={"unlockable": False}))
+        changed: dict[str, object] = {
+            **({"battery_mv": 3300} if faults.has("low-battery") else {}),
+            **({"unlockable": False} if faults.has("not-unlockable") else {}),
+            **({"unlocked": False} if faults.has("locked") else {}),
+        }
+        # A fault ends with the process that has it.
+        self._former = {key: (value, getattr(self.state, key)) for key, value in changed.items()}
+        self.state = self.state.model_copy(update=changed)
+        if faults.has("image-too-large"):
+            storage.sizes.update(dict.fromkeys(("boot_a", "boot_b"), MIB))
+
+    @property
+    def left(self) -> bool:
+        """Whether the last command started a system, so that hosts find no fastboot."""
+        return self.started is not None and self.started.loaded is not None
 
     def command(self, line: bytes) -> Iterator[bytes]:
         """The answers to a command.
@@ -101,7 +121,7 @@ class Bootloader:
             CableLost: the phone does not answer.
         """
         self.expected = 0
-        if self._fault == "lost-in-download":
+        if self._faults.has("lost-in-download"):
             raise CableLost
         self._downloaded = data
         return b"OKAY"
@@ -151,7 +171,8 @@ class Bootloader:
 
     def _keep(self, state: State) -> None:
         self.state = state
-        self._storage.save(state)
+        former = {k: old for k, (new, old) in self._former.items() if getattr(state, k) == new}
+        self._storage.save(state.model_copy(update=former))
 
     def _may(self, refusal: str) -> None:
         if not self.state.unlocked:
@@ -185,7 +206,7 @@ class Bootloader:
             raise Refused("Error flashing partition : Unsupported")
         if len(data) > self._storage.sizes[name]:
             raise Refused("Error flashing partition : Volume Full")
-        if self._fault == "lost-in-flash":
+        if self._faults.has("lost-in-flash"):
             self._storage.write(name, data[: len(data) // 2])
             raise CableLost
         self._storage.write(name, data)
@@ -200,19 +221,21 @@ class Bootloader:
         slot = argument.removeprefix("_")
         if slot not in _SLOTS:
             raise Refused("Invalid Slot Suffix")
-        chosen: SlotName = "a" if slot == "a" else "b"
-        fresh = {"retry_count": MAX_RETRIES, "successful": False, "unbootable": False}
-        state = self.state.with_slot(chosen, **fresh)
-        self._keep(state.model_copy(update={"slot": chosen}))
+        if not self._faults.has("wrong-slot"):
+            self.make_active("a" if slot == "a" else "b")
         return ""
 
     def _boot_ram(self) -> None:
         self._may("Fastboot boot command is not available in locked device")
         # It is the image in memory that is started, whatever the slots hold.
-        problem = self._unbootable(self._downloaded)
-        if problem is not None:
-            raise Refused(f"Failed to load/authenticate boot image: {problem}")
-        self._start("ram")
+        found = self._load(self._downloaded, "ram")
+        if isinstance(found, str):
+            raise Refused(f"Failed to load/authenticate boot image: {found}")
+        if "boot-loop" in self._faults.of_start("ram"):
+            self._tell("ram: the kernel resets the phone")
+            self.started = self._boot_slot()
+        else:
+            self.started = self._start("ram", found)
 
     def _boot_slot(self) -> Started:
         """Try the active slot until its retries are used up, and then the other one."""
@@ -227,10 +250,12 @@ class Bootloader:
                     break
                 if not slot.successful:
                     self._keep(self.state.with_slot(name, retry_count=slot.retry_count - 1))
-                found = self._unbootable(self._storage.read(f"boot_{name}"))
-                if found is None and self._fault != "boot-loop":
-                    return self._start(f"boot_{name}")
-                problem = f"boot_{name}: {found or 'the kernel resets the phone'}"
+                found = self._load(self._storage.read(f"boot_{name}"), name)
+                loops = "boot-loop" in self._faults.of_start(name)
+                if not isinstance(found, str) and not loops:
+                    return self._start(f"boot_{name}", found)
+                reason = found if isinstance(found, str) else "the kernel resets the phone"
+                problem = f"boot_{name}: {reason}"
                 self._tell(problem)
                 if slot.successful:  # it has been overwritten by something else
                     self._keep(self.state.with_slot(name, successful=False))
@@ -240,35 +265,59 @@ class Bootloader:
             self._keep(self.state.model_copy(update={"slot": other}))
         return Started("bootloader", problem)
 
-    def _start(self, what: str) -> Started:
+    def _start(self, what: str, loaded: Loaded) -> Started:
         self._keep(self.state.model_copy(update={"boots": self.state.boots + 1}))
         self._tell(f"started {what}")
-        self.started = Started(what)
+        return Started(what, loaded=loaded if self._arch else None)
+
+    def restart(self) -> Started:
+        """Start a slot, after a reset or a command to reboot."""
+        self.started = self._boot_slot()
         return self.started
 
     def mark_successful(self) -> None:
-        """What the operating system does once it is up: keep the active slot."""
+        """The system that was started says that it works."""
         self._keep(self.state.with_slot(self.state.slot, successful=True, unbootable=False))
 
-    def _unbootable(self, data: bytes) -> str | None:
-        """Why an image cannot be started, as edk2 names the status; None if it can."""
+    def make_active(self, slot: SlotName) -> None:
+        """The system that runs chooses the slot of the next start."""
+        fresh = {"retry_count": MAX_RETRIES, "successful": False, "unbootable": False}
+        self._keep(self.state.with_slot(slot, **fresh).model_copy(update={"slot": slot}))
+
+    def _load(self, data: bytes, start: str) -> Loaded | str:
+        """What an image puts into memory; why a boot loader does not start it, if it does not.
+
+        Args:
+            start: ``ram``, ``a`` or ``b``.
+        """
+        slot = self.state.slot
         try:
             image = parse(data, "the image")
             if not image.section("kernel"):
                 raise InputError("the image has no kernel")
             images = [image]
+            vendor: BootImage | None = None
             if "kernel_address" not in image.fields:
-                vendor = self._storage.read(f"vendor_boot_{self.state.slot}")
-                images.append(parse(vendor, "vendor_boot"))
+                vendor = parse(self._storage.read(f"vendor_boot_{slot}"), "vendor_boot")
+                images.append(vendor)
+            generic = self._storage.read(f"init_boot_{slot}") if image.version >= 3 else b""
+            init = parse(generic, "init_boot") if generic else None
+            if init is not None:
+                images.append(init)
             problems = plan(images, self._model).problems
             verified = self.state.unlocked or _is_verified(data)
+            if problems:
+                self._tell(problems[0])
+                return "Load Error"
+            if not verified:
+                return "Security Violation"
+            loaded = load(image, vendor, init, start, slot)
+            if self._arch not in (None, loaded.arch):
+                raise InputError(f"the kernel is for {loaded.arch or 'no known architecture'}")
         except (InputError, EnvironmentLack) as error:
             self._tell(error.message)
             return "Invalid Parameter"
-        if problems:
-            self._tell(problems[0])
-            return "Load Error"
-        return None if verified else "Security Violation"
+        return loaded
 
     def _variables(self, name: str) -> Iterator[tuple[str, str]]:
         known = self.variables()

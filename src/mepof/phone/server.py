@@ -30,8 +30,9 @@ def listening(kind: socket.SocketKind, port: int) -> socket.socket:
 
 
 def serve_tcp(server: socket.socket, bootloader: Bootloader) -> None:
-    """Answer one host after the other, until the socket is closed."""
-    while True:
+    """Answer one host after the other, until the socket is closed or a system is started."""
+    bootloader.started = None
+    while not bootloader.left:
         try:
             connection, _ = server.accept()
         except OSError:
@@ -83,7 +84,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def serve_udp(server: socket.socket, bootloader: Bootloader) -> None:
-    """Answer datagrams until the socket is closed.
+    """Answer datagrams until the socket is closed or a system is started.
 
     A packet is an ID, flags, a sequence number and data. A host repeats what it got no answer to,
     so the last answer is kept. It sends empty packets to fetch each answer of the boot loader.
@@ -94,7 +95,8 @@ def serve_udp(server: socket.socket, bootloader: Bootloader) -> None:
     parts = bytearray()
     answers: Iterator[bytes] = iter(())
     lost = False
-    while True:
+    bootloader.started = None
+    while not (bootloader.left and last[4:8] == b"OKAY"):
         try:
             packet, host = server.recvfrom(_MAX_PACKET)
         except OSError:

@@ -34,6 +34,7 @@ class State(Described):
     Attributes:
         unlockable: whether "OEM unlocking" is on.
         boots: how often an operating system was started.
+        arch: of the processor; None for a phone that stays in fastboot.
     """
 
     unlocked: bool = False
@@ -43,6 +44,7 @@ class State(Described):
     b: Slot = Slot(retry_count=0, unbootable=True)
     battery_mv: int = 4100
     boots: int = 0
+    arch: str | None = None
 
     def of(self, name: SlotName) -> Slot:
         """A slot."""
@@ -53,28 +55,42 @@ class State(Described):
         return self.model_copy(update={name: self.of(name).model_copy(update=changes)})
 
 
-DEFAULT_MODEL = Model.model_validate_json(
-    json.dumps(
-        {
-            "title": "mepof-virtual",
-            "source": "QEMU's machine virt, with 1 GiB of memory",
-            "memory": {
-                "start": 0x40000000,
-                "size": 1024 * MIB,
-                "reserved": [{"name": "boot loader", "start": 0x7F000000, "size": 16 * MIB}],
-            },
-            "partitions": {
-                "boot": 64 * MIB,
-                "init_boot": 8 * MIB,
-                "vendor_boot": 64 * MIB,
-                "dtbo": 8 * MIB,
-                "vbmeta": MIB // 16,
-                "userdata": 64 * MIB,
-                "misc": MIB,
-            },
-        }
+_PARTITIONS = {
+    "boot": 64 * MIB,
+    "init_boot": 64 * MIB,
+    "vendor_boot": 64 * MIB,
+    "dtbo": 8 * MIB,
+    "vbmeta": MIB // 16,
+    "userdata": 64 * MIB,
+    "misc": MIB,
+}
+
+
+def _model(title: str, start: int) -> Model:
+    reserved = {"name": "boot loader", "start": start + 1008 * MIB, "size": 8 * MIB}
+    memory = {"start": start, "size": 1016 * MIB, "reserved": [reserved]}
+    return Model.model_validate_json(
+        json.dumps(
+            {
+                "title": "mepof-virtual",
+                "source": title,
+                "memory": memory,
+                "partitions": _PARTITIONS,
+                "compressions": ["gzip", "lz4-legacy", "xz"],
+            }
+        )
     )
-)
+
+
+DEFAULT_MODEL = _model("QEMU's machine virt, with 1 GiB of memory", 0x40000000)
+_MODELS = {"x86-64": _model("QEMU's machine microvm, with 1 GiB of memory", MIB)}
+
+
+def model_of(arch: str | None) -> Model:
+    """The model of a virtual phone with a processor of an architecture."""
+    return _MODELS.get(arch or "", DEFAULT_MODEL)
+
+
 _WITHOUT_SLOT = ("userdata", "misc", "recovery")
 
 

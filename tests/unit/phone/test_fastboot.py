@@ -7,16 +7,14 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from writers.boot_image import arm64_kernel, hash_descriptor, some, vbmeta, with_footer
+from writers.boot_image import boot_image, hash_descriptor, vbmeta, with_footer
 
-from mepof.bootimg.image import BootImage, write
-from mepof.bootimg.layout import BOOT
-from mepof.bootimg.reader import parse
 from mepof.phone.bootloader import Bootloader
+from mepof.phone.faults import Faults, read_fault
 from mepof.phone.server import listening, serve_tcp, serve_udp
 from mepof.phone.state import DEFAULT_MODEL, Storage
 
@@ -24,7 +22,6 @@ FASTBOOT = shutil.which("fastboot")
 pytestmark = pytest.mark.skipif(
     FASTBOOT is None, reason="fastboot is not installed: MEPOF_SETUP_TESTS=1 tools/setup"
 )
-FAR = {"kernel_address": 0x40000000, "ramdisk_address": 0x48000000, "tags_address": 0x4A000000}
 
 
 @dataclass
@@ -38,7 +35,8 @@ class Phone:
 
     def __post_init__(self) -> None:
         storage = Storage(self.directory, DEFAULT_MODEL)
-        self.bootloader = Bootloader(storage, DEFAULT_MODEL, self.screen.append, self.fault)
+        faults = Faults((read_fault(self.fault),) if self.fault else ())
+        self.bootloader = Bootloader(storage, DEFAULT_MODEL, self.screen.append, faults)
         udp = self.transport == "udp"
         self.socket = listening(socket.SOCK_DGRAM if udp else socket.SOCK_STREAM, 0)
         serve = serve_udp if udp else serve_tcp
@@ -60,21 +58,6 @@ class Phone:
         status, said = self.fastboot(*words)
         assert status != 0, said
         return said
-
-
-def boot_image(**addresses: int) -> bytes:
-    """A boot image of version 0 with its parts at these addresses."""
-    names = [name for name, _ in BOOT[0].fields if name.endswith("_address")]
-    empty = parse(write(_empty(names)), "boot.img")
-    sections = {"kernel": arm64_kernel(), "ramdisk": some(5000)}
-    fields = {**empty.fields, **FAR, **addresses}
-    return write(replace(empty.with_sections(**sections), fields=fields))
-
-
-def _empty(names: list[str]) -> BootImage:
-    texts = dict.fromkeys(("name", "cmdline", "extra_cmdline"), b"")
-    numbers = {"os_version": 0, "page_size": 2048, **dict.fromkeys(names, 0)}
-    return BootImage(BOOT[0], {**texts, **numbers}, {})
 
 
 @pytest.fixture(params=["tcp", "udp"])

@@ -1,0 +1,134 @@
+"""A virtual phone boots the quickstart's kernel, and the real adb talks to the real adbd in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mepof.executor.protocol import Finished
+
+pytestmark = [
+    pytest.mark.boot,
+    pytest.mark.adbd,
+    pytest.mark.skipif(
+        not all(map(shutil.which, ("adb", "fastboot"))), reason="apt-get install adb fastboot"
+    ),
+]
+
+_UP_SECONDS = 180.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class VirtualPhone:
+    """``mepof phone`` as a process, and the clients of the Android SDK."""
+
+    directory: Path
+    environment: dict[str, str]
+    process: subprocess.Popen[bytes] | None = None
+    port: int = 0
+    adb_port: int = 0
+
+    def on(self, *options: str | Path) -> None:
+        """Switch it on, and wait until it answers."""
+        self.port, self.adb_port = free_port(), free_port()
+        ports = ("--port", str(self.port), "--adb-port", str(self.adb_port))
+        command = [sys.executable, "-m", "mepof", "phone", self.directory, *ports, *options]
+        with (self.directory.parent / "screen").open("ab") as screen:
+            self.process = subprocess.Popen(
+                list(map(str, command)), stdout=screen, stderr=subprocess.STDOUT
+            )
+        until = time.monotonic() + _UP_SECONDS
+        while time.monotonic() < until:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+            assert self.process.poll() is None, self.screen()
+            time.sleep(0.2)
+        raise AssertionError(self.screen())
+
+    def off(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(30)
+
+    def screen(self) -> str:
+        return (self.directory.parent / "screen").read_text()
+
+    def fastboot(self, *words: str | Path) -> str:
+        address = f"tcp:127.0.0.1:{self.port}"
+        return self._run("fastboot", "-s", address, *map(str, words))
+
+    def shell(self, script: str) -> str:
+        return self._run("adb", "-s", f"127.0.0.1:{self.adb_port}", "shell", script)
+
+    def wait_for_adb(self) -> None:
+        """Until the system is up."""
+        until = time.monotonic() + _UP_SECONDS
+        serial = f"127.0.0.1:{self.adb_port}"
+        while time.monotonic() < until:
+            self._run("adb", "connect", serial)
+            if "device" in self._run("adb", "-s", serial, "get-state").splitlines():
+                return
+            time.sleep(0.5)
+        raise AssertionError(self.screen())
+
+    def _run(self, *argv: str) -> str:
+        done = subprocess.run(
+            argv, env=self.environment, capture_output=True, text=True, timeout=120, check=False
+        )
+        return done.stdout + done.stderr
+
+
+@pytest.fixture
+def phone(tmp_path: Path) -> Iterator[VirtualPhone]:
+    # A server of its own, which ends with the test.
+    environment = {**os.environ, "ANDROID_ADB_SERVER_PORT": str(free_port())}
+    made = VirtualPhone(tmp_path / "phone", environment)
+    yield made
+    made.off()
+    subprocess.run(["adb", "kill-server"], env=environment, check=False, timeout=30)
+
+
+def test_phone_boots_from_memory_and_from_the_other_slot_when_one_panics(
+    phone: VirtualPhone, finished: Finished
+) -> None:
+    kernel = finished.run.steps["plain/build"].path / "kernel"
+    phone.on("--kernel", kernel, "--header", "4")
+    phone.fastboot("flashing", "unlock")
+    # From memory; the system sees its slots, and reboots into fastboot.
+    phone.fastboot("boot", phone.directory / "boot_b.img")
+    phone.wait_for_adb()
+    assert phone.shell("getprop ro.boot.slot_suffix").strip() == "_a"
+    flashed = (phone.directory / "boot_b.img").read_bytes()
+    size = phone.shell("wc -c < /dev/block/by-name/boot_b")
+    assert int(size) == len(flashed)
+    phone.shell("/system/bin/reboot bootloader")
+    phone.off()
+    # A new slot whose kernel panics is given up, and the other one is up again.
+    phone.on("--fault", "kernel-panic@b")
+    phone.fastboot("set_active", "b")
+    phone.fastboot("reboot")
+    until = time.monotonic() + 7 * _UP_SECONDS
+    while "slot b is unbootable" not in phone.screen() and time.monotonic() < until:
+        time.sleep(1)
+    phone.wait_for_adb()
+    assert phone.shell("getprop ro.boot.slot_suffix").strip() == "_a"
+    assert phone.screen().count("the system ended: crash") == 7
+    phone.shell("/system/bin/reboot bootloader")
+    time.sleep(3)
+    assert "slot-unbootable:b: yes" in phone.fastboot("getvar", "slot-unbootable:b")
