@@ -25,6 +25,7 @@ pytestmark = [
 ]
 
 _UP_SECONDS = 180.0
+_MAIN = "from mepof.cli.main import main; main()"
 
 
 def free_port() -> int:
@@ -47,7 +48,7 @@ class VirtualPhone:
         """Switch it on, and wait until it answers."""
         self.port, self.adb_port = free_port(), free_port()
         ports = ("--port", str(self.port), "--adb-port", str(self.adb_port))
-        command = [sys.executable, "-m", "mepof", "phone", self.directory, *ports, *options]
+        command = [sys.executable, "-c", _MAIN, "phone", self.directory, *ports, *options]
         with (self.directory.parent / "screen").open("ab") as screen:
             self.process = subprocess.Popen(
                 list(map(str, command)), stdout=screen, stderr=subprocess.STDOUT

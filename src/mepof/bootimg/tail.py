@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from mepof.bootimg.avb import BLOCK_BYTES, FOOTER_BYTES, Footer, footer_of, rehashed
-from mepof.bootimg.image import BootImage, Bytes, pages_of
+from mepof.bootimg.image import BootImage, Bytes, pages_of, split_cmdline
 from mepof.bootimg.layout import round_up
 from mepof.errors import InputError
 
@@ -99,3 +101,38 @@ def with_tail(image: BootImage, tail: Tail, where: str) -> BootImage:
             "instrument less of it (`set exclude`)",
         )
     return replace(image, tail=tail.encode(content_size))
+
+
+def with_changes(
+    image: BootImage, sections: Mapping[str, Bytes], cmdline: str | None, where: Path
+) -> BootImage:
+    """The image with other sections and another command line, and its tail behind them.
+
+    Args:
+        where: the image's path, for messages.
+
+    Raises:
+        InputError: the tail cannot be moved, the command line is too long, or the partition is
+            too small.
+    """
+    if not sections and cmdline is None:
+        return image
+    size = image.content_size
+    tail = tail_of(image.tail, size)
+    if tail is None:
+        raise InputError(
+            f"{where}: what follows the image cannot be moved: its AVB footer does not fit it",
+            "unpack it, remove `raw_tail` from the description, and pack the directory",
+        )
+    result = image.with_sections(**sections)
+    if cmdline is not None:
+        fields = split_cmdline(cmdline.encode(), image.layout)
+        if fields is None:
+            raise InputError(
+                f"the command line has {len(cmdline.encode())} bytes, more than a header of "
+                f"version {image.version} holds"
+            )
+        result = replace(result, fields={**result.fields, **fields})
+    if len(image.tail) == 0:
+        return result
+    return with_tail(result, tail, str(where))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +12,14 @@ import typer
 from mepof.bootimg.compression import NAMES, decompress, recognise
 from mepof.bootimg.device_tree import table_entries
 from mepof.bootimg.directory import DESCRIPTION, packed, unpacked
-from mepof.bootimg.image import BootImage, Bytes, split_cmdline, write
+from mepof.bootimg.image import BootImage, Bytes, write
 from mepof.bootimg.kernel import describe, replaced
 from mepof.bootimg.model import read_model
 from mepof.bootimg.partition import fit
 from mepof.bootimg.plan import plan
 from mepof.bootimg.reader import parse, read_file
 from mepof.bootimg.summary import Summary, summary, summary_of
-from mepof.bootimg.tail import tail_of, with_tail
+from mepof.bootimg.tail import with_changes
 from mepof.cli.application import Commands, completing
 from mepof.cli.bootimg_plan import plan_document, plan_lines
 from mepof.cli.output import Json, print_json
@@ -144,7 +144,7 @@ def pack(
         if path is not None:
             _has(image, name, source)
             changed[name] = read_file(path)
-    result = _changed(image, changed, cmdline, source)
+    result = with_changes(image, changed, cmdline, source)
     data = write(result)
     _write(out, data)
     found = summary_of(result, data, str(out))
@@ -207,33 +207,6 @@ def _source(source: Path) -> BootImage:
     data = read_file(source)
     _refuse_dtbo(source, data)
     return parse(data, str(source))
-
-
-def _changed(
-    image: BootImage, sections: dict[str, Bytes], cmdline: str | None, source: Path
-) -> BootImage:
-    """The image with other sections and another command line, and its tail behind them."""
-    if not sections and cmdline is None:
-        return image
-    size = image.content_size
-    tail = tail_of(image.tail, size)
-    if tail is None:
-        raise InputError(
-            f"{source}: what follows the image cannot be moved: its AVB footer does not fit it",
-            "unpack it, remove `raw_tail` from the description, and pack the directory",
-        )
-    result = image.with_sections(**sections)
-    if cmdline is not None:
-        fields = split_cmdline(cmdline.encode(), image.layout)
-        if fields is None:
-            raise InputError(
-                f"the command line has {len(cmdline.encode())} bytes, more than a header of "
-                f"version {image.version} holds"
-            )
-        result = replace(result, fields={**result.fields, **fields})
-    if len(image.tail) == 0:
-        return result
-    return with_tail(result, tail, str(source))
 
 
 def _has(image: BootImage, name: str, source: Path) -> None:

@@ -70,7 +70,7 @@ def phone(
         ),
     ] = None,
 ) -> None:
-    """Be a phone in fastboot, and boot what fastboot says, until interrupted.
+    """Be a phone in fastboot that boots and runs, until interrupted.
 
     It listens on the loopback interface. A new one is locked.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,11 +10,10 @@ from pathlib import Path
 
 from mepof import arch
 from mepof.errors import InputError, WorkError
+from mepof.phone.adb_port import AdbPort
 from mepof.phone.loading import Loaded, before, partitions_archive
 from mepof.phone.state import MIB
 from mepof.process import run
-
-ADDRESS = "127.0.0.1"
 
 
 @dataclass(frozen=True)
@@ -76,16 +76,24 @@ class Qemu:
         control.write_bytes(b"")
         console = work / "console.log"
         console.unlink(missing_ok=True)
-        heard = _Control(control, asked)
-        words = self._command(work, " ".join([loaded.cmdline, *parameters]).strip())
-        done = run(words, watch=heard.look, cancel=cancel, log=work / "qemu.log", check=False)
+        # A path of a socket has 107 bytes at most, and a user's directory may have more.
+        with tempfile.TemporaryDirectory(prefix="mepof-") as short:
+            adb = AdbPort(self.adb_port, Path(short) / "adb")
+            heard = _Control(control, adb, asked)
+            cmdline = " ".join([loaded.cmdline, *parameters]).strip()
+            words = self._command(work, cmdline, Path(short) / "adb")
+            log = work / "qemu.log"
+            try:
+                done = run(words, watch=heard.look, cancel=cancel, log=log, check=False)
+            finally:
+                adb.close()
         heard.look()
         if done.status != 0:
             last = done.output.strip().rpartition("\n")[2]
             raise WorkError(f"{words[0]} ended with status {done.status}: {last}")
         return Ended(heard.ended)
 
-    def _command(self, work: Path, cmdline: str) -> list[str]:
+    def _command(self, work: Path, cmdline: str, adb: Path) -> list[str]:
         machine = arch.get(self.arch).machine
         if machine is None:
             known = ", ".join(each.name for each in arch.records() if each.machine is not None)
@@ -105,7 +113,7 @@ class Qemu:
             *("-serial", f"file:{_value(work / 'console.log')}"),
             *("-chardev", f"file,id=control,path={_value(work / 'control')}"),
             *("-device", "virtserialport,chardev=control,name=control"),
-            *("-chardev", f"socket,id=adb,host={ADDRESS},port={self.adb_port},server=on,wait=off"),
+            *("-chardev", f"socket,id=adb,path={_value(adb)},server=on,wait=off"),
             *("-device", "virtserialport,chardev=adb,name=adb"),
         ]
 
@@ -113,8 +121,9 @@ class Qemu:
 class _Control:
     """What a system writes to its boot loader, line by line."""
 
-    def __init__(self, path: Path, asked: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, adb: AdbPort, asked: Callable[[str], None]) -> None:
         self._path = path
+        self._adb = adb
         self._asked = asked
         self._read = 0
         self.ended = "crash"
@@ -132,6 +141,10 @@ class _Control:
             self.ended = "bootloader" if what == "bootloader" else "reboot"
         elif verb == "off":
             self.ended = "off"
+        elif line == "adbd up":
+            self._adb.open()
+        elif line == "adbd down":
+            self._adb.drop()
         elif line:
             self._asked(line)
 
