@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +32,18 @@ class Completed:
     argv: tuple[str, ...]
     status: int
     output: str
+
+
+@dataclass(frozen=True)
+class Started:
+    """A child that nobody waits for; it outlives us."""
+
+    process: subprocess.Popen[bytes]
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status; None while it runs."""
+        return self.process.poll()
 
 
 def find_tool(name: str, remedy: str | None = None) -> str:
@@ -178,3 +191,34 @@ def run(
             f"see {log}" if log else None,
         )
     return Completed(tuple(args), process.returncode, "\n".join(lines))
+
+
+def start(
+    argv: Sequence[str | os.PathLike[str]], *, given: bytes, log: Path, cwd: Path | None = None
+) -> Started:
+    """Start a program in a session of its own and return at once.
+
+    Args:
+        given: its standard input.
+        log: file that its output is appended to.
+
+    Raises:
+        EnvironmentLack: the program cannot be run.
+        OSError: the log cannot be written.
+    """
+    args = [os.fspath(a) for a in argv]
+    with log.open("ab") as sink, tempfile.TemporaryFile() as source:
+        source.write(given)
+        source.seek(0)
+        try:
+            process = subprocess.Popen(
+                args,
+                cwd=cwd,
+                stdin=source,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise EnvironmentLack(f"{args[0]} cannot be run: {error.strerror}") from error
+    return Started(process)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
-from mepof.process import find_tool, run
+from mepof.process import find_tool, run, start
 
 FOREVER = ["sh", "-c", "echo up; exec sleep 1000"]
 
@@ -27,6 +27,22 @@ def test_output_is_merged_logged_and_reported_line_by_line(tmp_path: Path) -> No
 def test_arguments_are_not_a_shells_and_variables_are_added(tmp_path: Path) -> None:
     assert run(["printf", "%s", "$HOME; `id` 'x'"]).output == "$HOME; `id` 'x'"
     assert run(["sh", "-c", "echo $A"], env={"A": "b"}, cwd=tmp_path).output == "b"
+
+
+def test_a_program_is_started_and_left_alone(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    script = 'cat; echo "$1" >&2; ps -o sid= -p $$; exit 7'
+    started = start(["sh", "-c", script, "sh", "$HOME"], given=b"given\n", log=log)
+    assert started.process.wait(30) == 7
+    assert started.status == 7
+    given, argument, session = log.read_text().split()
+    assert (given, argument) == ("given", "$HOME")
+    assert int(session) == started.process.pid
+
+
+def test_a_program_that_is_missing_is_not_started(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentLack, match="cannot be run"):
+        start([tmp_path / "missing"], given=b"", log=tmp_path / "log")
 
 
 def test_bytes_that_are_not_text_are_replaced() -> None:

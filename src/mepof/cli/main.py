@@ -128,3 +128,7 @@ def _words_to_complete() -> list[str]:
     if "_MEPOF_COMPLETE" not in os.environ:
         return []
     return os.environ.get("COMP_WORDS", os.environ.get("_TYPER_COMPLETE_ARGS", "")).split()
+
+
+if __name__ == "__main__":
+    main()

@@ -77,7 +77,9 @@ def serve(
         raise InputError(f"{programs} is not a directory", "name one that holds programs")
     if key is not None and certificate is None:
         raise InputError("--key is for --certificate", "give both")
-    secret = _token() if token or not is_loopback(host) else None
+    # Taken out of the environment, which the runs that are started here inherit.
+    given = os.environ.pop(_VARIABLE, None)
+    secret = _token(given) if token or not is_loopback(host) else None
     site = Site(
         directory.absolute(),
         Store(store or default_store()),
@@ -89,7 +91,7 @@ def serve(
 
     def ready(address: str) -> None:
         print(f"mepof serves {directory} on {address}", file=sys.stderr)
-        if secret is not None and _VARIABLE not in os.environ:
+        if secret is not None and not given:
             print(f"access token: {secret}", file=sys.stderr)
         if not is_loopback(host) and certificate is None:
             print("without --certificate, the token crosses the network in clear", file=sys.stderr)
@@ -97,13 +99,12 @@ def serve(
     serve_site(site, Listening(host, port, tuple(names or ()), certificate, key), ready)
 
 
-def _token() -> str:
+def _token(given: str | None) -> str:
     """The token that the user set, or a new one.
 
     Raises:
         InputError: the user's is too short to be a secret.
     """
-    given = os.environ.get(_VARIABLE)
     if given is None:
         return secrets.token_urlsafe(32)
     if len(given.strip()) < _MIN_TOKEN:

@@ -17,12 +17,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from mepof.errors import EnvironmentLack, InputError, MepofError
-from mepof.web.forms import form_of
+from mepof.web.forms import form_of, posted
 from mepof.web.guard import COOKIE, App, Guard
 from mepof.web.site import Site
-from mepof.web.views import compare, heatmap, runs, store, trends
+from mepof.web.views import compare, heatmap, runs, start, store, trends
 
-_VIEWS = (runs, heatmap, compare, trends, store)
+_VIEWS = (runs, heatmap, compare, trends, store, start)
 # A guess takes this long.
 _WRONG_TOKEN_SECONDS = 1.0
 _STATIC = ("page.css", "page.js", "icon.svg")
@@ -41,7 +41,7 @@ def application(
         Route("/static/{name}", _static),
         Route("/login", _login_page(site)),
         Route("/login", _login(site, secure), methods=["POST"]),
-        Route("/logout", posted(site, _logout(site)), methods=["POST"]),
+        Route("/logout", posted(site.sessions, _logout(site)), methods=["POST"]),
     ]
     for view in _VIEWS:
         routes += view.routes(site)
@@ -54,18 +54,6 @@ def application(
         exception_handlers={HTTPException: refused, MepofError: refused, Exception: refused},
     )
     return Guard(app, site.sessions, names, loopback, secure, **guard)
-
-
-def posted(
-    site: Site, act: Callable[[Request, Mapping[str, str]], Response]
-) -> Callable[[Request], Awaitable[Response]]:
-    """An endpoint for a form of ours, whose token is checked before anything is done."""
-
-    async def endpoint(request: Request) -> Response:
-        form = await form_of(request, site.sessions)
-        return await run_in_threadpool(act, request, form)
-
-    return endpoint
 
 
 def _message(site: Site, request: Request, error: Exception) -> Response:

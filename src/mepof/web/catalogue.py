@@ -75,17 +75,21 @@ class Catalogue:
         self._discovered = self._refreshed = clock() - 10 * _DISCOVER_SECONDS
         self._all: Mapping[str, Entry] = {}
 
-    def entries(self) -> Mapping[str, Entry]:
-        """Every run by its id, the one that started last first."""
+    def entries(self, fresh: bool = False) -> Mapping[str, Entry]:
+        """Every run by its id, the one that started last first.
+
+        Args:
+            fresh: as of now; otherwise they may be a fifth of a second old.
+        """
         with self._lock:
             now = self._clock()
-            if now - self._refreshed >= _REFRESH_SECONDS:
+            if fresh or now - self._refreshed >= _REFRESH_SECONDS:
                 self._refresh(now)
             return self._all
 
-    def find(self, identifier: str) -> Entry | None:
-        """A run by its id."""
-        return self.entries().get(identifier) if RUN_ID.fullmatch(identifier) else None
+    def find(self, identifier: str, fresh: bool = False) -> Entry | None:
+        """A run by its id; ``fresh`` as of :meth:`entries`."""
+        return self.entries(fresh).get(identifier) if RUN_ID.fullmatch(identifier) else None
 
     def _refresh(self, now: float) -> None:
         if now - self._discovered >= _DISCOVER_SECONDS:

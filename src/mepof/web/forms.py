@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from urllib.parse import parse_qsl
 
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
+from starlette.responses import Response
 
 from mepof.web.guard import Sessions, same
 
@@ -40,3 +42,15 @@ async def form_of(request: Request, sessions: Sessions) -> Mapping[str, str]:
     if not same(fields.get("form_token", ""), sessions.form_token):
         raise HTTPException(403, "the form is of an earlier start of the server: load it again")
     return fields
+
+
+def posted(
+    sessions: Sessions, act: Callable[[Request, Mapping[str, str]], Response]
+) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint for a form of ours, whose token is checked before anything is done."""
+
+    async def endpoint(request: Request) -> Response:
+        form = await form_of(request, sessions)
+        return await run_in_threadpool(act, request, form)
+
+    return endpoint

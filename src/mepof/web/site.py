@@ -16,6 +16,7 @@ from mepof.plan.store import Store
 from mepof.report.html import environment
 from mepof.web.catalogue import Catalogue, Entry
 from mepof.web.guard import COOKIE, Sessions
+from mepof.web.launch import Launcher
 from mepof.web.provenance import Provenance
 from mepof.web.reports import Reports
 from mepof.web.steps import SIGNS, WORDS
@@ -53,25 +54,30 @@ class Site:
         return Provenance(self.store)
 
     @cached_property
+    def launcher(self) -> Launcher:
+        """What starts, cancels and resumes runs."""
+        return Launcher(self.catalogue.root, self.store.root)
+
+    @cached_property
     def templates(self) -> Environment:
         """The templates of this room, and those of reports."""
         return environment("mepof.web")
 
     def entry(self, request: Request) -> Entry:
-        """The run that an address names.
+        """The run that an address names; as of now if it is to be changed.
 
         Raises:
             HTTPException: there is none; 404.
         """
-        return self.run(request.path_params["run"])
+        return self.run(request.path_params["run"], fresh=request.method == "POST")
 
-    def run(self, identifier: str) -> Entry:
+    def run(self, identifier: str, fresh: bool = False) -> Entry:
         """A run by its id.
 
         Raises:
             HTTPException: there is none; 404.
         """
-        entry = self.catalogue.find(identifier)
+        entry = self.catalogue.find(identifier, fresh)
         if entry is None:
             raise HTTPException(404, "there is no such run")
         return entry

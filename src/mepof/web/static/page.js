@@ -82,7 +82,9 @@
     location.assign(`${data.zoom}?${query}`);
   });
 
-  if (main) {
+  if (main?.dataset.live === "started") {
+    setTimeout(() => location.reload(), 700);
+  } else if (main) {
     let source = null;
     let read = null; // of a log, that a second connection does not show it twice
     const connect = () => {

@@ -18,6 +18,7 @@ from mepof.plan.progress import read_progress
 from mepof.report.text import duration, printable
 from mepof.web.catalogue import Entry
 from mepof.web.graph import draw
+from mepof.web.launch import LOG_NAME
 from mepof.web.live import stream
 from mepof.web.queries import number_in, text_in
 from mepof.web.reports import Headline, Place
@@ -94,6 +95,7 @@ def routes(site: Site) -> Sequence[BaseRoute]:
             graph=draw({row.step: row.inputs for row in rows}),
             reports=site.reports.places(entry),
             headlines=site.reports.headlines(entry),
+            said=_tail(entry.out / LOG_NAME) if entry.latest else "",
         )
 
     def run_events(request: Request) -> Response:
@@ -272,7 +274,7 @@ def _log(site: Site, row: StepRow) -> Path | None:
 
 
 def _tail(log: Path | None) -> str:
-    if log is None:
+    if log is None or log.is_symlink() or not log.is_file():
         return ""
     size = _size(log)
     data = _read(log, max(0, size - _MAX_LOG_BYTES))
