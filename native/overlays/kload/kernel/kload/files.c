@@ -176,7 +176,8 @@ static int open_close(unsigned int batch)
 
 static int unlink_file(struct file *file)
 {
-	struct dentry *dentry = file->f_path.dentry;
+	/* As a lookup would: d_delete() takes the inode from a dentry of which this is the only user. */
+	struct dentry *dentry = dget(file->f_path.dentry);
 	struct dentry *parent = dget_parent(dentry);
 	int error = mnt_want_write(file->f_path.mnt);
 
@@ -187,6 +188,7 @@ static int unlink_file(struct file *file)
 		mnt_drop_write(file->f_path.mnt);
 	}
 	dput(parent);
+	dput(dentry);
 	return error;
 }
 
