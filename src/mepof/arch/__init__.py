@@ -122,6 +122,8 @@ class Arch(Named):
         elf_machine: ``e_machine`` of ``vmlinux`` (System V ABI).
         debian: Debian's name, which OCI images use too (Go's ``GOARCH``).
         overlays: laid over every tree that is built for it.
+        compiler_links: whether the compiler links the kernel, with GNU ld, instead of the linker
+            of the toolchain.
         frees_init: whether the kernel frees the memory of its code for booting.
     """
 
@@ -135,6 +137,7 @@ class Arch(Named):
     elf_machine: int
     debian: str | None = None
     overlays: tuple[str, ...] = ()
+    compiler_links: bool = Field(default=False, alias="compiler-links")
     frees_init: bool = Field(default=True, alias="frees-init")
     guest: Guest | None = None
     machine: Machine | None = None

@@ -111,6 +111,8 @@ def _copy(source: Path, target: Path) -> None:
     target.parent.mkdir(exist_ok=True)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     shutil.copyfile(source, partial)
+    if source.stat().st_mode & 0o100:  # a kernel of User-Mode Linux is a program
+        partial.chmod(0o755)
     partial.replace(target)
 
 

@@ -54,6 +54,7 @@ OBJECTS = "objects.json"
 PROFILES = "mepof-profiles"
 # In the objects' directory, where the compiler runs.
 _SELECTED = "mepof-selected.mk"
+_ORDER = "mepof-order.ld"
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,8 @@ class BuildSpec:
         config_lines: further Kconfig lines, which win over the fragments'.
         cflags: flags for every file that can take them (all but the exclusions).
         ldflags: flags for the linker.
+        link_order: a linker script that comes before the kernel's own, where the compiler links;
+            empty for none.
         variables: for make's command line.
         overlays: laid over the tree beside ``flags``, which is always there.
         selected: flags for single files, after all others.
@@ -108,6 +111,7 @@ class BuildSpec:
     config_lines: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
     ldflags: tuple[str, ...] = ()
+    link_order: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
     overlays: tuple[str, ...] = ()
     selected: tuple[FileFlags, ...] = ()
@@ -168,6 +172,8 @@ def build(
     objects.mkdir(exist_ok=True)
     profiles = _copy_profiles(spec.profiles, view, objects)
     _replace(objects / _SELECTED, _with_paths(_selection(spec.selected), profiles))
+    if spec.link_order:
+        _replace(objects / _ORDER, spec.link_order)
     version = version_of(paths.tree)
     make = [_with_paths(word, profiles) for word in _make_command(spec, toolchain, view, objects)]
     environment = _environment(paths.cache, share=spec.share)
@@ -360,6 +366,7 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Pa
         "MEPOF_CFLAGS": " ".join(spec.cflags),
         "MEPOF_LDFLAGS": " ".join(spec.ldflags),
         "MEPOF_SELECTED": _SELECTED,
+        **({"MEPOF_LINK": f"-Wl,--script={_ORDER}"} if spec.link_order else {}),
         **spec.variables,
         "MEPOF_EXCLUDE": " ".join(e.match for e in overlay.exclusions()),
     }

@@ -80,7 +80,10 @@ class KernelBuildBody:
         selected = [
             each.cflags if isinstance(each.objects, Path) else each for each in spec.selected
         ]
-        flags = (spec.cflags, spec.ldflags, spec.variables, spec.config_lines, selected)
+        flags = (
+            *(spec.cflags, spec.ldflags, spec.variables, spec.config_lines, selected),
+            *([spec.link_order] if spec.link_order else ()),
+        )
         booted = {}
         if asked.boot is not None:
             device = DEVICES.get(asked.boot.device)

@@ -10,8 +10,9 @@ from typing import Generic
 
 from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, BuildAddition, Round, Use
+from mepof.arch import Arch
 from mepof.errors import InputError
-from mepof.kernel import exclusions, kbuild, kconfig
+from mepof.kernel import exclusions, kbuild, kconfig, link_order
 from mepof.kernel.description import Origin
 from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import options
@@ -83,7 +84,8 @@ class Ingredients(Generic[In]):
                 *(line for option in chosen for line in option.config),
             ),
             cflags=(*(flag for option in chosen for flag in option.cflags), *addition.cflags),
-            ldflags=(*addition.ldflags, *self._layout()),
+            ldflags=(*addition.ldflags, *self._layout(built_for)),
+            link_order=self._link_order(built_for),
             variables=addition.variables,
             overlays=(
                 *built_for.overlays,
@@ -116,12 +118,17 @@ class Ingredients(Generic[In]):
             if isinstance(part, str):
                 yield from kconfig.paths(part, self.asked.arch)
 
-    def _layout(self) -> tuple[str, ...]:
+    def _layout(self, built_for: Arch) -> tuple[str, ...]:
         """The flag that makes the linker shuffle the code within each output section."""
         seed = self.asked.layout_seed
-        if seed is None:
+        if seed is None or built_for.compiler_links:
             return ()
         return self.use.toolchain.flags("shuffle-sections", pattern=".text*", seed=seed)
+
+    def _link_order(self, built_for: Arch) -> str:
+        """The linker script that shuffles the code where that flag is unknown."""
+        seed = self.asked.layout_seed
+        return link_order.script(seed) if seed is not None and built_for.compiler_links else ""
 
 
 def requirements(asked: KernelBuild[In]) -> Mapping[str, frozenset[str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mepof.errors import InputError
-from mepof.executor.local import LocalExecutor, _files
+from mepof.executor.local import LocalExecutor, _copy, _files
 from mepof.executor.programs import WrongProgram, compiled
 from mepof.g4 import Source
 from mepof.plan.model import Result
@@ -79,6 +79,14 @@ def test_every_result_leaves_its_files_in_the_output_directory(tmp_path: Path) -
     }
     for kind, files in wanted.items():
         assert _files(Result("x", kind, "step"), tmp_path) == files  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("stored", "copied"), [(0o444, 0), (0o555, 0o111)])
+def test_a_result_that_is_a_program_can_be_run(tmp_path: Path, stored: int, copied: int) -> None:
+    (tmp_path / "kernel").write_bytes(b"kernel")
+    (tmp_path / "kernel").chmod(stored)
+    _copy(tmp_path / "kernel", tmp_path / "out/x.img")
+    assert (tmp_path / "out/x.img").stat().st_mode & 0o111 == copied
 
 
 def test_the_first_report_is_at_the_top_of_the_output_directory(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from mepof.kernel import link_order
 from mepof.process import run
 from mepof.toolchain.protocol import select
 
@@ -54,3 +56,31 @@ def test_a_seed_reorders_code_within_each_part_of_the_script(objects: Path) -> N
         assert {name[:5] for name in order[8:16]} == {"plain"}
         assert order[16:] == plain[16:]
     assert linked(objects, "--shuffle-sections=.text*=1") == one
+
+
+def test_a_script_reorders_code_where_the_compiler_links(objects: Path) -> None:
+    """GNU ld, as for User-Mode Linux: no names of objects are known."""
+
+    def linked_by_gnu_ld(*scripts: str) -> list[str]:
+        given = [f"{number}{number}.o" for number in range(8)]
+        for number, name in enumerate(given):
+            shutil.copyfile(objects / f"{number}.o", objects / name)
+        flags = [f"-Wl,--script={script}" for script in (*scripts, "script.lds")]
+        command = ["gcc", "-nostdlib", "-static", "-Wl,-e,plain0", *flags, *given]
+        run([*command, "-o", "linked-by-gnu-ld"], cwd=objects)
+        nm = select("clang").tool("nm")
+        lines = run([nm, "--numeric-sort", "linked-by-gnu-ld"], cwd=objects).output
+        return [line.split()[-1] for line in lines.splitlines()]
+
+    plain = linked_by_gnu_ld()
+    shuffled = []
+    for seed in (1, 2):
+        (objects / f"order{seed}.ld").write_text(link_order.script(seed))
+        shuffled.append(linked_by_gnu_ld(f"order{seed}.ld"))
+    assert len({tuple(order) for order in (plain, *shuffled)}) == 3
+    for order in shuffled:
+        assert sorted(order) == sorted(plain)
+        assert {name[:3] for name in order[:8]} == {"hot"}
+        assert {name[:5] for name in order[8:16]} == {"plain"}
+        assert order[16:] == plain[16:]
+    assert link_order.script(1) == link_order.script(1)

@@ -97,6 +97,15 @@ def test_a_layout_seed_changes_only_the_link(
     assert identity({"uses": [], "layout_seed": 4})["flags"] not in flags
 
 
+def test_a_layout_seed_is_a_linker_script_where_the_compiler_links(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None, tools: Path
+) -> None:
+    spec = built(room, monkeypatch, {"uses": [], "arch": "um", "layout_seed": 3})
+    assert spec.ldflags == ()
+    assert spec.link_order.startswith("SECTIONS")
+    assert replace(spec, link_order="") == built(room, monkeypatch, {"uses": [], "arch": "um"})
+
+
 def test_options_and_instrumentation_add_to_a_build(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
 ) -> None:
