@@ -39,7 +39,8 @@ _CONSOLE, _PORT, _INITRAMFS = "console.log", "replies", "initramfs"
 _PARAMETERS = (
     f"initrd={_INITRAMFS}",
     "rdinit=/mepof/start",
-    "hostfs=.",
+    # Its directory, by an absolute path: hostfs calls statx(-1, PATH).
+    "hostfs=/proc/self/cwd",
     "con=null",
     # Otherwise it writes into the user's ~/.uml.
     "uml_dir=.",

@@ -69,7 +69,7 @@ def test_no_parameter_has_a_path_that_could_contain_a_space(session: Session) ->
     will(session, "")
     boot(replace(session, memory=768, parameters=("quiet",)))
     words = session.kernel.with_name("arguments").read_text().split("\n")
-    assert {"mem=768M", "quiet", "rdinit=/mepof/start", "hostfs=."} < set(words)
+    assert {"mem=768M", "quiet", "rdinit=/mepof/start", "hostfs=/proc/self/cwd"} < set(words)
     assert not [word for word in words if str(session.kernel.parent) in word]
 
 
