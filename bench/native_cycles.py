@@ -154,9 +154,11 @@ def timed(
 
 def timed_once(binary: Binary, arguments: argparse.Namespace, scratch: Path) -> str:
     """What a kernel prints that runs the load and powers off."""
-    command = ["taskset", "-c", str(arguments.core), str(binary.kernel)]
+    # With a heap at a random distance, the guest's memory would be as much larger.
+    pinned = ["setarch", "--addr-no-randomize", "taskset", "-c", str(arguments.core)]
     words = ["mem=256M", "con=null", "con0=null,fd:1", "uml_dir=.", f"kload={arguments.rounds}"]
-    return run([*command, *words], cwd=scratch, timeout=SECONDS, check=False).output
+    command = [*pinned, str(binary.kernel), *words]
+    return run(command, cwd=scratch, timeout=SECONDS, check=False).output
 
 
 def cpu_times() -> list[int]:
@@ -287,10 +289,10 @@ page are *native*: cycles of the time-stamp counter, the shortest of {rounds} ro
 {runs} runs. The kernels take turns, pinned to one core. The machine has {cores} cores; its load was
 {load}, and its hypervisor took {stolen} % of its time (median of the runs).
 
-Each kernel is built in {builds} layouts: the linker shuffles the functions' order. Percentages are
-of fewer cycles than without a profile, geometric means over layouts, with 95 % intervals of the
-spread between them. *Same* is what the same binary takes fewer than itself, *layouts* how much more
-the slowest layout without a profile takes than the fastest.
+Each kernel is built in {builds} layouts: the linker shuffles the order of the objects' code.
+Percentages are of fewer cycles than without a profile, geometric means over layouts, with 95 %
+intervals of the spread between them. *Same* is what the same binary takes fewer than itself,
+*layouts* how much more the slowest layout without a profile takes than the fastest.
 
 - A copy of the same binary differs by {itself} % on the geometric mean; up to {limit} % is
   accepted.{sound}
