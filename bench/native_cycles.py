@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--store", type=Path)
-    parser.add_argument("--runs", type=int, default=14)
+    parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--relinked", type=int, default=2)
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
