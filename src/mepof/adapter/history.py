@@ -1,16 +1,20 @@
-"""What watching has seen and done: an SQLite file that survives ``kill -9`` and two watchers."""
+"""What watching has seen and done: an SQLite file that survives ``kill -9`` and two watchers.
+
+A change of a release's state, the line of the history that explains it and the messages that tell
+of it are one transaction.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
 from mepof.adapter.feed.protocol import Release
-from mepof.errors import InputError
+from mepof.errors import InputError, WorkError
 
 #: ``earlier``: was there when watching began. ``new`` and ``retry`` are to be processed;
 #: ``running`` was, when its watcher ended.
@@ -27,6 +31,14 @@ CREATE TABLE IF NOT EXISTS releases (
     position INTEGER NOT NULL,
     PRIMARY KEY (follow, name)
 );
+CREATE TABLE IF NOT EXISTS events (
+    id INTEGER PRIMARY KEY, follow TEXT NOT NULL, name TEXT NOT NULL, at TEXT NOT NULL,
+    what TEXT NOT NULL, text TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS outbox (
+    id TEXT PRIMARY KEY, target TEXT NOT NULL, body TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0, next_at REAL NOT NULL DEFAULT 0
+);
 """
 
 
@@ -36,7 +48,7 @@ class Entry:
 
     Attributes:
         reason: why it was held back or is to be tried again.
-        attempts: how often it was begun.
+        attempts: how often it was begun since it was found, or tried again by hand.
         next_at: before which it is not tried again, in seconds since the epoch.
         seen_at: ISO 8601 in UTC; so is ``ended_at``.
     """
@@ -53,6 +65,32 @@ class Entry:
 
 
 @dataclass(frozen=True)
+class Noted:
+    """A line of what happened to a release, at a time in ISO 8601."""
+
+    at: str
+    what: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message that is to be delivered.
+
+    Attributes:
+        id: the same in every attempt, so that a receiver can tell a repetition.
+        target: who gets it, by its name in the file.
+        body: JSON.
+        attempts: how often it was not delivered.
+    """
+
+    id: str
+    target: str
+    body: str
+    attempts: int = 0
+
+
+@dataclass(frozen=True)
 class Memory:
     """What is known of a feed: what it gave, its failures in a row, and when to ask again."""
 
@@ -66,6 +104,7 @@ class History:
 
     Raises:
         InputError: it cannot be used.
+        WorkError: of every method: it cannot be written, because the disk is full for instance.
     """
 
     def __init__(self, path: Path) -> None:
@@ -74,7 +113,7 @@ class History:
             path.parent.mkdir(parents=True, exist_ok=True)
             with self._open() as database:
                 database.executescript(_SCHEMA)
-        except (OSError, sqlite3.DatabaseError) as error:
+        except (OSError, WorkError) as error:
             raise InputError(f"the history {path} cannot be used: {error}") from error
 
     def memory(self, follow: str) -> Memory:
@@ -114,6 +153,8 @@ class History:
                     " position) VALUES (?, ?, ?, ?, ?, ?)",
                     (follow, release.name, release.address, state, now, position),
                 )
+                if done.rowcount:
+                    _note(database, follow, release.name, now, "found", release.address)
                 if done.rowcount and state == "new":
                     added.append(release.name)
             # In the same transaction: what was seen and what is remembered agree.
@@ -133,16 +174,63 @@ class History:
             or (entry.state == "retry" and entry.next_at <= now)
         ]
 
-    def begun(self, entry: Entry) -> None:
+    def next_at(self) -> float | None:
+        """When a release is to be tried again, or a message to be delivered; None if never."""
+        with self._open() as database:
+            found: float | None = database.execute(
+                "SELECT MIN(next_at) FROM (SELECT next_at FROM releases WHERE state = 'retry'"
+                " UNION ALL SELECT next_at FROM outbox)"
+            ).fetchone()[0]
+        return found
+
+    def begun(self, entry: Entry, now: str) -> None:
         """A release is processed now."""
-        self._set(entry, "running", "attempts = attempts + 1, reason = ''", ())
+        with self._open() as database:
+            _set(database, entry, "running", "attempts = attempts + 1, reason = ''", ())
+            text = "continues after its watcher ended" if entry.state == "running" else ""
+            _note(database, entry.follow, entry.name, now, "begun", text)
+
+    def note(self, entry: Entry, now: str, what: str, text: str) -> None:
+        """Something that explains what becomes of a release."""
+        with self._open() as database:
+            _note(database, entry.follow, entry.name, now, what, text)
 
     def ended(
-        self, entry: Entry, state: State, reason: str, now: str, next_at: float = 0.0
+        self,
+        entry: Entry,
+        state: State,
+        reason: str,
+        now: str,
+        next_at: float = 0.0,
+        messages: Sequence[Message] = (),
     ) -> None:
         """A release was published or held back, or is to be tried again."""
         assert state in get_args(State)
-        self._set(entry, state, "reason = ?, ended_at = ?, next_at = ?", (reason, now, next_at))
+        with self._open() as database:
+            added = "reason = ?, ended_at = ?, next_at = ?"
+            _set(database, entry, state, added, (reason, now, next_at))
+            _note(database, entry.follow, entry.name, now, state, reason)
+            database.executemany(
+                "INSERT OR IGNORE INTO outbox (id, target, body) VALUES (?, ?, ?)",
+                [(each.id, each.target, each.body) for each in messages],
+            )
+
+    def again(self, name: str, now: str) -> int:
+        """Process what was held back under a name again; returns how many releases those are."""
+        with self._open() as database:
+            rows = database.execute(
+                "SELECT follow FROM releases WHERE name = ? AND state IN ('held', 'earlier',"
+                " 'retry')",
+                (name,),
+            ).fetchall()
+            for (follow,) in rows:
+                database.execute(
+                    "UPDATE releases SET state = 'new', attempts = 0, next_at = 0"
+                    " WHERE follow = ? AND name = ?",
+                    (follow, name),
+                )
+                _note(database, follow, name, now, "again", "by hand")
+        return len(rows)
 
     def entries(self) -> list[Entry]:
         """Every release, the oldest first."""
@@ -153,16 +241,75 @@ class History:
             ).fetchall()
         return [Entry(*row) for row in rows]
 
-    def _set(self, entry: Entry, state: State, more: str, values: tuple[object, ...]) -> None:
+    def events(self, entry: Entry) -> list[Noted]:
+        """What happened to a release, the oldest first."""
+        with self._open() as database:
+            rows = database.execute(
+                "SELECT at, what, text FROM events WHERE follow = ? AND name = ? ORDER BY id",
+                (entry.follow, entry.name),
+            ).fetchall()
+        return [Noted(*row) for row in rows]
+
+    def last_published(self, follow: str) -> list[Entry]:
+        """The releases that were published, the last first."""
+        with self._open() as database:
+            rows = database.execute(
+                "SELECT name, MAX(id) FROM events WHERE follow = ? AND what = 'published'"
+                " GROUP BY name ORDER BY 2 DESC",
+                (follow,),
+            ).fetchall()
+        known = {entry.name: entry for entry in self.entries() if entry.follow == follow}
+        return [known[name] for name, _ in rows if name in known]
+
+    def messages(self, now: float) -> list[Message]:
+        """The messages that are due."""
+        with self._open() as database:
+            rows = database.execute(
+                "SELECT id, target, body, attempts FROM outbox WHERE next_at <= ? ORDER BY rowid",
+                (now,),
+            ).fetchall()
+        return [Message(*row) for row in rows]
+
+    def delivered(self, message: Message) -> None:
+        """A message was delivered, or is given up."""
+        with self._open() as database:
+            database.execute("DELETE FROM outbox WHERE id = ?", (message.id,))
+
+    def postpone(self, message: Message, next_at: float) -> None:
+        """A message was not delivered, and is tried again."""
         with self._open() as database:
             database.execute(
-                f"UPDATE releases SET state = ?, {more} WHERE follow = ? AND name = ?",
-                (state, *values, entry.follow, entry.name),
+                "UPDATE outbox SET attempts = attempts + 1, next_at = ? WHERE id = ?",
+                (next_at, message.id),
             )
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        with closing(sqlite3.connect(self.path, timeout=30)) as database:
-            database.execute("PRAGMA synchronous = FULL")
-            with database:
-                yield database
+        try:
+            with closing(sqlite3.connect(self.path, timeout=30)) as database:
+                database.execute("PRAGMA synchronous = FULL")
+                with database:
+                    yield database
+        except sqlite3.DatabaseError as error:
+            raise WorkError(
+                f"the history {self.path} cannot be used: {error}",
+                "free some space, or remove the file if it is damaged: what is published stays",
+            ) from error
+
+
+def _set(
+    database: sqlite3.Connection, entry: Entry, state: State, more: str, values: tuple[object, ...]
+) -> None:
+    database.execute(
+        f"UPDATE releases SET state = ?, {more} WHERE follow = ? AND name = ?",
+        (state, *values, entry.follow, entry.name),
+    )
+
+
+def _note(
+    database: sqlite3.Connection, follow: str, name: str, now: str, what: str, text: str
+) -> None:
+    database.execute(
+        "INSERT INTO events (follow, name, at, what, text) VALUES (?, ?, ?, ?, ?)",
+        (follow, name, now, what, text),
+    )

@@ -9,26 +9,36 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from mepof.errors import WorkError
+from mepof.adapter.published import FILE, Published
+from mepof.adapter.sign import Signer
 from mepof.plan.digest import file_digest
-from mepof.process import find_tool, run
+from mepof.toolchain.protocol import Run
 
-_PROVENANCE = "provenance.json"
 _INDEX = "index.json"
+#: Below what is published: a directory for each state of the index, and a link to the newest.
+_INDEXES, _CURRENT = "indexes", "current"
+# A reader that has fetched an index finds its signature for this many changes.
+_KEPT = 3
 # What a run leaves for itself.
-_OWN = frozenset({"journal.jsonl"})
+_OWN = frozenset({"journal.jsonl", "progress.json"})
 
 
 def is_published(target: Path) -> bool:
     """Whether a release is there, whole."""
-    return (target / _PROVENANCE).is_file()
+    return (target / FILE).is_file()
 
 
-def publish(out: Path, target: Path, provenance: Mapping[str, object]) -> None:
+def publish(
+    out: Path, target: Path, extras: Mapping[str, Path], provenance: Published
+) -> Published:
     """Copy the results of a run to ``target``, which appears whole or not at all.
 
     Args:
-        provenance: of what it was made.
+        extras: further files, by their names.
+        provenance: of what it was made, without digests.
+
+    Raises:
+        OSError: a full disk, for instance.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     for stale in target.parent.glob(".*/"):  # of a killed watcher; ours holds the lock
@@ -36,48 +46,80 @@ def publish(out: Path, target: Path, provenance: Mapping[str, object]) -> None:
     with tempfile.TemporaryDirectory(prefix=".", dir=target.parent) as scratch:
         fresh = Path(scratch) / target.name
         shutil.copytree(out, fresh, ignore=lambda _, names: _OWN.intersection(names))
-        files = {
-            path.relative_to(fresh).as_posix(): file_digest(path)
-            for path in sorted(fresh.rglob("*"))
-            if path.is_file()
-        }
-        document = {"schema": "mepof-provenance/1", **provenance, "sha256": files}
-        _write(fresh / _PROVENANCE, document)
+        for name, path in extras.items():
+            shutil.copyfile(path, fresh / name)
+        files = sorted(path for path in fresh.rglob("*") if path.is_file())
+        digests = {path.relative_to(fresh).as_posix(): file_digest(path) for path in files}
+        made = provenance.model_copy(update={"sha256": digests})
+        _write(fresh / FILE, {"schema": Published.schema_name, **made.model_dump(mode="json")})
+        # On the disk before its name is: after a power cut, what is there is whole.
+        for path in (*files, *(path for path in fresh.rglob("*") if path.is_dir()), fresh):
+            _sync(path)
         if target.exists():  # without its provenance: not ours, or damaged
             shutil.rmtree(target)
         fresh.rename(target)
+        _sync(target.parent)
+    return made
 
 
-def write_index(directory: Path, key: str | None) -> None:
+def write_index(directory: Path, signer: Signer | None, run: Run) -> None:
     """Write the list of everything that is published, and sign it.
 
+    The index and its signature change together: both are reached through one link.
+
     Args:
-        key: of the user's GnuPG keyring; None does not sign.
+        signer: None does not sign.
 
     Raises:
         WorkError: it cannot be signed.
+        OSError: it cannot be written.
     """
     releases = []
-    for path in sorted(directory.glob(f"[!.]*/{_PROVENANCE}")):
-        made = json.loads(path.read_text())
-        shown = {name: made[name] for name in ("follow", "release", "address", "published_at")}
+    for path in sorted(directory.glob(f"[!.]*/{FILE}")):
+        made = Published.read(path.parent)
+        shown = made.model_dump(
+            mode="json", include={"follow", "release", "address", "profile", "published_at"}
+        )
         releases.append({"directory": path.parent.name, **shown, "provenance": file_digest(path)})
-    fresh = directory / f".{_INDEX}.{os.getpid()}"
-    _write(fresh, {"schema": "mepof-index/1", "releases": releases})
-    signature = directory / f"{_INDEX}.asc"
-    if key is not None:
-        made_signature = fresh.with_suffix(".asc")
-        gpg = find_tool("gpg", "apt-get install gpg")
-        options = ("--batch", "--yes", "--armor", "--detach-sign", "--local-user", key)
-        done = run([gpg, *options, "--output", made_signature, fresh], check=False)
-        if done.status != 0:
-            fresh.unlink()
-            raise WorkError(
-                f"the index cannot be signed by {key}: {done.output.splitlines()[-1:]}",
-                "gpg --list-secret-keys shows the keys",
-            )
-        made_signature.replace(signature)
-    fresh.replace(directory / _INDEX)
+    indexes = directory / _INDEXES
+    indexes.mkdir(parents=True, exist_ok=True)
+    current = indexes / _CURRENT
+    serials = sorted(int(path.name) for path in indexes.iterdir() if path.name.isdecimal())
+    if current.exists():
+        before = json.loads((current / _INDEX).read_text(encoding="utf-8"))
+        signed = signer is None or (current / f"{_INDEX}{signer.suffix}").is_file()
+        if before["releases"] == releases and signed:
+            return
+    serial = serials[-1] + 1 if serials else 1
+    for stale in indexes.glob(".*"):
+        shutil.rmtree(stale) if stale.is_dir() and not stale.is_symlink() else stale.unlink()
+    fresh = indexes / f".{serial}"
+    fresh.mkdir()
+    document = {"schema": "mepof-index/1", "serial": serial, "releases": releases}
+    _write(fresh / _INDEX, document)
+    if signer is not None:
+        signer.sign(fresh / _INDEX, f"mepof index {serial}", run)
+    for path in (*fresh.iterdir(), fresh):
+        _sync(path)
+    fresh.rename(indexes / str(serial))
+    _link(current, str(serial))
+    names = {path.name for path in (indexes / str(serial)).iterdir()}
+    for name in names:
+        if not (directory / name).is_symlink():
+            _link(directory / name, f"{_INDEXES}/{_CURRENT}/{name}")
+    for stale in directory.glob(f"{_INDEX}.*"):
+        if stale.name not in names:  # of another way to sign
+            stale.unlink()
+    _sync(directory)
+    for old in serials[: -_KEPT + 1]:
+        shutil.rmtree(indexes / str(old))
+
+
+def _link(path: Path, to: str) -> None:
+    fresh = path.with_name(f".{path.name}.link")
+    fresh.unlink(missing_ok=True)
+    fresh.symlink_to(to)
+    fresh.replace(path)
 
 
 def _write(path: Path, document: Mapping[str, object]) -> None:
@@ -86,3 +128,12 @@ def _write(path: Path, document: Mapping[str, object]) -> None:
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the names in a directory, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

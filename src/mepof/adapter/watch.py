@@ -1,4 +1,4 @@
-"""Follows releases: finds new ones, checks and runs each once, publishes it or holds it back.
+"""Follows releases: finds new ones, makes each once, and publishes it or holds it back.
 
 One watcher works on a file's history at a time; others wait. A release that a killed watcher was at
 is continued by the next one: its run finds the finished steps in the store, and what was published
@@ -7,96 +7,33 @@ already is only noted.
 
 from __future__ import annotations
 
-import errno
-import json
-import os
 import random
 import re
-import sys
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
-from pydantic import Field
-
+from mepof.adapter.attempt import Attempt, RunProgram, passes
 from mepof.adapter.feed.protocol import FEEDS, Follow
-from mepof.adapter.fit import check_fit
-from mepof.adapter.history import Entry, History
-from mepof.adapter.publish import is_published, publish, write_index
-from mepof.arch import get as architecture
-from mepof.described import Described, check_distinct, read_described
-from mepof.errors import EnvironmentLack, InputError, Interrupted, MepofError, WorkError
-from mepof.executor.programs import plan_of
+from mepof.adapter.history import Entry, History, State
+from mepof.adapter.notify import Messenger, messages
+from mepof.adapter.publish import is_published, write_index
+from mepof.adapter.published import Published
+from mepof.adapter.watched import Task
+from mepof.errors import Interrupted, MepofError, WorkError
 from mepof.executor.protocol import Executor
-from mepof.g4 import Source
-from mepof.plan.model import Input, Plan, Step, StepInput
+from mepof.plan.disk_full import full_disk_named
+from mepof.source.download import Busy
 from mepof.source.protocol import Workshop, locked
-from mepof.spec.kernel_build import KernelBuild
-from mepof.toolchain.protocol import select
 
 MAX_ATTEMPTS = 5
-_FIRST_RETRY, _LONGEST_RETRY = 600.0, 24 * 3600.0
-_MARK = "{source}"
-_MEPOF = "from mepof.cli.main import main; main()"
-
-
-class Watched(Described):
-    """The file that a watcher reads.
-
-    Attributes:
-        program: path of a G4 program in which ``{source}`` stands for the release.
-        publish: directory for what is published, the history and the runs.
-        interval: seconds between two looks at a feed.
-        sign: GnuPG key that signs the index.
-        notify: command that is called with the state, the release and the reason.
-        follow: what is followed.
-    """
-
-    program: str
-    publish: str
-    interval: int = Field(default=3600, ge=60)
-    sign: str | None = None
-    notify: tuple[str, ...] = ()
-    follow: tuple[Follow, ...] = ()
-
-
-@dataclass(frozen=True)
-class Task:
-    """What a watcher does: the file, its program's text, and where everything goes."""
-
-    watched: Watched
-    text: str
-    directory: Path
-
-    def history(self) -> History:
-        """What was seen and done."""
-        return History(self.directory / "history.sqlite")
-
-
-def read_task(path: Path) -> Task:
-    """The task that a file describes. Paths in it are relative to it.
-
-    Raises:
-        InputError: the file, its program or a table in it is wrong.
-    """
-    watched = read_described(path, Watched, "watch file")
-    try:
-        check_distinct(follow.name for follow in watched.follow)
-    except ValueError as error:
-        raise InputError(f"{path}: {error}", "give each [[follow]] its own name") from error
-    if not watched.follow:
-        raise InputError(f"{path} follows nothing", "add a table [[follow]]")
-    for follow in watched.follow:
-        FEEDS.get(follow.feed).check(follow)
-    source = Source.read(path.parent / watched.program)
-    if _MARK not in source.text:
-        raise InputError(
-            f"{path.parent / watched.program} does not say where the release goes",
-            f"write {_MARK} for the kernel: adap {_MARK} pgo rand kbench.",
-        )
-    return Task(watched, source.text, (path.parent / watched.publish).absolute())
+_FIRST_RETRY, _MAX_RETRY = 600.0, 24 * 3600.0
+# A server may ask for more, but not for ever.
+_MAX_BUSY = 7 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -104,8 +41,9 @@ class Watcher:
     """Works on a task.
 
     Attributes:
-        workshop: for feeds.
-        executor: runs programs.
+        workshop: for feeds, signatures and notifications.
+        executor: fetches sources, and builds with old profiles.
+        run: runs programs.
         now: seconds since the epoch.
         say: shows the user a line.
     """
@@ -113,23 +51,43 @@ class Watcher:
     task: Task
     workshop: Workshop
     executor: Executor
+    run: RunProgram
     now: Callable[[], float]
     say: Callable[[str], None]
-    store: Path
 
-    def round(self) -> None:
-        """Look at every feed that is due, and process what is.
+    def round(self, look: bool = True) -> None:
+        """Process what is due, and tell of it.
+
+        Args:
+            look: ask the feeds which releases there are, as far as they may be asked again.
 
         Raises:
             Interrupted: the user asked to stop.
+            MepofError: the history or the directory cannot be used.
         """
-        self.task.directory.mkdir(parents=True, exist_ok=True)
-        with locked(self.task.directory / "lock", self.workshop, str(self.task.directory)):
-            history = self.task.history()
-            for follow in self.task.watched.follow:
-                self._look(history, follow)
-            for entry in history.due(self.now()):
-                self._process(history, entry)
+        directory = self.task.directory
+        try:
+            with full_disk_named(directory):
+                directory.mkdir(parents=True, exist_ok=True)
+                lock = directory / "lock"
+                with locked(lock, self.workshop, f"another watcher works on {directory}"):
+                    self._work(self.task.history(), look)
+        except OSError as error:
+            raise WorkError(f"{directory} cannot be used: {error}") from error
+
+    def next_at(self) -> float | None:
+        """When there is something to do before the next look at the feeds, in seconds since the
+        epoch; None if there is not."""
+        return self.task.history().next_at()
+
+    def _work(self, history: History, look: bool) -> None:
+        messenger = Messenger(self.task, self.workshop, self.now, self.say)
+        messenger.deliver(history)
+        for follow in self.task.watched.follow if look else ():
+            self._look(history, follow)
+        for entry in history.due(self.now()):
+            self._process(history, entry)
+            messenger.deliver(history)
 
     def _look(self, history: History, follow: Follow) -> None:
         known = history.memory(follow.name)
@@ -140,7 +98,9 @@ class Watcher:
         except Interrupted:
             raise
         except MepofError as error:
-            later = min(_LONGEST_RETRY, self.task.watched.interval * 2.0**known.failures)
+            later = min(_MAX_RETRY, self.task.watched.interval * 2.0**known.failures)
+            if isinstance(error, Busy):
+                later = max(later, min(_MAX_BUSY, error.seconds))
             history.failed(follow.name, self.now() + _jittered(later))
             self.say(f"{follow.name}: {error}; again in about {later / 60:.0f} minutes")
             return
@@ -151,122 +111,85 @@ class Watcher:
 
     def _process(self, history: History, entry: Entry) -> None:
         name = _directory(entry)
-        target = self.task.directory / "published" / name
-        if not is_published(target):
-            history.begun(entry)
-            self.say(f"{entry.follow}: {entry.name} begins")
-            try:
-                self._make(entry, self.task.directory / "runs" / name, target)
-            except Interrupted:
-                raise
-            except MepofError as error:
-                self._not_published(history, entry, error)
-                return
-        # After kill -9 between the two: what is published is noted, not made again.
-        write_index(target.parent, self.task.watched.sign)
-        history.ended(entry, "published", "", self._time())
-        self._tell("published", entry, str(target))
-
-    def _not_published(self, history: History, entry: Entry, error: MepofError) -> None:
-        reason = " ".join(str(error).split())
-        # A server, a full disk or a missing tool may be otherwise the next time; a release is not.
-        passing = isinstance(error, _Unfetched | EnvironmentLack)
-        if passing and entry.attempts + 1 < MAX_ATTEMPTS:
-            later = min(_LONGEST_RETRY, _FIRST_RETRY * 2.0**entry.attempts)
-            at = self.now() + _jittered(later)
-            history.ended(entry, "retry", reason, self._time(), at)
-            self._tell("retry", entry, reason)
-        else:
-            history.ended(entry, "held", reason, self._time())
-            self._tell("held", entry, reason)
-
-    def _make(self, entry: Entry, out: Path, target: Path) -> None:
-        """Fetch, check, run and publish a release.
-
-        Raises:
-            MepofError: why it is not published.
-        """
-        text = self.task.text.replace(_MARK, f'"{entry.address}"')
-        plan = plan_of(Source(f"{entry.name}.g4", text))
-        sources = tuple(step for step in plan.steps if step.kind == "kernel-source")
-        out.mkdir(parents=True, exist_ok=True)
+        target = self.task.published / name
+        runs = self.task.directory / "runs" / name
         try:
-            fetched = self.executor.run(
-                Plan(plan.program, plan.seed, sources, ()), out, lambda event: None
-            )
-        except WorkError as error:
-            raise _Unfetched(error.message, error.remedy) from error
-        trees = {name: step.path for name, step in fetched.run.steps.items()}
-        for step in plan.steps:
-            if step.kind == "kernel-build":
-                _check(step, trees)
-        self._run(entry, out, text)
-        publish(
-            out,
-            target,
-            {
-                "follow": entry.follow,
-                "release": entry.name,
-                "address": entry.address,
-                "program": text,
-                "published_at": self._time(),
-            },
+            if not is_published(target):
+                history.begun(entry, self._time())
+                self.say(f"{entry.follow}: {entry.name} begins")
+                self._attempt(history, entry).make(runs, target)
+        except Interrupted:
+            raise
+        except (MepofError, OSError) as error:
+            self._not_published(history, entry, error)
+            return
+        # After kill -9 between the two: what is published is noted, not made again.
+        try:
+            write_index(self.task.published, self.task.signer, self.workshop.run)
+        except Interrupted:
+            raise
+        except (MepofError, OSError) as error:
+            self._again(history, entry, f"it is not in the index: {_line(error)}")
+            return
+        self._end(history, entry, "published", "", directory=name)
+        # Its results are copied; what it was made from is in the store.
+        shutil.rmtree(runs, ignore_errors=True)
+
+    def _attempt(self, history: History, entry: Entry) -> Attempt:
+        return Attempt(
+            task=self.task,
+            follow=entry.follow,
+            release=entry.name,
+            address=entry.address,
+            executor=self.executor,
+            run=self.run,
+            last=self._last(history, entry),
+            note=partial(self._note, history, entry),
+            now=self.now,
         )
 
-    def _run(self, entry: Entry, out: Path, text: str) -> None:
-        """``mepof run``, whose exit status includes goals, gates and tests."""
-        program = out / "program.g4"
-        program.write_text(text, encoding="utf-8")
-        argv = [sys.executable, "-c", _MEPOF, "run", program, "--out", out]
-        done = self.workshop.run([*argv, "--store", self.store], check=False)
-        if done.status == Interrupted.exit_status:
-            raise Interrupted("interrupted")
-        reason = _reason(done.output) or f"mepof run ended with status {done.status}"
-        if done.status == EnvironmentLack.exit_status or os.strerror(errno.ENOSPC) in reason:
-            raise EnvironmentLack(reason)
-        if done.status != 0:
-            raise WorkError(reason)
+    def _last(self, history: History, entry: Entry) -> tuple[Published, Path] | None:
+        """The last good release, if its directory is still there."""
+        for each in history.last_published(entry.follow):
+            directory = self.task.published / _directory(each)
+            if is_published(directory):
+                return Published.read(directory), directory
+        return None
 
-    def _tell(self, state: str, entry: Entry, reason: str) -> None:
-        self.say(f"{entry.follow}: {entry.name} {state}: {reason}")
-        if self.task.watched.notify:
-            message = json.dumps({"state": state, "release": entry.name, "reason": reason})
-            try:
-                argv = [*self.task.watched.notify, state, entry.name, message]
-                self.workshop.run(argv, check=False, timeout=60.0)
-            except MepofError as error:
-                self.say(f"the notification failed: {error}")
+    def _not_published(self, history: History, entry: Entry, error: Exception) -> None:
+        reason = _line(error)
+        if passes(error) and entry.attempts + 1 < MAX_ATTEMPTS:
+            self._again(history, entry, reason)
+        else:
+            self._end(history, entry, "held", reason)
+
+    def _again(self, history: History, entry: Entry, reason: str) -> None:
+        later = min(_MAX_RETRY, _FIRST_RETRY * 2.0 ** min(entry.attempts, MAX_ATTEMPTS))
+        self._end(history, entry, "retry", reason, self.now() + _jittered(later))
+
+    def _end(
+        self,
+        history: History,
+        entry: Entry,
+        state: State,
+        reason: str,
+        next_at: float = 0.0,
+        directory: str | None = None,
+    ) -> None:
+        now = self._time()
+        details = {"reason": reason} | ({"directory": directory} if directory else {})
+        told = messages(self.task, entry, state, details, now)
+        history.ended(entry, state, reason, now, next_at, told)
+        self.say(
+            ": ".join(part for part in (entry.follow, f"{entry.name} {state}", reason) if part)
+        )
+
+    def _note(self, history: History, entry: Entry, what: str, text: str) -> None:
+        history.note(entry, self._time(), what, text)
+        self.say(f"{entry.follow}: {entry.name} {what}: {text}")
 
     def _time(self) -> str:
         return datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="seconds")
-
-
-class _Unfetched(WorkError):
-    """A release could not be fetched, for a reason that may pass."""
-
-
-def _check(step: Step, trees: dict[str, Path]) -> None:
-    """Refuse a build that does not fit its tree, before anything is compiled."""
-    asked = KernelBuild[Input].of(step, step.inputs)
-    tree = trees.get(asked.source.step) if isinstance(asked.source, StepInput) else None
-    if tree is None:
-        return
-    made = asked.instrumented
-    names = (*asked.uses, *((made.algorithm,) if made is not None else ()))
-    # A user's own file is left to the build.
-    config = "+".join(part for part in asked.config if isinstance(part, str))
-    toolchain = select(asked.toolchain)
-    fit = check_fit(tree, architecture(asked.arch), toolchain, config, names)
-    reasons = [*fit.reasons, *fit.config, *(r for each in fit.algorithms for r in each.reasons)]
-    if reasons:
-        near = f" ({reasons[0].nearest})" if reasons[0].nearest else ""
-        raise WorkError(f"it does not fit: {reasons[0].message}{near}")
-
-
-def _reason(output: str) -> str:
-    """What ``mepof run`` says went wrong: its own lines."""
-    lines = (line for line in output.splitlines() if line.startswith("mepof: "))
-    return "; ".join(line.removeprefix("mepof: ") for line in lines)
 
 
 def _directory(entry: Entry) -> str:
@@ -275,6 +198,10 @@ def _directory(entry: Entry) -> str:
     if plain != entry.name:
         plain += f"-{sha256(entry.name.encode()).hexdigest()[:8]}"
     return f"{entry.follow}-{plain}"
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 def _jittered(seconds: float) -> float:

@@ -14,15 +14,22 @@ from typing import Annotated
 
 import typer
 
-from mepof.adapter.history import Entry
-from mepof.adapter.watch import Watcher, read_task
+from mepof.adapter.attempt import RunProgram
+from mepof.adapter.history import History
+from mepof.adapter.watch import Watcher
+from mepof.adapter.watched import read_task
 from mepof.cli.output import Json, print_json
 from mepof.cli.run import StoreRoot, local
-from mepof.errors import InputError, Interrupted
+from mepof.errors import InputError, Interrupted, MepofError
 from mepof.plan.interrupt import stop_on_signals
 from mepof.plan.store import default_store
-from mepof.process import run
+from mepof.process import Completed, run
 from mepof.source.protocol import Workshop
+from mepof.toolchain.protocol import Run
+
+_MEPOF = "from mepof.cli.main import main; main()"
+# After an error that is not of a release: a full disk, a damaged history.
+_PAUSE_SECONDS = 600.0
 
 
 def watch(
@@ -33,6 +40,16 @@ def watch(
     history: Annotated[
         bool, typer.Option("--history", help="List every release and what became of it.")
     ] = False,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            "--release", help="With --history, say all that happened to it.", metavar="NAME"
+        ),
+    ] = None,
+    again: Annotated[
+        str | None,
+        typer.Option("--again", help="Process a release that was held back again.", metavar="NAME"),
+    ] = None,
     store: StoreRoot = None,
     as_json: Json = False,
 ) -> None:
@@ -41,41 +58,95 @@ def watch(
     Runs a program on each new one, and publishes the results or holds them back.
     """
     task = read_task(file)
+    if (as_json or release) and not history:
+        option = "--json" if as_json else "--release"
+        raise InputError(f"`{option}` is for `--history`", "add --history")
     if history:
-        _print(task.history().entries(), as_json)
+        _print(task.history(), release, as_json)
         return
-    if as_json:
-        raise InputError("`--json` is for `--history`", "add --history")
-    root = store or default_store()
+    root = (store or default_store()).absolute()
     cancel = threading.Event()
     with stop_on_signals(cancel), tempfile.TemporaryDirectory() as work:
         workshop = Workshop(
-            cache=root.absolute() / "cache",
+            cache=root / "cache",
             work=Path(work),
             run=partial(run, cancel=cancel),
             note=_say,
             cancel=cancel,
             progress=lambda done, total, unit: None,
         )
-        watcher = Watcher(task, workshop, local(store, None), time.time, _say, root)
-        while True:
+        if task.signer is not None:
+            task.signer.check(workshop.run)
+        runner = _runner(workshop.run, root)
+        watcher = Watcher(task, workshop, local(store, None), runner, time.time, _say)
+        if again is not None:
+            _process_again(task.history(), again)
+        if once or again is not None:
             watcher.round()
-            if once:
-                return
+        else:
+            _follow(watcher, cancel)
+
+
+def _follow(watcher: Watcher, cancel: threading.Event) -> None:
+    """Look at the feeds at their interval, and in between at what is to be tried again."""
+    look_at = 0.0
+    while True:
+        look = time.time() >= look_at
+        if look:
             # With jitter, so that many machines do not ask at once.
-            if cancel.wait(task.watched.interval * random.uniform(0.9, 1.1)):
-                raise Interrupted("interrupted")
+            look_at = time.time() + watcher.task.watched.interval * random.uniform(0.9, 1.1)
+        pause = 0.0
+        try:
+            watcher.round(look)
+            due = watcher.next_at()
+        except Interrupted:
+            raise
+        except MepofError as error:
+            _say(f"{error}; again in {_PAUSE_SECONDS / 60:.0f} minutes")
+            due, pause = None, _PAUSE_SECONDS
+        wait = (look_at if due is None else min(look_at, due)) - time.time()
+        if cancel.wait(max(1.0, wait, pause)):
+            raise Interrupted("interrupted")
+
+
+def _runner(call: Run, store: Path) -> RunProgram:
+    """``mepof run`` in a process of its own, whose memory it gives back."""
+
+    def runs(program: Path, out: Path) -> Completed:
+        argv = [sys.executable, "-c", _MEPOF, "run", program, "--out", out, "--store", store]
+        return call(argv, check=False)
+
+    return runs
+
+
+def _process_again(history: History, name: str) -> None:
+    now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
+    if history.again(name, now):
+        return
+    known = [entry.name for entry in history.entries() if entry.state == "held"]
+    raise InputError(
+        f"no release `{name}` was held back",
+        f"these were: {', '.join(known[-5:])}" if known else "--history lists all",
+    )
 
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def _print(entries: list[Entry], as_json: bool) -> None:
+def _print(history: History, release: str | None, as_json: bool) -> None:
+    entries = [entry for entry in history.entries() if release in (None, entry.name)]
+    if release is not None and not entries:
+        raise InputError(f"the history has no release `{release}`", "--history lists all")
     if as_json:
-        releases = [asdict(entry) for entry in entries]
+        releases = [
+            {**asdict(entry), "events": [asdict(event) for event in history.events(entry)]}
+            for entry in entries
+        ]
         print_json({"schema": "mepof-watch-history/1", "releases": releases})
         return
     for entry in entries:
         line = f"{entry.seen_at}  {entry.follow}  {entry.name}  {entry.state}  {entry.reason}"
         print(line.rstrip())
+        for event in history.events(entry) if release is not None else ():
+            print(f"    {event.at}  {event.what:10} {event.text}".rstrip())

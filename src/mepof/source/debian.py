@@ -211,7 +211,7 @@ class _Apt:
         (here / "partial").mkdir(parents=True, exist_ok=True)
         name = f"{package}={pin['version']}"
         self._workshop.note(f"downloading {name}")
-        with locked(self._root / "archives.lock", self._workshop, name):
+        with locked(self._root / "archives.lock", self._workshop, f"another run fetches {name}"):
             options = (*self._configured(), "-o", f"Dir::Cache::archives={here}", *_POLITE)
             done = self._run("apt-get", (*options, "download", name), _DOWNLOAD_SECONDS, here)
             fetched = next(iter(sorted(here.glob(f"{package}_*.deb"))), None)
@@ -275,7 +275,7 @@ class _Apt:
         }
         named = (("-o", f"{key}={value}") for key, value in settings.items())
         options = tuple(word for pair in named for word in pair)
-        with locked(root.with_suffix(".lock"), self._workshop, suite):
+        with locked(root.with_suffix(".lock"), self._workshop, f"another run fetches {suite}"):
             done = self._run("apt-get", (*options, *_POLITE, "update"), _UPDATE_SECONDS)
         if done.status != 0 or re.search(r"^(E|Err):", done.output, re.M):
             raise WorkError(

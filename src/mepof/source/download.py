@@ -22,6 +22,8 @@ MAX_REDIRECTS = 5
 MAX_WAIT = 600.0
 #: Larger than any kernel's tarball, in bytes.
 MAX_BYTES = 8 << 30
+#: Larger than any list of releases, in bytes.
+MAX_LIST_BYTES = 16 << 20
 _FIRST_WAIT = 2.0
 # Below this many bytes a second for this many seconds, the connection counts as dead.
 _MIN_SPEED, _STALLED = 100, 60
@@ -37,6 +39,18 @@ _LASTING = {
     60: "the server's certificate is not valid",
 }
 _BUSY = frozenset({408, 425, 429, 500, 502, 503, 504})
+
+
+class Busy(WorkError):
+    """A server asks to come back later.
+
+    Attributes:
+        seconds: how much later.
+    """
+
+    def __init__(self, message: str, remedy: str, seconds: float) -> None:
+        super().__init__(message, remedy)
+        self.seconds = seconds
 
 
 @dataclass(frozen=True)
@@ -60,14 +74,15 @@ def download(url: str, sha256: str | None, workshop: Workshop) -> Path:
     Raises:
         InputError: the file does not exist, or is not what it must be.
         EnvironmentLack: curl is not installed.
-        WorkError: the server does not answer, or asks to wait for too long.
+        Busy: the server asks to wait for too long.
+        WorkError: it does not answer.
     """
     kept = workshop.cache / "downloads"
     partials = kept / "partial"
     partials.mkdir(parents=True, exist_ok=True)
     key = sha256_hash(url.encode()).hexdigest()[:32]
     link = kept / f"url-{key}"
-    with locked(partials / f"{key}.lock", workshop, url):
+    with locked(partials / f"{key}.lock", workshop, f"another run fetches {url}"):
         known = (kept / sha256 if sha256 is not None else link).resolve()
         if known.is_file() and file_digest(known) == known.name:
             return known
@@ -106,19 +121,20 @@ def changed(url: str, validator: str, workshop: Workshop) -> tuple[str | None, s
         the text, None if it has not changed; and its validator.
 
     Raises:
-        InputError: it does not exist.
+        InputError: it does not exist, or is larger than :data:`MAX_LIST_BYTES`.
+        Busy: the server asks to wait for too long.
         WorkError: the server does not answer.
     """
     partial = workshop.work / "changed"
     for attempt in range(1, MAX_ATTEMPTS + 1):
         partial.unlink(missing_ok=True)
-        answer = _attempt(url, partial, workshop, if_none_match=validator)
+        answer = _attempt(url, partial, workshop, MAX_LIST_BYTES, validator)
         if answer.curl == 0 and answer.http == 304:
             return None, validator
         if answer.curl == 0:
             known = _validator(_header(partial)) or ""
             return partial.read_text(encoding="utf-8", errors="replace"), known
-        failure = _lasting(url, answer, partial)
+        failure = _lasting(url, answer, partial, MAX_LIST_BYTES)
         if failure is not None:
             raise failure
         if attempt < MAX_ATTEMPTS:
@@ -164,7 +180,9 @@ def _fetch(url: str, partial: Path, workshop: Workshop) -> None:
     )
 
 
-def _attempt(url: str, partial: Path, workshop: Workshop, if_none_match: str = "") -> _Answer:
+def _attempt(
+    url: str, partial: Path, workshop: Workshop, limit: int = MAX_BYTES, if_none_match: str = ""
+) -> _Answer:
     curl = find_tool("curl", "apt-get install curl")
     header = _header(partial)
     same = _validator(header) if partial.exists() else None
@@ -172,7 +190,7 @@ def _attempt(url: str, partial: Path, workshop: Workshop, if_none_match: str = "
     fresh.unlink(missing_ok=True)
     argv: list[str | Path] = [
         *(curl, "--silent", "--show-error", "--fail", "--location", "--globoff"),
-        *("--max-redirs", str(MAX_REDIRECTS), "--max-filesize", str(MAX_BYTES)),
+        *("--max-redirs", str(MAX_REDIRECTS), "--max-filesize", str(limit)),
         *("--proto", "=http,https,ftp", "--proto-redir", "=http,https"),
         *("--connect-timeout", "30", "--speed-limit", str(_MIN_SPEED)),
         *("--speed-time", str(_STALLED), "--user-agent", "mepof", "--netrc-optional"),
@@ -186,9 +204,11 @@ def _attempt(url: str, partial: Path, workshop: Workshop, if_none_match: str = "
 
     def watch() -> None:
         workshop.progress(_size(partial) >> 20, None, "MiB")
+        if _size(partial) > limit:  # of a file whose size the server did not say
+            raise _too_large(url, limit)
 
     done = workshop.run(argv, check=False, watch=watch)
-    codes, headers = _headers(fresh)
+    codes, headers = read_answers(fresh)
     if done.status in (0, _PARTIAL) and fresh.exists():
         fresh.replace(header)
     complaint = next((line for line in reversed(done.output.splitlines()) if line.strip()), "")
@@ -197,12 +217,16 @@ def _attempt(url: str, partial: Path, workshop: Workshop, if_none_match: str = "
     )
 
 
-def _lasting(url: str, answer: _Answer, partial: Path) -> MepofError | None:
+def _too_large(url: str, limit: int) -> InputError:
+    return InputError(f"{url} is larger than {limit >> 20} MiB", "check the address")
+
+
+def _lasting(url: str, answer: _Answer, partial: Path, limit: int = MAX_BYTES) -> MepofError | None:
     """The error that another attempt would meet again."""
     if answer.curl == _REDIRECTS:
         return InputError(f"{url} redirects more than {MAX_REDIRECTS} times", "check the address")
     if answer.curl == _TOO_LARGE:
-        return InputError(f"{url} is larger than {MAX_BYTES >> 30} GiB", "check the address")
+        return _too_large(url, limit)
     if answer.curl in _LASTING:
         return InputError(f"{url} cannot be downloaded: {_LASTING[answer.curl]}")
     if answer.curl == 23:  # writing
@@ -220,11 +244,12 @@ def _lasting(url: str, answer: _Answer, partial: Path) -> MepofError | None:
 
 
 def _wait(url: str, answer: _Answer, attempt: int, partial: Path, workshop: Workshop) -> None:
-    asked = _retry_after(answer.headers.get("retry-after", ""))
+    asked = retry_after(answer.headers.get("retry-after", ""))
     if asked is not None and asked > MAX_WAIT:
-        raise WorkError(
+        raise Busy(
             f"{url}: the server asks to wait {asked / 60:.0f} minutes ({_why(answer)})",
             "run it again then: it continues where it stopped",
+            asked,
         )
     # With jitter, so that many machines do not come back at once.
     seconds = asked if asked is not None else _FIRST_WAIT * 2 ** (attempt - 1)
@@ -240,7 +265,7 @@ def _why(answer: _Answer) -> str:
     return answer.complaint or f"curl failed with status {answer.curl}"
 
 
-def _retry_after(text: str) -> float | None:
+def retry_after(text: str) -> float | None:
     """Seconds to wait; RFC 9110 allows a number or a date."""
     if not text:
         return None
@@ -258,7 +283,7 @@ def _total(answer: _Answer) -> int | None:
     return int(found[1]) if found else None
 
 
-def _headers(dumped: Path) -> tuple[list[int], dict[str, str]]:
+def read_answers(dumped: Path) -> tuple[list[int], dict[str, str]]:
     """The statuses of all answers, redirects included, and the headers of the last."""
     codes: list[int] = []
     headers: dict[str, str] = {}
@@ -276,7 +301,7 @@ def _headers(dumped: Path) -> tuple[list[int], dict[str, str]]:
 
 def _validator(header: Path) -> str | None:
     """What tells one version of the file from another: a strong ETag, or its date."""
-    headers = _headers(header)[1]
+    headers = read_answers(header)[1]
     etag = headers.get("etag", "")
     return etag if etag.startswith('"') else headers.get("last-modified")
 

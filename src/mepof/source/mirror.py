@@ -122,7 +122,7 @@ class Mirror:
             WorkError: the server does not answer, or does not give it.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(self.path.with_name("git.lock"), self._workshop, url):
+        with locked(self.path.with_name("git.lock"), self._workshop, f"another run fetches {url}"):
             self._prepare()
             if self.has(hash):
                 return

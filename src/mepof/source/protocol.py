@@ -58,7 +58,7 @@ def locked(path: Path, workshop: Workshop, what: str) -> Iterator[None]:
     """Hold a lock file against other runs.
 
     Args:
-        what: what the lock is of, for the user who waits.
+        what: what another run does while it holds the lock, for the user who waits.
 
     Raises:
         Interrupted: the run was stopped while waiting.
@@ -71,7 +71,7 @@ def locked(path: Path, workshop: Workshop, what: str) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if not told:
-                    workshop.note(f"waiting: another run fetches {what}")
+                    workshop.note(f"waiting: {what}")
                 told = True
                 workshop.wait(0.2)
         yield

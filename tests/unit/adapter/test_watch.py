@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import sys
 import threading
 from dataclasses import dataclass, field
+from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 
-from mepof.adapter import watch
+from mepof.adapter import attempt, watch
 from mepof.adapter.feed.protocol import Follow, Release, Seen, version_key
 from mepof.adapter.history import History
-from mepof.adapter.watch import Watcher, read_task
+from mepof.adapter.results import artifacts, described
+from mepof.adapter.watch import Watcher
+from mepof.adapter.watched import read_task
 from mepof.errors import InputError, WorkError
-from mepof.process import Completed
+from mepof.plan.journal import Journal
+from mepof.plan.store import Store
+from mepof.source.download import Busy
 from mepof.source.protocol import Workshop
+
+from .world import PROGRAM, Builder, Trees, events, lay, reason, states, watcher_of
 
 FILE = """
 program = "update.g4"
@@ -42,9 +47,8 @@ class World:
     root: Path
     tags: list[str] = field(default_factory=list)
     feed_error: Exception | None = None
-    outcomes: dict[str, tuple[int, str]] = field(default_factory=dict)
-    fetch_error: Exception | None = None
-    ran: list[str] = field(default_factory=list)
+    builder: Builder = field(default_factory=Builder)
+    executor: Trees = field(default_factory=Trees)
     said: list[str] = field(default_factory=list)
     asked: int = 0
     clock: float = 1_000_000.0
@@ -56,42 +60,34 @@ class World:
         made = [Release(tag, f"git+https://example.org/linux.git#tag={tag}") for tag in self.tags]
         return Seen(None, memory) if memory == str(self.tags) else Seen(tuple(made), str(self.tags))
 
-    def run(self, argv: list[Any], **options: Any) -> Completed:
-        out = Path(argv[argv.index("--out") + 1])
-        name = out.name.removeprefix("stable-")
-        self.ran.append(name)
-        (out / "opt.img").write_text(f"image of {name}")
-        (out / "journal.jsonl").touch()
-        status, text = self.outcomes.get(name, (0, ""))
-        return Completed((), status, text)
-
     def watcher(self) -> Watcher:
-        task = read_task(self.root / "watch.toml")
-        workshop = Workshop(
-            self.root, self.root, self.run, self.said.append, threading.Event(), lambda *shown: None
-        )
-
-        def fetched(plan: object, out: Path, sink: object) -> object:
-            if self.fetch_error is not None:
-                raise self.fetch_error
-            return SimpleNamespace(run=SimpleNamespace(steps={}))
-
-        executor: Any = SimpleNamespace(run=fetched)
-        return Watcher(task, workshop, executor, lambda: self.clock, self.said.append, self.root)
+        return watcher_of(self.root, self.executor, self.builder, lambda: self.clock, self.said)
 
     def round(self) -> None:
         self.watcher().round()
 
-    def states(self) -> dict[str, str]:
-        return {e.name: e.state for e in History(self.root / "out/history.sqlite").entries()}
+    def add(self, tag: str, write: str = "return 1;") -> None:
+        """A release appears, whose tree is there."""
+        tree = lay(self.root / "trees" / tag, 1, write)
+        self.executor.trees[tag] = tree
+        self.tags.append(tag)
 
-    def reason(self, name: str) -> str:
-        entries = History(self.root / "out/history.sqlite").entries()
-        return next(e.reason for e in entries if e.name == name)
+    def configure(self, text: str) -> None:
+        """Put lines before the tables of the file."""
+        whole = FILE.replace("[[follow]]", f"{text}\n[[follow]]", 1)
+        (self.root / "watch.toml").write_text(whole)
+
+    def states(self) -> dict[str, str]:
+        return states(self.root)
 
     def published(self) -> list[str]:
         found = self.root.glob("out/published/[!.]*/provenance.json")
         return sorted(path.parent.name for path in found)
+
+    def provenance(self, name: str) -> dict[str, Any]:
+        path = self.root / f"out/published/stable-{name}/provenance.json"
+        made: dict[str, Any] = json.loads(path.read_text())
+        return made
 
     def index(self) -> list[str]:
         text = (self.root / "out/published/index.json").read_text()
@@ -101,10 +97,15 @@ class World:
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     (tmp_path / "watch.toml").write_text(FILE)
-    (tmp_path / "update.g4").write_text("opt {source} pgo rand kbench.\n")
+    (tmp_path / "update.g4").write_text(PROGRAM)
     made = World(tmp_path, ["v6.12.1", "v6.12.2"])
+    made.executor.root = tmp_path
     feed = SimpleNamespace(look=made.look, check=lambda follow: None)
     monkeypatch.setattr(watch, "FEEDS", SimpleNamespace(get=lambda name: feed))
+    # Whether a tree fits is tested with trees that do.
+    nothing = SimpleNamespace(reasons=(), config=(), algorithms=())
+    monkeypatch.setattr(attempt, "check_fit", lambda *given: nothing)
+    monkeypatch.setattr(attempt, "select", lambda name: SimpleNamespace(name=name, version="22.1"))
     return made
 
 
@@ -114,56 +115,58 @@ def test_of_what_is_there_only_the_newest_is_made_and_then_each_new_one_once(
     world.round()
     assert world.states() == {"v6.12.1": "earlier", "v6.12.2": "published"}
     world.round()
-    assert world.ran == ["v6.12.2"]
+    assert world.builder.ran == ["v6.12.2/full"]
     world.tags.append("v6.12.3")
     world.round()
     world.round()
-    assert world.ran == ["v6.12.2", "v6.12.3"]
+    assert world.builder.ran == ["v6.12.2/full", "v6.12.3/full", "v6.12.3/full/last-good"]
     assert world.published() == ["stable-v6.12.2", "stable-v6.12.3"]
     assert world.index() == ["v6.12.2", "v6.12.3"]
-    made = json.loads((world.root / "out/published/stable-v6.12.3/provenance.json").read_text())
+    made = world.provenance("v6.12.3")
     assert made["address"] == "git+https://example.org/linux.git#tag=v6.12.3"
-    assert set(made["sha256"]) == {"opt.img", "program.g4"}
+    files = {"adap.img", "adap.afdo", "program.g4", "last-good/program.g4"}
+    assert set(made["sha256"]) == files
+    assert made["sha256"]["adap.img"] == sha256(b"100").hexdigest()
 
 
 def test_what_fails_is_held_back_with_its_reason(world: World) -> None:
-    world.outcomes["v6.12.2"] = (1, "noise\nmepof: goal missed: opt, geomean: 1.0 of 8")
+    world.builder.outcomes["v6.12.2"] = (1, "noise\nmepof: goal missed: opt, geomean: 1.0 of 8")
     world.round()
     world.round()
-    assert world.ran == ["v6.12.2"] and world.published() == []
+    assert world.builder.ran == ["v6.12.2/full"] and world.published() == []
     assert world.states()["v6.12.2"] == "held"
-    assert world.reason("v6.12.2") == "goal missed: opt, geomean: 1.0 of 8"
+    assert reason(world.root, "v6.12.2") == "goal missed: opt, geomean: 1.0 of 8"
     assert any("v6.12.2 held: goal missed" in line for line in world.said)
 
 
 def test_a_wrong_signature_holds_back_and_a_silent_server_is_asked_again(world: World) -> None:
-    world.fetch_error = InputError("it is not signed by `kernel.org`")
+    world.executor.error = InputError("it is not signed by `kernel.org`")
     world.round()
     assert world.states()["v6.12.2"] == "held"
-    world.fetch_error = WorkError("HTTP status 503, 6 times")
+    world.executor.error = WorkError("HTTP status 503, 6 times")
     world.tags.append("v6.12.3")
-    for attempt in range(watch.MAX_ATTEMPTS):
-        assert world.states().get("v6.12.3", "retry") == "retry", attempt
+    for number in range(watch.MAX_ATTEMPTS):
+        assert world.states().get("v6.12.3", "retry") == "retry", number
         world.round()
         world.round()  # not before its time
         world.clock += 2 * 24 * 3600
     assert world.states()["v6.12.3"] == "held"
-    assert world.ran == []
+    assert world.builder.ran == []
 
 
 def test_a_release_that_becomes_reachable_is_published(world: World) -> None:
-    world.fetch_error = WorkError("HTTP status 503, 6 times")
+    world.executor.error = WorkError("HTTP status 503, 6 times")
     world.round()
-    world.fetch_error = None
+    world.executor.error = None
     world.round()
-    assert world.ran == []
+    assert world.builder.ran == []
     world.clock += 3600
     world.round()
     assert world.published() == ["stable-v6.12.2"]
 
 
 def test_a_full_disk_is_tried_again(world: World) -> None:
-    world.outcomes["v6.12.2"] = (1, f"mepof: build: {os.strerror(28)}")
+    world.builder.outcomes["v6.12.2"] = (1, f"mepof: build: {os.strerror(28)}")
     world.round()
     assert world.states()["v6.12.2"] == "retry"
 
@@ -194,9 +197,9 @@ def test_what_a_killed_watcher_was_at_is_published_once(
     def die(*args: object) -> None:
         raise Killed
 
-    name = "publish" if moment == "before publishing" else "write_index"
+    where, name = (attempt, "publish") if moment == "before publishing" else (watch, "write_index")
     with monkeypatch.context() as patched:
-        patched.setattr(watch, name, die)
+        patched.setattr(where, name, die)
         with pytest.raises(Killed):
             world.round()
     assert world.states()["v6.12.2"] == "running"
@@ -204,44 +207,7 @@ def test_what_a_killed_watcher_was_at_is_published_once(
     world.round()
     assert world.states()["v6.12.2"] == "published"
     assert world.published() == ["stable-v6.12.2"] and world.index() == ["v6.12.2"]
-    assert len(world.ran) == (2 if moment == "before publishing" else 1)
-
-
-def test_kill_9_at_any_moment_leaves_each_release_published_once(world: World) -> None:
-    world.outcomes["v6.12.4"] = (1, "mepof: it does not boot")
-    world.round()
-    killed = 0
-    for moment in range(25):
-        if moment % 8 == 4:
-            world.tags.append(f"v6.12.{3 + moment // 8}")
-        if (child := os.fork()) == 0:
-            _die_at(world, 30 + 150 * (moment % 8))
-        killed += os.WIFSIGNALED(os.waitpid(child, 0)[1])
-    assert killed > 10
-    world.round()
-    good = ["v6.12.2", "v6.12.3", "v6.12.5"]
-    held = {"v6.12.1": "earlier", "v6.12.4": "held"}
-    assert world.states() == {**dict.fromkeys(good, "published"), **held}
-    assert world.published() == [f"stable-{name}" for name in good]
-    assert world.index() == good
-    assert list((world.root / "out/published").glob(".*/")) == []
-
-
-def _die_at(world: World, last: int) -> NoReturn:
-    """Work on a round, and end like a watcher that is killed at its n-th call of a function."""
-    calls = 0
-
-    def count(*event: object) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == last:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    try:
-        sys.setprofile(count)
-        world.round()
-    finally:
-        os._exit(0)
+    assert len(world.builder.ran) == (2 if moment == "before publishing" else 1)
 
 
 def test_two_watchers_share_the_work(world: World) -> None:
@@ -250,25 +216,199 @@ def test_two_watchers_share_the_work(world: World) -> None:
     second.start()
     first.join()
     second.join()
-    assert world.ran == ["v6.12.2"]
+    assert world.builder.ran == ["v6.12.2/full"]
     assert world.published() == ["stable-v6.12.2"]
 
 
-def test_a_notification_gets_state_release_and_reason(world: World, tmp_path: Path) -> None:
-    text = FILE.replace("[[follow]]", 'notify = ["/bin/tell"]\n\n[[follow]]', 1)
-    (tmp_path / "watch.toml").write_text(text)
-    told: list[list[str]] = []
-    run_program = world.run
-
-    def listen(argv: list[Any], **options: Any) -> Completed:
-        if argv[0] == "/bin/tell":
-            told.append(argv)
-            return Completed((), 0, "")
-        return run_program(argv, **options)
-
-    world.run = listen  # type: ignore[method-assign]
+def test_a_release_that_changed_little_is_built_with_the_profile_of_the_one_before(
+    world: World,
+) -> None:
+    world.add("v6.12.3")
     world.round()
-    assert [words[1:3] for words in told] == [["published", "v6.12.2"]]
+    world.add("v6.12.4", write="return 2;")
+    world.add("v6.12.5", write="return 2;")
+    world.round()
+    reuse = [f"v6.12.{n}/reuse{compared}" for n in (4, 5) for compared in ("", "/last-good")]
+    assert world.builder.ran == ["v6.12.3/full", *reuse]
+    assert list(dict.fromkeys(world.executor.built)) == ["v6.12.4", "v6.12.5"]
+    program = world.builder.programs["v6.12.4/reuse"]
+    profile = world.root / "out/published/stable-v6.12.3/adap.afdo"
+    assert f"#tag=v6.12.4 {profile}." in program and "eval plain;adap syscall." in program
+    # Drift adds up: the profile is judged against the release that was trained.
+    made = world.provenance("v6.12.5")
+    assert made["profile"] == "reuse" and made["changed"] == {"adap": 5.0}
+    assert made["profiles"]["adap"]["release"] == "v6.12.3"
+    assert made["compared_with"] == "v6.12.4"
+    said = "of the profile of v6.12.3, 5.0 % of samples are in 1 functions that changed"
+    assert said in made["reason"]
+    published = world.root / "out/published/stable-v6.12.5/adap.afdo"
+    assert published.read_text() == profile.read_text()
+    what = [name for name, _ in events(world.root, "v6.12.5")]
+    assert what == ["found", "begun", "decided", "built", "compared", "published"]
+
+
+@pytest.mark.parametrize(
+    ("share", "kind"), [(10, "reuse"), (11, "refresh"), (40, "refresh"), (41, "full")]
+)
+def test_the_share_of_samples_in_changed_functions_decides(
+    world: World, share: int, kind: str
+) -> None:
+    world.builder.changed = share
+    world.add("v6.12.3")
+    world.round()
+    world.add("v6.12.4", write="return 2;")
+    world.round()
+    assert world.builder.ran[1] == f"v6.12.4/{kind}"
+    assert world.provenance("v6.12.4")["profile"] == kind
+    scouts = world.builder.programs[f"v6.12.4/{kind}"].startswith("set scout on.\n")
+    assert scouts == (kind == "refresh")
+
+
+def test_the_rule_is_in_the_file(world: World) -> None:
+    world.configure("[judge]\nreuse = 1\nrefresh = 2\n")
+    world.add("v6.12.3")
+    world.round()
+    world.add("v6.12.4", write="return 2;")
+    world.round()
+    assert world.provenance("v6.12.4")["profile"] == "full"
+
+
+def test_a_profile_that_the_first_build_does_not_match_is_given_up(world: World) -> None:
+    world.add("v6.12.3")
+    world.round()
+    world.executor.matched["v6.12.4"] = 61.0
+    world.add("v6.12.4", write="return 2;")
+    world.round()
+    assert world.builder.ran[1:] == ["v6.12.4/full", "v6.12.4/full/last-good"]
+    made = world.provenance("v6.12.4")
+    assert made["profile"] == "full"
+    why = "reuse was given up: 61.0 % of samples match the new kernel, and 80 % are needed"
+    assert made["reason"].endswith(why)
+    assert ("given up", why) in events(world.root, "v6.12.4")
+
+
+def test_what_an_old_profile_breaks_is_trained_again(world: World) -> None:
+    world.add("v6.12.3")
+    world.round()
+    world.add("v6.12.4")
+    world.builder.outcomes["v6.12.4/reuse"] = (1, "mepof: goal missed: adap, geomean: 1 of 8")
+    world.round()
+    assert world.builder.ran[1:4] == [
+        "v6.12.4/reuse",
+        "v6.12.4/full",
+        "v6.12.4/full/last-good",
+    ]
+    assert world.states()["v6.12.4"] == "published"
+
+
+def test_a_release_whose_image_is_worse_than_the_last_good_one_is_held_back(world: World) -> None:
+    world.add("v6.12.3")
+    world.round()
+    world.builder.speeds |= {"v6.12.4": 97, "v6.12.5": 98}
+    world.add("v6.12.4")
+    world.round()
+    assert world.states()["v6.12.4"] == "held"
+    assert reason(world.root, "v6.12.4") == (
+        "worse than the last good image, v6.12.3: goal missed: adap, geomean: -3.0 of -2.0"
+    )
+    # The next one is compared with the last that was good, and may be 2 % worse.
+    world.add("v6.12.5")
+    world.round()
+    assert world.states()["v6.12.5"] == "published"
+    assert world.provenance("v6.12.5")["compared_with"] == "v6.12.3"
+    world.configure("worse = 0")
+    world.builder.speeds["v6.12.6"] = 97
+    world.add("v6.12.6")
+    world.round()
+    assert world.states()["v6.12.6"] == "held"
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("program", "the program is not the one of v6.12.3"),
+        ("compiler", "the compiler is not the one of v6.12.3"),
+        ("profile", "the profile cannot be judged"),
+        ("lost", "there is no earlier release"),
+        ("stack", "a profile of the program cannot be used alone"),
+    ],
+)
+def test_what_is_not_comparable_is_trained_in_full(
+    world: World, monkeypatch: pytest.MonkeyPatch, change: str, why: str
+) -> None:
+    if change == "stack":
+        text = PROGRAM.replace("autofdo", "autofdo+propeller")
+        (world.root / "update.g4").write_text(text)
+    world.add("v6.12.3")
+    world.round()
+    published = world.root / "out/published/stable-v6.12.3"
+    match change:
+        case "program":
+            (world.root / "update.g4").write_text(PROGRAM.replace("kbench", "kbench O2"))
+        case "compiler":
+            newer = SimpleNamespace(name="clang", version="23.1")
+            monkeypatch.setattr(attempt, "select", lambda name: newer)
+        case "profile":
+            (published / "adap.afdo").write_text("garbage")
+        case "lost":
+            (published / "provenance.json").unlink()
+    world.add("v6.12.4")
+    world.round()
+    assert "v6.12.4/full" in world.builder.ran
+    assert why in world.provenance("v6.12.4")["reason"]
+
+
+def test_a_release_that_was_held_back_is_processed_again_by_hand(world: World) -> None:
+    world.builder.outcomes["v6.12.2"] = (1, "mepof: it does not boot")
+    world.round()
+    world.builder.outcomes.clear()
+    history = History(world.root / "out/history.sqlite")
+    assert history.again("v6.12.2", "now") == 1
+    assert history.again("v6.12.7", "now") == 0
+    world.round()
+    assert world.states()["v6.12.2"] == "published"
+    assert history.again("v6.12.2", "now") == 0
+
+
+def test_a_feed_that_asks_to_wait_is_not_asked_before(world: World) -> None:
+    world.feed_error = Busy("HTTP status 503", "later", 5 * 24 * 3600.0)
+    world.round()
+    world.clock += 4.9 * 24 * 3600
+    world.round()
+    assert world.asked == 1
+    world.clock += 1.5 * 24 * 3600
+    world.round()
+    assert world.asked == 2
+
+
+def test_configurations_and_descriptions_are_published(world: World) -> None:
+    store = Store(world.root / "store")
+    for digest, files in {
+        "a" * 64: {"config": "CONFIG_SMP=y\n", "build.json": "{}", "kernel": "image"},
+        "b" * 64: {"kernel.afdo": "profile"},
+    }.items():
+        store.object(digest).mkdir(parents=True)
+        for name, text in files.items():
+            (store.object(digest) / name).write_text(text)
+    out = world.root / "run"
+    out.mkdir()
+    journal = Journal(out)
+    journal.write("run", program="", seed=0, tools={}, versions={}, store=str(store.root), cores=1)
+    for step, digest in (("adap/build", "a" * 64), ("adap/profile", "b" * 64)):
+        shown = {"step": step, "kind": "k", "phase": "build", "fingerprint": "f", "inputs": []}
+        journal.write("finish", **shown, digest=digest, seconds=1.0, log="")  # type: ignore[arg-type]
+    journal.close()
+    results = [
+        {"name": "adap", "kind": "image", "step": "adap/build"},
+        {"name": "adap", "kind": "profile", "step": "adap/profile"},
+        {"name": "report", "kind": "report", "step": "report"},
+    ]
+    (out / "plan.json").write_text(json.dumps({"results": results}))
+    assert dict(described(artifacts(out))) == {
+        "adap.config": store.object("a" * 64) / "config",
+        "adap.build.json": store.object("a" * 64) / "build.json",
+    }
+    assert artifacts(world.root) == {}
 
 
 def test_releases_are_ordered_as_people_read_them() -> None:
@@ -279,6 +419,18 @@ def test_releases_are_ordered_as_people_read_them() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
+        (("[[follow]]", "[judge]\nreuse = 101\n[[follow]]"), "less than or equal to 100"),
+        (("[[follow]]", "[judge]\nreuse = 50\n[[follow]]"), "must not be below"),
+        (("[[follow]]", "worse = -1\n[[follow]]"), "greater than or equal to 0"),
+        (("[[follow]]", 'sign = "a"\nminisign = "b"\n[[follow]]'), "not by both"),
+        (
+            ("[[follow]]", '[[webhook]]\nurl = "ftp://x"\nsecret = "k"\n[[follow]]'),
+            "write an http",
+        ),
+        (
+            ("[[follow]]", '[[webhook]]\nurl = "http://x"\nsecret = "k"\n[[follow]]'),
+            "cannot be read",
+        ),
         (('feed = "git"', 'feed = "gti"'), "unknown feed `gti`"),
         (('url = "https://example.org/linux.git"', ""), "follows git and has no `url`"),
         (("https://example.org", "ext::sh"), "is not a URL that mepof lets git read"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -9,6 +10,8 @@ import pytest
 
 from mepof.adapter.feed.protocol import FEEDS, Follow, Seen
 from mepof.errors import InputError, WorkError
+from mepof.source import download
+from mepof.source.download import Busy
 
 from .conftest import Handler, Recorder, Server, git, status
 from .test_debian import PACKAGE, apt  # noqa: F401
@@ -94,6 +97,55 @@ def test_a_busy_server_is_waited_for_and_a_redirect_loop_is_an_error(
     server.script[:] = [status(302, Location="/releases.json")] * 20
     with pytest.raises(InputError, match="redirects more than"):
         look(listed, bench)
+
+
+def test_a_server_that_asks_to_wait_long_is_not_waited_for(
+    listed: Follow, server: Server, bench: Recorder
+) -> None:
+    server.script[:] = [status(503, Retry_After="7200")]
+    with pytest.raises(Busy, match="asks to wait 120 minutes") as error:
+        look(listed, bench)
+    assert error.value.seconds == 7200 and bench.waits == []
+
+
+@pytest.mark.parametrize("length", ["said", "not said"])
+def test_a_list_that_is_too_large_is_not_read_to_its_end(
+    listed: Follow,
+    server: Server,
+    bench: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+    length: str,
+) -> None:
+    monkeypatch.setattr(download, "MAX_LIST_BYTES", 1 << 16)
+    sent = 0
+
+    def endless(handler: Handler) -> bool:
+        nonlocal sent
+        handler.send_response(200)
+        if length == "said":
+            handler.send_header("Content-Length", str(1 << 40))
+        handler.send_header("Connection", "close")
+        handler.close_connection = True
+        handler.end_headers()
+        with contextlib.suppress(OSError):
+            while sent < 1 << 30:
+                sent += handler.wfile.write(bytes(1 << 16))
+        return True
+
+    server.script[:] = [endless]
+    with pytest.raises(InputError, match=r"releases\.json is larger than 0 MiB"):
+        look(listed, bench)
+    assert sent < 1 << 30
+
+
+def test_half_a_list_is_fetched_again(listed: Follow, server: Server, bench: Recorder) -> None:
+    def half(handler: Handler) -> bool:
+        handler.give((server.root / "releases.json").read_bytes(), cut=40)
+        return True
+
+    server.script[:] = [half]
+    assert len(names(look(listed, bench))) == 3
+    assert len(server.asked) == 2 and len(bench.waits) == 1
 
 
 def test_tags_are_releases_in_their_order(

@@ -1,0 +1,91 @@
+"""What a run has made, beyond what it copies into its directory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from mepof.adapter.published import Origin
+from mepof.adapter.reuse import Trained
+from mepof.errors import InputError
+from mepof.plan.document import to_document
+from mepof.plan.journal import read_runs
+from mepof.plan.model import HostInput, Input, Plan, ResultKind, Step
+from mepof.plan.store import Store
+from mepof.profile.artifact import ProfileDescription
+
+_DESCRIBED: dict[str, dict[str, str]] = {
+    "image": {"config": "config", "build.json": "build.json", "System.map": "System.map"},
+    "profile": {ProfileDescription.file: "profile.json"},
+}
+
+#: The artifacts of results, by the result's name and kind.
+Artifacts = Mapping[tuple[str, ResultKind], Path]
+
+
+def artifacts(out: Path) -> Artifacts:
+    """The artifacts of the results of the last run in a directory; none if none ran there."""
+    try:
+        runs = read_runs(out)
+        results = json.loads((out / "plan.json").read_text(encoding="utf-8"))["results"]
+    except FileNotFoundError:
+        return {}
+    if not runs:
+        return {}
+    store = Store(Path(runs[-1].store))
+    digests = {name: step.digest for name, step in runs[-1].steps.items()}
+    return {
+        (each["name"], each["kind"]): store.object(digest)
+        for each in results
+        if (digest := digests.get(each["step"])) is not None
+    }
+
+
+def described(found: Artifacts) -> Iterator[tuple[str, Path]]:
+    """What belongs to results: configurations, symbols and descriptions, by the names of the
+    files to publish."""
+    for (name, kind), path in found.items():
+        for file, suffix in _DESCRIBED.get(kind, {}).items():
+            if (path / file).is_file():
+                yield f"{name}.{suffix}", path / file
+
+
+def origins(
+    results: Iterable[Trained], out: Path, found: Artifacts, source: Step, release: str
+) -> dict[str, Origin]:
+    """Where the profiles that a run made come from, by result.
+
+    Args:
+        source: the step that fetched the release.
+    """
+    document = to_document(Plan("", 0, (source,), ()))["steps"]
+    assert isinstance(document, list) and isinstance(document[0], dict)
+    made = {}
+    for each in results:
+        file = f"{each.name}.{each.suffix}"
+        if (out / file).is_file():
+            artifact = found.get((each.name, "profile"))
+            known = None if artifact is None else ProfileDescription.find(artifact)
+            made[each.name] = Origin(
+                file=file,
+                release=release,
+                source=dict(document[0]),
+                objects=None if known is None else known.executed_objects,
+            )
+    return made
+
+
+def source_step(origin: Origin) -> Step:
+    """The step that fetches the source of which a profile is.
+
+    Raises:
+        InputError: it is not one.
+    """
+    match origin.source:
+        case {"id": str(name), "kind": str(kind), "params": dict(params), "inputs": dict(inputs)}:
+            given: dict[str, Input] = {
+                key: HostInput(value["host"]) for key, value in inputs.items() if "host" in value
+            }
+            return Step(name, kind, params, given)
+    raise InputError("the provenance of the profile does not name its source")

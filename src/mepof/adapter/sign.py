@@ -1,0 +1,93 @@
+"""Signs the index of what is published, by the programs that are installed. Keys stay in their
+files: no argument, message or log has one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from mepof.errors import InputError, WorkError
+from mepof.process import Completed, find_tool
+from mepof.toolchain.protocol import Run
+
+_SECONDS = 60.0
+
+
+class Signer(Protocol):
+    """One way to sign."""
+
+    @property
+    def suffix(self) -> str:
+        """What is added to the name of a file for its signature."""
+
+    def check(self, run: Run) -> None:
+        """Look for the program and the key, before anything is built.
+
+        Raises:
+            InputError: there is no such key.
+            EnvironmentLack: the program is not installed.
+        """
+
+    def sign(self, file: Path, comment: str, run: Run) -> None:
+        """Write the signature of a file beside it.
+
+        Raises:
+            WorkError: it cannot be signed.
+        """
+
+
+@dataclass(frozen=True)
+class Gnupg:
+    """A key of the user's GnuPG keyring, by its fingerprint, identifier or address."""
+
+    key: str
+    suffix: str = ".asc"
+
+    def check(self, run: Run) -> None:
+        argv = [_gpg(), "--batch", "--list-secret-keys", "--", self.key]
+        if run(argv, check=False, timeout=_SECONDS).status != 0:
+            raise InputError(
+                f"GnuPG has no secret key `{self.key}`", "gpg --list-secret-keys shows the keys"
+            )
+
+    def sign(self, file: Path, comment: str, run: Run) -> None:
+        options = ("--batch", "--yes", "--armor", "--detach-sign", "--local-user", self.key)
+        target = file.with_name(file.name + self.suffix)
+        argv = [_gpg(), *options, "--output", target, file]
+        _check(run(argv, check=False, timeout=_SECONDS), file, f"the GnuPG key {self.key}")
+
+
+@dataclass(frozen=True)
+class Minisign:
+    """A secret key of minisign that has no password, since nobody is there to enter it."""
+
+    key: Path
+    suffix: str = ".minisig"
+
+    def check(self, run: Run) -> None:
+        _minisign()
+        if not self.key.is_file():
+            raise InputError(
+                f"there is no minisign key {self.key}",
+                f"minisign -G -W -p minisign.pub -s {self.key}",
+            )
+
+    def sign(self, file: Path, comment: str, run: Run) -> None:
+        target = file.with_name(file.name + self.suffix)
+        argv = [_minisign(), "-S", "-s", self.key, "-m", file, "-x", target, "-t", comment]
+        _check(run(argv, check=False, timeout=_SECONDS), file, f"minisign with {self.key}")
+
+
+def _gpg() -> str:
+    return find_tool("gpg", "apt-get install gpg")
+
+
+def _minisign() -> str:
+    return find_tool("minisign", "apt-get install minisign")
+
+
+def _check(done: Completed, file: Path, by: str) -> None:
+    if done.status != 0:
+        said = next((line for line in reversed(done.output.splitlines()) if line.strip()), "")
+        raise WorkError(f"{file.name} cannot be signed by {by}: {said or 'it failed'}")

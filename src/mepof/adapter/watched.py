@@ -1,0 +1,159 @@
+"""The file that a watcher reads: what is followed, what is made of it, and who is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from mepof.adapter.feed.protocol import FEEDS, Follow
+from mepof.adapter.history import History
+from mepof.adapter.sign import Gnupg, Minisign, Signer
+from mepof.adapter.webhook import key_of
+from mepof.described import Described, check_distinct, read_described
+from mepof.errors import InputError
+from mepof.g4 import Source
+
+#: What stands for the release in a program.
+MARK = "{source}"
+
+
+class Limits(Described):
+    """The rule by which the profile of an earlier release is used again; all in percent.
+
+    Attributes:
+        reuse: of samples in functions that changed, up to which the old profile is used.
+        refresh: up to which the training is repeated on a scouted kernel; beyond it, all of it is.
+        matched: of samples that must match the first kernel that is built with the old profile.
+    """
+
+    reuse: float = Field(default=10.0, ge=0, le=100)
+    refresh: float = Field(default=40.0, ge=0, le=100)
+    matched: float = Field(default=80.0, ge=0, le=100)
+
+    @model_validator(mode="after")
+    def _are_in_order(self) -> Self:
+        if self.refresh < self.reuse:
+            raise ValueError("`refresh` must not be below `reuse`")
+        return self
+
+
+class Webhook(Described):
+    """Who is told over HTTP.
+
+    Attributes:
+        secret: path of the file with the key that signs; only its owner may read it.
+    """
+
+    url: str
+    secret: str
+
+    @field_validator("url")
+    @classmethod
+    def _is_http(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.password:
+            raise ValueError("write an http:// or https:// URL without a password")
+        return url
+
+
+class Watched(Described):
+    """The file.
+
+    Attributes:
+        program: path of a G4 program in which ``{source}`` stands for the release.
+        publish: directory for what is published, the history and the runs.
+        interval: seconds between two looks at a feed.
+        sign: GnuPG key that signs the index.
+        minisign: path of the secret key, without a password, by which minisign signs it.
+        worse: percent by which an image may be worse than that of the last good release.
+        notify: command that is called with the state, the release and the message as JSON.
+        judge: when the profile of an earlier release is used again.
+        webhook: who else is told.
+        follow: what is followed.
+    """
+
+    program: str
+    publish: str
+    interval: int = Field(default=3600, ge=60)
+    sign: str | None = None
+    minisign: str | None = None
+    worse: float = Field(default=2.0, ge=0, le=100)
+    notify: tuple[str, ...] = ()
+    judge: Limits = Limits()
+    webhook: tuple[Webhook, ...] = ()
+    follow: tuple[Follow, ...] = ()
+
+    @model_validator(mode="after")
+    def _has_one_signature(self) -> Self:
+        if self.sign is not None and self.minisign is not None:
+            raise ValueError("the index is signed by `sign` or by `minisign`, not by both")
+        return self
+
+
+@dataclass(frozen=True)
+class Hook:
+    """A webhook and its key."""
+
+    url: str
+    key: bytes = field(repr=False)
+
+    @property
+    def shown(self) -> str:
+        """What is said of it: a URL may contain a token."""
+        return urlsplit(self.url).netloc
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a watcher does: the file, its program's text, and where everything goes."""
+
+    watched: Watched
+    text: str
+    directory: Path
+    signer: Signer | None
+    hooks: tuple[Hook, ...]
+
+    @property
+    def published(self) -> Path:
+        """The directory that holds what is published."""
+        return self.directory / "published"
+
+    def history(self) -> History:
+        """What was seen and done."""
+        return History(self.directory / "history.sqlite")
+
+
+def read_task(path: Path) -> Task:
+    """The task that a file describes. Paths in it are relative to it.
+
+    Raises:
+        InputError: the file, its program, a key or a table in it is wrong.
+    """
+    watched = read_described(path, Watched, "watch file")
+    try:
+        check_distinct(follow.name for follow in watched.follow)
+        check_distinct(hook.url for hook in watched.webhook)
+    except ValueError as error:
+        raise InputError(f"{path}: {error}", "give each its own name") from error
+    if not watched.follow:
+        raise InputError(f"{path} follows nothing", "add a table [[follow]]")
+    for follow in watched.follow:
+        FEEDS.get(follow.feed).check(follow)
+    source = Source.read(path.parent / watched.program)
+    if MARK not in source.text:
+        raise InputError(
+            f"{path.parent / watched.program} does not say where the release goes",
+            f"write {MARK} for the kernel: adap {MARK} pgo rand kbench.",
+        )
+    here = path.parent.absolute()
+    signer: Signer | None = None
+    if watched.minisign is not None:
+        signer = Minisign(here / watched.minisign)
+    elif watched.sign is not None:
+        signer = Gnupg(watched.sign)
+    hooks = tuple(Hook(each.url, key_of(here / each.secret)) for each in watched.webhook)
+    return Task(watched, source.text, here / watched.publish, signer, hooks)
