@@ -30,6 +30,8 @@ help:
 	@echo '             profile a kernel that uses its profile, five times: hours'
 	@echo 'make bench-native'
 	@echo '             time kernel code natively, with and without a profile: 45 minutes'
+	@echo 'make bench-serve'
+	@echo '             measure the page with 500 runs: a minute'
 	@echo 'make bench-suites'
 	@echo '             run every suite on kernels trained by general alone: hours'
 	@echo 'make bench-suites-own'
@@ -102,6 +104,9 @@ bench-loop: setup
 bench-native: setup
 	$(BIN)/python bench/native_cycles.py
 
+bench-serve: setup
+	$(BIN)/python bench/serve.py
+
 bench-suites: setup
 	$(BIN)/python bench/suites.py
 
@@ -152,5 +157,5 @@ clean:
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
 .PHONY: help setup demo test test-all lint bench bench-algorithms bench-general bench-leave-one-out \
-	bench-loop bench-model bench-native bench-suites bench-suites-own bench-time bench-verdicts \
+	bench-loop bench-model bench-native bench-serve bench-suites bench-suites-own bench-time bench-verdicts \
 	check-report fuzz lock clean

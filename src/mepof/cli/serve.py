@@ -87,7 +87,8 @@ def serve(
         programs.resolve() if programs else None,
         may_start=not read_only,
     )
-    site.catalogue.entries()  # read once, before the first request waits for it
+    print(f"reading the runs below {directory}", file=sys.stderr)
+    site.read()  # before the first request waits for it
 
     def ready(address: str) -> None:
         print(f"mepof serves {directory} on {address}", file=sys.stderr)

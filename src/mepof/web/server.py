@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import socket
 from collections.abc import Callable, Collection
@@ -65,6 +66,9 @@ def serve(site: Site, listening: Listening, ready: Callable[[str], None]) -> Non
         shown = f"[{listening.host}]" if ":" in listening.host else listening.host
         scheme = "https" if listening.certificate else "http"
         ready(f"{scheme}://{shown}:{found.getsockname()[1]}/")
+        # What was read stays: to collect all of it stops every view for a third of a second.
+        gc.collect()
+        gc.freeze()
         server.run(sockets=[found])
 
 

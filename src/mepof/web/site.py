@@ -63,6 +63,14 @@ class Site:
         """The templates of this room, and those of reports."""
         return environment("mepof.web")
 
+    def read(self) -> None:
+        """Read everything that views of many runs need; what was read is kept."""
+        for entry in self.catalogue.entries().values():
+            self.reports.headlines(entry)
+        self.provenance.known()
+        for name in self.templates.list_templates(["j2"]):
+            self.templates.get_template(name)
+
     def entry(self, request: Request) -> Entry:
         """The run that an address names; as of now if it is to be changed.
 
