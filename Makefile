@@ -45,6 +45,8 @@ help:
 	@echo 'make check-report'
 	@echo '             check the golden report, or REPORT=DIR, in a browser: width, accessibility,'
 	@echo '             screenshots'
+	@echo 'make check-serve'
+	@echo '             check the page of mepof serve in a browser: every view, live updates, keyboard'
 	@echo 'make fuzz    run every parser on generated input, FUZZ_SECONDS each (600)'
 	@echo 'make lock    regenerate requirements.lock from pyproject.toml'
 	@echo 'make clean   remove what was built here'
@@ -129,6 +131,11 @@ check-report: setup $(AXE)
 	    --axe $(AXE)/node_modules/axe-core/axe.min.js --out out/check-report \
 	    $(if $(PICTURE),--picture $(PICTURE))
 
+check-serve: setup $(AXE)
+	PYTHONPATH=tests:tests/unit $(BIN)/python -m browser.check_serve \
+	    --axe $(AXE)/node_modules/axe-core/axe.min.js --out out/check-serve \
+	    $(if $(PICTURE),--picture $(PICTURE))
+
 $(AXE):
 	npm install --silent --no-save --no-package-lock --prefix $@.part axe-core@4.14.1
 	mv $@.part $@
@@ -157,5 +164,5 @@ clean:
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
 .PHONY: help setup demo test test-all lint bench bench-algorithms bench-general bench-leave-one-out \
-	bench-loop bench-model bench-native bench-serve bench-suites bench-suites-own bench-time bench-verdicts \
-	check-report fuzz lock clean
+	bench-loop bench-model bench-native bench-serve bench-suites bench-suites-own bench-time \
+	bench-verdicts check-report check-serve fuzz lock clean

@@ -1,8 +1,6 @@
 """Check a report in a browser: its width, tables on a phone, accessibility, and screenshots.
 
-    make check-report [REPORT=out/demo]
-
-Accessibility is checked by all rules of axe-core (https://github.com/dequelabs/axe-core).
+make check-report [REPORT=out/demo]
 """
 
 from __future__ import annotations
@@ -13,27 +11,10 @@ from pathlib import Path
 
 from mepof.errors import InputError, MepofError
 
-from .chromium import Page, browser, page_url
+from .accessible import LOOKS, problems
+from .chromium import browser, page_url
 
-# The widths of a small laptop, a phone, and the narrowest screen in use.
-LOOKS = [(w, s) for w in (1280, 390, 320) for s in ("light", "dark")]
 _PICTURE_HEIGHT = 1075
-_AXE = """
-axe.run(document, {resultTypes: ['violations', 'incomplete']}).then(found => ({
-  rules: found.passes.length,
-  violations: found.violations.map(v => ({
-    rule: v.id, impact: v.impact, help: v.help,
-    where: v.nodes.slice(0, 5).map(n => n.target.join(' ') + ': ' + n.failureSummary)
-  }))
-}))
-"""
-_WIDE = "document.documentElement.scrollWidth"
-# Tables stack below this width (report.css), so none may scroll sideways.
-_PHONE = 640
-_SCROLLING = """
-[...document.querySelectorAll('.scroll')].filter(d => d.scrollWidth > d.clientWidth)
-  .map(d => `${d.getAttribute('aria-label')} (${d.scrollWidth} of ${d.clientWidth} pixels)`)
-"""
 
 
 def check(report: Path, axe: str, out: Path, picture: Path | None) -> list[str]:
@@ -46,7 +27,7 @@ def check(report: Path, axe: str, out: Path, picture: Path | None) -> list[str]:
             page.open(page_url(report))
             page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
             name = f"{width}-{scheme}"
-            wrong += [f"{name}: {problem}" for problem in _problems(page, width, axe)]
+            wrong += [f"{name}: {problem}" for problem in problems(page, width, axe)]
             page.open(page_url(report))
             (out / f"{name}.png").write_bytes(page.screenshot())
         page.look(1280, "light")
@@ -55,24 +36,6 @@ def check(report: Path, axe: str, out: Path, picture: Path | None) -> list[str]:
         if picture is not None:
             page.look(960, "light")
             picture.write_bytes(page.screenshot(_PICTURE_HEIGHT))
-    return wrong
-
-
-def _problems(page: Page, width: int, axe: str) -> list[str]:
-    wrong = []
-    wide = page.evaluate(_WIDE)
-    if wide > width:
-        wrong.append(f"the page is {wide} pixels wide and scrolls sideways")
-    if width < _PHONE:
-        scrolling = page.evaluate(_SCROLLING)
-        wrong += [f"the table scrolls sideways: {table}" for table in scrolling]
-    page.evaluate(axe)
-    found = page.evaluate(_AXE)
-    print(f"  {width}: {found['rules']} rules of axe-core pass", file=sys.stderr)
-    for violation in found["violations"]:
-        where = "\n    ".join(violation["where"])
-        rule = f"{violation['rule']} ({violation['impact']}): {violation['help']}"
-        wrong.append(f"{rule}\n    {where}")
     return wrong
 
 

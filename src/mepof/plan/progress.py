@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -29,22 +30,41 @@ _INTERVAL_SECONDS = 0.2
 _MAX_BYTES = 1 << 20
 
 
+def _later(seconds: float, act: Callable[[], None]) -> None:
+    timer = threading.Timer(seconds, act)
+    timer.daemon = True
+    timer.start()
+
+
 class ProgressFile:
-    """Keeps the file; use it from one thread at a time.
+    """Keeps the file; safe to use from several threads.
 
     Args:
         out: the run's output directory.
         clock: seconds from any start.
+        later: calls a function after some seconds.
     """
 
-    def __init__(self, out: Path, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        out: Path,
+        clock: Callable[[], float] = time.monotonic,
+        later: Callable[[float, Callable[[], None]], None] = _later,
+    ) -> None:
         self._path = out / FILE_NAME
         self._clock = clock
+        self._later = later
+        self._lock = threading.Lock()
         self._written = clock() - _INTERVAL_SECONDS
+        self._waiting = self._closed = False
         self._steps: dict[str, str] = {}
 
     def take(self, event: Event) -> None:
         """Take an event of the run."""
+        with self._lock:
+            self._take(event)
+
+    def _take(self, event: Event) -> None:
         match event:
             case StepProgress():
                 self._steps[event.step] = completion(event)
@@ -56,17 +76,28 @@ class ProgressFile:
                 self._steps.pop(event.step, None)
             case _:
                 return
-        now = self._clock()
-        if now - self._written >= _INTERVAL_SECONDS:
-            self._written = now
+        passed = self._clock() - self._written
+        if passed >= _INTERVAL_SECONDS:
             self._write()
+        elif not self._waiting:
+            # It may be the last event for a long time.
+            self._waiting = True
+            self._later(_INTERVAL_SECONDS - passed, self._catch_up)
 
     def close(self) -> None:
         """Remove the file."""
-        with contextlib.suppress(OSError):
+        with self._lock, contextlib.suppress(OSError):
+            self._closed = True
             self._path.unlink(missing_ok=True)
 
+    def _catch_up(self) -> None:
+        with self._lock:
+            self._waiting = False
+            if not self._closed:
+                self._write()
+
     def _write(self) -> None:
+        self._written = self._clock()
         fresh = self._path.with_name(f".{FILE_NAME}.{os.getpid()}")
         with contextlib.suppress(OSError):
             try:

@@ -89,7 +89,15 @@ class Catalogue:
 
     def find(self, identifier: str, fresh: bool = False) -> Entry | None:
         """A run by its id; ``fresh`` as of :meth:`entries`."""
-        return self.entries(fresh).get(identifier) if RUN_ID.fullmatch(identifier) else None
+        if not RUN_ID.fullmatch(identifier):
+            return None
+        found = self.entries(fresh).get(identifier)
+        if found is None:  # it may have begun a moment ago
+            with self._lock:
+                self._discovered -= 2 * _DISCOVER_SECONDS
+                self._refresh(self._clock())
+                return self._all.get(identifier)
+        return found
 
     def _refresh(self, now: float) -> None:
         if now - self._discovered >= _DISCOVER_SECONDS:

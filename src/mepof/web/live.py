@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 
 import anyio
 from starlette.concurrency import run_in_threadpool
@@ -21,23 +22,30 @@ Look = Callable[[], dict[str, object] | None]
 """What is new as JSON values; None where the stream ends."""
 
 
-def stream(request: Request, look: Look) -> StreamingResponse:
+@dataclass
+class Stopping:
+    """Whether the server is about to end, and streams with it."""
+
+    asked: Callable[[], bool] = lambda: False
+
+
+def stream(request: Request, stopping: Stopping, look: Look) -> StreamingResponse:
     """A stream of events.
 
     Args:
         look: called several times a second; what it returns is sent unless it is empty.
     """
     return StreamingResponse(
-        _events(request, look),
+        _events(request, stopping, look),
         media_type="text/event-stream",
         headers={"x-accel-buffering": "no"},
     )
 
 
-async def _events(request: Request, look: Look) -> AsyncIterator[bytes]:
+async def _events(request: Request, stopping: Stopping, look: Look) -> AsyncIterator[bytes]:
     yield b"retry: 2000\n\n"
     idle = 0.0
-    while not await request.is_disconnected():
+    while not (stopping.asked() or await request.is_disconnected()):
         news = await run_in_threadpool(look)
         if news is None:
             yield b"event: end\ndata: {}\n\n"

@@ -63,12 +63,12 @@ def serve(site: Site, listening: Listening, ready: Callable[[str], None]) -> Non
     """
     with bound(listening.host, listening.port) as found:
         server = server_of(site, listening)
-        shown = f"[{listening.host}]" if ":" in listening.host else listening.host
-        scheme = "https" if listening.certificate else "http"
-        ready(f"{scheme}://{shown}:{found.getsockname()[1]}/")
         # What was read stays: to collect all of it stops every view for a third of a second.
         gc.collect()
         gc.freeze()
+        shown = f"[{listening.host}]" if ":" in listening.host else listening.host
+        scheme = "https" if listening.certificate else "http"
+        ready(f"{scheme}://{shown}:{found.getsockname()[1]}/")
         server.run(sockets=[found])
 
 
@@ -99,7 +99,9 @@ def server_of(site: Site, listening: Listening) -> Server:
             f"the certificate {listening.certificate} cannot be used: {error}",
             "give a PEM file, and its key with --key",
         ) from error
-    return Server(config)
+    server = Server(config)
+    site.stopping.asked = lambda: bool(server.should_exit)
+    return server
 
 
 def names_of(listening: Listening) -> Collection[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from mepof.report.html import environment
 from mepof.web.catalogue import Catalogue, Entry
 from mepof.web.guard import COOKIE, Sessions
 from mepof.web.launch import Launcher
+from mepof.web.live import Stopping
 from mepof.web.provenance import Provenance
 from mepof.web.reports import Reports
 from mepof.web.steps import SIGNS, WORDS
@@ -30,6 +31,7 @@ class Site:
         out: the directory of the runs.
         programs: the directory whose programs can be started; None allows text only.
         may_start: whether runs can be started, cancelled and resumed.
+        stopping: ends the streams of events.
     """
 
     out: Path
@@ -37,6 +39,7 @@ class Site:
     sessions: Sessions
     programs: Path | None = None
     may_start: bool = True
+    stopping: Stopping = field(default_factory=Stopping)
 
     @cached_property
     def catalogue(self) -> Catalogue:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -113,7 +114,7 @@ def test_progress_is_there_while_a_step_runs_and_gone_afterwards(tmp_path: Path)
 
 def test_progress_is_written_a_few_times_a_second(tmp_path: Path) -> None:
     now = 0.0
-    progress = ProgressFile(tmp_path, lambda: now)
+    progress = ProgressFile(tmp_path, lambda: now, lambda seconds, act: None)
     written = set()
     progress.take(StepStarted("a", "toy", ""))
     for done in range(100):
@@ -125,6 +126,22 @@ def test_progress_is_written_a_few_times_a_second(tmp_path: Path) -> None:
     progress.take(StepFinished("a", "toy", "d", 1.0, False))
     progress.take(StepNote("other", "a note on a step that is not running"))
     assert json.loads((tmp_path / PROGRESS).read_text()) == {}
+
+
+def test_the_last_progress_for_a_long_time_is_written(tmp_path: Path) -> None:
+    due: list[tuple[float, Callable[[], None]]] = []
+    progress = ProgressFile(tmp_path, lambda: 0.0, lambda seconds, act: due.append((seconds, act)))
+    progress.take(StepStarted("a", "toy", ""))
+    progress.take(StepProgress("a", 1, None, "files"))
+    progress.take(StepProgress("a", 2, None, "files"))
+    assert read_progress(tmp_path) == {"a": ""}
+    ((seconds, act),) = due
+    act()
+    assert 0 < seconds <= 0.2 and read_progress(tmp_path) == {"a": "2 files"}
+    progress.take(StepProgress("a", 3, None, "files"))
+    progress.close()
+    due[1][1]()
+    assert not (tmp_path / PROGRESS).exists()
 
 
 def test_a_directory_that_cannot_be_written_does_not_matter(tmp_path: Path) -> None:

@@ -83,6 +83,14 @@ def test_new_lines_and_new_runs_are_seen(tmp_path: Path) -> None:
     assert catalogue.entries() == {}
 
 
+def test_a_run_that_has_just_begun_is_found(tmp_path: Path) -> None:
+    catalogue = Catalogue(tmp_path, lambda: 0.0)
+    assert catalogue.entries() == {}
+    identifier = made(tmp_path / "a")
+    assert catalogue.entries() == {}  # directories are looked for once a second
+    assert catalogue.find(identifier) is not None
+
+
 def test_a_copy_of_a_run_is_one_run(tmp_path: Path) -> None:
     made(tmp_path / "a")
     shutil.copytree(tmp_path / "a", tmp_path / "b")

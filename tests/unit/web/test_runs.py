@@ -135,6 +135,17 @@ def test_the_list_says_when_something_changed(tmp_path: Path) -> None:
             assert next(events) == {"changed": True}
 
 
+def test_a_stream_ends_with_the_server(tmp_path: Path) -> None:
+    with (
+        under_way(tmp_path),
+        serving(tmp_path) as client,
+        client.events(f"/runs/{run_id(tmp_path)}/events") as events,
+    ):
+        next(events)
+        client.site.stopping.asked = lambda: True
+        assert list(events) == []
+
+
 def test_a_report_is_shown_and_may_do_nothing(tmp_path: Path) -> None:
     plan = plan_of(toy("report", kind="report"))
     run(tmp_path, plan, Toy(reported, kind="report"))

@@ -28,7 +28,7 @@ assert sys.argv[1] == "--out" and sys.argv[3] == "--store"
 out, store = Path(sys.argv[2]), Store(Path(sys.argv[4]))
 text = sys.stdin.read()
 print(f"the program has {len(text)} characters", flush=True)
-steps = plan_of(toy("first"), toy("second", "first")).steps
+steps = plan_of(toy("first", waits=True), toy("second", "first")).steps
 if "memory" in text:
     sys.exit("it cannot be planned")
 Engine(store, {"toy": Toy(work)}, 1, lambda event: None).run(Plan(text, 1, steps, ()), out)

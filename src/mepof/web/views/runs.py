@@ -78,7 +78,7 @@ def routes(site: Site) -> Sequence[BaseRoute]:
             changed, seen = seen != (now := _version(site)), now
             return {"changed": True} if changed else {}
 
-        return stream(request, look)
+        return stream(request, site.stopping, look)
 
     def run(request: Request) -> Response:
         entry = site.entry(request)
@@ -116,7 +116,7 @@ def routes(site: Site) -> Sequence[BaseRoute]:
             ended = not entry.alive
             return {"changes": news} if news else {}
 
-        return stream(request, look)
+        return stream(request, site.stopping, look)
 
     def step(request: Request) -> Response:
         entry, row = _step(site, request)
@@ -157,7 +157,7 @@ def routes(site: Site) -> Sequence[BaseRoute]:
             position += len(data)
             return {"text": _readable(data)} if data else {}
 
-        return stream(request, look)
+        return stream(request, site.stopping, look)
 
     def report(request: Request) -> Response:
         entry = site.entry(request)
