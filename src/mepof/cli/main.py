@@ -29,6 +29,7 @@ COMMANDS = {
     "bootimg": ("mepof.cli.bootimg", "app"),
     "phone": ("mepof.cli.phone", "phone"),
     "doctor": ("mepof.cli.doctor", "doctor"),
+    "worker": ("mepof.cli.worker", "worker"),
     "store": ("mepof.cli.store", "app"),
     "step": ("mepof.cli.step", "step"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import ceil, fsum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,10 +15,10 @@ from rich.console import Console
 
 from mepof.cli.output import Json, print_json, tell
 from mepof.cli.program import Program, name_of, read_program
-from mepof.errors import WorkError
+from mepof.errors import InputError, WorkError
 from mepof.events import Event, StepNote
 from mepof.executor.programs import plan_of
-from mepof.executor.protocol import EXECUTORS, Executor, Finished, Settings
+from mepof.executor.protocol import EXECUTORS, Executor, Finished, Settings, Tls
 from mepof.executor.stores import default_shared
 from mepof.plan.explain import Explanation
 from mepof.plan.model import Plan
@@ -51,6 +52,31 @@ Shared = Annotated[
         metavar="URL",
     ),
 ]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        help="With --executor dask: scheduler of a cluster.  [default: start one here]",
+        metavar="ADDRESS",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers", min=1, help="With --executor dask: processes to start here.", metavar="N"
+    ),
+]
+TlsCa = Annotated[
+    Path | None,
+    typer.Option("--tls-ca", help="Certificates that the cluster trusts.", metavar="FILE"),
+]
+TlsCert = Annotated[
+    Path | None,
+    typer.Option("--tls-cert", help="Certificate of this machine.", metavar="FILE"),
+]
+TlsKey = Annotated[
+    Path | None, typer.Option("--tls-key", help="Key of this machine.", metavar="FILE")
+]
 Cores = Annotated[
     int | None,
     typer.Option("--cores", min=1, help="CPU cores to use.  [default: all]", metavar="N"),
@@ -66,6 +92,11 @@ def run(
     store: StoreRoot = None,
     shared_store: Shared = None,
     cores: Cores = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show which steps would run, why and how long.")
     ] = False,
@@ -85,7 +116,13 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Run a G4 program: build, profile, optimise, measure, report."""
-    chosen = executor_of(executor, store, cores, shared_store)
+    settings = replace(
+        settings_of(store, cores, shared_store),
+        scheduler=scheduler,
+        workers=workers,
+        tls=tls_of(tls_ca, tls_cert, tls_key),
+    )
+    chosen = EXECUTORS.get(executor)(settings)
     plan = plan_of(read_program(program), tuple(map(str, perf_data or ())))
     out = out or Path("out") / name_of(program)
     if dry_run:
@@ -94,19 +131,29 @@ def run(
         run_plan(plan, out, chosen, as_json)
 
 
-def executor_of(
-    name: str, store: Path | None, cores: int | None, shared: str | None = None
-) -> Executor:
-    """The executor of that name, with the defaults of its options."""
-    settings = Settings(
+def settings_of(store: Path | None, cores: int | None, shared: str | None = None) -> Settings:
+    """The settings of an executor, with the defaults of these options."""
+    return Settings(
         store or default_store(), cores or os.cpu_count() or 1, shared or default_shared()
     )
-    return EXECUTORS.get(name)(settings)
 
 
-def local(store: Path | None, cores: int | None, shared: str | None = None) -> Executor:
+def tls_of(ca: Path | None, cert: Path | None, key: Path | None) -> Tls | None:
+    """The files of TLS, if they are named.
+
+    Raises:
+        InputError: only some of them are.
+    """
+    if ca is None and cert is None and key is None:
+        return None
+    if ca is None or cert is None or key is None:
+        raise InputError("TLS needs three files", "give --tls-ca, --tls-cert and --tls-key")
+    return Tls(ca, cert, key)
+
+
+def local(store: Path | None, cores: int | None) -> Executor:
     """The executor on this machine."""
-    return executor_of("local", store, cores, shared)
+    return EXECUTORS.get("local")(settings_of(store, cores))
 
 
 def run_plan(

@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from mepof.errors import InputError
 from mepof.events import Sink, unheard
 from mepof.executor.protocol import Finished, Settings
 from mepof.executor.stores import check_store, one_at_a_time, store_of
@@ -71,7 +72,15 @@ class LocalExecutor:
 
 
 def local_executor(settings: Settings) -> LocalExecutor:
-    """The executor with these settings."""
+    """The executor with these settings.
+
+    Raises:
+        InputError: one of them is for a cluster.
+    """
+    given = {"scheduler": settings.scheduler, "workers": settings.workers, "tls-ca": settings.tls}
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"--{name} is for a cluster", "add --executor dask")
     return LocalExecutor(settings.store, settings.cores, settings.shared)
 
 

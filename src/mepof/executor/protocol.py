@@ -23,6 +23,21 @@ class Finished:
 
 
 @dataclass(frozen=True)
+class Tls:
+    """The files by which machines of a cluster know each other.
+
+    Attributes:
+        ca: certificates of those who sign.
+        cert: our certificate.
+        key: its key.
+    """
+
+    ca: Path
+    cert: Path
+    key: Path
+
+
+@dataclass(frozen=True)
 class Settings:
     """What an executor is made from.
 
@@ -30,11 +45,17 @@ class Settings:
         store: root of the store of this machine.
         cores: how many cores to use.
         shared: URL of the store that other machines share, if there is one.
+        scheduler: address of the scheduler of a cluster, if one is named.
+        workers: how many workers to start, if that is said.
+        tls: how machines of the cluster know each other, if that is said.
     """
 
     store: Path
     cores: int
     shared: str | None = None
+    scheduler: str | None = None
+    workers: int | None = None
+    tls: Tls | None = None
 
 
 class Executor(Protocol):

@@ -12,6 +12,9 @@ from mepof.events import Event, StepNote, StepProgress
 from mepof.plan.model import Json, Step
 from mepof.process import Completed, run
 
+#: What a step needs that works with the user's terminal.
+TERMINAL = "terminal"
+
 Phase = Literal["build", "boot", "run", "convert", "other"]
 
 
@@ -25,11 +28,14 @@ class Resources:
         yields: it keeps all granted cores busy, but a single free one is enough to start it, and
             other steps may start beside it: as ``make -j`` beside a boot. One such step runs at a
             time.
+        needs: what else the machine must offer, such as ``x86-64``: that it can build and boot
+            kernels of this architecture.
     """
 
     cores: int = 1
     device: str | None = None
     yields: bool = False
+    needs: frozenset[str] = frozenset()
 
     @property
     def reserved(self) -> int:

@@ -17,7 +17,7 @@ import mepof
 from mepof.errors import InputError, Interrupted, MepofError
 from mepof.events import Event, Sink, StepFailed, StepFinished, StepNote, StepStarted
 from mepof.plan.action import Action, Artifact
-from mepof.plan.body import StepBody
+from mepof.plan.body import Resources, StepBody
 from mepof.plan.digest import HostDigests
 from mepof.plan.disk_full import full_disk_named, means_full
 from mepof.plan.execute import Done, Job, Perform, execute
@@ -72,6 +72,8 @@ class Engine:
         cores: how many cores all running steps may use together.
         sink: receives events; called by one thread at a time.
         perform: performs one step; by default on this machine.
+        placed: ``perform`` finds where a step can run and waits until it can, so the engine starts
+            all that are ready.
     """
 
     def __init__(
@@ -81,12 +83,14 @@ class Engine:
         cores: int,
         sink: Sink,
         perform: Perform = execute,
+        placed: bool = False,
     ) -> None:
         self._store = store
         self._bodies = bodies
         self._cores = max(1, cores)
         self._sink = sink
         self._perform = perform
+        self._placed = placed
 
     def run(
         self,
@@ -148,6 +152,7 @@ class _Run:
         self._cores = engine._cores
         self._sink = engine._sink
         self._perform = engine._perform
+        self._placed = engine._placed
         self._plan = plan
         self._journal = journal
         self._progress = progress
@@ -362,26 +367,26 @@ class _Run:
             paths,
             artifacts,
             frozenset(n for n, given in step.inputs.items() if isinstance(given, HostInput)),
-            replace(asked, cores=max(1, min(asked.cores, self._cores))),
+            asked if self._placed else replace(asked, cores=max(1, min(asked.cores, self._cores))),
             self._journal.path if volatile else None,
-            self._again or volatile,
+            self._again or volatile or step.id in self._losses,
         )
 
     def _start_what_fits(self) -> None:
         # The longest path to the end first; a smaller step after it may fill a gap.
         for job in sorted(self._ready.values(), key=lambda job: -self._urgency[job.step.id]):
-            running = self._running.values()
-            wanted = job.resources
-            if (
-                sum(r.resources.reserved for r in running) + wanted.reserved <= self._cores
-                and (
-                    wanted.device is None
-                    or all(r.resources.device != wanted.device for r in running)
-                )
-                and not (wanted.yields and any(r.resources.yields for r in running))
-                and all(r.fingerprint != job.fingerprint for r in running)
+            if all(r.fingerprint != job.fingerprint for r in self._running.values()) and (
+                self._placed or self._fits(job.resources)
             ):
                 self._start(job)
+
+    def _fits(self, wanted: Resources) -> bool:
+        running = [job.resources for job in self._running.values()]
+        return (
+            sum(r.reserved for r in running) + wanted.reserved <= self._cores
+            and (wanted.device is None or all(r.device != wanted.device for r in running))
+            and not (wanted.yields and any(r.yields for r in running))
+        )
 
     def _start(self, job: Job) -> None:
         del self._ready[job.step.id]

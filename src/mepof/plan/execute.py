@@ -83,7 +83,8 @@ def execute(job: Job, store: Store, emit: Callable[[Event], None], cancel: threa
             note = partial(_note, emit, job.step.id)
             store.bring(job.artifacts, note)
             action = _make(job, store, log, emit, cancel)
-        store.share(action, note)
+        if job.journal is None:  # nobody takes what runs every time
+            store.share(action, note, replace=job.again)
         return Done(action, cached=False)
     except Exception as error:
         failure = _failure(error, job.step, store, log)

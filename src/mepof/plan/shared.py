@@ -12,6 +12,7 @@ import re
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
@@ -48,6 +49,8 @@ class SharedStore(Store):
         super().__init__(root)
         self.remote = remote
         self._note = note
+        #: The name of the remote, however it is reached; None until it has answered.
+        self.remote_identity: str | None = None
         self._lease = Lease(remote)
         self._usable = True
         self._writable = True
@@ -78,9 +81,12 @@ class SharedStore(Store):
         text = self.remote.read(_MARK)
         if text is None:
             with self.scratch() as directory:
-                (directory / _MARK).write_text(json.dumps({"format": FORMAT}) + "\n")
+                mark = {"format": FORMAT, "id": uuid.uuid4().hex}
+                (directory / _MARK).write_text(json.dumps(mark) + "\n")
                 self.remote.put(_MARK, directory / _MARK)
-        elif not _is_ours(text):
+            text = self.remote.read(_MARK)
+        self.remote_identity = _identity(text or b"")
+        if self.remote_identity is None:
             raise InputError(
                 f"{self.remote.url} is not a store that this version can share",
                 f"choose an empty directory, or one whose {_MARK} says {FORMAT}",
@@ -129,8 +135,11 @@ class SharedStore(Store):
         if lost:
             raise ArtifactLost(tuple(lost), "; ".join(dict.fromkeys(lost.values())))
 
-    def share(self, action: Action, emit: Callable[[str], None]) -> None:
+    def share(self, action: Action, emit: Callable[[str], None], *, replace: bool = False) -> None:
         """Push an artifact, and then its action."""
+        if replace:
+            self._wrong.add(action.artifact.digest)
+            self._refused.add(action.fingerprint)
         if self._usable and self._writable:
             self._guarded(lambda: self.push(action, emit), writing=True)
 
@@ -168,6 +177,15 @@ class SharedStore(Store):
         """Do not take this action from the remote: its artifact cannot be had."""
         self._refused.add(fingerprint)
         self._known.pop(fingerprint, None)
+
+    def expect(self, action: Action) -> None:
+        """Take note of an action that another machine shares."""
+        self._known[action.fingerprint] = action
+
+    def try_again(self) -> None:
+        """Use the remote again, if it failed before."""
+        with self._lock:
+            self._usable = self._writable = True
 
     def _worth_asking(self, fingerprint: str) -> bool:
         missed = self._missed.get(fingerprint)
@@ -252,11 +270,12 @@ def _action(fingerprint: str) -> str:
     return f"actions/{fingerprint}.json"
 
 
-def _is_ours(text: bytes) -> bool:
+def _identity(text: bytes) -> str | None:
     try:
-        return bool(json.loads(text)["format"] == FORMAT)
+        mark = json.loads(text)
+        return str(mark["id"]) if mark["format"] == FORMAT else None
     except (ValueError, KeyError, TypeError):
-        return False
+        return None
 
 
 def _trusted(text: bytes, fingerprint: str) -> Action | None:

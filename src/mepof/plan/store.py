@@ -15,6 +15,7 @@ import os
 import shutil
 import tempfile
 import threading
+import uuid
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -96,6 +97,23 @@ class Store:
                     f"the store {self.root} cannot be used: {error.strerror}", "choose another one"
                 ) from error
             weakref.finalize(self, _end_session, self._session, handle)
+
+    @property
+    def identity(self) -> str:
+        """A name of this directory, the same for all machines that can see it.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        path = self.root / "identity"
+        if not path.exists():
+            handle, name = tempfile.mkstemp(dir=self._session)
+            with os.fdopen(handle, "w") as file:
+                file.write(f"{uuid.uuid4().hex}\n")
+            with contextlib.suppress(FileExistsError):
+                os.link(name, path)
+            Path(name).unlink()
+        return path.read_text().strip()
 
     # --- reading -----------------------------------------------------------------------
 
@@ -238,8 +256,12 @@ class Store:
         if lost:
             raise ArtifactLost(tuple(lost), "the store does not have it any more")
 
-    def share(self, action: Action, emit: Callable[[str], None]) -> None:
-        """Give others what a step made."""
+    def share(self, action: Action, emit: Callable[[str], None], *, replace: bool = False) -> None:
+        """Give others what a step made.
+
+        Args:
+            replace: what they have under this name may be wrong.
+        """
 
     def refuse(self, fingerprint: str) -> None:
         """Do not offer this action again: its artifact cannot be had."""
@@ -250,6 +272,10 @@ class Store:
             return artifact_of(self.object(digest)).digest == digest
         except OSError:
             return False
+
+    def discard(self, digest: str) -> None:
+        """Remove an artifact whose content is wrong."""
+        remove_tree(self.object(digest))
 
     # --- inside ------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ class KernelBuildBody:
     def resources(self, step: Step) -> Resources:
         asked = KernelBuild[Input].of(step, step.inputs)
         claimed = None if asked.boot is None else DEVICES.get(asked.boot.device).claim(asked.arch)
-        return Resources(cores=64, device=claimed, yields=True)
+        return Resources(64, claimed, yields=True, needs=frozenset({asked.arch}))
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = KernelBuild[Input].of(step, step.inputs)

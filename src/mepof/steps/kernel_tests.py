@@ -47,7 +47,8 @@ class KernelTestsBody:
     def resources(self, step: Step) -> Resources:
         asked = KernelTests[Input].of(step, step.inputs)
         device = DEVICES.get(asked.device)
-        return Resources(cores=asked.boots, device=device.claim(asked.arch))
+        claimed = device.claim(asked.arch)
+        return Resources(asked.boots, claimed, needs=frozenset({asked.arch}))
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = KernelTests[Input].of(step, step.inputs)

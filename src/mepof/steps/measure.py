@@ -80,7 +80,8 @@ class MeasureBody:
     def resources(self, step: Step) -> Resources:
         asked = Measure[Input].of(step, step.inputs)
         # All cores: what is timed on this machine must not compete with a build.
-        return Resources(cores=64, device=DEVICES.get(asked.device).claim(asked.arch))
+        claimed = DEVICES.get(asked.device).claim(asked.arch)
+        return Resources(cores=64, device=claimed, needs=frozenset({asked.arch}))
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = Measure[Input].of(step, step.inputs)

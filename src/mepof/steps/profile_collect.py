@@ -32,7 +32,7 @@ from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import ConsoleReturned, ConsoleTaken
 from mepof.kernel.description import Safety
 from mepof.measure.result_line import SKIPPED
-from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.body import TERMINAL, Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
 from mepof.plan.recovery import replaced
 from mepof.plan.typed import In
@@ -66,7 +66,9 @@ class ProfileCollectBody:
 
     def resources(self, step: Step) -> Resources:
         asked = ProfileCollect[Input].of(step, step.inputs)
-        return Resources(device=DEVICES.get(asked.device).claim(asked.arch))
+        claimed = DEVICES.get(asked.device).claim(asked.arch)
+        terminal = {TERMINAL} if SCENARIOS.get(asked.scenario).interactive else set()
+        return Resources(device=claimed, needs=frozenset({asked.arch, *terminal}))
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = ProfileCollect[Input].of(step, step.inputs)

@@ -1,0 +1,135 @@
+"""``mepof worker``: this machine as a worker of a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import signal
+import socket
+import sys
+import tempfile
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import typer
+
+from mepof.cli.run import Cores, Shared, StoreRoot, TlsCa, TlsCert, TlsKey, settings_of, tls_of
+from mepof.errors import InputError, WorkError
+from mepof.executor.protocol import Settings, Tls
+
+
+def worker(
+    address: Annotated[
+        str, typer.Argument(help="Scheduler, such as tls://farm:8786.", metavar="ADDRESS")
+    ],
+    listen: Annotated[
+        str | None,
+        typer.Option(
+            "--listen",
+            help="Address of this machine at which the scheduler and other workers reach it.  "
+            "[default: loopback, if the scheduler is there too]",
+            metavar="HOST",
+        ),
+    ] = None,
+    offer: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--offer", help="Device that this machine has; repeat it for each.", metavar="NAME"
+        ),
+    ] = None,
+    store: StoreRoot = None,
+    shared_store: Shared = None,
+    cores: Cores = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+) -> None:
+    """Work for a cluster: perform the steps of runs that use its scheduler.
+
+    The worker offers its cores and what `mepof doctor` found. It works until it is interrupted,
+    or until the scheduler is gone for some time.
+
+    Raises:
+        InputError: an address or file is wrong.
+        WorkError: the scheduler does not answer.
+    """
+    from mepof.executor.offers import offers_of_machine
+    from mepof.executor.stores import check_store
+
+    settings = settings_of(store, cores, shared_store)
+    check_store(settings.store, settings.shared)
+    host = listening(address, listen)
+    offers = {**offers_of_machine(settings.store), **dict.fromkeys(offer or (), 1.0)}
+    tls = tls_of(tls_ca, tls_cert, tls_key)
+    print(
+        f"offers {settings.cores} cores, {', '.join(sorted(offers)) or 'nothing else'}",
+        file=sys.stderr,
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory() as scratch:
+        asyncio.run(_work(address, host, settings, offers, tls, scratch))
+
+
+def listening(address: str, listen: str | None) -> str:
+    """The address to listen at.
+
+    Raises:
+        InputError: the scheduler is on another machine, and none is given.
+    """
+    if listen is not None:
+        return listen
+    try:
+        host = urlsplit(address if "://" in address else f"tcp://{address}").hostname
+        if host is None:
+            raise ValueError("it names no host")
+        near = ipaddress.ip_address(socket.gethostbyname(host)).is_loopback
+    except (OSError, ValueError) as error:
+        raise InputError(f"{address} is not the address of a scheduler", str(error)) from error
+    if not near:
+        raise InputError(
+            "a worker of another machine's scheduler must be reachable from there",
+            "give --listen with an address of this machine, and TLS, as whoever reaches it can run"
+            " programs here",
+        )
+    return "127.0.0.1"
+
+
+async def _work(
+    address: str,
+    host: str,
+    settings: Settings,
+    offers: dict[str, float],
+    tls: Tls | None,
+    scratch: str,
+) -> None:
+    from mepof.executor.cluster import SILENCE_SECONDS, library, security_of
+
+    distributed = library()
+    environment = {"MEPOF_STORE": str(settings.store.absolute())}
+    if settings.shared is not None:
+        environment["MEPOF_SHARED_STORE"] = settings.shared
+    os.environ.update(environment)
+    try:
+        nanny = await distributed.Nanny(
+            address,
+            nthreads=settings.cores,
+            host=host,
+            resources={"cores": settings.cores, **offers},
+            security=None if tls is None else security_of(tls),
+            env=environment,
+            memory_limit=0,
+            local_directory=scratch,
+            death_timeout=SILENCE_SECONDS,
+            # Nobody needs a page of each worker.
+            dashboard=False,
+        )
+    except (OSError, TimeoutError, TypeError, RuntimeError) as error:
+        raise WorkError(
+            f"the scheduler {address} does not answer: {' '.join(str(error).split())}",
+            "start one with `dask scheduler`; with TLS, its address begins with tls://",
+        ) from error
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, lambda: loop.create_task(nanny.close()))
+    await nanny.finished()

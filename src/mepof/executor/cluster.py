@@ -1,0 +1,142 @@
+"""A Dask cluster: connecting to one, or starting one on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.executor.protocol import Tls
+
+REMEDY = "install mepof with its extra `cluster`: pip install 'mepof[cluster,remote]'"
+DEFAULT_WORKERS = 2
+#: Seconds after which a worker that says nothing is given up.
+SILENCE_SECONDS = 60
+_CONNECT_SECONDS = 10
+
+
+def library() -> Any:
+    """The module ``distributed``, which is quiet: what concerns users, mepof says.
+
+    Raises:
+        EnvironmentLack: it is not installed.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise EnvironmentLack("a cluster needs the Python package distributed", REMEDY) from error
+    for name in ("distributed", "tornado", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    return distributed
+
+
+def security_of(tls: Tls) -> Any:
+    """Dask's own TLS with these files; a connection without it is refused.
+
+    Raises:
+        InputError: a file is missing.
+    """
+    for path in (tls.ca, tls.cert, tls.key):
+        if not path.is_file():
+            raise InputError(f"{path} does not exist", "name PEM files")
+    cert, key = str(tls.cert), str(tls.key)
+    return library().Security(
+        require_encryption=True,
+        tls_ca_file=str(tls.ca),
+        tls_client_cert=cert,
+        tls_client_key=key,
+        tls_worker_cert=cert,
+        tls_worker_key=key,
+        tls_scheduler_cert=cert,
+        tls_scheduler_key=key,
+    )
+
+
+@contextlib.contextmanager
+def connected(address: str, tls: Tls | None) -> Iterator[Any]:
+    """A client of a scheduler that runs elsewhere.
+
+    Raises:
+        WorkError: there is no answer.
+    """
+    distributed = library()
+    security = None if tls is None else security_of(tls)
+    try:
+        client = distributed.Client(
+            address, security=security, timeout=_CONNECT_SECONDS, set_as_default=False
+        )
+    except ValueError as error:
+        raise InputError(
+            f"{address} is not the address of a scheduler: {error}", "write tcp://HOST:8786"
+        ) from error
+    except (OSError, TimeoutError, TypeError) as error:
+        raise WorkError(
+            f"the scheduler {address} does not answer: {' '.join(str(error).split())}",
+            "start one with `dask scheduler`; with TLS, its address begins with tls://",
+        ) from error
+    with contextlib.closing(client):
+        yield client
+
+
+@contextlib.contextmanager
+def started(
+    workers: int,
+    cores: int,
+    offers: dict[str, float],
+    environment: dict[str, str],
+    scratch: Path,
+    silence: float = SILENCE_SECONDS,
+) -> Iterator[Any]:
+    """A client of a cluster of processes of this machine, which ends with the block.
+
+    Only we can talk to it, by certificates that exist as long as it does: whoever can talk to a
+    scheduler can run programs as its user.
+
+    Args:
+        workers: how many processes.
+        cores: how many cores all of them offer together.
+        offers: what else each of them offers.
+        environment: of the workers, such as where their store is.
+        scratch: directory for what Dask itself stores.
+        silence: seconds after which a worker that says nothing is ended and started again.
+    """
+    import dask
+
+    distributed = library()
+    each = max(1, cores // workers)
+    try:
+        security = distributed.Security.temporary()
+    except ImportError as error:
+        raise EnvironmentLack("a cluster needs the Python package cryptography", REMEDY) from error
+    limits = {
+        "distributed.scheduler.worker-ttl": f"{silence}s",
+        # Only so many deaths of workers are blamed on a step.
+        "distributed.scheduler.allowed-failures": 3,
+        # Its pages would be open to every user of this machine.
+        "distributed.scheduler.http.routes": [],
+        "distributed.worker.http.routes": [],
+    }
+    with (
+        dask.config.set(limits),
+        distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=each,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            protocol="tls://",
+            security=security,
+            memory_limit=0,
+            resources={"cores": each, **offers},
+            env=environment,
+            local_directory=str(scratch),
+            silence_logs=logging.CRITICAL,
+        ) as cluster,
+        contextlib.closing(distributed.Client(cluster, set_as_default=False)) as client,
+    ):
+        yield client

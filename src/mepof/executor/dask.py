@@ -1,0 +1,361 @@
+"""Runs programs on the machines of a Dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
+from mepof.events import Event, Sink, StepNote, unheard
+from mepof.executor import carried
+from mepof.executor.carried import Answer, Bodies, Request, Where
+from mepof.executor.cluster import DEFAULT_WORKERS, connected, started
+from mepof.executor.local import copy_results
+from mepof.executor.offers import offers_of_machine
+from mepof.executor.protocol import Finished, Settings
+from mepof.executor.stores import check_store, one_at_a_time, store_of
+from mepof.plan.body import TERMINAL
+from mepof.plan.engine import Engine
+from mepof.plan.execute import Done, Job, execute
+from mepof.plan.explain import Explanation, explain
+from mepof.plan.model import Plan
+from mepof.plan.pin import pinned
+from mepof.plan.shared import SharedStore
+from mepof.plan.store import ArtifactLost, Store
+from mepof.steps import BODIES
+
+_POLL_SECONDS = 0.2
+# A step that nobody can take is reported, and looked at again, this often.
+_WAITING_SECONDS = 5.0
+# How long a step waits for a worker that has not returned wrong artifacts.
+_PATIENCE_SECONDS = 60.0
+
+
+def _steps() -> Any:
+    return BODIES.all()
+
+
+@dataclass(frozen=True)
+class DaskExecutor:
+    """Runs plans on a cluster.
+
+    Attributes:
+        settings: where it is, or how large a cluster of this machine is.
+        bodies: gives the body of each kind of step, here and on workers.
+    """
+
+    settings: Settings
+    bodies: Bodies = _steps
+
+    def __post_init__(self) -> None:
+        check_store(self.settings.store, self.settings.shared)
+        if self.settings.scheduler is None and self.settings.tls is not None:
+            raise InputError(
+                "a cluster of this machine makes its own certificates", "name a --scheduler"
+            )
+        if self.settings.scheduler is not None and self.settings.workers is not None:
+            raise InputError(
+                "the workers of a scheduler start on their own",
+                "leave out --workers or --scheduler",
+            )
+
+    def explain(self, plan: Plan, sink: Sink = unheard) -> tuple[Explanation, ...]:
+        """What a run of the plan would do; nothing is run."""
+        bodies = self.bodies()
+        with store_of(self.settings.store, self.settings.shared, sink) as store:
+            return explain(pinned(plan, bodies, store.cache, sink), store, bodies)
+
+    def run(self, plan: Plan, out: Path, sink: Sink) -> Finished:
+        """Run a plan and copy its results to ``out``.
+
+        Raises:
+            MepofError: as of :meth:`mepof.plan.engine.Engine.run`; the cluster does not answer.
+        """
+        bodies = self.bodies()
+        cancel = threading.Event()
+        sink = one_at_a_time(sink)
+        settings = self.settings
+        with (
+            store_of(settings.store, settings.shared, sink, cancel) as store,
+            self._client(store) as client,
+        ):
+            plan = pinned(plan, bodies, store.cache, sink)
+            store.open()
+            on_cluster = OnCluster(client, self.bodies, Where.of(store))
+            engine = Engine(store, bodies, settings.cores, sink, on_cluster, placed=True)
+            with on_cluster.heard(sink):
+                run = engine.run(plan, out, cancel=cancel)
+            return Finished(copy_results(run, out), run)
+
+    @contextlib.contextmanager
+    def _client(self, store: Store) -> Iterator[Any]:
+        settings = self.settings
+        if settings.scheduler is not None:
+            with connected(settings.scheduler, settings.tls) as client:
+                yield client
+            return
+        environment = {"MEPOF_STORE": str(store.root)}
+        if settings.shared is not None:
+            environment["MEPOF_SHARED_STORE"] = settings.shared
+        with (
+            tempfile.TemporaryDirectory() as scratch,
+            started(
+                settings.workers or DEFAULT_WORKERS,
+                settings.cores,
+                offers_of_machine(store.root),
+                environment,
+                Path(scratch),
+            ) as client,
+        ):
+            yield client
+
+
+class OnCluster:
+    """Performs steps on the workers of a cluster, as :data:`mepof.plan.execute.Perform`.
+
+    A worker that dies or falls silent is Dask's to replace. One whose artifacts turn out to be
+    wrong gets no more steps of this run.
+
+    Args:
+        client: Dask's.
+        bodies: gives the body of each kind of step on workers.
+        where: the stores of this machine.
+    """
+
+    def __init__(self, client: Any, bodies: Bodies, where: Where) -> None:
+        self._client = client
+        self._bodies = bodies
+        self._where = where
+        self._run = uuid.uuid4().hex
+        self._made_by: dict[str, str] = {}
+        self._distrusted: set[str] = set()
+
+    @contextlib.contextmanager
+    def heard(self, sink: Sink) -> Iterator[None]:
+        """Pass on the events of workers while the block runs."""
+        name = carried.topic(self._run)
+
+        def hear(event: tuple[float, dict[str, Any]]) -> None:
+            sink(carried.event_of(event[1]))
+
+        self._client.subscribe_topic(name, hear)
+        try:
+            yield
+        finally:
+            self._client.unsubscribe_topic(name)
+
+    def __call__(
+        self, job: Job, store: Store, emit: Callable[[Event], None], cancel: threading.Event
+    ) -> Done:
+        """Perform a step on a worker; one that reads the journal or the terminal, here.
+
+        Raises:
+            MepofError: as of :func:`mepof.plan.execute.execute`, or no worker can do it.
+        """
+        if job.journal is not None or TERMINAL in job.body.resources(job.step).needs:
+            return execute(job, store, emit, cancel)
+        unfit: dict[str, Exception] = {}
+        while True:
+            answer = self._ask(job, unfit, emit, cancel)
+            if answer.unfit:
+                unfit[answer.worker] = answer.failure()
+                continue
+            if answer.where != self._where:
+                _keep_log(store.log(job.step.id, job.fingerprint), answer.log)
+            if answer.action is None:
+                raise self._failure(answer)
+            if self._is_sound(store, answer):
+                self._made_by[answer.action.artifact.digest] = answer.worker
+                return Done(answer.action, answer.cached)
+            self._distrusted.add(answer.worker)
+            job = replace(job, again=True)
+            emit(StepNote(job.step.id, f"{answer.worker} made a wrong artifact: run elsewhere"))
+
+    def _failure(self, answer: Answer) -> Exception:
+        failure = answer.failure()
+        if isinstance(failure, ArtifactLost):
+            self._distrusted |= {
+                self._made_by[digest] for digest in failure.digests if digest in self._made_by
+            }
+        return failure
+
+    def _is_sound(self, store: Store, answer: Answer) -> bool:
+        """Whether an artifact is what the worker says. One that is elsewhere is verified by whoever
+        fetches it."""
+        assert answer.action is not None and answer.where is not None
+        digest = answer.action.artifact.digest
+        if answer.where.store == self._where.store:
+            if store.intact(digest):
+                return True
+            store.discard(digest)
+            return False
+        assert isinstance(store, SharedStore)
+        store.expect(answer.action)
+        return True
+
+    def _ask(
+        self,
+        job: Job,
+        unfit: Mapping[str, Exception],
+        emit: Callable[[Event], None],
+        cancel: threading.Event,
+    ) -> Answer:
+        """Have a worker perform a step, any but those that are unfit or distrusted."""
+        patience = _PATIENCE_SECONDS
+        while True:
+            workers = self._workers()
+            wanted = _wanted(job, workers)
+            fit = [name for name in workers if name not in unfit and name not in self._distrusted]
+            if workers and not fit:
+                if unfit or patience <= 0:
+                    raise self._nobody(job, unfit)
+                # Those that died may be starting again.
+                if cancel.wait(_POLL_SECONDS):
+                    raise Interrupted("interrupted")
+                patience -= _POLL_SECONDS
+                continue
+            request = Request(
+                self._run,
+                self._bodies,
+                job.step,
+                job.ingredients,
+                job.artifacts,
+                {name: str(job.inputs[name]) for name in job.host},
+                int(wanted["cores"]),
+                job.again,
+                self._where,
+            )
+            future = self._client.submit(
+                carried.perform,
+                request,
+                key=f"{job.step.id}-{job.fingerprint[:12]}-{uuid.uuid4().hex[:8]}",
+                resources=wanted,
+                workers=fit if len(fit) < len(workers) else None,
+                pure=False,
+            )
+            answer = self._wait(future, job, wanted, emit, cancel)
+            if answer is not None:
+                return answer
+
+    def _wait(
+        self,
+        future: Any,
+        job: Job,
+        wanted: dict[str, float],
+        emit: Callable[[Event], None],
+        cancel: threading.Event,
+    ) -> Answer | None:
+        """The answer to a request; None if it should be asked otherwise."""
+        done = threading.Event()
+        future.add_done_callback(lambda _: done.set())
+        waited = 0.0
+        said = False
+        while not done.wait(_POLL_SECONDS):
+            if cancel.is_set():
+                self._client.cancel([future], force=True)
+                with contextlib.suppress(Exception):  # the scheduler may be gone
+                    self._client.run(carried.cancel, self._run, on_error="ignore")
+                raise Interrupted("interrupted")
+            waited += _POLL_SECONDS
+            if waited >= _WAITING_SECONDS:
+                waited = 0.0
+                if self._client.status not in ("running", "connecting"):
+                    raise _lost_scheduler()
+                workers = self._workers()
+                if not any(_offers(each, wanted) for each in workers.values()):
+                    if workers and _wanted(job, workers) != wanted:
+                        self._client.cancel([future], force=True)
+                        return None
+                    if not said:
+                        emit(StepNote(job.step.id, f"waits for a worker with {_named(wanted)}"))
+                        said = True
+        return _answer_of(future, job)
+
+    def _workers(self) -> dict[str, dict[str, float]]:
+        """What each worker offers, by its address."""
+        info = self._client.scheduler_info(n_workers=-1)
+        return {
+            address: {"cores": float(each["nthreads"]), **each["resources"]}
+            for address, each in info["workers"].items()
+        }
+
+    def _nobody(self, job: Job, unfit: Mapping[str, Exception]) -> Exception:
+        if unfit:
+            reasons = "; ".join(sorted({str(error) for error in unfit.values()}))
+            return EnvironmentLack(f"{job.step.id}: no worker can do this step: {reasons}")
+        return WorkError(
+            f"{job.step.id}: every worker has returned wrong artifacts",
+            "check the memory and disks of " + ", ".join(sorted(self._distrusted)),
+        )
+
+
+def _answer_of(future: Any, job: Job) -> Answer:
+    try:
+        answer: Answer = future.result()
+        return answer
+    except Exception as error:  # Dask's own: too many workers died, or the cluster is gone
+        kind = type(error).__name__
+        if kind == "KilledWorker":
+            raise WorkError(
+                f"{job.step.id}: every worker that ran this step died",
+                "look at the memory of the workers: a kernel's link takes gigabytes",
+            ) from error
+        if kind in ("CancelledError", "FutureCancelledError"):
+            raise _lost_scheduler() from error
+        raise
+
+
+def _lost_scheduler() -> WorkError:
+    return WorkError(
+        "the scheduler is gone",
+        "finished steps are kept; start it again and run the same command",
+    )
+
+
+def _wanted(job: Job, workers: dict[str, dict[str, float]]) -> dict[str, float]:
+    """What a step asks of a worker, with no more cores than the largest has."""
+    asked = job.body.resources(job.step)
+    needs = dict.fromkeys(asked.needs, 0.0)
+    if asked.device is not None:
+        needs[asked.device] = 1.0
+    able = [each for each in workers.values() if _offers(each, needs)] or list(workers.values())
+    largest = max((each["cores"] for each in able), default=1.0)
+    # A need is shared by any number of steps; Dask has no amount for that, so each takes little.
+    return {
+        "cores": max(1.0, min(float(asked.cores), largest)),
+        **{name: amount or SHARE for name, amount in needs.items()},
+    }
+
+
+#: How much of an offer that any number of steps share one of them takes.
+SHARE = 1e-6
+
+
+def _offers(worker: dict[str, float], wanted: dict[str, float]) -> bool:
+    return all(name in worker and worker[name] >= amount for name, amount in wanted.items())
+
+
+def _named(wanted: dict[str, float]) -> str:
+    cores = f"{wanted['cores']:.0f} cores"
+    return ", ".join([cores, *sorted(name for name in wanted if name != "cores")])
+
+
+def _keep_log(log: Path, text: bytes) -> None:
+    with contextlib.suppress(OSError):
+        log.write_bytes(text)
+
+
+def dask_executor(settings: Settings) -> DaskExecutor:
+    """The executor with these settings; the scheduler may come from ``$DASK_SCHEDULER_ADDRESS``."""
+    scheduler = settings.scheduler or os.environ.get("DASK_SCHEDULER_ADDRESS") or None
+    return DaskExecutor(replace(settings, scheduler=scheduler))
+
+
+EXECUTOR = dask_executor

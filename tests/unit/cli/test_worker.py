@@ -1,0 +1,140 @@
+"""``mepof worker``."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mepof.cli.run import tls_of
+from mepof.cli.worker import listening
+from mepof.errors import InputError, WorkError
+from mepof.executor.protocol import Settings, Tls
+
+distributed = pytest.importorskip("distributed")
+pytest.importorskip("cryptography")
+pytest.importorskip("zstandard")
+
+START_SECONDS = 90
+UNIT = Path(__file__).parents[1]
+
+
+def test_a_worker_listens_on_loopback_unless_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert listening("127.0.0.1:8786", None) == "127.0.0.1"
+    assert listening("tls://localhost:8786", None) == "127.0.0.1"
+    assert listening("tcp://192.0.2.1:8786", "rack7") == "rack7"
+    with pytest.raises(InputError, match="must be reachable"):
+        listening("tcp://192.0.2.1:8786", None)
+    with pytest.raises(InputError, match="not the address of a scheduler"):
+        listening("tcp://:8786:x", None)
+
+
+def test_tls_needs_all_its_files() -> None:
+    path = Path("x")
+    assert tls_of(None, None, None) is None
+    assert tls_of(path, path, path) == Tls(path, path, path)
+    with pytest.raises(InputError, match="three files"):
+        tls_of(path, None, path)
+
+
+def certificates(directory: Path) -> Tls:
+    made = distributed.Security.temporary()
+    parts = (made.tls_ca_file, made.tls_client_cert, made.tls_client_key)
+    paths = [directory / name for name in ("ca.pem", "cert.pem", "key.pem")]
+    for path, text in zip(paths, parts, strict=True):
+        path.write_text(text)
+    return Tls(*paths)
+
+
+@contextmanager
+def running(argv: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    with log.open("wb") as file:
+        started = subprocess.Popen(
+            argv,
+            stdout=file,
+            stderr=file,
+            env={**os.environ, "PYTHONPATH": str(UNIT)},
+        )
+        try:
+            yield started
+        finally:
+            started.terminate()
+            try:
+                started.wait(20)
+            except subprocess.TimeoutExpired:
+                started.kill()
+
+
+def test_workers_and_client_meet_by_certificates_and_share_a_store(tmp_path: Path) -> None:
+    from executor.fake_steps import bodies, fake, plan_of
+
+    from mepof.executor.cluster import connected
+    from mepof.executor.dask import DaskExecutor
+
+    files = certificates(tmp_path)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address, shared = f"tls://127.0.0.1:{port}", str(tmp_path / "shared")
+    names = ("--tls-ca", "--tls-cert", "--tls-key")
+    given = [files.ca, files.cert, files.key]
+    tls = [str(word) for pair in zip(names, given, strict=True) for word in pair]
+    scheduler = [
+        *(sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1"),
+        *("--port", str(port), "--protocol", "tls", "--no-dashboard", "--dashboard-address"),
+        *("127.0.0.1:0", "--tls-ca-file", str(files.ca), *tls[2:]),
+    ]
+    worker = [
+        *(sys.executable, "-c", "from mepof.cli.main import main; main()", "worker", address),
+        *tls,
+        *("--store", str(tmp_path / "worker"), "--shared-store", shared, "--cores", "1"),
+        *("--offer", "phone-1"),
+    ]
+    settings = Settings(tmp_path / "client", 2, shared, address, tls=files)
+    plan = plan_of(fake("one"), fake("two", "one", needs="phone-1", n=1))
+    with ExitStack() as stack:
+        server = stack.enter_context(running(scheduler, tmp_path / "scheduler.log"))
+        working = stack.enter_context(running(worker, tmp_path / "worker.log"))
+        client = stack.enter_context(reached(address, files))
+        client.wait_for_workers(1, timeout=START_SECONDS)
+        finished = DaskExecutor(settings, bodies).run(plan, tmp_path / "out", lambda event: None)
+        assert finished.run.steps["two"].path.is_dir()
+        assert (tmp_path / "worker" / "objects" / finished.run.steps["one"].digest).is_dir()
+        assert not (tmp_path / "client" / "objects" / finished.run.steps["one"].digest).exists()
+        with (
+            pytest.raises(WorkError, match="does not answer"),
+            connected(address.replace("tls", "tcp"), None),
+        ):
+            pytest.fail("reached without a certificate")
+        (tmp_path / "other").mkdir()
+        stranger = certificates(tmp_path / "other")
+        with pytest.raises(WorkError, match="does not answer"), connected(address, stranger):
+            pytest.fail("reached with a certificate of our own")
+        assert server.poll() is None and working.poll() is None
+    elsewhere = replace(settings, shared=None)
+    with pytest.raises(WorkError, match="does not answer"):
+        DaskExecutor(elsewhere, bodies).run(plan, tmp_path / "out", lambda event: None)
+
+
+@contextmanager
+def reached(address: str, files: Tls) -> Iterator[Any]:
+    from mepof.executor.cluster import connected
+
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            with connected(address, files) as client:
+                yield client
+                return
+        except WorkError:
+            if time.monotonic() > deadline:
+                raise

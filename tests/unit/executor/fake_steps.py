@@ -1,0 +1,125 @@
+"""Steps of a few lines that workers can load, for the tests of executors."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from mepof.errors import EnvironmentLack, WorkError
+from mepof.plan.body import Phase, Resources, StepBody, StepContext
+from mepof.plan.model import Input, Json, Plan, Result, Step, StepInput
+
+
+class Fake:
+    """Writes its parameters and inputs; ``once`` names what goes wrong the first time.
+
+    ``once`` is a fault and the path of a file that says that it has happened.
+    """
+
+    kind = "fake"
+    phase: Phase = "other"
+    volatile = False
+
+    def resources(self, step: Step) -> Resources:
+        needs = step.params.get("needs")
+        return Resources(int(str(step.params.get("cores", 1))), None, False, _words(needs))
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        lacking = step.params.get("lacks_at")
+        if lacking is not None and Path(str(lacking)).exists() and _is_worker():
+            raise EnvironmentLack("clang is not installed", "apt-get install clang")
+        return {"tool": "1"}
+
+    def run(self, context: StepContext) -> None:
+        fault, _, mark = str(context.params.get("once", "")).partition(":")
+        if fault and _first(Path(mark)):
+            _misbehave(fault, context)
+        if "slow" in context.params:
+            context.run(["sleep", str(context.params["slow"])])
+        context.note(f"runs in {os.getpid()}")
+        shown = {k: v for k, v in context.params.items() if k != "once"}
+        lines = [json.dumps(shown, sort_keys=True)]
+        for name, source in sorted(context.inputs.items()):
+            files = [source] if source.is_file() else sorted(source.rglob("*"))
+            lines += [f"{name}: {p.read_text()}" for p in files if p.is_file()]
+        (context.output / "text").write_text("\n".join(lines))
+        (context.log).open("a").write(f"ran {context.step.id}\n")
+
+
+class Page(Fake):
+    """Runs every time, and reads the journal."""
+
+    kind = "page"
+    volatile = True
+
+    def run(self, context: StepContext) -> None:
+        assert context.journal is not None and not _is_worker()
+        super().run(context)
+
+
+def bodies() -> Mapping[str, StepBody]:
+    return {"fake": Fake(), "page": Page()}
+
+
+def _words(given: Json) -> frozenset[str]:
+    return frozenset(str(given).split()) if given else frozenset()
+
+
+def _is_worker() -> bool:
+    from distributed.worker import Worker
+
+    return bool(Worker._instances)
+
+
+def _first(mark: Path) -> bool:
+    try:
+        mark.touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _misbehave(fault: str, context: StepContext) -> None:
+    match fault:
+        case "dies":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "hangs":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        case "fails":
+            raise WorkError("the link failed", "add memory")
+        case "waits":
+            context.cancel.wait(60)
+            raise WorkError("not interrupted" if not context.cancel.is_set() else "interrupted")
+        case "crashes":
+            raise ZeroDivisionError("a bug")
+        case "damages":
+            threading.Thread(target=_damage, args=(context,), daemon=True).start()
+
+
+def _damage(context: StepContext) -> None:
+    """Change a file of the artifact right after it was committed."""
+    objects = context.cache.parent / "objects"
+    before = set(objects.iterdir())
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        for made in set(objects.iterdir()) - before:
+            path = made / "text"
+            path.chmod(0o644)
+            path.write_bytes(bytes(len(path.read_bytes())))
+            return
+
+
+def fake(identifier: str, *after: str, kind: str = "fake", **params: Json) -> Step:
+    """A step that reads the artifacts of the steps ``after``."""
+    inputs: dict[str, Input] = {name: StepInput(name) for name in after}
+    return Step(identifier, kind, params, inputs)
+
+
+def plan_of(*steps: Step) -> Plan:
+    """A plan whose result is the last step."""
+    return Plan("a program.", 7, steps, (Result("m", "measurement", steps[-1].id),))

@@ -1,0 +1,241 @@
+"""Steps on a Dask cluster: the same digests as here, whatever happens to workers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mepof.errors import EnvironmentLack, InputError, Interrupted, MepofError, WorkError
+from mepof.events import Event, StepFailed, StepNote
+from mepof.executor import carried, dask
+from mepof.executor.carried import Where, packed, unpacked
+from mepof.executor.dask import OnCluster
+from mepof.plan.engine import Engine, RunResult
+from mepof.plan.model import HostInput, Plan, Step
+from mepof.plan.store import Store
+
+from .fake_steps import bodies, fake, plan_of
+
+pytest.importorskip("distributed")
+pytest.importorskip("cryptography")
+
+from mepof.executor.cluster import started
+
+DIAMOND = plan_of(
+    fake("first"),
+    fake("left", "first", n=1),
+    fake("right", "first", n=2, cores=64),
+    fake("last", "left", "right"),
+)
+
+
+@dataclass
+class Farm:
+    """A cluster of two processes that use one store."""
+
+    client: Any
+    root: Path
+    events: list[Event] = field(default_factory=list)
+
+    def run(self, plan: Plan, out: str = "out", cancel: threading.Event | None = None) -> RunResult:
+        store = Store(self.root / "store")
+        store.open()
+        on = OnCluster(self.client, bodies, Where.of(store))
+        engine = Engine(store, bodies(), 2, self.events.append, on, placed=True)
+        with on.heard(self.events.append):
+            return engine.run(plan, self.root / out, cancel=cancel)
+
+    def notes(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, StepNote)]
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Path]]:
+    root = tmp_path_factory.mktemp("farm")
+    environment = {"MEPOF_STORE": str(root / "store"), "MEPOF_SHARED_STORE": ""}
+    with started(2, 4, {"x86-64": 1.0}, environment, root / "dask", silence=3) as made:
+        yield made, root
+
+
+@pytest.fixture
+def farm(client: tuple[Any, Path]) -> Farm:
+    return Farm(*client)
+
+
+def digests(run: RunResult) -> dict[str, str]:
+    return {name: step.digest for name, step in run.steps.items()}
+
+
+def alone(plan: Plan, root: Path) -> dict[str, str]:
+    """The digests that a run in this process makes."""
+    engine = Engine(Store(root / "alone"), bodies(), 2, lambda event: None)
+    return digests(engine.run(plan, root / "alone-out"))
+
+
+def test_digests_are_those_of_a_run_here(farm: Farm, tmp_path: Path) -> None:
+    made = farm.run(DIAMOND)
+    assert digests(made) == alone(DIAMOND, tmp_path)
+    assert not any(step.cached for step in made.steps.values())
+    assert all("runs in" in note for note in farm.notes()) and len(farm.notes()) == 4
+    again = farm.run(DIAMOND)
+    assert all(step.cached for step in again.steps.values())
+
+
+@pytest.mark.parametrize("fault", ["dies", "hangs", "damages"])
+def test_a_step_runs_elsewhere_if_its_worker_fails(farm: Farm, tmp_path: Path, fault: str) -> None:
+    def plan(n: str) -> Plan:
+        return plan_of(
+            fake("before", n=n, fault=fault),
+            fake("faulty", "before", once=f"{fault}:{tmp_path}/mark{n}"),
+            fake("after", "faulty"),
+        )
+
+    made = farm.run(plan("1"))
+    assert (tmp_path / "mark1").exists()
+    (tmp_path / "other").mkdir()
+    found = digests(made)
+    twin = plan("1")
+    assert found == alone(twin, tmp_path)
+    assert all(farm_is_sound(farm.root, digest) for digest in found.values())
+    if fault == "damages":
+        assert any("made a wrong artifact" in note for note in farm.notes())
+
+
+def farm_is_sound(root: Path, digest: str) -> bool:
+    return Store(root / "store").intact(digest)
+
+
+def test_an_error_of_a_step_arrives_as_it_was(farm: Farm, tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match="faulty: the link failed") as caught:
+        farm.run(plan_of(fake("faulty", once=f"fails:{tmp_path}/mark")))
+    assert caught.value.remedy is not None and "add memory" in caught.value.remedy
+    assert [type(event) for event in farm.events][-1] is StepFailed
+    with pytest.raises(WorkError, match="this is a bug in mepof: ZeroDivisionError"):
+        farm.run(plan_of(fake("faulty", once=f"crashes:{tmp_path}/mark2")))
+
+
+def test_an_interrupt_ends_the_steps_on_workers(farm: Farm, tmp_path: Path) -> None:
+    cancel = threading.Event()
+
+    def interrupt() -> None:
+        while not (tmp_path / "mark").exists():
+            pass
+        cancel.set()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    with pytest.raises(Interrupted):
+        farm.run(plan_of(fake("slow", once=f"waits:{tmp_path}/mark")), cancel=cancel)
+    thread.join()
+    assert farm.run(plan_of(fake("slow", once=f"waits:{tmp_path}/mark"))).steps["slow"].path
+
+
+def test_what_reads_the_journal_runs_here(farm: Farm) -> None:
+    made = farm.run(plan_of(fake("one", n="page"), fake("page", "one", kind="page")))
+    assert made.steps["page"].path.is_dir()
+
+
+def test_a_step_that_no_worker_can_do_says_why(farm: Farm, tmp_path: Path) -> None:
+    (tmp_path / "lack").touch()
+    with pytest.raises(EnvironmentLack, match=r"no worker can do.*clang is not installed"):
+        farm.run(plan_of(fake("one", lacks_at=str(tmp_path / "lack"))))
+
+
+def test_a_host_input_that_differs_on_the_worker_is_named(farm: Farm, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("content")
+    step = Step("one", "fake", {}, {"file": HostInput(str(path))})
+    assert farm.run(plan_of(step)).steps["one"].path.is_dir()
+
+
+def test_a_step_waits_for_a_worker_that_offers_what_it_needs(
+    farm: Farm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask, "_WAITING_SECONDS", 0.2)
+    cancel = threading.Event()
+
+    def hear(event: Event) -> None:
+        if isinstance(event, StepNote) and "waits for a worker with 1 cores, phone" in event.text:
+            cancel.set()
+
+    store = Store(farm.root / "store")
+    store.open()
+    on = OnCluster(farm.client, bodies, Where.of(store))
+    engine = Engine(store, bodies(), 2, hear, on, placed=True)
+    with pytest.raises(Interrupted):
+        engine.run(plan_of(fake("one", needs="phone")), farm.root / "out", cancel=cancel)
+
+
+def test_needs_that_a_worker_offers_are_met(farm: Farm) -> None:
+    plan = plan_of(*(fake(f"s{n}", n=n, needs="x86-64") for n in range(4)))
+    assert len(farm.run(plan).steps) == 4
+
+
+def test_a_machine_whose_store_is_elsewhere_needs_a_shared_one() -> None:
+    assert Where("a", None).reaches(Where("a", "s"))
+    assert Where("a", "s").reaches(Where("b", "s"))
+    assert not Where("a", None).reaches(Where("b", None))
+    assert not Where("a", "s").reaches(Where("b", "t"))
+
+
+class Odd(MepofError):
+    def __init__(self, one: int, *, two: object) -> None:
+        super().__init__(f"odd {one}")
+        self.two = two
+
+
+def test_every_error_can_travel() -> None:
+    back = unpacked(packed(Odd(1, two="x")))
+    assert isinstance(back, Odd) and back.two == "x" and back.message == "odd 1"
+    replaced = unpacked(packed(Odd(2, two=threading.Lock())))
+    assert isinstance(replaced, WorkError) and replaced.message == "odd 2"
+    assert isinstance(unpacked(packed(OSError(28, "full"))), OSError)
+
+
+def test_two_machines_pass_artifacts_through_the_shared_store(tmp_path: Path) -> None:
+    """Each worker and the client has a store of its own; one worker's pushes are damaged."""
+    pytest.importorskip("zstandard")
+    from mepof.plan.remote import Remote
+    from mepof.plan.shared import SharedStore
+
+    shared = str(tmp_path / "shared")
+    environment = {"MEPOF_STORE": str(tmp_path / "worker"), "MEPOF_SHARED_STORE": shared}
+    with ExitStack() as stack:
+        made = stack.enter_context(started(2, 2, {}, environment, tmp_path / "dask"))
+        store = SharedStore(tmp_path / "client", Remote(shared), lambda text: None)
+        stack.callback(store.close)
+        store.open()
+        on = OnCluster(made, bodies, Where.of(store))
+        events: list[Event] = []
+        engine = Engine(store, bodies(), 2, events.append, on, placed=True)
+        run = engine.run(DIAMOND, tmp_path / "out")
+        assert digests(run) == alone(DIAMOND, tmp_path)
+        assert [path.name for path in (store.root / "objects").iterdir()] == [
+            run.steps["last"].digest
+        ]
+        text = store.log("left", run.steps["left"].fingerprint).read_text()
+        assert "ran left" in text
+
+
+def test_settings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    from mepof.executor.local import local_executor
+    from mepof.executor.protocol import Settings, Tls
+
+    files = Tls(*(tmp_path / name for name in ("ca", "cert", "key")))
+    with pytest.raises(InputError, match="--scheduler is for a cluster"):
+        local_executor(Settings(tmp_path / "s", 1, scheduler="tcp://x:1"))
+    with pytest.raises(InputError, match="makes its own certificates"):
+        dask.dask_executor(Settings(tmp_path / "s", 1, tls=files))
+    with pytest.raises(InputError, match="leave out --workers"):
+        dask.dask_executor(Settings(tmp_path / "s", 1, scheduler="tcp://x:1", workers=2))
+    with pytest.raises(InputError, match="does not exist"):
+        from mepof.executor.cluster import security_of
+
+        security_of(files)
+    assert carried.topic("x") == "mepof-x"
