@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import signal
 import tempfile
 from pathlib import Path
@@ -19,7 +20,7 @@ from mepof.phone.faults import IN_FASTBOOT, IN_KERNEL, Faults, read_fault
 from mepof.phone.machine import Qemu
 from mepof.phone.phone import Phone
 from mepof.phone.server import ADDRESS
-from mepof.phone.state import Storage, model_of
+from mepof.phone.state import Storage, limits_of, model_of
 
 _FAULTS = tuple(sorted((*IN_FASTBOOT, *IN_KERNEL)))
 
@@ -100,7 +101,9 @@ def phone(
         for name, data in made.items():
             for slot in ("a", "b"):
                 storage.write(f"{name}_{slot}", data)
-        storage.save(known.model_copy(update={"arch": arch, "b": known.a}))
+        (directory / "limits.toml").write_text(limits_of(described), encoding="utf-8")
+        trusted = (hashlib.sha256(made["boot"]).hexdigest(),)
+        storage.save(known.model_copy(update={"arch": arch, "b": known.a, "trusted": trusted}))
     made_phone = Phone(storage, described, machine, port, typer.echo, udp=udp, faults=faults)
     signal.signal(signal.SIGTERM, _ended)
     typer.echo(f"fastboot -s {'udp' if udp else 'tcp'}:{ADDRESS}:{made_phone.port} getvar all")

@@ -15,6 +15,7 @@ from rich.console import Console
 
 from mepof.cli.output import Json, print_json, tell
 from mepof.cli.program import Program, name_of, read_program
+from mepof.device.flashing import check_permission, permit
 from mepof.errors import InputError, WorkError
 from mepof.events import Event, StepNote
 from mepof.executor.programs import plan_of
@@ -113,6 +114,9 @@ def run(
         bool,
         typer.Option("--verbose", "-v", help="With --dry-run, show digests and full values."),
     ] = False,
+    flash: Annotated[
+        bool, typer.Option("--flash", help="Let the program's `flash` statements write to phones.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Run a G4 program: build, profile, optimise, measure, report."""
@@ -125,6 +129,10 @@ def run(
     chosen = EXECUTORS.get(executor)(settings)
     plan = plan_of(read_program(program), tuple(map(str, perf_data or ())))
     out = out or Path("out") / name_of(program)
+    if flash:
+        permit()
+    if not dry_run and any(step.kind == "flash" for step in plan.steps):
+        check_permission()
     if dry_run:
         explain_plan(plan, chosen, verbose, as_json)
     else:

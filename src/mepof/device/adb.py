@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from mepof.device.shell import LostConnection, Ran, Refused
 from mepof.errors import EnvironmentLack, InputError, WorkError
@@ -19,6 +20,7 @@ _RETURN = 60.0
 _STATUS = re.compile(r"\r?\n?mepof-status=(\d+)\s*\Z")
 # Ways to be root: adbd is root already, AOSP's su, the su of Magisk and similar tools.
 _PREFIXES: tuple[tuple[str, ...], ...] = ((), ("su", "0", "sh", "-c"), ("su", "-c"))
+_SCRATCH = "/data/local/tmp"
 _ADDRESS = re.compile(r"[^:]+:\d+|adb-.*\._adb-tls-connect\._tcp\.?")
 
 
@@ -60,6 +62,83 @@ class AdbShell:
         raise EnvironmentLack(
             f"{serial} does not give root access", "try `adb root`, or install su on it"
         )
+
+    @classmethod
+    def attach(cls, serial: str, root: str) -> AdbShell:
+        """Reach a phone that may be booting, within some seconds.
+
+        Args:
+            root: ``adbd`` restarts adbd as root where it is not, ``su`` calls su.
+
+        Raises:
+            EnvironmentLack: adb is not installed here, or root is not available there.
+            LostConnection: the phone does not answer now.
+        """
+        find_tool("adb", _INSTALL)
+        phone = cls(serial, f"adb-{serial}")
+        try:
+            if phone.by_network:
+                phone._adb(("connect", serial), _ANSWER)
+            if phone._adb(("-s", serial, "get-state"), _ANSWER).output.strip() != "device":
+                raise LostConnection(f"{serial} is not connected", "see `adb devices`")
+        except LostConnection:
+            raise
+        except WorkError as error:
+            raise LostConnection(f"{serial} did not answer within {_ANSWER:g} s") from error
+        for attempt in range(2):
+            for prefix in _PREFIXES[1:] if root == "su" else _PREFIXES[:1]:
+                shell = cls(serial, phone.name, prefix)
+                if shell.run(("id", "-u"), _ANSWER).output.strip() == "0":
+                    return shell
+            if root == "su" or attempt:
+                break
+            phone._adb(("-s", serial, "root"), _ANSWER)
+            phone.reconnect()
+        raise EnvironmentLack(
+            f"{serial} does not give root access",
+            "install su on it" if root == "su" else "it needs a system whose adbd can be root",
+        )
+
+    def push(self, source: Path, path: str, timeout: float) -> None:
+        """Copy a file to the phone.
+
+        Raises:
+            LostConnection: the phone cannot be reached.
+            WorkError: it does not accept the file.
+        """
+        self._copied(("push", str(source), path), path, timeout)
+
+    def pull(self, path: str, target: Path, timeout: float) -> None:
+        """Copy a file from the phone.
+
+        Raises:
+            LostConnection: the phone cannot be reached.
+            WorkError: it does not give the file.
+        """
+        if self.prefix:
+            # adbd copies as a user who may not read it.
+            copy = f"{_SCRATCH}/copy"
+            done = self.run(
+                ("sh", "-c", f"cat {shlex.quote(path)} > {copy} && chmod 644 {copy}"), timeout
+            )
+            if done.status != 0:
+                raise WorkError(f"{path} cannot be read on {self.name}: {done.output.strip()}")
+            self._copied(("pull", copy, str(target)), path, timeout)
+            self.run(("rm", "-f", copy), _ANSWER)
+            return
+        self._copied(("pull", path, str(target)), path, timeout)
+
+    def _copied(self, words: Sequence[str], path: str, timeout: float) -> None:
+        try:
+            done = self._adb(("-s", self.serial, *words), timeout)
+        except WorkError as error:
+            raise LostConnection(f"{self.name} did not answer within {timeout:g} s") from error
+        if done.status == 0:
+            return
+        last = done.output.strip().rpartition("\n")[2]
+        if "remote" in last or "No space" in last or "denied" in last:
+            raise WorkError(f"{words[0]} of {path} failed on {self.name}: {last}")
+        raise self._lost(done.output)
 
     @property
     def option(self) -> str:

@@ -201,6 +201,34 @@ class BranchSource(Boot, Protocol):
 
 
 @runtime_checkable
+class Flashable(Boot, Protocol):
+    """A device that keeps an image and starts it from then on."""
+
+    def flash(
+        self,
+        session: Session,
+        directory: Path,
+        sound: Callable[[Outcome], None],
+        note: Callable[[str], None],
+    ) -> Mapping[str, str]:
+        """Flash the kernel of a session.
+
+        Args:
+            session: what it is asked to do, from memory before and from the device after it was
+                written.
+            directory: scratch on this machine.
+            sound: raises what is wrong with the outcome of the session.
+            note: called with a line for everything that is done.
+
+        Returns:
+            What was done, for people and programs.
+
+        Raises:
+            WorkError: the device has what it had before; or the message says what it has.
+        """
+
+
+@runtime_checkable
 class SeveralCpus(Boot, Protocol):
     """A device whose guests can have several CPUs: its sessions heed ``Session.cpus``."""
 
@@ -239,6 +267,20 @@ def branch_source(name: str) -> BranchSource:
         raise EnvironmentLack(
             f"the device {name} does not record branches",
             "use a perf.data file from a real machine, or record on the device qemu",
+        )
+    return device
+
+
+def flashable(name: str) -> Flashable:
+    """The device of that name, if it can be flashed.
+
+    Raises:
+        InputError: there is no such device, or it cannot.
+    """
+    device = DEVICES.get(name)
+    if not isinstance(device, Flashable):
+        raise InputError(
+            f"the device {name} cannot be flashed", "write `set device phone` before `flash`"
         )
     return device
 

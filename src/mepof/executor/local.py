@@ -111,6 +111,8 @@ def _files(result: Result, artifact: Path) -> dict[str, Path]:
         case "check":
             directory = "" if result.name == "check" else f"{result.name}/"
             return {f"{directory}check.json": artifact / "check.json"}
+        case "flash":
+            return {f"{result.name}.json": artifact / "flash.json"}
         case _:
             return {}
 

@@ -123,6 +123,14 @@ class Check(_Located):
 
 
 @dataclass(frozen=True)
+class Flash(_Located):
+    """Flash an image to the device."""
+
+    verb: ClassVar[str] = "flash"
+    image: Word
+
+
+@dataclass(frozen=True)
 class Set(_Located):
     """Set a value for the statements that follow."""
 
@@ -152,11 +160,13 @@ class Compare(_Located):
     metrics: tuple[Word, ...]
 
 
-Statement = Opt | Profile | Merge | Adap | Recomp | Build | Eval | Check | Set | Goal | Compare
+Statement = (
+    Opt | Profile | Merge | Adap | Recomp | Build | Eval | Check | Flash | Set | Goal | Compare
+)
 
 STATEMENTS: dict[str, type[Statement]] = {
     cls.verb: cls
-    for cls in (Opt, Profile, Merge, Adap, Recomp, Build, Eval, Check, Set, Goal, Compare)
+    for cls in (Opt, Profile, Merge, Adap, Recomp, Build, Eval, Check, Flash, Set, Goal, Compare)
 }
 
 

@@ -14,6 +14,7 @@ from mepof.g4.ast import (
     Check,
     Compare,
     Eval,
+    Flash,
     Goal,
     Merge,
     Opt,
@@ -34,7 +35,7 @@ from mepof.g4.names import (
     is_path,
     made_profiles,
 )
-from mepof.g4.settings import NO_BASE, SETTINGS, weight
+from mepof.g4.settings import NO_BASE, SETTINGS, Settings, weight
 from mepof.g4.source import Span
 from mepof.source.protocol import parse
 
@@ -94,6 +95,8 @@ class Vocabulary:
     capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: Those of which one build takes a single profile, by toolchain.
     exclusive: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: Devices that can be flashed.
+    flashable: frozenset[str] = frozenset()
 
 
 def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
@@ -106,11 +109,16 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
     found: list[Diagnostic] = []
     relinked = False
     toolchain = vocabulary.default_toolchain
+    device = Settings().device
     for index, statement in enumerate(program.statements):
         found += _empty_operands(statement)
         found += _words(statement, vocabulary)
         if isinstance(statement, Set) and statement.key.text == "toolchain":
             toolchain = statement.value.text
+        if isinstance(statement, Set) and statement.key.text == "device":
+            device = statement.value.text
+        if isinstance(statement, Flash) and device not in vocabulary.flashable:
+            found.append(_not_flashable(statement, device, vocabulary))
         found += _requirements(statement, toolchain, vocabulary)
         if isinstance(statement, Opt | Profile | Adap):
             found += _profiles_at_once(statement.algorithm, toolchain, vocabulary)
@@ -142,6 +150,15 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
             program, vocabulary.cases, vocabulary.core_quantities, vocabulary.default_metrics
         )
     return in_order(found)
+
+
+def _not_flashable(statement: Flash, device: str, vocabulary: Vocabulary) -> Diagnostic:
+    known = " or ".join(f"`set device {name}`" for name in sorted(vocabulary.flashable))
+    return Diagnostic(
+        statement.span,
+        f"the device {quote(device)} cannot be flashed",
+        f"write {known} before the statement" if known else None,
+    )
 
 
 def _empty_operands(statement: Statement) -> Iterator[Diagnostic]:
@@ -336,6 +353,8 @@ def _references(statement: Statement, bindings: Bindings, index: int) -> Iterato
             role, words = "profile", (statement.profile,)
         case Eval() | Check():
             role, words = "image", statement.images
+        case Flash():
+            role, words = "image", (statement.image,)
         case Set(key=key, value=value) if key.text == "base" and value.text != NO_BASE:
             role, words = "profile", (value,)
         case _:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from mepof.device.observation import Measure
 from mepof.g4 import ast
-from mepof.g4.ast import Adap, Build, Check, Eval, Merge, Opt, Profile, Program, Recomp, Set
+from mepof.g4.ast import Adap, Build, Check, Eval, Flash, Merge, Opt, Profile, Program, Recomp, Set
 from mepof.g4.checks import gates_of
 from mepof.g4.formatter import format_word
 from mepof.g4.goals import metrics_of, quantity_of
@@ -28,6 +28,7 @@ from mepof.plan.model import Input, Plan, StepInput
 from mepof.spec import measure as spec
 from mepof.spec.check import Check as CheckStep
 from mepof.spec.check import CheckedGate
+from mepof.spec.flash import Flash as FlashStep
 from mepof.spec.kernel_build import KernelBuild
 from mepof.spec.profile_collect import ProfileCollect
 from mepof.spec.profile_convert import ProfileConvert
@@ -83,6 +84,8 @@ class _Compiler(Tested):
                     self._eval(index, statement)
                 case Check():
                     self._check(index, statement)
+                case Flash():
+                    self._flash(index, statement)
         seed = Settings().seed if self.seed is None else self.seed
         return Plan(self.text, seed, tuple(self.steps), tuple(self.results))
 
@@ -219,6 +222,22 @@ class _Compiler(Tested):
         self.checks.append(made)
         self._result(name, "check", made)
 
+    def _flash(self, index: int, statement: Flash) -> None:
+        kernel, image = self._image_input(statement.image, index)
+        settings = self.settings
+        made = FlashStep[Input](
+            image=image,
+            arch=settings.arch,
+            device=settings.device,
+            seed=settings.seed,
+            kernel=kernel,
+            guest=self._guest(settings),
+            # What the program finds out about images comes first.
+            after=tuple(StepInput(r.step) for r in self.results if r.kind in ("report", "check")),
+        )
+        name = self._numbered("flash")
+        self._result(name, "flash", self._add(name, made))
+
     def _images(self, statement: Eval | Check, index: int) -> tuple[list[str], list[Input]]:
         """The distinct names of a statement's images, and the images."""
         names: list[str] = []
@@ -233,7 +252,7 @@ class _Compiler(Tested):
             kernels.append(kernel)
         return names, kernels
 
-    def _numbered(self, kind: Literal["report", "check"]) -> str:
+    def _numbered(self, kind: Literal["report", "check", "flash"]) -> str:
         """The name of a result that programs do not name: ``report``, ``report2``."""
         number = sum(1 for r in self.results if r.kind == kind)
         return f"{kind}{number + 1}" if number else kind

@@ -18,6 +18,7 @@ from mepof.g4.ast import (
     Check,
     Compare,
     Eval,
+    Flash,
     Goal,
     Merge,
     Opt,
@@ -209,7 +210,7 @@ def bind(program: Program) -> Bindings:
             continue
         if isinstance(statement, Goal | Compare):
             continue
-        if isinstance(statement, Eval | Check):
+        if isinstance(statement, Eval | Check | Flash):
             diagnostics += _unused(given, f"`{statement.verb}` makes no named result")
             given = None
             continue

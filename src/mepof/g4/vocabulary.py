@@ -6,7 +6,7 @@ from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import app_names
 from mepof.app.training import names_to_leave_out
-from mepof.device.protocol import DEVICES
+from mepof.device.protocol import DEVICES, Flashable
 from mepof.g4.checker import Vocabulary
 from mepof.gate.kselftests import collection_names
 from mepof.gate.results import GATES
@@ -64,4 +64,5 @@ def vocabulary() -> Vocabulary:
         },
         capabilities=toolchain.capabilities(),
         exclusive=toolchain.exclusive(),
+        flashable=frozenset(n for n, dev in DEVICES.all().items() if isinstance(dev, Flashable)),
     )

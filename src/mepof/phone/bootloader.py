@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -86,7 +87,7 @@ class Bootloader:
         self._former = {key: (value, getattr(self.state, key)) for key, value in changed.items()}
         self.state = self.state.model_copy(update=changed)
         if faults.has("image-too-large"):
-            storage.sizes.update(dict.fromkeys(("boot_a", "boot_b"), MIB))
+            storage.sizes.update(dict.fromkeys(("boot_a", "boot_b"), MIB // 4))
 
     @property
     def left(self) -> bool:
@@ -305,7 +306,8 @@ class Bootloader:
             if init is not None:
                 images.append(init)
             problems = plan(images, self._model).problems
-            verified = self.state.unlocked or _is_verified(data)
+            trusted = hashlib.sha256(data).hexdigest() in self.state.trusted
+            verified = self.state.unlocked or trusted or _is_verified(data)
             if problems:
                 self._tell(problems[0])
                 return "Load Error"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from mepof.bootimg.model import Model
 from mepof.errors import InputError
@@ -72,6 +73,9 @@ class Phone:
         self._off.set()
         server = self._server
         if server is not None:
+            # A thread that waits for a host keeps the port after a mere close().
+            with suppress(OSError):
+                server.shutdown(socket.SHUT_RDWR)
             server.close()
 
     def _listen(self, port: int) -> socket.socket:

@@ -35,6 +35,7 @@ class State(Described):
         unlockable: whether "OEM unlocking" is on.
         boots: how often an operating system was started.
         arch: of the processor; None for a phone that stays in fastboot.
+        trusted: SHA-256 of the maker's boot images, which a locked phone starts.
     """
 
     unlocked: bool = False
@@ -45,6 +46,7 @@ class State(Described):
     battery_mv: int = 4100
     boots: int = 0
     arch: str | None = None
+    trusted: tuple[str, ...] = ()
 
     def of(self, name: SlotName) -> Slot:
         """A slot."""
@@ -89,6 +91,29 @@ _MODELS = {"x86-64": _model("QEMU's machine microvm, with 1 GiB of memory", MIB)
 def model_of(arch: str | None) -> Model:
     """The model of a virtual phone with a processor of an architecture."""
     return _MODELS.get(arch or "", DEFAULT_MODEL)
+
+
+def limits_of(model: Model) -> str:
+    """The description of a model, as ``mepof bootimg plan`` and the device ``phone`` read it."""
+    lines = [
+        f"title = {json.dumps(model.title)}",
+        f"source = {json.dumps(model.source)}",
+        f"device_tree_growth = {model.device_tree_growth}",
+        f"compressions = {json.dumps(list(model.compressions))}",
+        "",
+        "[memory]",
+        f"start = {model.start:#x}",
+        f"size = {model.size:#x}",
+        *(
+            f"[[memory.reserved]]\nname = {json.dumps(each.name)}\n"
+            f"start = {each.start:#x}\nsize = {each.size:#x}"
+            for each in model.memory.reserved
+        ),
+        "",
+        "[partitions]",
+        *(f"{name} = {size}" for name, size in model.partitions.items()),
+    ]
+    return "\n".join(lines) + "\n"
 
 
 _WITHOUT_SLOT = ("userdata", "misc", "recovery")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-ResultKind = Literal["image", "profile", "measurement", "report", "check"]
+ResultKind = Literal["image", "profile", "measurement", "report", "check", "flash"]
 
 
 @dataclass(frozen=True)

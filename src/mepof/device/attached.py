@@ -1,0 +1,166 @@
+"""The phones of a workplace: which there are, how they are reached, and what their models need.
+
+Programs do not name phones: ``set device phone`` takes one that is free. Which are attached is a
+file of the workplace's, ``~/.config/mepof/phones.toml`` or that of ``MEPOF_PHONES``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import threading
+from pathlib import Path
+from typing import IO, Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from mepof.described import Described, check_distinct, read_described
+from mepof.errors import EnvironmentLack, InputError, WorkError
+
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+
+
+class PhoneModel(Described):
+    """What a model of phone needs.
+
+    Attributes:
+        title: what it is.
+        source: where the figures are from.
+        image: its own boot image, relative to this file; without it the phone's is read.
+        limits: what its boot loader can load, a file as ``mepof bootimg plan --model`` reads it.
+        header_version: of its boot images.
+        flash: the slot that is flashed; ``active`` for a phone whose other slot has no system.
+        root: how a shell gets root: ``adbd`` is restarted as root, ``su`` is installed.
+        boot_seconds: until adb answers.
+        min_battery_mv: below which nothing is flashed.
+    """
+
+    title: str
+    source: str
+    image: str | None = None
+    limits: str | None = None
+    header_version: Annotated[int, Field(ge=0, le=4)] | None = None
+    flash: Literal["inactive", "active"] = "inactive"
+    root: Literal["adbd", "su"] = "adbd"
+    boot_seconds: Seconds = 180
+    min_battery_mv: Annotated[int, Field(ge=0)] = 3700
+
+
+class Attached(Described):
+    """A phone.
+
+    Attributes:
+        name: by which messages and journals call it.
+        fastboot: serial number, or ``tcp:HOST:PORT``.
+        adb: serial number, or ``HOST:PORT``; that of fastboot if it is the same.
+        model: the file of a :class:`PhoneModel`, relative to the list.
+    """
+
+    name: str
+    fastboot: str
+    adb: str = ""
+    model: str
+
+    @field_validator("name")
+    @classmethod
+    def _is_a_file_name(cls, name: str) -> str:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"`{name}` must be letters, digits, `_`, `-` and `.`")
+        return name
+
+
+class _List(Described):
+    phone: Annotated[tuple[Attached, ...], Field(min_length=1)]
+
+    @field_validator("phone")
+    @classmethod
+    def _are_distinct(cls, phones: tuple[Attached, ...]) -> tuple[Attached, ...]:
+        check_distinct(each.name for each in phones)
+        return phones
+
+
+def list_path() -> Path:
+    """The file that lists the phones."""
+    given = os.environ.get("MEPOF_PHONES")
+    if given:
+        return Path(given)
+    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(config) / "mepof" / "phones.toml"
+
+
+def attached() -> tuple[Attached, ...]:
+    """The phones of this workplace.
+
+    Raises:
+        EnvironmentLack: there is no list.
+        InputError: it is wrong.
+    """
+    path = list_path()
+    if not path.is_file():
+        raise EnvironmentLack(
+            f"no phone is known here: {path} does not exist",
+            "list the phones in it, or name another file in MEPOF_PHONES (docs/devices/phone.md)",
+        )
+    return read_described(path, _List, "list of phones").phone
+
+
+def model_path(phone: Attached) -> Path:
+    """The file that describes a phone's model."""
+    return list_path().parent / phone.model
+
+
+def model_of(phone: Attached) -> PhoneModel:
+    """What the model of a phone needs.
+
+    Raises:
+        InputError: the file is wrong.
+    """
+    return read_described(model_path(phone), PhoneModel, "model of phone")
+
+
+def state_directory() -> Path:
+    """The directory of journals and saved images of phones. It must not be emptied.
+
+    Raises:
+        InputError: the user has no home directory.
+    """
+    try:
+        state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    except RuntimeError as error:
+        raise InputError("there is no home directory for journals", "set XDG_STATE_HOME") from error
+    return Path(state) / "mepof" / "phones"
+
+
+_claimed: dict[Path, tuple[Attached, IO[str]]] = {}
+_claiming = threading.Lock()
+
+
+def claim() -> Attached:
+    """A phone that no other process uses; the same one until this process ends.
+
+    All that a run compares is therefore measured on one phone, and several runs use several.
+
+    Raises:
+        EnvironmentLack: none is known.
+        WorkError: all are in use.
+    """
+    with _claiming:
+        path = list_path()
+        if path in _claimed:
+            return _claimed[path][0]
+        known = attached()
+        directory = state_directory()
+        directory.mkdir(parents=True, exist_ok=True)
+        for phone in known:
+            lock = (directory / f"{phone.name}.lock").open("w")
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                lock.close()
+                continue
+            _claimed[path] = (phone, lock)
+            return phone
+        names = ", ".join(each.name for each in known)
+        raise WorkError(f"every phone is in use: {names}", "wait until a run ends")

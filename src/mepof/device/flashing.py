@@ -1,0 +1,256 @@
+"""Flashing a phone so that it can be started at every moment, and going back if it cannot.
+
+The order is what protects the phone: the image runs from memory before anything is written; the old
+content is on this machine, compared, before it is overwritten; a slot is made active only after it
+was written completely, and marked only after its system has passed its check. Every stage is in the
+journal before it begins.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from mepof.device.adb import AdbShell
+from mepof.device.fastboot import Fastboot
+from mepof.device.handset import Handset, Packed, patiently
+from mepof.device.phone_journal import Entry, Journal, Stage
+from mepof.errors import InputError, MepofError, WorkError
+
+_ANSWER = 60.0
+_NOT_FOUND = 127
+_OTHER = {"a": "b", "b": "a"}
+
+_permission = threading.Event()
+
+
+def permit() -> None:
+    """Let this process flash; the user has said so on the command line."""
+    _permission.set()
+
+
+def check_permission() -> None:
+    """Refuse to flash in a process whose user has not said so.
+
+    Raises:
+        InputError: nobody has.
+    """
+    if not _permission.is_set():
+        raise InputError(
+            "the program flashes a phone",
+            "run it by `mepof run --flash`, after reading docs/devices/phone.md",
+        )
+
+
+Check = Callable[[AdbShell], None]
+"""Raises what is wrong with the system that runs; called with its shell."""
+
+
+@dataclass(frozen=True)
+class Flashed:
+    """What a phone has now.
+
+    Attributes:
+        marked: by whom the slot was marked good: ``mepof``, or ``system`` where it has no bootctl.
+    """
+
+    phone: str
+    partition: str
+    slot: str
+    former: str
+    image: str
+    saved: str
+    marked: Literal["mepof", "system"]
+
+
+def journal_of(handset: Handset) -> Journal:
+    """The journal of a phone."""
+    return Journal(handset.directory / "journal.jsonl")
+
+
+def flash(handset: Handset, packed: Packed, check: Check) -> Flashed:
+    """Boot an image from memory, flash it, start it, and mark its slot good.
+
+    If anything fails from the first write on, the phone gets its former content back.
+
+    Args:
+        check: of the system, from memory and from the slot.
+
+    Raises:
+        EnvironmentLack: the phone is locked.
+        InputError: the image is larger than the partition.
+        WorkError: a step failed; the message says in which state the phone is.
+    """
+    recover(handset)
+    fastboot = handset.to_fastboot()
+    handset.check(fastboot, flash=True)
+    found = _already(handset, fastboot, packed)
+    if found is not None:
+        handset.note(f"{handset.name} has {found.partition} already")
+        return found
+    former = handset.slot(fastboot) or ""
+    slot = former if handset.model.flash == "active" else _OTHER.get(former, "")
+    partition = f"boot_{slot}" if slot else "boot"
+    _check_size(handset, fastboot, partition, packed)
+    shell = handset.boot_from_memory(packed)
+    boot_id = handset.boot_id(shell)
+    check(shell)
+    handset.note(f"saving {partition} of {handset.name} to {handset.directory}")
+    saved = patiently(shell, lambda: handset.save_partition(shell, partition))
+    handset.check_same_boot(shell, boot_id)
+    size = packed.path.stat().st_size
+    entry = Entry("begun", slot, former, partition, str(saved), packed.digest, packed.kernel, size)
+    journal = journal_of(handset)
+    journal.add(entry)
+    fastboot = handset.to_fastboot()
+    handset.check(fastboot, flash=True)
+    try:
+        marked = _written_and_started(handset, fastboot, packed, entry, check, journal)
+    except MepofError as error:
+        try:
+            restore(handset, entry)
+        except MepofError as failed:
+            raise WorkError(
+                f"{error.message}; and {handset.name} could not be restored: {failed.message}",
+                f"{failed.remedy or 'run again'}; the former {partition} is {saved}",
+            ) from error
+        raise WorkError(
+            f"{error.message}; {handset.name} has its former {partition} again", error.remedy
+        ) from error
+    journal.add(replace(entry, stage="good"))
+    return Flashed(handset.name, partition, slot, former, packed.digest, str(saved), marked)
+
+
+def _already(handset: Handset, fastboot: Fastboot, packed: Packed) -> Flashed | None:
+    """What an earlier run flashed, if the phone still starts it and it has the same kernel.
+
+    Otherwise a second run would overwrite the slot that the phone could fall back to.
+    """
+    entry = journal_of(handset).last()
+    if entry is None or entry.stage != "good" or entry.kernel != packed.kernel:
+        return None
+    if entry.slot and (
+        handset.slot(fastboot) != entry.slot
+        or fastboot.variable(f"slot-successful:{entry.slot}") == "no"
+    ):
+        return None
+    fastboot.reboot()
+    shell = handset.wait_for_system(None)
+    size = entry.size
+    written = patiently(shell, lambda: handset.digest(shell, entry.partition, size))
+    if written != entry.image:
+        handset.to_fastboot()
+        return None
+    return Flashed(
+        handset.name, entry.partition, entry.slot, entry.former, entry.image, entry.saved, "mepof"
+    )
+
+
+def recover(handset: Handset) -> bool:
+    """Undo what an interrupted run left on a phone.
+
+    Returns:
+        Whether there was anything.
+
+    Raises:
+        WorkError: it could not be undone.
+    """
+    entry = journal_of(handset).unsettled()
+    if entry is None:
+        return False
+    handset.note(f"an earlier run ended while {handset.name} was {entry.stage}: restoring it")
+    restore(handset, entry)
+    return True
+
+
+def restore(handset: Handset, entry: Entry) -> None:
+    """Give a phone its former content and slot, and start its system.
+
+    Raises:
+        WorkError: it does not come up, or the saved image is gone.
+    """
+    journal = journal_of(handset)
+    journal.add(replace(entry, stage="restoring"))
+    saved = Path(entry.saved)
+    if not saved.is_file():
+        raise WorkError(f"the saved image {saved} is gone", "flash the maker's image by hand")
+    fastboot = handset.to_fastboot()
+    handset.note(f"restoring {entry.partition} of {handset.name}")
+    other = entry.former != entry.slot
+    if other and handset.slot(fastboot) != entry.former:
+        fastboot.set_active(entry.former)  # first of all: from here on the phone starts
+    try:
+        fastboot.flash(entry.partition, saved)
+    except WorkError as error:
+        if other:
+            fastboot.reboot()
+        raise WorkError(
+            f"{entry.partition} was not restored: {error.message}", "run again"
+        ) from error
+    if not other or fastboot.variable(f"slot-unbootable:{entry.slot}") == "yes":
+        for slot in filter(None, (entry.slot, entry.former)):
+            fastboot.set_active(slot)  # which gives it all of its retries
+    fastboot.reboot()
+    shell = handset.wait_for_system(None)
+    patiently(shell, lambda: _mark(handset, shell))
+    journal.add(replace(entry, stage="restored"))
+
+
+def _written_and_started(
+    handset: Handset,
+    fastboot: Fastboot,
+    packed: Packed,
+    entry: Entry,
+    check: Check,
+    journal: Journal,
+) -> Literal["mepof", "system"]:
+    def stage(name: Stage, text: str) -> None:
+        journal.add(replace(entry, stage=name))
+        handset.note(text)
+
+    stage("flashing", f"flashing {entry.partition} of {handset.name}")
+    fastboot.flash(entry.partition, packed.path)
+    stage("flashed", f"starting {entry.partition} of {handset.name}")
+    if entry.slot:
+        journal.add(replace(entry, stage="activated"))
+        fastboot.set_active(entry.slot)
+        if handset.slot(fastboot) != entry.slot:
+            raise WorkError(f"{handset.name} did not make the slot {entry.slot} active")
+    fastboot.reboot()
+    shell = handset.wait_for_system(packed.token)
+    boot_id = handset.boot_id(shell)
+    check(shell)
+    size = packed.path.stat().st_size
+    written = patiently(shell, lambda: handset.digest(shell, entry.partition, size))
+    handset.check_same_boot(shell, boot_id)
+    if written != packed.digest:
+        raise WorkError(f"{entry.partition} of {handset.name} does not read as it was written")
+    stage("checked", f"marking {entry.partition} of {handset.name} good")
+    return patiently(shell, lambda: _mark(handset, shell))
+
+
+def _mark(handset: Handset, shell: AdbShell) -> Literal["mepof", "system"]:
+    """Tell the boot loader that the slot works; without the tool, Android does so by itself."""
+    done = shell.run(("bootctl", "mark-boot-successful"), _ANSWER)
+    if done.status == _NOT_FOUND:
+        return "system"
+    if done.status != 0:
+        raise WorkError(f"bootctl failed on {handset.name}: {done.output.strip()}")
+    return "mepof"
+
+
+def _check_size(handset: Handset, fastboot: Fastboot, partition: str, packed: Packed) -> None:
+    said = fastboot.variable(f"partition-size:{partition}")
+    if said is None:
+        raise InputError(
+            f"{handset.name} has no partition {partition}", "correct `flash` in its model"
+        )
+    size, limit = packed.path.stat().st_size, int(said, 0)
+    if size > limit:
+        raise InputError(
+            f"the image has {size} bytes, {size - limit} more than {partition} of {handset.name}",
+            "compress the kernel better, or instrument less of it (`set exclude`)",
+        )

@@ -1,0 +1,368 @@
+"""A phone between its boot loader and its systems: where it is, and how to get it elsewhere."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from mepof.bootimg.image import BootImage, split_cmdline, write
+from mepof.bootimg.kernel import replaced
+from mepof.bootimg.model import read_model
+from mepof.bootimg.plan import plan
+from mepof.bootimg.reader import parse, read_file
+from mepof.bootimg.tail import with_changes
+from mepof.device.adb import AdbShell
+from mepof.device.attached import Attached, PhoneModel, model_path
+from mepof.device.fastboot import Fastboot, Refused
+from mepof.device.shell import LostConnection
+from mepof.errors import EnvironmentLack, InputError, WorkError
+
+T = TypeVar("T")
+
+_LOOK = 0.5
+_ANSWER = 30.0
+_TRANSFER = 300.0
+_BOOTLOADER = 60.0
+_ATTEMPTS = 4
+_BY_NAME = "/dev/block/by-name"
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+TOKEN = "mepof.boot"
+"""Parameter of kernels that mepof packs; its value tells one boot image from another."""
+
+
+class Lost(WorkError):
+    """The phone answers neither adb nor fastboot."""
+
+
+class FellBack(WorkError):
+    """The phone is up, but runs another image than the one that was started."""
+
+
+def patiently(shell: AdbShell, act: Callable[[], T]) -> T:
+    """Do something on a phone that adb may lose for a while."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return act()
+        except LostConnection:
+            with suppress(LostConnection):
+                shell.reconnect()
+    return act()
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A boot image for a phone.
+
+    Attributes:
+        token: in its command line.
+        digest: of the file.
+        kernel: digest of the kernel that it was packed from.
+    """
+
+    path: Path
+    token: str
+    digest: str
+    kernel: str
+
+
+@dataclass(frozen=True)
+class Handset:
+    """A phone that was claimed.
+
+    Attributes:
+        directory: its journal and saved images.
+        note: called with a line for everything that is done to it.
+        now: seconds of a monotonic clock.
+        pause: waits for a number of seconds.
+    """
+
+    phone: Attached
+    model: PhoneModel
+    directory: Path
+    note: Callable[[str], None]
+    now: Callable[[], float] = time.monotonic
+    pause: Callable[[float], None] = time.sleep
+
+    @property
+    def name(self) -> str:
+        return self.phone.name
+
+    @property
+    def fastboot(self) -> Fastboot:
+        return Fastboot(self.phone.fastboot)
+
+    # -- where it is
+
+    def to_fastboot(self) -> Fastboot:
+        """Get the phone into its boot loader, from wherever it is.
+
+        Raises:
+            Lost: it answers nowhere.
+        """
+        until = self.now() + self.model.boot_seconds
+        while not self.fastboot.present():
+            shell = self.shell()
+            if shell is not None:
+                self.reboot(shell, "bootloader")
+                until = min(until, self.now() + _BOOTLOADER)
+            if self.now() >= until:
+                raise Lost(
+                    f"the phone {self.name} answers neither adb nor fastboot",
+                    "check its cable; hold its power and volume-down keys until it shows its boot "
+                    "loader, and run again",
+                )
+            self.pause(_LOOK)
+        return self.fastboot
+
+    def shell(self) -> AdbShell | None:
+        """A shell as root, if the phone's system answers now.
+
+        Raises:
+            EnvironmentLack: it answers, but gives no root.
+        """
+        try:
+            return AdbShell.attach(self.phone.adb or self.phone.fastboot, self.model.root)
+        except WorkError:
+            return None
+
+    def reboot(self, shell: AdbShell, to: str = "") -> None:
+        """Reboot a system; without waiting."""
+        with suppress(WorkError):  # that is what a reboot looks like
+            shell.run(("/system/bin/reboot", *((to,) if to else ())), _ANSWER)
+
+    def wait_for_system(self, token: str | None) -> AdbShell:
+        """The shell of the system that was started.
+
+        Args:
+            token: of the image that was started; None for the phone's own.
+
+        Raises:
+            FellBack: another one is up, or the phone is in fastboot again.
+            Lost: none is up in time.
+        """
+        until = self.now() + self.model.boot_seconds
+        self.pause(_LOOK)
+        while self.now() < until:
+            shell = self.shell()
+            if shell is not None and self._is_up(shell):
+                running = self.token(shell)
+                if token is None or running == token:
+                    return shell
+                raise FellBack(
+                    f"the phone {self.name} did not start the new image: it is up with "
+                    f"{'an image of an earlier run' if running else 'its own'}"
+                )
+            if shell is None and self.fastboot.present():
+                raise FellBack(f"the phone {self.name} fell back to its boot loader")
+            self.pause(_LOOK)
+        raise Lost(
+            f"the phone {self.name} was not up within {self.model.boot_seconds:g} s",
+            "hold its power and volume-down keys until it shows its boot loader, and run again",
+        )
+
+    def _is_up(self, shell: AdbShell) -> bool:
+        try:
+            done = shell.run(("getprop", "sys.boot_completed"), _ANSWER)
+        except WorkError:
+            return False
+        return done.output.strip() == "1"
+
+    def boot_id(self, shell: AdbShell) -> str:
+        """What tells one start of a kernel from another, even of the same image.
+
+        Raises:
+            LostConnection: the phone does not answer.
+        """
+        return patiently(shell, lambda: shell.read(_BOOT_ID) or "").strip()
+
+    def check_same_boot(self, shell: AdbShell, boot_id: str) -> None:
+        """Check that the kernel that was started still runs.
+
+        Raises:
+            FellBack: it went down, and it or another one was started.
+            LostConnection: the phone does not answer.
+        """
+        if self.boot_id(shell) != boot_id:
+            raise FellBack(f"the kernel on the phone {self.name} went down")
+
+    def token(self, shell: AdbShell) -> str | None:
+        """The token of the image that runs; None if mepof did not pack it."""
+        text = patiently(shell, lambda: shell.read("/proc/cmdline"))
+        words = (text or "").split()
+        found = [word.partition("=")[2] for word in words if word.startswith(f"{TOKEN}=")]
+        return found[-1] if found else None
+
+    # -- what it is
+
+    def check(self, fastboot: Fastboot, *, flash: bool = False) -> None:
+        """Check what a phone in fastboot says of itself, before anything is done to it.
+
+        Args:
+            flash: whether it is going to be flashed.
+
+        Raises:
+            EnvironmentLack: it is locked.
+            WorkError: its battery is low.
+        """
+        if fastboot.variable("unlocked") == "no":
+            raise EnvironmentLack(
+                f"the phone {self.name} is locked",
+                "unlock it: fastboot flashing unlock, which erases its data",
+            )
+        if not flash:
+            return
+        voltage = fastboot.variable("battery-voltage") or ""
+        millivolts = int("".join(filter(str.isdigit, voltage)) or 0)
+        low = millivolts and millivolts < self.model.min_battery_mv
+        if low or fastboot.variable("battery-soc-ok") == "no":
+            raise WorkError(
+                f"the battery of the phone {self.name} is low: {millivolts} mV",
+                f"charge it to {self.model.min_battery_mv} mV at least",
+            )
+
+    def slot(self, fastboot: Fastboot) -> str | None:
+        """The active slot; None without slots."""
+        slot = (fastboot.variable("current-slot") or "").removeprefix("_")
+        return slot if slot in ("a", "b") else None
+
+    # -- its images
+
+    def own_image(self) -> Path:
+        """The boot image of the phone's own system: described, or read from it.
+
+        Raises:
+            InputError: the described one cannot be read.
+            WorkError: it could not be read from the phone.
+        """
+        if self.model.image is not None:
+            return (model_path(self.phone).parent / self.model.image).resolve()
+        path = self.directory / "own.img"
+        if not path.is_file():
+            fastboot = self.to_fastboot()
+            slot = self.slot(fastboot)
+            fastboot.reboot()
+            shell = self.wait_for_system(None)
+            self.note(f"reading the boot image of {self.name}")
+            self.read_partition(shell, f"boot_{slot}" if slot else "boot", path)
+        return path
+
+    def read_partition(self, shell: AdbShell, partition: str, path: Path) -> str:
+        """Copy a partition from a running system, and check the copy.
+
+        Returns:
+            The copy's SHA-256.
+
+        Raises:
+            WorkError: it could not be read, or differs.
+        """
+        device = f"{_BY_NAME}/{partition}"
+        there = self.digest(shell, partition)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.partial")
+        shell.pull(device, partial, _TRANSFER)
+        here = hashlib.sha256(partial.read_bytes()).hexdigest()
+        if here != there:
+            raise WorkError(f"the copy of {partition} of {self.name} differs from it", "run again")
+        partial.replace(path)
+        return here
+
+    def save_partition(self, shell: AdbShell, partition: str) -> Path:
+        """Copy a partition to the phone's directory, under a name of its content.
+
+        Raises:
+            WorkError: it could not be read, or the copy differs.
+        """
+        fresh = self.directory / f"{partition}.img"
+        digest = self.read_partition(shell, partition, fresh)
+        return fresh.replace(self.directory / f"{partition}-{digest[:12]}.img")
+
+    def digest(self, shell: AdbShell, partition: str, size: int | None = None) -> str:
+        """The SHA-256 of a partition, or of its first bytes."""
+        device = f"{_BY_NAME}/{partition}"
+        head = f"head -c {size} {device}" if size is not None else f"cat {device}"
+        done = shell.run(("sh", "-c", f"{head} | sha256sum"), _TRANSFER)
+        found = done.output.split()
+        if done.status != 0 or not found or len(found[0]) != 64:
+            raise WorkError(
+                f"{partition} of {self.name} cannot be read: {done.output.strip()}",
+                "check the root access (`root` in the model), or describe `image`",
+            )
+        return found[0]
+
+    def pack(self, kernel: Path, parameters: tuple[str, ...], where: Path) -> Packed:
+        """The phone's own boot image with another kernel; the ramdisk stays.
+
+        Args:
+            parameters: for the kernel's command line.
+            where: file to write.
+
+        Raises:
+            InputError: the kernel does not fit to the phone.
+        """
+        own = self.own_image()
+        image = parse(read_file(own), str(own))
+        if self.model.header_version not in (None, image.version):
+            raise InputError(
+                f"{own} has a header of version {image.version}, not {self.model.header_version}",
+                "correct `header_version` or `image` in the model",
+            )
+        token = secrets.token_hex(8)
+        given = read_file(kernel)
+        section = replaced(image.section("kernel"), given, None, str(kernel))
+        words = [
+            word
+            for word in image.cmdline.decode("utf-8", "replace").split()
+            if not word.startswith(f"{TOKEN}=")
+        ]
+        cmdline = " ".join([*words, *parameters, f"{TOKEN}={token}"])
+        fields = split_cmdline(cmdline.encode(), image.layout)
+        if fields is None:
+            raise InputError(f"{own} has no capacity for the command line `{cmdline}`")
+        made = self._placed(with_changes(image, {"kernel": section}, cmdline, own))
+        data = write(made)
+        where.parent.mkdir(parents=True, exist_ok=True)
+        where.write_bytes(data)
+        digests = (hashlib.sha256(each).hexdigest() for each in (data, given))
+        return Packed(where, token, *digests)
+
+    def _placed(self, image: BootImage) -> BootImage:
+        """The image at addresses at which nothing overlaps, where the limits are described."""
+        if self.model.limits is None or "kernel_address" not in image.fields:
+            return image
+        limits = read_model(model_path(self.phone).parent / self.model.limits)
+        found = plan([image], limits)
+        if not found.problems:
+            return image
+        if not found.fits:
+            raise InputError(
+                f"the kernel does not fit into {limits.title}: {found.problems[0]}",
+                "instrument less of it (`set exclude`)",
+            )
+        moved = {f"{name}_address": at for name, at in found.addresses.items()}
+        return replace(image, fields={**image.fields, **moved})
+
+    def boot_from_memory(self, packed: Packed) -> AdbShell:
+        """Boot an image without writing anything.
+
+        Raises:
+            EnvironmentLack: the phone is locked.
+            WorkError: it does not start.
+        """
+        fastboot = self.to_fastboot()
+        self.check(fastboot)
+        self.note(f"booting {packed.path.name} on {self.name} from memory")
+        try:
+            fastboot.boot(packed.path)
+        except Refused as error:
+            raise WorkError(
+                error.message,
+                "describe the phone's memory (`limits` in its model), so that mepof finds "
+                "addresses at which nothing overlaps",
+            ) from error
+        return self.wait_for_system(packed.token)

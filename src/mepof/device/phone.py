@@ -1,0 +1,155 @@
+"""The device ``phone``: a real one, or one that ``mepof phone`` plays (docs/devices/phone.md).
+
+A session boots the phone's own boot image with our kernel in it from memory, and runs on it over
+adb. Nothing is written to its partitions.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+
+from mepof.device.adb import AdbShell
+from mepof.device.attached import attached, claim, model_of, model_path, state_directory
+from mepof.device.flashing import Flashed, check_permission, flash, recover
+from mepof.device.handset import FellBack, Handset, Lost
+from mepof.device.observation import ArtifactNeed, Branches, Measure
+from mepof.device.phone_session import run_session
+from mepof.device.protocol import (
+    Description,
+    GuestReset,
+    KernelHang,
+    Outcome,
+    Session,
+)
+from mepof.errors import EnvironmentLack, InputError, MepofError
+from mepof.plan.digest import file_digest
+from mepof.process import Completed
+
+_left: set[str] = set()
+_leaving = threading.Lock()
+
+
+class Phone:
+    """The first phone of the workplace's list that is free."""
+
+    def identity(self, arch: str) -> Mapping[str, str]:
+        # Programs do not name a phone, so what a session gives depends on the models alone.
+        return {
+            f"model {phone.model}": file_digest(model_path(phone))
+            for phone in attached()
+            if model_of(phone)
+        }
+
+    def describe(self, arch: str) -> Description:
+        titles = {model_of(phone).title: None for phone in attached()}
+        return Description("phone", "hardware", ", ".join(titles), "real time")
+
+    def claim(self, arch: str) -> str | None:
+        return "phone"  # all boots of a run are of the same phone, one after the other
+
+    def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
+        return {}
+
+    def boot(
+        self,
+        session: Session,
+        directory: Path,
+        runner: Callable[..., Completed],
+        replied: Callable[[int], None],
+    ) -> Outcome:
+        if session.interactive:
+            raise InputError(
+                "a phone has no console for the scenario `manual`", "use its screen and `adb shell`"
+            )
+        if session.measure is not None or session.record is not None:
+            raise EnvironmentLack(
+                "the device phone neither counts nor records branches",
+                "measure with `mepof device count --adb`, and record with simpleperf",
+            )
+        directory.mkdir(parents=True, exist_ok=True)
+        handset = claimed(directory)
+        recover(handset)
+        handset.check(handset.to_fastboot())
+        packed = handset.pack(session.kernel, session.parameters, directory / "boot.img")
+        _leave_later(handset)
+        try:
+            shell = handset.boot_from_memory(packed)
+            outcome = run_session(handset, shell, session, directory, replied)
+        except FellBack as error:
+            raise GuestReset(error.message, error.remedy) from error
+        except Lost as error:
+            raise KernelHang(error.message, error.remedy) from error
+        handset.reboot(shell, "bootloader")
+        return outcome
+
+    def flash(
+        self,
+        session: Session,
+        directory: Path,
+        sound: Callable[[Outcome], None],
+        note: Callable[[str], None],
+    ) -> Mapping[str, str]:
+        check_permission()
+        return asdict(_flashed(session, directory, sound, note))
+
+
+def _flashed(
+    session: Session,
+    directory: Path,
+    sound: Callable[[Outcome], None],
+    note: Callable[[str], None],
+) -> Flashed:
+    directory.mkdir(parents=True, exist_ok=True)
+    handset = replace(claimed(directory), note=note)
+    recover(handset)
+    handset.check(handset.to_fastboot(), flash=True)
+    packed = handset.pack(session.kernel, session.parameters, directory / "boot.img")
+    _leave_later(handset)
+
+    def check(shell: AdbShell) -> None:
+        sound(run_session(handset, shell, session, directory, lambda count: None))
+
+    return flash(handset, packed, check)
+
+
+def claimed(directory: Path) -> Handset:
+    """The phone of this process.
+
+    Args:
+        directory: in which ``phone.log`` lists what is done to it.
+
+    Raises:
+        EnvironmentLack: none is known.
+        WorkError: all are in use.
+        InputError: its description is wrong.
+    """
+    phone = claim()
+
+    def note(text: str) -> None:
+        with (directory / "phone.log").open("a", encoding="utf-8") as log:
+            log.write(f"{text}\n")
+
+    return Handset(phone, model_of(phone), state_directory() / phone.name, note)
+
+
+def _leave_later(handset: Handset) -> None:
+    """At the end of the process, let a phone that is in its boot loader start its own system."""
+    with _leaving:
+        if handset.name in _left:
+            return
+        _left.add(handset.name)
+    atexit.register(_leave, handset)
+
+
+def _leave(handset: Handset) -> None:
+    with suppress(MepofError):
+        # It may still be on its way there.
+        handset.to_fastboot().reboot()
+
+
+DEVICE = Phone()

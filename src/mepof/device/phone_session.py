@@ -1,0 +1,194 @@
+"""A session on a phone: the guest's programs below its data, and the agent that serves requests.
+
+The agent runs in the background and writes its replies to a file, so a connection that is lost for
+a while changes nothing. It runs in a directory of its own as root (``chroot``), where the programs
+have the paths that they have in a guest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from mepof.device import agent, batch
+from mepof.device.adb import AdbShell
+from mepof.device.handset import Handset, patiently
+from mepof.device.protocol import GuestReset, KernelHang, Outcome, Session
+from mepof.device.shell import LostConnection
+from mepof.errors import WorkError
+
+_ROOT = "/data/local/tmp/mepof"
+_ANSWER = 60.0
+_TRANSFER = 300.0
+_LOOK = 1.0
+# adb may lose a phone while it runs a heavy workload.
+_RETURN = 60.0
+
+# What programs of a guest expect. A phone may have mounted debugfs elsewhere, or not at all.
+_MOUNTS = """
+cd {root}/{name} && mkdir -p proc sys dev tmp mepof || exit 1
+rm -f mepof/requests mepof/replies
+[ -e proc/version ] && exit
+mount -o bind /dev dev && mount -t proc proc proc && mount -t sysfs sysfs sys || exit 1
+mount -t debugfs debugfs sys/kernel/debug 2>/dev/null
+mount -t tmpfs tmpfs tmp
+"""
+_UNMOUNT = """
+cd {root}/{name} && for each in tmp sys/kernel/debug sys proc dev; do umount $each; done 2>/dev/null
+rm -f mepof/requests mepof/replies; true
+"""
+
+
+def run_session(
+    handset: Handset,
+    shell: AdbShell,
+    session: Session,
+    directory: Path,
+    replied: Callable[[int], None],
+) -> Outcome:
+    """Serve a session's requests on a phone whose kernel has been booted.
+
+    Args:
+        directory: scratch on this machine.
+        replied: called with the number of requests that have been answered.
+
+    Raises:
+        GuestReset, FellBack: the phone went down meanwhile.
+        KernelHang: it no longer answers.
+        WorkError: its data partition is full, or a program is missing on it.
+    """
+    boot_id = handset.boot_id(shell)
+    name = _installed(handset, shell, session)
+    requests, replies = directory / "requests", directory / "replies"
+    wanted = (*session.requests, agent.PowerOff())
+    requests.write_bytes(b"".join(agent.encode(each) for each in wanted))
+    replies.unlink(missing_ok=True)
+    _must(shell, _MOUNTS.format(root=_ROOT, name=name), "prepare its directory")
+    try:
+        patiently(shell, lambda: shell.push(requests, f"{_ROOT}/requests", _TRANSFER))
+        start = (
+            # Said twice, if an answer is lost, it starts one agent.
+            f"cd {_ROOT}/{name} && {{ [ -e mepof/replies ] || {{ : > mepof/replies && "
+            f"cp {_ROOT}/requests mepof/requests && "
+            f"(setsid chroot . /init mepof/requests mepof/replies < /dev/null > tmp/log 2>&1 &)"
+            f"; }}; }}"
+        )
+        _must(shell, start, "start the agent")
+        _wait(handset, shell, boot_id, name, session, directory, replied)
+        path = f"{_ROOT}/{name}/mepof/replies"
+        patiently(shell, lambda: shell.pull(path, replies, _TRANSFER))
+        handset.check_same_boot(shell, boot_id)
+    finally:
+        with suppress(WorkError):  # the phone may be gone, and its mounts with it
+            shell.run(("sh", "-c", _UNMOUNT.format(root=_ROOT, name=name)), _ANSWER)
+    log = directory / "console.log"
+    release, answers = batch.answers(session, log, replies)
+    return Outcome(release, answers, (), "")
+
+
+def _installed(handset: Handset, shell: AdbShell, session: Session) -> str:
+    """Lay the guest's programs onto the phone; the name of their directory."""
+    archives = (session.initramfs, *session.archives)
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in archives)).hexdigest()[:16]
+    if shell.run(("test", "-e", f"{_ROOT}/{digest}/complete"), _ANSWER).status == 0:
+        return digest
+    handset.note(f"copying the programs to {handset.name}")
+    where = f"{_ROOT}/{digest}"
+    _must(shell, f"rm -rf {where} && mkdir -p {where} && chmod 777 {_ROOT}", "make a directory")
+    for path in archives:
+        try:
+            patiently(shell, partial(shell.push, path, f"{_ROOT}/archive", _TRANSFER))
+        except LostConnection:
+            raise
+        except WorkError as error:
+            raise WorkError(
+                f"the programs cannot be copied to {handset.name}: {error.message}",
+                "make space in its /data",
+            ) from error
+        _must(shell, f"cd {where} && cpio -idu < {_ROOT}/archive", "unpack the programs")
+    _must(shell, f"rm -f {_ROOT}/archive && : > {where}/complete", "finish its directory")
+    return digest
+
+
+def _must(shell: AdbShell, script: str, what: str) -> None:
+    done = patiently(shell, lambda: shell.run(("sh", "-c", script), _TRANSFER))
+    if done.status != 0:
+        said = done.output.strip().rpartition("\n")[2] or f"status {done.status}"
+        raise WorkError(f"{shell.name} cannot {what}: {said}", "see its /data/local/tmp/mepof")
+
+
+def _wait(
+    handset: Handset,
+    shell: AdbShell,
+    boot_id: str,
+    name: str,
+    session: Session,
+    directory: Path,
+    replied: Callable[[int], None],
+) -> None:
+    """Until the agent has ended; replies are counted as they come."""
+    path = f"{_ROOT}/{name}/mepof/replies"
+    # The agent has its requests open as long as it runs.
+    look = f"wc -c < {shlex.quote(path)}; pgrep -f '/init mepof/requests' > /dev/null; echo $?"
+    heard, size, lost = handset.now(), 0, 0.0
+    while True:
+        handset.pause(_LOOK)
+        try:
+            words = shell.run(("sh", "-c", look), _ANSWER).output.split()
+            lost = 0.0
+        except LostConnection:
+            lost = lost or handset.now()
+            _reconnected(handset, boot_id, lost)
+            continue
+        grown = int(words[0]) if words and words[0].isdigit() else 0
+        if grown > size:
+            heard, size = handset.now(), grown
+            replied(_count(shell, path, directory))
+        if words[1:2] != ["0"]:
+            return
+        if handset.now() - heard > session.quiet_seconds:
+            raise KernelHang(
+                f"{handset.name} answered nothing for {session.quiet_seconds:g} s",
+                "look at what it shows",
+            )
+
+
+def _reconnected(handset: Handset, boot_id: str, since: float) -> None:
+    """Look whether a phone that was lost still runs what it was started with."""
+    again = handset.shell()
+    if again is None and handset.fastboot.present():
+        raise GuestReset(f"the kernel reset {handset.name}, which is in its boot loader")
+    if again is None:
+        if handset.now() - since > max(_RETURN, handset.model.boot_seconds):
+            raise KernelHang(f"{handset.name} no longer answers", "look at what it shows")
+        return
+    try:
+        running = handset.boot_id(again)
+    except LostConnection:
+        return
+    if running != boot_id:
+        raise GuestReset(f"the kernel reset {handset.name}{_console(again)}")
+
+
+def _console(shell: AdbShell) -> str:
+    """What the kernel wrote last, where the phone keeps it."""
+    for path in ("/sys/fs/pstore/console-ramoops-0", "/sys/fs/pstore/console-ramoops"):
+        text = shell.read(path)
+        if text:
+            lines = [line for line in text.splitlines() if line.strip()][-12:]
+            return "".join(f"\n  | {line}" for line in lines)
+    return ""
+
+
+def _count(shell: AdbShell, path: str, directory: Path) -> int:
+    """Requests that have been answered."""
+    so_far = directory / "replies.partial"
+    try:
+        shell.pull(path, so_far, _TRANSFER)
+    except LostConnection:
+        return 0
+    return max(0, len(agent.Decoder().feed(so_far.read_bytes())) - 1)

@@ -1,0 +1,287 @@
+"""Flashing a phone with every fault at every step: it can be started at the end, each time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from writers.boot_image import arm64_kernel
+from writers.played_phone import install, switched_on
+
+from mepof.device.adb import AdbShell
+from mepof.device.attached import Attached, PhoneModel
+from mepof.device.flashing import Flashed, flash, journal_of, recover
+from mepof.device.handset import Handset
+from mepof.errors import MepofError
+from mepof.phone.phone import Phone
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("fastboot") is None, reason="fastboot is not installed"
+)
+MODEL = PhoneModel(title="played", source="tests", boot_seconds=6)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def check(shell: AdbShell) -> None:
+    """What a self-check does to a phone: it copies a file and runs a program."""
+    source = Path(os.environ["MEPOF_TEST_FILE"])
+    for _ in range(3):
+        try:
+            shell.push(source, "/data/local/tmp/program", 10)
+            assert shell.run(("true",), 10).status == 0
+            return
+        except MepofError as error:
+            if "No space" in str(error):
+                raise
+            last = error
+    raise last
+
+
+@dataclass
+class Bench:
+    """A played phone, and the host that flashes it."""
+
+    root: Path
+    model: PhoneModel = MODEL
+    port: int = field(default_factory=free_port)
+    adb_port: int = field(default_factory=free_port)
+    phone: Phone | None = None
+    screen: list[str] = field(default_factory=list)
+
+    def on(self, *faults: str) -> None:
+        self.off()
+        self.phone, self.screen = switched_on(
+            self.root / "programs", self.root / "phone", self.adb_port, faults, self.port
+        )
+
+    def off(self) -> None:
+        if self.phone is not None:
+            self.phone.off()
+            until = time.monotonic() + 5
+            while time.monotonic() < until:
+                try:
+                    socket.create_server(("127.0.0.1", self.port)).close()
+                    break
+                except OSError:
+                    time.sleep(0.02)
+            self.phone = None
+
+    @property
+    def handset(self) -> Handset:
+        attached = Attached(
+            name="played",
+            fastboot=f"tcp:127.0.0.1:{self.port}",
+            adb=f"127.0.0.1:{self.adb_port}",
+            model="played.toml",
+        )
+        notes = self.root / "notes"
+
+        def note(text: str) -> None:
+            with notes.open("a") as file:
+                file.write(f"{text}\n")
+
+        return Handset(
+            attached, self.model, self.root / "state", note, pause=lambda s: time.sleep(s / 20)
+        )
+
+    def flash(self) -> Flashed:
+        handset = self.handset
+        packed = handset.pack(self.kernel, (), self.root / "new.img")
+        return flash(handset, packed, check)
+
+    @property
+    def kernel(self) -> Path:
+        path = self.root / "Image"
+        path.write_bytes(arm64_kernel(size=310_000))
+        return path
+
+    def boots(self) -> str:
+        """The slot that the phone starts when it is switched on now.
+
+        A phone is started whose battery, cable and kernels are sound.
+        """
+        self.on()
+        handset = self.handset
+        handset.to_fastboot().reboot()
+        handset.wait_for_system(None)
+        assert self.phone is not None
+        return self.phone.bootloader.state.slot
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    host = install(tmp_path / "programs", made.adb_port)
+    monkeypatch.setenv("PATH", f"{host}:{os.environ['PATH']}")
+    (tmp_path / "program").write_bytes(b"program")
+    monkeypatch.setenv("MEPOF_TEST_FILE", str(tmp_path / "program"))
+    yield made
+    made.off()
+
+
+def test_the_inactive_slot_is_flashed_started_and_marked(bench: Bench) -> None:
+    bench.on()
+    former = (bench.root / "phone/boot_b.img").read_bytes()
+    done = bench.flash()
+    assert (done.partition, done.slot, done.former, done.marked) == ("boot_b", "b", "a", "mepof")
+    assert Path(done.saved).read_bytes() == former
+    written = (bench.root / "phone/boot_b.img").read_bytes()
+    assert written == (bench.root / "new.img").read_bytes()
+    assert bench.phone is not None
+    assert bench.phone.bootloader.state.b.successful
+    # It ran from memory before anything was written.
+    starts = [line for line in bench.screen if line.startswith(("started", "flashed"))]
+    at = next(i for i, line in enumerate(starts) if line.startswith("flashed"))
+    assert "started ram" in starts[:at]
+    assert "started boot_b" in starts[at:]
+    stages = [line.split('"stage": "')[1].split('"')[0] for line in journal(bench)]
+    assert stages == ["begun", "flashing", "flashed", "activated", "checked", "good"]
+
+
+def journal(bench: Bench) -> list[str]:
+    return journal_of(bench.handset).path.read_text().splitlines()
+
+
+def test_the_active_slot_is_flashed_where_the_other_has_no_system(bench: Bench) -> None:
+    bench.model = MODEL.model_copy(update={"flash": "active"})
+    bench.on()
+    done = bench.flash()
+    assert (done.partition, done.slot) == ("boot_a", "a")
+    assert bench.boots() == "a"
+
+
+def test_an_active_slot_that_panics_gets_its_former_image_back(bench: Bench) -> None:
+    bench.model = MODEL.model_copy(update={"flash": "active"})
+    bench.on()
+    bench.handset.own_image()
+    former = (bench.root / "phone/boot_a.img").read_bytes()
+    bench.on("kernel-panic@a")
+    with pytest.raises(MepofError, match="boot_a"):
+        bench.flash()
+    bench.on()
+    recover(bench.handset)
+    assert (bench.root / "phone/boot_a.img").read_bytes() == former
+    assert bench.boots() == "a"
+
+
+def test_an_image_that_is_on_the_phone_is_not_flashed_again(bench: Bench) -> None:
+    bench.on()
+    first = bench.flash()
+    again = bench.flash()
+    assert (again.slot, again.image) == (first.slot, first.image)
+    assert sum(line.startswith("flashed") for line in bench.screen) == 1
+
+
+# What each fault leaves: a part of the message, and whether the phone has its former content back.
+TABLE = {
+    "locked": "is locked",
+    "low-battery": "battery of the phone played is low",
+    "image-too-large": "more than boot_b",
+    "lost-in-download": "the connection to .* broke during `fastboot boot`",
+    "lost-in-flash": "broke during `fastboot flash`.* could not be restored",
+    "wrong-slot": "did not make the slot b active; .* has its former boot_b again",
+    "boot-loop@ram": "did not start the new image: it is up with its own",
+    "boot-loop@b": "did not start the new image.*has its former boot_b again",
+    "kernel-panic@ram": "went down|cannot be reached|did not start",
+    "kernel-panic@b": "has its former boot_b again",
+    "full-data@ram": "No space left",
+    "full-data@b": "No space left.*has its former boot_b again",
+    "slow-boot@ram": "",
+    "slow-boot@b": "",
+    "adbd-dies@ram": "",
+    "adbd-dies@b": "",
+}
+
+
+@pytest.mark.parametrize("fault", TABLE)
+def test_a_phone_with_a_fault_can_be_started_at_the_end(bench: Bench, fault: str) -> None:
+    expected = TABLE[fault]
+    bench.on()
+    bench.handset.own_image()
+    former = (bench.root / "phone/boot_b.img").read_bytes()
+    bench.on(fault)
+    if expected:
+        with pytest.raises(MepofError, match=expected):
+            bench.flash()
+        assert bench.boots() == "a"
+        # Without the fault, the next run undoes what is left to be undone, and succeeds.
+        recover(bench.handset)
+        assert (bench.root / "phone/boot_b.img").read_bytes() == former
+    done = bench.flash()
+    assert done.slot == "b"
+    assert bench.boots() == "b"
+
+
+def test_a_slow_phone_that_is_not_waited_for_is_restored(bench: Bench) -> None:
+    bench.on()
+    bench.handset.own_image()
+    bench.model = MODEL.model_copy(update={"boot_seconds": 2})
+    bench.on("slow-boot@b")
+    with pytest.raises(MepofError, match="was not up within 2 s"):
+        bench.flash()
+    bench.model = MODEL
+    recover(bench.handset)
+    assert bench.boots() == "a"
+
+
+KILLED = """
+import sys
+from pathlib import Path
+sys.path[:0] = [{tests!r}, {root!r}]
+from tests.unit.device.test_flashing import Bench
+bench = Bench(Path({at!r}), port={port}, adb_port={adb_port})
+bench.flash()
+"""
+
+
+def killed_at(bench: Bench, seconds: float | None) -> bool:
+    """Flash in a process that is killed after some seconds; whether it had finished."""
+    root = Path(__file__).parents[3]
+    script = KILLED.format(
+        tests=str(root / "tests"),
+        root=str(root),
+        at=str(bench.root),
+        port=bench.port,
+        adb_port=bench.adb_port,
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.PIPE)
+    try:
+        _, said = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        # What it had started is not ended: a fastboot that writes goes on, as on a real host.
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        return False
+    assert process.returncode == 0, said.decode()
+    return True
+
+
+def test_a_run_that_is_killed_leaves_a_phone_that_starts(bench: Bench) -> None:
+    bench.on()
+    bench.handset.own_image()
+    kills = int(os.environ.get("MEPOF_KILLS", "4"))
+    began = time.monotonic()
+    assert killed_at(bench, None)
+    whole = time.monotonic() - began
+    for number in range(kills):
+        # Spread over the run, the same in every test.
+        at = whole * ((number * 0.618034) % 1)
+        killed_at(bench, at)
+        slot = bench.boots()
+        assert slot in "ab"
+        assert killed_at(bench, None), "the next run does not finish"
+        assert journal_of(bench.handset).unsettled() is None
