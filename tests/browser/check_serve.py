@@ -33,6 +33,13 @@ from .chromium import Page, browser
 
 TOY_RUN = Path(__file__).parents[1] / "unit" / "web" / "toy_run.py"
 PROGRAM = "opt debian:linux-source-6.12 pgo rand kbench O2."
+# In LLVM's text format.
+PROFILE = """do_syscall_64:300:40
+ 1: 200
+ 2: 60 vfs_read:60
+vfs_read:100:10
+ 1: 100
+"""
 _MAX_SECONDS = 1.0
 _PICTURE_HEIGHT = 1250
 _WATCH = """
@@ -69,6 +76,7 @@ def fill(root: Path) -> dict[str, str]:
     def work(context: StepContext) -> None:
         context.run(["echo", f"making {context.step.id}"])
         (context.output / "System.map").write_text("ffffffff81000000 T _stext\n")
+        (context.output / "kernel.afdo").write_text(PROFILE)
         write_report(golden_report(), context.output)
 
     def fail(context: StepContext) -> None:
@@ -110,6 +118,7 @@ def fill(root: Path) -> dict[str, str]:
         "a comparison": f"/compare?run={first}&run={second}",
         "an artifact": f"/store/{digest}",
         "provenance": f"/store/{digest}/provenance",
+        "functions": f"/store/{digest}/functions",
         "nothing": "/runs/000000000000",
     }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import expm1, log1p
 
@@ -37,19 +37,29 @@ class Cell:
 
 
 @dataclass(frozen=True)
+class Change:
+    """From one image to another, percent less.
+
+    Attributes:
+        interval: None where one of the two has none.
+    """
+
+    reduction: float
+    interval: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
 class Line:
     """A case, or the geometric mean.
 
     Attributes:
         cells: one for each image; None where it was not measured.
-        change: from the first image to the last one, percent less; None unless both were measured.
-        change_interval: None where one of the two has none.
+        changes: one for each pair of images; None unless both were measured.
     """
 
     label: str
     cells: tuple[Cell | None, ...]
-    change: float | None
-    change_interval: tuple[float, float] | None
+    changes: tuple[Change | None, ...]
 
 
 @dataclass(frozen=True)
@@ -59,6 +69,7 @@ class Compared:
     Attributes:
         images: the names of what is compared, in the order of all cells.
         numbers: of each in the drawing.
+        pairs: between which images changes are given: first and second, as positions.
         baselines: by run, the digest of its baseline.
     """
 
@@ -67,6 +78,7 @@ class Compared:
     less: str
     images: tuple[str, ...]
     numbers: Mapping[str, int]
+    pairs: tuple[tuple[int, int], ...]
     baselines: Mapping[str, str]
     lines: tuple[Line, ...]
     plot: Forest
@@ -103,7 +115,10 @@ def compared(subjects: Sequence[Subject], metric: str = "") -> Compared | None:
     images = tuple(f"{subject.name}: {image}" for subject, image in columns)
     found = [_cells(subject.report, image, metric) for subject, image in columns]
     labels = dict.fromkeys(label for cells in found for label in cells if label != _MEAN)
-    lines = tuple(_line(label, [cells.get(label) for cells in found]) for label in (_MEAN, *labels))
+    pairs = tuple(_pairs([(subject.name, image) for subject, image in columns]))
+    lines = tuple(
+        _line(label, [cells.get(label) for cells in found], pairs) for label in (_MEAN, *labels)
+    )
     less = less_word(metric)
     tracks = [_track(line, less) for line in lines]
     return Compared(
@@ -112,6 +127,7 @@ def compared(subjects: Sequence[Subject], metric: str = "") -> Compared | None:
         less,
         images,
         {name: number for number, name in enumerate(images, 1)},
+        pairs,
         {
             subject.name: image.digest
             for subject in subjects
@@ -121,6 +137,18 @@ def compared(subjects: Sequence[Subject], metric: str = "") -> Compared | None:
         lines,
         forest(tracks, forest_axis(tracks), less),
     )
+
+
+def _pairs(columns: Sequence[tuple[str, str]]) -> Iterator[tuple[int, int]]:
+    """An image of the first run with those of its name in later runs; of a run alone, or where
+    names differ, the first image with all others."""
+    if not columns:
+        return
+    first = columns[0][0]
+    later = [i for i, (run, _) in enumerate(columns) if run != first]
+    by_name = {image: i for i, (run, image) in enumerate(columns) if run == first}
+    alike = [(by_name[columns[i][1]], i) for i in later if columns[i][1] in by_name]
+    yield from alike or ((0, i) for i in later or range(1, len(columns)))
 
 
 def _cells(report: Report, image: str, metric: str) -> dict[str, Cell]:
@@ -140,16 +168,19 @@ def _cells(report: Report, image: str, metric: str) -> dict[str, Cell]:
     return cells
 
 
-def _line(label: str, cells: Sequence[Cell | None]) -> Line:
-    first, last = cells[0], cells[-1]
-    if len(cells) < 2 or first is None or last is None:
-        return Line(label, tuple(cells), None, None)
+def _line(label: str, cells: Sequence[Cell | None], pairs: Sequence[tuple[int, int]]) -> Line:
+    changes = tuple(_change(cells[first], cells[second]) for first, second in pairs)
+    return Line(label, tuple(cells), changes)
+
+
+def _change(first: Cell | None, second: Cell | None) -> Change | None:
+    if first is None or second is None:
+        return None
     # Ratios of costs are compared, so the computation is on their logarithms.
-    made = difference(_log(first), _log(last))
-    change = reduction_of_log(made.value)
-    bounded = first.interval is not None and last.interval is not None
-    ends = (reduction_of_log(made.low), reduction_of_log(made.high)) if bounded else None
-    return Line(label, tuple(cells), change, ends)
+    made = difference(_log(first), _log(second))
+    bounded = first.interval is not None and second.interval is not None
+    ends = (_reduction(made.low), _reduction(made.high)) if bounded else None
+    return Change(_reduction(made.value), ends)
 
 
 def _log(cell: Cell) -> Bounded:
@@ -158,7 +189,7 @@ def _log(cell: Cell) -> Bounded:
     return Bounded(*(-log1p(-value / 100) for value in (cell.reduction, low, high)))
 
 
-def reduction_of_log(value: float) -> float:
+def _reduction(value: float) -> float:
     """The logarithm of an improvement as percent less."""
     return reduction_percent(100 * expm1(value))
 

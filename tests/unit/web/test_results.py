@@ -75,18 +75,30 @@ def test_the_change_from_run_to_run_is_that_of_the_ratios() -> None:
     assert found is not None
     mean = found.lines[0]
     assert mean.label == "geometric mean"
-    # 1.21 / 1.10 - 1 is 10 % better, which is 1 - 1 / 1.1 less.
-    assert mean.change == pytest.approx(100 * (1 - 1 / 1.1))
-    assert mean.change is not None and mean.change_interval is not None
-    low, high = mean.change_interval
-    assert low < mean.change < high
+    images = [found.images[i] for pair in found.pairs for i in pair]
+    assert images == ["one: opt", "two: opt", "one: size", "two: size"]
+    for change in mean.changes:
+        assert change is not None and change.interval is not None
+        # 1.21 / 1.10 - 1 is 10 % better, which is 1 - 1 / 1.1 less.
+        assert change.reduction == pytest.approx(100 * (1 - 1 / 1.1))
+        low, high = change.interval
+        assert low < change.reduction < high
 
 
-def test_a_run_alone_has_no_change() -> None:
+def test_the_images_of_a_run_alone_are_compared_with_its_first() -> None:
     found = compared([Subject("one", golden_report())])
     assert found is not None
-    images = [i for i in golden_report().images if not i.baseline and i.sound]
-    assert len(found.images) == len(images)
+    assert (found.images, found.pairs) == (("one: opt", "one: size"), ((0, 1),))
+
+
+def test_images_of_other_names_are_compared_with_the_first() -> None:
+    report = golden_report()
+    renamed = Report.model_validate_json(report.to_json().replace('"opt"', '"new"'))
+    only = tuple(image for image in renamed.images if image.name != "size")
+    other = renamed.model_copy(update={"images": only})
+    found = compared([Subject("one", report), Subject("two", other)])
+    assert found is not None
+    assert [found.images[i] for i in found.pairs[0]] == ["one: opt", "two: new"]
 
 
 def test_other_baselines_are_said() -> None:
