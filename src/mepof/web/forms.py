@@ -39,7 +39,7 @@ async def form_of(request: Request, sessions: Sessions) -> Mapping[str, str]:
         )
     except ValueError as error:
         raise HTTPException(400, "the form cannot be read") from error
-    if not same(fields.get("form_token", ""), sessions.form_token):
+    if not same(fields.get("csrf_token", ""), sessions.csrf_token):
         raise HTTPException(403, "the form is of an earlier start of the server: load it again")
     return fields
 

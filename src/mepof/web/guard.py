@@ -57,11 +57,11 @@ class Sessions:
 
     Attributes:
         token: what every request beyond loopback needs; None needs none on loopback.
-        form_token: what every form has; another site cannot read it.
+        csrf_token: what every form has; another site cannot read it.
     """
 
     token: str | None
-    form_token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    csrf_token: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     _known: dict[str, None] = field(default_factory=dict)
 
     def begin(self, token: str) -> str | None:

@@ -105,7 +105,7 @@ class Site:
         html = self.templates.get_template(f"pages/{template}.html.j2").render(
             path=request.url.path,
             status=status,
-            form_token=self.sessions.form_token,
+            csrf_token=self.sessions.csrf_token,
             has_session=COOKIE in request.cookies,
             may_start=self.may_start,
             SIGNS_OF_STEPS=SIGNS,

@@ -39,7 +39,7 @@ class Client:
         return self.ask("GET", path, headers=headers)
 
     def post(self, path: str, form: Mapping[str, str] | None = None, **headers: str) -> Answer:
-        fields = {"form_token": self.site.sessions.form_token, **(form or {})}
+        fields = {"csrf_token": self.site.sessions.csrf_token, **(form or {})}
         kind = {"content_type": "application/x-www-form-urlencoded"}
         return self.ask("POST", path, urlencode(fields).encode(), {**kind, **headers})
 

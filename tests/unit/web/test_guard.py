@@ -162,7 +162,7 @@ def test_a_session_begins_with_the_token_and_ends() -> None:
     assert sessions.begin("wrong") is None
     assert sessions.begin("") is None
     secret = sessions.begin(TOKEN)
-    assert secret is not None and secret not in (TOKEN, sessions.form_token)
+    assert secret is not None and secret not in (TOKEN, sessions.csrf_token)
     cookie = {"cookie": f"{COOKIE}={secret}"}
     assert ask(headers=cookie, sessions=sessions)[0] == 200
     assert ask(headers={"cookie": f"{COOKIE}={secret}x"}, sessions=sessions)[0] == 401

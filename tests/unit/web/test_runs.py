@@ -234,8 +234,8 @@ def test_the_login_gives_a_cookie_that_scripts_and_sites_cannot_have(tmp_path: P
 @pytest.mark.parametrize(
     ("form", "headers", "status"),
     [
-        ({"form_token": "wrong"}, {}, 403),
-        ({"form_token": ""}, {}, 403),
+        ({"csrf_token": "wrong"}, {}, 403),
+        ({"csrf_token": ""}, {}, 403),
         ({}, {"content_type": "application/json"}, 415),
         ({"token": "x" * (5 << 20)}, {}, 413),
         ({str(n): "" for n in range(50)}, {}, 400),

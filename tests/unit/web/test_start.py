@@ -173,15 +173,15 @@ def test_only_so_many_runs_are_started_at_once(tmp_path: Path) -> None:
         assert not (tmp_path / "out" / "r4").exists()
 
 
-def test_nothing_is_started_without_the_form_token(tmp_path: Path) -> None:
+def test_nothing_is_started_without_the_csrf_token(tmp_path: Path) -> None:
     run(tmp_path, DIAMOND, Toy())
     identifier = read_runs(tmp_path / "out")[0].id
     with started(tmp_path) as client:
-        form = {"name": "one", "program": PROGRAM, "do": "start", "form_token": "guessed"}
+        form = {"name": "one", "program": PROGRAM, "do": "start", "csrf_token": "guessed"}
         assert client.post("/start", form).status == 403
         for act in ("cancel", "resume"):
             address = f"/runs/{identifier}/{act}"
-            assert client.post(address, {"form_token": "guessed"}).status == 403
+            assert client.post(address, {"csrf_token": "guessed"}).status == 403
             assert client.get(address).status == 405
         assert not (tmp_path / "out" / "one").exists()
 
