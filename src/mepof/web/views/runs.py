@@ -20,13 +20,13 @@ from mepof.web.catalogue import Entry
 from mepof.web.graph import draw
 from mepof.web.launch import LOG_NAME
 from mepof.web.live import stream
+from mepof.web.logs import MAX_BYTES, commands_of, read, readable, size, tail
 from mepof.web.queries import number_in, text_in
 from mepof.web.reports import Headline, Place
 from mepof.web.site import Site
 from mepof.web.steps import StepRow, rows_of
 
 _PAGE = 50
-_MAX_LOG_BYTES = 64 << 10
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 # A report has styles in its page, and nothing else that a browser would run or fetch.
 _REPORT_POLICY = (
@@ -95,7 +95,7 @@ def routes(site: Site) -> Sequence[BaseRoute]:
             graph=draw({row.step: row.inputs for row in rows}),
             reports=site.reports.places(entry),
             headlines=site.reports.headlines(entry),
-            said=_tail(entry.out / LOG_NAME) if entry.latest else "",
+            said=tail(entry.out / LOG_NAME) if entry.latest else "",
         )
 
     def run_events(request: Request) -> Response:
@@ -126,9 +126,9 @@ def routes(site: Site) -> Sequence[BaseRoute]:
             "step",
             entry=entry,
             row=row,
-            log=_tail(log),
+            log=tail(log),
             log_path=log,
-            log_bytes=_size(log) if log else 0,
+            log_bytes=size(log) if log else 0,
             foreign=not _is_ours(site, entry),
             commands=commands_of(log.with_suffix(".sh")) if log else (),
             readers=[r.step for r in rows_of(entry, {}) if row.step in r.inputs],
@@ -149,13 +149,13 @@ def routes(site: Site) -> Sequence[BaseRoute]:
             current = site.catalogue.find(identifier)
             known = current.run.steps.get(name) if current else None
             ended = not (current and current.alive and known and known.state == "running")
-            data = _read(log, position)
+            data = read(log, position)
             if not ended:
                 # A character may have been written in part; a line is whole.
                 whole = data.rfind(b"\n") + 1
-                data = data if len(data) == _MAX_LOG_BYTES and not whole else data[:whole]
+                data = data if len(data) == MAX_BYTES and not whole else data[:whole]
             position += len(data)
-            return {"text": _readable(data)} if data else {}
+            return {"text": readable(data)} if data else {}
 
         return stream(request, site.stopping, look)
 
@@ -187,15 +187,6 @@ def title_of(program: str) -> str:
     if lines and lines[0].startswith("#"):
         return printable(lines[0].strip("# ")) or "a program"
     return printable(next((line for line in lines if not line.startswith("set ")), "a program"))
-
-
-def commands_of(script: Path) -> tuple[str, ...]:
-    """The commands that a step ran, from the script beside its log, the first attempt's first."""
-    try:
-        lines = script.read_text(errors="replace").splitlines()
-    except OSError:
-        return ()
-    return tuple(printable(line) for line in lines if line.startswith("("))
 
 
 def began_of(entry: Entry) -> str:
@@ -271,36 +262,6 @@ def _log(site: Site, row: StepRow) -> Path | None:
     if named.parent != logs or named.suffix != ".log":
         named = site.store.log(row.step, known.fingerprint)
     return named if named.is_file() and not named.is_symlink() else None
-
-
-def _tail(log: Path | None) -> str:
-    if log is None or log.is_symlink() or not log.is_file():
-        return ""
-    size = _size(log)
-    data = _read(log, max(0, size - _MAX_LOG_BYTES))
-    return _readable(data if size <= _MAX_LOG_BYTES else data.partition(b"\n")[2])
-
-
-def _read(log: Path, position: int) -> bytes:
-    try:
-        with log.open("rb") as file:
-            file.seek(position)
-            return file.read(_MAX_LOG_BYTES)
-    except OSError:
-        return b""
-
-
-def _readable(data: bytes) -> str:
-    """The text of a log, with controls made visible."""
-    text = data.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
-    return printable(text, keep="\n\t")
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def _place(site: Site, entry: Entry, name: str) -> Place:

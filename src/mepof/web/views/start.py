@@ -13,17 +13,16 @@ from starlette.routing import BaseRoute, Route
 from mepof.errors import MepofError
 from mepof.executor.programs import WrongProgram
 from mepof.g4.source import Source
-from mepof.report.text import printable
 from mepof.web.catalogue import Entry
 from mepof.web.contents import inside
 from mepof.web.forms import posted
 from mepof.web.launch import checked
+from mepof.web.logs import tail
 from mepof.web.queries import text_in
 from mepof.web.site import Site
 
 _MAX_PROGRAMS = 200
 _MAX_DEPTH = 3
-_MAX_SAID = 32 << 10
 
 
 def routes(site: Site) -> Sequence[BaseRoute]:
@@ -91,7 +90,7 @@ def routes(site: Site) -> Sequence[BaseRoute]:
             "started",
             name=name,
             ended=process.status is not None,
-            said=_tail(site.launcher.said(name)),
+            said=tail(site.launcher.said(name)),
         )
 
     def cancel(request: Request, given: Mapping[str, str]) -> Response:
@@ -129,12 +128,3 @@ def _programs(directory: Path | None) -> Iterator[str]:
     for path in found[:_MAX_PROGRAMS]:
         if (real := inside(directory, path.as_posix())) is not None and real.is_file():
             yield path.as_posix()
-
-
-def _tail(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _MAX_SAID))
-            return printable(file.read().decode(errors="replace"), keep="\n\t")
-    except OSError:
-        return ""

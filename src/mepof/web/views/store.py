@@ -16,11 +16,11 @@ from mepof.report.text import duration
 from mepof.web.catalogue import Entry
 from mepof.web.contents import inside, items_of, text_of
 from mepof.web.functions import functions_of, profile_in
+from mepof.web.logs import commands_of
 from mepof.web.provenance import Origin
 from mepof.web.queries import number_in, text_in
 from mepof.web.reports import DIGEST
 from mepof.web.site import Site
-from mepof.web.views.runs import commands_of
 
 _PAGE = 50
 _MAX_RUNS = 20
