@@ -25,6 +25,8 @@ from mepof.toolchain.protocol import Toolchain, Tools
 
 _DEBUGFS = "/sys/kernel/debug/mepof/gcov"
 _FILE = "kernel.gcda.tar"
+# The overlay's, in the build directory.
+_PLUGIN = "scripts/gcc-plugins/mepof_counts_plugin.so"
 
 
 class GccPgo:
@@ -41,14 +43,15 @@ class GccPgo:
     def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
         return BuildAddition(
             overlays=("gcov",),
-            config_lines=(
-                "CONFIG_DEBUG_FS=y",
-                "CONFIG_GCC_PLUGINS=y",
+            config_lines=("CONFIG_DEBUG_FS=y",),
+            # For kbuild alone: in the configuration, they would have every file compiled again.
+            variables={
+                "CONFIG_GCC_PLUGINS": "y",
                 # Counted code falls off the end of functions that cannot return, into whatever
                 # the linker puts there.
-                "CONFIG_SECTION_MISMATCH_WARN_ONLY=y",
-            ),
-            cflags=toolchain.flags("count"),
+                "CONFIG_SECTION_MISMATCH_WARN_ONLY": "y",
+            },
+            cflags=(*toolchain.flags("count"), f"-fplugin={_PLUGIN}"),
             opt_out=toolchain.flags("drop-counting"),
         )
 

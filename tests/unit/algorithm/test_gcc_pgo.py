@@ -71,6 +71,14 @@ def test_profiles_are_added_by_weight(tmp_path: Path) -> None:
     assert gcda.read_archive(tmp_path / FILE)["fs/a.o"].max_arc == 5
 
 
+def test_a_build_that_counts_has_the_configuration_of_the_plain_one() -> None:
+    """So what does not run is compiled in the same way; see decision 25."""
+    made = ALGORITHM.instrument(GCC, Round())
+    assert made.config_lines == ("CONFIG_DEBUG_FS=y",)  # slim and server have it
+    assert made.cflags[-1] == "-fplugin=scripts/gcc-plugins/mepof_counts_plugin.so"
+    assert made.variables["CONFIG_GCC_PLUGINS"] == "y"
+
+
 def test_a_build_uses_counts_only_where_something_ran(tmp_path: Path) -> None:
     (tmp_path / "kernel.executed_objects").write_text("fs/a.o\n")
     addition = ALGORITHM.use(tmp_path, Use(GCC, True))

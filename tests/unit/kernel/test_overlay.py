@@ -314,13 +314,17 @@ def test_our_overlays_fit_both_supported_releases(tmp_path: Path, release: str) 
 def test_gccs_overlays_fit_both_supported_releases(tmp_path: Path, release: str) -> None:
     files = {
         **EXCERPTS[release],
-        "init/Kconfig": "config CONSTRUCTORS\n\tbool\n",
+        "init/main.c": (
+            "static void __init do_ctors(void)\n{\n#if defined(CONFIG_CONSTRUCTORS)\n#endif\n}\n"
+        ),
         "scripts/Makefile.gcc-plugins": "GCC_PLUGIN := $(gcc-plugin-y)\n",
     }
     view = view_of(tmp_path, files, *GCC)
     checked = (view / "tools/objtool/check.c").read_text()
     assert checked.index("__gcov_topn_values_profiler") < checked.index("kasan_report")
-    assert (view / "init/Kconfig").read_text().endswith("\tselect CONSTRUCTORS\n")
+    defined = "#define CONFIG_CONSTRUCTORS 1\n"
+    assert f"{{\n{defined}#if" in (view / "init/main.c").read_text()
+    assert (view / "include/asm-generic/vmlinux.lds.h").read_text().startswith(defined)
     plugins = (view / "scripts/Makefile.gcc-plugins").read_text()
     assert plugins.index("mepof_counts_plugin.so") < plugins.index("GCC_PLUGIN :=")
     assert (view / "scripts/gcc-plugins/mepof_counts_plugin.c").is_file()
