@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -152,7 +152,10 @@ class Attempt:
             raise
         except MepofError as error:
             return Decision("full", f"the profile cannot be judged: {error.message}")
-        return decide(judged, found, self.task.watched.judge)
+        made = decide(judged, found, self.task.watched.judge)
+        if made.kind == "refresh" and scouted(text) is None:
+            return replace(made, kind="full", reason=f"{made.reason}; the program scouts already")
+        return made
 
     def _carry_out(self, text: str, decision: Decision, out: Path) -> tuple[Path, Decision]:
         """Run the program as was decided. What only the old profile, or scouting, is to blame for
@@ -182,7 +185,7 @@ class Attempt:
             text = with_profiles(text, files)
             self._build(plan_of(Source(f"{self.release}.g4", text)))
         elif decision.kind == "refresh":
-            text = scouted(text)
+            text = scouted(text) or text
             plan_of(Source(f"{self.release}.g4", text))
         self._call(text, out)
         self._compare(text, out)

@@ -48,7 +48,7 @@ class Entry:
 
     Attributes:
         reason: why it was held back or is to be tried again.
-        attempts: how often it was begun since it was found, or tried again by hand.
+        attempts: how often in a row it failed for a reason that may pass.
         next_at: before which it is not tried again, in seconds since the epoch.
         seen_at: ISO 8601 in UTC; so is ``ended_at``.
     """
@@ -186,7 +186,7 @@ class History:
     def begun(self, entry: Entry, now: str) -> None:
         """A release is processed now."""
         with self._open() as database:
-            _set(database, entry, "running", "attempts = attempts + 1, reason = ''", ())
+            _set(database, entry, "running", "reason = ''", ())
             text = "continues after its watcher ended" if entry.state == "running" else ""
             _note(database, entry.follow, entry.name, now, "begun", text)
 
@@ -208,6 +208,7 @@ class History:
         assert state in get_args(State)
         with self._open() as database:
             added = "reason = ?, ended_at = ?, next_at = ?"
+            added += ", attempts = attempts + 1" if state == "retry" else ""
             _set(database, entry, state, added, (reason, now, next_at))
             _note(database, entry.follow, entry.name, now, state, reason)
             database.executemany(

@@ -104,12 +104,19 @@ def with_profiles(text: str, profiles: Mapping[str, Path]) -> str:
     return format_program(Program(tuple(made)))
 
 
-def scouted(text: str) -> str:
-    """The program with a scouted kernel, unless it says itself whether to scout."""
+def scouted(text: str) -> str | None:
+    """The program with scouted kernels throughout; None if they are anyway."""
     program = parse(Source("program", text)).program
-    if any(isinstance(s, Set) and s.key.text == "scout" for s in program.statements):
-        return text
-    return format_program(Program((_set("scout", "on"), *program.statements)))
+    kept = tuple(s for s in program.statements if not _sets(s, "scout", "off"))
+    if len(kept) == len(program.statements):
+        return None
+    return format_program(Program(kept))
+
+
+def _sets(statement: Statement, key: str, value: str) -> bool:
+    return (
+        isinstance(statement, Set) and statement.key.text == key and statement.value.text == value
+    )
 
 
 def comparison(text: str, pairs: Mapping[Path, Path], worse: float) -> str:

@@ -15,10 +15,12 @@ from mepof.adapter.sign import Gnupg, Minisign, Signer
 from mepof.adapter.webhook import key_of
 from mepof.described import Described, check_distinct, read_described
 from mepof.errors import InputError
+from mepof.executor.programs import compiled
 from mepof.g4 import Source
 
 #: What stands for the release in a program.
 MARK = "{source}"
+_ANY = "debian:linux-source-6.12"
 
 
 class Limits(Described):
@@ -149,6 +151,8 @@ def read_task(path: Path) -> Task:
             f"{path.parent / watched.program} does not say where the release goes",
             f"write {MARK} for the kernel: adap {MARK} pgo rand kbench.",
         )
+    # What is wrong whatever the release is wrong now.
+    compiled(Source(source.name, source.text.replace(MARK, _ANY)))
     here = path.parent.absolute()
     signer: Signer | None = None
     if watched.minisign is not None:

@@ -253,6 +253,7 @@ def test_a_release_that_changed_little_is_built_with_the_profile_of_the_one_befo
 def test_the_share_of_samples_in_changed_functions_decides(
     world: World, share: int, kind: str
 ) -> None:
+    (world.root / "update.g4").write_text(f"set scout off.\n{PROGRAM}")
     world.builder.changed = share
     world.add("v6.12.3")
     world.round()
@@ -260,8 +261,18 @@ def test_the_share_of_samples_in_changed_functions_decides(
     world.round()
     assert world.builder.ran[1] == f"v6.12.4/{kind}"
     assert world.provenance("v6.12.4")["profile"] == kind
-    scouts = world.builder.programs[f"v6.12.4/{kind}"].startswith("set scout on.\n")
-    assert scouts == (kind == "refresh")
+    assert ("set scout off." in world.builder.programs[f"v6.12.4/{kind}"]) == (kind != "refresh")
+
+
+def test_a_program_that_scouts_has_nothing_to_refresh(world: World) -> None:
+    world.builder.changed = 20
+    world.add("v6.12.3")
+    world.round()
+    world.add("v6.12.4", write="return 2;")
+    world.round()
+    made = world.provenance("v6.12.4")
+    assert made["profile"] == "full" and made["changed"] == {"adap": 20.0}
+    assert made["reason"].endswith("; the program scouts already")
 
 
 def test_the_rule_is_in_the_file(world: World) -> None:
@@ -447,6 +458,13 @@ def test_a_file_that_is_wrong_is_an_error(
     (tmp_path / "update.g4").write_text("opt {source} pgo rand kbench.\n")
     (tmp_path / "watch.toml").write_text(FILE.replace(*change))
     with pytest.raises(InputError, match=message):
+        read_task(tmp_path / "watch.toml")
+
+
+def test_a_program_with_errors_is_refused_before_there_is_a_release(tmp_path: Path) -> None:
+    (tmp_path / "update.g4").write_text("adap {source} pgo rand kbench.\neval plain;opt.\n")
+    (tmp_path / "watch.toml").write_text(FILE)
+    with pytest.raises(InputError, match=r"update\.g4:2:12: error: unknown image `opt`"):
         read_task(tmp_path / "watch.toml")
 
 
