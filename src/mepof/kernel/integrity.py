@@ -25,8 +25,11 @@ _SHF_EXECINSTR = 0x4
 _EXCEPTION = struct.Struct("<iiI")
 
 
-def faults(vmlinux: Path) -> Sequence[str]:
+def faults(vmlinux: Path, *, sorts_at_boot: bool = False) -> Sequence[str]:
     """What is wrong with the exception table and the unwinder's; empty if nothing is.
+
+    Args:
+        sorts_at_boot: the kernel sorts its exception table itself.
 
     Raises:
         WorkError: the file cannot be read.
@@ -43,7 +46,9 @@ def faults(vmlinux: Path) -> Sequence[str]:
             found: list[str] = []
             if "__ex_table" in sections:
                 table = sections["__ex_table"]
-                found += _exceptions(_data(file, table), table["sh_addr"], code)
+                found += _exceptions(
+                    _data(file, table), table["sh_addr"], code, in_order=not sorts_at_boot
+                )
             if ".orc_unwind_ip" in sections:
                 table = sections[".orc_unwind_ip"]
                 entries_bytes = sections[".orc_unwind"]["sh_size"]
@@ -109,7 +114,9 @@ def _data(file: IO[bytes], section: Section) -> bytes:
     return file.read(size)
 
 
-def _exceptions(data: bytes, address: int, code: Sequence[tuple[int, int]]) -> Sequence[str]:
+def _exceptions(
+    data: bytes, address: int, code: Sequence[tuple[int, int]], *, in_order: bool
+) -> Sequence[str]:
     if len(data) % _EXCEPTION.size:
         return ["the exception table ends within an entry"]
     before = 0
@@ -119,7 +126,7 @@ def _exceptions(data: bytes, address: int, code: Sequence[tuple[int, int]]) -> S
         for what, where in (("an instruction", raising), ("a fixup", leading)):
             if not any(start <= where < end for start, end in code):
                 return [f"the exception table has {what} at {where:#x}, where there is no code"]
-        if raising < before:
+        if in_order and raising < before:
             return [f"the exception table is not sorted at {raising:#x}"]
         before = raising
     return []

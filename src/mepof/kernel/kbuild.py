@@ -225,7 +225,8 @@ def build(
 
     made = layout.read(objects / "vmlinux")
     freed = layout.faults(made) if spec.arch.frees_init else ()
-    faults = [*freed, *integrity.faults(objects / "vmlinux")]
+    sorts_at_boot = "CONFIG_BUILDTIME_TABLE_SORT=y" not in config.splitlines()
+    faults = [*freed, *integrity.faults(objects / "vmlinux", sorts_at_boot=sorts_at_boot)]
     if faults:
         raise _not_sound("the linked kernel would not boot", faults, paths.log)
     for name, path in {

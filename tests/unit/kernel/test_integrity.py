@@ -84,6 +84,12 @@ def test_a_wrong_exception_table_is_a_fault(tmp_path: Path, table: bytes, what: 
     assert what in fault
 
 
+def test_an_exception_table_that_the_kernel_sorts_may_be_unsorted(tmp_path: Path) -> None:
+    tables = {**SOUND, "__ex_table": exceptions((0x2000, 0x1000), (0x1FFF, 0x1000))}
+    assert len(faults(tmp_path, tables)) == 1
+    assert integrity.faults(tmp_path / "vmlinux", sorts_at_boot=True) == []
+
+
 @pytest.mark.parametrize(
     ("changed", "what"),
     [
