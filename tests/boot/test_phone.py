@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from mepof.device.protocol import INITRAMFS
 from mepof.executor.protocol import Finished
 
 pytestmark = [
@@ -133,3 +135,78 @@ def test_phone_boots_from_memory_and_from_the_other_slot_when_one_panics(
     phone.shell("/system/bin/reboot bootloader")
     time.sleep(3)
     assert "slot-unbootable:b: yes" in phone.fastboot("getvar", "slot-unbootable:b")
+
+
+def listed(directory: Path, phone: VirtualPhone) -> dict[str, str]:
+    """The environment of a workplace with this phone."""
+    (directory / "phones.toml").write_text(
+        f'[[phone]]\nname = "virtual"\nfastboot = "tcp:127.0.0.1:{phone.port}"\n'
+        f'adb = "127.0.0.1:{phone.adb_port}"\nmodel = "model.toml"\n'
+    )
+    (directory / "model.toml").write_text(
+        'title = "virtual"\nsource = "docs/virtual-phone.md"\nboot_seconds = 300\n'
+        f'limits = "{phone.directory}/limits.toml"\n'
+    )
+    return {
+        **phone.environment,
+        "MEPOF_PHONES": str(directory / "phones.toml"),
+        "XDG_STATE_HOME": str(directory / "state"),
+    }
+
+
+TRAIN = """
+import sys
+from pathlib import Path
+from mepof.algorithm.protocol import ALGORITHMS
+from mepof.device import agent
+from mepof.device.protocol import DEVICES, Session
+from mepof.process import run
+from mepof.suite.cases import selfcheck
+
+kernel, initramfs, work = map(Path, sys.argv[1:])
+pgo = ALGORITHMS.get("pgo")
+check = agent.Exec(selfcheck(), 120)
+requests = (*pgo.reset(), check, *pgo.collect(False))
+session = Session("x86-64", kernel, initramfs, requests, 1)
+outcome = DEVICES.get("phone").boot(session, work, run, lambda count: None)
+agent.expect_success(check, outcome.replies[1])
+assert len(outcome.replies[2].data) > 1_000_000
+print("trained on", outcome.release)
+"""
+
+
+def test_a_kernel_is_trained_and_flashed_and_starts(
+    phone: VirtualPhone, finished: Finished, tmp_path: Path
+) -> None:
+    steps = finished.run.steps
+    phone.on("--kernel", steps["plain/build"].path / "kernel")
+    phone.fastboot("flashing", "unlock")
+    environment = listed(tmp_path, phone)
+    # The instrumented kernel is larger: mepof moves the ramdisk out of its way.
+    files = [steps["opt/instrument"].path / "kernel", steps["guest"].path / INITRAMFS]
+    trained = subprocess.run(
+        [sys.executable, "-c", TRAIN, *files, tmp_path / "work"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert "trained on 6.12" in trained.stdout, trained.stderr + phone.screen()
+    program = tmp_path / "flash.g4"
+    image = steps["opt/build"].path / "kernel"
+    program.write_text(f"set device phone. set seed 1. flash {image}.")
+    done = subprocess.run(
+        [sys.executable, "-c", _MAIN, "run", program, "--flash", "--out", tmp_path / "out"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr + phone.screen()
+    flashed = json.loads((tmp_path / "out/flash.json").read_text())
+    assert (flashed["partition"], flashed["marked"]) == ("boot_b", "mepof")
+    assert "slot b is successful" in phone.screen()
+    phone.wait_for_adb()
+    assert phone.shell("getprop ro.boot.slot_suffix").strip() == "_b"

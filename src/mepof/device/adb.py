@@ -77,9 +77,11 @@ class AdbShell:
         find_tool("adb", _INSTALL)
         phone = cls(serial, f"adb-{serial}")
         try:
-            if phone.by_network:
+            if phone.by_network and not phone._is_there():
+                # adb may still know a connection of before a reboot.
+                phone._adb(("disconnect", serial), _ANSWER)
                 phone._adb(("connect", serial), _ANSWER)
-            if phone._adb(("-s", serial, "get-state"), _ANSWER).output.strip() != "device":
+            if not phone._is_there():
                 raise LostConnection(f"{serial} is not connected", "see `adb devices`")
         except LostConnection:
             raise
@@ -98,6 +100,10 @@ class AdbShell:
             f"{serial} does not give root access",
             "install su on it" if root == "su" else "it needs a system whose adbd can be root",
         )
+
+    def _is_there(self) -> bool:
+        said = self._adb(("-s", self.serial, "get-state"), _ANSWER)
+        return said.status == 0 and said.output.strip().rpartition("\n")[2] == "device"
 
     def push(self, source: Path, path: str, timeout: float) -> None:
         """Copy a file to the phone.

@@ -72,11 +72,13 @@ class Attached(Described):
 
 
 class _List(Described):
-    phone: Annotated[tuple[Attached, ...], Field(min_length=1)]
+    phone: tuple[Attached, ...]
 
     @field_validator("phone")
     @classmethod
     def _are_distinct(cls, phones: tuple[Attached, ...]) -> tuple[Attached, ...]:
+        if not phones:
+            raise ValueError("lists none")
         check_distinct(each.name for each in phones)
         return phones
 

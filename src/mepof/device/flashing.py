@@ -61,7 +61,7 @@ class Flashed:
     partition: str
     slot: str
     former: str
-    image: str
+    digest: str
     saved: str
     marked: Literal["mepof", "system"]
 

@@ -30,7 +30,8 @@ from mepof.errors import EnvironmentLack, InputError, MepofError
 from mepof.plan.digest import file_digest
 from mepof.process import Completed
 
-_left: set[str] = set()
+# Phones by name, and whether they wait in their boot loader or run an image from memory.
+_left: dict[str, bool] = {}
 _leaving = threading.Lock()
 
 
@@ -114,7 +115,9 @@ def _flashed(
     def check(shell: AdbShell) -> None:
         sound(run_session(handset, shell, session, directory, lambda count: None))
 
-    return flash(handset, packed, check)
+    done = flash(handset, packed, check)
+    _left[handset.name] = False  # it runs its own system, which is ours now
+    return done
 
 
 def claimed(directory: Path) -> Handset:
@@ -140,13 +143,15 @@ def claimed(directory: Path) -> Handset:
 def _leave_later(handset: Handset) -> None:
     """At the end of the process, let a phone that is in its boot loader start its own system."""
     with _leaving:
-        if handset.name in _left:
-            return
-        _left.add(handset.name)
-    atexit.register(_leave, handset)
+        known = handset.name in _left
+        _left[handset.name] = True
+    if not known:
+        atexit.register(_leave, handset)
 
 
 def _leave(handset: Handset) -> None:
+    if not _left[handset.name]:
+        return
     with suppress(MepofError):
         # It may still be on its way there.
         handset.to_fastboot().reboot()

@@ -8,7 +8,6 @@ have the paths that they have in a guest.
 from __future__ import annotations
 
 import hashlib
-import shlex
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -31,7 +30,7 @@ _RETURN = 60.0
 # What programs of a guest expect. A phone may have mounted debugfs elsewhere, or not at all.
 _MOUNTS = """
 cd {root}/{name} && mkdir -p proc sys dev tmp mepof || exit 1
-rm -f mepof/requests mepof/replies
+rm -f mepof/*
 [ -e proc/version ] && exit
 mount -o bind /dev dev && mount -t proc proc proc && mount -t sysfs sysfs sys || exit 1
 mount -t debugfs debugfs sys/kernel/debug 2>/dev/null
@@ -39,7 +38,7 @@ mount -t tmpfs tmpfs tmp
 """
 _UNMOUNT = """
 cd {root}/{name} && for each in tmp sys/kernel/debug sys proc dev; do umount $each; done 2>/dev/null
-rm -f mepof/requests mepof/replies; true
+rm -f mepof/*; true
 """
 
 
@@ -64,6 +63,7 @@ def run_session(
     boot_id = handset.boot_id(shell)
     name = _installed(handset, shell, session)
     requests, replies = directory / "requests", directory / "replies"
+    log = directory / "agent.log"
     wanted = (*session.requests, agent.PowerOff())
     requests.write_bytes(b"".join(agent.encode(each) for each in wanted))
     replies.unlink(missing_ok=True)
@@ -74,7 +74,8 @@ def run_session(
             # Said twice, if an answer is lost, it starts one agent.
             f"cd {_ROOT}/{name} && {{ [ -e mepof/replies ] || {{ : > mepof/replies && "
             f"cp {_ROOT}/requests mepof/requests && "
-            f"(setsid chroot . /init mepof/requests mepof/replies < /dev/null > tmp/log 2>&1 &)"
+            f"(setsid sh -c 'chroot . /init mepof/requests mepof/replies; : > mepof/ended' "
+            f"< /dev/null > tmp/log 2>&1 &)"
             f"; }}; }}"
         )
         _must(shell, start, "start the agent")
@@ -82,10 +83,11 @@ def run_session(
         path = f"{_ROOT}/{name}/mepof/replies"
         patiently(shell, lambda: shell.pull(path, replies, _TRANSFER))
         handset.check_same_boot(shell, boot_id)
+        said = patiently(shell, lambda: shell.read(f"{_ROOT}/{name}/tmp/log"))
+        log.write_text(said or "", encoding="utf-8")
     finally:
         with suppress(WorkError):  # the phone may be gone, and its mounts with it
             shell.run(("sh", "-c", _UNMOUNT.format(root=_ROOT, name=name)), _ANSWER)
-    log = directory / "console.log"
     release, answers = batch.answers(session, log, replies)
     return Outcome(release, answers, (), "")
 
@@ -132,8 +134,7 @@ def _wait(
 ) -> None:
     """Until the agent has ended; replies are counted as they come."""
     path = f"{_ROOT}/{name}/mepof/replies"
-    # The agent has its requests open as long as it runs.
-    look = f"wc -c < {shlex.quote(path)}; pgrep -f '/init mepof/requests' > /dev/null; echo $?"
+    look = f"wc -c < {path}; [ -e {_ROOT}/{name}/mepof/ended ]; echo $?"
     heard, size, lost = handset.now(), 0, 0.0
     while True:
         handset.pause(_LOOK)
@@ -148,7 +149,7 @@ def _wait(
         if grown > size:
             heard, size = handset.now(), grown
             replied(_count(shell, path, directory))
-        if words[1:2] != ["0"]:
+        if words[1:2] == ["0"]:
             return
         if handset.now() - heard > session.quiet_seconds:
             raise KernelHang(

@@ -58,11 +58,21 @@ class AdbPort:
                 client, _ = server.accept()
             except OSError:
                 return
-            with client, contextlib.suppress(OSError):
-                self._client = client
-                with socket.socket(socket.AF_UNIX) as qemu:
-                    qemu.connect(str(self._qemu))
-                    _carry(client, qemu)
+            with self._lock:
+                busy = self._client is not None
+                if not busy:
+                    self._client = client
+            if busy:
+                # adb connects a second time only to find out that it is connected.
+                client.close()
+            else:
+                threading.Thread(target=self._connected, args=(client,), daemon=True).start()
+
+    def _connected(self, client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as qemu:
+            qemu.connect(str(self._qemu))
+            _carry(client, qemu)
+        with self._lock:
             self._client = None
 
 

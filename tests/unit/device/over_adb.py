@@ -64,7 +64,7 @@ def main(directory: Path) -> None:
     except WorkError as error:
         print(error)
         assert error.remedy == "mepof device restore --adb localhost:5555"
-        assert "3 settings are not set back" in error.message
+        assert "3 settings are not restored" in error.message
     daemon = start_adbd()
     adb._RETURN = patience
     shell.reconnect()

@@ -182,7 +182,7 @@ def test_an_image_that_is_on_the_phone_is_not_flashed_again(bench: Bench) -> Non
     bench.on()
     first = bench.flash()
     again = bench.flash()
-    assert (again.slot, again.image) == (first.slot, first.image)
+    assert (again.slot, again.digest) == (first.slot, first.digest)
     assert sum(line.startswith("flashed") for line in bench.screen) == 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ import pytest
 from writers.boot_image import boot_image
 
 from mepof.errors import InputError
+from mepof.phone.adb_port import AdbPort
 from mepof.phone.bootloader import Bootloader
 from mepof.phone.faults import Faults, read_fault
 from mepof.phone.loading import Loaded
@@ -191,3 +193,27 @@ def test_fastboot_does_not_find_a_phone_that_runs_a_system(tmp_path: Path) -> No
     assert "current-slot: a" in done.stderr
     assert bench.screen[-1] == "the system ended: bootloader"
     bench.phone.off()
+
+
+def test_adb_may_connect_a_second_time(tmp_path: Path) -> None:
+    qemu = socket.socket(socket.AF_UNIX)
+    qemu.bind(str(tmp_path / "adb"))
+    qemu.listen(1)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        number = probe.getsockname()[1]
+    port = AdbPort(number, tmp_path / "adb")
+    port.open()
+    with socket.create_connection(("127.0.0.1", number), 5) as first:
+        first.sendall(b"CNXN")
+        inside, _ = qemu.accept()
+        assert inside.recv(4) == b"CNXN"
+        for _ in range(5):
+            with socket.create_connection(("127.0.0.1", number), 5) as again:
+                assert again.recv(1) == b""
+        inside.sendall(b"OKAY")
+        assert first.recv(4) == b"OKAY"
+        port.close()
+        assert first.recv(1) == b""
+    with pytest.raises(OSError):
+        socket.create_connection(("127.0.0.1", number), 1)
+    qemu.close()
