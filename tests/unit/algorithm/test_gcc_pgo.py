@@ -86,6 +86,7 @@ def test_a_build_uses_counts_only_where_something_ran(tmp_path: Path) -> None:
     assert selected.names() == ["fs/a.o"]
     assert selected.cflags == (
         "-fprofile-use",
+        "--param=inline-heuristics-hint-percent=2400",
         "-Wno-missing-profile",
         "-Wno-coverage-mismatch",
         "-fprofile-partial-training",

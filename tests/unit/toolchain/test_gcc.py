@@ -92,7 +92,7 @@ FLAGS: dict[Meaning, str] = {
     "count": "-fprofile-generate=. -fprofile-prefix-path=$(CURDIR) -fno-tree-loop-im "
     "-Wno-maybe-uninitialized $(if $(CONFIG_X86),,-fprofile-update=atomic -mno-outline-atomics)",
     "drop-counting": "-fno-profile-generate -fno-profile-arcs -fno-profile-values",
-    "use-counts": "-fprofile-use",
+    "use-counts": "-fprofile-use --param=inline-heuristics-hint-percent=2400",
     "quiet-counts": "-Wno-missing-profile -Wno-coverage-mismatch",
     "drop-counts": "-fno-profile-use -fno-branch-probabilities",
     "keep-untrained": "-fprofile-partial-training",
