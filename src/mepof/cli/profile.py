@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from mepof import _engine
+from mepof.cli import profile_fleet as fleet
 from mepof.cli import profile_tables as tables
 from mepof.cli.application import Commands, completing
 from mepof.cli.output import Json, print_json
@@ -160,7 +161,9 @@ def merge(
     profiles: Annotated[
         list[str],
         typer.Argument(
-            help="Profiles, each with its weight.  [default weight: 1]", metavar="PROFILE[:WEIGHT]"
+            help="Profiles, each with its weight, or directories and buckets of profiles.  "
+            "[default weight: 1]",
+            metavar="PROFILE[:WEIGHT]",
         ),
     ],
     output: Output,
@@ -172,6 +175,12 @@ def merge(
             autocompletion=completing(*_engine.PROFILE_FORMATS),
         ),
     ] = None,
+    half_life: fleet.HalfLife = None,
+    weigh: fleet.Weigh = None,
+    like: fleet.Like = None,
+    executor: fleet.Where = None,
+    scheduler: fleet.Scheduler = None,
+    workers: fleet.Workers = None,
     as_json: Json = False,
 ) -> None:
     """Add up profiles of one kind.
@@ -182,6 +191,18 @@ def merge(
     Raises:
         InputError: the profiles are of different kinds, or have one format only.
     """
+    done: dict[str, Any]
+    if fleet.is_fleet(profiles):
+        options = fleet.Options(half_life, weigh or [], like, executor, scheduler, workers)
+        done = fleet.merged(profiles, output, to or "autofdo", options)
+        if as_json:
+            print_json({"schema": "mepof-profile-merge/1", **done})
+        else:
+            fleet.show(done)
+        return
+    for name, value in (("half-life", half_life), ("weigh", weigh), ("executor", executor)):
+        if value is not None:
+            raise InputError(f"--{name} is for directories and buckets", "name one of them")
     from mepof.profile.instrumentation import merge_instrumentation  # loads all toolchains
 
     weighted = [parse_weighted(text) for text in profiles]
@@ -190,7 +211,7 @@ def merge(
         if to is not None:
             raise InputError("profiles of instrumented kernels have one format", "leave out --to")
         quality = asdict(merge_instrumentation(weighted, output))
-        done: dict[str, Any] = {"kind": "instrumentation", "output": str(output), **quality}
+        done = {"kind": "instrumentation", "output": str(output), **quality}
     else:
         paths = [(w.path, weight) for w, weight in zip(weighted, weights, strict=True)]
         done = {"kind": "autofdo", "output": str(output)}

@@ -110,26 +110,33 @@ async def _work(
     if settings.shared is not None:
         environment["MEPOF_SHARED_STORE"] = settings.shared
     os.environ.update(environment)
-    try:
-        nanny = await distributed.Nanny(
-            address,
-            nthreads=settings.cores,
-            host=host,
-            resources={"cores": settings.cores, **offers},
-            security=None if tls is None else security_of(tls),
-            env=environment,
-            memory_limit=0,
-            local_directory=scratch,
-            death_timeout=SILENCE_SECONDS,
-            # Nobody needs a page of each worker.
-            dashboard=False,
-        )
-    except (OSError, TimeoutError, TypeError, RuntimeError) as error:
-        raise WorkError(
-            f"the scheduler {address} does not answer: {' '.join(str(error).split())}",
-            "start one with `dask scheduler`; with TLS, its address begins with tls://",
-        ) from error
+    stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, lambda: loop.create_task(nanny.close()))
-    await nanny.finished()
+        loop.add_signal_handler(number, stopping.set)
+    # Dask restarts a worker that dies, but gives up one that dies while it starts.
+    while not stopping.is_set():
+        try:
+            nanny = await distributed.Nanny(
+                address,
+                nthreads=settings.cores,
+                host=host,
+                resources={"cores": settings.cores, **offers},
+                security=None if tls is None else security_of(tls),
+                env=environment,
+                memory_limit=0,
+                local_directory=scratch,
+                death_timeout=SILENCE_SECONDS,
+                # Nobody needs a page of each worker.
+                dashboard=False,
+            )
+        except (OSError, TimeoutError, TypeError, RuntimeError) as error:
+            raise WorkError(
+                f"the scheduler {address} does not answer: {' '.join(str(error).split())}",
+                "start one with `dask scheduler`; with TLS, its address begins with tls://",
+            ) from error
+        ended = asyncio.create_task(nanny.finished())
+        stopped = asyncio.create_task(stopping.wait())
+        await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        stopped.cancel()
+        await nanny.close()

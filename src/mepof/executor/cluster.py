@@ -139,4 +139,6 @@ def started(
         ) as cluster,
         contextlib.closing(distributed.Client(cluster, set_as_default=False)) as client,
     ):
+        # Dask restarts a worker that dies, but not one that dies while it starts.
+        cluster.adapt(minimum=workers, maximum=workers, interval="1s")
         yield client

@@ -7,7 +7,7 @@ import os
 import tempfile
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,11 +29,12 @@ from mepof.plan.model import Plan
 from mepof.plan.pin import pinned
 from mepof.plan.shared import SharedStore
 from mepof.plan.store import ArtifactLost, Store
+from mepof.profile.fleet import Map
 from mepof.steps import BODIES
 
 _POLL_SECONDS = 0.2
 # A step that nobody can take is reported, and looked at again, this often.
-_WAITING_SECONDS = 5.0
+_WAITING_SECONDS = 2.0
 # How long a step waits for a worker that has not returned wrong artifacts.
 _PATIENCE_SECONDS = 60.0
 
@@ -115,6 +116,32 @@ class DaskExecutor:
             ) as client,
         ):
             yield client
+
+
+@contextlib.contextmanager
+def mapping(settings: Settings) -> Iterator[Map]:
+    """Calls functions on the workers of a cluster: each value with one core.
+
+    Raises:
+        WorkError: the scheduler does not answer.
+    """
+    store = Store(settings.store)
+    store.open()
+    with DaskExecutor(settings)._client(store) as client:
+        yield calling(client)
+
+
+def calling(client: Any) -> Map:
+    """Calls functions on the workers of a client."""
+
+    def run(do: Callable[[Any], Any], values: Sequence[Any]) -> Iterator[Any]:
+        wanted = {"cores": 1}
+        futures = [client.submit(do, each, pure=False, resources=wanted) for each in values]
+        while futures:
+            # Let go of each, so that neither this machine nor a worker keeps them all.
+            yield futures.pop(0).result()
+
+    return run
 
 
 class OnCluster:
@@ -240,7 +267,7 @@ class OnCluster:
                 workers=fit if len(fit) < len(workers) else None,
                 pure=False,
             )
-            answer = self._wait(future, job, wanted, emit, cancel)
+            answer = self._wait(future, job, wanted, fit, emit, cancel)
             if answer is not None:
                 return answer
 
@@ -249,10 +276,15 @@ class OnCluster:
         future: Any,
         job: Job,
         wanted: dict[str, float],
+        fit: Sequence[str],
         emit: Callable[[Event], None],
         cancel: threading.Event,
     ) -> Answer | None:
-        """The answer to a request; None if it should be asked otherwise."""
+        """The answer to a request; None if it should be asked otherwise.
+
+        Args:
+            fit: the workers that may do it.
+        """
         done = threading.Event()
         future.add_done_callback(lambda _: done.set())
         waited = 0.0
@@ -269,6 +301,10 @@ class OnCluster:
                 if self._client.status not in ("running", "connecting"):
                     raise _lost_scheduler()
                 workers = self._workers()
+                if fit and workers and not any(name in workers for name in fit):
+                    # They died, and Dask would wait for them: those started instead have new names.
+                    self._client.cancel([future], force=True)
+                    return None
                 if not any(_offers(each, wanted) for each in workers.values()):
                     if workers and _wanted(job, workers) != wanted:
                         self._client.cancel([future], force=True)

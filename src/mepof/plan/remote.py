@@ -13,6 +13,8 @@ import re
 import threading
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,6 +38,28 @@ class RemoteDenied(WorkError):
 
 class RemoteSilent(WorkError):
     """The server does not answer, or not as it should, after several tries."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of a remote.
+
+    Attributes:
+        size: in bytes.
+        version: changes with its content.
+        modified: when it was written.
+    """
+
+    size: int
+    version: str
+    modified: datetime
+
+
+def _entry(info: dict[str, Any]) -> Entry:
+    when = info.get("LastModified") or info.get("mtime") or info.get("created") or 0
+    moment = when if isinstance(when, datetime) else datetime.fromtimestamp(float(when), UTC)
+    size = int(info["size"])
+    return Entry(size, f"{info.get('ETag') or when}-{size}", moment.astimezone(UTC))
 
 
 def hidden(url: str) -> str:
@@ -102,13 +126,17 @@ class Remote:
 
     def sizes(self, directory: str) -> dict[str, int]:
         """The sizes of all files below a directory, by their path below it."""
-        start = self._at(directory)
+        return {name: entry.size for name, entry in self.entries(directory).items()}
 
-        def listed(fs: Any) -> dict[str, int]:
+    def entries(self, directory: str) -> dict[str, Entry]:
+        """All files below a directory, by their path below it; ``""`` is the whole remote."""
+        start = self._at(directory) if directory else self._root
+
+        def listed(fs: Any) -> dict[str, Entry]:
             fs.invalidate_cache()
             found = self._missing(lambda: fs.find(start, detail=True)) or {}
             return {
-                name[name.index(start) + len(start) + 1 :]: int(info["size"])
+                name[name.index(start) + len(start) + 1 :]: _entry(info)
                 for name, info in found.items()
             }
 

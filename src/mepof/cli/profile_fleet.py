@@ -1,0 +1,168 @@
+"""``mepof profile merge`` of directories and buckets of profiles."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mepof.errors import InputError
+from mepof.executor.protocol import Settings
+from mepof.plan.store import default_store
+from mepof.profile.fleet import SCALE, Aging, Fleet, Map, members, merge_fleet
+
+HalfLife = Annotated[
+    str | None,
+    typer.Option(
+        "--half-life",
+        help="For directories and buckets: days after which a profile counts half.",
+        metavar="DAYS",
+    ),
+]
+Weigh = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--weigh",
+        help="Weight of the profiles whose names fit, such as 'rack7/*=3'; the first that fits "
+        "counts.",
+        metavar="PATTERN=N",
+    ),
+]
+Like = Annotated[
+    Path | None,
+    typer.Option("--like", help="Profile of the build that all must be of.  [default: the oldest]"),
+]
+Where = Annotated[
+    str | None,
+    typer.Option("--executor", help="Where to merge: local, dask.", metavar="NAME"),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option("--scheduler", help="With --executor dask: of a cluster.", metavar="ADDRESS"),
+]
+Workers = Annotated[
+    int | None,
+    typer.Option("--workers", min=1, help="With --executor dask: processes here.", metavar="N"),
+]
+
+_MAX_SHOWN = 10
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a fleet's profiles are merged, and where."""
+
+    half_life: str | None
+    weigh: Sequence[str]
+    like: Path | None
+    executor: str | None
+    scheduler: str | None
+    workers: int | None
+
+
+def is_fleet(profiles: Sequence[str]) -> bool:
+    """Whether directories or buckets are to be merged.
+
+    Raises:
+        InputError: files as well.
+    """
+    many = [text for text in profiles if "://" in text or Path(text).is_dir()]
+    if many and len(many) != len(profiles):
+        raise InputError("files cannot be merged with directories", "merge the directories first")
+    return bool(many)
+
+
+def merged(urls: Sequence[str], output: Path, form: str, options: Options) -> dict[str, Any]:
+    """Merge them; what came of it, as JSON.
+
+    Raises:
+        InputError: an option is wrong, or no profile is left.
+    """
+    found = members(urls, dict(map(weight_of, options.weigh)))
+    aging = Aging(half_life_of(options.half_life), max(each.day for each in found))
+    settings = Settings(
+        default_store(),
+        os.cpu_count() or 1,
+        scheduler=options.scheduler,
+        workers=options.workers,
+    )
+    if options.executor not in (None, "local", "dask"):
+        raise InputError(f"profiles cannot be merged by `{options.executor}`", "local or dask")
+    if options.executor == "dask":
+        from mepof.executor.dask import mapping
+
+        where: AbstractContextManager[Map] = mapping(settings)
+    else:
+        where = nullcontext(map)
+    cache = settings.store.absolute() / "cache" / "fleet"
+    with where as run:
+        fleet = merge_fleet(found, aging, output, form, cache, run, options.like)
+    return _document(fleet, aging, output)
+
+
+def _document(fleet: Fleet, aging: Aging, output: Path) -> dict[str, Any]:
+    return {
+        "kind": "fleet",
+        "output": str(output),
+        "profiles": fleet.profiles,
+        "refused": [asdict(each) for each in fleet.refused],
+        "faded": [str(day) for day in fleet.faded],
+        "newest": str(aging.newest),
+        "half_life_days": None if aging.half_life is None else float(aging.half_life),
+        "weight_scale": 1 if aging.half_life is None else SCALE,
+        "groups": fleet.groups,
+        "groups_reused": fleet.reused,
+        "statistics": fleet.statistics,
+    }
+
+
+def show(done: dict[str, Any]) -> None:
+    """Print what came of a merge."""
+    for each in done["refused"][:_MAX_SHOWN]:
+        print(f"refused: {each['name']}: {each['reason']}", file=sys.stderr)
+    more = len(done["refused"]) - _MAX_SHOWN
+    if more > 0:
+        print(f"refused: {more} more, see --json", file=sys.stderr)
+    if done["faded"]:
+        print(f"faded: {len(done['faded'])} days", file=sys.stderr)
+    print(
+        f"{done['profiles']} profiles merged into {done['output']}, {len(done['refused'])} refused;"
+        f" {done['groups_reused']} of {done['groups']} groups were merged before",
+        file=sys.stderr,
+    )
+
+
+def half_life_of(text: str | None) -> Fraction | None:
+    """A number of days.
+
+    Raises:
+        InputError: it is not a positive number.
+    """
+    if text is None:
+        return None
+    try:
+        days = Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        days = Fraction(0)
+    if days <= 0:
+        raise InputError(f"invalid half-life `{text}`", "write a number of days, such as 7")
+    return days
+
+
+def weight_of(text: str) -> tuple[str, int]:
+    """``PATTERN=N``.
+
+    Raises:
+        InputError: it is not that.
+    """
+    pattern, _, weight = text.rpartition("=")
+    if not pattern or not weight.isdecimal() or not 0 < int(weight) < 1 << 32:
+        raise InputError(f"invalid weight `{text}`", "write PATTERN=N, such as 'rack7/*=3'")
+    return pattern, int(weight)

@@ -1,0 +1,362 @@
+"""Merges the profiles of a fleet: many, from directories and buckets, as a tree.
+
+The profiles of a day are merged in groups, the groups of a day into the day, and the days, each
+with the weight of its age, into the whole. Counts are added and multiplied as whole numbers that
+stop at the end of 64 bits, and order is kept, so the tree gives what one merge of all profiles
+gives, to the bit.
+
+A group begins and ends at names that a hash chooses, so a new profile changes its own group and no
+other. What a group gave is kept under a digest of what went in; a day's new profiles cost a day's
+new profiles.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from fnmatch import fnmatchcase
+from fractions import Fraction
+from functools import partial
+from itertools import groupby
+from math import pow
+from pathlib import Path
+from typing import Any
+
+from mepof import _engine
+from mepof.errors import InputError, MepofError
+from mepof.plan.remote import Remote
+
+#: Weights are multiplied by this, so that age can be told apart in whole numbers.
+SCALE = 1024
+
+Map = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]
+"""Calls a function with each value, somewhere, and gives the results in order."""
+
+_MEAN_GROUP = 32
+_MAX_GROUP = 128
+_FAN_IN = 16
+
+
+@dataclass(frozen=True)
+class Member:
+    """A profile of a fleet.
+
+    Attributes:
+        url: the directory or bucket.
+        name: path below it.
+        version: changes with its content.
+        day: when it was written.
+        weight: by what its counts are multiplied, before its age.
+    """
+
+    url: str
+    name: str
+    version: str
+    day: date
+    weight: int
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A profile that was left out."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sum of profiles: the profile, where it came from, and what was left out."""
+
+    profile: bytes
+    inputs: tuple[dict[str, Any], ...]
+    refused: tuple[Refused, ...]
+
+
+@dataclass(frozen=True)
+class Aging:
+    """How much a day counts.
+
+    Attributes:
+        half_life: days after which a profile counts half; None for no decay.
+        newest: the day that counts fully.
+    """
+
+    half_life: Fraction | None
+    newest: date
+
+    def weight(self, day: date) -> int:
+        """The weight of a day in parts of :data:`SCALE`: SCALE · 2^-(age / half-life), rounded; 0
+        if it has faded."""
+        if self.half_life is None:
+            return 1
+        age = max(0, (self.newest - day).days)
+        return round(SCALE * pow(0.5, age / float(self.half_life)))
+
+
+def members(urls: Sequence[str], weights: Mapping[str, int]) -> list[Member]:
+    """The profiles in directories and buckets, by day and name.
+
+    Args:
+        weights: by patterns of names, of which the first that fits counts; 1 otherwise.
+
+    Raises:
+        InputError: there are none.
+        WorkError: a server does not answer.
+    """
+    found: list[Member] = []
+    for url in urls:
+        for name, entry in Remote(url).entries("").items():
+            if not name.endswith(".json"):
+                weight = next((w for p, w in weights.items() if fnmatchcase(name, p)), 1)
+                found.append(Member(url, name, entry.version, entry.modified.date(), weight))
+    if not found:
+        raise InputError(f"{', '.join(urls)} has no profiles", "name a directory of profiles")
+    return sorted(found, key=lambda each: (each.day, each.url, each.name))
+
+
+def groups(found: Sequence[Member]) -> list[tuple[Member, ...]]:
+    """The members in groups of one day each, which begin at names that a hash chooses."""
+    made: list[tuple[Member, ...]] = []
+    for _, of_day in groupby(found, key=lambda each: each.day):
+        group: list[Member] = []
+        for each in of_day:
+            begins = hashlib.sha256(each.name.encode()).digest()[0] % _MEAN_GROUP == 0
+            if group and (begins or len(group) == _MAX_GROUP):
+                made.append(tuple(group))
+                group = []
+            group.append(each)
+        made.append(tuple(group))
+    return made
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What came of a merge.
+
+    Attributes:
+        profiles: how many went in.
+        refused: those that did not.
+        faded: the days that have faded to nothing.
+        reused: how many groups an earlier merge had merged.
+        groups: how many there are.
+        statistics: of the sum, as of :func:`mepof._engine.merge`.
+    """
+
+    profiles: int
+    refused: tuple[Refused, ...]
+    faded: tuple[date, ...]
+    reused: int
+    groups: int
+    statistics: dict[str, Any]
+
+
+def merge_fleet(
+    found: Sequence[Member],
+    aging: Aging,
+    output: Path,
+    form: str,
+    cache: Path,
+    run: Map,
+    like: Path | None = None,
+) -> Fleet:
+    """Merge the profiles of a fleet into one file, and write what went in beside it.
+
+    Args:
+        found: as of :func:`members`.
+        form: one of ``PROFILE_FORMATS``.
+        cache: directory of the groups that were merged before.
+        run: where groups are merged.
+        like: a profile of the build that is wanted; the oldest by default.
+
+    Raises:
+        InputError: no profile is left.
+        WorkError: profiles of different builds are left, or a server does not answer.
+    """
+    reference = _reference(found) if like is None else like.read_bytes()
+    days = {day: aging.weight(day) for day in dict.fromkeys(each.day for each in found)}
+    kept = [each for each in found if days[each.day]]
+    cut = groups(kept)
+    parts, reused = _merged_groups(cut, reference, cache, run)
+    sums = []
+    for day, of_day in groupby(zip(cut, parts, strict=True), key=lambda pair: pair[0][0].day):
+        whole = reduced([part for _, part in of_day if part.inputs], run)
+        if whole is not None:
+            sums.append((whole, days[day]))
+    if not sums:
+        raise InputError("no profile is left", "see the reasons: --json")
+    result = _merged([(part.profile, weight) for part, weight in sums], output, form)
+    inputs = [
+        {**each, "weight": each["weight"] * weight} for part, weight in sums for each in part.inputs
+    ]
+    beside = output.with_name(f"{output.name}.provenance.json")
+    beside.write_text(json.dumps({"inputs": inputs}, indent=1) + "\n")
+    refused = tuple(each for part in parts for each in part.refused)
+    faded = tuple(day for day, weight in days.items() if not weight)
+    return Fleet(len(inputs), refused, faded, reused, len(cut), result["statistics"])
+
+
+def reduced(parts: Sequence[Part], run: Map) -> Part | None:
+    """The sum of parts, by a tree that keeps their order."""
+    while len(parts) > 1:
+        parts = list(run(_sum, [tuple(some) for some in _batches(parts)]))
+    return parts[0] if parts else None
+
+
+def _batches(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
+    for start in range(0, len(parts), _FAN_IN):
+        yield parts[start : start + _FAN_IN]
+
+
+def _merged_groups(
+    cut: Sequence[tuple[Member, ...]], reference: bytes, cache: Path, run: Map
+) -> tuple[list[Part], int]:
+    cache.mkdir(parents=True, exist_ok=True)
+    keys = [_key(group, reference) for group in cut]
+    known = {key: part for key in keys if (part := _recall(cache / key)) is not None}
+    new = [(key, group) for key, group in zip(keys, cut, strict=True) if key not in known]
+    asked = partial(merge_group, reference=reference)
+    for (key, _), part in zip(new, run(asked, [group for _, group in new]), strict=True):
+        _keep(cache / key, part)
+        known[key] = part
+    return [known[key] for key in keys], len(cut) - len(new)
+
+
+def merge_group(group: Sequence[Member], reference: bytes) -> Part:
+    """Merge the profiles of a group; those that are damaged or of another build are left out.
+
+    Args:
+        reference: a profile of the build that is wanted.
+    """
+    with tempfile.TemporaryDirectory() as work:
+        paths = {each: _fetched(each, Path(work, str(n))) for n, each in enumerate(group)}
+        like = Path(work, "reference")
+        like.write_bytes(reference)
+        part = _sum_of(paths, group, Path(work, "sum"))
+        if part is not None and not _conflicts(like, part.profile, Path(work, "check")):
+            return part
+        refused = []
+        left = []
+        for each in group:
+            reason = _foreign(like, paths[each], Path(work, "check"))
+            if reason is None:
+                left.append(each)
+            else:
+                refused.append(Refused(each.name, reason))
+        part = _sum_of(paths, left, Path(work, "sum")) if left else Part(b"", (), ())
+        if part is None:
+            raise InputError(
+                f"profiles between {left[0].name} and {left[-1].name} are of different builds",
+                "name a profile of the build that is wanted: --like",
+            )
+        return Part(part.profile, part.inputs, tuple(refused))
+
+
+def _sum_of(paths: Mapping[Member, Path], group: Sequence[Member], output: Path) -> Part | None:
+    """The sum of a group; None if some of it cannot be added."""
+    try:
+        made = json.loads(
+            _engine.merge([(paths[each], each.weight) for each in group], output, "autofdo")
+        )
+    except MepofError:
+        return None
+    if made["conflicts"]:
+        return None
+    inputs = tuple(
+        {**origin, "name": f"{each.url}/{each.name}", "id": each.version}
+        for origin, each in zip(made["provenance"]["inputs"], group, strict=True)
+    )
+    return Part(output.read_bytes(), inputs, ())
+
+
+def _conflicts(like: Path, profile: bytes, work: Path) -> bool:
+    work.write_bytes(profile)
+    return _foreign(like, work, work.with_suffix(".sum")) is not None
+
+
+def _foreign(like: Path, path: Path, output: Path) -> str | None:
+    """Why a profile cannot be added to one of the wanted build, or None."""
+    try:
+        made = json.loads(_engine.merge([(like, 1), (path, 1)], output, "autofdo"))
+    except MepofError as error:
+        return error.message.replace(f"{path.parent}/", "")
+    if made["conflicts"]:
+        return f"{len(made['conflicts'])} functions are of another build"
+    return None
+
+
+def _sum(parts: Sequence[Part]) -> Part:
+    """The sum of parts."""
+    with tempfile.TemporaryDirectory() as work:
+        output = Path(work, "sum")
+        _merged([(part.profile, 1) for part in parts], output, "autofdo")
+        inputs = tuple(each for part in parts for each in part.inputs)
+        return Part(output.read_bytes(), inputs, ())
+
+
+def _merged(weighted: Sequence[tuple[bytes, int]], output: Path, form: str) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as work:
+        paths = []
+        for number, (profile, weight) in enumerate(weighted):
+            path = Path(work, str(number))
+            path.write_bytes(profile)
+            paths.append((path, weight))
+        result: dict[str, Any] = json.loads(_engine.merge(paths, output, form))
+    if result["conflicts"]:
+        named = ", ".join(each["function"] for each in result["conflicts"][:3])
+        raise InputError(
+            f"the profiles are of different builds: {named} differ",
+            "name a profile of the build that is wanted: --like",
+        )
+    return result
+
+
+def _reference(found: Iterable[Member]) -> bytes:
+    """The first profile that can be read; what it is of, all must be of."""
+    with tempfile.TemporaryDirectory() as work:
+        for each in found:
+            path = _fetched(each, Path(work, "profile"))
+            try:
+                _engine.merge([(path, 1)], Path(work, "sum"), "autofdo")
+            except MepofError:
+                path.unlink()
+                continue
+            return path.read_bytes()
+    raise InputError("none of the files is an AutoFDO profile", "convert them first")
+
+
+def _fetched(member: Member, path: Path) -> Path:
+    remote = Remote(member.url)
+    path.unlink(missing_ok=True)
+    if not remote.fetch(member.name, path, lambda done, size: None):
+        path.write_bytes(b"")  # removed since it was listed: refused as damaged
+    remote.close()
+    return path
+
+
+def _key(group: Sequence[Member], reference: bytes) -> str:
+    whole = hashlib.sha256(hashlib.sha256(reference).digest())
+    for each in group:
+        whole.update(json.dumps([*asdict(each).values()], default=str).encode())
+    return whole.hexdigest()
+
+
+def _keep(path: Path, part: Part) -> None:
+    about = {"inputs": part.inputs, "refused": [asdict(each) for each in part.refused]}
+    partial_path = path.with_suffix(".part")
+    partial_path.write_bytes(json.dumps(about).encode() + b"\n" + part.profile)
+    partial_path.replace(path)
+
+
+def _recall(path: Path) -> Part | None:
+    try:
+        about, _, profile = path.read_bytes().partition(b"\n")
+        known = json.loads(about)
+        refused = tuple(Refused(**each) for each in known["refused"])
+        return Part(profile, tuple(known["inputs"]), refused)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

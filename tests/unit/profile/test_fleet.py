@@ -1,0 +1,195 @@
+"""Many profiles, merged as a tree, are what one merge of all of them gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mepof import _engine
+from mepof.cli import profile_fleet as command
+from mepof.errors import InputError
+from mepof.profile.fleet import Aging, Fleet, groups, members, merge_fleet
+
+pytest.importorskip("fsspec")
+
+FIRST = date(2025, 3, 1)
+AGING = Aging(Fraction(7), FIRST + timedelta(days=4))
+PROBES = 12
+
+
+def text_of(number: int, build: int = 0) -> str:
+    """A profile by probes of some functions, with checksums of one build."""
+    chance = random.Random(number)
+    lines = []
+    for function in sorted(chance.sample(range(60), 25)):
+        counts = [chance.randrange(1, 1 << 40) for _ in range(chance.randrange(1, 6))]
+        lines.append(f"f{function}:{sum(counts)}:{counts[0]}")
+        lines += [f" {at}: {count}" for at, count in enumerate(counts, 1)]
+        lines.append(f" !CFGChecksum: {1000 + function + build * 5000}")
+    return "\n".join(lines) + "\n"
+
+
+def write(root: Path, name: str, text: str, day: int) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    moment = datetime(FIRST.year, FIRST.month, FIRST.day, 12, tzinfo=UTC) + timedelta(days=day)
+    os.utime(path, (moment.timestamp(), moment.timestamp()))
+
+
+@pytest.fixture
+def fleet(tmp_path: Path) -> Path:
+    """Profiles of five days from three racks."""
+    root = tmp_path / "fleet"
+    for number in range(150):
+        name = f"rack{number % 3}/{number:04}.afdo"
+        write(root, name, text_of(number), number // 30)
+    return root
+
+
+def merge(
+    root: Path, out: Path, aging: Aging = AGING, run: Callable[..., Any] = map, **more: Any
+) -> Fleet:
+    found = members([str(root)], {"rack2/*": 3})
+    return merge_fleet(found, aging, out, "autofdo-text", out.parent / "cache", run, **more)
+
+
+def sequential(root: Path, out: Path, aging: Aging = AGING, without: Sequence[str] = ()) -> bytes:
+    """What one merge of all profiles gives, with the same weights."""
+    found = [each for each in members([str(root)], {"rack2/*": 3}) if each.name not in without]
+    weighted = [(root / each.name, each.weight * aging.weight(each.day)) for each in found]
+    _engine.merge([pair for pair in weighted if pair[1]], out, "autofdo-text")
+    return out.read_bytes()
+
+
+def test_a_tree_gives_what_one_merge_gives(fleet: Path, tmp_path: Path) -> None:
+    made = merge(fleet, tmp_path / "tree")
+    assert (tmp_path / "tree").read_bytes() == sequential(fleet, tmp_path / "one")
+    assert (made.profiles, made.refused, made.reused) == (150, (), 0)
+    assert made.groups > 5
+    inputs = json.loads((tmp_path / "tree.provenance.json").read_text())["inputs"]
+    assert {each["weight"] for each in inputs} == {
+        w * AGING.weight(FIRST + timedelta(d)) for w in (1, 3) for d in range(5)
+    }
+    assert inputs[0]["name"].endswith("rack0/0000.afdo")
+
+
+def test_counters_at_their_end_stay_there(tmp_path: Path) -> None:
+    for number in range(4):
+        write(tmp_path / "f", f"{number}", f"f:{1 << 63}:{1 << 63}\n 1: {1 << 63}\n", number)
+    merge(tmp_path / "f", tmp_path / "tree")
+    assert (tmp_path / "tree").read_bytes() == sequential(tmp_path / "f", tmp_path / "one")
+    assert str((1 << 64) - 1) in (tmp_path / "tree").read_text()
+
+
+def test_new_profiles_cost_their_own_groups(fleet: Path, tmp_path: Path) -> None:
+    first = merge(fleet, tmp_path / "a")
+    assert merge(fleet, tmp_path / "b").reused == first.groups
+    for number in range(150, 160):
+        write(fleet, f"rack0/{number:04}.afdo", text_of(number), 5)
+    later = Aging(Fraction(7), FIRST + timedelta(days=5))
+    third = merge(fleet, tmp_path / "c", later)
+    assert third.reused == first.groups and third.groups > first.groups
+    assert (tmp_path / "c").read_bytes() == sequential(fleet, tmp_path / "one", later)
+    write(fleet, "rack0/0000a.afdo", text_of(500), 0)
+    fourth = merge(fleet, tmp_path / "d", later)
+    assert fourth.groups - fourth.reused <= 2
+    assert (tmp_path / "d").read_bytes() == sequential(fleet, tmp_path / "one", later)
+
+
+def test_foreign_builds_and_damage_are_refused_by_name(fleet: Path, tmp_path: Path) -> None:
+    bad = {
+        "rack1/foreign.afdo": text_of(3, build=1),
+        "rack1/damaged.afdo": "f:x:y\n",
+        "rack2/empty.afdo": "",
+        "rack2/lines.afdo": "f1:5:1\n 1: 5\n",
+    }
+    for name, text in bad.items():
+        write(fleet, name, text, 2)
+    for number in range(5):
+        write(fleet, f"other/{number}.afdo", text_of(number, build=1), 5)
+    made = merge(fleet, tmp_path / "tree")
+    names = {each.name for each in made.refused}
+    assert names == {*bad, *(f"other/{n}.afdo" for n in range(5))}
+    reasons = {each.name: each.reason for each in made.refused}
+    assert "of another build" in reasons["rack1/foreign.afdo"]
+    assert (tmp_path / "tree").read_bytes() == sequential(
+        fleet, tmp_path / "one", without=tuple(names)
+    )
+
+
+def test_another_build_can_be_wanted(fleet: Path, tmp_path: Path) -> None:
+    write(fleet, "other/1.afdo", text_of(9, build=1), 2)
+    (tmp_path / "like").write_text(text_of(1, build=1))
+    made = merge(fleet, tmp_path / "tree", like=tmp_path / "like")
+    assert made.profiles == 1 and len(made.refused) == 150
+
+
+def test_a_day_counts_half_after_its_half_life() -> None:
+    aging = Aging(Fraction(7), FIRST)
+    weights = [aging.weight(FIRST - timedelta(days=days)) for days in (0, 7, 14, 70, 84)]
+    assert weights == [1024, 512, 256, 1, 0]
+    assert Aging(None, FIRST).weight(FIRST - timedelta(days=900)) == 1
+
+
+def test_faded_days_are_named(fleet: Path, tmp_path: Path) -> None:
+    aging = Aging(Fraction(1, 4), FIRST + timedelta(days=4))
+    made = merge(fleet, tmp_path / "tree", aging)
+    assert made.faded == (FIRST, FIRST + timedelta(days=1))
+    assert made.profiles == 90
+
+
+def test_groups_are_of_one_day_and_bounded(tmp_path: Path) -> None:
+    for number in range(400):
+        write(tmp_path / "f", f"{number:04}", "x", number // 300)
+    cut = groups(members([str(tmp_path / "f")], {}))
+    assert all(len({each.day for each in group}) == 1 for group in cut)
+    assert max(map(len, cut)) <= 128 and sum(map(len, cut)) == 400
+
+
+def test_the_command_merges_a_directory(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEPOF_STORE", str(tmp_path / "store"))
+    options = command.Options("7", ["rack2/*=3"], None, None, None, None)
+    done = command.merged([str(fleet)], tmp_path / "tree", "autofdo-text", options)
+    assert (tmp_path / "tree").read_bytes() == sequential(fleet, tmp_path / "one")
+    assert (done["profiles"], done["newest"], done["weight_scale"]) == (150, "2025-03-05", 1024)
+
+
+def test_workers_give_the_same(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    pytest.importorskip("cryptography")
+    monkeypatch.setenv("MEPOF_STORE", str(tmp_path / "store"))
+    options = command.Options("7", ["rack2/*=3"], None, "dask", None, 2)
+    command.merged([str(fleet)], tmp_path / "tree", "autofdo-text", options)
+    assert (tmp_path / "tree").read_bytes() == sequential(fleet, tmp_path / "one")
+
+
+@pytest.mark.parametrize("text", ["rack=0", "rack", "=3", "rack=x", "rack=-1"])
+def test_a_wrong_weight_is_one_line(text: str) -> None:
+    with pytest.raises(InputError, match="invalid weight"):
+        command.weight_of(text)
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "x", "1/0"])
+def test_a_wrong_half_life_is_one_line(text: str) -> None:
+    with pytest.raises(InputError, match="invalid half-life"):
+        command.half_life_of(text)
+
+
+def test_no_profiles_are_one_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has no profiles"):
+        members([str(tmp_path)], {})
+    with pytest.raises(InputError, match="cannot be merged with directories"):
+        command.is_fleet([str(tmp_path), "a.afdo"])
