@@ -208,8 +208,9 @@ class OnCluster:
     def _failure(self, answer: Answer) -> Exception:
         failure = answer.failure()
         if isinstance(failure, ArtifactLost):
+            # One that is merely gone was removed by somebody else.
             self._distrusted |= {
-                self._made_by[digest] for digest in failure.digests if digest in self._made_by
+                self._made_by[digest] for digest in failure.wrong if digest in self._made_by
             }
         return failure
 
@@ -289,7 +290,12 @@ class OnCluster:
         future.add_done_callback(lambda _: done.set())
         waited = 0.0
         said = False
-        while not done.wait(_POLL_SECONDS):
+        while True:
+            if done.wait(_POLL_SECONDS):
+                # Its worker may have died with the answer, and Dask then asks for it again.
+                with contextlib.suppress(TimeoutError):
+                    return _answer_of(future, job)
+                waited += _WAITING_SECONDS
             if cancel.is_set():
                 self._client.cancel([future], force=True)
                 with contextlib.suppress(Exception):  # the scheduler may be gone
@@ -312,7 +318,6 @@ class OnCluster:
                     if not said:
                         emit(StepNote(job.step.id, f"waits for a worker with {_named(wanted)}"))
                         said = True
-        return _answer_of(future, job)
 
     def _workers(self) -> dict[str, dict[str, float]]:
         """What each worker offers, by its address."""
@@ -334,8 +339,10 @@ class OnCluster:
 
 def _answer_of(future: Any, job: Job) -> Answer:
     try:
-        answer: Answer = future.result()
+        answer: Answer = future.result(timeout=_WAITING_SECONDS)
         return answer
+    except TimeoutError:
+        raise
     except Exception as error:  # Dask's own: too many workers died, or the cluster is gone
         kind = type(error).__name__
         if kind == "KilledWorker":

@@ -32,6 +32,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 # What the remote does not have, it is not asked for again so soon.
 _MISS_SECONDS = 10.0
 _MIB = 1 << 20
+_REFUSED = "is refused"
 
 
 class SharedStore(Store):
@@ -133,7 +134,8 @@ class SharedStore(Store):
             else:
                 lost[artifact.digest] = why
         if lost:
-            raise ArtifactLost(tuple(lost), "; ".join(dict.fromkeys(lost.values())))
+            wrong = tuple(digest for digest, why in lost.items() if _REFUSED in why)
+            raise ArtifactLost(tuple(lost), "; ".join(dict.fromkeys(lost.values())), wrong)
 
     def share(self, action: Action, emit: Callable[[str], None], *, replace: bool = False) -> None:
         """Push an artifact, and then its action."""
@@ -238,7 +240,7 @@ class SharedStore(Store):
                     return f"the action of {artifact.digest[:12]} has a wrong listing"
             return None
         except (NotAnArchive, WrongContent) as error:
-            return f"{name} in {self.remote.url} is refused: {error}"
+            return f"{name} in {self.remote.url} {_REFUSED}: {error}"
         finally:
             partial.unlink(missing_ok=True)
 

@@ -335,16 +335,15 @@ class ArtifactLost(WorkError):
     Args:
         digests: of the artifacts.
         why: what happened to them.
+        wrong: those of them under whose names something else was found.
     """
 
-    def __init__(self, digests: tuple[str, ...], why: str) -> None:
+    def __init__(self, digests: tuple[str, ...], why: str, wrong: tuple[str, ...] = ()) -> None:
         named = ", ".join(digest[:12] for digest in digests)
         super().__init__(f"the artifact {named} is lost: {why}", "run again")
         self.digests = digests
         self.why = why
-
-    def __reduce__(self) -> tuple[type[ArtifactLost], tuple[tuple[str, ...], str]]:
-        return ArtifactLost, (self.digests, self.why)
+        self.wrong = wrong
 
 
 def artifact_of(tree: Path, entries: Sequence[Entry] | None = None) -> Artifact:

@@ -49,8 +49,7 @@ def test_fifty_faults_change_no_digest(tmp_path: Path) -> None:
             remove_tree(store.object(event.digest))
 
     environment = {"MEPOF_STORE": str(store.root), "MEPOF_SHARED_STORE": ""}
-    print(faulty)
-    with started(3, 3, {}, environment, tmp_path / "dask", silence=3) as client:
+    with started(3, 3, {}, environment, tmp_path / "dask", silence=20) as client:
         on = OnCluster(client, bodies, Where.of(store))
         made = Engine(store, bodies(), 3, lose, on, placed=True).run(plan, tmp_path / "out")
     assert gone == lost

@@ -59,7 +59,7 @@ class Farm:
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Path]]:
     root = tmp_path_factory.mktemp("farm")
     environment = {"MEPOF_STORE": str(root / "store"), "MEPOF_SHARED_STORE": ""}
-    with started(2, 4, {"x86-64": 1.0}, environment, root / "dask", silence=3) as made:
+    with started(2, 4, {"x86-64": 1.0}, environment, root / "dask", silence=10) as made:
         yield made, root
 
 
