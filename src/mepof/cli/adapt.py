@@ -129,7 +129,7 @@ def judged(
     store: StoreRoot = None,
     as_json: Json = False,
 ) -> None:
-    """Say how much of a profile is of code that another kernel does not have.
+    """Say how much of a profile fits another kernel.
 
     Nothing is compiled: the functions with samples are compared in both sources.
     """

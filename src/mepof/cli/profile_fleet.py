@@ -37,7 +37,11 @@ Weigh = Annotated[
 ]
 Like = Annotated[
     Path | None,
-    typer.Option("--like", help="Profile of the build that all must be of.  [default: the oldest]"),
+    typer.Option(
+        "--like",
+        help="Profile of the build that all must be of.  [default: the oldest]",
+        metavar="PROFILE",
+    ),
 ]
 Where = Annotated[
     str | None,

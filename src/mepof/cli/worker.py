@@ -45,7 +45,7 @@ def worker(
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
 ) -> None:
-    """Work for a cluster: perform the steps of runs that use its scheduler.
+    """Perform steps for the runs of a cluster.
 
     The worker offers its cores and what `mepof doctor` found. It works until it is interrupted,
     or until the scheduler is gone for some time.

@@ -38,6 +38,7 @@ PROGRAM = f"""
 set toolchain clang{SUFFIX}.
 set config {{root}}/mini.config.
 set seed 1.
+set scout off.
 profile {{root}}/tree pgo rand kbench.
 """
 AGAIN = PROGRAM + "profile {root}/tree pgo trav kbench.\n"
