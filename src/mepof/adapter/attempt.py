@@ -16,7 +16,7 @@ from mepof.adapter.judge import judge, sampled_functions
 from mepof.adapter.publish import publish
 from mepof.adapter.published import Published
 from mepof.adapter.results import artifacts, described, origins, source_step
-from mepof.adapter.reuse import comparison, scouted, trained, with_profiles
+from mepof.adapter.reuse import comparison, optimised, scouted, trained, with_profiles
 from mepof.adapter.watched import MARK, Task
 from mepof.arch import get as architecture
 from mepof.errors import EnvironmentLack, Interrupted, MepofError, WorkError
@@ -245,11 +245,11 @@ class Attempt:
         before, directory = self.last
         pairs = {}
         beside = out / "last-good"
-        for each in trained(self.task.text.replace(MARK, f'"{self.address}"')) or ():
-            old, new = directory / f"{each.name}.img", out / f"{each.name}.img"
+        for name in optimised(text):
+            old, new = directory / f"{name}.img", out / f"{name}.img"
             if old.is_file() and new.is_file():
                 beside.mkdir(exist_ok=True)
-                named = beside / f"last-{each.name}.img"
+                named = beside / f"last-{name}.img"
                 shutil.copyfile(old, named)
                 pairs[named] = new
         if not pairs:

@@ -59,6 +59,17 @@ def trained(text: str) -> tuple[Trained, ...] | None:
     return tuple(found)
 
 
+def optimised(text: str) -> tuple[str, ...]:
+    """The results of a program that have an image with a profile."""
+    program = parse(Source("program", text)).program
+    results = bind(program).by_statement
+    return tuple(
+        results[index].name
+        for index, statement in enumerate(program.statements)
+        if isinstance(statement, Opt | Adap | Recomp)
+    )
+
+
 def _suffix(algorithm: str) -> str | None:
     """The suffix by which a profile that is a file is one of an algorithm."""
     if algorithm not in ALGORITHMS.names():

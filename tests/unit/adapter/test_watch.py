@@ -367,6 +367,8 @@ def test_what_is_not_comparable_is_trained_in_full(
     world.round()
     assert "v6.12.4/full" in world.builder.ran
     assert why in world.provenance("v6.12.4")["reason"]
+    # With whichever profile it was built, an image is compared with the last good one.
+    assert ("v6.12.4/full/last-good" in world.builder.ran) == (change != "lost")
 
 
 def test_a_release_that_was_held_back_is_processed_again_by_hand(world: World) -> None:
