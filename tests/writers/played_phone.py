@@ -60,7 +60,8 @@ def install(directory: Path, port: int) -> Path:
 
 @dataclass(frozen=True)
 class Played(Qemu):
-    """The processor: whatever is started is up at once, and ends when it is asked to."""
+    """The processor: whatever is started is up at once, and ends when it is asked to, or with
+    ``kernel-panic`` as soon as a file is pushed to it."""
 
     root: Path = Path()
     faults: Faults = field(default_factory=Faults)
@@ -82,6 +83,7 @@ class Played(Qemu):
         for name, data in partitions.items():
             (system / name).write_bytes(data)
         faults = self.faults.of_start(loaded.start)
+        panicked = threading.Event()
         began = time.monotonic()
         slow = 3.0 if "slow-boot" in faults else 0.0
         server: socket.socket | None = None
@@ -90,8 +92,9 @@ class Played(Qemu):
                 up = time.monotonic() - began - slow
                 if server is None and up >= 0:
                     server = socket.create_server(("127.0.0.1", self.adb_port))
-                    threading.Thread(target=self._serve, args=(server, faults), daemon=True).start()
-                if "kernel-panic" in faults and up > 0.3:
+                    served = (server, faults, panicked)
+                    threading.Thread(target=self._serve, args=served, daemon=True).start()
+                if panicked.is_set():
                     return Ended("crash")
                 if control.exists():
                     line = control.read_text().split()
@@ -106,7 +109,9 @@ class Played(Qemu):
                 server.shutdown(socket.SHUT_RDWR)
                 server.close()
 
-    def _serve(self, server: socket.socket, faults: tuple[str, ...]) -> None:
+    def _serve(
+        self, server: socket.socket, faults: tuple[str, ...], panicked: threading.Event
+    ) -> None:
         lost = 2 if "adbd-dies" in faults else 0
         while True:
             try:
@@ -117,6 +122,9 @@ class Played(Qemu):
                 verb, first, second = (
                     file.readline().decode().rstrip("\n").replace("\1", "\n") for _ in range(3)
                 )
+                if verb == "push" and "kernel-panic" in faults:
+                    panicked.set()
+                    return
                 if lost and verb == "shell":
                     lost -= 1
                     continue

@@ -24,6 +24,7 @@ from mepof.plan.model import HostInput, Input, Plan, Step
 from mepof.plan.store import Store
 from mepof.plan.typed import Part, StepModel
 from mepof.registry import Registry
+from mepof.spec.flash import Flash
 from mepof.spec.kernel_build import BootCheck, KernelBuild
 from mepof.spec.kernel_tests import KernelTests
 from mepof.spec.measure import Measure
@@ -67,6 +68,9 @@ STEPS = {
         KernelTests[Input](
             gate="kunit", arch="x86-64", device="board", seed=1, boots=1, kernel=MADE, guest=MADE
         ).step("opt/tests/kunit"),
+        Flash[Input](
+            image="opt", arch="x86-64", device="board", seed=1, kernel=MADE, guest=MADE
+        ).step("flash"),
     )
 }
 
@@ -101,7 +105,7 @@ def boots_a_device(body: StepBody) -> bool:
     return any(
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "boot"
+        and node.func.attr in ("boot", "flash")
         for node in ast.walk(tree)
     )
 
