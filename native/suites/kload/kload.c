@@ -2,6 +2,8 @@
  * kload: the load of kernel code of the overlay kload, which the kernel runs in a thread of its own
  * and times itself. An operation is the kernel's.
  */
+#define _GNU_SOURCE
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
