@@ -1,6 +1,7 @@
 """The kernels that the boot tests boot: those of the quickstart, from the user's store.
 
-A cold store builds three kernels first. `make demo` and these tests share them.
+A cold store builds the plain kernel first, and twice the files that run. `make demo` and these
+tests share them.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def finished(
     executor: LocalExecutor, plan: Plan, out: Path, pytestconfig: pytest.Config
 ) -> Finished:
     """The quickstart, run to its end."""
-    # Building three kernels takes a quarter of an hour, so show the progress.
+    # Building the kernels takes a quarter of an hour, so show the progress.
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         return executor.run(plan, out, LogDisplay(Console(stderr=True)))
