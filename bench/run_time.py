@@ -22,8 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from measure import demo
-from measure.program import ran
+from measure import demo, program
 
 from mepof.errors import EnvironmentLack, InputError
 from mepof.executor.local import LocalExecutor
@@ -96,13 +95,13 @@ def runs() -> dict[str, Run]:
     }
 
 
-def changed(program: str, old: str, new: str) -> str:
+def changed(text: str, old: str, new: str) -> str:
     """A program with one word replaced, which must be there."""
-    if old not in program:
+    if old not in text:
         raise InputError(
             f"examples/quickstart.g4 no longer has {old.strip()!r}", "edit bench/run_time.py"
         )
-    return program.replace(old, new)
+    return text.replace(old, new)
 
 
 def main() -> None:
@@ -163,7 +162,7 @@ def timed(run: Run, store: Path, out: Path) -> Cost:
     """Run a program as a user would."""
     file = _written(run, out)
     compiled, cpu, began = _compiled(store), _cpu(), time.monotonic()
-    ran(file, out, store)
+    program.run(file, out, store)
     wall = time.monotonic() - began
     journal = read_runs(out)[-1]
     return Cost(

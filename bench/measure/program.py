@@ -16,9 +16,14 @@ def report_of(out: Path) -> dict[str, Any]:
 
 
 def ran(program: Path, out: Path, store: Path | None) -> dict[str, Any]:
-    """Run a program as a user would, and give its report; a run that fails ends this one too."""
-    _run([program, "--out", out], store)
+    """Run a program that measures, as `run` does, and give its report."""
+    run(program, out, store)
     return report_of(out)
+
+
+def run(program: Path, out: Path, store: Path | None) -> None:
+    """Run a program as a user would; a run that fails ends this one too."""
+    _run([program, "--out", out], store)
 
 
 def planned(program: Path, store: Path | None) -> None:
