@@ -30,6 +30,8 @@ help:
 	@echo '             profile a kernel that uses its profile, five times: hours'
 	@echo 'make bench-native'
 	@echo '             time kernel code natively, with and without a profile: 45 minutes'
+	@echo 'make bench-published'
+	@echo '             repeat the comparisons that others have published: hours'
 	@echo 'make bench-serve'
 	@echo '             measure the page with 500 runs: a minute'
 	@echo 'make bench-suites'
@@ -78,7 +80,7 @@ lint: setup
 
 # These build kernels: a dozen each, or one.
 HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.py \
-	bench/native_cycles.py bench/run_time.py bench/suites.py
+	bench/native_cycles.py bench/published.py bench/run_time.py bench/suites.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 # What these compare with, such as LLVM's BOLT.
@@ -105,6 +107,9 @@ bench-loop: setup
 
 bench-native: setup
 	$(BIN)/python bench/native_cycles.py
+
+bench-published: setup
+	$(BIN)/python bench/published.py
 
 bench-serve: setup
 	$(BIN)/python bench/serve.py
@@ -163,6 +168,7 @@ clean:
 	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
-.PHONY: help setup demo test test-all lint bench bench-algorithms bench-general bench-leave-one-out \
-	bench-loop bench-model bench-native bench-serve bench-suites bench-suites-own bench-time \
-	bench-verdicts check-report check-serve fuzz lock clean
+.PHONY: help setup demo test test-all lint bench bench-algorithms bench-general \
+	bench-leave-one-out bench-loop bench-model bench-native bench-published bench-serve \
+	bench-suites bench-suites-own bench-time bench-verdicts check-report check-serve fuzz \
+	lock clean

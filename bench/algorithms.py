@@ -16,9 +16,9 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import geometric_mean
 from typing import Any
 
+from measure.left import geometric, left_percent, saved
 from measure.program import ran
 
 ROOT = Path(__file__).parents[1]
@@ -55,13 +55,6 @@ def measured(program: Path, store: Path | None) -> dict[str, Any]:
 
 def summary(report: dict[str, Any]) -> dict[str, Any]:
     """Each image's costs in percent of the plain kernel's, by metric and case."""
-    left: dict[str, dict[str, dict[str, float]]] = {}
-    for row in report["cases"]:
-        # Some modelled events do not happen in some cases.
-        happened = row["value"] and row["baseline"]
-        if row["metric"] in METRICS and row["image"] != report["baseline"] and happened:
-            by_case = left.setdefault(row["image"], {}).setdefault(row["metric"], {})
-            by_case[row["case"]] = 100 * row["value"] / row["baseline"]
     return {
         "kernel": report["provenance"]["kernel"],
         "tools": report["provenance"]["tools"],
@@ -69,7 +62,7 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
         "core": next(iter(_CORE.findall(report["provenance"]["program"])), None),
         "model": model(),
         "text_bytes": {i["name"]: i["size_bytes"]["text"] for i in report["images"]},
-        "left_percent": left,
+        "left_percent": left_percent(report, METRICS),
     }
 
 
@@ -77,11 +70,6 @@ def model() -> str:
     """The digest of the core model's sources and of the cores' parameters."""
     files = sorted(file for pattern in MODEL for file in ROOT.glob(pattern))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-
-
-def geometric(values: dict[str, float]) -> float:
-    """The geometric mean over the cases."""
-    return geometric_mean(values.values())
 
 
 def page(results: dict[str, Any]) -> str:
@@ -118,12 +106,7 @@ def _section(name: str, result: dict[str, Any]) -> str:
 
 
 def _fewer(left: dict[str, float] | None) -> str:
-    return _saved(geometric(left)) if left else "none at all"
-
-
-def _saved(left: float) -> str:
-    # Rounded first: what rounds to zero has no sign.
-    return f"{round(100 - left, 2) + 0.0:.2f}"
+    return saved(geometric(left)) if left else "none at all"
 
 
 def _claims(left: dict[str, Any]) -> Iterator[str]:
@@ -148,7 +131,7 @@ def _by_case(metric: str, left: dict[str, Any]) -> str:
     names = list(left)
     cases = list(left[names[0]][metric])
     rows = [
-        f"| {case} | " + " | ".join(_saved(left[name][metric][case]) for name in names) + " |"
+        f"| {case} | " + " | ".join(saved(left[name][metric][case]) for name in names) + " |"
         for case in cases
     ]
     return "\n".join(

@@ -1,0 +1,35 @@
+"""What images leave of the costs of their baseline, by the report of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from statistics import geometric_mean
+from typing import Any
+
+#: Percent of the baseline's cost, by image, metric and case.
+Left = dict[str, dict[str, dict[str, float]]]
+
+
+def left_percent(report: Mapping[str, Any], metrics: Collection[str]) -> Left:
+    """Each image's costs in percent of the baseline's, in these metrics.
+
+    Cases in which a modelled event does not happen are left out of its metric.
+    """
+    left: Left = {}
+    for row in report["cases"]:
+        happened = row["value"] and row["baseline"]
+        if row["metric"] in metrics and row["image"] != report["baseline"] and happened:
+            by_case = left.setdefault(row["image"], {}).setdefault(row["metric"], {})
+            by_case[row["case"]] = 100 * row["value"] / row["baseline"]
+    return left
+
+
+def geometric(values: Mapping[str, float]) -> float:
+    """The geometric mean over the cases."""
+    return geometric_mean(values.values())
+
+
+def saved(left: float) -> str:
+    """Percent fewer than in the baseline."""
+    # Rounded first: what rounds to zero has no sign.
+    return f"{round(100 - left, 2) + 0.0:.2f}"
