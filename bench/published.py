@@ -215,7 +215,7 @@ _SECTION = """## {title}
 {lines}
 {rows}
 
-Linux {kernel}, {clang}; cases {cases}.
+{kernel}, {clang}; cases {cases}.
 
 {differs}
 """
