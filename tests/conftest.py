@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Generator
 
+import pytest
 from hypothesis import settings
 
 # No test depends on how busy the machine is. A merge is judged by the same examples every
@@ -11,3 +13,16 @@ from hypothesis import settings
 settings.register_profile("here", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test that is skipped because something is not installed, where `tools/setup` has just
+    installed what the tests need."""
+    report = yield
+    if report.skipped and os.environ.get("MEPOF_SETUP_TESTS"):
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        if "installed" in reason:
+            report.outcome = "failed"
+            report.longrepr = f"{reason}, though MEPOF_SETUP_TESTS is set: run tools/setup"
+    return report

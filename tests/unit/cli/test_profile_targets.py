@@ -91,7 +91,7 @@ def test_perf_reads_the_samples(tmp_path: Path) -> None:
     assert record.with_suffix(".afdo").read_bytes() == recording.with_suffix(".afdo").read_bytes()
     perf = shutil.which("perf")
     if perf is None:
-        pytest.skip("there is no perf here")
+        pytest.skip("perf is not installed")
     done = subprocess.run(
         [perf, "script", "-i", recording, "-F", "ip,brstack"],
         capture_output=True,
@@ -116,7 +116,7 @@ def test_perf_reads_the_recorders_samples(tmp_path: Path) -> None:
     assert texts[0] == texts[1]
     perf = shutil.which("perf")
     if perf is None:
-        pytest.skip("there is no perf here")
+        pytest.skip("perf is not installed")
     done = subprocess.run(
         [perf, "script", "-i", recording, "-F", "event,period,brstack"],
         capture_output=True,

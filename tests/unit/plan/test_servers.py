@@ -94,7 +94,7 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     pytest.importorskip("paramiko")
     server = shutil.which("sshd", path="/usr/sbin:/usr/bin")
     if server is None or shutil.which("ssh-keygen") is None:
-        pytest.skip("OpenSSH's server is not installed")
+        pytest.skip("there is no OpenSSH server here")
     port = free_port()
     home = tmp_path / "home" / ".ssh"
     home.mkdir(parents=True, mode=0o700)
