@@ -88,4 +88,4 @@ def _config_at(index: int, bindings: Bindings) -> tuple[str, ...]:
     for statement in bindings.program.statements[:index]:
         if isinstance(statement, Set) and statement.key.text == "config":
             given = statement.value.text
-    return () if "/" in given else tuple(given.split("+"))
+    return tuple(given.split("+"))

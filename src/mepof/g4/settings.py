@@ -74,11 +74,11 @@ def identifier(text: str) -> str:
 
 
 def config(text: str) -> tuple[str, ...]:
-    """Either one path, which contains ``/``, or the names of configs to merge in order."""
-    parts = (text,) if "/" in text else tuple(text.split("+"))
-    if "" in parts:
-        raise ValueError("join configs with `+`, as in `slim+android`")
-    return parts
+    """The configs to merge in order: names, and a path at the end, which contains ``/``."""
+    found = re.fullmatch(r"(?P<names>(?:[^+/]+\+)*)(?P<last>[^+/]+|[^+/]*/.*)", text)
+    if found is None:
+        raise ValueError("join configs with `+`, as in `slim+android` or `slim+./my.config`")
+    return (*found["names"].split("+")[:-1], found["last"])
 
 
 def paths(text: str) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from .reading import headlines
         ("config", "slim", ("slim",)),
         ("config", "slim+android", ("slim", "android")),
         ("config", "./c++/my.config", ("./c++/my.config",)),
+        ("config", "slim+android+./a+b.config", ("slim", "android", "./a+b.config")),
         ("toolchain", "clang", "clang"),
         ("device", "qemu", "qemu"),
         ("seed", "0", 0),
