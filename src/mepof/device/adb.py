@@ -196,8 +196,9 @@ class AdbShell:
 
     def _script(self, script: str, timeout: float) -> Ran:
         asked = shlex.join((*self.prefix, script)) if self.prefix else f"( {script} )"
-        # A file may end without a newline.
-        marked = f"{asked}; printf '\\nmepof-status=%s\\n' $?"
+        # adb carries the two streams apart, and the status must be last. A file may end without a
+        # newline.
+        marked = f"exec 2>&1; {asked}; printf '\\nmepof-status=%s\\n' $?"
         try:
             done = self._adb(("-s", self.serial, "shell", marked), timeout)
         except WorkError as error:

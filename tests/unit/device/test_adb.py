@@ -21,7 +21,10 @@ echo "$*" >> {root}/asked
 [ "$1" = -s ] && shift 2
 if [ -e {root}/gone ]; then echo "error: device 'x' not found"; exit 1; fi
 case "$1" in
-shell) PATH={root}/phone:$PATH; shift; sh -c "$*" 2>&1 | sed 's/$/'"$(cat {root}/ending)"'/' ;;
+shell)
+    # Its two streams do not arrive in the order in which they were written.
+    PATH={root}/phone:$PATH; shift
+    sh -c "$*" 2>{root}/stderr | sed 's/$/'"$(cat {root}/ending)"'/'; cat {root}/stderr >&2 ;;
 esac
 """
 
