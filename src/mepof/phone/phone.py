@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from mepof.bootimg.model import Model
 from mepof.errors import InputError
@@ -13,7 +14,7 @@ from mepof.phone.bootloader import Bootloader, Started
 from mepof.phone.faults import Faults
 from mepof.phone.loading import Loaded
 from mepof.phone.machine import Qemu
-from mepof.phone.server import listening, serve_tcp, serve_udp
+from mepof.phone.server import held, listening, serve_tcp, serve_udp
 from mepof.phone.state import Storage
 
 # What the running system reads; the others it has no use for.
@@ -48,7 +49,9 @@ class Phone:
         arch = machine.arch if machine else None
         self.bootloader = Bootloader(storage, model, tell, self._faults, arch)
         # Taken now, so that a port that is in use is reported before anything else.
-        self._server: socket.socket | None = self._listen(port)
+        self._held = None if udp else self._take(held, port)
+        taken = self._held.getsockname()[1] if self._held else port
+        self._server: socket.socket | None = self._listen(taken)
         self.port = int(self._server.getsockname()[1])
         self._off = threading.Event()
 
@@ -77,10 +80,16 @@ class Phone:
             with suppress(OSError):
                 server.shutdown(socket.SHUT_RDWR)
             server.close()
+        if self._held is not None:
+            self._held.close()
 
     def _listen(self, port: int) -> socket.socket:
+        return self._take(partial(listening, self._kind), port)
+
+    @staticmethod
+    def _take(socket_at: Callable[[int], socket.socket], port: int) -> socket.socket:
         try:
-            return listening(self._kind, port)
+            return socket_at(port)
         except OSError as error:
             raise InputError(
                 f"port {port} cannot be used: {error.strerror}", "name another with --port"

@@ -21,11 +21,26 @@ _MAX_PACKET = 8192
 
 def listening(kind: socket.SocketKind, port: int) -> socket.socket:
     """A socket that hosts on this machine reach; port 0 takes any that is free."""
-    made = socket.socket(socket.AF_INET, kind)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    made.bind((ADDRESS, port))
+    made = _bound(kind, port)
     if kind is socket.SOCK_STREAM:
         made.listen(1)
+    return made
+
+
+def held(port: int) -> socket.socket:
+    """A TCP socket that keeps a port while none listens there; port 0 takes any that is free.
+
+    Otherwise the kernel may give the port to any connection that is made on this machine, that of
+    a host which tries to reach this very port included: it would be connected to itself.
+    """
+    return _bound(socket.SOCK_STREAM, port)
+
+
+def _bound(kind: socket.SocketKind, port: int) -> socket.socket:
+    made = socket.socket(socket.AF_INET, kind)
+    # A port that is held can be listened at, as long as nobody else listens there.
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made.bind((ADDRESS, port))
     return made
 
 

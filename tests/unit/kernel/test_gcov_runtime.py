@@ -19,7 +19,9 @@ HERE = Path(__file__).with_name("gcov_runtime")
 SOURCES = native_directory() / "overlays/gcov/kernel/mepof"
 OBJECT = "program.o"
 
-pytestmark = pytest.mark.skipif(not Gcc.installed(), reason="no GCC of a supported version is installed")
+pytestmark = pytest.mark.skipif(
+    not Gcc.installed(), reason="no GCC of a supported version is installed"
+)
 
 
 @pytest.fixture(scope="module", params=Gcc.installed(), ids=lambda toolchain: toolchain.version)

@@ -18,7 +18,9 @@ HERE = Path(__file__).with_name("runtime")
 SOURCES = native_directory() / "overlays/pgo/kernel/mepof"
 NO_SECTION = ("bits",)
 
-pytestmark = pytest.mark.skipif(not Clang.installed(), reason="no Clang of a supported version is installed")
+pytestmark = pytest.mark.skipif(
+    not Clang.installed(), reason="no Clang of a supported version is installed"
+)
 
 
 @pytest.fixture(params=Clang.installed(), ids=lambda toolchain: toolchain.version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from mepof.phone.faults import Faults, read_fault
 from mepof.phone.loading import Loaded
 from mepof.phone.machine import Ended, Qemu
 from mepof.phone.phone import Phone
+from mepof.phone.server import held, listening
 from mepof.phone.state import DEFAULT_MODEL, Storage
 
 FASTBOOT = shutil.which("fastboot")
@@ -193,6 +195,16 @@ def test_fastboot_does_not_find_a_phone_that_runs_a_system(tmp_path: Path) -> No
     assert "current-slot: a" in done.stderr
     assert bench.screen[-1] == "the system ended: bootloader"
     bench.phone.off()
+
+
+def test_a_port_without_a_listener_is_not_given_to_a_connection() -> None:
+    with held(0) as kept:
+        address = kept.getsockname()
+        listening(socket.SOCK_STREAM, address[1]).close()
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(address)
+        with socket.socket() as host:
+            assert host.connect_ex(address) == errno.ECONNREFUSED
 
 
 def test_adb_may_connect_a_second_time(tmp_path: Path) -> None:
