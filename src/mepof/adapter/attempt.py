@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from mepof.adapter.apt import packages_of
 from mepof.adapter.decision import Decision, candidates, decide
 from mepof.adapter.fit import check_fit
 from mepof.adapter.judge import judge, sampled_functions
 from mepof.adapter.publish import publish
-from mepof.adapter.published import Published
-from mepof.adapter.results import artifacts, described, origins, source_step
+from mepof.adapter.published import Origin, Published
+from mepof.adapter.results import artifacts, described, origins, source_step, whole_profiles
 from mepof.adapter.reuse import comparison, optimised, scouted, trained, with_profiles
 from mepof.adapter.watched import MARK, Task
 from mepof.arch import get as architecture
@@ -28,6 +29,7 @@ from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
 from mepof.process import Completed
 from mepof.profile.artifact import Drift
 from mepof.spec.kernel_build import KernelBuild
+from mepof.spec.kernel_package import KernelPackage
 from mepof.spec.kernel_source import KernelSource
 from mepof.toolchain.protocol import select
 
@@ -51,6 +53,7 @@ class Attempt:
         last: the last release of the same kind that was published, and its directory.
         note: adds to the release's history what explains its result.
         now: seconds since the epoch.
+        revision: of its packages.
     """
 
     task: Task
@@ -62,6 +65,7 @@ class Attempt:
     last: tuple[Published, Path] | None
     note: Callable[[str, str], None]
     now: Callable[[], float]
+    revision: int = 1
 
     def make(self, out: Path, target: Path) -> None:
         """Make and publish it.
@@ -77,6 +81,9 @@ class Attempt:
         """
         text = self.task.text.replace(MARK, f'"{self.address}"')
         plan = plan_of(Source(f"{self.release}.g4", text))
+        if any(step.kind == KernelPackage.kind for step in plan.steps):
+            text = f"set revision {self.revision}.\n{text}"
+            plan = plan_of(Source(f"{self.release}.g4", text))
         fetched = self._fetch(plan, out / "source")
         trees = {name: step.path for name, step in fetched.run.steps.items()}
         builds = [
@@ -95,9 +102,12 @@ class Attempt:
         extras = dict(described(found))
         profiles = dict(decision.profiles)
         if self.last is not None:
-            extras |= {each.file: self.last[1] / each.file for each in profiles.values()}
+            extras |= _kept(profiles.values(), self.last[1])
         if decision.kind != "reuse" and source is not None:
             profiles = origins(trained(text) or (), done, found, source, self.release)
+            extras |= dict(whole_profiles(profiles.values(), found))
+        packages = packages_of(found, done, self.follow, out)
+        extras |= {path.name: path for path in packages if path.parent != done}
         made = Published(
             follow=self.follow,
             release=self.release,
@@ -110,6 +120,7 @@ class Attempt:
             compilers=compilers,
             profiles=profiles,
             compared_with=self.last[0].release if self.last else None,
+            packages=tuple(path.name for path in packages),
             published_at=datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="seconds"),
         )
         publish(done, target, extras, made)
@@ -181,7 +192,7 @@ class Attempt:
         out.mkdir(parents=True, exist_ok=True)
         if decision.kind == "reuse":
             assert self.last is not None
-            files = {name: self.last[1] / origin.file for name, origin in decision.profiles.items()}
+            files = {name: origin.used(self.last[1]) for name, origin in decision.profiles.items()}
             text = with_profiles(text, files)
             self._build(plan_of(Source(f"{self.release}.g4", text)))
         elif decision.kind == "refresh":
@@ -294,6 +305,16 @@ def _source(pinned: Plan, plan: Plan, address: str) -> Step | None:
             if address in (asked.address, origin):
                 return pinned.step(step.id)
     return None
+
+
+def _kept(profiles: Iterable[Origin], last: Path) -> dict[str, Path]:
+    """The files of profiles that are used again, by the names to publish."""
+    files = {}
+    for each in profiles:
+        files[each.file] = last / each.file
+        if each.artifact is not None:
+            files |= {f"{each.artifact}/{p.name}": p for p in (last / each.artifact).iterdir()}
+    return files
 
 
 def _closure(plan: Plan, wanted: Iterable[str]) -> tuple[Step, ...]:

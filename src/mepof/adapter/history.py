@@ -242,6 +242,17 @@ class History:
             ).fetchall()
         return [Entry(*row) for row in rows]
 
+    def revision(self, entry: Entry) -> int:
+        """The number of a release among those of its follow that are or were to be processed, in
+        the order in which they were found; from 1."""
+        with self._open() as database:
+            (number,) = database.execute(
+                "SELECT count(*) FROM releases WHERE follow = ?1 AND state != 'earlier' AND rowid"
+                " <= (SELECT rowid FROM releases WHERE follow = ?1 AND name = ?2)",
+                (entry.follow, entry.name),
+            ).fetchone()
+        return int(number)
+
     def events(self, entry: Entry) -> list[Noted]:
         """What happened to a release, the oldest first."""
         with self._open() as database:

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from mepof.adapter.apt import LISTS, write_lists
 from mepof.adapter.published import FILE, Published
 from mepof.adapter.sign import Signer
 from mepof.plan.digest import file_digest
@@ -47,6 +48,7 @@ def publish(
         fresh = Path(scratch) / target.name
         shutil.copytree(out, fresh, ignore=lambda _, names: _OWN.intersection(names))
         for name, path in extras.items():
+            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, fresh / name)
         files = sorted(path for path in fresh.rglob("*") if path.is_file())
         digests = {path.relative_to(fresh).as_posix(): file_digest(path) for path in files}
@@ -74,9 +76,10 @@ def write_index(directory: Path, signer: Signer | None, run: Run) -> None:
         WorkError: it cannot be signed.
         OSError: it cannot be written.
     """
-    releases = []
+    releases, published = [], []
     for path in sorted(directory.glob(f"[!.]*/{FILE}")):
         made = Published.read(path.parent)
+        published.append((path.parent, made))
         shown = made.model_dump(
             mode="json", include={"follow", "release", "address", "profile", "published_at"}
         )
@@ -97,9 +100,10 @@ def write_index(directory: Path, signer: Signer | None, run: Run) -> None:
     fresh.mkdir()
     document = {"schema": "mepof-index/1", "serial": serial, "releases": releases}
     _write(fresh / _INDEX, document)
+    write_lists(fresh, published, signer, run)
     if signer is not None:
         signer.sign(fresh / _INDEX, f"mepof index {serial}", run)
-    for path in (*fresh.iterdir(), fresh):
+    for path in (*sorted(fresh.rglob("*")), fresh):
         _sync(path)
     fresh.rename(indexes / str(serial))
     _link(current, str(serial))
@@ -107,6 +111,8 @@ def write_index(directory: Path, signer: Signer | None, run: Run) -> None:
     for name in names:
         if not (directory / name).is_symlink():
             _link(directory / name, f"{_INDEXES}/{_CURRENT}/{name}")
+    if LISTS not in names:  # the last package is gone
+        (directory / LISTS).unlink(missing_ok=True)
     for stale in directory.glob(f"{_INDEX}.*"):
         if stale.name not in names:  # of another way to sign
             stale.unlink()

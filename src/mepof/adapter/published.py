@@ -21,6 +21,8 @@ class Origin(BaseModel):
         file: its name in the directory of the release.
         release: the release that was trained.
         source: the step that fetches its source, as in ``plan.json``.
+        artifact: directory with the whole profile: what it is of, and what ran; None of
+            releases that were published without it.
         objects: those in which something ran, if that is known.
     """
 
@@ -29,7 +31,12 @@ class Origin(BaseModel):
     file: str
     release: str
     source: dict[str, Any]
+    artifact: str | None = None
     objects: tuple[str, ...] | None = None
+
+    def used(self, directory: Path) -> Path:
+        """What a program builds with: all that is known of the profile, or its file alone."""
+        return directory / (self.artifact or self.file)
 
 
 class Published(BaseModel):
@@ -44,6 +51,7 @@ class Published(BaseModel):
         profiles: by result.
         compared_with: the release that the images were compared with.
         published_at: ISO 8601 in UTC.
+        packages: files that apt installs.
         sha256: of every file, by its path.
     """
 
@@ -63,6 +71,7 @@ class Published(BaseModel):
     profiles: Mapping[str, Origin]
     compared_with: str | None
     published_at: str
+    packages: tuple[str, ...] = ()
     sha256: Mapping[str, str] = {}
 
     @classmethod

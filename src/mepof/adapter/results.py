@@ -15,6 +15,8 @@ from mepof.plan.model import HostInput, Input, Plan, ResultKind, Step
 from mepof.plan.store import Store
 from mepof.profile.artifact import ProfileDescription
 
+#: Directory of whole profiles. The ending of each names its algorithm, as that of a file does.
+PROFILES = "profiles"
 _DESCRIBED: dict[str, dict[str, str]] = {
     "image": {"config": "config", "build.json": "build.json", "System.map": "System.map"},
     "profile": {ProfileDescription.file: "profile.json"},
@@ -51,6 +53,15 @@ def described(found: Artifacts) -> Iterator[tuple[str, Path]]:
                 yield f"{name}.{suffix}", path / file
 
 
+def whole_profiles(origins: Iterable[Origin], found: Artifacts) -> Iterator[tuple[str, Path]]:
+    """The files of the profiles that a run made, by the names to publish."""
+    for (name, kind), path in found.items():
+        for each in origins:
+            if kind == "profile" and each.artifact and each.file.rpartition(".")[0] == name:
+                for file in sorted(path.iterdir()):
+                    yield f"{each.artifact}/{file.name}", file
+
+
 def origins(
     results: Iterable[Trained], out: Path, found: Artifacts, source: Step, release: str
 ) -> dict[str, Origin]:
@@ -70,6 +81,7 @@ def origins(
             made[each.name] = Origin(
                 file=file,
                 release=release,
+                artifact=None if artifact is None else f"{PROFILES}/{file}",
                 source=dict(document[0]),
                 objects=None if known is None else known.executed_objects,
             )

@@ -26,7 +26,12 @@ from mepof.g4.source import Span
 
 _NOWHERE = Span(0, 0)
 # What is about building and training, or about an image that is not a file.
-_NOT_OF_IMAGES = frozenset({"name", "base", "perf-data", "relinked", "rounds", "scout", "decay"})
+_NOT_OF_IMAGES = frozenset(
+    {
+        *("name", "base", "perf-data", "relinked", "rounds", "scout", "decay"),
+        *("package", "revision"),
+    }
+)
 
 
 @dataclass(frozen=True)

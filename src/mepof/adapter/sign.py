@@ -36,6 +36,13 @@ class Signer(Protocol):
             WorkError: it cannot be signed.
         """
 
+    def sign_lists(self, release: Path, run: Run) -> None:
+        """Sign the lists of an apt repository, if apt knows this kind of signature.
+
+        Raises:
+            WorkError: they cannot be signed.
+        """
+
 
 @dataclass(frozen=True)
 class Gnupg:
@@ -52,9 +59,15 @@ class Gnupg:
             )
 
     def sign(self, file: Path, comment: str, run: Run) -> None:
-        options = ("--batch", "--yes", "--armor", "--detach-sign", "--local-user", self.key)
-        target = file.with_name(file.name + self.suffix)
-        argv = [_gpg(), *options, "--output", target, file]
+        self._sign("--detach-sign", file, file.with_name(file.name + self.suffix), run)
+
+    def sign_lists(self, release: Path, run: Run) -> None:
+        self._sign("--detach-sign", release, release.with_name("Release.gpg"), run)
+        self._sign("--clear-sign", release, release.with_name("InRelease"), run)
+
+    def _sign(self, how: str, file: Path, target: Path, run: Run) -> None:
+        options = ("--batch", "--yes", "--armor", "--local-user", self.key)
+        argv = [_gpg(), *options, "--output", target, how, file]
         _check(run(argv, check=False, timeout=_SECONDS), file, f"the GnuPG key {self.key}")
 
 
@@ -77,6 +90,9 @@ class Minisign:
         target = file.with_name(file.name + self.suffix)
         argv = [_minisign(), "-S", "-s", self.key, "-m", file, "-x", target, "-t", comment]
         _check(run(argv, check=False, timeout=_SECONDS), file, f"minisign with {self.key}")
+
+    def sign_lists(self, release: Path, run: Run) -> None:
+        """Do nothing: apt reads GnuPG's signatures alone."""
 
 
 def _gpg() -> str:

@@ -146,6 +146,7 @@ class Watcher:
             last=self._last(history, entry),
             note=partial(self._note, history, entry),
             now=self.now,
+            revision=history.revision(entry),
         )
 
     def _last(self, history: History, entry: Entry) -> tuple[Published, Path] | None:

@@ -111,6 +111,9 @@ def _files(result: Result, artifact: Path) -> dict[str, Path]:
         case "check":
             directory = "" if result.name == "check" else f"{result.name}/"
             return {f"{directory}check.json": artifact / "check.json"}
+        case "package":
+            made = sorted(artifact.glob("package.*"))
+            return {f"{result.name}.{path.name.partition('.')[2]}": path for path in made}
         case "flash":
             return {f"{result.name}.json": artifact / "flash.json"}
         case _:

@@ -12,6 +12,7 @@ from mepof.g4.compiler import compile_program
 from mepof.g4.variants import Variants
 from mepof.g4.vocabulary import vocabulary
 from mepof.kernel.options import LEVEL, option_groups, options
+from mepof.package.protocol import FORMATS
 from mepof.plan.model import Plan
 from mepof.plan.preflight import preflight
 from mepof.scenario.protocol import SCENARIOS
@@ -55,6 +56,7 @@ def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
         frozenset(name for name, dev in DEVICES.all().items() if isinstance(dev, BranchSource)),
         frozenset(name for name, option in options().items() if option.cold_small),
         cases=tuple(groups_by_case()),
+        beside=frozenset(name for name, made in FORMATS.all().items() if made.beside),
     )
     return compile_program(parsed.program, source.text, variants, perf_data)
 

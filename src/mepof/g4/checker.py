@@ -35,7 +35,7 @@ from mepof.g4.names import (
     is_path,
     made_profiles,
 )
-from mepof.g4.settings import NO_BASE, SETTINGS, Settings, weight
+from mepof.g4.settings import NO_BASE, NO_PACKAGE, SETTINGS, Settings, weight
 from mepof.g4.source import Span
 from mepof.source.protocol import parse
 
@@ -95,6 +95,8 @@ class Vocabulary:
     capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: Those of which one build takes a single profile, by toolchain.
     exclusive: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: Formats of packages, and whether each takes a file after a colon.
+    packages: Mapping[str, bool] = field(default_factory=dict)
     #: Devices that can be flashed.
     flashable: frozenset[str] = frozenset()
 
@@ -532,6 +534,14 @@ def _goal(statement: Goal, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     yield from _duplicates(statement.metrics)
 
 
+def _package(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    name, colon, _ = word.text.partition(":")
+    yield from _lookup("format of packages", word, name, (NO_PACKAGE, *vocabulary.packages))
+    if colon and not vocabulary.packages.get(name, True):
+        span = word.part(len(name) + 1, len(word.text))
+        yield Diagnostic(span, f"`{name}` takes no file", f"write {quote(name)} without a colon")
+
+
 def _setting(statement: Set, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     key, word = statement.key, statement.value
     setting = SETTINGS.get(key.text)
@@ -545,6 +555,8 @@ def _setting(statement: Set, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     except ValueError as error:
         yield Diagnostic(word.span, f"invalid {key.text} {quote(word.text)}", str(error))
         return
+    if key.text == "package":
+        yield from _package(word, vocabulary)
     if setting.choices is None:
         return
     known: tuple[str, ...] = getattr(vocabulary, setting.choices)

@@ -175,7 +175,7 @@ class _Compiler(Tested):
         name = self._name(index)
         kernel = self._kernel(index, statement.path.text)
         options = [word.text for word in statement.options]
-        self._image(name, self._build(f"{name}/build", kernel, options))
+        self._image(name, self._build(f"{name}/build", kernel, options, suffix=self._suffix(name)))
 
     def _eval(self, index: int, statement: Eval) -> None:
         names, kernels = self._images(statement, index)

@@ -9,7 +9,7 @@ from mepof.device.observation import Branches, Measure
 from mepof.g4.ast import Word
 from mepof.g4.diagnostics import Diagnostic
 from mepof.g4.names import PLAIN, Bindings, HostPath, Made, Plain, Reference, Role, is_path
-from mepof.g4.settings import Settings, weight
+from mepof.g4.settings import NO_PACKAGE, Settings, weight
 from mepof.g4.variants import Argument, Variants
 from mepof.plan.model import HostInput, Input, Result, ResultKind, Step, StepInput
 from mepof.plan.typed import StepModel
@@ -17,6 +17,7 @@ from mepof.source.protocol import source_of
 from mepof.spec.app_programs import AppPrograms
 from mepof.spec.guest import Guest
 from mepof.spec.kernel_build import BootCheck, Instrumented, KernelBuild
+from mepof.spec.kernel_package import KernelPackage
 from mepof.spec.kernel_source import KernelSource
 from mepof.spec.profile_collect import TrainingApp
 from mepof.spec.suite_programs import SuitePrograms
@@ -72,6 +73,7 @@ class Draft:
         profile: Input | None = None,
         instrumented: Instrumented[Input] | None = None,
         *,
+        suffix: str = "",
         boots: bool = False,
     ) -> StepInput:
         settings = kernel.settings
@@ -97,13 +99,20 @@ class Draft:
             boot=boot,
             exclude=settings.exclude if counts or uses else (),
             share=settings.share,
+            suffix=suffix,
         )
         return self._add(identifier, build)
 
     def _used(self, name: str, kernel: Kernel, options: list[str], profile: Input) -> StepInput:
         """The last build, which must also boot to succeed."""
         uses = tuple(kernel.algorithm.split("+"))
-        return self._build(f"{name}/build", kernel, options, uses, profile, boots=True)
+        suffix = self._suffix(name)
+        identifier = f"{name}/build"
+        return self._build(identifier, kernel, options, uses, profile, suffix=suffix, boots=True)
+
+    def _suffix(self, name: str) -> str:
+        """What tells the release of a packaged kernel from those that it is installed beside."""
+        return f"-mepof-{name}" if self.settings.package[0] in self.variants.beside else ""
 
     def _source(self, address: str) -> StepInput:
         path = source_of(address).host(address)
@@ -146,6 +155,18 @@ class Draft:
     def _image(self, name: str, build: StepInput) -> None:
         self.images[name] = build
         self._result(name, "image", build)
+        settings = self.settings
+        chosen, file = settings.package
+        if chosen != NO_PACKAGE:
+            made = KernelPackage[Input](
+                format=chosen,
+                arch=settings.arch,
+                toolchain=settings.toolchain,
+                kernel=build,
+                revision=settings.revision,
+                given=None if file is None else HostInput(file),
+            )
+            self._result(name, "package", self._add(f"{name}/package", made))
 
     def _profile_result(self, name: str, profile: StepInput, algorithm: str) -> None:
         self.profiles[name] = profile

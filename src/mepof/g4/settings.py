@@ -14,7 +14,12 @@ from functools import partial
 
 from mepof.plan.model import Input
 
-Value = str | bool | int | float | Fraction | tuple[str, ...] | tuple[int, int]
+Value = (
+    str | bool | int | float | Fraction | tuple[str, ...] | tuple[int, int] | tuple[str, str | None]
+)
+
+#: The value of ``package`` that makes none.
+NO_PACKAGE = "none"
 
 #: The value of ``base`` by which profiling begins with a kernel without a profile again.
 NO_BASE = "none"
@@ -143,6 +148,14 @@ def weight(text: str) -> Fraction:
     return Fraction(text)
 
 
+def packaging(text: str) -> tuple[str, str | None]:
+    """A format of packages, and the file after its colon."""
+    name, colon, file = text.partition(":")
+    if colon and not file:
+        raise ValueError(f"the file is missing after the colon: `{name}:./boot.img`")
+    return name, file or None
+
+
 @dataclass(frozen=True)
 class Setting:
     """A key of ``set``.
@@ -171,11 +184,13 @@ SETTINGS: Mapping[str, Setting] = {
     "device": Setting(str, "devices"),
     "exclude": Setting(exclusions),
     "name": Setting(identifier),
+    "package": Setting(packaging),
     "perf-data": Setting(paths),
     "period": Setting(partial(whole_number, minimum=1, maximum=10**9)),
     "precision": Setting(percent),
     "relinked": Setting(partial(whole_number, minimum=0, maximum=100)),
     "repetitions": Setting(boots),
+    "revision": Setting(partial(whole_number, minimum=1, maximum=10**9)),
     "rounds": Setting(partial(whole_number, minimum=1, maximum=64)),
     "scout": Setting(switch),
     # Fits the integers of every tool, also after the repetitions are added.
@@ -218,3 +233,5 @@ class Settings:
     scout: bool = True
     share: bool = True
     test_boots: int = 3
+    package: tuple[str, str | None] = (NO_PACKAGE, None)
+    revision: int = 1

@@ -48,6 +48,7 @@ class Variants:
         recorders: the devices that record branches.
         whole: the options for which functions that never ran are part of a profile.
         cases: all cases, as ``suite/case``.
+        beside: the formats of packages that are installed beside other kernels.
     """
 
     algorithms: Mapping[str, Rounds]
@@ -61,3 +62,4 @@ class Variants:
     recorders: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
     cases: tuple[str, ...] = ()
+    beside: frozenset[str] = frozenset()

@@ -15,6 +15,7 @@ from mepof.kernel.options import option_groups, options
 from mepof.measure.goal import QUANTITIES, SIZES
 from mepof.measure.metrics import METRICS, CoreMetric
 from mepof.measure.quantities import QUANTITIES as QUANTITIES_OF_CASES
+from mepof.package.protocol import FORMATS
 from mepof.pmu.core import core_names
 from mepof.scenario.protocol import SCENARIOS
 from mepof.suite.cases import cases_of, groups_by_case, metric_names
@@ -64,5 +65,6 @@ def vocabulary() -> Vocabulary:
         },
         capabilities=toolchain.capabilities(),
         exclusive=toolchain.exclusive(),
+        packages={name: made.takes_file for name, made in FORMATS.all().items()},
         flashable=frozenset(n for n, dev in DEVICES.all().items() if isinstance(dev, Flashable)),
     )

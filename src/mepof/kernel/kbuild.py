@@ -103,6 +103,7 @@ class BuildSpec:
         profiles: files, by name; flags and variables call them ``PROFILES/NAME``.
         same_as: the origin (of ``build.json``) of the build that this one must be equal to, except
             for layout.
+        suffix: what is added to the release name.
         share: take objects that another build compiled in the same way, and leave it these.
     """
 
@@ -118,6 +119,7 @@ class BuildSpec:
     profiles: Mapping[str, Path] = field(default_factory=dict)
     same_as: Origin | None = None
     share: bool = True
+    suffix: str = ""
 
 
 @dataclass(frozen=True)
@@ -362,6 +364,8 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Pa
         "ARCH": spec.arch.make,
         **toolchain.make_variables(spec.arch),
         **_FIXED,
+        # Not in the configuration, which every object depends on.
+        **({"LOCALVERSION": spec.suffix} if spec.suffix else {}),
         "KCFLAGS": debug,
         "KAFLAGS": debug,
         "MEPOF_CFLAGS": " ".join(spec.cflags),

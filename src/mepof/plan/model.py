@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-ResultKind = Literal["image", "profile", "measurement", "report", "check", "flash"]
+ResultKind = Literal["image", "profile", "measurement", "report", "check", "flash", "package"]
 
 
 @dataclass(frozen=True)

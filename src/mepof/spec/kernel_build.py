@@ -48,6 +48,7 @@ class KernelBuild(StepModel[In], Generic[In]):
         exclude: files, directories and patterns of files in the tree that are not instrumented and
             do not use the profile.
         share: take objects that another build compiled in the same way.
+        suffix: what is added to the release name.
         layout_seed: seed of the order in which the linker lays out code; at least 1.
     """
 
@@ -64,4 +65,5 @@ class KernelBuild(StepModel[In], Generic[In]):
     boot: BootCheck[In] | None = None
     exclude: tuple[str, ...] = ()
     share: bool = True
+    suffix: str = ""
     layout_seed: int | None = None

@@ -101,6 +101,7 @@ class Ingredients(Generic[In]):
             profiles=addition.profiles,
             same_as=self.same_as,
             share=self.asked.share,
+            suffix=self.asked.suffix,
         )
 
     def _fragments(self) -> Iterator[Path]:

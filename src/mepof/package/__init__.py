@@ -1,0 +1,1 @@
+"""Kernels as they are installed: Debian packages, Android boot images."""

@@ -1,0 +1,54 @@
+"""``bootimg``: an Android boot image with the kernel, made of the user's own, or a new one of
+version 4 that has a kernel alone, as those of Android 13 and later do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mepof.arch import Arch
+from mepof.bootimg.description import Description, header_fields
+from mepof.bootimg.image import BootImage, write
+from mepof.bootimg.kernel import replaced
+from mepof.bootimg.reader import parse, read_file
+from mepof.bootimg.tail import with_changes
+from mepof.errors import InputError
+from mepof.package.protocol import Kernel
+
+_VERSION = 4
+
+
+class AndroidBootImage:
+    """An image for a phone's partition ``boot``."""
+
+    suffix = "boot.img"
+    # It takes the place of the kernel that is there, whose modules ask for its release.
+    beside = False
+    takes_file = True
+
+    def check(self, arch: Arch, given: Path | None) -> None:
+        if given is not None:
+            _with_kernel(given)
+
+    def write(self, kernel: Kernel, given: Path | None, target: Path, work: Path) -> None:
+        new = read_file(kernel.image)
+        if given is None:
+            described = Description(header_version=_VERSION, page_size=4096)
+            sections = dict.fromkeys(described.layout.sections, b"")
+            fields = header_fields(described, sections, target)
+            image = BootImage(described.layout, fields, sections)
+            image = image.with_sections(kernel=new)
+        else:
+            former = _with_kernel(given)
+            section = replaced(former.section("kernel"), new, None, str(kernel.image))
+            image = with_changes(former, {"kernel": section}, None, given)
+        target.write_bytes(write(image))
+
+
+def _with_kernel(path: Path) -> BootImage:
+    image = parse(read_file(path), str(path))
+    if "kernel" not in image.layout.sections:
+        raise InputError(f"{path} is not an image with a kernel", "name the phone's boot.img")
+    return image
+
+
+FORMAT = AndroidBootImage()

@@ -1,0 +1,191 @@
+"""``deb``: a Debian package ``linux-image-RELEASE``, with image, configuration, symbols and
+modules, whose scripts run the hooks of ``/etc/kernel`` as those of Debian's kernels do
+(Debian Linux Kernel Handbook, "Maintainer scripts and hooks")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mepof.arch import Arch, records
+from mepof.errors import InputError
+from mepof.package import debian_archive
+from mepof.package.debian_archive import Member
+from mepof.package.protocol import Kernel
+
+_MAINTAINER = "mepof <mepof@localhost>"
+_SCRIPT = """#!/bin/sh
+set -e
+
+release={release}
+image=/boot/vmlinuz-{release}
+export INITRD={initrd}
+
+run_hooks() {{
+    if [ -d "/etc/kernel/$1.d" ]; then
+        DEB_MAINT_PARAMS="$parameters" run-parts --report --exit-on-error \\
+            --arg="$release" --arg="$image" "/etc/kernel/$1.d"
+    fi
+}}
+
+parameters="$*"
+"""
+# On an upgrade of the same release, only the hooks before and after installing it run.
+_ACTIONS = {
+    "preinst": """
+case $1 in
+install | upgrade) run_hooks preinst ;;
+esac
+""",
+    "postinst": """
+[ "$1" = configure ] || exit 0
+{depmod}if command -v linux-update-symlinks >/dev/null; then
+    if [ -n "$2" ]; then change=upgrade; else change=install; fi
+    linux-update-symlinks "$change" "$release" "$image"
+fi
+run_hooks postinst
+""",
+    "prerm": """
+[ "$1" = remove ] || exit 0
+if command -v linux-check-removal >/dev/null; then
+    linux-check-removal "$release"
+fi
+run_hooks prerm
+""",
+    "postrm": """
+[ "$1" = remove ] || [ "$1" = purge ] || exit 0
+if [ "$1" = remove ] && command -v linux-update-symlinks >/dev/null; then
+    linux-update-symlinks remove "$release" "$image"
+fi
+run_hooks postrm
+{forget}""",
+}
+_DEPMOD = 'depmod -F "/boot/System.map-$release" "$release"\n'
+# What depmod wrote belongs to no package.
+_FORGET = """if [ -d "/lib/modules/$release" ]; then
+    find "/lib/modules/$release" -maxdepth 1 -name 'modules.*' -type f -delete
+    rmdir --ignore-fail-on-non-empty "/lib/modules/$release"
+fi
+"""
+_COPYRIGHT = """This package contains Linux {version}, compiled by mepof from its source.
+
+Copyright: Linus Torvalds and others; the source names them.
+
+Linux is distributed under the GNU General Public License, version 2, as its file COPYING says:
+on Debian systems, /usr/share/common-licenses/GPL-2.
+"""
+
+
+class DebianPackage:
+    """A package for Debian and the distributions that are made of it."""
+
+    suffix = "deb"
+    beside = True
+    takes_file = False
+
+    def check(self, arch: Arch, given: Path | None) -> None:
+        if arch.debian is None:
+            known = ", ".join(each.name for each in records() if each.debian is not None)
+            raise InputError(
+                f"Debian has no packages of kernels for {arch.name}", f"they exist for {known}"
+            )
+
+    def write(self, kernel: Kernel, given: Path | None, target: Path, work: Path) -> None:
+        self.check(kernel.arch, given)
+        release = kernel.release
+        if not re.fullmatch(r"[A-Za-z0-9.+~_-]+", release):
+            raise InputError(
+                f"the kernel's release `{release}` cannot be part of a file's name",
+                "change CONFIG_LOCALVERSION",
+            )
+        config = (kernel.build / "config").read_text(encoding="utf-8")
+        initrd = "CONFIG_BLK_DEV_INITRD=y" in config.splitlines()
+        files = dict(_files(kernel))
+        loads = bool(kernel.modules)
+        head = _SCRIPT.format(release=release, initrd="Yes" if initrd else "No")
+        scripts = {
+            name: head
+            + text.replace("{depmod}", _DEPMOD if loads else "").replace(
+                "{forget}", _FORGET if loads else ""
+            )
+            for name, text in _ACTIONS.items()
+        }
+        debian_archive.write(target, _control(kernel, loads, initrd), scripts, files, work)
+
+
+def package_name(release: str) -> str:
+    """The name of the package of a release: Debian's have no capitals and no ``_``."""
+    return f"linux-image-{release.lower().replace('_', '-')}"
+
+
+def package_version(version: str, revision: int) -> str:
+    """The version of a package: a release candidate comes before its release."""
+    upstream = re.sub(r"-(?=rc[0-9])", "~", version)
+    return f"{re.sub(r'[^A-Za-z0-9.+~-]', '.', upstream)}-{revision}"
+
+
+def metapackage(package: Path, name: str, target: Path, work: Path) -> None:
+    """Write an empty package that depends on exactly one that is there.
+
+    Args:
+        package: on which it depends.
+        name: of the metapackage.
+
+    Raises:
+        WorkError: the package cannot be read.
+    """
+    found = debian_archive.fields(debian_archive.read_control(package))
+    control = _control_file(
+        {
+            "Package": name,
+            "Version": found["Version"],
+            "Architecture": found["Architecture"],
+            "Maintainer": _MAINTAINER,
+            "Depends": f"{found['Package']} (= {found['Version']})",
+            "Section": "metapackages",
+            "Priority": "optional",
+            "Description": "the newest kernel that mepof published\n"
+            " It depends on the kernel, and changes whenever a newer one is published.",
+        }
+    )
+    debian_archive.write(target, control, {}, {}, work)
+
+
+def _control(kernel: Kernel, modules: bool, initrd: bool) -> str:
+    assert kernel.arch.debian is not None
+    fields = {
+        "Package": package_name(kernel.release),
+        "Version": package_version(kernel.version, kernel.revision),
+        "Architecture": kernel.arch.debian,
+        "Maintainer": _MAINTAINER,
+        "Depends": "kmod" if modules else "",
+        "Recommends": "initramfs-tools | linux-initramfs-tool" if initrd else "",
+        "Provides": "linux-image",
+        "Section": "kernel",
+        "Priority": "optional",
+        "Description": f"Linux {kernel.release}\n Built by mepof with {kernel.compiler}.",
+    }
+    return _control_file(fields)
+
+
+def _control_file(fields: dict[str, str]) -> str:
+    return "".join(f"{name}: {value}\n" for name, value in fields.items() if value)
+
+
+def _files(kernel: Kernel) -> Iterator[tuple[str, Member]]:
+    release = kernel.release
+    yield f"boot/vmlinuz-{release}", Member(kernel.image)
+    for name in ("config", "System.map"):
+        yield f"boot/{name}-{release}", Member(kernel.build / name)
+    below = f"lib/modules/{release}"
+    for path, file in kernel.modules.items():
+        yield f"{below}/kernel/{path}", Member(file)
+    if kernel.modules:
+        order = "".join(f"kernel/{path}\n" for path in kernel.modules)
+        yield f"{below}/modules.order", Member(order.encode())
+    text = _COPYRIGHT.format(version=kernel.version)
+    yield f"usr/share/doc/{package_name(release)}/copyright", Member(text.encode())
+
+
+FORMAT = DebianPackage()

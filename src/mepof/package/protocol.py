@@ -1,0 +1,75 @@
+"""What a format of packages does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from mepof.arch import Arch
+from mepof.registry import Registry
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that is packaged.
+
+    Attributes:
+        release: as the kernel calls itself, ``uname -r``.
+        version: of its source, as its Makefile has it.
+        compiler: name and version.
+        build: the artifact.
+        modules: without debug information, by their paths in the tree.
+        revision: of the package; it grows where the same version is packaged again.
+    """
+
+    release: str
+    version: str
+    arch: Arch
+    compiler: str
+    build: Path
+    modules: Mapping[str, Path] = field(default_factory=dict)
+    revision: int = 1
+
+    @property
+    def image(self) -> Path:
+        """The bootable image."""
+        return self.build / "kernel"
+
+
+class Format(Protocol):
+    """One format.
+
+    Attributes:
+        suffix: of its files.
+        beside: it is installed beside other kernels, so that each needs a release name of its own.
+        takes_file: a program may name a file that it is made of: ``FORMAT:FILE``.
+    """
+
+    suffix: str
+    beside: bool
+    takes_file: bool
+
+    def check(self, arch: Arch, given: Path | None) -> None:
+        """Refuse what cannot be packaged, before anything is built.
+
+        Args:
+            given: the file that the program names, if it does.
+
+        Raises:
+            InputError: there is no such package for the architecture, or the file is wrong.
+        """
+
+    def write(self, kernel: Kernel, given: Path | None, target: Path, work: Path) -> None:
+        """Write the package: the same bytes for the same kernel.
+
+        Args:
+            work: scratch.
+
+        Raises:
+            InputError: it cannot be made of this kernel.
+        """
+
+
+FORMATS: Registry[Format] = Registry("mepof.package", "FORMAT", "format of packages", Format)

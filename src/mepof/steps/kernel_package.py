@@ -1,0 +1,64 @@
+"""``kernel-package``: packages a kernel."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from mepof import arch
+from mepof.kernel.modules import Modules
+from mepof.kernel.release import release_of
+from mepof.package.protocol import FORMATS, Kernel
+from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.model import HostInput, Input, Step
+from mepof.spec.kernel_package import KernelPackage
+from mepof.toolchain.protocol import select
+
+_VERSION = re.compile(r"\d+(\.\d+)*(-rc\d+)?")
+
+
+class KernelPackageBody:
+    """Makes ``package.SUFFIX``."""
+
+    kind = KernelPackage.kind
+    phase: Phase = "other"
+
+    def check(self, step: Step) -> None:
+        """Refuse what cannot be packaged."""
+        asked = KernelPackage[Input].of(step, step.inputs)
+        given = Path(asked.given.path) if isinstance(asked.given, HostInput) else None
+        FORMATS.get(asked.format).check(arch.get(asked.arch), given)
+
+    def resources(self, step: Step) -> Resources:
+        return Resources()
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        return select(KernelPackage[Input].of(step, step.inputs).toolchain).identity()
+
+    def run(self, context: StepContext) -> None:
+        asked = KernelPackage[Path].of(context.step, context.inputs)
+        toolchain, target = select(asked.toolchain), arch.get(asked.arch)
+        release = release_of(asked.kernel / "vmlinux")
+        stripped = {}
+        made = Modules.find(asked.kernel)
+        for module in () if made is None else made.modules:
+            file = context.work / f"{module.name}.ko"
+            objcopy = toolchain.tool("objcopy", target)
+            context.run([objcopy, "--strip-debug", module.file(asked.kernel), file])
+            stripped[module.path] = file
+        version = _VERSION.match(release)
+        kernel = Kernel(
+            release=release,
+            version=release if version is None else version[0],
+            arch=target,
+            compiler=f"{asked.toolchain} {toolchain.version}",
+            build=asked.kernel,
+            modules=stripped,
+            revision=asked.revision,
+        )
+        used = FORMATS.get(asked.format)
+        used.write(kernel, asked.given, context.output / f"package.{used.suffix}", context.work)
+
+
+BODY = KernelPackageBody()
