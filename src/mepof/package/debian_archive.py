@@ -86,7 +86,7 @@ def read_control(path: Path) -> str:
     try:
         with path.open("rb") as file:
             head = file.read(len(_MAGIC) + 60 + len(_VERSION) + 60)
-            if not head.startswith(_MAGIC) or head[132:148].strip() != _CONTROL[:16].encode():
+            if not head.startswith(_MAGIC) or head[72:88].strip() != _CONTROL[:16].encode():
                 raise ValueError("it is not a package that mepof wrote")
             size = int(head[-12:-2])
             if size > MAX_CONTROL_BYTES:
