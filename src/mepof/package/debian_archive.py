@@ -1,7 +1,7 @@
 """Debian's binary packages as files: an ``ar`` archive of two compressed ``tar`` archives (deb(5)).
 
 They are written here and not by dpkg-deb, so that the same content gives the same bytes on every
-machine (docs/decisions/0032-packages-are-written-here.md).
+machine (docs/decisions/0031-packages-are-written-here.md).
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ class Apt:
             env={"LC_ALL": "C", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
         )
 
-    def installs(self, *words: str) -> list[str]:
-        """What a simulation would install, as ``NAME VERSION``."""
+    def installs(self, *words: str) -> list[tuple[str, str]]:
+        """What a simulation would install: names and versions."""
         done = self("--simulate", *words)
         assert done.returncode == 0, done.stdout + done.stderr
         return re.findall(r"^Inst (\S+) (?:\[\S+\] )?\((\S+)", done.stdout, re.M)

@@ -248,6 +248,12 @@ CASES = {
     "unknown arch": ("set arch x86_64.", "p.g4:1:10: error: unknown arch `x86_64`"),
     "unknown config": ("set config slim+andriod.", "p.g4:1:17: error: unknown config `andriod`"),
     "half a config": ("set config slim+.", "p.g4:1:12: error: invalid config `slim+`"),
+    "unknown package": ("set package dbe.", "p.g4:1:13: error: unknown format of packages `dbe`"),
+    "package without a file": (
+        "set package bootimg:.",
+        "p.g4:1:13: error: invalid package `bootimg:`",
+    ),
+    "package of a file": ("set package deb:./x.", "p.g4:1:17: error: `deb` takes no file"),
     "unknown toolchain": ("set toolchain clnag.", "p.g4:1:15: error: unknown toolchain `clnag`"),
     "unknown device": ("set device quemu.", "p.g4:1:12: error: unknown device `quemu`"),
     "seed of words": ("set seed lucky.", "p.g4:1:10: error: invalid seed `lucky`"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -112,7 +113,7 @@ def test_versions_order_as_releases_do() -> None:
         *(package_version("6.12.95", 10), package_version("6.13.0-rc1", 11)),
         package_version("6.13.0", 12),
     ]
-    for one, other in zip(versions, versions[1:], strict=False):
+    for one, other in pairwise(versions):
         assert newer(other, one), (one, other)
 
 

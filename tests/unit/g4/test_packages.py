@@ -1,0 +1,41 @@
+"""Images that become packages."""
+
+from __future__ import annotations
+
+from mepof.executor.programs import compiled
+from mepof.g4 import Source
+from mepof.plan.model import HostInput, Plan, StepInput
+
+OPT = "opt debian:linux-source-6.12 pgo rand kbench. "
+
+
+def plan(text: str) -> Plan:
+    return compiled(Source("p.g4", text))
+
+
+def results(made: Plan) -> list[tuple[str, str]]:
+    return [(result.name, result.kind) for result in made.results]
+
+
+def test_each_image_is_packaged_under_a_release_of_its_own() -> None:
+    made = plan(f"set package deb. set revision 3. {OPT}build debian:linux-source-6.12 O3.")
+    assert ("opt", "package") in results(made)
+    assert ("build", "package") in results(made)
+    step = made.step("opt/package")
+    assert step.inputs["kernel"] == StepInput("opt/build")
+    assert (step.params["format"], step.params["revision"]) == ("deb", 3)
+    assert made.step("opt/build").params["suffix"] == "-mepof-opt"
+    assert made.step("build/build").params["suffix"] == "-mepof-build"
+    # What is trained is not installed.
+    assert "suffix" not in made.step("opt/instrument").params
+
+
+def test_a_boot_image_keeps_the_release_that_modules_ask_for() -> None:
+    made = plan(f"set package bootimg:./boot.img. {OPT}")
+    assert made.step("opt/package").inputs["given"] == HostInput("./boot.img")
+    assert "suffix" not in made.step("opt/build").params
+
+
+def test_nothing_is_packaged_unless_a_program_says_so() -> None:
+    made = plan(f"{OPT}set package deb. {OPT}set package none. {OPT}")
+    assert [name for name, kind in results(made) if kind == "package"] == ["opt2"]

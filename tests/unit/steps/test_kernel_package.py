@@ -1,0 +1,51 @@
+"""The step that packages a kernel."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mepof.errors import InputError, WorkError
+from mepof.package.debian_archive import fields, read_control
+from mepof.plan.body import StepContext
+from mepof.plan.model import HostInput, Json, Step
+from mepof.steps.kernel_package import BODY
+
+from .room import Room
+
+PARAMS: dict[str, Json] = {"format": "deb", "arch": "x86-64", "toolchain": "clang", "revision": 4}
+BANNER = b"\0Linux version 6.12.95-mepof-opt (someone) #1\n\0"
+
+
+def packaged(room: Room, build: Path) -> StepContext:
+    return room.context(BODY.kind, PARAMS, kernel=build)
+
+
+def test_a_kernel_is_packaged_under_the_release_that_it_states(room: Room, toolchain: None) -> None:
+    build = room.directory(
+        "build", kernel="image", config="CONFIG_BLK_DEV_INITRD=y\n", System_map="1 T _text\n"
+    )
+    (build / "vmlinux").write_bytes(BANNER)
+    context = packaged(room, build)
+    BODY.run(context)
+    made = context.output / "package.deb"
+    found = fields(read_control(made))
+    assert found["Package"] == "linux-image-6.12.95-mepof-opt"
+    assert found["Version"] == "6.12.95-4"
+    shown = subprocess.run(["dpkg-deb", "--contents", made], check=True, capture_output=True)
+    assert b"./boot/vmlinuz-6.12.95-mepof-opt" in shown.stdout
+
+
+def test_a_kernel_that_states_no_release_is_refused(room: Room, toolchain: None) -> None:
+    build = room.directory("build", vmlinux="nothing")
+    with pytest.raises(WorkError, match="does not state its release"):
+        BODY.run(packaged(room, build))
+
+
+def test_an_architecture_that_debian_does_not_have_is_refused_before_a_build(room: Room) -> None:
+    params: dict[str, Json] = {**PARAMS, "arch": "um"}
+    step = Step("opt/package", BODY.kind, params, {"kernel": HostInput("/build")})
+    with pytest.raises(InputError, match="no packages of kernels for um"):
+        BODY.check(step)
