@@ -37,7 +37,9 @@ exit "$status"
 _PROGRAMS = {
     "getprop": 'case "$1" in sys.boot_completed) echo 1;; *) echo;; esac',
     "bootctl": 'echo "successful $(cat {system}/slot)" > {system}/control.new\n'
-    "mv {system}/control.new {system}/control",
+    "mv {system}/control.new {system}/control\n"
+    # The slot is marked when the program ends.
+    "for _ in $(seq 3000); do [ -e {system}/control ] || exit 0; sleep 0.01; done; exit 1",
     "reboot": 'echo "reboot $1" > {system}/control.new; mv {system}/control.new {system}/control',
 }
 _SECONDS = 30.0
@@ -98,10 +100,11 @@ class Played(Qemu):
                     return Ended("crash")
                 if control.exists():
                     line = control.read_text().split()
+                    if line[0] != "reboot":
+                        asked(" ".join(line))
                     control.unlink()
                     if line[0] == "reboot":
                         return Ended(line[1] if len(line) > 1 else "reboot")
-                    asked(" ".join(line))
                 time.sleep(0.01)
             return Ended("off")
         finally:
