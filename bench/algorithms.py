@@ -18,19 +18,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from measure.left import geometric, left_percent, saved
+from measure.left import COUNTED, METRICS, fewer, geometric, left_percent, saved
 from measure.program import ran
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ROOT / "bench" / "algorithms"
 RESULT = ROOT / "docs" / "benchmarks" / "algorithms"
-COUNTED = {"kernel_instructions": "kernel instructions", "kernel_taken_branches": "taken branches"}
-MODELLED = {
-    "kernel_cycles": "cycles",
-    "kernel_l1i_misses": "L1I misses",
-    "kernel_itlb_misses": "iTLB misses",
-}
-METRICS = COUNTED | MODELLED
 MODEL = ("native/pmu/*", "src/mepof/pmu/cores/*.toml")
 _CORE = re.compile(r"^set core (\S+)\.", re.MULTILINE)
 
@@ -84,7 +77,7 @@ def _section(name: str, result: dict[str, Any]) -> str:
     metrics = METRICS if result.get("core") else COUNTED
     rows = [
         f"| {image} | "
-        + " | ".join(_fewer(by.get(metric)) for metric in metrics)
+        + " | ".join(fewer(by.get(metric)) for metric in metrics)
         + f" | {100 * (text[image] / plain - 1):+.1f} |"
         for image, by in left.items()
     ]
@@ -105,14 +98,10 @@ def _section(name: str, result: dict[str, Any]) -> str:
     )
 
 
-def _fewer(left: dict[str, float] | None) -> str:
-    return saved(geometric(left)) if left else "none at all"
-
-
 def _claims(left: dict[str, Any]) -> Iterator[str]:
-    fewer = {image: 100 - geometric(by["kernel_instructions"]) for image, by in left.items()}
-    if "pgo" in fewer:
-        kept = 100 * fewer["autofdo"] / fewer["pgo"]
+    gains = {image: 100 - geometric(by["kernel_instructions"]) for image, by in left.items()}
+    if "pgo" in gains:
+        kept = 100 * gains["autofdo"] / gains["pgo"]
         yield f"- `autofdo` keeps {kept:.0f} % of what `pgo` saves in kernel instructions."
     for below in ("autofdo", "pgo"):
         if f"{below}-propeller" not in left:

@@ -20,6 +20,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from measure import flat
+from measure.left import COUNTED, left_percent
 from measure.program import ran
 
 from mepof import _engine
@@ -82,17 +83,13 @@ def measured(number: int, algorithm: str, store: Path) -> dict[str, Any]:
     first, new = (flat.read(of(n, "profile") / name) for n in (1, number))
     merged = flat.read(used(number))
     before = used(number - 1) if number > 1 else None
-    left = {
-        row["case"]: 100 * row["value"] / row["baseline"]
-        for row in report["cases"]
-        if row["metric"] == "kernel_instructions" and row["image"] != report["baseline"]
-    }
+    (left,) = left_percent(report, COUNTED).values()
     verdict = converted(of(number, "instrument"), of(number, "collect"))
     statistics = json.loads(_engine.show(used(number), 1, 0))["statistics"]
     return {
         "kernel": report["provenance"]["kernel"],
         "clang": report["provenance"]["tools"]["clang"],
-        "left_percent": left,
+        "left_percent": left["kernel_instructions"],
         "text_bytes": {
             "plain": BuildDescription.read(steps["plain/build"].path).size_bytes.text,
             "image": BuildDescription.read(of(number, "build")).size_bytes.text,

@@ -16,19 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from measure.left import Left, geometric, left_percent, saved
+from measure.left import METRICS, Left, fewer, geometric, left_percent
 from measure.program import ran
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ROOT / "bench" / "published"
 RESULT = ROOT / "docs" / "benchmarks" / "published"
-METRICS = {
-    "kernel_instructions": "kernel instructions",
-    "kernel_taken_branches": "taken branches",
-    "kernel_cycles": "cycles",
-    "kernel_l1i_misses": "L1I misses",
-    "kernel_itlb_misses": "iTLB misses",
-}
 GOOGLE = "Xu and Shen, *Optimizing the Linux Kernel using AutoFDO & Propeller*"
 YUAN = "Yuan et al., *Device-Specific Linux Kernel Optimization for Android Smartphones*"
 
@@ -176,7 +169,7 @@ def _section(table: Table, result: Mapping[str, Any]) -> str:
             image,
             table.published.get(image, ""),
             f"{figure:.1f}",
-            *(saved(geometric(by[m])) if by.get(m) else "none at all" for m in METRICS),
+            *(fewer(by.get(metric)) for metric in METRICS),
             f"{100 * (result['text_bytes'][image] / plain - 1):+.1f}",
         ]
         rows.append(f"| {' | '.join(cells)} |")

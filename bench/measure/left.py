@@ -6,6 +6,15 @@ from collections.abc import Collection, Mapping
 from statistics import geometric_mean
 from typing import Any
 
+COUNTED = {"kernel_instructions": "kernel instructions", "kernel_taken_branches": "taken branches"}
+MODELLED = {
+    "kernel_cycles": "cycles",
+    "kernel_l1i_misses": "L1I misses",
+    "kernel_itlb_misses": "iTLB misses",
+}
+#: The metrics of tables, by their names in reports, and what heads their columns.
+METRICS = COUNTED | MODELLED
+
 #: Percent of the baseline's cost, by image, metric and case.
 Left = dict[str, dict[str, dict[str, float]]]
 
@@ -27,6 +36,11 @@ def left_percent(report: Mapping[str, Any], metrics: Collection[str]) -> Left:
 def geometric(values: Mapping[str, float]) -> float:
     """The geometric mean over the cases."""
     return geometric_mean(values.values())
+
+
+def fewer(values: Mapping[str, float] | None) -> str:
+    """Percent fewer than in the baseline, by the geometric mean; what a cell of a table says."""
+    return saved(geometric(values)) if values else "none at all"
 
 
 def saved(left: float) -> str:

@@ -40,7 +40,7 @@ def packages_of(found: Artifacts, done: Path, follow: str, work: Path) -> list[P
     for arch, path in last.items():
         name = f"linux-image-mepof-{follow.replace('_', '-')}"
         target = work / f"{name}-{arch}.{FORMAT.suffix}"
-        metapackage(path, name, target, work)
+        metapackage(path, name, target)
         packages.append(target)
     return packages
 

@@ -105,7 +105,7 @@ class Attempt:
             extras |= _kept(profiles.values(), self.last[1])
         if decision.kind != "reuse" and source is not None:
             profiles = origins(trained(text) or (), done, found, source, self.release)
-            extras |= dict(whole_profiles(profiles.values(), found))
+            extras |= dict(whole_profiles(profiles, found))
         packages = packages_of(found, done, self.follow, out)
         extras |= {path.name: path for path in packages if path.parent != done}
         made = Published(

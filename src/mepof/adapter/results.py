@@ -53,13 +53,16 @@ def described(found: Artifacts) -> Iterator[tuple[str, Path]]:
                 yield f"{name}.{suffix}", path / file
 
 
-def whole_profiles(origins: Iterable[Origin], found: Artifacts) -> Iterator[tuple[str, Path]]:
-    """The files of the profiles that a run made, by the names to publish."""
-    for (name, kind), path in found.items():
-        for each in origins:
-            if kind == "profile" and each.artifact and each.file.rpartition(".")[0] == name:
-                for file in sorted(path.iterdir()):
-                    yield f"{each.artifact}/{file.name}", file
+def whole_profiles(origins: Mapping[str, Origin], found: Artifacts) -> Iterator[tuple[str, Path]]:
+    """The files of the profiles that a run made, by the names to publish.
+
+    Args:
+        origins: by result.
+    """
+    for name, each in origins.items():
+        if each.artifact is not None:
+            for file in sorted(found[name, "profile"].iterdir()):
+                yield f"{each.artifact}/{file.name}", file
 
 
 def origins(

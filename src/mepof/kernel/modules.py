@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from mepof.document import Document
 from mepof.errors import WorkError
 from mepof.kernel import integrity
+from mepof.toolchain.protocol import Run
 
 DIRECTORY = "modules"
 _SHF_EXECINSTR = 0x4
@@ -54,6 +55,20 @@ class Modules(Document):
     file: ClassVar[str] = "modules.json"
 
     modules: tuple[Module, ...]
+
+    def stripped(
+        self, build: Path, objcopy: str, output: Path, run: Run
+    ) -> Iterator[tuple[Module, Path]]:
+        """Each module and a copy of it without debug information.
+
+        Args:
+            objcopy: the tool that strips.
+            output: directory for the copies.
+        """
+        for module in self.modules:
+            copy = output / f"{module.name}.ko"
+            run([objcopy, "--strip-debug", module.file(build), copy])
+            yield module, copy
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class AndroidBootImage:
         if given is not None:
             _with_kernel(given)
 
-    def write(self, kernel: Kernel, given: Path | None, target: Path, work: Path) -> None:
+    def write(self, kernel: Kernel, given: Path | None, target: Path) -> None:
         new = read_file(kernel.image)
         if given is None:
             described = Description(header_version=_VERSION, page_size=4096)

@@ -11,7 +11,7 @@ from pathlib import Path
 from mepof.arch import Arch, records
 from mepof.errors import InputError
 from mepof.package import debian_archive
-from mepof.package.debian_archive import Member
+from mepof.package.debian_archive import Content
 from mepof.package.protocol import Kernel
 
 _MAINTAINER = "mepof <mepof@localhost>"
@@ -91,7 +91,7 @@ class DebianPackage:
                 f"Debian has no packages of kernels for {arch.name}", f"they exist for {known}"
             )
 
-    def write(self, kernel: Kernel, given: Path | None, target: Path, work: Path) -> None:
+    def write(self, kernel: Kernel, given: Path | None, target: Path) -> None:
         self.check(kernel.arch, given)
         release = kernel.release
         if not re.fullmatch(r"[A-Za-z0-9.+~_-]+", release):
@@ -111,7 +111,7 @@ class DebianPackage:
             )
             for name, text in _ACTIONS.items()
         }
-        debian_archive.write(target, _control(kernel, loads, initrd), scripts, files, work)
+        debian_archive.write(target, _control(kernel, loads, initrd), scripts, files)
 
 
 def package_name(release: str) -> str:
@@ -125,7 +125,7 @@ def package_version(version: str, revision: int) -> str:
     return f"{re.sub(r'[^A-Za-z0-9.+~-]', '.', upstream)}-{revision}"
 
 
-def metapackage(package: Path, name: str, target: Path, work: Path) -> None:
+def metapackage(package: Path, name: str, target: Path) -> None:
     """Write an empty package that depends on exactly one that is there.
 
     Args:
@@ -149,7 +149,7 @@ def metapackage(package: Path, name: str, target: Path, work: Path) -> None:
             " It depends on the kernel, and changes whenever a newer one is published.",
         }
     )
-    debian_archive.write(target, control, {}, {}, work)
+    debian_archive.write(target, control, {}, {})
 
 
 def _control(kernel: Kernel, modules: bool, initrd: bool) -> str:
@@ -173,19 +173,19 @@ def _control_file(fields: dict[str, str]) -> str:
     return "".join(f"{name}: {value}\n" for name, value in fields.items() if value)
 
 
-def _files(kernel: Kernel) -> Iterator[tuple[str, Member]]:
+def _files(kernel: Kernel) -> Iterator[tuple[str, Content]]:
     release = kernel.release
-    yield f"boot/vmlinuz-{release}", Member(kernel.image)
+    yield f"boot/vmlinuz-{release}", kernel.image
     for name in ("config", "System.map"):
-        yield f"boot/{name}-{release}", Member(kernel.build / name)
+        yield f"boot/{name}-{release}", kernel.build / name
     below = f"lib/modules/{release}"
     for path, file in kernel.modules.items():
-        yield f"{below}/kernel/{path}", Member(file)
+        yield f"{below}/kernel/{path}", file
     if kernel.modules:
         order = "".join(f"kernel/{path}\n" for path in kernel.modules)
-        yield f"{below}/modules.order", Member(order.encode())
+        yield f"{below}/modules.order", order.encode()
     text = _COPYRIGHT.format(version=kernel.version)
-    yield f"usr/share/doc/{package_name(release)}/copyright", Member(text.encode())
+    yield f"usr/share/doc/{package_name(release)}/copyright", text.encode()
 
 
 FORMAT = DebianPackage()

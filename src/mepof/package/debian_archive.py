@@ -11,7 +11,6 @@ import io
 import lzma
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from mepof.errors import WorkError
@@ -24,20 +23,12 @@ _CONTROL = "control.tar.xz"
 MAX_CONTROL_BYTES = 1 << 20
 
 
-@dataclass(frozen=True)
-class Member:
-    """A file of a package: its content, or the path of it, and whether it is a program."""
-
-    content: bytes | Path
-    program: bool = False
-
-    def read(self) -> bytes:
-        """The content."""
-        return self.content if isinstance(self.content, bytes) else self.content.read_bytes()
+Content = bytes | Path
+"""What a file contains, or the file that contains the same."""
 
 
 def write(
-    target: Path, control: str, scripts: Mapping[str, str], files: Mapping[str, Member], work: Path
+    target: Path, control: str, scripts: Mapping[str, str], files: Mapping[str, Content]
 ) -> None:
     """Write a package.
 
@@ -45,16 +36,15 @@ def write(
         control: its control file, to which the installed size is added.
         scripts: maintainer scripts by name.
         files: by their paths below ``/``.
-        work: scratch.
     """
-    data = work / "data.tar.xz"
+    data = io.BytesIO()
     sums, size = [], 0
     with lzma.open(data, "wb", preset=6) as packed, _tar(packed) as tar:
         for name in _directories(files):
             _add_directory(tar, name)
-        for name, member in sorted(files.items()):
-            content = member.read()
-            _add(tar, name, content, 0o755 if member.program else 0o644)
+        for name, given in sorted(files.items()):
+            content = given if isinstance(given, bytes) else given.read_bytes()
+            _add(tar, name, content, 0o644)
             sums.append(f"{hashlib.md5(content, usedforsecurity=False).hexdigest()}  {name}\n")
             size += -(-len(content) // 1024)
     about = {
@@ -69,12 +59,10 @@ def write(
             if text:
                 _add(tar, name, text.encode(), mode)
     with target.open("wb") as file:
-        file.write(_MAGIC + _part("debian-binary", len(_VERSION)) + _VERSION)
-        control_bytes = head.getvalue()
-        file.write(_part(_CONTROL, len(control_bytes)) + _even(control_bytes))
-        packed_data = data.read_bytes()
-        file.write(_part("data.tar.xz", len(packed_data)) + _even(packed_data))
-    data.unlink()
+        file.write(_MAGIC)
+        file.write(_part("debian-binary", _VERSION))
+        file.write(_part(_CONTROL, head.getvalue()))
+        file.write(_part("data.tar.xz", data.getvalue()))
 
 
 def read_control(path: Path) -> str:
@@ -86,7 +74,7 @@ def read_control(path: Path) -> str:
     try:
         with path.open("rb") as file:
             head = file.read(len(_MAGIC) + 60 + len(_VERSION) + 60)
-            if not head.startswith(_MAGIC) or head[72:88].strip() != _CONTROL[:16].encode():
+            if not head.startswith(_MAGIC) or head[72:88].strip() != _CONTROL.encode():
                 raise ValueError("it is not a package that mepof wrote")
             size = int(head[-12:-2])
             if size > MAX_CONTROL_BYTES:
@@ -109,7 +97,7 @@ def fields(control: str) -> dict[str, str]:
     return {name: value.strip() for name, _, value in pairs}
 
 
-def _directories(files: Mapping[str, Member]) -> list[str]:
+def _directories(files: Mapping[str, Content]) -> list[str]:
     found = {str(parent) for name in files for parent in PurePosixPath(name).parents}
     return sorted("" if name == "." else name for name in found)
 
@@ -136,10 +124,7 @@ def _add_directory(tar: tarfile.TarFile, name: str) -> None:
     tar.addfile(made)
 
 
-def _part(name: str, size: int) -> bytes:
-    """The header of a member of an ``ar`` archive."""
-    return f"{name:<16}{_TIME:<12}{0:<6}{0:<6}{'100644':<8}{size:<10}`\n".encode()
-
-
-def _even(content: bytes) -> bytes:
-    return content + b"\n" if len(content) % 2 else content
+def _part(name: str, content: bytes) -> bytes:
+    """A member of an ``ar`` archive: a header, and the content to an even length."""
+    head = f"{name:<16}{_TIME:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n"
+    return head.encode() + content + b"\n" * (len(content) % 2)

@@ -61,11 +61,8 @@ class Format(Protocol):
             InputError: there is no such package for the architecture, or the file is wrong.
         """
 
-    def write(self, kernel: Kernel, given: Path | None, target: Path, work: Path) -> None:
+    def write(self, kernel: Kernel, given: Path | None, target: Path) -> None:
         """Write the package: the same bytes for the same kernel.
-
-        Args:
-            work: scratch.
 
         Raises:
             InputError: it cannot be made of this kernel.

@@ -40,13 +40,11 @@ class KernelPackageBody:
         asked = KernelPackage[Path].of(context.step, context.inputs)
         toolchain, target = select(asked.toolchain), arch.get(asked.arch)
         release = release_of(asked.kernel / "vmlinux")
-        stripped = {}
-        made = Modules.find(asked.kernel)
-        for module in () if made is None else made.modules:
-            file = context.work / f"{module.name}.ko"
+        stripped: dict[str, Path] = {}
+        if (made := Modules.find(asked.kernel)) is not None:
             objcopy = toolchain.tool("objcopy", target)
-            context.run([objcopy, "--strip-debug", module.file(asked.kernel), file])
-            stripped[module.path] = file
+            copies = made.stripped(asked.kernel, objcopy, context.work, context.run)
+            stripped = {module.path: copy for module, copy in copies}
         version = _VERSION.match(release)
         kernel = Kernel(
             release=release,
@@ -58,7 +56,7 @@ class KernelPackageBody:
             revision=asked.revision,
         )
         used = FORMATS.get(asked.format)
-        used.write(kernel, asked.given, context.output / f"package.{used.suffix}", context.work)
+        used.write(kernel, asked.given, context.output / f"package.{used.suffix}")
 
 
 BODY = KernelPackageBody()

@@ -25,5 +25,5 @@ def kernel(root: Path, version: str = "6.12.95", *, modules: bool = False, **giv
 
 def package(root: Path, made: Kernel, name: str = "opt.deb") -> Path:
     root.mkdir(parents=True, exist_ok=True)
-    FORMAT.write(made, None, root / name, root)
+    FORMAT.write(made, None, root / name)
     return root / name

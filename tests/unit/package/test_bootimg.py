@@ -15,7 +15,7 @@ from .kernels import kernel
 
 
 def test_a_new_image_has_the_kernel_alone(tmp_path: Path) -> None:
-    FORMAT.write(kernel(tmp_path), None, tmp_path / "boot.img", tmp_path)
+    FORMAT.write(kernel(tmp_path), None, tmp_path / "boot.img")
     image = parse((tmp_path / "boot.img").read_bytes(), "boot.img")
     assert (image.kind, image.version) == ("boot", 4)
     assert bytes(image.section("kernel")) == b"image of 6.12.95-mepof-opt"
@@ -23,8 +23,8 @@ def test_a_new_image_has_the_kernel_alone(tmp_path: Path) -> None:
 
 
 def test_the_kernel_takes_the_place_of_that_in_an_image(tmp_path: Path) -> None:
-    FORMAT.write(kernel(tmp_path, "6.1.1"), None, tmp_path / "old.img", tmp_path)
-    FORMAT.write(kernel(tmp_path), tmp_path / "old.img", tmp_path / "new.img", tmp_path)
+    FORMAT.write(kernel(tmp_path, "6.1.1"), None, tmp_path / "old.img")
+    FORMAT.write(kernel(tmp_path), tmp_path / "old.img", tmp_path / "new.img")
     image = parse((tmp_path / "new.img").read_bytes(), "new.img")
     assert bytes(image.section("kernel")) == b"image of 6.12.95-mepof-opt"
 

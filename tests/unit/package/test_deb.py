@@ -134,7 +134,7 @@ def test_a_release_that_is_no_name_is_an_error(tmp_path: Path) -> None:
 
 def test_a_metapackage_depends_on_exactly_one(tmp_path: Path) -> None:
     made = package(tmp_path, kernel(tmp_path, revision=2))
-    metapackage(made, "linux-image-mepof-stable", tmp_path / "meta.deb", tmp_path)
+    metapackage(made, "linux-image-mepof-stable", tmp_path / "meta.deb")
     found = fields(read_control(tmp_path / "meta.deb"))
     assert found["Depends"] == "linux-image-6.12.95-mepof-opt (= 6.12.95-2)"
     assert dpkg_deb("--field", tmp_path / "meta.deb", "Version").strip() == "6.12.95-2"
