@@ -38,6 +38,16 @@ def worker(
             "--offer", help="Device that this machine has; repeat it for each.", metavar="NAME"
         ),
     ] = None,
+    memory: Annotated[
+        int | None,
+        typer.Option(
+            "--memory",
+            min=1,
+            help="MiB of memory to offer: its share, where several workers run on one machine.  "
+            "[default: all]",
+            metavar="MIB",
+        ),
+    ] = None,
     store: StoreRoot = None,
     shared_store: Shared = None,
     cores: Cores = None,
@@ -47,8 +57,8 @@ def worker(
 ) -> None:
     """Perform steps for the runs of a cluster.
 
-    The worker offers its cores and what `mepof doctor` found. It works until it is interrupted,
-    or until the scheduler is gone for some time.
+    The worker offers its cores, its memory and what `mepof doctor` found. It works until it is
+    interrupted, or until the scheduler is gone for some time.
 
     Raises:
         InputError: an address or file is wrong.
@@ -61,9 +71,13 @@ def worker(
     check_store(settings.store, settings.shared)
     host = listening(address, listen)
     offers = {**offers_of_machine(settings.store), **dict.fromkeys(offer or (), 1.0)}
+    if memory is not None:
+        offers["memory"] = float(memory)
     tls = tls_of(tls_ca, tls_cert, tls_key)
+    named = sorted(offers.keys() - {"memory"})
+    amount = f"{offers['memory']:.0f} MiB of memory"
     print(
-        f"offers {settings.cores} cores, {', '.join(sorted(offers)) or 'nothing else'}",
+        f"offers {', '.join([f'{settings.cores} cores', amount, *named])}",
         file=sys.stderr,
         flush=True,
     )

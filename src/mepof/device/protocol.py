@@ -16,6 +16,9 @@ from mepof.registry import Registry
 # The guest's archive, in the artifact of the step ``guest``.
 INITRAMFS = "initramfs.cpio"
 
+#: MiB that an emulator takes beside its guest's memory: its own, and the code that it translated.
+EMULATOR_MEMORY = 512
+
 
 class BootFailure(WorkError):
     """The kernel did not come up, or went down; the message ends with the console's last lines.

@@ -11,18 +11,18 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from mepof.errors import MepofError, WorkError
-from mepof.events import Event, StepNote, StepProgress
+from mepof.events import Event, Sink, StepNote, StepProgress
 from mepof.executor.stores import default_shared
 from mepof.plan.action import Action, Artifact
-from mepof.plan.body import Resources, StepBody
+from mepof.plan.body import Elsewhere, Resources, StepBody
 from mepof.plan.digest import HostDigests
-from mepof.plan.execute import Job, execute
+from mepof.plan.execute import Job, execute, execute_part
 from mepof.plan.fingerprint import Ingredients, body_of
 from mepof.plan.model import Step
 from mepof.plan.remote import Remote
@@ -89,7 +89,8 @@ class Answer:
 
     Attributes:
         worker: the worker's address.
-        action: what it made; None if it failed.
+        action: what it made; None if it failed, or was asked for a part.
+        part: what the part gave.
         cached: it was in the worker's store.
         error: why it failed, pickled.
         unfit: the worker cannot do such a step: try another one.
@@ -99,6 +100,7 @@ class Answer:
 
     worker: str
     action: Action | None = None
+    part: bytes | None = None
     cached: bool = False
     error: bytes | None = None
     unfit: bool = False
@@ -118,32 +120,67 @@ class Unfit(WorkError):
 _CANCELS: dict[str, threading.Event] = {}
 
 
+def stop_of(run: str) -> threading.Event:
+    """Is set when a run is interrupted."""
+    return _CANCELS.setdefault(run, threading.Event())
+
+
 def cancel(run: str) -> None:
     """Interrupt the steps of a run on this worker."""
-    _CANCELS.setdefault(run, threading.Event()).set()
+    stop_of(run).set()
 
 
-def perform(request: Request) -> Answer:
-    """Perform a step in this process, which is a worker."""
+def perform(request: Request, parts: Elsewhere | None = None) -> Answer:
+    """Perform a step in this process, which is a worker.
+
+    Args:
+        parts: performs parts of it on other workers.
+    """
+
+    def whole(job: Job, store: Store, log: Path, emit: Sink, stop: threading.Event) -> Answer:
+        done = execute(replace(job, parts=parts), store, emit, stop)
+        return Answer("", done.action, cached=done.cached)
+
+    return _answered(request, request.step.id, whole)
+
+
+def perform_part(request: Request, name: str) -> Answer:
+    """Perform a part of a step in this process, which is a worker."""
+
+    def part(job: Job, store: Store, log: Path, emit: Sink, stop: threading.Event) -> Answer:
+        return Answer("", part=execute_part(job, name, store, log, emit, stop))
+
+    return _answered(request, f"{request.step.id}-{name.replace(' ', '-')}", part)
+
+
+def _answered(
+    request: Request,
+    name: str,
+    make: Callable[[Job, Store, Path, Sink, threading.Event], Answer],
+) -> Answer:
+    """What becomes of a request.
+
+    Args:
+        name: of its log.
+    """
     from distributed import get_worker
 
     worker = get_worker()
-    stop = _CANCELS.setdefault(request.run, threading.Event())
+    stop = stop_of(request.run)
     try:
         store = worker_store()
     except (MepofError, OSError) as error:
         return Answer(worker.address, error=packed(error), unfit=True)
-    fingerprint = request.ingredients.fingerprint()
-    log = store.log(request.step.id, fingerprint)
+    log = store.log(name, request.ingredients.fingerprint())
     where = Where.of(store)
     try:
         job = _job(request, store, where, stop)
-        done = execute(job, store, _Events(worker.log_event, request.run), stop)
+        made = make(job, store, log, _Events(worker.log_event, request.run), stop)
     except Unfit as error:
         return Answer(worker.address, error=packed(error), unfit=True, where=where)
     except Exception as error:
         return Answer(worker.address, error=packed(error), log=_tail(log), where=where)
-    return Answer(worker.address, done.action, done.cached, log=_tail(log), where=where)
+    return replace(made, worker=worker.address, log=_tail(log), where=where)
 
 
 @cache

@@ -98,7 +98,7 @@ def started(
     Args:
         workers: how many processes.
         cores: how many cores all of them offer together.
-        offers: what else each of them offers.
+        offers: what else each of them offers; of ``memory``, its share.
         environment: of the workers, such as where their store is.
         scratch: directory for what Dask itself stores.
         silence: seconds after which a worker that says nothing is ended and started again.
@@ -107,6 +107,8 @@ def started(
 
     distributed = library()
     each = max(1, cores // workers)
+    if "memory" in offers:
+        offers = {**offers, "memory": offers["memory"] // workers}
     try:
         security = distributed.Security.temporary()
     except ImportError as error:

@@ -19,9 +19,10 @@ from mepof.executor.carried import Answer, Bodies, Request, Where
 from mepof.executor.cluster import DEFAULT_WORKERS, connected, started
 from mepof.executor.local import copy_results
 from mepof.executor.offers import offers_of_machine
+from mepof.executor.parts import Spread, perform_spread
 from mepof.executor.protocol import Finished, Settings
 from mepof.executor.stores import check_store, one_at_a_time, store_of
-from mepof.plan.body import TERMINAL
+from mepof.plan.body import TERMINAL, Resources
 from mepof.plan.engine import Engine
 from mepof.plan.execute import Done, Job, execute
 from mepof.plan.explain import Explanation, explain
@@ -239,7 +240,8 @@ class OnCluster:
         patience = _PATIENCE_SECONDS
         while True:
             workers = self._workers()
-            wanted = _wanted(job, workers)
+            asked = job.body.resources(job.step)
+            wanted = wanted_of(asked, workers)
             fit = [name for name in workers if name not in unfit and name not in self._distrusted]
             if workers and not fit:
                 if unfit or patience <= 0:
@@ -260,9 +262,18 @@ class OnCluster:
                 job.again,
                 self._where,
             )
+            spread = None
+            if asked.part is not None:
+                part = wanted_of(asked.part, workers)
+                width = sum(_room(workers[name], part) for name in fit)
+                without = frozenset(workers) - frozenset(fit)
+                spread = Spread(max(1, width), part, without)
             future = self._client.submit(
-                carried.perform,
-                request,
+                *(
+                    (carried.perform, request)
+                    if spread is None
+                    else (perform_spread, request, spread)
+                ),
                 key=f"{job.step.id}-{job.fingerprint[:12]}-{uuid.uuid4().hex[:8]}",
                 resources=wanted,
                 workers=fit if len(fit) < len(workers) else None,
@@ -312,7 +323,7 @@ class OnCluster:
                     self._client.cancel([future], force=True)
                     return None
                 if not any(_offers(each, wanted) for each in workers.values()):
-                    if workers and _wanted(job, workers) != wanted:
+                    if workers and wanted_of(job.body.resources(job.step), workers) != wanted:
                         self._client.cancel([future], force=True)
                         return None
                     if not said:
@@ -362,32 +373,51 @@ def _lost_scheduler() -> WorkError:
     )
 
 
-def _wanted(job: Job, workers: dict[str, dict[str, float]]) -> dict[str, float]:
-    """What a step asks of a worker, with no more cores than the largest has."""
-    asked = job.body.resources(job.step)
+def wanted_of(asked: Resources, workers: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """What a step asks of a worker, with no more cores and memory than the largest has.
+
+    A step whose parts run elsewhere takes a share alone: it waits for them.
+
+    Args:
+        workers: what each of them offers.
+    """
     needs = dict.fromkeys(asked.needs, 0.0)
     if asked.device is not None:
         needs[asked.device] = 1.0
     able = [each for each in workers.values() if _offers(each, needs)] or list(workers.values())
-    largest = max((each["cores"] for each in able), default=1.0)
     # A need is shared by any number of steps; Dask has no amount for that, so each takes little.
-    return {
-        "cores": max(1.0, min(float(asked.cores), largest)),
-        **{name: amount or SHARE for name, amount in needs.items()},
-    }
+    wanted = {name: amount or SHARE for name, amount in needs.items()}
+    if asked.part is not None:
+        return {"cores": SHARE, **wanted}
+    wanted["cores"] = max(1.0, min(float(asked.cores), _largest(able, "cores")))
+    # What no worker speaks of, no step asks for.
+    memory = min(float(asked.memory), _largest(able, "memory"))
+    return {**wanted, "memory": memory} if memory else wanted
+
+
+def _largest(workers: Sequence[Mapping[str, float]], name: str) -> float:
+    return max((each.get(name, 0.0) for each in workers), default=0.0)
 
 
 #: How much of an offer that any number of steps share one of them takes.
 SHARE = 1e-6
 
 
-def _offers(worker: dict[str, float], wanted: dict[str, float]) -> bool:
+def _offers(worker: Mapping[str, float], wanted: Mapping[str, float]) -> bool:
     return all(name in worker and worker[name] >= amount for name, amount in wanted.items())
 
 
-def _named(wanted: dict[str, float]) -> str:
-    cores = f"{wanted['cores']:.0f} cores"
-    return ", ".join([cores, *sorted(name for name in wanted if name != "cores")])
+def _room(worker: Mapping[str, float], wanted: Mapping[str, float]) -> int:
+    """How many steps that want this a worker performs at a time."""
+    if not _offers(worker, wanted):
+        return 0
+    return min(int(worker[name] / wanted[name]) for name in ("cores", "memory") if name in wanted)
+
+
+def _named(wanted: Mapping[str, float]) -> str:
+    amounts = [f"{wanted['cores']:.0f} cores"] if wanted["cores"] >= 1 else []
+    amounts += [f"{wanted['memory']:.0f} MiB of memory"] if "memory" in wanted else []
+    return ", ".join([*amounts, *sorted(wanted.keys() - {"cores", "memory"})])
 
 
 def _keep_log(log: Path, text: bytes) -> None:

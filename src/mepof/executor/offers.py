@@ -6,13 +6,26 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mepof import arch
+from mepof.executor.cluster import library
 from mepof.toolchain.probe import KERNELS, Finding, kernels_of
 from mepof.toolchain.requirements import findings
 
 
 def offers_of_machine(store: Path) -> dict[str, float]:
-    """What this machine offers beside cores: see :func:`offers_of`."""
-    return offers_of(findings(store))
+    """What this machine offers beside cores: see :func:`offers_of`, and ``memory`` in MiB."""
+    return {**offers_of(findings(store)), "memory": memory_of_machine()}
+
+
+def memory_of_machine() -> float:
+    """MiB of memory that this machine, or the container, may use.
+
+    Raises:
+        EnvironmentLack: Dask, which knows the limits of containers, is not installed.
+    """
+    library()
+    from distributed.system import MEMORY_LIMIT
+
+    return float(MEMORY_LIMIT >> 20)
 
 
 def offers_of(found: Sequence[Finding]) -> dict[str, float]:

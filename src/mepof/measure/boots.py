@@ -42,9 +42,9 @@ class KeptBoots:
         """Path of the event locations of the boot with this seed; it may not exist."""
         return self._directory / f"{seed}.places.jsonl"
 
-    def keep_locations(self, seed: int, reported: Path) -> None:
+    def keep_locations(self, seed: int, reported: bytes) -> None:
         """Keep the event locations that a boot reported."""
-        self._write(self.locations(seed), reported.read_bytes())
+        self._write(self.locations(seed), reported)
 
     def memory(self) -> MemoryBytes | None:
         """The memory of the kernel before anything ran, if it is kept."""

@@ -30,17 +30,36 @@ class Resources:
             time.
         needs: what else the machine must offer, such as ``x86-64``: that it can build and boot
             kernels of this architecture.
+        memory: MiB that it takes at most, as far as is known; a cluster shares out the memory of
+            its machines by it.
+        part: what each of its parts asks for, if other machines can perform them.
     """
 
     cores: int = 1
     device: str | None = None
     yields: bool = False
     needs: frozenset[str] = frozenset()
+    memory: int = 0
+    part: Resources | None = None
 
     @property
     def reserved(self) -> int:
         """How many cores must be free to start it, and are then taken from other steps."""
         return 1 if self.yields else self.cores
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Other machines, which perform parts of a step.
+
+    Attributes:
+        width: how many parts they perform at a time.
+        call: has one of them perform the part of that name, and gives what
+            :class:`StepBody`'s ``part`` returned there. Any thread may call it.
+    """
+
+    width: int
+    call: Callable[[str], bytes]
 
 
 @dataclass(frozen=True)
@@ -59,6 +78,7 @@ class StepContext:
         cancel: set when the run is interrupted.
         journal: the journal of the run so far for ``volatile`` bodies; None for all others,
             whose results must not depend on it.
+        parts: performs parts of the step on other machines; None if there are none.
     """
 
     step: Step
@@ -71,6 +91,7 @@ class StepContext:
     emit: Callable[[Event], None]
     cancel: threading.Event
     journal: Path | None = None
+    parts: Elsewhere | None = None
 
     @property
     def params(self) -> Mapping[str, Json]:
@@ -124,7 +145,7 @@ class StepContext:
 class StepBody(Protocol):
     """Performs one kind of step. Bodies are stateless; the engine may run many at once.
 
-    Five more attributes are optional. ``version: int | str`` is part of the fingerprint: raise it
+    Six more attributes are optional. ``version: int | str`` is part of the fingerprint: raise it
     when the body makes a different result from the same ingredients. ``volatile: bool``
     set to True makes the step run every time, even if the store has its result (a
     report). ``check(step: Step) -> None`` refuses wrong input before anything is made
@@ -133,7 +154,8 @@ class StepBody(Protocol):
     ``recover(plan: Plan, step: Step, error: Exception | None) -> Plan | None`` gives the plan with
     further steps in which a step that failed can succeed
     (:func:`mepof.plan.recovery.replaced`). Without an error it gives the same plan: the engine
-    looks whether an earlier run has made these steps.
+    looks whether an earlier run has made these steps. ``part(context, name) -> bytes`` performs a
+    part of the step on another machine (:class:`Elsewhere`), with scratch and no output.
     """
 
     kind: str

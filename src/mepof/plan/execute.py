@@ -15,7 +15,7 @@ from pathlib import Path
 from mepof.errors import Interrupted, MepofError, StoreFull, WorkError
 from mepof.events import Event, StepNote
 from mepof.plan.action import Action, Artifact
-from mepof.plan.body import Resources, StepBody
+from mepof.plan.body import Elsewhere, Resources, StepBody
 from mepof.plan.digest import HostDigests
 from mepof.plan.disk_full import child_ran_out, means_full, store_full
 from mepof.plan.fingerprint import Ingredients
@@ -37,6 +37,7 @@ class Job:
         resources: the resources granted to it.
         journal: the run's journal, if the step may read it.
         again: run it even if the store has its result.
+        parts: performs parts of it on other machines, if there are any.
     """
 
     step: Step
@@ -49,6 +50,7 @@ class Job:
     resources: Resources
     journal: Path | None
     again: bool
+    parts: Elsewhere | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,49 @@ def execute(job: Job, store: Store, emit: Callable[[Event], None], cancel: threa
         raise failure from error
 
 
+def execute_part(
+    job: Job,
+    name: str,
+    store: Store,
+    log: Path,
+    emit: Callable[[Event], None],
+    cancel: threading.Event,
+) -> bytes:
+    """Perform a part of a step for another machine, which runs the step itself.
+
+    Raises:
+        MepofError: any failure.
+        AttributeError: steps of this kind have no parts.
+    """
+    identity = f"{job.fingerprint}-{name.replace(' ', '-')}"
+    # The machine that runs the step may have died and another one have taken its place.
+    waiting = partial(emit, StepNote(job.step.id, f"waiting: another run makes {name}"))
+    with store.lock(identity, waiting, cancel):
+        store.bring(job.artifacts, partial(_note, emit, job.step.id))
+        work, left = store.take_work(identity)
+        if left:
+            end_orphans(work)
+        log.write_text(f"--- {utc_now()} {job.step.id} {name} {job.fingerprint}\n")
+        context = RecordingContext(
+            step=job.step,
+            inputs=job.inputs,
+            output=work,
+            work=work,
+            cores=job.resources.cores,
+            log=log,
+            cache=store.cache,
+            emit=emit,
+            cancel=cancel,
+            script=log.with_suffix(".sh"),
+        )
+        try:
+            with _full_disk_detected(store, log):
+                made: bytes = job.body.part(context, name)  # type: ignore[attr-defined]
+                return made
+        finally:
+            store.drop_work(identity)
+
+
 def _note(emit: Callable[[Event], None], step: str, text: str) -> None:
     emit(StepNote(step, text))
 
@@ -134,6 +179,7 @@ def _make(
             emit=emit,
             cancel=cancel,
             journal=job.journal,
+            parts=job.parts,
             script=script,
         )
         with _full_disk_detected(store, log):

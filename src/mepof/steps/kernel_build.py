@@ -19,6 +19,7 @@ from mepof.kernel import exclusions, kbuild, kconfig, objtool
 from mepof.kernel.bootable import Trials, not_to_instrument
 from mepof.kernel.description import Safety
 from mepof.kernel.kbuild import FileFlags
+from mepof.kernel.options import options
 from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
@@ -38,6 +39,8 @@ _BOOT_SECONDS = 120.0
 # took to boot and to check itself.
 _MIN_SILENCE = 30.0
 _SLOWER = 3
+# MiB that a link takes at most: estimates, by which a cluster puts few of them on one machine.
+_MEMORY, _LTO_MEMORY = 3072, 8192
 
 
 class KernelBuildBody:
@@ -62,7 +65,9 @@ class KernelBuildBody:
     def resources(self, step: Step) -> Resources:
         asked = KernelBuild[Input].of(step, step.inputs)
         claimed = None if asked.boot is None else DEVICES.get(asked.boot.device).claim(asked.arch)
-        return Resources(64, claimed, yields=True, needs=frozenset({asked.arch}))
+        lto = any("llvm-lto" in options()[name].requires for name in asked.options)
+        memory = _LTO_MEMORY if lto else _MEMORY
+        return Resources(64, claimed, True, frozenset({asked.arch}), memory)
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = KernelBuild[Input].of(step, step.inputs)

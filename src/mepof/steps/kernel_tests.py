@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mepof.device import agent, modules
-from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session
+from mepof.device.protocol import DEVICES, EMULATOR_MEMORY, INITRAMFS, Outcome, Session
 from mepof.errors import InputError
 from mepof.gate.boots import run_built_in, run_programs
 from mepof.gate.kselftests import TestPrograms, load_kselftests
@@ -48,7 +48,8 @@ class KernelTestsBody:
         asked = KernelTests[Input].of(step, step.inputs)
         device = DEVICES.get(asked.device)
         claimed = device.claim(asked.arch)
-        return Resources(asked.boots, claimed, needs=frozenset({asked.arch}))
+        memory = asked.boots * (load_kselftests().memory + EMULATOR_MEMORY)
+        return Resources(asked.boots, claimed, needs=frozenset({asked.arch}), memory=memory)
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = KernelTests[Input].of(step, step.inputs)

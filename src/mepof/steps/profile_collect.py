@@ -19,6 +19,7 @@ from mepof.app.training import exercised, without
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import (
     DEVICES,
+    EMULATOR_MEMORY,
     INITRAMFS,
     GuestReset,
     KernelHang,
@@ -68,7 +69,9 @@ class ProfileCollectBody:
         asked = ProfileCollect[Input].of(step, step.inputs)
         claimed = DEVICES.get(asked.device).claim(asked.arch)
         terminal = {TERMINAL} if SCENARIOS.get(asked.scenario).interactive else set()
-        return Resources(device=claimed, needs=frozenset({asked.arch, *terminal}))
+        apps = _apps(asked, [_host_path(app.file) for app in asked.apps])
+        memory = memory_of(apps) + EMULATOR_MEMORY
+        return Resources(device=claimed, needs=frozenset({asked.arch, *terminal}), memory=memory)
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = ProfileCollect[Input].of(step, step.inputs)

@@ -100,13 +100,15 @@ def kinds_with_a_device() -> set[str]:
 
 
 def boots_a_device(body: StepBody) -> bool:
-    """Whether the body's module boots anything."""
-    tree = ast.parse(inspect.getsource(sys.modules[type(body).__module__]))
+    """Whether the body's module, or one that it takes from the same room, boots anything."""
+    module = type(body).__module__
+    used = {getattr(each, "__module__", "") for each in vars(sys.modules[module]).values()}
     return any(
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr in ("boot", "flash")
-        for node in ast.walk(tree)
+        for name in {module, *(each for each in used if each.startswith("mepof.steps."))}
+        for node in ast.walk(ast.parse(inspect.getsource(sys.modules[name])))
     )
 
 

@@ -8,6 +8,7 @@ import signal
 import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mepof.errors import EnvironmentLack, WorkError
@@ -62,8 +63,43 @@ class Page(Fake):
         super().run(context)
 
 
+class Spread(Fake):
+    """Has workers write its parts."""
+
+    kind = "spread"
+
+    def resources(self, step: Step) -> Resources:
+        return Resources(64, part=Resources(memory=100, needs=_words(step.params.get("needs"))))
+
+    def run(self, context: StepContext) -> None:
+        names = [f"part {number}" for number in range(int(str(context.params["parts"])))]
+        if context.parts is None:
+            made = [self.part(context, name) for name in names]
+        else:
+            context.note(f"runs in {os.getpid()}, {context.parts.width} at a time")
+            with ThreadPoolExecutor(context.parts.width) as pool:
+                made = list(pool.map(context.parts.call, names))
+        (context.output / "text").write_bytes(b"".join(made))
+
+    def part(self, context: StepContext, name: str) -> bytes:
+        if name == "part 1" and "once" in context.params:
+            fault, _, mark = str(context.params["once"]).partition(":")
+            if _first(Path(mark)):
+                _misbehave(fault, context)
+        if "meet" in context.params:
+            # Both workers must come here at the same time.
+            folder = Path(str(context.params["meet"]))
+            folder.joinpath(str(os.getpid())).touch()
+            deadline = time.monotonic() + 30
+            while len(list(folder.iterdir())) < 2 and time.monotonic() < deadline:
+                pass
+        with context.log.open("a") as log:
+            log.write(f"made {name} in {os.getpid()}\n")
+        return f"{name} of {context.inputs['first'].joinpath('text').read_text()}\n".encode()
+
+
 def bodies() -> Mapping[str, StepBody]:
-    return {"fake": Fake(), "page": Page()}
+    return {"fake": Fake(), "page": Page(), "spread": Spread()}
 
 
 def _words(given: Json) -> frozenset[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,9 +16,11 @@ from mepof.errors import EnvironmentLack, InputError, Interrupted, MepofError, W
 from mepof.events import Event, StepFailed, StepNote
 from mepof.executor import carried, dask
 from mepof.executor.carried import Where, packed, unpacked
-from mepof.executor.dask import OnCluster
+from mepof.executor.dask import SHARE, OnCluster, wanted_of
+from mepof.executor.offers import memory_of_machine
+from mepof.plan.body import Resources
 from mepof.plan.engine import Engine, RunResult
-from mepof.plan.model import HostInput, Plan, Step
+from mepof.plan.model import HostInput, Json, Plan, Step
 from mepof.plan.store import Store
 
 from .fake_steps import bodies, fake, plan_of
@@ -59,7 +62,8 @@ class Farm:
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Path]]:
     root = tmp_path_factory.mktemp("farm")
     environment = {"MEPOF_STORE": str(root / "store"), "MEPOF_SHARED_STORE": ""}
-    with started(2, 4, {"x86-64": 1.0}, environment, root / "dask", silence=10) as made:
+    offers = {"x86-64": 1.0, "memory": 1000.0}
+    with started(2, 4, offers, environment, root / "dask", silence=10) as made:
         yield made, root
 
 
@@ -175,6 +179,78 @@ def test_a_step_waits_for_a_worker_that_offers_what_it_needs(
 def test_needs_that_a_worker_offers_are_met(farm: Farm) -> None:
     plan = plan_of(*(fake(f"s{n}", n=n, needs="x86-64") for n in range(4)))
     assert len(farm.run(plan).steps) == 4
+
+
+def test_parts_of_a_step_run_on_all_workers_at_a_time(farm: Farm, tmp_path: Path) -> None:
+    def plan(**params: Json) -> Plan:
+        return plan_of(fake("first", n="parts"), fake("all", "first", kind="spread", **params))
+
+    meet = tmp_path / "meet"
+    meet.mkdir()
+    made = farm.run(plan(parts=6, meet=str(meet)))
+    assert len(list(meet.iterdir())) == 2
+    assert any(note.endswith(", 4 at a time") for note in farm.notes())
+    assert digests(made) == alone(plan(parts=6, meet=str(meet)), tmp_path)
+    log = Store(farm.root / "store").log("all", made.steps["all"].fingerprint).read_text()
+    assert len(set(re.findall(r"made (part \d) in \d+", log))) == 6
+    assert len(set(re.findall(r"made part \d in (\d+)", log))) == 2
+
+
+@pytest.mark.parametrize("fault", ["dies", "fails", "waits"])
+def test_a_part_whose_worker_fails(farm: Farm, tmp_path: Path, fault: str) -> None:
+    mark = tmp_path / "mark"
+    spread = fake("all", "first", kind="spread", parts=3, once=f"{fault}:{mark}")
+    plan = plan_of(fake("first", n=f"part {fault}"), spread)
+    if fault == "fails":
+        with pytest.raises(WorkError, match="all: the link failed"):
+            farm.run(plan)
+    elif fault == "waits":
+        cancel = threading.Event()
+
+        def interrupt() -> None:
+            while not mark.exists():
+                pass
+            cancel.set()
+
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(Interrupted):
+            farm.run(plan, cancel=cancel)
+        thread.join()
+    assert digests(farm.run(plan)) == alone(plan, tmp_path)
+    assert mark.exists()
+
+
+def test_a_part_that_no_worker_can_do_says_why(farm: Farm, tmp_path: Path) -> None:
+    plan = plan_of(
+        fake("first", n="lack"),
+        fake("all", "first", kind="spread", parts=1, lacks_at=str(tmp_path / "lack")),
+    )
+    (tmp_path / "lack").touch()
+    with pytest.raises(EnvironmentLack, match=r"no worker can do.*clang is not installed"):
+        farm.run(plan)
+
+
+def test_a_step_asks_for_no_more_than_the_largest_worker_has() -> None:
+    small, large = {"cores": 2.0, "memory": 900.0}, {"cores": 8.0, "memory": 4000.0, "kvm": 1.0}
+    workers = {"a": small, "b": large}
+    assert wanted_of(Resources(4, memory=500), workers) == {"cores": 4, "memory": 500}
+    assert wanted_of(Resources(64, memory=9000), workers) == {"cores": 8, "memory": 4000}
+    assert wanted_of(Resources(memory=9000, needs=frozenset({"kvm"})), workers) == {
+        "kvm": SHARE,
+        "cores": 1,
+        "memory": 4000,
+    }
+    # Workers that Dask alone has started speak of no memory.
+    assert wanted_of(Resources(memory=500), {"a": {"cores": 2.0}}) == {"cores": 1}
+    # A step whose parts run elsewhere only waits.
+    assert wanted_of(Resources(64, part=Resources(memory=500)), workers) == {"cores": SHARE}
+
+
+def test_the_workers_of_a_machine_share_its_memory(farm: Farm) -> None:
+    info = farm.client.scheduler_info(n_workers=-1)["workers"]
+    assert [each["resources"]["memory"] for each in info.values()] == [500, 500]
+    assert memory_of_machine() > 0
 
 
 def test_a_machine_whose_store_is_elsewhere_needs_a_shared_one() -> None:

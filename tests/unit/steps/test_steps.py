@@ -282,6 +282,14 @@ IMAGE: dict[str, Input] = {"images.0": HostInput("/a.img"), "guest": StepInput("
 def measured(
     room: Room, device: FakeDevice, core: str | None = None, cpus: int = 1, /, **inputs: Path
 ) -> Evaluation:
+    context = measuring(room, device, core, cpus, **inputs)
+    measure.BODY.run(context)
+    return read_evaluation(context.output / "evaluation.json")
+
+
+def measuring(
+    room: Room, device: FakeDevice, core: str | None = None, cpus: int = 1, /, **inputs: Path
+) -> StepContext:
     (case,) = cases_of(["proc"])
     line = f"case={case.name} operations=10 elapsed_ns=5 check=ok".encode()
 
@@ -303,11 +311,9 @@ def measured(
         for field in ("images", "relinked")
     }
     needed = {"artifacts__count" if core is None else "artifacts__zen4": made}
-    context = room.context(
+    return room.context(
         "measure", {**params, **lists, "artifacts": {}}, guest=made, **needed, **inputs
     )
-    measure.BODY.run(context)
-    return read_evaluation(context.output / "evaluation.json")
 
 
 def image(room: Room, name: str) -> Path:
