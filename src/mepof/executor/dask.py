@@ -145,6 +145,10 @@ def calling(client: Any) -> Map:
     return run
 
 
+class WorkersDied(WorkError):
+    """So many workers died with the step that it seems to be at fault."""
+
+
 class OnCluster:
     """Performs steps on the workers of a cluster, as :data:`mepof.plan.execute.Perform`.
 
@@ -238,6 +242,7 @@ class OnCluster:
     ) -> Answer:
         """Have a worker perform a step, any but those that are unfit or distrusted."""
         patience = _PATIENCE_SECONDS
+        died = False
         while True:
             workers = self._workers()
             asked = job.body.resources(job.step)
@@ -279,7 +284,14 @@ class OnCluster:
                 workers=fit if len(fit) < len(workers) else None,
                 pure=False,
             )
-            answer = self._wait(future, job, wanted, fit, emit, cancel)
+            try:
+                answer = self._wait(future, job, wanted, fit, emit, cancel)
+            except WorkersDied:
+                # Dask blames a death on every step that its worker had, even if it only waited.
+                if died:
+                    raise
+                died = True
+                continue
             if answer is not None:
                 return answer
 
@@ -357,7 +369,7 @@ def _answer_of(future: Any, job: Job) -> Answer:
     except Exception as error:  # Dask's own: too many workers died, or the cluster is gone
         kind = type(error).__name__
         if kind == "KilledWorker":
-            raise WorkError(
+            raise WorkersDied(
                 f"{job.step.id}: every worker that ran this step died",
                 "look at the memory of the workers: a kernel's link takes gigabytes",
             ) from error
