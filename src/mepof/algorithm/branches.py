@@ -27,6 +27,7 @@ class Branches:
 
     rounds = 1
     records_branches = True
+    period: int | None = None
     same_build = False
     repeats = True
 
@@ -46,6 +47,7 @@ def convert(
     output: Path,
     *,
     lines: bool = False,
+    path_cloning: bool = False,
     modules: Sequence[Path] = (),
 ) -> Quality:
     """Make a profile with the profile engine, and rate it.
@@ -54,12 +56,17 @@ def convert(
         to: one of the engine's output formats.
         output: as of the engine's ``convert``.
         lines: by debug lines, even where the kernel has pseudo probes.
+        path_cloning: of ``propeller``, copy blocks along hot paths.
         modules: whose code the profile covers too, as built.
     """
     vmlinux = conversion.build / "vmlinux"
     recording = _engine.Recording(vmlinux, conversion.raw, modules=modules)
     # The step decides what a poor verdict means; the profile is kept for inspection.
-    done = json.loads(_engine.convert(recording, to, output, lines=lines, allow_poor=True))
+    done = json.loads(
+        _engine.convert(
+            recording, to, output, lines=lines, path_cloning=path_cloning, allow_poor=True
+        )
+    )
     output.with_name(f"{output.name}.verdict.json").unlink(missing_ok=True)
     verdict = done["verdict"]
     functions = sum(binary["functions"] for binary in verdict["binaries"])

@@ -32,7 +32,6 @@ _LINK = BuildAddition(
     overlays=("text-sections", "objtool-cold", "propeller"),
     module_overlays=("text-sections-modules",),
 )
-_BLOCKS, _ORDER, _HOT = "kernel.cc_profile", "kernel.ld_profile", "kernel.hot_objects"
 
 _UNMERGEABLE = InputError(
     "Propeller profiles cannot be merged: each fits only one build",
@@ -41,12 +40,29 @@ _UNMERGEABLE = InputError(
 
 
 class Propeller(Branches):
-    """Basic-block sections by a profile of the same build."""
+    """Basic-block sections by a profile of the same build.
 
-    profile_names = (_BLOCKS, _ORDER, _HOT)
+    Args:
+        stem: what the names of the profile's files begin with.
+        period: of the branch stacks that are sampled; None records every branch.
+        path_cloning: copy blocks along hot paths, which only branch stacks show.
+    """
+
     same_build = True
     repeats = False
     requires = frozenset({"basic-block-sections"})
+
+    def __init__(
+        self, stem: str = "kernel", *, period: int | None = None, path_cloning: bool = False
+    ) -> None:
+        self._stem = stem
+        self._blocks, self._order, self._hot = self.profile_names = (
+            f"{stem}.cc_profile",
+            f"{stem}.ld_profile",
+            f"{stem}.hot_objects",
+        )
+        self.period = period
+        self._path_cloning = path_cloning
 
     def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
         return self._mapped(toolchain, round.executed)
@@ -60,10 +76,11 @@ class Propeller(Branches):
         )
 
     def convert(self, conversion: Conversion) -> Quality:
-        quality = convert(conversion, "propeller", conversion.output / "kernel")
-        lines = (conversion.output / _BLOCKS).read_text(encoding="utf-8").splitlines()
+        output = conversion.output / self._stem
+        quality = convert(conversion, "propeller", output, path_cloning=self._path_cloning)
+        lines = (conversion.output / self._blocks).read_text(encoding="utf-8").splitlines()
         hot = kbuild.objects_of(conversion.build, functions(lines))
-        (conversion.output / _HOT).write_text("".join(f"{name}\n" for name in hot))
+        (conversion.output / self._hot).write_text("".join(f"{name}\n" for name in hot))
         return quality
 
     def merge(
@@ -81,29 +98,29 @@ class Propeller(Branches):
 
     def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
         try:
-            lines = files[_BLOCKS].read_text(encoding="utf-8").splitlines()
+            lines = files[self._blocks].read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
-            raise InputError(f"{files[_BLOCKS]} cannot be read as text: {error}") from error
+            raise InputError(f"{files[self._blocks]} cannot be read as text: {error}") from error
         if not lines or not lines[0].startswith("v"):
-            raise InputError(f"{files[_BLOCKS]} is not a Propeller profile")
+            raise InputError(f"{files[self._blocks]} is not a Propeller profile")
 
     def use(self, profile: Path, build: Use) -> BuildAddition:
-        blocks = f"{PROFILES}/{_BLOCKS}"
+        blocks = f"{PROFILES}/{self._blocks}"
         flags = build.toolchain.flags
         return self._mapped(build.toolchain, profile / EXECUTED_OBJECTS) + BuildAddition(
             ldflags=(
-                *flags("order-functions", order=f"{PROFILES}/{_ORDER}"),
+                *flags("order-functions", order=f"{PROFILES}/{self._order}"),
                 # Where the linker generates the code.
                 *flags("place-lto-blocks", profile=blocks),
             ),
             selected=(
                 FileFlags(
-                    profile / _HOT,
+                    profile / self._hot,
                     (*flags("place-blocks", profile=blocks), *flags("function-sections")),
                     layout=True,
                 ),
             ),
-            profiles={name: profile / name for name in (_BLOCKS, _ORDER)},
+            profiles={name: profile / name for name in (self._blocks, self._order)},
             opt_out=flags("drop-blocks"),
         )
 
@@ -122,7 +139,7 @@ class Propeller(Branches):
     ) -> BuildAddition:
         spared = frozenset(functions)
         kept, keeps = [], True
-        for line in (profile / _BLOCKS).read_text(encoding="utf-8").splitlines(keepends=True):
+        for line in (profile / self._blocks).read_text(encoding="utf-8").splitlines(keepends=True):
             if line.startswith("f "):
                 keeps = spared.isdisjoint(line.split()[1:])
             if keeps or line.startswith("v"):

@@ -120,6 +120,9 @@ class Algorithm(Protocol):
     #: 2. Whether a device records branches while the kernel runs; otherwise the kernel counts
     #: by itself.
     records_branches: bool
+    #: 2. After how many taken branches the device samples the branch stack, unless the program says
+    #: otherwise; None has it record every branch.
+    period: int | None
     #: 4. Whether a profile fits only the exact build that it was made from.
     same_build: bool
     #: Whether a build that uses a profile can be profiled in turn: by `set base` and `set rounds`.

@@ -202,8 +202,9 @@ class Training(Draft):
         """The step that collects the raw profile of a round on a device."""
         settings = order.kernel.settings
         record = None
-        if self.variants.algorithms[algorithm].records_branches:
-            record = Branches(settings.period, settings.depth)
+        part = self.variants.algorithms[algorithm]
+        if part.records_branches:
+            record = Branches(settings.period or part.period, settings.depth)
         scenario = order.statement.click.text
         collect = self._collect(scenario, self._apps(order), settings, build, record)
         update = {"algorithm": algorithm, "round": number}

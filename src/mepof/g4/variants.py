@@ -20,6 +20,8 @@ class Rounds(Protocol):
     same_build: bool
     #: It needs a device to record branches.
     records_branches: bool
+    #: Of the branch stacks that it is made from; None where it takes every branch.
+    period: int | None
     #: A build that uses its profile can be profiled in turn.
     repeats: bool
     profile_names: tuple[str, ...]

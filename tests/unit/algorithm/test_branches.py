@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from writers.traced_kernel import CLANG, Loop, link_kernel, loop_of, recorded
@@ -216,6 +217,23 @@ def test_a_branch_trace_is_converted_to_blocks_an_order_and_the_hot_objects(layo
     assert functions((layout / "kernel.cc_profile").read_text().splitlines()) == {"hot"}
     assert "hot" in (layout / "kernel.ld_profile").read_text().split()
     assert (layout / "kernel.hot_objects").read_text() == "kernel/work.o\n"
+
+
+def test_blocks_are_copied_along_paths_where_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+    engine_convert = _engine.convert
+
+    def convert(*given: Any, **more: Any) -> str:
+        asked.append(more["path_cloning"])
+        return engine_convert(*given, **more)
+
+    monkeypatch.setattr(_engine, "convert", convert)
+    for name in ("propeller", "propeller-paths"):
+        given = conversion(tmp_path / name, "-fbasic-block-address-map")
+        assert ALGORITHMS.get(name).convert(given).verdict == "good"
+    assert asked == [False, True]
 
 
 def test_only_hot_objects_and_the_linker_get_the_layout(layout: Path) -> None:

@@ -23,6 +23,7 @@ class Known:
     rounds: int = 1
     same_build: bool = False
     records_branches: bool = False
+    period: int | None = None
     repeats: bool = False
 
 
@@ -34,6 +35,12 @@ ALGORITHMS = {
     "pgo": Known(("kernel.profdata",)),
     "propeller": Known(
         ("kernel.cc_profile", "kernel.ld_profile"), same_build=True, records_branches=True
+    ),
+    "propeller-paths": Known(
+        ("paths.cc_profile", "paths.ld_profile"),
+        same_build=True,
+        records_branches=True,
+        period=1009,
     ),
 }
 assert set(ALGORITHMS) == set(VOCABULARY.algorithms)

@@ -99,6 +99,14 @@ def test_what_is_above_builds_on_the_profile_that_comes_out() -> None:
     assert made_from(made, made.step("opt/build"), "profile").id == "opt/profile3"
 
 
+def test_an_algorithm_may_need_samples_of_branch_stacks() -> None:
+    made = plan("opt /src autofdo+propeller-paths rand kbench.")
+    assert made.step("opt/collect").params["record"] == {"depth": 32}
+    assert made.step("opt/collect2").params["record"] == {"period": 1009, "depth": 32}
+    made = plan("set period 499.\nset depth 8.\nopt /src propeller-paths rand kbench.")
+    assert made.step("opt/collect").params["record"] == {"period": 499, "depth": 8}
+
+
 def test_the_base_of_a_stack_gives_the_profile_of_its_lowest_algorithm() -> None:
     stack = "opt /src autofdo+propeller rand kbench O2.\n"
     made = plan(f"set name one.\n{stack}set base one.\nset name two.\n{stack}")
