@@ -19,18 +19,17 @@ from mepof.scenario.collection import Collection
 
 pytestmark = [pytest.mark.boot, pytest.mark.rounds]
 
-SABOTAGED = "arch/x86/kernel/irqinit.c"
-FUNCTION = "void __init init_IRQ(void)\n{\n"
+# The training runs this file, so that it is instrumented, and the boot long before the console.
+SABOTAGED = "arch/x86/kernel/tsc.c"
+FUNCTION = "void __init tsc_early_init(void)\n{\n"
 HANG = "#ifdef __LLVM_INSTR_PROFILE_GENERATE\n\tfor (;;)\n\t\tcpu_relax();\n#endif\n"
 PROGRAM = "set seed 1.\nprofile {tree} pgo rand kbench.\n"
 
 
 @pytest.fixture
 def tree(executor: LocalExecutor, plan: Plan, tmp_path: Path) -> Path:
-    """A copy of the quickstart's tree with a file that waits for ever if it is instrumented.
-
-    It is before the console, so nothing names it.
-    """
+    """A copy of the quickstart's tree with a file that waits for ever if it is instrumented: nothing
+    names it."""
     only = Plan(plan.program, plan.seed, (plan.step("source"),), ())
     source = executor.run(only, tmp_path / "source", lambda event: None).run.steps["source"].path
     made = tmp_path / "tree"
@@ -49,7 +48,7 @@ def test_a_kernel_that_hangs_instrumented_is_profiled_without_the_file_that_hang
     plan = plan_of(Source("p.g4", PROGRAM.format(tree=tree)))
     steps = executor.run(plan, tmp_path / "out", lambda event: None).run.steps
     safety = Safety.read(steps["profile/instrument/bootable"].path)
-    assert safety.opt_out.files == ("arch/x86/kernel/irqinit.o",)
+    assert safety.opt_out.files == ("arch/x86/kernel/tsc.o",)
     assert safety.failure is not None and "did not come up" in safety.failure
     assert safety.trials is not None and 4 < safety.trials <= 15
     # The kernel that boots was trained, and the files around that one were counted.

@@ -248,7 +248,7 @@ class _Build:
             files = not_to_instrument(
                 failure,
                 trials,
-                kbuild.functions_in(context.work),
+                self._counting(),
                 () if earlier is None else earlier.opt_out.files,
                 context.note,
             )
@@ -267,6 +267,17 @@ class _Build:
             objtool=(),
             trials=len(trials),
         ).write(context.output)
+
+    def _counting(self) -> dict[str, list[str]]:
+        """The functions of the last trial, by the objects that may be instrumented."""
+        found, listed = (
+            kbuild.functions_in(self.context.work),
+            self.context.output / EXECUTED_OBJECTS,
+        )
+        if not listed.exists():
+            return found
+        counting = frozenset(listed.read_text(encoding="utf-8").split())
+        return {name: functions for name, functions in found.items() if name in counting}
 
     def _talkative(self) -> tuple[str, ...]:
         """Parameters by which a kernel prints how far it comes."""
