@@ -28,8 +28,7 @@ PROGRAM = "set seed 1.\nprofile {tree} pgo rand kbench.\n"
 
 @pytest.fixture
 def tree(executor: LocalExecutor, plan: Plan, tmp_path: Path) -> Path:
-    """A copy of the quickstart's tree with a file that waits for ever if it is instrumented: nothing
-    names it."""
+    """A copy of the quickstart's tree with a file that waits for ever if it is instrumented."""
     only = Plan(plan.program, plan.seed, (plan.step("source"),), ())
     source = executor.run(only, tmp_path / "source", lambda event: None).run.steps["source"].path
     made = tmp_path / "tree"

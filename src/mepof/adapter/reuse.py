@@ -29,7 +29,7 @@ _NOWHERE = Span(0, 0)
 _NOT_OF_IMAGES = frozenset(
     {
         *("name", "base", "perf-data", "relinked", "rounds", "scout", "decay"),
-        *("package", "revision"),
+        *("package", "revision", "instrument", "hotness"),
     }
 )
 
@@ -104,6 +104,8 @@ def with_profiles(text: str, profiles: Mapping[str, Path]) -> str:
     named = False
     for index, statement in enumerate(program.statements):
         if isinstance(statement, Set):
+            if statement.key.text == "hotness":
+                continue  # nothing is instrumented, and it may name what is trained no more
             named = named or statement.key.text == "name"
         elif isinstance(statement, Opt | Adap):
             name = results[index].name

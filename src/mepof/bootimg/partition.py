@@ -22,6 +22,8 @@ class Fit:
         largest_kernel: that the image can hold instead of its own, as compressed as it would be.
         compressions: what is needed with the kernel compressed otherwise; only of an image that
             does not fit.
+        image_limit: bytes of a kernel's image, decompressed, that would fit if it is compressed as
+            well as this one; only of an image that does not fit.
     """
 
     partition: str
@@ -29,6 +31,7 @@ class Fit:
     needed: int
     largest_kernel: int | None
     compressions: dict[str, int]
+    image_limit: int | None = None
 
     @property
     def excess(self) -> int:
@@ -56,16 +59,19 @@ def fit(image: BootImage, model: Model) -> Fit | None:
 
     section = image.section("kernel")
     compressions = {}
-    if needed(content) > size and section:
+    largest = limit = None
+    if section:
+        others = content - round_up(len(section), image.page_size)
+        space = (size - behind) // BLOCK_BYTES * BLOCK_BYTES if footer else size
+        largest = max((space - others) // image.page_size * image.page_size, 0)
+    if needed(content) > size and section and largest is not None:
         kernel = describe(section)
         plain = decompressed(kernel, "the kernel")
         for name in model.compressions:
             if name != kernel.compression:
                 other = joined(kernel.mediatek, compress(plain, name), kernel.trees)
                 compressions[name] = needed(image.with_sections(kernel=other).content_size)
-    largest = None
-    if section:
-        others = content - round_up(len(section), image.page_size)
-        space = (size - behind) // BLOCK_BYTES * BLOCK_BYTES if footer else size
-        largest = max((space - others) // image.page_size * image.page_size, 0)
-    return Fit(partition, size, needed(content), largest, compressions)
+        payload = len(kernel.payload)
+        room = max(largest - (len(section) - payload), 0)
+        limit = len(plain) * room // payload
+    return Fit(partition, size, needed(content), largest, compressions, limit)

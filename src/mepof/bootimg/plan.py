@@ -64,6 +64,7 @@ class Plan:
         moved: the regions that are elsewhere than the headers have them.
         largest_kernel: bytes of memory that a kernel can take beside the other parts.
         kernel_size: bytes of memory that this one takes.
+        image_size: bytes of its image, decompressed if the boot loader decompresses it.
     """
 
     regions: tuple[Region, ...]
@@ -72,6 +73,17 @@ class Plan:
     moved: tuple[str, ...]
     largest_kernel: int
     kernel_size: int
+    image_size: int
+
+    @property
+    def image_limit(self) -> int:
+        """Bytes of an image that takes ``largest_kernel`` bytes of memory, at most.
+
+        Counters are in the image as in memory. If it decompresses itself, it grows in proportion.
+        """
+        if self.regions[0].strict:
+            return max(self.image_size - (self.kernel_size - self.largest_kernel), 0)
+        return self.image_size * self.largest_kernel // self.kernel_size
 
     @property
     def fits(self) -> bool:
@@ -89,20 +101,22 @@ def plan(images: Sequence[BootImage], model: Model) -> Plan:
         InputError: no image has addresses or a kernel, or the kernel cannot be looked into.
         EnvironmentLack: the program that decompresses the kernel is missing.
     """
-    regions, around = _regions(images, model)
+    regions, around, image_size = _regions(images, model)
     reserved = (Region(each.name, each.start, each.size) for each in model.memory.reserved)
     taken = (*around, *reserved)
     problems = tuple(_problems(regions, taken, model))
     addresses = _placed(regions, taken, model) if problems else {r.name: r.start for r in regions}
     moved = tuple(r.name for r in regions if addresses and addresses[r.name] != r.start)
     kernel = regions[0]
-    return Plan(regions, problems, addresses, moved, _largest(regions, taken, model), kernel.size)
+    largest = _largest(regions, taken, model)
+    return Plan(regions, problems, addresses, moved, largest, kernel.size, image_size)
 
 
 def _regions(
     images: Sequence[BootImage], model: Model
-) -> tuple[tuple[Region, ...], tuple[Region, ...]]:
-    """The parts with the kernel first, and memory that none of them may take."""
+) -> tuple[tuple[Region, ...], tuple[Region, ...], int]:
+    """The parts with the kernel first, memory that none of them may take, and the bytes of the
+    kernel's image."""
     header = next((i for i in images if "kernel_address" in i.fields), None)
     if header is None:
         raise InputError(
@@ -112,7 +126,7 @@ def _regions(
     if section is None:
         raise InputError("none of the images has a kernel", "name boot.img as well")
     kernel = describe(section)
-    found, around = _kernel_region(kernel, header.number("kernel_address"), model)
+    found, around, size = _kernel_region(kernel, header.number("kernel_address"), model)
     regions = [found]
 
     def add(name: str, size: int, field: str) -> None:
@@ -132,11 +146,14 @@ def _regions(
     else:
         trees = (*kernel.tree_sizes, _TAGS_BYTES)
         add("tags", max(trees) + model.device_tree_growth, "tags_address")
-    return tuple(regions), around
+    return tuple(regions), around, size
 
 
-def _kernel_region(kernel: Kernel, address: int, model: Model) -> tuple[Region, tuple[Region, ...]]:
-    """The kernel in memory, and the memory that it decompresses itself to."""
+def _kernel_region(
+    kernel: Kernel, address: int, model: Model
+) -> tuple[Region, tuple[Region, ...], int]:
+    """The kernel in memory, the memory that it decompresses itself to, and the bytes of its
+    image."""
     payload = len(kernel.payload)
     head, image = kernel.head, kernel.image
     loaded = payload
@@ -147,13 +164,13 @@ def _kernel_region(kernel: Kernel, address: int, model: Model) -> tuple[Region, 
         image = recognise_image(head)
     needs = memory_of(head, image)
     if needs is None:
-        return Region("kernel", address, loaded), ()
+        return Region("kernel", address, loaded), (), loaded
     if needs.decompresses:
         start = Region("decompressed kernel", model.start, _ARM_DECOMPRESSED)
-        return Region("kernel", address, payload), (start,)
+        return Region("kernel", address, payload), (start,), loaded
     size = max(needs.size, loaded)
     strict = image is not None and image.arch == "arm64"
-    return Region("kernel", address, size, needs.alignment, needs.offset, strict), ()
+    return Region("kernel", address, size, needs.alignment, needs.offset, strict), (), loaded
 
 
 def _problems(regions: Sequence[Region], around: Sequence[Region], model: Model) -> Iterator[str]:

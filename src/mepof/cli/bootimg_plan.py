@@ -29,7 +29,19 @@ def plan_document(plan: Plan, base: int, fits: Sequence[Fit]) -> dict[str, Any]:
         "kernel_size": plan.kernel_size,
         "largest_kernel": plan.largest_kernel,
         "partitions": [{**asdict(each), "excess": each.excess} for each in fits],
+        "instrument": _size(limit) if (limit := _limit(plan, fits)) else None,
     }
+
+
+def _limit(plan: Plan, fits: Sequence[Fit]) -> int | None:
+    """Bytes that a kernel's image may have for everything to fit; None if everything does."""
+    limits = [each.image_limit for each in fits if each.image_limit is not None]
+    return min(limits if plan.fits else [*limits, plan.image_limit], default=None)
+
+
+def _size(limit: int) -> str:
+    """A size as `set instrument` takes it."""
+    return f"{limit >> 10}K"
 
 
 def plan_lines(plan: Plan, base: int, fits: Sequence[Fit]) -> Iterator[str]:
@@ -54,12 +66,13 @@ def plan_lines(plan: Plan, base: int, fits: Sequence[Fit]) -> Iterator[str]:
             f"{plan.kernel_size - plan.largest_kernel} more than the {plan.largest_kernel} that "
             "there are beside the other parts"
         )
-        yield _INSTRUMENT_LESS
     for each in fits:
         yield from _partition_lines(each)
-
-
-_INSTRUMENT_LESS = "instrument less of it: `set exclude drivers/…` leaves directories out"
+    if limit := _limit(plan, fits):
+        yield (
+            f"instrument less: `set instrument {_size(limit)}.` counts in as many of the hottest "
+            "files as a kernel image of that size has room for"
+        )
 
 
 def _partition_lines(fit: Fit) -> Iterator[str]:
@@ -72,5 +85,3 @@ def _partition_lines(fit: Fit) -> Iterator[str]:
         yield f"  with --compression {name}: {needed} bytes, {verdict}"
     if fit.largest_kernel is not None:
         yield f"  the kernel may have {fit.largest_kernel} bytes in the image"
-        if not any(needed <= fit.size for needed in fit.compressions.values()):
-            yield f"  {_INSTRUMENT_LESS}"

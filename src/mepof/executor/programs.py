@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from mepof.algorithm.protocol import ALGORITHMS, DEFAULT_ALGORITHM
 from mepof.app import apps
-from mepof.device.protocol import DEVICES, BranchSource
+from mepof.device.protocol import DEVICES
 from mepof.errors import InputError
 from mepof.g4 import Source, check, parse, render
 from mepof.g4.checker import recorded_rounds
 from mepof.g4.compiler import compile_program
 from mepof.g4.variants import Variants
 from mepof.g4.vocabulary import vocabulary
-from mepof.kernel.options import LEVEL, option_groups, options
+from mepof.kernel.options import LEVEL, option_groups
 from mepof.package.protocol import FORMATS
 from mepof.plan.model import Plan
 from mepof.plan.preflight import preflight
@@ -52,9 +52,9 @@ def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
         guest_additions(),
         apps.guest_additions(),
         {name: scenario.argument for name, scenario in SCENARIOS.all().items()},
-        frozenset(name for name, scenario in SCENARIOS.all().items() if scenario.interactive),
-        frozenset(name for name, dev in DEVICES.all().items() if isinstance(dev, BranchSource)),
-        frozenset(name for name, option in options().items() if option.cold_small),
+        words.interactive,
+        words.recorders,
+        words.whole,
         cases=tuple(groups_by_case()),
         beside=frozenset(name for name, made in FORMATS.all().items() if made.beside),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mepof.errors import InputError
-from mepof.g4 import checks, goals, loops, pairs
+from mepof.g4 import checks, goals, instrumentation, loops, pairs
 from mepof.g4.ast import (
     OPERANDS,
     Adap,
@@ -35,7 +35,7 @@ from mepof.g4.names import (
     is_path,
     made_profiles,
 )
-from mepof.g4.settings import NO_BASE, NO_PACKAGE, SETTINGS, Settings, weight
+from mepof.g4.settings import NO_PACKAGE, NO_PROFILE, SETTINGS, Settings, weight
 from mepof.g4.source import Span
 from mepof.source.protocol import parse
 
@@ -99,6 +99,14 @@ class Vocabulary:
     packages: Mapping[str, bool] = field(default_factory=dict)
     #: Devices that can be flashed.
     flashable: frozenset[str] = frozenset()
+    #: Devices that record branches.
+    recorders: frozenset[str] = frozenset()
+    #: Scenarios in which the user works at the console.
+    interactive: frozenset[str] = frozenset()
+    #: Options for which functions that never ran are part of a profile.
+    whole: frozenset[str] = frozenset()
+    #: Parts of the kernel.
+    subsystems: tuple[str, ...] = ()
 
 
 def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
@@ -140,6 +148,14 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
     if program.complete:
         found += bindings.diagnostics
         found += _unused_traces(program, vocabulary)
+        found += instrumentation.unfit(
+            program,
+            vocabulary.recorded_rounds,
+            vocabulary.recorders,
+            vocabulary.interactive,
+            vocabulary.whole,
+            Settings().device,
+        )
         found += loops.unfit(program, bindings, vocabulary.repeating, vocabulary.bound_to_build)
         found += goals.unmeasured(
             program,
@@ -357,7 +373,7 @@ def _references(statement: Statement, bindings: Bindings, index: int) -> Iterato
             role, words = "image", statement.images
         case Flash():
             role, words = "image", (statement.image,)
-        case Set(key=key, value=value) if key.text == "base" and value.text != NO_BASE:
+        case Set(key=key, value=value) if value.text != NO_PROFILE.get(key.text, value.text):
             role, words = "profile", (value,)
         case _:
             return
@@ -557,6 +573,8 @@ def _setting(statement: Set, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
         return
     if key.text == "package":
         yield from _package(word, vocabulary)
+    if key.text == "instrument":
+        yield from instrumentation.wrong_words(word, vocabulary.subsystems)
     if setting.choices is None:
         return
     known: tuple[str, ...] = getattr(vocabulary, setting.choices)

@@ -19,7 +19,7 @@ from mepof.g4.formatter import format_word
 from mepof.g4.goals import metrics_of, quantity_of
 from mepof.g4.names import bind
 from mepof.g4.pairs import named, way_of
-from mepof.g4.settings import NO_BASE, SETTINGS, Settings, signed_percent, weight
+from mepof.g4.settings import NO_PROFILE, SETTINGS, Settings, signed_percent, weight
 from mepof.g4.tested import Tested
 from mepof.g4.variants import Variants
 from mepof.measure.case_pairs import CasePair
@@ -98,8 +98,8 @@ class _Compiler(Tested):
         read: Any = SETTINGS[key].read(value)
         if key == "config" and isinstance(read, str):
             read = (read,)
-        if key == "base":
-            read = None if value == NO_BASE else self._profile_input(statement.value, index)[0]
+        if (none := NO_PROFILE.get(key)) is not None:
+            read = None if value == none else self._profile_input(statement.value, index)[0]
         self.settings = replace(self.settings, **{key.replace("-", "_"): read})
         if key == "seed" and self.seed is None:
             self.seed = read

@@ -12,10 +12,25 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 
+from mepof.g4.instrumentation import (
+    EVERYTHING,
+    NO_HOTNESS,
+    Instrumentation,
+    instrumentation,
+    tree_path,
+)
 from mepof.plan.model import Input
 
 Value = (
-    str | bool | int | float | Fraction | tuple[str, ...] | tuple[int, int] | tuple[str, str | None]
+    str
+    | bool
+    | int
+    | float
+    | Fraction
+    | tuple[str, ...]
+    | tuple[int, int]
+    | tuple[str, str | None]
+    | Instrumentation
 )
 
 #: The value of ``package`` that makes none.
@@ -23,6 +38,9 @@ NO_PACKAGE = "none"
 
 #: The value of ``base`` by which profiling begins with a kernel without a profile again.
 NO_BASE = "none"
+
+#: The settings that name a profile, and the values by which they name none.
+NO_PROFILE = {"base": NO_BASE, "hotness": NO_HOTNESS}
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
@@ -112,18 +130,7 @@ def exclusions(text: str) -> tuple[str, ...]:
     for part in parts:
         if not part:
             raise ValueError("separate files with commas, as in `kernel/fork.o,drivers/gpu/`")
-        if not re.fullmatch(r"[\w.+*?\[\]!/-]+", part, re.ASCII):
-            raise ValueError(f"`{part}` has a character that names of kernel files do not have")
-        names = part.removesuffix("/").split("/")
-        if not {"", ".", ".."}.isdisjoint(names):
-            raise ValueError(f"write `{part}` as a path within the kernel tree: `kernel/fork.o`")
-        if any("**" in name and name != "**" for name in names):
-            raise ValueError("`**` stands for directories, as in `drivers/**/core.o`")
-        if not part.endswith(("/", ".o", ".c")) and set("*?[").isdisjoint(part):
-            raise ValueError(
-                f"`{part}` is neither a file (`{part}.o`), nor a directory (`{part}/`), "
-                f"nor a pattern (`{part}*`)"
-            )
+        tree_path(part)
     return tuple(sorted(set(parts)))
 
 
@@ -183,6 +190,8 @@ SETTINGS: Mapping[str, Setting] = {
     "depth": Setting(partial(whole_number, minimum=1, maximum=1024)),
     "device": Setting(str, "devices"),
     "exclude": Setting(exclusions),
+    "hotness": Setting(str),
+    "instrument": Setting(instrumentation),
     "name": Setting(identifier),
     "package": Setting(packaging),
     "perf-data": Setting(paths),
@@ -208,6 +217,7 @@ class Settings:
 
     Attributes:
         base: the profile that the first round begins with.
+        hotness: the profile that says what is hot, in place of a recording.
     """
 
     arch: str = "x86-64"
@@ -227,6 +237,8 @@ class Settings:
     perf_data: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
+    instrument: Instrumentation = EVERYTHING
+    hotness: Input | None = None
     base: Input | None = None
     decay: Fraction = Fraction(1, 2)
     rounds: int = 1

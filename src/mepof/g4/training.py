@@ -9,9 +9,11 @@ from itertools import count
 from mepof.device.observation import Branches
 from mepof.g4.ast import Adap, Opt, Profile
 from mepof.g4.draft import Draft, Kernel
+from mepof.g4.instrumentation import EVERYTHING
 from mepof.g4.settings import Settings
 from mepof.plan.model import HostInput, Input, StepInput
 from mepof.spec.executed_objects import ExecutedObjects
+from mepof.spec.instrumented_objects import InstrumentedObjects
 from mepof.spec.kernel_build import Instrumented
 from mepof.spec.profile_collect import ProfileCollect, TrainingApp
 from mepof.spec.profile_convert import ProfileConvert
@@ -114,8 +116,13 @@ class Training(Draft):
             trace = next(order.traces, None) if part.records_branches else None
             first = number == 1 and not below and base is None and trace is None
             if first and not part.same_build:
-                scouted = self._scouted(order)
-            made = Instrumented[Input](algorithm=algorithm, round=number, scouted=scouted)
+                scouted = self._listed(order, counts=not part.records_branches)
+            made = Instrumented[Input](
+                algorithm=algorithm,
+                round=number,
+                scouted=scouted,
+                image_bytes=order.kernel.settings.instrument.image_bytes if scouted else None,
+            )
             build = self._profiled_build(order, made, suffix, below, profile, base)
             raw: Input = (
                 self._collected(f"{order.name}/collect{suffix}", order, algorithm, number, build)
@@ -135,8 +142,33 @@ class Training(Draft):
         assert profile is not None
         return profile, suffix
 
-    def _scouted(self, order: _Order) -> StepInput | None:
-        """The step that lists the objects in which the training runs something.
+    def _listed(self, order: _Order, *, counts: bool) -> StepInput | None:
+        """The step that lists the objects that are built to be profiled; None for all of them.
+
+        Args:
+            counts: whether the kernel counts by itself.
+        """
+        settings = order.kernel.settings
+        chosen = settings.instrument
+        if not counts or chosen == EVERYTHING:
+            return self._scouted(order)[1]
+        raw = executed = None
+        if settings.hotness is None:
+            raw, executed = self._scouted(order)
+        listed = InstrumentedObjects[Input](
+            kernel=self._build("plain/build", order.kernel, []),
+            places=chosen.places,
+            percent=chosen.percent,
+            executed=executed,
+            raw=raw,
+            profile=settings.hotness,
+            exclude=settings.exclude,
+        )
+        return self._add(f"{order.name}/selected", listed)
+
+    def _scouted(self, order: _Order) -> tuple[StepInput, StepInput] | tuple[None, None]:
+        """The step that records the plain kernel, and the one that lists the objects in which the
+        training runs something.
 
         It records the plain kernel, whose objects most of the kernel that is profiled then has in
         common. None where all objects are instrumented: by the program's choice, because functions
@@ -149,7 +181,7 @@ class Training(Draft):
             or scenario in self.variants.interactive
             or not self.variants.whole.isdisjoint(order.options)
         ):
-            return None
+            return None, None
         plain = self._build("plain/build", order.kernel, [])
         # Whatever the scenario picks, so that another one profiles the same kernel.
         apps = tuple(
@@ -164,7 +196,7 @@ class Training(Draft):
         collect = self._collect(_EVERY_ACTION, apps, always, plain, Branches())
         raw = self._add(f"{order.name}/scout", collect)
         listed = ExecutedObjects[Input](raw=raw, kernel=plain)
-        return self._add(f"{order.name}/executed", listed)
+        return raw, self._add(f"{order.name}/executed", listed)
 
     def _profiled_build(
         self,

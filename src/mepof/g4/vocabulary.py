@@ -6,12 +6,13 @@ from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import app_names
 from mepof.app.training import names_to_leave_out
-from mepof.device.protocol import DEVICES, Flashable
+from mepof.device.protocol import DEVICES, BranchSource, Flashable
 from mepof.g4.checker import Vocabulary
 from mepof.gate.kselftests import collection_names
 from mepof.gate.results import GATES
 from mepof.kernel import kconfig
 from mepof.kernel.options import option_groups, options
+from mepof.kernel.subsystems import subsystems
 from mepof.measure.goal import QUANTITIES, SIZES
 from mepof.measure.metrics import METRICS, CoreMetric
 from mepof.measure.quantities import QUANTITIES as QUANTITIES_OF_CASES
@@ -66,5 +67,9 @@ def vocabulary() -> Vocabulary:
         capabilities=toolchain.capabilities(),
         exclusive=toolchain.exclusive(),
         packages={name: made.takes_file for name, made in FORMATS.all().items()},
+        recorders=frozenset(n for n, dev in DEVICES.all().items() if isinstance(dev, BranchSource)),
+        interactive=frozenset(n for n, each in SCENARIOS.all().items() if each.interactive),
+        whole=frozenset(name for name, option in options().items() if option.cold_small),
+        subsystems=tuple(subsystems()),
         flashable=frozenset(n for n, dev in DEVICES.all().items() if isinstance(dev, Flashable)),
     )

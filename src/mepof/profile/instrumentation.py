@@ -27,8 +27,10 @@ _RAW = (b"\xfflprofr\x81", b"\xfflprofR\x81")
 _MAGIC = {_INDEXED, *_RAW, *(raw[::-1] for raw in _RAW)}
 
 # A kernel always runs thousands of functions, if only to boot. Fewer means that the
-# profile was read from the wrong file or reset too late.
+# profile was read from the wrong file or reset too late. Where little is instrumented, it is what
+# runs: this share of it is enough.
 _MIN_FUNCTIONS = 300
+_MIN_SHARE = 0.05
 
 
 def is_instrumentation(path: Path) -> bool:
@@ -142,8 +144,8 @@ def quality_of(counted: FunctionCount) -> Quality:
     """How good a profile is that counted everything."""
     known, executed = counted.known, counted.executed
     reasons = []
-    if executed < _MIN_FUNCTIONS:
-        reasons.append(f"only {executed} functions ran; a workload runs thousands")
+    if executed < min(_MIN_FUNCTIONS, max(1, _MIN_SHARE * known)):
+        reasons.append(f"only {executed} of {known} instrumented functions ran")
     return Quality(
         functions=known,
         executed=executed,

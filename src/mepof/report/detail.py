@@ -160,6 +160,28 @@ class Training(Record):
     kernel: str
 
 
+class Instrumented(Record):
+    """What of a kernel was instrumented, by the program's choice.
+
+    Attributes:
+        files: how many of the ``of_files`` that can be.
+        text_percent: share of the kernel's code.
+        time_percent: share of what ran that ran in it, before anything was counted; null where
+            that is unknown.
+        image_bytes: of the instrumented image, which the program may have limited to
+            ``limit_bytes``.
+        growth_percent: by how much that image is larger than the one without instrumentation.
+    """
+
+    files: NonNegativeInt
+    of_files: NonNegativeInt
+    text_percent: float
+    time_percent: float | None
+    image_bytes: NonNegativeInt
+    growth_percent: float
+    limit_bytes: NonNegativeInt | None
+
+
 class ProfileQuality(Record):
     """A profile of the program, and whether it can be trusted.
 
@@ -167,6 +189,7 @@ class ProfileQuality(Record):
         functions: how many functions it describes; ``executed`` of them ran.
         reasons: why it is poor.
         exact: whether its counts are complete rather than sampled.
+        instrumented: the part of the kernel that was counted, where the program chose one.
     """
 
     name: str
@@ -177,3 +200,4 @@ class ProfileQuality(Record):
     verdict: Literal["good", "poor"]
     reasons: tuple[str, ...] = ()
     exact: bool = False
+    instrumented: Instrumented | None = None

@@ -12,11 +12,14 @@ class Instrumented(Part[In], Generic[In]):
 
     Attributes:
         scouted: the artifact that lists the objects to instrument; all objects without one.
+        image_bytes: the size that the image may have: as many of the hottest of these objects are
+            instrumented as there is room for.
     """
 
     algorithm: str
     round: int = 1
     scouted: In | None = None
+    image_bytes: int | None = None
 
 
 class BootCheck(Part[In], Generic[In]):

@@ -17,10 +17,11 @@ from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import WorkError
 from mepof.kernel import exclusions, kbuild, kconfig, objtool
 from mepof.kernel.bootable import Trials, not_to_instrument
-from mepof.kernel.description import Safety
+from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import options
 from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
+from mepof.kernel.selection import Selection, fitting
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
 from mepof.spec.kernel_build import BootCheck, KernelBuild
@@ -107,28 +108,20 @@ class KernelBuildBody:
 
     def run(self, context: StepContext) -> None:
         asked = KernelBuild[Path].of(context.step, context.inputs)
-        ingredients = ingredients_of(asked, context)
+        build = _Build(context, asked, ingredients_of(asked, context))
         made = asked.instrumented
+        selection = None
         if made is not None and made.scouted is not None:
-            # Of the others, the profile will know nothing.
-            listed = made.scouted / EXECUTED_OBJECTS
-            if listed.exists():
-                shutil.copyfile(listed, context.output / EXECUTED_OBJECTS)
-        build = _Build(context, asked, ingredients)
-        if asked.boot is None:
-            if warned := build.once(ingredients.spec()):
-                context.note(objtool.summary(warned))
-            build.note_unused_exclusions()
-            return
-        if asked.instrumented is not None and not (
-            ALGORITHMS.get(asked.instrumented.algorithm).records_branches
-        ):
-            build.bootable(asked.boot)
-        else:
-            build.safely(asked.boot)
-        build.note_unused_exclusions()
-        if asked.uses and not ingredients.use.same_source:
-            build.note_drift()
+            selection = Selection.find(made.scouted)
+            if selection is not None and made.image_bytes is not None:
+                build, selection = build.within(selection, made.image_bytes)
+            build.keep_list()
+        build.make()
+        if selection is not None:
+            size = BuildDescription.read(context.output).size_bytes.image
+            selection = selection.model_copy(update={"image": size})
+            selection.write(context.output)
+            context.note(str(selection))
 
 
 @dataclass(frozen=True)
@@ -142,6 +135,59 @@ class _Build:
     @property
     def tools(self) -> Tools:
         return Tools(self.ingredients.use.toolchain, self.context.run)
+
+    def make(self) -> None:
+        """Build what is asked for, and check it if that is asked."""
+        asked = self.asked
+        if asked.boot is None:
+            if warned := self.once(self.ingredients.spec()):
+                self.context.note(objtool.summary(warned))
+            self.note_unused_exclusions()
+            return
+        if asked.instrumented is not None and not (
+            ALGORITHMS.get(asked.instrumented.algorithm).records_branches
+        ):
+            self.bootable(asked.boot)
+        else:
+            self.safely(asked.boot)
+        self.note_unused_exclusions()
+        if asked.uses and not self.ingredients.use.same_source:
+            self.note_drift()
+
+    def within(self, selection: Selection, limit: int) -> tuple[_Build, Selection]:
+        """The build of which as much is instrumented as an image has room for, and what that is.
+
+        Args:
+            selection: what may be instrumented.
+            limit: bytes of the image.
+        """
+
+        def of(chosen: Selection) -> _Build:
+            listed = self.context.work / "selected"
+            listed.mkdir(exist_ok=True)
+            chosen.write_names(listed / EXECUTED_OBJECTS)
+            assert self.asked.instrumented is not None
+            made = self.asked.instrumented.model_copy(update={"scouted": listed})
+            asked = self.asked.model_copy(update={"instrumented": made})
+            return replace(self, asked=asked, ingredients=replace(self.ingredients, asked=asked))
+
+        def image_of(chosen: Selection) -> int:
+            build = of(chosen)
+            build.once(build.ingredients.spec())
+            size = BuildDescription.read(self.context.output).size_bytes.image
+            self.context.note(f"an image of {size} bytes with {len(chosen.objects)} files counted")
+            return size
+
+        found = fitting(selection, limit, image_of)
+        return of(found), found
+
+    def keep_list(self) -> None:
+        """Keep the list of what is instrumented: of the others, the profile will know nothing."""
+        made = self.asked.instrumented
+        assert made is not None and made.scouted is not None
+        listed = made.scouted / EXECUTED_OBJECTS
+        if listed.exists():
+            shutil.copyfile(listed, self.context.output / EXECUTED_OBJECTS)
 
     def once(self, spec: kbuild.BuildSpec) -> frozenset[objtool.Warned]:
         context = self.context

@@ -12,6 +12,7 @@ from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Conversion, R
 from mepof.errors import InputError, WorkError
 from mepof.kernel import kbuild
 from mepof.kernel.description import BuildDescription
+from mepof.kernel.selection import Selection
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import HostInput, Input, Step
@@ -60,7 +61,10 @@ class ProfileConvertBody:
         quality = algorithm.convert(Conversion(raw, asked.kernel, context.output, tools, number))
         if below is not None:
             quality = replace(quality, exact=quality.exact and below.quality.exact)
-        if (asked.kernel / EXECUTED_OBJECTS).exists():
+        selection = Selection.find(asked.kernel)
+        if selection is not None:
+            selection.write(context.output)
+        elif (asked.kernel / EXECUTED_OBJECTS).exists():
             quality = _of_whole_kernel(quality, asked.kernel)
         if quality.verdict == "poor":
             raise WorkError(
@@ -83,7 +87,7 @@ class ProfileConvertBody:
             collection.write(context.output)
         context.note(
             f"{quality.executed} of {quality.functions} functions ran "
-            f"({quality.coverage_percent:g} %)"
+            f"({quality.coverage_percent:g} %)" + ("" if selection is None else f"; {selection}")
         )
 
 

@@ -12,6 +12,7 @@ from mepof.app.training import exercised
 from mepof.errors import WorkError
 from mepof.gate.verdict import CheckVerdict
 from mepof.kernel.description import BuildDescription, Safety
+from mepof.kernel.selection import Selection
 from mepof.measure.measurement import read_evaluation
 from mepof.plan import body
 from mepof.plan.critical_path import critical_path
@@ -20,6 +21,7 @@ from mepof.plan.model import Step
 from mepof.pmu.locations import Locations, read_locations
 from mepof.profile.artifact import Drift, ProfileDescription
 from mepof.report import (
+    Instrumented,
     Phase,
     ProfileQuality,
     ProfileSummary,
@@ -231,6 +233,7 @@ def _covered(steps: Sequence[JournalledStep]) -> float:
 def _profiles(profiles: Sequence[ReportedProfile[Path]]) -> Iterator[ProfileQuality]:
     for each in profiles:
         known = ProfileDescription.read(each.profile)
+        chosen = Selection.find(each.profile)
         yield ProfileQuality(
             name=each.name,
             algorithm=known.algorithm,
@@ -240,7 +243,22 @@ def _profiles(profiles: Sequence[ReportedProfile[Path]]) -> Iterator[ProfileQual
             verdict=known.quality.verdict,
             reasons=known.quality.reasons,
             exact=known.quality.exact,
+            instrumented=None if chosen is None else _instrumented(chosen),
         )
+
+
+def _instrumented(chosen: Selection) -> Instrumented:
+    image, growth = chosen.image, chosen.growth_percent
+    assert image is not None and growth is not None
+    return Instrumented(
+        files=len(chosen.objects),
+        of_files=chosen.files,
+        text_percent=chosen.text_percent,
+        time_percent=chosen.time_percent,
+        image_bytes=image,
+        growth_percent=growth,
+        limit_bytes=chosen.limit,
+    )
 
 
 def _profile(profiles: Sequence[ReportedProfile[Path]]) -> ProfileSummary | None:

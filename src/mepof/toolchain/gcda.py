@@ -52,6 +52,11 @@ class Function:
     def executed(self) -> bool:
         return any(self.counters.get(_ARCS, ()))
 
+    @property
+    def total(self) -> int:
+        """The sum of its arcs."""
+        return sum(self.counters.get(_ARCS, ()))
+
 
 @dataclass(frozen=True)
 class Counts:

@@ -20,7 +20,7 @@ from mepof.process import Completed
 from mepof.profile.instrumentation import quality_of
 from mepof.profile.weighted import whole_weights
 from mepof.toolchain.clang import Clang, count_functions
-from mepof.toolchain.protocol import Tools
+from mepof.toolchain.protocol import FunctionCount, Tools
 
 weights = st.lists(
     st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000),
@@ -73,12 +73,26 @@ def test_a_profile_of_many_functions_is_good() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "executed"), [(shown(20000, 19990), 10), (shown(0, 0), 0), ("", 0)]
+    ("text", "executed", "known"),
+    [
+        (shown(20000, 19990), 10, 20000),
+        (shown(2000, 1901), 99, 2000),
+        (shown(0, 0), 0, 0),
+        ("", 0, 0),
+    ],
 )
-def test_a_profile_of_few_functions_is_poor_and_says_why(text: str, executed: int) -> None:
+def test_a_profile_of_few_functions_is_poor_and_says_why(
+    text: str, executed: int, known: int
+) -> None:
     quality = quality_of(count_functions(text))
     assert quality.verdict == "poor"
-    assert quality.reasons == (f"only {executed} functions ran; a workload runs thousands",)
+    assert quality.reasons == (f"only {executed} of {known} instrumented functions ran",)
+
+
+@pytest.mark.parametrize(("known", "executed"), [(900, 240), (2000, 100), (3, 1), (20000, 300)])
+def test_a_profile_is_rated_by_what_was_instrumented(known: int, executed: int) -> None:
+    quality = quality_of(FunctionCount(known, executed))
+    assert (quality.verdict, quality.reasons) == ("good", ())
 
 
 class Tool:

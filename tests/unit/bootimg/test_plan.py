@@ -85,6 +85,16 @@ def test_a_kernel_that_fits_nowhere_says_by_how_much(boot_image: bytes, model: M
     assert found.largest_kernel == 46 * MIB
     assert found.kernel_size == 47 * MIB
     assert plan([image(boot_image, found.largest_kernel)], model).fits
+    # What is only in memory stays as large.
+    assert found.image_limit == max(found.image_size - MIB, 0)
+
+
+def test_an_image_with_counters_must_be_smaller_by_what_it_is_too_large_in_memory(
+    boot_image: bytes, model: Model
+) -> None:
+    kernel = arm64_kernel(in_memory=47 * MIB) + bytes(5 * MIB)
+    found = plan([image(boot_image, 0).with_sections(kernel=kernel)], model)
+    assert found.image_limit == len(kernel) - MIB
 
 
 def test_an_address_that_arm64_does_not_boot_from_is_named(boot_image: bytes, model: Model) -> None:
@@ -141,6 +151,23 @@ def test_an_image_that_is_too_large_for_its_partition_says_what_would_fit(
     more = fit(made.with_sections(kernel=bytes(found.largest_kernel + 1)), model)
     assert exact is not None and more is not None
     assert (exact.excess, more.excess > 0) == (0, True)
+    # The kernel is not compressed: it may be as large as the space that there is.
+    assert found.image_limit == found.largest_kernel
+    assert exact.image_limit is None
+
+
+def test_an_image_may_grow_as_far_as_its_compression_leaves_room(
+    boot_image: bytes, model: Model
+) -> None:
+    content = arm64_kernel(300_000) + bytes(range(256)) * 60_000
+    noise = random.Random(1).randbytes(1_100_000)
+    packed = compress(content + noise, "gzip")
+    found = fit(parse(boot_image, "boot.img").with_sections(kernel=packed), model)
+    assert found is not None
+    assert found.excess > 0
+    assert found.image_limit is not None and found.largest_kernel is not None
+    share = found.largest_kernel / len(packed)
+    assert found.image_limit == pytest.approx(share * len(content + noise), rel=1e-6)
 
 
 def test_a_footer_takes_some_of_the_partition(boot_image: bytes, model: Model) -> None:

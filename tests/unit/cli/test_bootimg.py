@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import sys
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from writers.kernel_image import bz_image
 from mepof.bootimg.compression import compress
 from mepof.bootimg.reader import parse
 from mepof.cli.main import main
+from mepof.g4.instrumentation import instrumentation
 
 Call = Callable[..., tuple[int, str, str]]
 PARTITION = 1 << 20
@@ -133,6 +135,8 @@ def test_a_plan_says_where_things_go(
     document = json.loads(out)
     assert (ended, document["fits"]) == (status, status == 0)
     assert document["kernel_size"] == in_memory
+    # Where it does not fit, that is for what it has in memory alone.
+    assert document["instrument"] is None
 
 
 def test_a_plan_says_that_the_partition_is_too_small(mepof: Call, boot: Path) -> None:
@@ -140,7 +144,13 @@ def test_a_plan_says_that_the_partition_is_too_small(mepof: Call, boot: Path) ->
     status, out, _ = mepof("plan", str(boot), "--model", "model.toml")
     assert status == 1
     assert "more than its 262144" in out
-    assert "instrument less of it" in out
+    limit = re.search(r"instrument less: `set instrument (\d+)K\.`", out)
+    assert limit is not None
+    # As a program reads it, and as much of the uncompressed image as would fit.
+    assert instrumentation(f"{limit[1]}K").image_bytes == int(limit[1]) << 10
+    status, out, _ = mepof("plan", str(boot), "--model", "model.toml", "--json")
+    (found,) = json.loads(out)["partitions"]
+    assert found["image_limit"] >> 10 == int(limit[1])
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from mepof.measure.measurement import (
 from mepof.pmu.events import EVENTS, cycles_of
 from mepof.pmu.locations import CaseLocations, FunctionEvents, Heatmap, Locations
 from mepof.report import (
+    Instrumented,
     Phase,
     ProfileQuality,
     ProfileSummary,
@@ -216,6 +217,15 @@ PROFILES = (
         coverage_percent=31.4,
         verdict="good",
         exact=True,
+        instrumented=Instrumented(
+            files=39,
+            of_files=922,
+            text_percent=6.5,
+            time_percent=50.3,
+            image_bytes=5_200_000,
+            growth_percent=3.1,
+            limit_bytes=None,
+        ),
     ),
     ProfileQuality(
         name="sampled",

@@ -18,13 +18,15 @@ from mepof.device.protocol import KernelPanic, Outcome, Session
 from mepof.errors import InputError, WorkError
 from mepof.events import StepNote
 from mepof.kernel import kbuild, overlay
+from mepof.kernel.description import BuildSize
+from mepof.kernel.selection import SelectedObject, Selection
 from mepof.plan.body import StepContext
 from mepof.plan.model import Input, Json, Step, StepInput
 from mepof.profile.quality import Quality
 from mepof.spec.kernel_build import KernelBuild
 from mepof.steps import kernel_build
 
-from .room import ORIGIN, FakeDevice, Room, describe
+from .room import BUILD, ORIGIN, FakeDevice, Room, describe
 
 BASE: dict[str, Json] = {"arch": "x86-64", "config": ["slim"], "toolchain": "clang", "options": []}
 
@@ -211,6 +213,50 @@ def test_only_what_a_scout_saw_running_is_instrumented(
     (flags,) = spec.selected
     assert flags.names() == ("%",)
     assert not kept.exists()
+
+
+def selection(directory: Path, count: int) -> Path:
+    """What may be instrumented of a plain kernel whose image has 10,000 bytes."""
+    objects = (SelectedObject(name=f"kernel/{n}.o", text=1000, weight=50 - n) for n in range(count))
+    made = Selection(objects=tuple(objects), files=50, text=50_000, weight=9000, plain_image=10_000)
+    made.write(directory)
+    made.write_names(directory / EXECUTED_OBJECTS)
+    return directory
+
+
+@pytest.mark.parametrize(("limit", "count"), [(None, 20), (15_000, 20), (11_050, 10)])
+def test_as_much_is_instrumented_as_the_image_has_room_for(
+    room: Room,
+    monkeypatch: pytest.MonkeyPatch,
+    toolchain: None,
+    limit: int | None,
+    count: int,
+) -> None:
+    builds: list[list[str]] = []
+
+    def build(spec: kbuild.BuildSpec, tools: object, paths: kbuild.BuildPaths, *rest: Any) -> None:
+        (flags,) = spec.selected
+        builds.append(list(flags.names()))
+        size = BuildSize(text=9, image=10_000 + 100 * len(builds[-1]))
+        BUILD.model_copy(update={"size_bytes": size}).write(paths.output)
+
+    monkeypatch.setattr(kbuild, "build", build)
+    instrumented: dict[str, Json] = {"algorithm": "pgo", "image_bytes": limit}
+    context = room.context(
+        "kernel-build",
+        {**BASE, "instrumented": instrumented},
+        source=room.root,
+        instrumented__scouted=selection(room.directory("selected"), 20),
+    )
+    kernel_build.BODY.run(context)
+    found = Selection.read(context.output)
+    names = [each.name for each in found.objects]
+    assert names == [f"kernel/{n}.o" for n in range(count)]
+    assert (found.image, found.limit) == (10_000 + 100 * count, limit)
+    # The kernel that is kept, and what profiles are told of it.
+    assert builds[-1] == sorted(names)
+    assert (context.output / EXECUTED_OBJECTS).read_text().split() == sorted(names)
+    assert str(found) in [e.text for e in room.events if isinstance(e, StepNote)]
 
 
 def test_the_list_of_a_scout_is_an_input_and_not_part_of_the_identity(tools: Path) -> None:

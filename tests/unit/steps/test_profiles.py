@@ -14,6 +14,7 @@ from mepof.algorithm.protocol import ALGORITHMS, Conversion
 from mepof.errors import InputError, WorkError
 from mepof.kernel.description import Origin
 from mepof.kernel.kbuild import OBJECTS
+from mepof.kernel.selection import SelectedObject, Selection
 from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.profile.artifact import ProfileDescription, profile_files
 from mepof.profile.quality import Quality
@@ -104,6 +105,30 @@ def test_functions_of_files_that_were_not_instrumented_count_as_functions_that_n
     context = room.context("profile-convert", TOOLS, raw=room.directory("raw"), kernel=build)
     profile_convert.BODY.run(context)
     assert known(context.output)[1] == Quality(3, 1, 33.33, "good")
+
+
+def test_a_profile_of_a_part_that_was_chosen_is_rated_by_that_part(
+    room: Room, algorithm: FakeAlgorithm
+) -> None:
+    algorithm.quality = Quality(2, 1, 50.0, "good")
+    build = room.directory("kernel", **{OBJECTS: json.dumps(DEFINED)})
+    (build / "kernel.executed_objects").write_text("kernel/b.o\n")
+    BUILD.write(build)
+    chosen = Selection(
+        objects=(SelectedObject(name="kernel/b.o", text=5, weight=9),),
+        files=3,
+        text=50,
+        weight=10,
+        plain_image=100,
+        image=110,
+    )
+    chosen.write(build)
+    context = room.context("profile-convert", TOOLS, raw=room.directory("raw"), kernel=build)
+    profile_convert.BODY.run(context)
+    assert known(context.output)[1] == algorithm.quality
+    # For the report.
+    assert Selection.read(context.output) == chosen
+    assert profile_files(context.output) == (context.output / "kernel.profdata",)
 
 
 def test_a_given_branch_trace_is_used_unchanged(room: Room, algorithm: FakeAlgorithm) -> None:
