@@ -86,6 +86,9 @@ BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 # What these compare with, such as LLVM's BOLT.
 bench bench-model: export MEPOF_SETUP_TESTS := 1
 
+# Played phones are those of the tests.
+bench: export PYTHONPATH := tests
+
 bench: setup
 	@echo 'benchmarks: $(or $(BENCHMARKS),none under bench/)'
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done

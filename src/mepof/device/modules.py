@@ -57,12 +57,16 @@ def boot(
     modules = archive_of(build)
     if modules is None:
         return device.boot(session, directory, runner, replied)
+    interlude = session.interlude
+    if interlude is not None:
+        interlude = replace(interlude, after=interlude.after + 1)
     load = agent.Exec((f"/{DIRECTORY}/{LOADER}", f"/{DIRECTORY}"), _SECONDS)
     outcome = device.boot(
         replace(
             session,
             archives=(modules, *session.archives),
             requests=(load, *session.requests),
+            interlude=interlude,
         ),
         directory,
         runner,

@@ -53,6 +53,9 @@ class Phone:
     def claim(self, arch: str) -> str | None:
         return "phone"  # all boots of a run are of the same phone, one after the other
 
+    def system(self) -> str:
+        return "Android"
+
     def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
         return {}
 

@@ -8,8 +8,9 @@ have the paths that they have in a guest.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from mepof.device import agent, batch
 from mepof.device.adb import AdbShell
 from mepof.device.handset import Handset, patiently
 from mepof.device.protocol import GuestReset, KernelHang, Outcome, Session
-from mepof.device.shell import LostConnection
+from mepof.device.shell import LostConnection, Ran
 from mepof.errors import WorkError
 
 _ROOT = "/data/local/tmp/mepof"
@@ -49,7 +50,8 @@ def run_session(
     directory: Path,
     replied: Callable[[int], None],
 ) -> Outcome:
-    """Serve a session's requests on a phone whose kernel has been booted.
+    """Serve a session's requests on a phone whose kernel has been booted, and do what comes between
+    them.
 
     Args:
         directory: scratch on this machine.
@@ -62,6 +64,53 @@ def run_session(
     """
     boot_id = handset.boot_id(shell)
     name = _installed(handset, shell, session)
+    interlude, requests = session.interlude, session.requests
+    if interlude is None:
+        release, answers = _served(handset, shell, boot_id, name, session, directory, replied)
+        return Outcome(release, answers, (), "")
+    first = replace(session, requests=requests[: interlude.after])
+    _, before = _served(handset, shell, boot_id, name, first, directory, replied)
+    try:
+        interlude.act(_Patient(shell))
+    except LostConnection:
+        _reconnected(handset, boot_id, handset.now())  # says what became of the phone
+        raise
+    handset.check_same_boot(shell, boot_id)
+    last = replace(session, requests=requests[interlude.after :])
+    release, after = _served(
+        handset, shell, boot_id, name, last, directory, lambda count: replied(len(before) + count)
+    )
+    return Outcome(release, (*before, *after), (), "")
+
+
+@dataclass(frozen=True)
+class _Patient:
+    """A phone's shell that says again what it did not hear the answer to."""
+
+    shell: AdbShell
+
+    @property
+    def name(self) -> str:
+        return self.shell.name
+
+    def run(self, argv: Sequence[str], timeout: float) -> Ran:
+        return patiently(self.shell, lambda: self.shell.run(argv, timeout))
+
+
+def _served(
+    handset: Handset,
+    shell: AdbShell,
+    boot_id: str,
+    name: str,
+    session: Session,
+    directory: Path,
+    replied: Callable[[int], None],
+) -> tuple[str, tuple[agent.Reply, ...]]:
+    """The kernel's release, and the replies to a session's requests.
+
+    Args:
+        name: of the directory with the guest's programs.
+    """
     requests, replies = directory / "requests", directory / "replies"
     log = directory / "agent.log"
     wanted = (*session.requests, agent.PowerOff())
@@ -88,8 +137,7 @@ def run_session(
     finally:
         with suppress(WorkError):  # the phone may be gone, and its mounts with it
             shell.run(("sh", "-c", _UNMOUNT.format(root=_ROOT, name=name)), _ANSWER)
-    release, answers = batch.answers(session, log, replies)
-    return Outcome(release, answers, (), "")
+    return batch.answers(session, log, replies)
 
 
 def _installed(handset: Handset, shell: AdbShell, session: Session) -> str:

@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 from mepof.device.agent import Reply, Request
 from mepof.device.observation import ArtifactNeed, Branches, Measure
+from mepof.device.shell import Shell
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.process import Completed
 from mepof.registry import Registry
@@ -84,6 +85,18 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Interlude:
+    """What this machine does over a shell of the booted system, between requests.
+
+    Attributes:
+        after: the number of requests that are served before it.
+    """
+
+    after: int
+    act: Callable[[Shell], None]
+
+
+@dataclass(frozen=True)
 class Session:
     """One boot, and what it is asked to do.
 
@@ -103,6 +116,7 @@ class Session:
         boot_seconds: limit until the agent answers.
         quiet_seconds: limit between two of its replies.
         parameters: added to the kernel's command line.
+        interlude: for devices whose system has a shell (:class:`WithSystem`).
     """
 
     arch: str
@@ -120,6 +134,7 @@ class Session:
     boot_seconds: float = 120
     quiet_seconds: float = 600
     parameters: tuple[str, ...] = ()
+    interlude: Interlude | None = None
 
 
 @dataclass(frozen=True)
@@ -229,6 +244,14 @@ class Flashable(Boot, Protocol):
         Raises:
             WorkError: the device has what it had before; or the message says what it has.
         """
+
+
+@runtime_checkable
+class WithSystem(Boot, Protocol):
+    """A device whose boots start a system with a shell: its sessions heed ``Session.interlude``."""
+
+    def system(self) -> str:
+        """What that system is, as a report names it."""
 
 
 @runtime_checkable

@@ -85,7 +85,7 @@ class Vocabulary:
     repeating: frozenset[str] = frozenset()
     #: The algorithms whose profiles fit only the exact build that was profiled.
     bound_to_build: frozenset[str] = frozenset()
-    #: What follows an app and a colon in each scenario: nothing, a weight or a script.
+    #: What follows an app and a colon in each scenario: nothing, a weight or a file.
     arguments: Mapping[str, str] = field(default_factory=dict)
     #: The toolchain of a program that does not set one.
     default_toolchain: str = ""
@@ -241,7 +241,7 @@ def _app(word: Word, click: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]
     yield from _app_name(word, name, vocabulary)
     argument = vocabulary.arguments.get(click)
     known = is_path(name) or name in vocabulary.apps
-    if not known or not colon or argument in (None, "script"):
+    if not known or not colon or argument in (None, "script", "memory"):
         return
     span = word.part(len(name) + 1, len(word.text)) if text else word.span
     if argument == "none":

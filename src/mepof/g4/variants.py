@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 
-Argument = Literal["none", "weight", "script"]
+Argument = Literal["none", "weight", "script", "memory"]
 
 
 class Rounds(Protocol):

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model
 
 from mepof.app.apps import Action, App
 from mepof.document import Document
+from mepof.scenario.driving import Driven, Screens
 from mepof.suite.cases import CaseId
 
 
@@ -57,6 +58,7 @@ class Collection(Document):
         release: of the kernel that was profiled.
         cases: those of suites that actions of the user's apps ran; the installed apps tell
             theirs.
+        screens: what was done to apps of a phone.
     """
 
     file: ClassVar[str] = "collection.json"
@@ -69,13 +71,14 @@ class Collection(Document):
     release: str
     cases: tuple[CaseId, ...] = ()
     not_instrumented: NotInstrumented | None = None
+    screens: tuple[Driven, ...] = ()
 
     @model_serializer(mode="wrap")
     def _serialised(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """All fields, without those that are empty and that collections did not have at first:
         the others stay as they were."""
         written: dict[str, Any] = handler(self)
-        for name in ("cases", "not_instrumented"):
+        for name in ("cases", "not_instrumented", "screens"):
             if not getattr(self, name):
                 del written[name]
         return written
@@ -90,6 +93,7 @@ class Collection(Document):
         release: str,
         cases: AbstractCollection[CaseId] = (),
         not_instrumented: NotInstrumented | None = None,
+        screens: Screens | None = None,
     ) -> Self:
         """The document of a run in which these actions ran."""
         ran = {action.name for action in actions}
@@ -104,4 +108,5 @@ class Collection(Document):
             release=release,
             cases=tuple(sorted(cases)),
             not_instrumented=not_instrumented,
+            screens=screens.apps if screens is not None else (),
         )

@@ -9,9 +9,10 @@ from typing import Literal, Protocol
 from mepof.app.apps import Action, App
 from mepof.errors import InputError
 from mepof.registry import Registry
+from mepof.scenario.driving import Drive, Screens
 
 #: What a program may write behind an app and a colon.
-Argument = Literal["none", "weight", "script"]
+Argument = Literal["none", "weight", "script", "memory"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,8 @@ class Part:
 
     Attributes:
         weight: its share among the parts, for policies that draw; None if the program gives none.
-        script: text of the file that lists its actions, for policies that read one.
+        script: text of the file that lists its actions, for policies that read one; or of what
+            was learned.
     """
 
     app: App
@@ -31,7 +33,7 @@ class Part:
 class Scenario(Protocol):
     """A policy that picks actions."""
 
-    #: The user works at the device's console instead.
+    #: The user works at the device instead.
     interactive: bool
     argument: Argument
 
@@ -44,6 +46,24 @@ class Scenario(Protocol):
 
         Raises:
             InputError: the apps, weights or scripts do not fit the policy.
+        """
+
+    def check_given(self, text: str | None) -> None:
+        """Refuse the file for apps of a phone, before a kernel is built.
+
+        Args:
+            text: None if the program names no file.
+
+        Raises:
+            InputError: it does not fit.
+        """
+
+    def drive(self, drive: Drive) -> Screens:
+        """Drive apps of a phone, in which an action is what a screen offers.
+
+        Raises:
+            InputError: the phone has no such app, or the given file does not fit.
+            WorkError: no app started.
         """
 
 

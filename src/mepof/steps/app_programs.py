@@ -7,9 +7,10 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
+from mepof.app.android import AndroidApps, load_described
 from mepof.app.laid import Laid
 from mepof.app.launch import PROGRAM, command_files
-from mepof.app.own import OwnApp, check_program_arch, load_own
+from mepof.app.own import OwnApp, check_program_arch
 from mepof.app.own_files import all_files, image_of, own_files
 from mepof.device.initramfs import Entry, archive, tree
 from mepof.errors import InputError
@@ -36,9 +37,10 @@ class AppProgramsBody:
         """Refuse a wrong description, files that cannot be laid into a guest, and programs of
         another architecture."""
         asked, description = _asked(step)
-        app = load_own(description)
-        check_program_arch(app, asked.arch)
-        own_files(app, description)
+        app = load_described(description)
+        if isinstance(app, OwnApp):
+            check_program_arch(app, asked.arch)
+            own_files(app, description)
 
     def resources(self, step: Step) -> Resources:
         return Resources()
@@ -46,7 +48,9 @@ class AppProgramsBody:
     def identity(self, step: Step) -> Mapping[str, str]:
         # The step's input is the description alone: the files that it names are counted here.
         asked, description = _asked(step)
-        app = load_own(description)
+        app = load_described(description)
+        if isinstance(app, AndroidApps):
+            return {}
         files = files_of(app, description, asked.arch)
         _check_memory(app, files)
         return {
@@ -57,11 +61,15 @@ class AppProgramsBody:
 
     def run(self, context: StepContext) -> None:
         asked = AppPrograms[Path].of(context.step, context.inputs)
+        app = load_described(asked.app)
+        if isinstance(app, AndroidApps):  # which the phone has
+            write_archive({}, context.output / "archive.cpio")
+            return
         compiler = guest.target(asked.arch).compiler
         source = native_directory() / "launch"
         context.run(["make", "-C", source, f"OUT={context.work}", f"GUEST_CC={compiler}"])
         files = {
-            **files_of(load_own(asked.app), asked.app, asked.arch),
+            **files_of(app, asked.app, asked.arch),
             PROGRAM: Laid(context.work / "launch", executable=True),
         }
         write_archive(files, context.output / "archive.cpio")

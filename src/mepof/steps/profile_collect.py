@@ -11,9 +11,10 @@ from itertools import islice
 from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS
+from mepof.app.android import AndroidApps, load_described
 from mepof.app.apps import Action, App, lacked, load_app, memory_of
 from mepof.app.launch import check_setup, request, start_requests, stop_requests
-from mepof.app.own import OwnApp, Setup, check_distinct_apps, load_own
+from mepof.app.own import OwnApp, Setup, check_distinct_apps
 from mepof.app.own_files import check_distinct_files
 from mepof.app.training import exercised, without
 from mepof.device import agent, module_archive, modules
@@ -22,10 +23,12 @@ from mepof.device.protocol import (
     EMULATOR_MEMORY,
     INITRAMFS,
     GuestReset,
+    Interlude,
     KernelHang,
     KernelPanic,
     Outcome,
     Session,
+    WithSystem,
     branch_source,
     check_cpus,
 )
@@ -38,6 +41,7 @@ from mepof.plan.model import HostInput, Input, Plan, Step, StepInput
 from mepof.plan.recovery import replaced
 from mepof.plan.typed import In
 from mepof.scenario.collection import Collection, NotInstrumented
+from mepof.scenario.driver import Driver, only_given
 from mepof.scenario.protocol import SCENARIOS, Part
 from mepof.scenario.script import read_script
 from mepof.spec.kernel_build import BootCheck, KernelBuild
@@ -57,10 +61,10 @@ class ProfileCollectBody:
     def check(self, step: Step) -> None:
         """Refuse a scenario that cannot run."""
         asked = ProfileCollect[Input].of(step, step.inputs)
-        _require_shell(asked.scenario, asked.arch)
         _planned_actions(asked)
         described = [path for app in asked.apps if (path := _host_path(app.file)) is not None]
-        check_distinct_files((load_own(path), path) for path in described)
+        loaded = [(load_described(path), path) for path in described]
+        check_distinct_files((app, path) for app, path in loaded if isinstance(app, OwnApp))
         check_cpus(DEVICES.get(asked.device), asked.arch, asked.cpus)
         if SCENARIOS.get(asked.scenario).interactive:
             _require_terminal()
@@ -76,7 +80,6 @@ class ProfileCollectBody:
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = ProfileCollect[Input].of(step, step.inputs)
         # A scenario that cannot run is reported before the kernel for it is built,
-        _require_shell(asked.scenario, asked.arch)
         actions = _planned_actions(asked)
         if asked.record is not None:
             # and so is a device that cannot record.
@@ -122,7 +125,8 @@ class ProfileCollectBody:
         starts, stops = start_requests(setups), stop_requests(setups)
         commands = [*starts, *map(request, actions), *stops]
         work: list[agent.Request] = [request(action) for action in actions]
-        if scenario.interactive:
+        android = _android(asked, apps)
+        if scenario.interactive and not android:
             work = [agent.Shell()]
             context.note("this is the guest's console: run the workload, then leave with `exit`")
         with_modules = module_archive.archive_of(asked.kernel) is not None
@@ -134,13 +138,23 @@ class ProfileCollectBody:
         device = DEVICES.get(asked.device)
         if asked.record is not None:
             before, after = (*before, agent.Record(True)), (agent.Record(False), *after)
+        driver = Driver(
+            scenario,
+            android,
+            asked.seed,
+            only_given([read_script(app.script) for app in asked.apps if app.script is not None]),
+            [float(app.weight or 1) for app in asked.apps],
+            context.note,
+            lambda count, name: context.progress(count, None, "actions", name),
+        )
         session = Session(
             arch=asked.arch,
             kernel=asked.kernel / "kernel",
             initramfs=asked.guest / INITRAMFS,
             requests=(*starts, *before, *work, *after, *stops),
             seed=asked.seed,
-            interactive=scenario.interactive,
+            interactive=scenario.interactive and not android,
+            interlude=Interlude(len(starts) + len(before), driver.drive) if android else None,
             record=asked.record,
             artifacts=asked.artifacts,
             archives=tuple(path / "archive.cpio" for path in _additions(asked)),
@@ -181,6 +195,7 @@ class ProfileCollectBody:
                 )
             if number == 0 or reply.data:
                 (context.output / f"raw{number}").write_bytes(reply.data)
+        screens = driver.write(context.output)
         not_instrumented = _not_instrumented(asked.kernel)
         if not_instrumented is not None:
             context.note(str(not_instrumented))
@@ -198,6 +213,7 @@ class ProfileCollectBody:
             outcome.release,
             exercised(action for action in actions if action.name in own),
             not_instrumented,
+            screens,
         ).write(context.output)
 
 
@@ -232,6 +248,26 @@ def _not_instrumented(kernel: Path) -> NotInstrumented | None:
     return NotInstrumented(files=safety.opt_out.files, trials=safety.trials, failure=safety.failure)
 
 
+def _android(asked: ProfileCollect[In], apps: Sequence[App]) -> tuple[AndroidApps, ...]:
+    """The apps, if they are of a phone; none if they are programs.
+
+    Raises:
+        InputError: some are and some are not, or the device has no such apps.
+    """
+    android = tuple(app for app in apps if isinstance(app, AndroidApps))
+    if android and len(android) < len(apps):
+        raise InputError(
+            "programs and apps of a phone cannot be trained by one statement",
+            "write two, and merge their profiles",
+        )
+    if android and not isinstance(DEVICES.get(asked.device), WithSystem):
+        raise InputError(
+            f"the device {asked.device} has no apps such as {android[0].android[0].package}",
+            "write `set device phone` before the statement",
+        )
+    return android
+
+
 def _require_shell(scenario: str, arch: str) -> None:
     """Refuse an interactive scenario if the guest has no shell."""
     if SCENARIOS.get(scenario).interactive and not guest.target(arch).shell:
@@ -248,7 +284,7 @@ def _apps(asked: ProfileCollect[In], files: Sequence[Path | None]) -> tuple[App,
         files: for each app the user's description of it, if it is not an installed one.
     """
     apps = [
-        load_app(str(given.name)) if file is None else load_own(file)
+        load_app(str(given.name)) if file is None else load_described(file)
         for given, file in zip(asked.apps, files, strict=True)
     ]
     if any(files):
@@ -275,12 +311,18 @@ def _host_path(given: Input | None) -> Path | None:
 def _actions(
     asked: ProfileCollect[In], apps: tuple[App, ...], scripts: Sequence[Path | None]
 ) -> tuple[Action, ...]:
-    """The actions that the scenario picks."""
+    """The actions that the scenario picks; none where it drives apps of a phone."""
+    texts = [None if script is None else read_script(script) for script in scripts]
+    scenario = SCENARIOS.get(asked.scenario)
+    if _android(asked, apps):
+        scenario.check_given(only_given(texts))
+        return ()
+    _require_shell(asked.scenario, asked.arch)
     parts = tuple(
-        Part(app, given.weight, None if script is None else read_script(script))
-        for app, given, script in zip(apps, asked.apps, scripts, strict=True)
+        Part(app, given.weight, text)
+        for app, given, text in zip(apps, asked.apps, texts, strict=True)
     )
-    return SCENARIOS.get(asked.scenario).pick(parts, asked.actions, asked.seed)
+    return scenario.pick(parts, asked.actions, asked.seed)
 
 
 def _require_terminal() -> None:

@@ -1,0 +1,83 @@
+"""Apps of a phone: a file names packages, and how long each is driven (docs/android.md)."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from mepof.app.apps import Action, App
+from mepof.app.own import OwnApp, load_own
+from mepof.described import Described, check_distinct, read_described
+
+_TABLE = "android"
+
+# https://developer.android.com/build/configure-app-module#set-application-id
+Package = Annotated[str, Field(pattern=r"^[A-Za-z]\w*(\.[A-Za-z]\w*)+$")]
+Activity = Annotated[str, Field(pattern=r"^\.?[A-Za-z][\w$]*(\.[A-Za-z_$][\w$]*)*$")]
+
+
+class AndroidApp(Described):
+    """An app that is installed on a phone.
+
+    Attributes:
+        activity: which is started; without it, the one that the launcher starts.
+        weight: its share of the file's time, for apps without ``seconds``.
+        seconds: for which it is driven.
+        actions: of a run; without it, as many as the time allows, which differs from run to run.
+        throttle: milliseconds after each action.
+    """
+
+    package: Package
+    activity: Activity | None = None
+    weight: float = Field(default=1, gt=0)
+    seconds: float | None = Field(default=None, gt=0)
+    actions: int | None = Field(default=None, gt=0)
+    throttle: int = Field(default=300, ge=0)
+
+    @property
+    def component(self) -> str | None:
+        """Package and activity as ``am`` takes them."""
+        return None if self.activity is None else f"{self.package}/{self.activity}"
+
+
+class AndroidApps(App):
+    """A list of them, which programs name as one app.
+
+    Attributes:
+        seconds: of an app with the weight 1 that gives none.
+    """
+
+    actions: tuple[Action, ...] = ()
+    android: tuple[AndroidApp, ...]
+    seconds: float = Field(default=180, gt=0)
+
+    @field_validator("android")
+    @classmethod
+    def _packages_are_distinct(cls, apps: tuple[AndroidApp, ...]) -> tuple[AndroidApp, ...]:
+        if not apps:
+            raise ValueError("lists no app")
+        check_distinct(app.package for app in apps)
+        return apps
+
+    def seconds_of(self, app: AndroidApp) -> float:
+        """The time for which an app is driven."""
+        return self.seconds * app.weight if app.seconds is None else app.seconds
+
+
+def load_described(description: Path) -> OwnApp | AndroidApps:
+    """What a file of the user's describes: programs, or apps of a phone; its name is its title.
+
+    Raises:
+        InputError: the file is wrong.
+    """
+    try:
+        android = _TABLE in tomllib.loads(description.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        android = False  # the reader says what is wrong
+    if not android:
+        return load_own(description)
+    apps = read_described(description, AndroidApps, "list of apps", {"name": description.stem})
+    return apps.model_copy(update={"name": apps.title})

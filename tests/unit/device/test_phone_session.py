@@ -1,0 +1,69 @@
+"""A session on a phone whose apps are driven between two of its requests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from mepof.device import agent, phone_session
+from mepof.device.adb import AdbShell
+from mepof.device.handset import Handset
+from mepof.device.protocol import GuestReset, Interlude, Session
+from mepof.device.shell import LostConnection, Shell
+
+SHELL = AdbShell("1234", "adb-1234", ())
+REQUESTS = (agent.Get("/a"), agent.Get("/b"), agent.Get("/c"))
+
+
+@pytest.fixture
+def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What happens, in order."""
+    done: list[str] = []
+
+    def served(*given: Any) -> tuple[str, tuple[agent.Reply, ...]]:
+        session, replied = given[4], given[6]
+        paths = [request.path for request in session.requests]
+        done.append(" ".join(paths))
+        replied(len(paths))
+        return "6.12", tuple(agent.GetResult(0, path.encode()) for path in paths)
+
+    monkeypatch.setattr(phone_session, "_installed", lambda *given: "programs")
+    monkeypatch.setattr(phone_session, "_served", served)
+    return done
+
+
+def handset(**more: Any) -> Handset:
+    same = {"boot_id": lambda shell: "1", "check_same_boot": lambda shell, boot_id: None}
+    return cast(Handset, SimpleNamespace(name="played", now=lambda: 0.0, **{**same, **more}))
+
+
+def session(interlude: Interlude | None) -> Session:
+    return Session("x86-64", Path("k"), Path("i"), REQUESTS, 1, interlude=interlude)
+
+
+def test_the_interlude_comes_between_its_requests(log: list[str], tmp_path: Path) -> None:
+    counts: list[int] = []
+    asked = session(Interlude(1, lambda shell: log.append(f"drive {shell.name}")))
+    outcome = phone_session.run_session(handset(), SHELL, asked, tmp_path, counts.append)
+    assert log == ["/a", "drive adb-1234", "/b /c"]
+    assert [cast(agent.GetResult, reply).data for reply in outcome.replies] == [b"/a", b"/b", b"/c"]
+    assert counts == [1, 3]
+
+
+def test_without_one_all_requests_are_served_at_once(log: list[str], tmp_path: Path) -> None:
+    phone_session.run_session(handset(), SHELL, session(None), tmp_path, lambda count: None)
+    assert log == ["/a /b /c"]
+
+
+def test_a_kernel_that_goes_down_meanwhile_is_reported(log: list[str], tmp_path: Path) -> None:
+    def lost(shell: Shell) -> None:
+        raise LostConnection("gone")
+
+    down = handset(shell=lambda: None, fastboot=SimpleNamespace(present=lambda: True), model=None)
+    with pytest.raises(GuestReset, match="the kernel reset played"):
+        asked = session(Interlude(1, lost))
+        phone_session.run_session(down, SHELL, asked, tmp_path, lambda count: None)
+    assert log == ["/a"]
