@@ -32,6 +32,8 @@ help:
 	@echo '             time kernel code natively, with and without a profile: 45 minutes'
 	@echo 'make bench-published'
 	@echo '             repeat the comparisons that others have published: hours'
+	@echo 'make bench-selective'
+	@echo '             measure what selective instrumentation keeps of the gain: an hour'
 	@echo 'make bench-serve'
 	@echo '             measure the page with 500 runs: a minute'
 	@echo 'make bench-suites'
@@ -80,7 +82,7 @@ lint: setup
 
 # These build kernels: a dozen each, or one.
 HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.py \
-	bench/native_cycles.py bench/published.py bench/run_time.py bench/suites.py
+	bench/native_cycles.py bench/published.py bench/run_time.py bench/selective.py bench/suites.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 # What these compare with, such as LLVM's BOLT.
@@ -113,6 +115,9 @@ bench-native: setup
 
 bench-published: setup
 	$(BIN)/python bench/published.py
+
+bench-selective: setup
+	$(BIN)/python bench/selective.py
 
 bench-serve: setup
 	$(BIN)/python bench/serve.py
@@ -172,6 +177,6 @@ clean:
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
 .PHONY: help setup demo test test-all lint bench bench-algorithms bench-general \
-	bench-leave-one-out bench-loop bench-model bench-native bench-published bench-serve \
-	bench-suites bench-suites-own bench-time bench-verdicts check-report check-serve fuzz \
-	lock clean
+	bench-leave-one-out bench-loop bench-model bench-native bench-published bench-selective \
+	bench-serve bench-suites bench-suites-own bench-time bench-verdicts check-report check-serve \
+	fuzz lock clean

@@ -9,11 +9,12 @@ import pytest
 from report.samples import LOCATIONS, measurement
 
 from mepof.errors import WorkError
+from mepof.kernel.selection import SelectedObject, Selection
 from mepof.measure.measurement import Evaluation
 from mepof.plan.journal import Journal
 from mepof.plan.model import Json
 from mepof.profile.quality import Quality
-from mepof.report import read_report
+from mepof.report import Instrumented, read_report
 from mepof.steps import report
 
 from .room import Room, describe
@@ -49,6 +50,15 @@ def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> No
         (measured / f"places{number}.json").write_text(LOCATIONS[name].to_json())
     profile, collected = room.directory("profile"), room.directory("collected")
     describe(profile, "pgo", Quality(20, 5, 25.0, "poor", ("too few",), exact=True))
+    Selection(
+        objects=(SelectedObject(name="mm/a.o", text=5, weight=9),),
+        files=40,
+        text=50,
+        weight=12,
+        plain_image=1000,
+        image=1100,
+        limit=1200,
+    ).write(profile)
     (collected / "collection.json").write_text(json.dumps(COLLECTION))
     journal = Journal(room.root)
     journal.write(
@@ -90,6 +100,15 @@ def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> No
     assert "17 kernels were booted" in warning and "`set exclude fs/a.o,mm/b.o.`" in warning
     (quality,) = made.profiles
     assert (quality.name, quality.executed, quality.reasons) == ("b", 5, ("too few",))
+    assert quality.instrumented == Instrumented(
+        files=1,
+        of_files=40,
+        text_percent=10.0,
+        time_percent=75.0,
+        image_bytes=1100,
+        growth_percent=10.0,
+        limit_bytes=1200,
+    )
     built, cached = made.phases
     assert (built.seconds, cached.cached, cached.started_seconds) == (3.0, True, None)
     assert built.started_seconds is not None
