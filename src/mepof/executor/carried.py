@@ -164,6 +164,7 @@ def _answered(
         name: of its log.
     """
     from distributed import get_worker
+    from distributed.utils import sync
 
     worker = get_worker()
     stop = stop_of(request.run)
@@ -174,6 +175,9 @@ def _answered(
     log = store.log(name, request.ingredients.fingerprint())
     where = Where.of(store)
     try:
+        # At once, as the step may kill this process.
+        begun = {"begun": request.step.id}
+        sync(worker.loop, worker.scheduler.log_event, topic=topic(request.run), msg=begun)
         job = _job(request, store, where, stop)
         made = make(job, store, log, _Events(worker.log_event, request.run), stop)
     except Unfit as error:

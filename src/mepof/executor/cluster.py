@@ -15,11 +15,13 @@ REMEDY = "install mepof with its extra `cluster`: pip install 'mepof[cluster,rem
 DEFAULT_WORKERS = 2
 #: Seconds after which a worker that says nothing is given up.
 SILENCE_SECONDS = 60
+#: A step with which so many workers died is at fault.
+MAX_DEATHS = 4
 _CONNECT_SECONDS = 10
 
 
-def library() -> Any:
-    """The module ``distributed``, which is quiet: what concerns users, mepof says.
+def installed() -> Any:
+    """The module ``distributed``.
 
     Raises:
         EnvironmentLack: it is not installed.
@@ -28,6 +30,16 @@ def library() -> Any:
         import distributed
     except ImportError as error:
         raise EnvironmentLack("a cluster needs the Python package distributed", REMEDY) from error
+    return distributed
+
+
+def library() -> Any:
+    """The module ``distributed``, which is quiet: what concerns users, mepof says.
+
+    Raises:
+        EnvironmentLack: it is not installed.
+    """
+    distributed = installed()
     for name in ("distributed", "tornado", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     return distributed
@@ -115,8 +127,7 @@ def started(
         raise EnvironmentLack("a cluster needs the Python package cryptography", REMEDY) from error
     limits = {
         "distributed.scheduler.worker-ttl": f"{silence}s",
-        # Only so many deaths of workers are blamed on a step.
-        "distributed.scheduler.allowed-failures": 3,
+        "distributed.scheduler.allowed-failures": MAX_DEATHS - 1,
         # Its pages would be open to every user of this machine.
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],

@@ -16,7 +16,7 @@ from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 from mepof.events import Event, Sink, StepNote, unheard
 from mepof.executor import carried
 from mepof.executor.carried import Answer, Bodies, Request, Where
-from mepof.executor.cluster import DEFAULT_WORKERS, connected, started
+from mepof.executor.cluster import DEFAULT_WORKERS, MAX_DEATHS, connected, started
 from mepof.executor.local import copy_results
 from mepof.executor.offers import offers_of_machine
 from mepof.executor.parts import Spread, perform_spread
@@ -168,6 +168,7 @@ class OnCluster:
         self._run = uuid.uuid4().hex
         self._made_by: dict[str, str] = {}
         self._distrusted: set[str] = set()
+        self._begun: dict[str, int] = {}
 
     @contextlib.contextmanager
     def heard(self, sink: Sink) -> Iterator[None]:
@@ -175,7 +176,11 @@ class OnCluster:
         name = carried.topic(self._run)
 
         def hear(event: tuple[float, dict[str, Any]]) -> None:
-            sink(carried.event_of(event[1]))
+            step = event[1].get("begun")
+            if step is None:
+                sink(carried.event_of(event[1]))
+            else:
+                self._begun[step] = self._begun.get(step, 0) + 1
 
         self._client.subscribe_topic(name, hear)
         try:
@@ -242,7 +247,7 @@ class OnCluster:
     ) -> Answer:
         """Have a worker perform a step, any but those that are unfit or distrusted."""
         patience = _PATIENCE_SECONDS
-        died = False
+        died = 0
         while True:
             workers = self._workers()
             asked = job.body.resources(job.step)
@@ -263,7 +268,7 @@ class OnCluster:
                 job.ingredients,
                 job.artifacts,
                 {name: str(job.inputs[name]) for name in job.host},
-                int(wanted["cores"]),
+                int(wanted.get("cores", 1)),
                 job.again,
                 self._where,
             )
@@ -288,9 +293,10 @@ class OnCluster:
                 answer = self._wait(future, job, wanted, fit, emit, cancel)
             except WorkersDied:
                 # Dask blames a death on every step that its worker had, even if it only waited.
-                if died:
+                begun, self._begun[job.step.id] = self._begun.get(job.step.id, 0), 0
+                died += 1
+                if begun >= MAX_DEATHS or died > MAX_DEATHS:
                     raise
-                died = True
                 continue
             if answer is not None:
                 return answer
@@ -388,7 +394,8 @@ def _lost_scheduler() -> WorkError:
 def wanted_of(asked: Resources, workers: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """What a step asks of a worker, with no more cores and memory than the largest has.
 
-    A step whose parts run elsewhere takes a share alone: it waits for them.
+    A step whose parts run elsewhere takes no core, for which a part may wait: Dask does not move
+    parts to another worker.
 
     Args:
         workers: what each of them offers.
@@ -400,7 +407,7 @@ def wanted_of(asked: Resources, workers: Mapping[str, Mapping[str, float]]) -> d
     # A need is shared by any number of steps; Dask has no amount for that, so each takes little.
     wanted = {name: amount or SHARE for name, amount in needs.items()}
     if asked.part is not None:
-        return {"cores": SHARE, **wanted}
+        return wanted
     wanted["cores"] = max(1.0, min(float(asked.cores), _largest(able, "cores")))
     # What no worker speaks of, no step asks for.
     memory = min(float(asked.memory), _largest(able, "memory"))
@@ -427,7 +434,7 @@ def _room(worker: Mapping[str, float], wanted: Mapping[str, float]) -> int:
 
 
 def _named(wanted: Mapping[str, float]) -> str:
-    amounts = [f"{wanted['cores']:.0f} cores"] if wanted["cores"] >= 1 else []
+    amounts = [f"{wanted['cores']:.0f} cores"] if "cores" in wanted else []
     amounts += [f"{wanted['memory']:.0f} MiB of memory"] if "memory" in wanted else []
     return ", ".join([*amounts, *sorted(wanted.keys() - {"cores", "memory"})])
 

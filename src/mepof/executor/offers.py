@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mepof import arch
-from mepof.executor.cluster import library
+from mepof.executor.cluster import installed
 from mepof.toolchain.probe import KERNELS, Finding, kernels_of
 from mepof.toolchain.requirements import findings
 
@@ -22,7 +22,7 @@ def memory_of_machine() -> float:
     Raises:
         EnvironmentLack: Dask, which knows the limits of containers, is not installed.
     """
-    library()
+    installed()
     from distributed.system import MEMORY_LIMIT
 
     return float(MEMORY_LIMIT >> 20)

@@ -18,6 +18,7 @@ from mepof.executor.carried import (
     stop_of,
     worker_store,
 )
+from mepof.executor.cluster import MAX_DEATHS
 from mepof.plan.body import Elsewhere
 
 _POLL_SECONDS = 0.2
@@ -64,6 +65,7 @@ class _Calls:
         self._spread = spread
         self._over = threading.Event()
         self._pending: set[Any] = set()
+        self._died: dict[str, int] = {}
         self._writing = threading.Lock()
         self._log = worker_store().log(request.step.id, request.ingredients.fingerprint())
         # Parts that nobody needs any more are interrupted, and nothing else of the run.
@@ -106,7 +108,7 @@ class _Calls:
         return [address for address in known if address not in without]
 
     def _answer(self, name: str, workers: list[str] | None) -> Answer | None:
-        """The answer of one of these workers; None if none of them is left."""
+        """The answer of one of these workers; None if another one should be asked."""
         future = self._client.submit(
             perform_part,
             self._request,
@@ -137,6 +139,10 @@ class _Calls:
         except Exception as error:
             if type(error).__name__ != "KilledWorker":
                 raise
+            # Perhaps while it only waited for its turn there.
+            self._died[name] = self._died.get(name, 0) + 1
+            if self._died[name] < MAX_DEATHS:
+                return None
             raise WorkError(
                 f"every worker that performed {name} died", "look at the memory of the workers"
             ) from error

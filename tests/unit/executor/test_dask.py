@@ -244,7 +244,7 @@ def test_a_step_asks_for_no_more_than_the_largest_worker_has() -> None:
     # Workers that Dask alone has started speak of no memory.
     assert wanted_of(Resources(memory=500), {"a": {"cores": 2.0}}) == {"cores": 1}
     # A step whose parts run elsewhere only waits.
-    assert wanted_of(Resources(64, part=Resources(memory=500)), workers) == {"cores": SHARE}
+    assert wanted_of(Resources(64, part=Resources(memory=500)), workers) == {}
 
 
 def test_the_workers_of_a_machine_share_its_memory(farm: Farm) -> None:
