@@ -231,6 +231,46 @@ def test_jobs_of_slurm_are_a_cluster(
     assert [(each["cores"], each["memory"]) for each in offers] == [(1, 1024), (1, 1024)]
 
 
+@pytest.fixture
+def manifest() -> list[dict[str, Any]]:
+    yaml = pytest.importorskip("yaml")
+    return list(yaml.safe_load_all((EXAMPLES / "kubernetes.yaml").read_text()))
+
+
+def test_the_manifest_follows_the_schemas_of_kubernetes(manifest: list[dict[str, Any]]) -> None:
+    validator = pytest.importorskip("kubernetes_validate")
+    assert {each["kind"] for each in manifest} >= {"Deployment", "Service", "NetworkPolicy"}
+    for each in manifest:
+        validator.validate(each, validator.latest_version(), strict=True)
+    manifest[1]["spec"]["template"]["spec"]["containers"][0]["comand"] = ["dask"]
+    with pytest.raises(validator.ValidationError):
+        validator.validate(manifest[1], validator.latest_version(), strict=True)
+
+
+@pytest.mark.patient
+def test_the_commands_of_the_manifest_are_a_cluster(
+    manifest: list[dict[str, Any]], settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    (port,) = free_ports(1)
+    here = {"8786": str(port), "tls://mepof-scheduler:8786": f"tls://127.0.0.1:{port}"}
+    commands = {
+        pod["name"]: [here.get(word, word).replace("$(CORES)", "1") for word in pod["command"]]
+        for each in manifest
+        if each["kind"] == "Deployment"
+        for pod in each["spec"]["template"]["spec"]["containers"]
+    }
+    loopback = ["--host", "127.0.0.1"]
+    with (
+        running(*commands["scheduler"], *loopback, ready=lambda: listens(port)),
+        running(*commands["worker"], *loopback, ready=lambda: True),
+        running(*commands["worker"], *loopback, ready=lambda: True),
+    ):
+        offers = same_as_here(f"tls://127.0.0.1:{port}", tmp_path, 2)
+    assert [each["cores"] for each in offers] == [1, 1]
+
+
 def test_a_worker_offers_its_share_of_a_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
