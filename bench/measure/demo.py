@@ -7,15 +7,13 @@ import platform
 from dataclasses import replace
 from pathlib import Path
 
-from mepof.device.observation import Measure
 from mepof.device.protocol import INITRAMFS, Session
 from mepof.errors import InputError
 from mepof.executor.local import LocalExecutor
 from mepof.executor.programs import plan_of
 from mepof.g4 import Source
 from mepof.plan.store import default_store
-from mepof.pmu.core import load_core
-from mepof.pmu.settings import settings_of
+from mepof.pmu.settings import modelling
 from mepof.process import run
 
 _ROOT = Path(__file__).parents[2]
@@ -51,8 +49,7 @@ def modelled(session: Session, core: str, directory: Path) -> Session:
     """The session with the emulated PMU of a core, from these sources; its plugin is made in the
     directory."""
     run(["make", "-s", "-C", _ROOT / "native" / "pmu", f"OUT={directory}"])
-    measure = Measure(core, settings_of(load_core(core)))
-    return replace(session, measure=measure, artifacts={"pmu": directory})
+    return replace(session, measure=modelling(core), artifacts={"pmu": directory})
 
 
 def processor() -> str:

@@ -33,6 +33,7 @@ struct pmu_block {
 	bool is_kernel;
 	/* The block begins or ends with a REP; one that is under way does not count again. */
 	bool begins_with_repeat, ends_with_repeat;
+	struct repeat repeat; /* that it ends with */
 	struct branch branch;
 	uint64_t code; /* a hash of its bytes: another program has other code at the address */
 	struct operation *operations;

@@ -6,8 +6,9 @@
 #include <string.h>
 
 struct counts {
-	uint64_t executed[SIDES];
+	struct executed executed;
 	uint64_t events[SIDES][EVENTS];
+	struct repeats repeats[SIDES];
 };
 
 static const char *const sides[] = {[USER] = "user", [KERNEL] = "kernel"};
@@ -40,6 +41,7 @@ void vcpu_clear(struct vcpu *vcpu, const struct pmu_settings *settings)
 	vcpu->running = NULL;
 	vcpu->access_count = 0;
 	memset(vcpu->totals, 0, sizeof(vcpu->totals));
+	memset(vcpu->repeats, 0, sizeof(vcpu->repeats));
 	vcpu->last_user_code = UINT64_MAX;
 	vcpu->last_page = vcpu->last_repeat_line[0] = vcpu->last_repeat_line[1] = UINT64_MAX;
 	sites_clear(&vcpu->sites);
@@ -52,11 +54,12 @@ void vcpu_clear(struct vcpu *vcpu, const struct pmu_settings *settings)
 static void print_counts(FILE *file, const struct counts *counts)
 {
 	fprintf(file, "{\"kernel_instructions\":%" PRIu64 ",\"user_instructions\":%" PRIu64,
-		counts->executed[KERNEL], counts->executed[USER]);
+		counts->executed.instructions[KERNEL], counts->executed.instructions[USER]);
 	fprintf(file, ",\"kernel_taken_branches\":%" PRIu64 ",\"user_taken_branches\":%" PRIu64,
 		counts->events[KERNEL][EVENT_taken_branches],
 		counts->events[USER][EVENT_taken_branches]);
 	for (int side = USER; side < SIDES; side++) {
+		repeats_print(file, sides[side], &counts->repeats[side]);
 		fprintf(file, ",\"%s_events\":{", sides[side]);
 		for (int event = EVENT_taken_branches + 1; event < EVENTS; event++)
 			fprintf(file, "%s\"%s\":%" PRIu64, event > EVENT_taken_branches + 1 ? "," : "",
@@ -135,7 +138,7 @@ bool interval_begin_files(const struct pmu_settings *settings)
 	       (settings->where == NULL || write_head_of_where(settings->where));
 }
 
-bool interval_write(const struct pmu_settings *settings, const uint64_t executed[SIDES],
+bool interval_write(const struct pmu_settings *settings, struct executed executed,
 		    struct vcpu *const *vcpus, size_t count)
 {
 	struct counts *grown = realloc(intervals, (interval_count + 1) * sizeof(*intervals));
@@ -144,11 +147,17 @@ bool interval_write(const struct pmu_settings *settings, const uint64_t executed
 		return false;
 	intervals = grown;
 	struct counts *counts = &intervals[interval_count++];
-	*counts = (struct counts){{executed[USER], executed[KERNEL]}, {{0}}};
+	*counts = (struct counts){.executed = executed};
+	for (int side = USER; side < SIDES; side++)
+		counts->repeats[side].begun = executed.repeats[side];
 	for (size_t i = 0; i < count; i++)
-		for (int side = USER; vcpus[i] != NULL && side < SIDES; side++)
+		for (int side = USER; vcpus[i] != NULL && side < SIDES; side++) {
 			for (int event = 0; event < EVENTS; event++)
 				counts->events[side][event] += vcpus[i]->totals[side][event];
+			counts->repeats[side].half_iterations +=
+				vcpus[i]->repeats[side].half_iterations;
+			counts->repeats[side].half_bytes += vcpus[i]->repeats[side].half_bytes;
+		}
 	return write_counts(settings->out) &&
 	       (settings->where == NULL || write_where(settings->where, vcpus, count));
 }

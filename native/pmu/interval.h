@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "../tcg-plugin/repeats.h"
 #include "blocks.h"
 #include "model.h"
 #include "pages.h"
@@ -13,6 +14,12 @@
 #include "window.h"
 
 enum { USER, KERNEL, SIDES, MAX_ACCESSES = 2048 };
+
+/* Instructions, and of these REP string instructions that began. */
+struct executed {
+	uint64_t instructions[SIDES];
+	uint64_t repeats[SIDES];
+};
 
 struct vcpu {
 	struct model model;
@@ -22,6 +29,7 @@ struct vcpu {
 	struct access accesses[MAX_ACCESSES];
 	uint32_t access_count;
 	uint64_t totals[SIDES][EVENTS];
+	struct repeats repeats[SIDES];
 	/* The address space of user code, as the high bits of keys. */
 	uint64_t space;
 	/* Where vCPUs take turns: `space` and `tables` have been read in this interval. */
@@ -53,10 +61,10 @@ void vcpu_clear(struct vcpu *vcpu, const struct pmu_settings *settings);
 bool interval_begin_files(const struct pmu_settings *settings);
 
 /*
- * Ends an interval; `executed` has its instructions. Rewrites the counts of all intervals
- * atomically, and appends where the events were. `vcpus` has gaps.
+ * Ends an interval. Rewrites the counts of all intervals atomically, and appends where the events
+ * were. `vcpus` has gaps.
  */
-bool interval_write(const struct pmu_settings *settings, const uint64_t executed[SIDES],
+bool interval_write(const struct pmu_settings *settings, struct executed executed,
 		    struct vcpu *const *vcpus, size_t count);
 
 #endif

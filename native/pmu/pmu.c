@@ -40,6 +40,7 @@ enum { MAX_VCPUS = 1024, MAX_BLOCK_INSNS = 512 };
 /* What inline code accesses, one per vCPU. QEMU may move it. */
 struct noted {
 	uint64_t instructions[SIDES];
+	uint64_t repeats[SIDES]; /* REPs that began */
 	/* The block whose last instruction started, a const struct pmu_block *, or 0. */
 	uint64_t block;
 	/* The REP that is under way, or 0. */
@@ -137,6 +138,8 @@ static uint64_t ran(struct vcpu *vcpu)
 	const uint64_t executed =
 		window_execute(&vcpu->window, block->operations, block->size, vcpu->accesses,
 			       vcpu->access_count, tally.total, tally.site);
+	if (block->ends_with_repeat)
+		window_repeat_begins(&vcpu->window, tally.total, tally.site);
 	vcpu->running = NULL;
 	vcpu->access_count = 0;
 	return executed;
@@ -220,6 +223,7 @@ static void enter(unsigned int index, void *userdata)
 	if (block->begins_with_repeat) {
 		begins = noted->repeat != block->start;
 		noted->instructions[block->is_kernel] += begins;
+		noted->repeats[block->is_kernel] += begins;
 	}
 	struct tally tally = {vcpu->totals[block->is_kernel], NULL};
 	if (settings.where != NULL) {
@@ -269,6 +273,12 @@ static void executes(unsigned int index, void *side)
 {
 	(void)index;
 	turning[executing].instructions[(uintptr_t)side]++;
+}
+
+static void repeat_begins(unsigned int index, void *side)
+{
+	(void)index;
+	turning[executing].repeats[(uintptr_t)side]++;
 }
 
 static void repeat_is(unsigned int index, void *address)
@@ -352,6 +362,11 @@ static void repeat_access(unsigned int index, qemu_plugin_meminfo_t info, uint64
 	struct vcpu *vcpu = vcpus[index_of(index)];
 	uint64_t *last = &vcpu->last_repeat_line[event == EVENT_stores];
 
+	if (block->repeat.stores == (event == EVENT_stores)) {
+		struct repeats *repeats = &vcpu->repeats[block->is_kernel];
+		repeats->half_iterations += 2u / block->repeat.accesses;
+		repeats->half_bytes += 2u / block->repeat.accesses * block->repeat.unit;
+	}
 	if (*last == address >> settings.core.line_bits)
 		return;
 	*last = address >> settings.core.line_bits;
@@ -420,22 +435,26 @@ static void interval_begins(void)
 	}
 }
 
-static uint64_t executed_on(int side)
+static struct executed executed(void)
 {
-	uint64_t sum = 0;
+	struct executed sum = {{0}, {0}};
 
-	if (!settings.takes_turns)
-		return qemu_plugin_u64_sum(MEMBER(instructions[side]));
-	for (size_t i = 0; i < MAX_TURNS; i++)
-		sum += turning[i].instructions[side];
+	for (int side = USER; side < SIDES; side++) {
+		for (size_t i = 0; settings.takes_turns && i < MAX_TURNS; i++) {
+			sum.instructions[side] += turning[i].instructions[side];
+			sum.repeats[side] += turning[i].repeats[side];
+		}
+		if (settings.takes_turns)
+			continue;
+		sum.instructions[side] = qemu_plugin_u64_sum(MEMBER(instructions[side]));
+		sum.repeats[side] = qemu_plugin_u64_sum(MEMBER(repeats[side]));
+	}
 	return sum;
 }
 
 static void interval_ends(void)
 {
-	const uint64_t executed[SIDES] = {executed_on(USER), executed_on(KERNEL)};
-
-	if (!interval_write(&settings, executed, vcpus, MAX_VCPUS))
+	if (!interval_write(&settings, executed(), vcpus, MAX_VCPUS))
 		die(settings.out);
 }
 
@@ -476,13 +495,18 @@ static void note(struct qemu_plugin_insn *insn, qemu_plugin_u64 where, uint64_t 
 							    what);
 }
 
-static void count_insn(struct qemu_plugin_insn *insn, int side)
+static void count_insn(struct qemu_plugin_insn *insn, int side, bool repeats)
 {
 	if (settings.takes_turns)
 		call_at(insn, executes, (uint64_t)side);
 	else
 		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
 			insn, QEMU_PLUGIN_INLINE_ADD_U64, MEMBER(instructions[side]), 1);
+	if (repeats && settings.takes_turns)
+		call_at(insn, repeat_begins, (uint64_t)side);
+	else if (repeats)
+		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
+			insn, QEMU_PLUGIN_INLINE_ADD_U64, MEMBER(repeats[side]), 1);
 }
 
 static void note_repeat(struct qemu_plugin_insn *insn)
@@ -509,7 +533,7 @@ static void watch_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool 
 	const bool repeats = kind == INSN_REPEAT;
 
 	if (!(repeats && first))
-		count_insn(insn, location->block->is_kernel);
+		count_insn(insn, location->block->is_kernel, repeats);
 	if (repeats)
 		note_repeat(insn);
 	qemu_plugin_register_vcpu_mem_cb(insn, repeats ? repeat_load : load, QEMU_PLUGIN_CB_NO_REGS,
@@ -586,6 +610,7 @@ static const struct pmu_block *block_of(struct qemu_plugin_tb *tb, const enum in
 	} buffer;
 	struct pmu_block *block = &buffer.block;
 	const size_t count = qemu_plugin_tb_n_insns(tb);
+	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, count - 1);
 
 	memset(block, 0, sizeof(*block));
 	block->start = qemu_plugin_tb_vaddr(tb);
@@ -594,9 +619,10 @@ static const struct pmu_block *block_of(struct qemu_plugin_tb *tb, const enum in
 	block->is_kernel = is_kernel(instructions, block->start);
 	block->begins_with_repeat = kinds[0] == INSN_REPEAT;
 	block->ends_with_repeat = kinds[count - 1] == INSN_REPEAT;
+	if (block->ends_with_repeat)
+		block->repeat = instructions->repeat(last_bytes, qemu_plugin_insn_size(last));
 	for (size_t i = 0; i < count; i++)
 		add_code(block, qemu_plugin_tb_get_insn(tb, i));
-	const struct qemu_plugin_insn *last = qemu_plugin_tb_get_insn(tb, count - 1);
 	const size_t size = qemu_plugin_insn_size(last);
 	block->branch = branch_of(kinds[count - 1], last_bytes, size,
 				  qemu_plugin_insn_vaddr(last) + size);

@@ -1,24 +1,15 @@
 /*
- * What pmu.so uses of QEMU's plugin interface besides tcg-plugin/qemu_plugin_api.h: data accesses and
- * physical addresses. Names and types are QEMU's ("QEMU TCG Plugins" in its developer manual).
+ * What pmu.so uses of QEMU's plugin interface besides tcg-plugin/qemu_plugin_api.h: sizes and physical
+ * addresses of data accesses. Names and types are QEMU's ("QEMU TCG Plugins" in its developer manual).
  */
 #ifndef MEPOF_QEMU_MEMORY_API_H
 #define MEPOF_QEMU_MEMORY_API_H
 
 #include "../tcg-plugin/qemu_plugin_api.h"
 
-enum qemu_plugin_mem_rw {
-	QEMU_PLUGIN_MEM_R = 1,
-	QEMU_PLUGIN_MEM_W,
-	QEMU_PLUGIN_MEM_RW,
-};
-
-typedef uint32_t qemu_plugin_meminfo_t;
 struct qemu_plugin_hwaddr;
 
 typedef void (*qemu_plugin_vcpu_simple_cb_t)(qemu_plugin_id_t id, unsigned int vcpu_index);
-typedef void (*qemu_plugin_vcpu_mem_cb_t)(unsigned int vcpu_index, qemu_plugin_meminfo_t info,
-					  uint64_t vaddr, void *userdata);
 
 void qemu_plugin_register_vcpu_init_cb(qemu_plugin_id_t id, qemu_plugin_vcpu_simple_cb_t cb);
 void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
@@ -28,9 +19,6 @@ void qemu_plugin_register_vcpu_tb_exec_cb(struct qemu_plugin_tb *tb,
 /* The address of the instruction in the host's memory, or NULL. */
 void *qemu_plugin_insn_haddr(const struct qemu_plugin_insn *insn);
 
-void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_mem_cb_t cb,
-				      enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw,
-				      void *userdata);
 /* Base-2 logarithm of the bytes that are accessed. */
 unsigned int qemu_plugin_mem_size_shift(qemu_plugin_meminfo_t info);
 /* NULL in user-mode emulation; valid within the callback only. */

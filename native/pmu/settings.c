@@ -156,6 +156,7 @@ static bool read_argument(struct pmu_settings *settings, const char *name, const
 		{"forwarding", 0, 1000, &window->forwarding},
 		{"renamed-forwarding", 0, 1000, &window->renamed_forwarding},
 		{"blocked-forwarding", 0, 1000, &window->blocked_forwarding},
+		{"repeat-start", 0, 1000, &window->repeat_start},
 		{"repeat-line", 0, 1000, &window->repeat_line},
 		{"misprediction", 0, 1000, &window->misprediction},
 		{"btb-miss", 0, 1000, &core->latency.btb_miss},

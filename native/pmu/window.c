@@ -451,10 +451,21 @@ uint64_t window_execute(struct window *window, const struct operation *operation
 	return executed;
 }
 
-void window_repeats(struct window *window, uint32_t missing, uint64_t *total, uint64_t *site)
+static void repeat_takes(struct window *window, uint32_t cycles, enum event cause, uint64_t *total,
+			 uint64_t *site)
 {
-	retire(window, window->retired + window->size.repeat_line + missing / 4,
-	    missing > 0 ? EVENT_data_cycles : EVENT_execution_cycles, total, site);
+	retire(window, window->retired + cycles, cause, total, site);
 	window->dispatched = later(window->dispatched, window->retired);
 	window->slots = 0;
+}
+
+void window_repeat_begins(struct window *window, uint64_t *total, uint64_t *site)
+{
+	repeat_takes(window, window->size.repeat_start, EVENT_execution_cycles, total, site);
+}
+
+void window_repeats(struct window *window, uint32_t missing, uint64_t *total, uint64_t *site)
+{
+	repeat_takes(window, window->size.repeat_line + missing / 4,
+		     missing > 0 ? EVENT_data_cycles : EVENT_execution_cycles, total, site);
 }

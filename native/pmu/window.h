@@ -52,7 +52,8 @@ struct window_size {
 	 * load of more than was stored.
 	 */
 	uint32_t forwarding, renamed_forwarding, blocked_forwarding;
-	uint32_t repeat_line; /* of a REP, per line */
+	uint32_t repeat_start; /* of a REP, before its first line */
+	uint32_t repeat_line;  /* of a REP, per line */
 };
 
 /* A load or store, with the index of its operation in the block. */
@@ -154,6 +155,9 @@ void window_predicts_late(struct window *window, uint32_t cycles);
  */
 void window_code_misses(struct window *window, uint64_t line, uint32_t translating,
 			uint32_t missing);
+
+/* A REP was executed, besides its lines. */
+void window_repeat_begins(struct window *window, uint64_t *total, uint64_t *site);
 
 /* A line of a REP, with the cycles beyond a hit in L1. */
 void window_repeats(struct window *window, uint32_t missing, uint64_t *total, uint64_t *site);

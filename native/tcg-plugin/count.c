@@ -22,7 +22,8 @@
  * - REP string instructions: with -icount, TCG executes one iteration and jumps to the same
  *   instruction, which then is the first of its block. There, an instruction counts (in a callback)
  *   only if it is not already under way. Its end is detected like a fall-through, and interrupts
- *   between iterations do no harm unless their handler uses REP itself.
+ *   between iterations do no harm unless their handler uses REP itself. What they do is counted as
+ *   well, by their accesses: iterations, and bytes stored or, by those that do not store, read.
  *
  * With cpus=turns (turns.h) callbacks do the same work, on the state of the vCPU that executes.
  */
@@ -35,6 +36,7 @@
 #include "decode.h"
 #include "marks.h"
 #include "qemu_plugin_api.h"
+#include "repeats.h"
 #include "turns.h"
 
 QEMU_PLUGIN_EXPORT int qemu_plugin_version = QEMU_PLUGIN_VERSION;
@@ -44,6 +46,7 @@ enum { USER, KERNEL };
 struct counts {
 	uint64_t instructions[2];
 	uint64_t taken[2];
+	struct repeats repeats[2];
 };
 
 /* One per vCPU. Zero is not an address of interest, so it means none. */
@@ -63,6 +66,7 @@ struct insn {
 	uint64_t next;
 	enum insn_kind kind;
 	bool first;
+	struct repeat repeat;
 };
 
 static const struct instruction_set *instructions;
@@ -111,9 +115,12 @@ static bool write_out(void)
 		const struct counts *c = &intervals[i];
 		fprintf(file,
 			"%s\n{\"kernel_instructions\":%" PRIu64 ",\"user_instructions\":%" PRIu64
-			",\"kernel_taken_branches\":%" PRIu64 ",\"user_taken_branches\":%" PRIu64 "}",
+			",\"kernel_taken_branches\":%" PRIu64 ",\"user_taken_branches\":%" PRIu64,
 			i ? "," : "", c->instructions[KERNEL], c->instructions[USER], c->taken[KERNEL],
 			c->taken[USER]);
+		repeats_print(file, "kernel", &c->repeats[KERNEL]);
+		repeats_print(file, "user", &c->repeats[USER]);
+		fputc('}', file);
 	}
 	fputs("]}\n", file);
 	const bool sound = !ferror(file);
@@ -149,7 +156,24 @@ static void fell_through(unsigned int index, void *address)
 
 static void repeat_begins(unsigned int index, void *address)
 {
-	vcpu_at(index)->counts.instructions[side_of((uintptr_t)address)]++;
+	struct counts *counts = &vcpu_at(index)->counts;
+	const int side = side_of((uintptr_t)address);
+
+	counts->instructions[side]++;
+	counts->repeats[side].begun++;
+}
+
+static void repeat_accesses(unsigned int index, qemu_plugin_meminfo_t info, uint64_t address,
+			    void *what)
+{
+	const struct insn *insn = what;
+	struct repeats *repeats = &executing->counts.repeats[side_of(insn->address)];
+
+	(void)index;
+	(void)info;
+	(void)address;
+	repeats->half_iterations += 2u / insn->repeat.accesses;
+	repeats->half_bytes += 2u / insn->repeat.accesses * insn->repeat.unit;
 }
 
 static void block_begins(unsigned int index, void *address)
@@ -166,8 +190,10 @@ static void insn_begins(unsigned int index, void *what)
 	const int side = side_of(insn->address);
 
 	(void)index;
-	if (insn->kind != INSN_REPEAT || !insn->first || executing->repeat != insn->address)
+	if (insn->kind != INSN_REPEAT || !insn->first || executing->repeat != insn->address) {
 		executing->counts.instructions[side]++;
+		executing->counts.repeats[side].begun += insn->kind == INSN_REPEAT;
+	}
 	if (insn->kind == INSN_REPEAT) {
 		executing->repeat = insn->address;
 		executing->repeat_end = insn->next;
@@ -205,21 +231,25 @@ static void interval_begins(void)
 		memset(vcpu_at((unsigned)i), 0, sizeof(struct vcpu));
 }
 
+/* All counts are 64-bit numbers. */
+union sum {
+	struct counts counts;
+	uint64_t each[sizeof(struct counts) / sizeof(uint64_t)];
+};
+
 static struct counts counted(void)
 {
-	struct counts sum = {0};
+	union sum sum = {.each = {0}};
 
-	for (int side = USER; side <= KERNEL; side++) {
-		for (size_t i = 0; takes_turns && i < MAX_TURNS; i++) {
-			sum.instructions[side] += turning[i].counts.instructions[side];
-			sum.taken[side] += turning[i].counts.taken[side];
-		}
-		if (takes_turns)
-			continue;
-		sum.instructions[side] = qemu_plugin_u64_sum(MEMBER(counts.instructions[side]));
-		sum.taken[side] = qemu_plugin_u64_sum(MEMBER(counts.taken[side]));
+	for (size_t number = 0; number < sizeof(sum) / sizeof(uint64_t); number++) {
+		const size_t offset = number * sizeof(uint64_t);
+		for (size_t i = 0; takes_turns && i < MAX_TURNS; i++)
+			sum.each[number] += ((const union sum *)&turning[i].counts)->each[number];
+		if (!takes_turns)
+			sum.each[number] = qemu_plugin_u64_sum(
+				member(offsetof(struct vcpu, counts) + offset));
 	}
-	return sum;
+	return sum.counts;
 }
 
 static void interval_ends(void)
@@ -241,6 +271,31 @@ static enum insn_kind kind_of(const struct qemu_plugin_insn *insn)
 	return instructions->kind(bytes, qemu_plugin_insn_data(insn, bytes, sizeof(bytes)));
 }
 
+static struct repeat repeat_of(const struct qemu_plugin_insn *insn)
+{
+	uint8_t bytes[MAX_INSN_BYTES];
+
+	return instructions->repeat(bytes, qemu_plugin_insn_data(insn, bytes, sizeof(bytes)));
+}
+
+static enum qemu_plugin_mem_rw counted_accesses(struct repeat repeat)
+{
+	return repeat.stores ? QEMU_PLUGIN_MEM_W : QEMU_PLUGIN_MEM_R;
+}
+
+static void count_repeat(struct qemu_plugin_insn *insn, int side)
+{
+	const struct repeat repeat = repeat_of(insn);
+	const uint64_t halves = 2u / repeat.accesses;
+
+	qemu_plugin_register_vcpu_mem_inline_per_vcpu(
+		insn, counted_accesses(repeat), QEMU_PLUGIN_INLINE_ADD_U64,
+		MEMBER(counts.repeats[side].half_iterations), halves);
+	qemu_plugin_register_vcpu_mem_inline_per_vcpu(
+		insn, counted_accesses(repeat), QEMU_PLUGIN_INLINE_ADD_U64,
+		MEMBER(counts.repeats[side].half_bytes), halves * repeat.unit);
+}
+
 static void count_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool first)
 {
 	const uint64_t address = qemu_plugin_insn_vaddr(insn);
@@ -255,6 +310,11 @@ static void count_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, bool 
 		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
 			insn, QEMU_PLUGIN_INLINE_ADD_U64, instructions_of(address), 1);
 	if (kind == INSN_REPEAT) {
+		if (!first)
+			qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
+				insn, QEMU_PLUGIN_INLINE_ADD_U64,
+				MEMBER(counts.repeats[side_of(address)].begun), 1);
+		count_repeat(insn, side_of(address));
 		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
 			insn, QEMU_PLUGIN_INLINE_STORE_U64, MEMBER(repeat), address);
 		qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(
@@ -277,8 +337,13 @@ static void call_at_insn(struct qemu_plugin_insn *insn, enum insn_kind kind, boo
 		exit(1);
 	}
 	const uint64_t address = qemu_plugin_insn_vaddr(insn);
-	*made = (struct insn){insns, address, address + qemu_plugin_insn_size(insn), kind, first};
+	*made = (struct insn){insns, address, address + qemu_plugin_insn_size(insn), kind, first, {0}};
 	insns = made;
+	if (kind == INSN_REPEAT) {
+		made->repeat = repeat_of(insn);
+		qemu_plugin_register_vcpu_mem_cb(insn, repeat_accesses, QEMU_PLUGIN_CB_NO_REGS,
+						 counted_accesses(made->repeat), made);
+	}
 	qemu_plugin_register_vcpu_insn_exec_cb(insn, insn_begins, QEMU_PLUGIN_CB_NO_REGS, made);
 }
 

@@ -29,6 +29,16 @@ enum insn_kind {
 	INSN_SESSION_STOP_MARK,
 };
 
+/*
+ * What counts of an instruction of kind INSN_REPEAT: in an iteration it makes so many accesses of
+ * `unit` bytes, which are stores or else loads. Loads of an instruction that stores do not count.
+ */
+struct repeat {
+	uint8_t unit;
+	uint8_t accesses;
+	bool stores;
+};
+
 /* How a branch is predicted. */
 enum transfer {
 	TRANSFER_NONE,
@@ -53,6 +63,8 @@ struct instruction_set {
 	/* The kernel's lowest address; user code is below. */
 	uint64_t kernel_space;
 	enum insn_kind (*kind)(const uint8_t *bytes, size_t size);
+	/* For an instruction of kind INSN_REPEAT; NULL where there are none. */
+	struct repeat (*repeat)(const uint8_t *bytes, size_t size);
 	/* Target of a direct jump or call that ends at `next`; 0 for any other instruction. */
 	uint64_t (*direct_target)(const uint8_t *bytes, size_t size, uint64_t next);
 

@@ -41,32 +41,68 @@ static int is_string_operation(uint8_t opcode)
 	       (opcode >= 0xaa && opcode <= 0xaf);
 }
 
-static enum insn_kind kind_of(const uint8_t *bytes, size_t size)
+struct prefixes {
+	bool repeat, is_short, is_long;
+};
+
+/* Legacy prefixes in any order, then an optional REX; returns where the opcode is. */
+static size_t prefixes_of(const uint8_t *bytes, size_t size, struct prefixes *prefixes)
 {
 	size_t at = 0;
-	int repeat = 0;
 
-	if (mark(bytes, size) != INSN_PLAIN)
-		return mark(bytes, size);
-	/* Legacy prefixes in any order, then an optional REX. */
+	*prefixes = (struct prefixes){false, false, false};
 	for (; at < size; at++) {
 		const uint8_t prefix = bytes[at];
 		if (prefix == 0xf2 || prefix == 0xf3)
-			repeat = 1;
-		else if (prefix != 0x66 && prefix != 0x67 && prefix != 0xf0 && prefix != 0x2e &&
-			 prefix != 0x36 && prefix != 0x3e && prefix != 0x26 && prefix != 0x64 &&
-			 prefix != 0x65)
+			prefixes->repeat = true;
+		else if (prefix == 0x66)
+			prefixes->is_short = true;
+		else if (prefix != 0x67 && prefix != 0xf0 && prefix != 0x2e && prefix != 0x36 &&
+			 prefix != 0x3e && prefix != 0x26 && prefix != 0x64 && prefix != 0x65)
 			break;
 	}
 	if (at < size && (bytes[at] & 0xf0) == 0x40)
-		at++;
+		prefixes->is_long = bytes[at++] & 8;
+	return at;
+}
+
+static struct repeat repeat_of(const uint8_t *bytes, size_t size)
+{
+	struct prefixes prefixes;
+	const uint8_t opcode = bytes[prefixes_of(bytes, size, &prefixes)];
+	/* INS, OUTS: the processor knows no unit of eight bytes there. */
+	const bool is_port = (opcode & 0xf0) == 0x60;
+	const uint8_t unit = !(opcode & 1)			   ? 1
+			     : prefixes.is_long && !is_port ? 8
+			     : prefixes.is_short		   ? 2
+								   : 4;
+
+	switch (opcode & 0xfe) {
+	case 0x6c: /* INS */
+	case 0xa4: /* MOVS */
+	case 0xaa: /* STOS */
+		return (struct repeat){unit, 1, true};
+	case 0xa6: /* CMPS */
+		return (struct repeat){unit, 2, false};
+	default: /* OUTS, LODS, SCAS */
+		return (struct repeat){unit, 1, false};
+	}
+}
+
+static enum insn_kind kind_of(const uint8_t *bytes, size_t size)
+{
+	struct prefixes prefixes;
+
+	if (mark(bytes, size) != INSN_PLAIN)
+		return mark(bytes, size);
+	const size_t at = prefixes_of(bytes, size, &prefixes);
 	if (at >= size)
 		return INSN_PLAIN;
 
 	const uint8_t opcode = bytes[at];
 	const uint8_t next = at + 1 < size ? bytes[at + 1] : 0;
 	if (is_string_operation(opcode))
-		return repeat ? INSN_REPEAT : INSN_PLAIN;
+		return prefixes.repeat ? INSN_REPEAT : INSN_PLAIN;
 	/* jcc rel8, loop and jrcxz; jcc rel32. */
 	if ((opcode & 0xf0) == 0x70 || (opcode & 0xfc) == 0xe0)
 		return INSN_CONDITIONAL;
@@ -168,6 +204,7 @@ const struct instruction_set x86_64 = {
 	.elf_machine = 62,
 	.kernel_space = (uint64_t)1 << 63,
 	.kind = kind_of,
+	.repeat = repeat_of,
 	.direct_target = direct_target,
 	/* In user code, and on the first instructions after it, SWAPGS has not swapped them. */
 	.cpu_bases = {"gs_base", "k_gs_base"},

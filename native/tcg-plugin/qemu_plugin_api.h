@@ -63,6 +63,11 @@ enum qemu_plugin_cond {
 	QEMU_PLUGIN_COND_GE,
 };
 
+enum qemu_plugin_mem_rw {
+	QEMU_PLUGIN_MEM_R = 1,
+	QEMU_PLUGIN_MEM_W,
+};
+
 enum qemu_plugin_op {
 	QEMU_PLUGIN_INLINE_ADD_U64,
 	QEMU_PLUGIN_INLINE_STORE_U64,
@@ -71,6 +76,9 @@ enum qemu_plugin_op {
 typedef void (*qemu_plugin_simple_cb_t)(qemu_plugin_id_t id);
 typedef void (*qemu_plugin_udata_cb_t)(qemu_plugin_id_t id, void *userdata);
 typedef void (*qemu_plugin_vcpu_udata_cb_t)(unsigned int vcpu_index, void *userdata);
+typedef uint32_t qemu_plugin_meminfo_t;
+typedef void (*qemu_plugin_vcpu_mem_cb_t)(unsigned int vcpu_index, qemu_plugin_meminfo_t info,
+					  uint64_t vaddr, void *userdata);
 typedef void (*qemu_plugin_vcpu_tb_trans_cb_t)(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
 
 /* Lifetime: drops every callback and every translation, then calls back with all vCPUs stopped. */
@@ -109,6 +117,15 @@ void qemu_plugin_register_vcpu_insn_exec_cond_cb(struct qemu_plugin_insn *insn,
 void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn *insn,
 							 enum qemu_plugin_op op,
 							 qemu_plugin_u64 entry, uint64_t imm);
+
+/* Accesses to data: actions after each one that succeeded. */
+void qemu_plugin_register_vcpu_mem_cb(struct qemu_plugin_insn *insn, qemu_plugin_vcpu_mem_cb_t cb,
+				      enum qemu_plugin_cb_flags flags, enum qemu_plugin_mem_rw rw,
+				      void *userdata);
+void qemu_plugin_register_vcpu_mem_inline_per_vcpu(struct qemu_plugin_insn *insn,
+						   enum qemu_plugin_mem_rw rw,
+						   enum qemu_plugin_op op, qemu_plugin_u64 entry,
+						   uint64_t imm);
 
 /* Counters. */
 struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);

@@ -15,9 +15,8 @@ from mepof.device.observation import Measure
 from mepof.device.protocol import DEVICES, Interval, Outcome, Session
 from mepof.executor.protocol import Finished
 from mepof.kernel.overlay import native_directory
-from mepof.pmu.core import load_core
 from mepof.pmu.locations import functions_of, locations_of, read_raw
-from mepof.pmu.settings import settings_of
+from mepof.pmu.settings import modelling
 from mepof.process import run
 from mepof.suite.cases import cases_of
 
@@ -26,7 +25,7 @@ from .conftest import session_of
 pytestmark = pytest.mark.boot
 
 CASES = cases_of(["proc", "pipe"])
-ZEN4 = Measure("zen4", settings_of(load_core("zen4")))
+ZEN4 = modelling("zen4")
 ZEN4_LOCATIONS = replace(ZEN4, locations=True)
 
 

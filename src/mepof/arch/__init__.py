@@ -74,7 +74,10 @@ class Machine(Described):
     Attributes:
         binary: QEMU's program.
         package: Debian's.
-        arguments: those that choose the machine and its devices.
+        cpu: its processor, where no core is modelled.
+        repeat_core: the core by whose costs string instructions with a repeat prefix are priced
+            then; None where there are no such instructions.
+        arguments: those that choose the machine and its devices; ``{cpu}`` is the processor.
         parameters: the kernel's command line.
         early_console: added to it where a kernel that does not boot is asked to speak as soon as it
             can.
@@ -83,6 +86,8 @@ class Machine(Described):
 
     binary: str
     package: str
+    cpu: str
+    repeat_core: str | None = None
     arguments: tuple[str, ...]
     parameters: str
     early_console: str = ""

@@ -25,11 +25,13 @@ class Measure:
         settings: of that model: sizes and latencies, ``name=value`` each (docs/pmu.md). What a
             device needs does not depend on them, so a plan leaves them out.
         locations: whether to report in which code the modelled events are, too.
+        cpu: the emulator's name of the processor that the kernel finds; None for its default.
     """
 
     core: str | None = None
     settings: tuple[str, ...] = ()
     locations: bool = False
+    cpu: str | None = None
 
 
 @dataclass(frozen=True)

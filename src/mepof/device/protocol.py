@@ -71,6 +71,10 @@ class Interval:
     """What happened between a start and a stop mark, counted, not sampled.
 
     Attributes:
+        kernel_repeats: of string instructions with a repeat prefix: ``instructions``,
+            ``iterations``, and ``bytes`` that they store or, without storing, read; None where
+            that is not counted.
+        user_repeats: likewise, in user space.
         kernel_events: what a model of a core counted in the kernel, by the event's name; None
             without a model.
         user_events: likewise, in user space.
@@ -82,6 +86,8 @@ class Interval:
     user_taken_branches: int
     kernel_events: Mapping[str, int] | None = None
     user_events: Mapping[str, int] | None = None
+    kernel_repeats: Mapping[str, int] | None = None
+    user_repeats: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)

@@ -55,7 +55,10 @@ class Qemu:
 
     def describe(self, arch: str) -> Description:
         return Description(
-            name="qemu", accel="tcg", cpu="max", mode="icount shift=0: 1 instruction = 1 ns"
+            name="qemu",
+            accel="tcg",
+            cpu=_machine(arch).cpu.partition(",")[0],
+            mode="icount shift=0: 1 instruction = 1 ns",
         )
 
     def claim(self, arch: str) -> str | None:

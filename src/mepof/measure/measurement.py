@@ -106,6 +106,25 @@ class Modelled(Record):
     user: ModelledSide
 
 
+class Repeats(Record):
+    """String instructions with a repeat prefix in an interval; each is one instruction, however
+    long.
+
+    Attributes:
+        instructions: that began.
+        iterations: of all of them.
+        bytes: that they stored or, without storing, read.
+        cycles: that they take by the costs of a core.
+        core: its name.
+    """
+
+    instructions: NonNegativeInt
+    iterations: NonNegativeInt
+    bytes: NonNegativeInt
+    cycles: NonNegativeFloat
+    core: str
+
+
 class Counted(Record):
     """Counts of a core's PMU by ``perf stat`` (docs/hardware.md).
 
@@ -136,6 +155,7 @@ class CaseMeasurement(Record):
         operations: done in the interval.
         check: the result that the case computed, as it printed it.
         kernel_instructions: a count, as the next three; None if the device has no counter for it.
+        kernel_repeats: None where they are not counted, or do not exist.
         guest_nanoseconds: time on the guest's clock.
         figures: other numbers that the case printed, such as ``p99_ns``, the 99th percentile of
             its operations' latencies on the guest's clock, or ``bytes`` that they moved.
@@ -152,6 +172,7 @@ class CaseMeasurement(Record):
     user_instructions: NonNegativeInt | None
     kernel_taken_branches: NonNegativeInt | None
     user_taken_branches: NonNegativeInt | None
+    kernel_repeats: Repeats | None = None
     guest_nanoseconds: NonNegativeInt
     figures: dict[str, NonNegativeInt] = Field(default_factory=dict)
     modelled: Modelled | None = None

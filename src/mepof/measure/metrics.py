@@ -80,6 +80,37 @@ class Metric(Record):
         return "modelled" if device.mode.startswith("icount") else "timed"
 
 
+class Work(Metric):
+    """Instructions, and the cycles of REP string instructions, each of which is one instruction
+    however long. So an instruction counts as a cycle."""
+
+    def kind(self, device: Device) -> Kind:
+        """Modelled: the costs are those of a core."""
+        return "modelled"
+
+    def emulated_cost(self, case: CaseMeasurement) -> float | None:
+        """The work of one operation; None where no REP was counted."""
+        if case.kernel_repeats is None or case.kernel_instructions is None:
+            return None
+        return (case.kernel_instructions + case.kernel_repeats.cycles) / case.operations
+
+
+class RepeatCount(Metric):
+    """What REP string instructions do; ``field`` is one of :class:`Repeats`."""
+
+    @property
+    def may_be_none(self) -> bool:
+        """Work may need no such instruction."""
+        return True
+
+    def emulated_cost(self, case: CaseMeasurement) -> float | None:
+        """The count of one operation; None where no REP was counted."""
+        if case.kernel_repeats is None:
+            return None
+        total: int = getattr(case.kernel_repeats, self.field)
+        return total / case.operations
+
+
 class CoreMetric(Metric):
     """A cost on one core, of the kernel or of user space: modelled under emulation, otherwise
     counted by the PMU."""
@@ -186,6 +217,19 @@ METRICS: tuple[Metric, ...] = (
         unit="instructions/operation",
         field="user_instructions",
         control=True,
+    ),
+    Work(name="kernel_work", title="Kernel work", unit="instructions/operation"),
+    RepeatCount(
+        name="kernel_repeat_iterations",
+        title="Kernel iterations of REP",
+        unit="iterations/operation",
+        field="iterations",
+    ),
+    RepeatCount(
+        name="kernel_repeat_bytes",
+        title="Kernel bytes of REP",
+        unit="bytes/operation",
+        field="bytes",
     ),
     CoreCycles(name="kernel_cycles", title="Kernel cycles", unit="cycles/operation"),
     *(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from mepof.measure.measurement import CaseMeasurement, Record
-from mepof.measure.metrics import METRICS, CoreMetric, Metric
+from mepof.measure.metrics import METRICS, CoreMetric, Metric, RepeatCount, Work
 
 Side = Literal["kernel", "user", "both"]
 
@@ -53,6 +53,8 @@ def _measured() -> Mapping[str, Measured]:
     for metric in METRICS:
         if metric.control:
             continue  # the user's part of `instructions`
+        if isinstance(metric, Work | RepeatCount):
+            continue  # of the kernel alone
         if not metric.of_kernel:
             found[metric.name] = Measured(name=metric.name, metric=metric)
             continue

@@ -16,9 +16,11 @@ from mepof.measure.measurement import (
     MemoryBytes,
     Modelled,
     ModelledSide,
+    Repeats,
 )
 from mepof.measure.memory import MEMINFO, memory_of
 from mepof.measure.result_line import SKIPPED, result_of, unsupported_of
+from mepof.pmu.core import load_core
 from mepof.pmu.events import cycles_of
 from mepof.suite.cases import Case, selfcheck
 
@@ -88,6 +90,7 @@ def measure_boot(
     boot: Callable[[int, tuple[agent.Request, ...]], Outcome],
     core: str | None = None,
     machine_bytes: int | None = None,
+    priced_by: str | None = None,
 ) -> OneBoot:
     """Boot an image, check it, and run the cases.
 
@@ -98,6 +101,8 @@ def measure_boot(
         boot: boots with a seed, executes requests, and counts between marks.
         core: name of the core that the boot models, if any.
         machine_bytes: the machine's memory, if it is known.
+        priced_by: name of the core by whose costs REP string instructions are priced; None where
+            there are none.
     """
     requests = requests_of(cases)
     try:
@@ -111,7 +116,7 @@ def measure_boot(
     except WorkError as failure:
         return OneBoot(True, failure.message)
     memory = _memory(outcome.replies[-1], machine_bytes)
-    return OneBoot(True, PASSED, _boot(seed, cases, outcome, core, memory))
+    return OneBoot(True, PASSED, _boot(seed, cases, outcome, core, memory, priced_by))
 
 
 def measure_memory(
@@ -186,6 +191,7 @@ def _boot(
     outcome: Outcome,
     core: str | None,
     memory: MemoryBytes,
+    priced_by: str | None,
 ) -> Boot:
     ran, unsupported = [], []
     for case, reply in zip(cases, outcome.replies[1:-1], strict=True):
@@ -210,12 +216,21 @@ def _boot(
                 user_instructions=interval.user_instructions,
                 kernel_taken_branches=interval.kernel_taken_branches,
                 user_taken_branches=interval.user_taken_branches,
+                kernel_repeats=repeats_of(interval, priced_by),
                 guest_nanoseconds=result.nanoseconds,
                 figures=dict(result.figures),
                 modelled=modelled(interval, core) if core is not None else None,
             )
         )
     return Boot(seed=seed, cases=tuple(measured), unsupported=tuple(unsupported), memory=memory)
+
+
+def repeats_of(interval: Interval, priced_by: str | None) -> Repeats | None:
+    """The kernel's REP string instructions, at the costs of the core of that name, if any."""
+    counted = interval.kernel_repeats
+    if counted is None or priced_by is None:
+        return None
+    return Repeats(**counted, cycles=load_core(priced_by).repeat_cycles(counted), core=priced_by)
 
 
 def modelled(interval: Interval, name: str) -> Modelled:

@@ -6,7 +6,7 @@ events cost, and the source of each number.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Literal
@@ -172,7 +172,8 @@ class Pipeline(Sourced):
             register, if it was as many stores ago as the last time; absent where the core does
             not predict that.
         blocked_forwarding: likewise, to a load of more than was stored; ``forwarding`` if absent.
-        repeat_line: cycles for each line that a REP string instruction reads or writes.
+        repeat_start: cycles of a REP string instruction before its first line.
+        repeat_line: cycles for each line that it reads or writes.
     """
 
     cpu: str = Field(pattern=r"^[a-z0-9.-]+$")
@@ -188,6 +189,7 @@ class Pipeline(Sourced):
     forwarding: int = Field(ge=0, le=1000)
     renamed_forwarding: int | None = Field(default=None, ge=0, le=1000)
     blocked_forwarding: int | None = Field(default=None, ge=0, le=1000)
+    repeat_start: int = Field(default=0, ge=0, le=1000)
     repeat_line: int = Field(ge=0, le=1000)
 
 
@@ -231,6 +233,7 @@ class Core(Described):
     Attributes:
         title: its name in running text.
         arch: G4's name of the architecture that it executes.
+        emulated: QEMU's name of the processor, whose features decide which code the kernel runs.
         line: bytes of a cache line.
         l2_dtlb: absent where ``l2_itlb`` serves both code and data.
         op_cache: absent where the decoders deliver as much.
@@ -240,6 +243,7 @@ class Core(Described):
 
     title: str
     arch: str
+    emulated: str = Field(pattern=r"^[A-Za-z0-9._-]+$")
     line: Block
     l1i: Table
     l1d: Table
@@ -263,6 +267,17 @@ class Core(Described):
     def _arch_has_pages(cls, name: str) -> str:
         known = [each.name for each in arch.records() if each.pages is not None]
         return check_known(name, known, "architecture")
+
+    def repeat_cycles(self, repeats: Mapping[str, int]) -> float:
+        """Cycles of REP string instructions: their start, and the lines that they access.
+
+        Args:
+            repeats: ``instructions``, and ``bytes`` that they store or, without storing, read.
+        """
+        lines = repeats["bytes"] / self.line
+        return repeats["instructions"] * self.pipeline.repeat_start + lines * (
+            self.pipeline.repeat_line
+        )
 
     @model_validator(mode="after")
     def _has_both_or_neither(self) -> Core:

@@ -6,7 +6,14 @@ from functools import cache
 from hashlib import sha256
 
 from mepof import arch
+from mepof.device.observation import Measure
 from mepof.pmu.core import Core, load_core
+
+
+def modelling(name: str) -> Measure:
+    """What a session measures to model the core of that name."""
+    core = load_core(name)
+    return Measure(name, settings_of(core), cpu=core.emulated)
 
 
 def settings_of(core: Core) -> tuple[str, ...]:
@@ -67,4 +74,5 @@ def settings_of(core: Core) -> tuple[str, ...]:
 @cache
 def core_digest(name: str) -> str:
     """SHA-256 over everything of a core that decides what is modelled."""
-    return sha256(repr(settings_of(load_core(name))).encode()).hexdigest()
+    core = load_core(name)
+    return sha256(repr((core.emulated, settings_of(core))).encode()).hexdigest()

@@ -17,7 +17,7 @@ from mepof.plan.model import HostInput, Input, Step
 from mepof.pmu.settings import core_digest
 from mepof.spec.measure import Measure
 from mepof.statistics import Comparison, enough
-from mepof.steps.measured_boots import Laboratory, core_of, targets_of
+from mepof.steps.measured_boots import Laboratory, core_of, priced_by, targets_of
 from mepof.suite.cases import cases_digest, cases_of, memory_of
 
 
@@ -61,12 +61,13 @@ class MeasureBody:
         device = counter_source(asked.device)
         device.counter(asked.arch)
         cases = cases_of(asked.metrics)
-        core = core_of(asked)
+        core, price = core_of(asked), priced_by(asked)
         return {
             **device.identity(asked.arch),
             "cases": cases_digest(cases),
             "memory": str(memory_of(cases)),
             **({} if core is None else {"core": core_digest(core)}),
+            **({} if price is None else {"REP": core_digest(price)}),
         }
 
     def run(self, context: StepContext) -> None:

@@ -11,6 +11,7 @@ from typing import Self
 
 from pydantic import TypeAdapter
 
+from mepof import arch
 from mepof.device import agent, module_archive, modules, observation
 from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session
 from mepof.errors import InputError
@@ -41,7 +42,7 @@ from mepof.plan.digest import file_digest
 from mepof.plan.typed import In
 from mepof.pmu.core import load_core
 from mepof.pmu.locations import Locations, functions_of, locations_of, read_raw
-from mepof.pmu.settings import settings_of
+from mepof.pmu.settings import core_digest, modelling
 from mepof.spec.measure import Measure
 from mepof.suite.cases import Case, cases_digest, cases_of, memory_of
 
@@ -126,8 +127,8 @@ class Laboratory:
         self._memory = memory_of(self._cases)
         self._machine_bytes = self._memory << 20
         self._core = core_of(asked)
-        settings = () if self._core is None else settings_of(load_core(self._core))
-        self._measure = observation.Measure(self._core, settings)
+        self._measure = observation.Measure() if self._core is None else modelling(self._core)
+        self._price = priced_by(asked)
         self._artifacts = asked.artifacts
         self._cpus = asked.cpus
         self._initramfs = asked.guest / INITRAMFS
@@ -147,7 +148,9 @@ class Laboratory:
             sorted(self._device.identity(self._arch).items()),
             file_digest(self._initramfs),
             *(file_digest(self._artifacts[n] / f) for n, need in needs.items() for f in need.files),
-            settings,
+            self._measure.cpu,
+            self._measure.settings,
+            self._price and core_digest(self._price),
             *(file_digest(archive) for archive in self._archives),
             cases_digest(self._cases),
             requests_of(self._cases),
@@ -240,6 +243,7 @@ class Laboratory:
                 lambda s, r: self._session(number, s, r),
                 self._core,
                 self._machine_bytes,
+                self._price,
             )
         if made.boot is not None and kept is None:
             self._kept[number].keep(made.boot)
@@ -332,6 +336,10 @@ class Laboratory:
         total = len(self._targets) * self._design.most
         self._context.progress(self._finished, total, "boots", text)
 
+    def _measured_on(self) -> Device:
+        cpu = self._measure.cpu or self._description.cpu
+        return Device(**{**asdict(self._description), "cpu": cpu})
+
     def _measurement(
         self, target: Target, boots: ImageBoots, memory: MemoryBytes | None
     ) -> Measurement:
@@ -339,7 +347,7 @@ class Laboratory:
         return Measurement(
             image="image",  # the report names it: one build may have two names
             digest=target.digest,
-            device=Device(**asdict(self._description)),
+            device=self._measured_on(),
             booted=boots.booted,
             self_check=boots.self_check,
             size_bytes=size,
@@ -356,12 +364,20 @@ def core_of(asked: Measure[In]) -> str | None:
         InputError: it is of another architecture.
     """
     name = asked.core
-    if name is not None and (arch := load_core(name).arch) != asked.arch:
+    if name is not None and (executed := load_core(name).arch) != asked.arch:
         raise InputError(
-            f"the core {name} executes {arch}, not {asked.arch}",
+            f"the core {name} executes {executed}, not {asked.arch}",
             "choose another with `set core`",
         )
     return name
+
+
+def priced_by(asked: Measure[In]) -> str | None:
+    """The core by whose costs REP string instructions are priced; None where there are none."""
+    machine = arch.get(asked.arch).machine
+    if machine is None or machine.repeat_core is None:
+        return None
+    return core_of(asked) or machine.repeat_core
 
 
 def _sizes(given: Path, kernel: Path) -> tuple[dict[str, int], SizeBytes]:

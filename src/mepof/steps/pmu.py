@@ -23,6 +23,7 @@ _SOURCES = (
     "tcg-plugin/qemu_plugin_api.h",
     "tcg-plugin/qemu_register_api.h",
     "tcg-plugin/registers*",
+    "tcg-plugin/repeats.h",
     "tcg-plugin/turns*",
     "abi/*/*.h",
 )

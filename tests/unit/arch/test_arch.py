@@ -15,9 +15,11 @@ MACHINES = {
     "x86-64": Machine(
         binary="qemu-system-x86_64",
         package="qemu-system-x86",
+        cpu="max",
+        repeat_core="skylake",
         arguments=(
             *("-machine", "microvm,acpi=off,x-option-roms=off,pit=on,pic=on,rtc=on"),
-            *("-cpu", "max"),
+            *("-cpu", "{cpu}"),
             *("-device", "virtio-serial-device"),
             *("-global", "virtio-mmio.ioeventfd=off"),
         ),
@@ -28,9 +30,10 @@ MACHINES = {
     "arm64": Machine(
         binary="qemu-system-aarch64",
         package="qemu-system-arm",
+        cpu="max,pauth-impdef=on",
         arguments=(
             *("-machine", "virt,gic-version=3,its=off"),
-            *("-cpu", "max,pauth-impdef=on"),
+            *("-cpu", "{cpu}"),
             *("-device", "virtio-serial-device"),
             *("-global", "virtio-mmio.ioeventfd=off"),
         ),

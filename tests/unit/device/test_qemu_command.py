@@ -168,6 +168,10 @@ def test_modelling_a_core_is_asked_for_by_these_words(
     check(fake, modelling, tmp_path, BOOT + plugin + READABLE_MEMORY)
     arm64 = replace(modelling, arch="arm64")
     check(fake, arm64, tmp_path, BOOT_ARM64 + plugin + READABLE_MEMORY)
+    emulated = BOOT.replace("-cpu max", "-cpu EPYC-Genoa")
+    assert emulated != BOOT
+    given = replace(modelling, measure=replace(model, cpu="EPYC-Genoa"))
+    check(fake, given, tmp_path, emulated + plugin + READABLE_MEMORY)
     larger = (BOOT + plugin + READABLE_MEMORY).replace("-m 512", "-m 1024")
     larger = larger.replace("size=512M", "size=1024M")
     check(fake, replace(modelling, memory=1024), tmp_path, larger)

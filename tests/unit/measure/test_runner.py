@@ -9,7 +9,8 @@ import pytest
 from mepof.device import agent
 from mepof.device.protocol import Interval, KernelHang, KernelPanic, Outcome
 from mepof.errors import WorkError
-from mepof.measure.measurement import Boot
+from mepof.measure.measurement import Boot, Repeats
+from mepof.measure.metrics import METRICS
 from mepof.measure.runner import (
     Design,
     Images,
@@ -18,6 +19,7 @@ from mepof.measure.runner import (
     measure_boot,
     measure_images,
 )
+from mepof.pmu.core import load_core
 from mepof.suite.cases import (
     cases_of,
     load_suite,
@@ -238,3 +240,30 @@ def test_memory_that_cannot_be_read_is_an_error() -> None:
     lost = Outcome("6.12", (*good.replies[:-1], agent.GetResult(2, b"")), good.intervals, "")
     with pytest.raises(WorkError, match="could not read /proc/meminfo"):
         measure_boot(CASES, 1, lambda seed, requests: lost)
+
+
+def test_repeats_are_priced_by_a_core() -> None:
+    repeats = {"instructions": 10, "iterations": 500, "bytes": 640}
+    interval = Interval(1000, 2, 3, 4, kernel_repeats=repeats)
+    good = outcome()
+    counted = Outcome("6.12", good.replies, (interval,) * len(CASES), "")
+    found = measure_boot(CASES, 1, lambda seed, requests: counted, priced_by="skylake").boot
+    assert found is not None
+    core = load_core("skylake")
+    cycles = 10 * core.pipeline.repeat_start + 10 * core.pipeline.repeat_line
+    assert {case.kernel_repeats for case in found.cases} == {
+        Repeats(instructions=10, iterations=500, bytes=640, cycles=cycles, core="skylake")
+    }
+    costs = {metric.name: metric.cost(found.cases[0]) for metric in METRICS}
+    each = found.cases[0].operations
+    assert costs["kernel_work"] == (1000 + cycles) / each
+    assert costs["kernel_repeat_iterations"] == 500 / each
+    assert costs["kernel_repeat_bytes"] == 640 / each
+
+
+def test_without_a_price_or_a_count_there_is_no_work() -> None:
+    found = measure_boot(CASES, 1, lambda seed, requests: outcome(), priced_by="skylake").boot
+    assert found is not None
+    assert found.cases[0].kernel_repeats is None
+    (work,) = (metric for metric in METRICS if metric.name == "kernel_work")
+    assert work.cost(found.cases[0]) is None

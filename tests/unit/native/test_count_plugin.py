@@ -33,16 +33,20 @@ def guest(
     endless: bool = False,
     close: bool = False,
     cpus: int = 1,
+    string: str = "stosb",
 ) -> Path:
     """The guest of ``marked.S``: length of its REP instructions, number of intervals, whether
     they are between the agent's marks rather than the benchmark's, have no end, or follow one
-    another at once, and the number of CPUs that run its high half."""
+    another at once, the number of CPUs that run its high half, and the string instruction that
+    its last loop repeats."""
     elf, image = directory / "marked.elf", directory / "marked.bin"
     link = ("-nostdlib", "-static", "-Wl,-Ttext=0x100000", "-Wl,--build-id=none")
     values = {"REPEATS": repeats, "ROUNDS": rounds, "SESSION": 2 * session}
     values |= {"ENDLESS": 16 * endless, "CLOSE": int(close), "CPUS": cpus}
     defined = [f"-Wa,--defsym,{name}={value}" for name, value in values.items()]
-    subprocess.run(["gcc", *link, *defined, "-o", elf, SOURCE], check=True, timeout=30)
+    source = directory / "marked.S"
+    source.write_text(SOURCE.read_text().replace("8:	rep stosb", f"8:	rep {string}"))
+    subprocess.run(["gcc", *link, *defined, "-o", elf, source], check=True, timeout=30)
     subprocess.run(["objcopy", "-O", "binary", "-j", ".text", elf, image], check=True, timeout=30)
     return image
 
@@ -77,6 +81,16 @@ KNOWN = {
     "kernel_taken_branches": 15,
     "user_taken_branches": 1002,
 }
+NO_REPEATS = {
+    f"{side}_repeats": {"instructions": 0, "iterations": 0, "bytes": 0}
+    for side in ("kernel", "user")
+}
+
+
+def known(repeats: int = 100) -> dict[str, Any]:
+    """What counts when each of four REP instructions has so many iterations of a byte."""
+    repeated = {"instructions": 4, "iterations": 4 * repeats, "bytes": 4 * repeats}
+    return {**KNOWN, **NO_REPEATS, "kernel_repeats": repeated}
 
 
 @pytest.mark.parametrize("repeats", [0, 1, 100, 70_000])
@@ -86,13 +100,38 @@ def test_counts_are_exact_however_long_a_repeat_is(
     built: Path, tmp_path: Path, repeats: int, options: tuple[str, ...], more: str
 ) -> None:
     image = guest(tmp_path, repeats=repeats)
-    assert count(built, tmp_path, image, *options, more=more) == [KNOWN]
+    assert count(built, tmp_path, image, *options, more=more) == [known(repeats)]
+
+
+# The string instruction, what it repeats, and the bytes of an iteration. Zeros are compared.
+STRINGS = [
+    ("stosb", 1),
+    ("stosw", 2),
+    ("stosl", 4),
+    ("stosq", 8),
+    ("movsq", 8),
+    ("lodsw", 2),
+    ("cmpsl", 4),
+    ("scasb", 1),
+]
+
+
+@pytest.mark.parametrize(("string", "unit"), STRINGS)
+@pytest.mark.parametrize("options", [ICOUNT, ()], ids=["icount", "plain"])
+@pytest.mark.parametrize("more", ["", ",cpus=turns"], ids=["inline", "turns"])
+def test_iterations_and_bytes_of_repeats_are_exact(
+    built: Path, tmp_path: Path, string: str, unit: int, options: tuple[str, ...], more: str
+) -> None:
+    image = guest(tmp_path, repeats=100, string=string)
+    (interval,) = count(built, tmp_path, image, *options, more=more)
+    repeated = {"instructions": 4, "iterations": 400, "bytes": 100 + 3 * 100 * unit}
+    assert interval == {**KNOWN, **NO_REPEATS, "kernel_repeats": repeated}
 
 
 @pytest.mark.parametrize("more", ["", ",cpus=turns"], ids=["inline", "turns"])
 def test_every_interval_starts_from_zero(built: Path, tmp_path: Path, more: str) -> None:
     image = guest(tmp_path, rounds=3)
-    assert count(built, tmp_path, image, *ICOUNT, more=more) == [KNOWN] * 3
+    assert count(built, tmp_path, image, *ICOUNT, more=more) == [known()] * 3
 
 
 # Of the high half on each of several CPUs.
@@ -109,18 +148,20 @@ def test_turns_count_exactly_whenever_they_end(
     assert {name: interval[name] for name in KNOWN_IN_TURN} == {
         name: times * cpus for name, times in KNOWN_IN_TURN.items()
     }
+    of_all = {"instructions": 4, "iterations": 4 * repeats, "bytes": 4 * repeats}
+    assert interval["kernel_repeats"] == {name: n * cpus for name, n in of_all.items()}
 
 
 def test_turns_count_the_same_beside_cpus_that_halt(built: Path, tmp_path: Path) -> None:
     image = guest(tmp_path, rounds=3)
     options = (*ICOUNT, "-smp", "4")
-    assert count(built, tmp_path, image, *options, more=",cpus=turns") == [KNOWN] * 3
+    assert count(built, tmp_path, image, *options, more=",cpus=turns") == [known()] * 3
 
 
 def test_an_interval_starts_in_the_block_in_which_another_ends(built: Path, tmp_path: Path) -> None:
     image = guest(tmp_path, rounds=3, close=True)
-    later = {**KNOWN, "kernel_instructions": 48, "kernel_taken_branches": 16}
-    assert count(built, tmp_path, image, *ICOUNT) == [KNOWN, later, later]
+    later = {**known(), "kernel_instructions": 48, "kernel_taken_branches": 16}
+    assert count(built, tmp_path, image, *ICOUNT) == [known(), later, later]
 
 
 def test_the_agents_marks_do_not_count(built: Path, tmp_path: Path) -> None:

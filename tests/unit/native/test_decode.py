@@ -158,6 +158,7 @@ class InstructionSet(ctypes.Structure):
         ("elf_machine", ctypes.c_uint32),
         ("kernel_space", ctypes.c_uint64),
         ("kind", KIND),
+        ("repeat", ctypes.c_void_p),
         ("direct_target", TARGET),
         ("cpu_bases", ctypes.c_char_p * 2),
         ("transfer", KIND),

@@ -15,7 +15,18 @@ from mepof.pmu.settings import settings_of
 
 from . import test_aarch64 as arm64
 from . import test_count_plugin as count_plugin
-from .test_count_plugin import ICOUNT, KNOWN, KNOWN_IN_TURN, QEMU, boot, guest, several
+from .test_count_plugin import (
+    ICOUNT,
+    KNOWN,
+    KNOWN_IN_TURN,
+    NO_REPEATS,
+    QEMU,
+    STRINGS,
+    boot,
+    guest,
+    known,
+    several,
+)
 
 HIGH = 0xFFFF800000000000
 
@@ -44,7 +55,7 @@ def run(
 
 
 def counts(interval: dict[str, Any]) -> dict[str, int]:
-    return {name: interval[name] for name in KNOWN}
+    return {name: interval[name] for name in (*KNOWN, *NO_REPEATS)}
 
 
 @pytest.mark.parametrize("repeats", [0, 1, 100, 70_000])
@@ -53,7 +64,27 @@ def test_it_counts_what_the_counting_plugin_counts(
     pmu: Path, tmp_path: Path, repeats: int, options: tuple[str, ...]
 ) -> None:
     (interval,) = run(pmu, tmp_path, guest(tmp_path, repeats=repeats), *options)
-    assert counts(interval) == KNOWN
+    assert counts(interval) == known(repeats)
+
+
+@pytest.mark.parametrize(("string", "unit"), STRINGS)
+def test_it_counts_iterations_and_bytes_of_repeats(
+    pmu: Path, tmp_path: Path, string: str, unit: int
+) -> None:
+    image = guest(tmp_path, repeats=100, string=string)
+    (inline,) = run(pmu, tmp_path, image, *ICOUNT)
+    repeated = {"instructions": 4, "iterations": 400, "bytes": 100 + 3 * 100 * unit}
+    assert counts(inline) == {**KNOWN, **NO_REPEATS, "kernel_repeats": repeated}
+    assert run(pmu, tmp_path, image, *ICOUNT, given=",cpus=turns") == [inline]
+
+
+def test_a_repeat_takes_its_start(pmu: Path, tmp_path: Path) -> None:
+    image = guest(tmp_path, repeats=100)
+    (free,) = run(pmu, tmp_path, image, *ICOUNT, given=",repeat-start=0")
+    (slow,) = run(pmu, tmp_path, image, *ICOUNT, given=",repeat-start=35")
+    kernel = [sum(one["kernel_events"][name] for name in CYCLES) for one in (free, slow)]
+    # Each waits for what was executed before it and delays what follows.
+    assert 4 * 35 - 10 <= kernel[1] - kernel[0] <= 4 * 35
 
 
 def test_every_interval_starts_with_an_empty_core(pmu: Path, tmp_path: Path) -> None:
@@ -79,7 +110,7 @@ def test_a_mark_that_closely_follows_another_counts(
     source.write_text(count_plugin.SOURCE.read_text().replace(stop, f"{stop}\n {behind}\n#"))
     monkeypatch.setattr(count_plugin, "SOURCE", source)
     first, *others = run(pmu, tmp_path, guest(tmp_path), *ICOUNT)
-    assert counts(first) == KNOWN
+    assert counts(first) == known()
     assert len(others) == intervals - 1
     assert all(0 < other["kernel_instructions"] < 5 for other in others)
 
@@ -175,7 +206,7 @@ def test_every_core_can_be_modelled(pmu: Path, tmp_path: Path, core: str) -> Non
     done = boot(guest(tmp_path), f"{pmu},out={out},{arguments(core)}", *ICOUNT)
     assert done.returncode == 0, done.stderr
     (interval,) = json.loads(out.read_text(encoding="utf-8"))["intervals"]
-    assert counts(interval) == KNOWN
+    assert counts(interval) == known()
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ class WindowSize(ctypes.Structure):
         ("forwarding", c_uint32),
         ("renamed_forwarding", c_uint32),
         ("blocked_forwarding", c_uint32),
+        ("repeat_start", c_uint32),
         ("repeat_line", c_uint32),
     )
 

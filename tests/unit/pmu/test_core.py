@@ -98,10 +98,11 @@ def test_cycles_are_attributed_to_causes() -> None:
             "`op_cache.decode_bytes`: 33 bytes is not",
         ),
         ('cpu = "znver4"', 'cpu = "a,b"', "`pipeline.cpu` must match pattern"),
-        ("line = 64", "line = 64\nlines = 3", r":6: unknown key `lines` \(did you mean `line`"),
+        ("line = 64", "line = 64\nlines = 3", r":7: unknown key `lines` \(did you mean `line`"),
         ('arch = "x86-64"', 'arch = "vax"', "unknown architecture `vax`"),
+        ('"EPYC-Genoa"', '"a,b"', "`emulated` must match pattern"),
         ("[l2]", "[l2", "is not TOML"),
-        ('source = "SOG, L2 cache"', "", ":17: `source` is missing from `l2`"),
+        ('source = "SOG, L2 cache"', "", ":18: `source` is missing from `l2`"),
     ],
 )
 def test_a_wrong_core_is_one_line(tmp_path: Path, old: str, new: str, complaint: str) -> None:

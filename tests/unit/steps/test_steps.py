@@ -480,9 +480,10 @@ def test_a_core_is_modelled_in_every_boot_and_locations_are_reported_for_the_fir
 
 def test_only_a_core_adds_artifacts_to_a_measurement(device: FakeDevice) -> None:
     without = measure.BODY.identity(Step("m", "measure", ALONE, IMAGE))
-    assert set(without) == {"qemu", "cases", "memory"}
+    assert set(without) == {"qemu", "cases", "memory", "REP"}
+    assert without["REP"] == core_digest("skylake")
     modelled = measure.BODY.identity(Step("m", "measure", {**ALONE, "core": "zen4"}, IMAGE))
-    assert modelled == {**without, "core": core_digest("zen4")}
+    assert modelled == {**without, "core": core_digest("zen4"), "REP": core_digest("zen4")}
 
 
 def test_a_core_of_another_architecture_is_refused_before_anything_runs(device: FakeDevice) -> None:
