@@ -30,6 +30,8 @@ help:
 	@echo '             profile a kernel that uses its profile, five times: hours'
 	@echo 'make bench-native'
 	@echo '             time kernel code natively, with and without a profile: 45 minutes'
+	@echo 'make bench-overlap'
+	@echo '             count how like the training each case is: one kernel and half an hour'
 	@echo 'make bench-published'
 	@echo '             repeat the comparisons that others have published: hours'
 	@echo 'make bench-selective'
@@ -82,7 +84,8 @@ lint: setup
 
 # These build kernels: a dozen each, or one.
 HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.py \
-	bench/native_cycles.py bench/published.py bench/run_time.py bench/selective.py bench/suites.py
+	bench/native_cycles.py bench/overlap.py bench/published.py bench/run_time.py \
+	bench/selective.py bench/suites.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 # What these compare with, such as LLVM's BOLT.
@@ -112,6 +115,9 @@ bench-loop: setup
 
 bench-native: setup
 	$(BIN)/python bench/native_cycles.py
+
+bench-overlap: setup
+	$(BIN)/python bench/overlap.py
 
 bench-published: setup
 	$(BIN)/python bench/published.py
@@ -177,6 +183,6 @@ clean:
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
 .PHONY: help setup demo test test-all lint bench bench-algorithms bench-general \
-	bench-leave-one-out bench-loop bench-model bench-native bench-published bench-selective \
-	bench-serve bench-suites bench-suites-own bench-time bench-verdicts check-report check-serve \
-	fuzz lock clean
+	bench-leave-one-out bench-loop bench-model bench-native bench-overlap bench-published \
+	bench-selective bench-serve bench-suites bench-suites-own bench-time bench-verdicts \
+	check-report check-serve fuzz lock clean

@@ -1,0 +1,188 @@
+"""What a profile gains on work that is like the training's, and on work that is not.
+
+    bench/overlap.py [--make] [--apps NAME,…] [--store DIR] [--counts DIR]
+
+Counts what every action of the apps for training and every case of the suites executes in an
+instrumented kernel, in one boot for each app, and compares the cases with the actions. The gains
+are those of docs/benchmarks/suites.json. ``--make`` builds the kernel and the programs and boots
+nothing; ``--counts`` is the directory that keeps counts, so that a later call goes on with what is
+missing; ``--apps`` names those to count now. Writes docs/benchmarks/overlap.json and .md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import geometric_mean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from measure.executed import CountingKernel, Counts
+from measure.overlap import FAR, NEAR, THRESHOLD, kind_of, likeness
+
+from mepof.kernel.description import BuildDescription
+from mepof.plan.store import default_store
+from mepof.suite.cases import load_suite, suite_names
+from mepof.toolchain.protocol import select
+
+ROOT = Path(__file__).parents[1]
+RESULT = ROOT / "docs" / "benchmarks" / "overlap"
+SUITES = ROOT / "docs" / "benchmarks" / "suites.json"
+ARCH = "x86-64"
+# What each program of suites.json was trained by.
+PROGRAMS = {
+    "bench/suites/general.g4": "general",
+    "bench/suites/arm64-general.g4": "general",
+    "bench/suites/no-pgso.g4": "kbench",
+    "bench/suites/arm64-no-pgso.g4": "kbench",
+    "examples/suites.g4": "kbench",
+    "bench/suites/arm64.g4": "kbench",
+}
+TRAINING = tuple(dict.fromkeys(PROGRAMS.values()))
+METRIC = "kernel_instructions"
+# Of the curve, in percent of overlap.
+BINS = ((0, 60), (60, 70), (70, 80), (80, 90), (90, 95), (95, 101))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--make", action="store_true")
+    parser.add_argument("--apps")
+    parser.add_argument("--store", type=Path)
+    parser.add_argument("--counts", type=Path, default=ROOT / "out" / "overlap")
+    arguments = parser.parse_args()
+    suites = [s for s in suite_names() if ARCH in (load_suite(s).architectures or (ARCH,))]
+    every = (*TRAINING, *suites)
+    wanted = every if arguments.apps is None else tuple(arguments.apps.split(","))
+    counts = {app: arguments.counts / f"{app}.json" for app in every}
+    kernel = CountingKernel(ARCH, every, arguments.store or default_store())
+    with TemporaryDirectory() as scratch:
+        build = BuildDescription.read(kernel.make(Path(scratch) / "run"))
+        if arguments.make:
+            return
+        for app in wanted:
+            if not counts[app].is_file():
+                found = kernel.counts(app, Path(scratch) / app)
+                arguments.counts.mkdir(parents=True, exist_ok=True)
+                counts[app].write_text(json.dumps(found))
+    read = {app: json.loads(path.read_text()) for app, path in counts.items() if path.is_file()}
+    result = {
+        "kernel": f"Linux {build.version}",
+        "clang": select("clang").identity()["clang"],
+        "cases": alike(
+            {app: read[app] for app in TRAINING if app in read},
+            {suite: read[suite] for suite in suites if suite in read},
+        ),
+    }
+    RESULT.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
+    RESULT.with_suffix(".md").write_text(page(result, json.loads(SUITES.read_text())))
+
+
+def alike(
+    training: Mapping[str, Mapping[str, Counts]], suites: Mapping[str, Mapping[str, Counts]]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """How like each app's actions each case is: by app, then by ``suite/case``."""
+    return {
+        app: {
+            f"{suite}/{case}": vars(likeness(counts, actions))
+            for suite, cases in suites.items()
+            for case, counts in cases.items()
+        }
+        for app, actions in training.items()
+    }
+
+
+def page(result: Mapping[str, Any], gains: Mapping[str, Any]) -> str:
+    """The results as a page."""
+    sections = [
+        _section(program, app, result["cases"][app], gains[program])
+        for program, app in PROGRAMS.items()
+        if program in gains and app in result["cases"]
+    ]
+    return _PAGE.format(
+        kernel=result["kernel"], clang=result["clang"], threshold=THRESHOLD
+    ) + "".join(sections)
+
+
+def _section(
+    program: str, app: str, alike: Mapping[str, Mapping[str, Any]], gains: Mapping[str, Any]
+) -> str:
+    rows = sorted(
+        (
+            (alike[name]["percent"], name, alike[name]["nearest"], case[METRIC])
+            for suite, cases in gains["suites"].items()
+            for short, case in cases.items()
+            if METRIC in case and (name := f"{suite}/{short}") in alike
+        ),
+        reverse=True,
+    )
+    kinds = {
+        kind: [gain for percent, *_, gain in rows if kind_of(percent) == kind]
+        for kind in (NEAR, FAR)
+    }
+    return _SECTION.format(
+        program=program,
+        app=app,
+        kernel=gains["kernel"],
+        kinds="\n".join(_mean_row(kind, found) for kind, found in kinds.items()),
+        curve="\n".join(
+            _mean_row(
+                f"{low} to {min(high, 100)} %",
+                [gain for percent, *_, gain in rows if low <= percent < high],
+            )
+            for low, high in BINS
+        ),
+        cases="\n".join(
+            f"| `{name}` | {percent:.1f} | `{nearest}` | {gain:+.1f} |"
+            for percent, name, nearest, gain in rows
+        ),
+    )
+
+
+def _mean_row(name: str, gains: Sequence[float]) -> str:
+    if not gains:
+        return f"| {name} | 0 | | |"
+    mean = 100 * (geometric_mean(1 + gain / 100 for gain in gains) - 1)
+    return f"| {name} | {len(gains)} | {mean:+.1f} | {min(gains):+.1f} to {max(gains):+.1f} |"
+
+
+_PAGE = """# Gains on work that is near the training, and on work that is far
+
+`make bench-overlap` writes this page. It counts what every action of a training and every case of
+the [suites](../suites.md) executes in an instrumented {kernel} for x86-64 ({clang}), and compares
+the cases with the actions by what ran, not by their names:
+
+- a function's *share* is the part of all counts that lies in it;
+- the *overlap* of a case with a training is the sum over the functions of the case's share or of
+  the largest share that an action of the training has there, whichever is smaller. 100 %: some
+  action spends as much of its work in each function as the case does;
+- a case is *near* the training from an overlap of {threshold:.0f} % on, and *far* below.
+
+Gains are baseline / cost - 1 in percent, of kernel instructions (*counted*), from
+[every suite](suites.md); means are geometric. For arm64 the overlap is that of x86-64, whose
+kernel's functions mostly have the same names.
+"""
+
+_SECTION = """
+## [{program}](../../{program}), trained by `{app}`
+
+{kernel}
+
+| | cases | gain | from the least to the largest |
+| --- | --- | --- | --- |
+{kinds}
+
+| overlap | cases | gain | from the least to the largest |
+| --- | --- | --- | --- |
+{curve}
+
+| case | overlap, % | nearest action | gain |
+| --- | --- | --- | --- |
+{cases}
+"""
+
+
+if __name__ == "__main__":
+    main()
