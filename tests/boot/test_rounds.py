@@ -13,6 +13,8 @@ from mepof.executor.local import LocalExecutor
 from mepof.executor.programs import plan_of
 from mepof.g4 import Source
 from mepof.kernel.description import BuildDescription, Safety
+from mepof.kernel.safeguard import OptOut
+from mepof.kernel.vmlinux import Vmlinux
 from mepof.process import run
 from mepof.profile.artifact import ProfileDescription
 from mepof.toolchain.protocol import select
@@ -90,3 +92,27 @@ def overlap(one: Path, other: Path) -> float:
     """The share of execution that two profiles attribute alike, in percent."""
     share: float = json.loads(_engine.compare(one, other, 1))["flow_overlap"]
     return 100 * share
+
+
+BOLT = "set seed 1.\nopt debian:linux-source-6.12 autofdo+bolt rand kbench O2.\n"
+
+
+def test_bolt_rewrites_the_kernel_that_autofdo_optimised(
+    executor: LocalExecutor, tmp_path: Path
+) -> None:
+    plan = plan_of(Source("bolt.g4", BOLT))
+    steps = executor.run(plan, tmp_path / "out", lambda event: None).run.steps
+    linked, rewritten = steps["opt/instrument2"].path, steps["opt/build"].path
+    description = BuildDescription.read(rewritten)
+    done = description.rewritten
+    assert done is not None
+    # Nearly everything that ran, and it passed its self-check.
+    assert done.functions > 500 and done.functions > 10 * done.alone
+    safety = Safety.read(rewritten)
+    assert (safety.self_check, safety.opt_out) == ("passed", OptOut())
+    # The code is another in the same functions.
+    assert description.origin == BuildDescription.read(linked).origin
+    before, after = (Vmlinux.read(each / "vmlinux") for each in (linked, rewritten))
+    assert before.functions == after.functions
+    text = before.sections[".text"]
+    assert before.content(text) != after.content(text)

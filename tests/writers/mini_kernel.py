@@ -104,7 +104,8 @@ defconfig:
 	@cp arch/x86/defconfig $(O)/.config
 prepare:
 	@! grep BROKEN prepare.txt
-vmlinux: $(addprefix $(O)/,$(objects))
+vmlinux: $(O)/vmlinux
+$(O)/vmlinux: $(addprefix $(O)/,$(objects)) vmlinux.elf
 	@echo '  LD      vmlinux'
 	@cp vmlinux.elf $(O)/vmlinux
 	@echo '0000000000001000 T _stext' > $(O)/System.map
@@ -198,7 +199,8 @@ def write_tree(root: Path, *sections: Section, contents: Mapping[str, bytes] | N
         "Makefile": _MAKEFILE.replace("@PYTHON@", sys.executable),
         "Kconfig": KCONFIG + _KCONFIG_OF_A_TREE,
         "scripts/Makefile.lib": "_c_flags = -Wall\n",
-        "include/asm-generic/vmlinux.lds.h": "#define TEXT_TEXT \\\n\t*(.text)\n",
+        "include/asm-generic/vmlinux.lds.h": "#define TEXT_TEXT \\\n\t*(.text)\n"
+        "#define SOFTIRQENTRY_TEXT \\\n\t*(.softirqentry.text)\n",
         "arch/Kconfig": "",
         "arch/x86/defconfig": "CONFIG_NET=y\n",
         "init/a.c": "void start(void) {}\nvoid stop(void) {}\n",
@@ -224,6 +226,7 @@ CLANG = {
     "nm": f"llvm-nm{SUFFIX}",
     "objcopy": f"llvm-objcopy{SUFFIX}",
     "profile-merger": f"llvm-profdata{SUFFIX}",
+    "rewriter": f"llvm-bolt{SUFFIX}",
 }
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mepof.device.agent import Request
-from mepof.kernel.kbuild import FileFlags
+from mepof.kernel.kbuild import FileFlags, Rewriting
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality
@@ -32,6 +32,7 @@ class BuildAddition:
         profiles: files, by name; flags and variables call them ``PROFILES/NAME``.
         opt_out: compiler flags by which a single file is not instrumented or does not use the
             profile.
+        rewriting: how the finished kernel is rewritten, if it is.
     """
 
     overlays: tuple[str, ...] = ()
@@ -43,6 +44,7 @@ class BuildAddition:
     selected: tuple[FileFlags, ...] = ()
     profiles: Mapping[str, Path] = field(default_factory=dict)
     opt_out: tuple[str, ...] = ()
+    rewriting: Rewriting | None = None
 
     def __add__(self, other: BuildAddition) -> BuildAddition:
         return BuildAddition(
@@ -55,6 +57,7 @@ class BuildAddition:
             selected=(*self.selected, *other.selected),
             profiles={**self.profiles, **other.profiles},
             opt_out=(*self.opt_out, *other.opt_out),
+            rewriting=other.rewriting or self.rewriting,
         )
 
 

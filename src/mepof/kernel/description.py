@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 from mepof.document import Document
+from mepof.kernel.rewriting import Rewritten
 from mepof.kernel.safeguard import OptOut
 
 
@@ -62,6 +63,7 @@ class BuildDescription(Document):
     variables: dict[str, str]
     config_lines: tuple[str, ...]
     overlays: tuple[str, ...]
+    rewritten: Rewritten | None = None
 
     @property
     def flags(self) -> str:

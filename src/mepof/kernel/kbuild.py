@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mepof.arch import Arch
 from mepof.errors import InputError, WorkError
-from mepof.kernel import integrity, kconfig, layout, modules, objtool, overlay
+from mepof.kernel import integrity, kconfig, layout, modules, objtool, overlay, rewriting
 from mepof.kernel.description import BuildDescription, BuildSize, Origin, SelectedFlags
 from mepof.kernel.objtool import Warned
 from mepof.kernel.source import version_of
@@ -55,6 +55,9 @@ PROFILES = "mepof-profiles"
 # In the objects' directory, where the compiler runs.
 _SELECTED = "mepof-selected.mk"
 _ORDER = "mepof-order.ld"
+# The kernel as it was linked, and the digest of what it was rewritten to.
+_LINKED = "mepof-vmlinux"
+_REWRITTEN = "mepof-rewritten"
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,22 @@ class FileFlags:
 
 
 @dataclass(frozen=True)
+class Rewriting:
+    """How the finished kernel is rewritten.
+
+    Attributes:
+        counts: BOLT's profile of the kernel; None for the build that is profiled, which must be one
+            that can be rewritten.
+        files: objects whose functions are left alone.
+        functions: names of further functions that are left alone.
+    """
+
+    counts: Path | None
+    files: tuple[str, ...] = ()
+    functions: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
 class BuildSpec:
     """What is built, apart from the tree itself.
 
@@ -105,6 +124,7 @@ class BuildSpec:
             for layout.
         suffix: what is added to the release name.
         share: take objects that another build compiled in the same way, and leave it these.
+        rewriting: of the finished kernel.
     """
 
     arch: Arch
@@ -120,6 +140,7 @@ class BuildSpec:
     same_as: Origin | None = None
     share: bool = True
     suffix: str = ""
+    rewriting: Rewriting | None = None
 
 
 @dataclass(frozen=True)
@@ -191,6 +212,8 @@ def build(
         _kconfig_environment(spec, toolchain, str(version)),
         run_make,
     )
+    if spec.rewriting is not None:
+        rewriting.check_configuration(config.splitlines(), spec.arch.name)
     chosen = (" ".join(each.cflags) for each in spec.selected if not each.layout)
     compiled = " ".join((*spec.cflags, *spec.variables.values(), *chosen))
     origin = Origin(
@@ -222,8 +245,20 @@ def build(
             done += 1
             progress(done, max(total, done) if total else None, found.group(1))
 
-    targets = (spec.arch.target, *with_modules)
-    _make([*make, f"-j{cores}", *targets], environment, paths.log, tools.run, count)
+    image = (spec.arch.target,)
+    if spec.rewriting is None or spec.rewriting.counts is None:
+        _make(
+            [*make, f"-j{cores}", *image, *with_modules], environment, paths.log, tools.run, count
+        )
+        defined, rewritten = _functions(objects, toolchain, spec.arch), None
+        if spec.rewriting is not None:
+            rewriting.check_kernel(objects / "vmlinux")
+    else:
+        vmlinux = ("vmlinux", *with_modules)
+        _make([*make, f"-j{cores}", *vmlinux], environment, paths.log, tools.run, count)
+        defined = _functions(objects, toolchain, spec.arch)
+        rewritten = _rewrite(spec.rewriting, objects, defined, tools, spec.arch)
+        _make([*make, f"-j{cores}", *image], environment, paths.log, tools.run, count)
 
     made = layout.read(objects / "vmlinux")
     freed = layout.faults(made) if spec.arch.frees_init else ()
@@ -240,7 +275,6 @@ def build(
         shutil.copy2(path, paths.output / name)
     if with_modules and (wrong := modules.collect(objects, paths.output)):
         raise _not_sound("a module would not work", wrong, paths.log)
-    defined = _functions(objects, toolchain, spec.arch)
     (paths.output / OBJECTS).write_text(json.dumps(defined, sort_keys=True) + "\n")
     BuildDescription(
         version=str(version),
@@ -256,8 +290,45 @@ def build(
         variables=dict(spec.variables),
         config_lines=spec.config_lines,
         overlays=tuple(o.name for o in overlays),
+        rewritten=rewritten,
     ).write(paths.output)
     return objtool.warnings(paths.log)
+
+
+def _rewrite(
+    asked: Rewriting,
+    objects: Path,
+    defined: Mapping[str, Sequence[str]],
+    tools: Tools,
+    arch: Arch,
+) -> rewriting.Rewritten | None:
+    """Rewrite the linked kernel, which is kept: another attempt begins with it again."""
+    vmlinux, linked, done = (objects / name for name in ("vmlinux", _LINKED, _REWRITTEN))
+    with vmlinux.open("rb") as file:
+        digest = file_digest(file, "sha256").hexdigest()
+    if not done.is_file() or done.read_text() != digest:
+        shutil.copy2(vmlinux, linked)
+    left_alone = frozenset(asked.files)
+    candidates = frozenset(
+        name
+        for file, names in defined.items()
+        if file not in left_alone and "%" not in left_alone
+        for name in names
+        if name not in asked.functions
+    )
+    new, result = objects / "mepof-vmlinux.new", None
+    shutil.copy2(linked, new)
+    if candidates:
+        assert asked.counts is not None
+        program = tools.toolchain.tool("rewriter", arch)
+        result = rewriting.rewrite(
+            program, linked, asked.counts, candidates, new, objects, tools.run
+        )
+    with new.open("rb") as file:
+        done.write_text(file_digest(file, "sha256").hexdigest())
+    new.touch()  # what is made from the kernel must be made anew
+    new.replace(vmlinux)
+    return result
 
 
 def _not_sound(what: str, faults: Sequence[str], log: Path) -> WorkError:

@@ -15,7 +15,7 @@ from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Use
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import WorkError
-from mepof.kernel import exclusions, kbuild, kconfig, objtool
+from mepof.kernel import exclusions, kbuild, kconfig, objtool, rewriting
 from mepof.kernel.bootable import Trials, not_to_instrument
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.kbuild import FileFlags
@@ -56,7 +56,11 @@ class KernelBuildBody:
         capabilities, a config that is not Kconfig lines, and a profile of another algorithm."""
         asked = KernelBuild[Input].of(step, step.inputs)
         arch.get(asked.arch)
-        check_requirements(asked.toolchain, requirements(asked))
+        required = requirements(asked)
+        check_requirements(asked.toolchain, required)
+        if any("binary-layout" in each for each in required.values()):
+            rewriting.check_configuration((), asked.arch)
+            select(asked.toolchain).banner("rewriter")
         for part in asked.config:
             if isinstance(part, HostInput) and Path(part.path).exists():
                 kconfig.merge([Path(part.path)])
@@ -82,6 +86,7 @@ class KernelBuildBody:
         own = [Path(part.path) for part in asked.config if isinstance(part, HostInput)]
         with_modules = may_have_modules(asked, own)
         spec = Ingredients(asked, (), profile, use, with_modules).spec()
+        rewritten = spec.rewriting is not None and spec.rewriting.counts is not None
         # The files that a profile selects are known only once it exists.
         selected = [
             each.cflags if isinstance(each.objects, Path) else each for each in spec.selected
@@ -89,6 +94,7 @@ class KernelBuildBody:
         flags = (
             *(spec.cflags, spec.ldflags, spec.variables, spec.config_lines, selected),
             *([spec.link_order] if spec.link_order else ()),
+            *([rewriting.OPTIONS] if rewritten else ()),
         )
         booted = {}
         if asked.boot is not None:
@@ -97,8 +103,10 @@ class KernelBuildBody:
             booted = {**device.identity(asked.arch), "self-check": check}
         guest = arch.get(asked.arch).guest
         loader = module_archive.identity(guest) if with_modules and guest is not None else {}
+        rewriter = {"rewriter": toolchain.banner("rewriter")} if rewritten else {}
         return {
             **toolchain.identity(),
+            **rewriter,
             **booted,
             **loader,
             "overlays": kbuild.overlay_digest(spec.overlays),
@@ -151,6 +159,7 @@ class _Build:
         else:
             self.safely(asked.boot)
         self.note_unused_exclusions()
+        self.note_rewritten()
         if asked.uses and not self.ingredients.use.same_source:
             self.note_drift()
 
@@ -347,7 +356,11 @@ class _Build:
                 )
                 selected.append(FileFlags((file,), added.cflags, layout=True))
                 profiles |= added.profiles
-        return replace(spec, selected=tuple(selected), profiles=profiles)
+        rewritten = spec.rewriting
+        if rewritten is not None:
+            names = (name for functions in opt_out.functions.values() for name in functions)
+            rewritten = replace(rewritten, files=opt_out.files, functions=frozenset(names))
+        return replace(spec, selected=tuple(selected), profiles=profiles, rewriting=rewritten)
 
     def _boot(
         self,
@@ -396,6 +409,14 @@ class _Build:
             files = ", ".join(name.removesuffix("%") for name in unused[:4])
             more = f" and {len(unused) - 4} more" if len(unused) > 4 else ""
             self.context.note(f"excluded, but not compiled in this configuration: {files}{more}")
+
+    def note_rewritten(self) -> None:
+        """Show how much of the finished kernel was rewritten."""
+        made = BuildDescription.find(self.context.output)
+        if made is not None and (done := made.rewritten) is not None:
+            self.context.note(
+                f"BOLT laid out {done.functions} functions; {done.alone} others that ran must stay"
+            )
 
     def note_drift(self) -> None:
         """Write and show how much of the profile of another kernel matches this one."""

@@ -102,6 +102,7 @@ class Ingredients(Generic[In]):
             same_as=self.same_as,
             share=self.asked.share,
             suffix=self.asked.suffix,
+            rewriting=addition.rewriting,
         )
 
     def _fragments(self) -> Iterator[Path]:

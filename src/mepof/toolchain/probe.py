@@ -181,7 +181,7 @@ def toolchain_tools() -> tuple[Tool, ...]:
             program.purpose,
             program.min_version,
             program.package,
-            required=name == DEFAULT,
+            required=name == DEFAULT and not program.optional,
             goal=goal_of(name),
         )
         for name, family in TOOLCHAINS.all().items()

@@ -23,7 +23,7 @@ DEFAULT = "clang"
 #: Runs a program like :func:`mepof.process.run`.
 Run = Callable[..., Completed]
 
-Role = Literal["compiler", "linker", "archiver", "nm", "objcopy", "profile-merger"]
+Role = Literal["compiler", "linker", "archiver", "nm", "objcopy", "profile-merger", "rewriter"]
 
 #: What flags mean, and the values that they take.
 Meaning = Literal[
@@ -132,6 +132,13 @@ class Toolchain(Protocol):
             EnvironmentLack: one of them is missing.
         """
 
+    def banner(self, role: Role) -> str:
+        """The line in which a tool reports its version.
+
+        Raises:
+            EnvironmentLack: it is missing.
+        """
+
     def make_variables(self, arch: Arch) -> dict[str, str]:
         """The variables by which kbuild takes all tools from this toolchain."""
 
@@ -190,12 +197,14 @@ class Program:
     Attributes:
         min_version: of the program itself.
         package: Debian's; None where `make setup` chooses the version to install.
+        optional: the toolchain works without it, except for its purpose.
     """
 
     command: str
     purpose: str
     min_version: tuple[int, ...]
     package: str | None
+    optional: bool = False
 
 
 @dataclass(frozen=True)

@@ -34,12 +34,14 @@ class DescribedTool(Described):
         package: Debian's, without a version.
         purpose: what needs it.
         versioned: whether the names of the command and of the package end in the version.
+        optional: a version of the toolchain is complete without it.
     """
 
     command: str
     package: str
     purpose: str
     versioned: bool = True
+    optional: bool = False
 
     def named(self, suffix: str) -> str:
         """Its command in a version of the toolchain."""
@@ -72,10 +74,11 @@ class Description(Described):
     flags: dict[Meaning, tuple[str, ...]]
 
     def remedy(self, suffix: str) -> str | None:
-        """The command that installs all tools of a version."""
+        """The command that installs all tools of a version, except for optional ones."""
         if not suffix:
             return None
-        packages = dict.fromkeys(tool.package_of(suffix) for tool in self.tools.values())
+        needed = (tool for tool in self.tools.values() if not tool.optional)
+        packages = dict.fromkeys(tool.package_of(suffix) for tool in needed)
         return "apt-get install " + " ".join(packages)
 
 
@@ -133,12 +136,10 @@ class Versioned:
         return {tools[role].command: self.banner(role) for role in _DECIDING if role in tools}
 
     def banner(self, role: Role) -> str:
-        """The line in which a tool reports its version.
-
-        Raises:
-            EnvironmentLack: it is missing.
-        """
-        return _banner(self.tool(role), self.description.remedy(self.suffix))
+        tool, remedy = self.description.tools[role], self.description.remedy(self.suffix)
+        if tool.optional and self.suffix:
+            remedy = f"apt-get install {tool.package_of(self.suffix)}"
+        return _banner(self.tool(role), remedy)
 
     def files(self, arch: Arch | None = None) -> tuple[NeededFile, ...]:
         return ()
@@ -155,8 +156,9 @@ class Versioned:
         return complete
 
     def is_complete(self) -> bool:
-        """Whether all its tools are installed."""
-        return all(shutil.which(self.tool(role)) for role in self.description.tools)
+        """Whether all its tools are installed, except for optional ones."""
+        tools = self.description.tools.items()
+        return all(shutil.which(self.tool(role)) for role, tool in tools if not tool.optional)
 
 
 T = TypeVar("T", bound=Versioned)
@@ -183,8 +185,9 @@ class Versions(Generic[T]):
     def select(self, version: str | None) -> T:
         if version is not None:
             chosen = self.toolchain(f"-{version}")
-            for role in chosen.description.tools:
-                chosen.banner(role)
+            for role, tool in chosen.description.tools.items():
+                if not tool.optional:
+                    chosen.banner(role)
             return chosen
         found = self.toolchain.installed()
         if not found:
@@ -204,6 +207,7 @@ class Versions(Generic[T]):
                 tool.purpose,
                 (described.min_version,) if tool.versioned else (),
                 tool.package_of(suffix) if suffix else None,
+                tool.optional,
             )
             for tool in described.tools.values()
         )

@@ -70,13 +70,14 @@ def test_what_an_algorithm_adds_is_there(name: str) -> None:
     # Every profile that flags name is laid where they look, and under a name of its own.
     selected = [flag for each in used.selected for flag in each.cflags]
     named = " ".join((*used.cflags, *used.ldflags, *used.variables.values(), *selected))
-    assert used.profiles
+    # What rewrites the finished kernel takes its profile as it is.
+    assert bool(used.profiles) == (used.rewriting is None)
     for file, path in used.profiles.items():
         assert file in algorithm.profile_names
         assert path == Path("/p") / file
         assert f"{PROFILES}/{file}" in named
     assert named.count(f"{PROFILES}/") == sum(named.count(f"{PROFILES}/{f}") for f in used.profiles)
-    assert used.opt_out
+    assert bool(used.opt_out) == (used.rewriting is None)
 
 
 def test_no_two_algorithms_call_their_profiles_the_same() -> None:

@@ -28,6 +28,7 @@ class Known:
 
 
 ALGORITHMS = {
+    "bolt": Known(("kernel.fdata",), same_build=True, records_branches=True),
     "autofdo": Known(("kernel.afdo",), records_branches=True, repeats=True),
     "cspgo": Known(("kernel.csprofdata",), rounds=2),
     "autofdo-probe": Known(("kernel.probes",), records_branches=True, repeats=True),

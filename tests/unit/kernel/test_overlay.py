@@ -241,6 +241,8 @@ EXCERPTS = {
             "#define TEXT_TEXT\t\t\t\t\t\t\t\\\n\t\tALIGN_FUNCTION();\t\t\t\t\\\n"
             "\t\t*(.text.hot .text.hot.*)\t\t\t\t\\\n\t\t*(TEXT_MAIN .text.fixup)\t\t\\\n"
             "\t\t*(.text.unlikely .text.unlikely.*)\t\t\t\\\n\n"
+            "#define SOFTIRQENTRY_TEXT\t\t\t\t\t\t\\\n\t\t*(.softirqentry.text)\t\t\t\t\\\n"
+            "\t\t__softirqentry_text_end = .;\n\n"
             "/* .data section */\n#define DATA_DATA\t\t\t\t\t\t\t\\\n"
             "\t*(.xiptext)\t\t\t\t\t\t\t\\\n\t*(DATA_MAIN)\t\t\t\t\t\t\t\\\n"
             "\tBRANCH_PROFILE()\t\t\t\t\t\t\\\n\tTRACE_PRINTKS()\n"
@@ -293,6 +295,8 @@ def test_our_overlays_fit_both_supported_releases(tmp_path: Path, release: str) 
     script = (view / "include/asm-generic/vmlinux.lds.h").read_text()
     words = expanded(script, "DATA_DATA")
     assert words[0] == "*(.xiptext)"
+    reserved = "".join(expanded(script, "SOFTIRQENTRY_TEXT")).partition("end=.;")[2]
+    assert reserved.endswith("__bolt_reserved_start=.;.+=0x200000;__bolt_reserved_end=.;")
     assert "KEEP(*(__llvm_prf_cnts))" in words
     assert expanded(script, "END") == ["END"]
     checked = (view / "tools/objtool/check.c").read_text()

@@ -17,8 +17,8 @@ from mepof.device import agent
 from mepof.device.protocol import KernelPanic, Outcome, Session
 from mepof.errors import InputError, WorkError
 from mepof.events import StepNote
-from mepof.kernel import kbuild, overlay
-from mepof.kernel.description import BuildSize
+from mepof.kernel import kbuild, overlay, rewriting
+from mepof.kernel.description import BuildDescription, BuildSize, Origin
 from mepof.kernel.selection import SelectedObject, Selection
 from mepof.plan.body import StepContext
 from mepof.plan.model import Input, Json, Step, StepInput
@@ -612,3 +612,88 @@ def test_a_source_that_does_not_compile_at_all_is_reported_as_such(kernels: Kern
     with pytest.raises(WorkError, match=r"kernel/b\.c:3:5: error: use of undeclared"):
         kernels.build()
     assert kernels.boots == []
+
+
+# --- builds that are rewritten
+
+
+def profile_of_a_rewriting(room: Room, origin: Origin) -> Path:
+    """A profile of bolt, of a build."""
+    given = room.directory("counts")
+    (given / "kernel.fdata").write_text("1 start 2 1 start 4 0 7\n")
+    describe(given, "bolt", Quality(9, 9, 100.0, "good"), origin)
+    return given
+
+
+def test_the_build_with_the_profile_is_rewritten_and_the_profiled_one_can_be(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+) -> None:
+    origin = ORIGIN.model_copy(update={"source": room.root.name})
+    given = profile_of_a_rewriting(room, origin)
+    used = built(room, monkeypatch, {"uses": ["bolt"]}, profile=given)
+    profiled = built(room, monkeypatch, {"instrumented": {"algorithm": "bolt"}})
+    assert used.rewriting is not None and profiled.rewriting is not None
+    assert used.rewriting.counts is not None
+    assert used.rewriting.counts.read_text() == (given / "kernel.fdata").read_text()
+    assert profiled.rewriting.counts is None
+    assert (used.overlays, used.cflags) == (profiled.overlays, profiled.cflags)
+    assert used.same_as is not None
+
+
+def test_what_rewrites_a_kernel_is_part_of_the_identity(
+    monkeypatch: pytest.MonkeyPatch, tools: Path
+) -> None:
+    used = identity({"uses": ["bolt"]})
+    assert used["rewriter"].startswith("LLVM version")
+    assert "rewriter" not in identity({"instrumented": {"algorithm": "bolt"}})
+    monkeypatch.setattr(rewriting, "OPTIONS", ("--other",))
+    assert identity({"uses": ["bolt"]})["flags"] != used["flags"]
+
+
+def with_params(
+    context: StepContext,
+    params: Mapping[str, Json],
+    without: Sequence[str] = (),
+    **inputs: Path,
+) -> StepContext:
+    asked = {**context.step.params, **params}
+    given = {**context.inputs, **inputs}
+    step = replace(context.step, params={k: v for k, v in asked.items() if k not in without})
+    kept = {k: v for k, v in given.items() if k.partition(".")[0] not in without}
+    return replace(context, step=step, inputs=kept)
+
+
+def test_only_the_function_that_breaks_the_boot_is_left_alone(
+    kernels: Kernels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[str] = []
+
+    def rewrite(
+        program: str, vmlinux: Path, counts: Path, names: frozenset[str], new: Path, *rest: Any
+    ) -> rewriting.Rewritten:
+        new.write_bytes(vmlinux.read_bytes() + f"\nmoved: {' '.join(sorted(names))}\n".encode())
+        return rewriting.Rewritten(functions=len(names), alone=0)
+
+    def boot(session: Session, directory: Path, *rest: Any) -> Outcome:
+        image = session.kernel.read_text(errors="replace")
+        moved = re.findall(r"^moved: (.*)$", image, re.M)
+        compiled.append(re.sub(r"\nmoved: .*\n", "", image))
+        kernels.boots.append({"moved": moved[0].split() if moved else []})
+        broken = "stop" in kernels.boots[-1]["moved"]
+        kernels.device.error = KernelPanic("the kernel went down") if broken else None
+        return FakeDevice.boot(kernels.device, session, directory, *rest)
+
+    monkeypatch.setattr(rewriting, "rewrite", rewrite)
+    monkeypatch.setattr(kernels.device, "boot", boot)
+    monkeypatch.setattr(rewriting, "check_kernel", lambda vmlinux: None)
+    plain = kernels.context()
+    profiled: dict[str, Json] = {"uses": [], "instrumented": {"algorithm": "bolt"}}
+    kernel_build.BODY.run(with_params(plain, profiled, without=("boot", "profile")))
+    given = profile_of_a_rewriting(kernels.room, BuildDescription.read(plain.output).origin)
+    context = with_params(plain, {"uses": ["bolt"]}, profile=given)
+    kernel_build.BODY.run(context)
+    assert kernels.boots[0] == {"moved": ["start", "stop", "work"]}
+    assert kernels.boots[-1] == {"moved": ["start", "work"]}
+    safety = json.loads((context.output / "safety.json").read_text())
+    assert safety["opt_out"] == {"files": [], "functions": {"init/a.o": ["stop"]}}
+    assert len(set(compiled)) == 1

@@ -65,4 +65,5 @@ def test_clang_has_a_tool_for_every_role() -> None:
         "nm": "llvm-nm-22",
         "objcopy": "llvm-objcopy-22",
         "profile-merger": "llvm-profdata-22",
+        "rewriter": "llvm-bolt-22",
     }

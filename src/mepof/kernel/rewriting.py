@@ -1,0 +1,349 @@
+"""A finished kernel rewritten by LLVM's BOLT: the blocks of its functions are laid out anew.
+
+BOLT rewrites kernels in place: a function stays where it is, its blocks are reordered, and what
+never ran moves to reserved space (the overlay ``bolt``). BOLT by itself leaves every function alone
+that an exception, an alternative or a paravirtual call has to do with, and does not know other
+tables at all. So it is shown a kernel without these tables, but with one that it keeps up to date,
+``.smp_locks``, which lists everything that any of them points to; they are then written from that.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from bisect import bisect_right
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from mepof.errors import InputError, WorkError
+from mepof.kernel import code_tables
+from mepof.kernel.code_tables import KEY, KEY_SYMBOLS, CodeTables, Jump
+from mepof.kernel.vmlinux import Function, Section, Vmlinux
+from mepof.toolchain.protocol import Run
+
+_LISTED = ".smp_locks"
+_JUMPS = ".mepof_jumps"
+_NO_JUMPS = Section(_JUMPS, 0, 0, 0, allocated=True, code=False)
+_SPACE = ("__bolt_reserved_start", "__bolt_reserved_end")
+_X86_64 = 62
+# What BOLT is asked for. Blocks that nothing seems to reach are those that exceptions lead to.
+OPTIONS = (
+    "--reorder-blocks=ext-tsp",
+    "--split-functions",
+    "--split-all-cold",
+    "--eliminate-unreachable=0",
+    "--simplify-conditional-tail-calls=0",
+    # Jumps by features must have the size that they had.
+    "--long-jump-labels",
+    "--bolt-info=0",
+)
+_NOT_THERE = re.compile(r"BOLT-ERROR: .*? (?:at|address) 0x([0-9a-f]+)")
+_COMPLAINT = re.compile(r"BOLT-ERROR: (.*)")
+_MAX_RUNS = 8
+# Symbols that code is called by, but that are not functions of C.
+_NOT_OF_C = ("__SCT__", "__pfx_", "__cfi_")
+
+
+class Rewritten(BaseModel):
+    """What became of a kernel.
+
+    Attributes:
+        functions: so many have a new layout.
+        alone: so many had a profile, but had to be left alone.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    functions: int
+    alone: int
+
+
+def check_configuration(lines: Collection[str], arch: str) -> None:
+    """Refuse a kernel that cannot be rewritten.
+
+    Args:
+        lines: of its configuration.
+
+    Raises:
+        InputError: it cannot, and why.
+    """
+    if arch != "x86-64":
+        raise InputError(
+            f"BOLT rewrites kernels for x86-64 only, not for {arch}",
+            "use `propeller` instead of `bolt`",
+        )
+    for option, what in {
+        "CONFIG_RELOCATABLE": "the relocations of a kernel that can be loaded anywhere",
+        "CONFIG_KASAN": "the calls of a kernel that checks its memory accesses",
+    }.items():
+        if f"{option}=y" in lines:
+            raise InputError(
+                f"BOLT does not move {what} ({option})",
+                f"set a configuration with `# {option} is not set`, or use `propeller`",
+            )
+
+
+def check_kernel(vmlinux: Path) -> tuple[Vmlinux, CodeTables]:
+    """Read a finished kernel, and what its tables say.
+
+    Raises:
+        WorkError: it cannot be rewritten.
+    """
+    kernel = Vmlinux.read(vmlinux)
+    if any(kernel.symbol(name) is None for name in _SPACE):
+        raise WorkError(
+            "the kernel has no space for what BOLT moves out of functions",
+            "its linker script must be one that the overlay `bolt` fits",
+        )
+    return kernel, code_tables.read(kernel)
+
+
+def rewrite(
+    program: str,
+    vmlinux: Path,
+    counts: Path,
+    candidates: Collection[str],
+    output: Path,
+    scratch: Path,
+    run: Run,
+) -> Rewritten:
+    """Lay out the functions of a finished kernel.
+
+    Args:
+        program: BOLT's command.
+        output: the file to write.
+        counts: BOLT's fdata of exactly this kernel.
+        candidates: names of the functions that may be touched: of C, and not to be spared.
+        scratch: an existing directory.
+
+    Raises:
+        WorkError: BOLT cannot take the kernel.
+    """
+    kernel, tables = check_kernel(vmlinux)
+    profiled = profiled_functions(counts.read_text(encoding="utf-8"))
+    ran = [each for each in kernel.functions if not profiled.isdisjoint(_bolt_names(each))]
+    alone = {each.address for each in ran if not may_move(each, candidates)}
+    alone |= fixed(kernel, tables, ran)
+    shown, (anchors, jumps) = _shown(kernel, tables)
+    before, after, listed = (scratch / name for name in ("shown", "moved", "functions"))
+    before.write_bytes(shown)
+    for _ in range(_MAX_RUNS):
+        chosen = [each for each in ran if each.address not in alone]
+        if not chosen:  # an empty list would be all functions
+            output.write_bytes(kernel.data)
+            return Rewritten(functions=0, alone=len(alone))
+        listed.write_text("".join(f"{each.bolt_name}\n" for each in chosen), encoding="utf-8")
+        after.unlink(missing_ok=True)
+        result = run(
+            [
+                program,
+                before,
+                "-o",
+                after,
+                f"--data={counts}",
+                f"--funcs-file-no-regex={listed}",
+                *OPTIONS,
+            ],
+            check=False,
+        )
+        refused = _refused(kernel, result.output)
+        if result.status == 0 and after.is_file() and not refused:
+            moved = _moved(after.read_bytes(), anchors, tables.anchors)
+            data = _put_back(kernel, after.read_bytes())
+            refused = torn(kernel, data, tables, moved)
+            if not refused:
+                code_tables.write(data, kernel, tables, moved, _jumps(after.read_bytes(), jumps))
+                done = sum(
+                    kernel.at(each.address, each.size)
+                    != bytes(data[kernel.position(each.address) :][: each.size])
+                    for each in chosen
+                )
+                output.write_bytes(data)
+                return Rewritten(functions=done, alone=len(alone))
+        if not refused - alone:
+            break
+        alone |= refused
+    complaint = _COMPLAINT.search(result.output)
+    what = complaint.group(1) if complaint else f"it ended with status {result.status}"
+    raise WorkError(f"BOLT does not take this kernel: {what}", "see the log, or use `propeller`")
+
+
+def _shown(kernel: Vmlinux, tables: CodeTables) -> tuple[bytes, tuple[Section, Section]]:
+    """The kernel that BOLT is shown, and its tables of anchors and of jumps.
+
+    Jumps by features of the processor are to BOLT what those of static keys are: code that the
+    kernel may patch to a jump or to none. It is shown them as leading to where they then lead.
+    """
+    data = bytearray(kernel.data)
+    for each in tables.features:
+        code_tables.lead(data, kernel, each.site + 1, each.target)
+
+    def anchors(address: int) -> bytes:
+        return b"".join(
+            struct.pack("<i", anchor - address - 4 * index)
+            for index, anchor in enumerate(tables.anchors)
+        )
+
+    def jumps(address: int) -> bytes:
+        entries = bytearray()
+        for each in tables.jumps:
+            field = address + len(entries)
+            entries += KEY.pack(each.site - field, each.target - field - 4, 0)
+        return bytes(entries)
+
+    contents = {_LISTED: anchors, **({_JUMPS: jumps} if tables.jumps else {})}
+    symbols = dict.fromkeys(KEY_SYMBOLS, _JUMPS) if tables.jumps else {}
+    shown, added = Vmlinux(bytes(data)).with_sections(
+        contents, tables.sections | {_LISTED}, symbols
+    )
+    return shown, (added[_LISTED], added.get(_JUMPS, _NO_JUMPS))
+
+
+def _jumps(data: bytes, table: Section) -> Sequence[Jump]:
+    """The jumps of a kernel that BOLT wrote."""
+    content = data[table.position : table.position + table.size]
+    return [
+        Jump(field + site, field + 4 + target)
+        for index, (site, target, _) in enumerate(KEY.iter_unpack(content))
+        for field in (table.address + KEY.size * index,)
+    ]
+
+
+def profiled_functions(counts: str) -> frozenset[str]:
+    """The functions that a profile names, as BOLT calls them."""
+    found: set[str] = set()
+    for line in counts.splitlines():
+        fields = line.split(" ")
+        if len(fields) >= 6:
+            found.update(fields[at + 1] for at in (0, 3) if fields[at] == "1")
+    return frozenset(found)
+
+
+def _bolt_names(function: Function) -> Iterator[str]:
+    yield function.bolt_name
+    yield from function.names
+
+
+def may_move(function: Function, candidates: Collection[str]) -> bool:
+    return any(name in candidates for name in function.names) and not any(
+        name.startswith(_NOT_OF_C) for name in function.names
+    )
+
+
+def fixed(kernel: Vmlinux, tables: CodeTables, functions: Sequence[Function]) -> set[int]:
+    """The functions whose inside something refers to in a way that cannot be kept up to date: by
+    what the kernel patches to a jump, or by an address in code or data."""
+    found: set[int] = set()
+    known_jumps = {each.site for each in tables.features}
+    for each in tables.patched:
+        if each.address in known_jumps:
+            continue
+        if each.branches and (function := kernel.function_at(each.address)):
+            found.add(function.address)
+    starts = [each.address for each in functions]
+
+    def inside(address: int) -> Function | None:
+        index = bisect_right(starts, address) - 1
+        return functions[index] if index >= 0 and address < functions[index].end else None
+
+    known = {each.field for each in tables.references if each.absolute}
+    for section in kernel.sections.values():
+        if section.allocated and not section.code:
+            content = kernel.content(section)
+            usable = content[: len(content) // 8 * 8]
+            for index, (value,) in enumerate(struct.iter_unpack("<Q", usable)):
+                function = inside(value)
+                if function is None or value == function.address:
+                    continue
+                if section.address + 8 * index not in known:
+                    found.add(function.address)
+    for function in functions:
+        code = kernel.at(function.address, function.size)
+        for value in _addresses_in(code, function):
+            if function.address < value < function.end:
+                found.add(function.address)
+    return found
+
+
+def _addresses_in(code: bytes, function: Function) -> Iterator[int]:
+    """The values of 4 bytes, of instructions that have such, which may be addresses near those of
+    a function."""
+    high = function.address & 0xFFFFFFFF_00000000
+    top = (function.address >> 24) & 0xFF
+    at = code.find(top, 4)
+    while at >= 0:
+        start = at - 3
+        # PUSH, MOV to a register, and MOV with up to 6 bytes that say where to.
+        if (
+            code[start - 1] == 0x68
+            or 0xB8 <= code[start - 1] <= 0xBF
+            or 0xC7 in code[max(0, start - 7) : start - 1]
+        ):
+            yield high | int.from_bytes(code[start : at + 1], "little")
+        at = code.find(top, at + 1)
+
+
+def _refused(kernel: Vmlinux, output: str) -> set[int]:
+    """The functions in which BOLT sees other instructions than a table does."""
+    found: set[int] = set()
+    for match in _NOT_THERE.finditer(output):
+        function = kernel.function_at(int(match.group(1), 16))
+        if function is not None:
+            found.add(function.address)
+    return found
+
+
+def _moved(data: bytes, table: Section, anchors: Sequence[int]) -> Mapping[int, int]:
+    """Where the anchors are in a kernel that BOLT wrote."""
+    content = data[table.position : table.position + table.size]
+    distances = struct.iter_unpack("<i", content)
+    return {
+        anchor: table.address + 4 * index + distance
+        for index, (anchor, (distance,)) in enumerate(zip(anchors, distances, strict=True))
+    }
+
+
+def _put_back(kernel: Vmlinux, moved: bytes) -> bytearray:
+    """The kernel's own file with the sections that are loaded as BOLT wrote them."""
+    data = bytearray(kernel.data)
+    for each in kernel.sections.values():
+        if each.allocated:
+            span = slice(each.position, each.position + each.size)
+            data[span] = moved[span]
+    return data
+
+
+def torn(
+    kernel: Vmlinux, data: bytearray, tables: CodeTables, moved: Mapping[int, int]
+) -> set[int]:
+    """The functions in which instructions that tables point to are not what they were."""
+    found: set[int] = set()
+    sizes = {each.address: each.size for each in tables.patched}
+    for anchor in tables.anchors:
+        size = sizes.get(anchor, 2)
+        position = kernel.position(moved[anchor])
+        if not same_code(kernel.at(anchor, size), bytes(data[position : position + size])):
+            function = kernel.function_at(anchor)
+            if function is not None:
+                found.add(function.address)
+    return found
+
+
+def same_code(old: bytes, new: bytes) -> bool:
+    """Whether code is the same except for the distances of calls and of what they call through."""
+    at = 0
+    if old[:1] == b"\x2e" and new[:1] in (b"\xe8", b"\xe9"):
+        # A call of a retpoline has a prefix that makes space, which BOLT leaves out.
+        old = old[1:]
+    while at < len(old):
+        if old[at : at + 1] in (b"\xe8", b"\xe9") and old[at] == new[at]:
+            at += 5
+        elif old[at : at + 2] == b"\xff\x15" == new[at : at + 2]:
+            at += 6
+        elif old[at] == new[at]:
+            at += 1
+        else:
+            return False
+    return True

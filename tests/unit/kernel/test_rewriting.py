@@ -1,0 +1,194 @@
+"""Rewriting a kernel by LLVM's BOLT: what moves, what stays, and what every table says then."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+from writers.movable_kernel import COUNTS, FUNCTIONS, link
+
+from mepof.errors import InputError, WorkError
+from mepof.kernel import code_tables, rewriting
+from mepof.kernel.vmlinux import Vmlinux
+from mepof.process import run
+
+BOLT, CLANG, LINKER = "llvm-bolt-22", "clang-22", "ld.lld-22"
+NEEDS_BOLT = pytest.mark.skipif(
+    not all(map(shutil.which, (BOLT, CLANG, LINKER))),
+    reason=f"{BOLT}, {CLANG} and {LINKER} are not installed: tools/setup",
+)
+
+
+def rewritten(
+    directory: Path, counts: str = COUNTS, candidates: tuple[str, ...] = FUNCTIONS
+) -> tuple[Vmlinux, Vmlinux, rewriting.Rewritten]:
+    """The kernel as linked, as rewritten, and what is said of it."""
+    vmlinux, output = link(directory, CLANG, LINKER), directory / "new"
+    (directory / "counts").write_text(counts)
+    done = rewriting.rewrite(
+        BOLT, vmlinux, directory / "counts", set(candidates), output, directory, run
+    )
+    return Vmlinux.read(vmlinux), Vmlinux.read(output), done
+
+
+def code_of(kernel: Vmlinux, name: str) -> bytes:
+    (found,) = (each for each in kernel.functions if name in each.names)
+    return kernel.at(found.address, found.size)
+
+
+@NEEDS_BOLT
+def test_what_never_ran_moves_out_of_a_function(tmp_path: Path) -> None:
+    old, new, done = rewritten(tmp_path)
+    assert code_of(old, "copy") != code_of(new, "copy")
+    assert (done.functions, done.alone) == (3, 3)
+    reserved = old.symbol("__bolt_reserved_start")
+    assert reserved is not None
+    # NOPL (%rax); MOVL (%rsi), %eax
+    assert new.at(reserved, 5) == bytes.fromhex("0f1f00 8b06")
+    assert old.at(reserved, 5) == b"\xcc" * 5
+
+
+@NEEDS_BOLT
+def test_every_table_points_to_the_instructions_that_it_pointed_to(tmp_path: Path) -> None:
+    old, new, _ = rewritten(tmp_path)
+    before, after = code_tables.read(old), code_tables.read(new)
+    assert before.sections == after.sections
+    assert len(before.references) == len(after.references) == 13
+    for section in before.sections - {"__ex_table"}:
+        one, other = (
+            [r for r in each.references if inside(kernel, section, r.field)]
+            for kernel, each in ((old, before), (new, after))
+        )
+        for was, now in zip(one, other, strict=True):
+            assert old.at(was.anchor, 1) == new.at(now.anchor, 1)
+            assert was.inside == now.inside
+    moved = {r.anchor for r in before.references} - {r.anchor for r in after.references}
+    assert len(moved) >= 6
+
+
+def inside(kernel: Vmlinux, section: str, address: int) -> bool:
+    found = kernel.sections[section]
+    return found.address <= address < found.end
+
+
+@NEEDS_BOLT
+def test_the_exception_table_is_sorted_again(tmp_path: Path) -> None:
+    old, new, _ = rewritten(tmp_path)
+    entries = []
+    for kernel in (old, new):
+        table = kernel.sections["__ex_table"]
+        rows = list(struct.iter_unpack("<iii", kernel.content(table)))
+        entries.append([(12 * n + distance, kind) for n, (distance, _, kind) in enumerate(rows)])
+    before, after = entries
+    assert after == sorted(after)
+    # What came first is in the cold part now, behind everything else.
+    assert [kind for _, kind in before] == [3, 4]
+    assert [kind for _, kind in after] == [4, 3]
+
+
+@NEEDS_BOLT
+@pytest.mark.parametrize("name", ["has_feature", "returns_to_itself", "interprets"])
+def test_a_function_with_an_address_that_cannot_be_kept_up_to_date_stays(
+    tmp_path: Path, name: str
+) -> None:
+    old, new, _ = rewritten(tmp_path)
+    assert code_of(old, name) == code_of(new, name)
+
+
+@NEEDS_BOLT
+def test_jumps_that_the_kernel_patches_lead_where_they_led(tmp_path: Path) -> None:
+    old, new, _ = rewritten(tmp_path)
+    before, after = code_tables.read(old), code_tables.read(new)
+    (was,), (now,) = before.features, after.features
+    assert was.site != now.site and was.target != now.target
+    # MOVL $1, %eax where there is the feature, and XORL %eax, %eax where it is missing.
+    for kernel, jump in ((old, was), (new, now)):
+        assert followed(kernel, jump.site + 5) == bytes.fromhex("b801000000")
+        assert kernel.at(jump.target, 2) == bytes.fromhex("31c0")
+    assert (was.elsewhere, was.targets, was.onwards) == (now.elsewhere, now.targets, now.onwards)
+    (off,), (off_now,) = before.keys, after.keys
+    assert off.site != off_now.site
+    for kernel, key in ((old, off), (new, off_now)):
+        assert kernel.at(key.site, 5) == bytes.fromhex("0f1f440000")
+        assert followed(kernel, key.site + 5) == bytes.fromhex("b801000000")
+        assert kernel.at(key.target, 5) == bytes.fromhex("b802000000")
+
+
+def followed(kernel: Vmlinux, address: int) -> bytes:
+    """Five bytes of what is executed at an address, after a jump there."""
+    code = kernel.at(address, 5)
+    if code[0] != 0xE9:
+        return code
+    return kernel.at(address + 5 + int.from_bytes(code[1:], "little", signed=True), 5)
+
+
+@NEEDS_BOLT
+def test_only_candidates_are_touched(tmp_path: Path) -> None:
+    old, new, done = rewritten(tmp_path, candidates=("has_feature",))
+    assert (done.functions, done.alone) == (0, 6)
+    assert old.data == new.data
+
+
+@NEEDS_BOLT
+def test_a_kernel_without_reserved_space_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WorkError, match="no space for what BOLT moves"):
+        rewriting.check_kernel(link(tmp_path, CLANG, LINKER, reserved=False))
+
+
+@NEEDS_BOLT
+def test_what_bolt_says_of_a_kernel_that_it_does_not_take_is_the_error(tmp_path: Path) -> None:
+    vmlinux = link(tmp_path, CLANG, LINKER)
+    vmlinux.write_bytes(vmlinux.read_bytes().replace(b"linux_banner", b"linux_manner"))
+    (tmp_path / "counts").write_text(COUNTS)
+    with pytest.raises(WorkError, match=r"BOLT does not take this kernel: .*linux_banner"):
+        rewriting.rewrite(
+            BOLT, vmlinux, tmp_path / "counts", set(FUNCTIONS), tmp_path / "new", tmp_path, run
+        )
+
+
+@pytest.mark.parametrize(
+    ("arch", "lines", "reason"),
+    [
+        ("arm64", [], "for x86-64 only, not for arm64"),
+        ("x86-64", ["CONFIG_RELOCATABLE=y"], "CONFIG_RELOCATABLE"),
+        ("x86-64", ["CONFIG_KASAN=y"], "CONFIG_KASAN"),
+    ],
+)
+def test_a_configuration_that_bolt_cannot_take_is_refused_with_the_remedy(
+    arch: str, lines: list[str], reason: str
+) -> None:
+    with pytest.raises(InputError, match=reason) as raised:
+        rewriting.check_configuration(lines, arch)
+    assert "propeller" in str(raised.value.remedy)
+
+
+def test_other_configurations_are_taken() -> None:
+    rewriting.check_configuration(["# CONFIG_RELOCATABLE is not set", "CONFIG_SMP=y"], "x86-64")
+
+
+@pytest.mark.parametrize("data", [b"", b"\x7fELF" + bytes(60), b"MZ" * 64])
+def test_a_file_that_is_no_kernel_is_refused(data: bytes) -> None:
+    with pytest.raises(WorkError, match="vmlinux"):
+        Vmlinux(data)
+
+
+def test_a_profile_names_the_functions_of_both_sides() -> None:
+    counts = "1 a/1 4 1 b 0 0 7\n0 [unknown] 0 1 c 3 0 1\nno_lbr\n"
+    assert rewriting.profiled_functions(counts) == {"a/1", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "same"),
+    [
+        ("0f1f00", "0f1f00", True),
+        ("0f1f00", "909090", False),
+        ("e801000000", "e8ff000000", True),
+        ("e801000000", "e9ff000000", False),
+        ("ff1501000000", "ff15ff000000", True),
+        ("ff1501000000c3", "ff15ff00000090", False),
+    ],
+)
+def test_only_distances_may_differ_in_moved_code(old: str, new: str, same: bool) -> None:
+    assert rewriting.same_code(bytes.fromhex(old), bytes.fromhex(new)) is same
