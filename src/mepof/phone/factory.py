@@ -55,6 +55,7 @@ def ramdisk(arch: str, work: Path) -> bytes:
         entries.append(Entry(str(path.relative_to(root)), 0o755, path.read_bytes()))
     entries += [
         Entry("bin/bridge", 0o755, (work / "bridge").read_bytes()),
+        Entry("bin/standin", 0o755, (work / "standin/standin").read_bytes()),
         Entry("lib/ipv4.so", 0o755, (work / "ipv4.so").read_bytes()),
         # The first process needs a console before it can mount /dev.
         Entry("dev/console", 0o600, b"", device=(5, 1)),
