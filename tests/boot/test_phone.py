@@ -154,6 +154,43 @@ def listed(directory: Path, phone: VirtualPhone) -> dict[str, str]:
     }
 
 
+DRIVE = """
+import sys
+from mepof.app.android import AndroidApp
+from mepof.device.adb import AdbShell
+from mepof.scenario.driving import Budget, Drive
+from mepof.scenario.protocol import SCENARIOS
+from mepof.scenario.system import System
+
+names = ("mail", "gallery")
+apps = [AndroidApp(package=f"org.mepof.{n}", activity=".Main", throttle=0) for n in names]
+system = System(AdbShell.attach(sys.argv[1], "adbd"))
+for name in ("rand", "trav", "learned"):
+    budgets = tuple(Budget(app, 120, 12) for app in apps)
+    asked = Drive(system, budgets, 1, None, print, lambda count, what: None)
+    done = SCENARIOS.get(name).drive(asked)
+    assert [app.actions for app in done.apps] == [12, 12], done
+    assert name == "rand" or min(app.states for app in done.apps) > 3, done
+print("driven")
+"""
+
+
+def test_apps_are_driven_over_adb(phone: VirtualPhone, finished: Finished) -> None:
+    phone.on("--kernel", finished.run.steps["plain/build"].path / "kernel")
+    phone.fastboot("flashing", "unlock")
+    phone.fastboot("boot", phone.directory / "boot_a.img")
+    phone.wait_for_adb()
+    driven = subprocess.run(
+        [sys.executable, "-c", DRIVE, f"127.0.0.1:{phone.adb_port}"],
+        env=phone.environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert driven.stdout.endswith("driven\n"), driven.stdout + driven.stderr + phone.screen()
+
+
 TRAIN = """
 import sys
 from pathlib import Path

@@ -127,7 +127,7 @@ class _Explorer:
         self._restarted()
         ahead: deque[str] = deque()
         while True:
-            if self.budget.actions is not None and self.done >= self.budget.actions:
+            if self._used_up():
                 return "actions"
             if self.system.now() >= until:
                 return "time"
@@ -149,7 +149,8 @@ class _Explorer:
         self._count()
         self._do(self.graph.states[here].actions[key].line)
         self.tried.add((here, key))
-        screen, end = self._looked(f"after `{key}` on `{self.graph.states[here].title}`")
+        when = f"after `{key}` on `{self.graph.states[here].title}`"
+        screen, end = self._looked(when)
         if screen is not None and end is None:
             new = screen.state not in self.graph.states
             self._see(screen)
@@ -159,9 +160,10 @@ class _Explorer:
             return
         if end == OUTSIDE and key != BACK and not self.system.is_running(self.budget.app):
             end = CRASH
-            self.crashes.append(f"after `{key}` on `{self.graph.states[here].title}`")
+            self.crashes.append(f"{when}: its process is gone")
         self.graph.ended(here, key, end or OUTSIDE, False)
-        self._restarted()
+        if not self._used_up():
+            self._restarted()
 
     def _follow(self, state: str, key: str) -> None:
         """Keep the trail as Android's back stack is."""
@@ -193,6 +195,9 @@ class _Explorer:
                 return
             why = f"{app.package} ended at its start ({end})"
         raise DidNotStart(why)
+
+    def _used_up(self) -> bool:
+        return self.budget.actions is not None and self.done >= self.budget.actions
 
     def _count(self) -> None:
         self.done += 1

@@ -73,6 +73,15 @@ def test_what_a_run_has_learned_helps_the_next_one() -> None:
     assert shown(again, app) > shown(alone, app)
 
 
+def test_no_more_actions_are_performed_than_are_allowed() -> None:
+    for actions in range(1, 12):
+        for scenario in ("rand", "trav", "learned"):
+            driven = only(
+                drive(scenario, AndroidPhone.of(TROUBLES), budgets(TROUBLES, actions=actions))
+            )
+            assert (driven.actions, driven.ended) == (actions, "actions")
+
+
 def test_a_file_that_is_no_memory_is_refused() -> None:
     with pytest.raises(InputError, match="not what an earlier run has learned"):
         drive("learned", AndroidPhone.of(SMALL), budgets(SMALL), given="{}x")
@@ -84,7 +93,7 @@ def test_dialogs_are_answered_and_crashes_and_anrs_reported() -> None:
     assert driven.states == 2
     assert driven.crashes == (
         "after `tap Button crash crash now` on `Troubles`: org.example.troubles has stopped",
-        "after `tap Button leave leave` on `Troubles`",
+        "after `tap Button leave leave` on `Troubles`: its process is gone",
     )
     [hung] = driven.anrs
     assert "isn't responding" in hung
