@@ -1,0 +1,2 @@
+/* PCRE2's configuration: its own defaults. */
+#include "config.h.generic"

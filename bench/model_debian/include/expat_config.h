@@ -1,0 +1,1 @@
+/* Expat's configuration comes from programs.toml. */

@@ -1,0 +1,2 @@
+/* Where Debian's Lua looks for modules; none is loaded. */
+#define DEB_HOST_MULTIARCH "none"

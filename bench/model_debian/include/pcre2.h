@@ -1,0 +1,1 @@
+#include "pcre2.h.generic"
