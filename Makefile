@@ -139,6 +139,7 @@ bench-time: setup
 
 bench-model: setup
 	$(BIN)/python bench/model.py
+	$(BIN)/python bench/model.py --sources bench/model_debian --out docs/benchmarks/model-test
 
 # Needs Chromium and npm; fetches the accessibility checker into build/. PICTURE=FILE writes the
 # picture that the documentation shows.

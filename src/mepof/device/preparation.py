@@ -21,6 +21,8 @@ _ANSWER = 60.0
 # Files such as transparent_hugepage/enabled list the choices, the current one in brackets.
 _CHOSEN = re.compile(r"(?:^|\s)\[([^\]\s]+)\](?:\s|$)")
 _ANY = "*"
+# The largest kernels have 8,192 CPUs.
+_SPAN = re.compile(r"([0-9]{1,4})(?:-([0-9]{1,4}))?")
 
 
 @dataclass(frozen=True)
@@ -235,10 +237,9 @@ def cores_of(files: Files, kind: Literal["fastest", "slowest"]) -> Cores:
 
 
 def cpu_numbers(text: str) -> tuple[int, ...]:
-    """The CPUs of a list such as ``0-3,6``."""
+    """The CPUs of a list such as ``0-3,6``; parts that are not of that form are left out."""
     found: list[int] = []
     for part in text.strip().split(","):
-        first, _, last = part.partition("-")
-        if first.isdecimal():
-            found += range(int(first), int(last or first) + 1)
+        if span := _SPAN.fullmatch(part):
+            found += range(int(span[1]), int(span[2] or span[1]) + 1)
     return tuple(found)

@@ -11,7 +11,7 @@ from mepof.measure.measurement import MemoryBytes
 
 MEMINFO = "/proc/meminfo"
 
-_LINE = re.compile(r"^([\w()]+):\s+(\d+) kB$", re.MULTILINE)
+_LINE = re.compile(r"^([\w()]+):\s+([0-9]{1,18}) kB$", re.MULTILINE)
 _KIB = 1024
 
 

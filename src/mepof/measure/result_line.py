@@ -14,6 +14,8 @@ SKIPPED = 77
 """Exit status of a case that cannot run, as of automake's test programs."""
 
 _FIELD = re.compile(r"(\w+)=(\S+)")
+# Of a number of 64 bits.
+_DIGITS = 19
 _READ = ("operations", "elapsed_ns", "round")
 
 
@@ -68,7 +70,7 @@ def unsupported_of(case: Case, text: str) -> Unsupported:
 
 
 def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdecimal()
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS
 
 
 def _no_result_line(case: Case, text: str) -> WorkError:

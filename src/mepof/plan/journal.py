@@ -196,7 +196,9 @@ class RunsInJournal:
     def take(self, data: bytes) -> None:
         """Take in lines; those that are torn or have other contents are skipped."""
         for raw in data.split(b"\n"):
-            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            with contextlib.suppress(
+                ValueError, KeyError, TypeError, AttributeError, RecursionError
+            ):
                 self._apply(json.loads(raw))
 
     def all(self) -> tuple[JournalledRun, ...]:

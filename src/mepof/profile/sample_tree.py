@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from mepof.errors import InputError
 
-_FUNCTION = re.compile(r"(\S.*):(\d+):(\d+)$")
+_FUNCTION = re.compile(r"(\S.*):([0-9]{1,20}):([0-9]{1,20})$")
 # A name may be a hash, in decimal digits.
-_INLINED = re.compile(r" +([\d.]+): (\S+):(\d+)$")
-_BODY = re.compile(r" +([\d.]+): (\d+)((?: \S+:\d+)*)$")
+_INLINED = re.compile(r" +([0-9.]+): (\S+):([0-9]{1,20})$")
+_BODY = re.compile(r" +([0-9.]+): ([0-9]{1,20})((?: \S+:[0-9]{1,20})*)$")
 _CHECKSUM = "!CFGChecksum:"
 
 #: A line offset with its discriminator, and the function that was inlined there.

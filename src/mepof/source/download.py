@@ -269,11 +269,11 @@ def retry_after(text: str) -> float | None:
     """Seconds to wait; RFC 9110 allows a number or a date."""
     if not text:
         return None
-    if text.isdecimal():
+    if text.isascii() and text.isdecimal():
         return float(text)
     try:
         return max(0.0, parsedate_to_datetime(text).timestamp() - time.time())
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         return None
 
 
