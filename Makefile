@@ -19,6 +19,9 @@ help:
 	@echo '             the same, with kernels for arm64, by GCC and of two rounds, kselftests and a'
 	@echo '             real adbd'
 	@echo 'make lint    style and types'
+	@echo 'make test-matrix'
+	@echo '             optimise kernels of several releases by several compilers: many hours; it'
+	@echo '             goes on where it stopped'
 	@echo 'make bench   run every benchmark under bench/ that takes less than hours'
 	@echo 'make bench-algorithms'
 	@echo '             compare what every algorithm gains: hours'
@@ -75,6 +78,10 @@ test: lint
 test-all: PYTEST_SELECTION :=
 test-all: test
 
+# CELLS="5.10 pgo" chooses those with these words.
+test-matrix: setup
+	$(BIN)/python bench/matrix.py $(CELLS)
+
 lint: setup
 	$(BIN)/ruff check $(PYTHON_CODE)
 	$(BIN)/ruff format --check $(PYTHON_CODE)
@@ -84,8 +91,8 @@ lint: setup
 
 # These build kernels: a dozen each, or one.
 HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.py \
-	bench/native_cycles.py bench/overlap.py bench/published.py bench/run_time.py \
-	bench/selective.py bench/suites.py
+	bench/matrix.py bench/native_cycles.py bench/overlap.py bench/published.py \
+	bench/run_time.py bench/selective.py bench/suites.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 # What these compare with, such as LLVM's BOLT.
@@ -183,7 +190,7 @@ clean:
 	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
-.PHONY: help setup demo test test-all lint bench bench-algorithms bench-general \
+.PHONY: help setup demo test test-all test-matrix lint bench bench-algorithms bench-general \
 	bench-leave-one-out bench-loop bench-model bench-native bench-overlap bench-published \
 	bench-selective bench-serve bench-suites bench-suites-own bench-time bench-verdicts \
 	check-report check-serve fuzz lock clean

@@ -6,7 +6,6 @@ here: Kconfig answers that in the build, which names each one that is not.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from mepof.process import run
 from mepof.toolchain.protocol import Toolchain
 
 _SCRIPT = "scripts/min-tool-version.sh"
-_SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
 _SCRIPT_SECONDS = 10.0
 
 
@@ -100,7 +98,7 @@ def check_fit(
         MepofError: the toolchain is incomplete.
     """
     check_kernel(tree, tree)
-    symbols = _symbols(tree)
+    symbols = kconfig.symbols(tree)
     minimum = _min_compiler(tree, arch, toolchain)
     fragments = [path for name in config.split("+") for path in kconfig.paths(name, arch.name)]
     return Fit(
@@ -175,28 +173,12 @@ def _misfits(tree: Path, names: Iterable[str], toolchain: Toolchain) -> tuple[Re
 
 def _unknown(settings: Iterable[kconfig.Setting], symbols: frozenset[str]) -> Iterator[Reason]:
     """The options that must be set and that the kernel has under none of their names."""
-    for setting in settings:
-        if setting.value == "n" or not symbols.isdisjoint(setting.names()):
-            continue
+    for setting in kconfig.unknown(settings, symbols):
         near = get_close_matches(setting.symbol, symbols, n=1, cutoff=0.8)
         yield Reason(
             f"the kernel has no CONFIG_{' or CONFIG_'.join(setting.names())} ({setting.origin})",
             f"the nearest is CONFIG_{near[0]}" if near else None,
         )
-
-
-def _symbols(tree: Path) -> frozenset[str]:
-    """Every option that the tree's Kconfig files define, for any architecture."""
-    found: set[str] = set()
-    for directory, below, names in os.walk(tree):
-        if directory == str(tree):
-            # Large, and without options of kernels.
-            below[:] = [name for name in below if name not in ("Documentation", "tools", ".git")]
-        for name in names:
-            if name.startswith("Kconfig"):
-                text = (Path(directory) / name).read_text(encoding="utf-8", errors="replace")
-                found.update(_SYMBOL.findall(text))
-    return frozenset(found)
 
 
 def _min_compiler(tree: Path, arch: Arch, toolchain: Toolchain) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from platform import machine
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
@@ -152,6 +153,11 @@ class Arch(Named):
     def cross_prefix(self) -> str:
         """What the names of Debian's GNU tools for it begin with."""
         return f"{self.triple}-"
+
+    @property
+    def is_native(self) -> bool:
+        """Whether its code is that of this machine."""
+        return self.triple.partition("-")[0] == machine()
 
 
 ARCHITECTURES = DescribedRegistry(Path(__file__).parent, Arch, "architecture")

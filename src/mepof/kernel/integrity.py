@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -20,9 +20,11 @@ from elftools.elf.sections import Section, SymbolTableSection
 from mepof.errors import WorkError
 
 _SHF_EXECINSTR = 0x4
-# struct exception_table_entry (x86-64, arm64): two distances from the field itself, 4 bytes of
-# data. Linux 6.12, arch/{x86,arm64}/include/asm/extable.h.
-_EXCEPTION = struct.Struct("<iiI")
+# struct exception_table_entry: two distances from the field itself, and 4 bytes of data that arm64
+# has since 5.17. Linux 5.10 and 6.12, arch/{x86,arm64}/include/asm/extable.h. A table of many
+# entries of one size is none of the other.
+_EXCEPTION = struct.Struct("<ii")
+_ENTRY_BYTES = (12, 8)
 
 
 def faults(vmlinux: Path, *, sorts_at_boot: bool = False) -> Sequence[str]:
@@ -46,8 +48,10 @@ def faults(vmlinux: Path, *, sorts_at_boot: bool = False) -> Sequence[str]:
             found: list[str] = []
             if "__ex_table" in sections:
                 table = sections["__ex_table"]
-                found += _exceptions(
-                    _data(file, table), table["sh_addr"], code, in_order=not sorts_at_boot
+                data, at = _data(file, table), table["sh_addr"]
+                found += _of_one_size(
+                    _exceptions(data, at, size, code, in_order=not sorts_at_boot)
+                    for size in _ENTRY_BYTES
                 )
             if ".orc_unwind_ip" in sections:
                 table = sections[".orc_unwind_ip"]
@@ -73,7 +77,9 @@ def module_faults(module: Path) -> Sequence[str]:
             sections = {section.name: section for section in elf.iter_sections()}
             found: list[str] = []
             if "__ex_table" in sections:
-                found += _module_exceptions(elf, sections["__ex_table"])
+                found += _of_one_size(
+                    _module_exceptions(elf, sections["__ex_table"], size) for size in _ENTRY_BYTES
+                )
             if ".orc_unwind_ip" in sections:
                 table, entries = sections[".orc_unwind_ip"], sections[".orc_unwind"]
                 found += _counts(table["sh_size"], entries["sh_size"])
@@ -82,11 +88,17 @@ def module_faults(module: Path) -> Sequence[str]:
         raise WorkError(f"{module} cannot be read as a module: {error}") from error
 
 
-def _module_exceptions(elf: ELFFile, table: Section) -> Sequence[str]:
+def _of_one_size(found: Iterable[Sequence[str]]) -> Sequence[str]:
+    """The faults of a table, by those that it has with each size of entries."""
+    faults = list(found)
+    return faults[0] if all(faults) else []
+
+
+def _module_exceptions(elf: ELFFile, table: Section, size: int) -> Sequence[str]:
     """Each entry has a relocation for the instruction and one for the fixup, both to code."""
-    if table["sh_size"] % _EXCEPTION.size:
+    if table["sh_size"] % size:
         return ["the exception table ends within an entry"]
-    wanted = {at + field for at in range(0, table["sh_size"], _EXCEPTION.size) for field in (0, 4)}
+    wanted = {at + field for at in range(0, table["sh_size"], size) for field in (0, 4)}
     number = elf.get_section_index(table.name)
     for section in elf.iter_sections():
         if not isinstance(section, RelocationSection) or section["sh_info"] != number:
@@ -115,13 +127,13 @@ def _data(file: IO[bytes], section: Section) -> bytes:
 
 
 def _exceptions(
-    data: bytes, address: int, code: Sequence[tuple[int, int]], *, in_order: bool
+    data: bytes, address: int, size: int, code: Sequence[tuple[int, int]], *, in_order: bool
 ) -> Sequence[str]:
-    if len(data) % _EXCEPTION.size:
+    if len(data) % size:
         return ["the exception table ends within an entry"]
     before = 0
-    for at in range(0, len(data), _EXCEPTION.size):
-        instruction, fixup, _ = _EXCEPTION.unpack_from(data, at)
+    for at in range(0, len(data), size):
+        instruction, fixup = _EXCEPTION.unpack_from(data, at)
         raising, leading = address + at + instruction, address + at + 4 + fixup
         for what, where in (("an instruction", raising), ("a fixup", leading)):
             if not any(start <= where < end for start, end in code):

@@ -429,10 +429,11 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Path) -> list[str]:
-    compiler, host = toolchain.tool("compiler", spec.arch), toolchain.tool("compiler")
     debug = " ".join(toolchain.flags("debug-directory", directory="build"))
     variables = {
         "ARCH": spec.arch.make,
+        "CC": toolchain.tool("compiler", spec.arch),
+        "HOSTCC": toolchain.tool("compiler"),
         **toolchain.make_variables(spec.arch),
         **_FIXED,
         # Not in the configuration, which every object depends on.
@@ -447,7 +448,7 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Pa
         "MEPOF_EXCLUDE": " ".join(e.match for e in overlay.exclusions()),
     }
     if shutil.which("ccache"):
-        variables |= {"CC": f"ccache {compiler}", "HOSTCC": f"ccache {host}"}
+        variables |= {name: f"ccache {variables[name]}" for name in ("CC", "HOSTCC")}
     return ["make", "-C", str(view), f"O={objects}", *(f"{k}={v}" for k, v in variables.items())]
 
 

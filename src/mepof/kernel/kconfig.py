@@ -2,7 +2,9 @@
 
 A fragment is a file of Kconfig lines under ``configs/``: ``NAME.config`` for every
 architecture and ``NAME.ARCH.config`` for one. Where an option has had several names, a
-line gives them all, ``CONFIG_NEW=y | CONFIG_OLD=y``, and one of them must take. The first
+line gives them all, ``CONFIG_NEW=y | CONFIG_OLD=y``, and one of them must take. What may keep an
+option from taking stands behind it: ``| absent`` where some releases do not have it, and
+``| unmet EXPRESSION`` where they have a dependency that may not be met. The first
 fragment that says ``# base: TARGET`` decides what the rest is laid over (``allnoconfig``,
 ``defconfig``); one that says ``# over: NAME`` is laid over that fragment. One that says
 ``# overlay: NAME`` has options of that overlay (:mod:`mepof.kernel.overlay`).
@@ -18,7 +20,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from hashlib import sha256
@@ -32,6 +34,10 @@ _DIRECTORY = Path(__file__).with_name("configs")
 _SETTING = re.compile(
     r"^(?:CONFIG_(?P<symbol>\w+)=(?P<value>\S.*)|# CONFIG_(?P<unset>\w+) is not set)$"
 )
+_SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
+# Why an option did not take, and what lines call it that expect it.
+_ABSENT = "this kernel has no such option"
+_UNMET = "unmet dependency "
 _SHOWN = 5
 
 
@@ -42,12 +48,14 @@ class Setting:
     Attributes:
         origin: file and line that want it.
         otherwise: the same option under its names in other releases.
+        excuses: reasons for which it need not take.
     """
 
     symbol: str
     value: str
     origin: str
     otherwise: tuple[Setting, ...] = ()
+    excuses: tuple[str, ...] = ()
 
     def names(self) -> tuple[str, ...]:
         """All the names of the option."""
@@ -143,7 +151,9 @@ def _read(path: Path) -> str:
 
 
 def _parse(line: str, origin: str) -> Setting | None:
-    names = [_SETTING.match(part.strip()) for part in line.split(" | ")]
+    parts = [part.strip() for part in line.split(" | ")]
+    excuses = tuple(excuse for part in parts[1:] if (excuse := _excuse(part)) is not None)
+    names = [_SETTING.match(part) for part in parts[: len(parts) - len(excuses)]]
     settings = [
         Setting(found["symbol"] or found["unset"], found["value"] or "n", origin)
         for found in names
@@ -155,7 +165,15 @@ def _parse(line: str, origin: str) -> Setting | None:
                 f"{origin}: `{line}` is not a Kconfig line", "write it like CONFIG_NET=y"
             )
         return None
-    return replace(settings[0], otherwise=tuple(settings[1:]))
+    return replace(settings[0], otherwise=tuple(settings[1:]), excuses=excuses)
+
+
+def _excuse(part: str) -> str | None:
+    """The reason that a part of a line accepts."""
+    if part == "absent":
+        return _ABSENT
+    unmet = part.removeprefix("unmet ").strip()
+    return _UNMET + unmet if unmet and part.startswith("unmet ") else None
 
 
 def may_have_modules(files: Sequence[Path]) -> bool:
@@ -174,6 +192,35 @@ def dropped(wanted: Iterable[Setting], config: str) -> tuple[Setting, ...]:
     """The settings that a finished ``.config`` does not have."""
     have = dict(re.findall(r"^CONFIG_(\w+)=(.*)$", config, re.M))
     return tuple(setting for setting in wanted if not _took(setting, have))
+
+
+def symbols(tree: Path) -> frozenset[str]:
+    """Every option that a tree's Kconfig files define, for any architecture."""
+    found: set[str] = set()
+    for directory, below, files in os.walk(tree):
+        if directory == str(tree):
+            # Large, and without options of kernels.
+            below[:] = [name for name in below if name not in ("Documentation", "tools", ".git")]
+        for name in files:
+            if name.startswith("Kconfig"):
+                text = (Path(directory) / name).read_text(encoding="utf-8", errors="replace")
+                found.update(_SYMBOL.findall(text))
+    return frozenset(found)
+
+
+def unknown(wanted: Iterable[Setting], known: Set[str]) -> tuple[Setting, ...]:
+    """The settings that a kernel must have and has under none of their names.
+
+    Args:
+        known: the kernel's options.
+    """
+    return tuple(
+        setting
+        for setting in wanted
+        if setting.value != "n"
+        and _ABSENT not in setting.excuses
+        and known.isdisjoint(setting.names())
+    )
 
 
 def _took(setting: Setting, have: Mapping[str, str]) -> bool:
@@ -214,8 +261,9 @@ def configure(
         runner([*make, "olddefconfig"])
     text = (build / ".config").read_text(encoding="utf-8")
     missing = dropped(fragments.settings, text)
+    reasons = explain(tree, build / ".config", missing, environment) if missing else {}
+    missing = tuple(s for s in missing if not reasons[s.symbol].startswith(s.excuses))
     if missing:
-        reasons = explain(tree, build / ".config", missing, environment)
         listed = "; ".join(
             f"{s.lines().splitlines()[0]} ({s.origin}): {reasons[s.symbol]}"
             for s in missing[:_SHOWN]
@@ -270,7 +318,7 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
         if symbol is None or not symbol.nodes:
             near = get_close_matches(name, kconf.syms, n=1, cutoff=0.8)
             hint = f"; the nearest is {near[0]}" if near else ""
-            answer[name] = "this kernel has no such option" + hint
+            answer[name] = _ABSENT + hint
             continue
         needs = kconfiglib.split_expr(symbol.direct_dep, kconfiglib.AND)
         if symbol.choice is not None:
@@ -281,7 +329,7 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
             if part is not symbol.choice and kconfiglib.expr_value(part) == 0
         ]
         if unmet:
-            answer[name] = "unmet dependency " + " and ".join(dict.fromkeys(unmet))
+            answer[name] = _UNMET + " and ".join(dict.fromkeys(unmet))
         elif symbol.str_value != "n" and kconfiglib.expr_value(symbol.rev_dep):
             selecting = [
                 kconfiglib.expr_str(part)

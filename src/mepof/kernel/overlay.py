@@ -35,9 +35,11 @@ class Edit(Described):
     Exactly one of ``append`` and ``prepend`` is the text; ``in_macro``, ``in_array`` and
     ``in_function`` name the definition whose body takes it; without them it goes to the end of
     the file. An ``optional`` edit is skipped where the file or the definition does not exist.
+    ``formerly`` are names of the file in other releases, for trees that do not have it.
     """
 
     file: str
+    formerly: tuple[str, ...] = ()
     in_macro: str | None = None
     in_array: str | None = None
     in_function: str | None = None
@@ -51,11 +53,10 @@ class Edit(Described):
             raise ValueError("an edit has either `append` or `prepend`")
         return self
 
-    @property
-    def wanted(self) -> Wanted:
-        """What the edit looks for."""
+    def wanted(self, file: str) -> Wanted:
+        """What the edit looks for in a file."""
         kind: Kind = "macro" if self.in_macro else "array" if self.in_array else "function"
-        return Wanted(self.file, kind, self.where)
+        return Wanted(file, kind, self.where)
 
     @property
     def where(self) -> str | None:
@@ -67,27 +68,40 @@ class Edit(Described):
         return (self.append or self.prepend or "").strip("\n") + "\n"
 
 
+class Probe(Described):
+    """What tells kernels apart: whether a file of the tree exists, or has a text."""
+
+    file: str
+    text: str | None = None
+
+    def succeeds(self, tree: Path) -> bool:
+        """Whether it is in a tree."""
+        if self.text is None:
+            return (tree / self.file).exists()
+        return self.text in (_read(tree / self.file) or "")
+
+
 class Overlay(Named):
     """A named overlay: its directory, its edits, and the compiler's files that it adds.
 
     Attributes:
         directory: holds the files that it adds, and its description.
-        absent: a file of the tree; a kernel that has it no longer needs the overlay.
-        present: a file of the tree; a kernel without it does not need the overlay yet.
+        absent: a kernel that has it no longer needs the overlay.
+        present: a kernel without it does not need the overlay yet.
         compiler_files: paths in the tree → below the compiler's resource directory.
     """
 
     directory: Path
     title: str
-    absent: str | None = None
-    present: str | None = None
+    absent: Probe | None = None
+    present: Probe | None = None
     compiler_files: dict[str, str] = Field(default={})
     edits: tuple[Edit, ...] = Field(default=(), alias="edit")
 
     def is_for(self, tree: Path) -> bool:
         """Whether a tree needs the overlay."""
-        return (self.absent is None or not (tree / self.absent).exists()) and (
-            self.present is None or (tree / self.present).exists()
+        return (self.absent is None or not self.absent.succeeds(tree)) and (
+            self.present is None or self.present.succeeds(tree)
         )
 
     def added_files(self) -> dict[str, Path]:
@@ -280,15 +294,17 @@ def apply(
     ]
     for overlay in overlays:
         for edit in overlay.edits:
-            before = real.get(edit.file, tree / edit.file)
+            names = (edit.file, *edit.formerly)
+            name = next((n for n in names if n in real or (tree / n).exists()), edit.file)
+            before = real.get(name, tree / name)
             text = before if isinstance(before, str) else _read(before)
             after = None if text is None else apply_edit(text, edit)
             if after is not None:
-                real[edit.file] = after
+                real[name] = after
             elif not edit.optional:
-                wrong = f"no {edit.where} in {edit.file}" if text is not None else f"no {edit.file}"
+                wrong = f"no {edit.where} in {name}" if text is not None else f"no {name}"
                 message = f"overlay `{overlay.name}` does not fit this tree: {wrong}"
-                misfits.append(Misfit(message, nearest_location(tree, edit.wanted, text)))
+                misfits.append(Misfit(message, nearest_location(tree, edit.wanted(name), text)))
     return real, tuple(misfits)
 
 

@@ -38,7 +38,25 @@ class Clang(Versioned):
         return name + self.suffix
 
     def make_variables(self, arch: Arch) -> dict[str, str]:
-        return {"LLVM": self.suffix or "1"}
+        # The suffix means something from Linux 5.18 on, the architecture decides the target from
+        # 5.15 on, and the assembler is Clang's own by default. Earlier kernels are told everything.
+        compiler = self.tool("compiler")
+        target = "" if arch.is_native else f" --target={arch.triple}"
+        return {
+            "LLVM": self.suffix or "1",
+            "LLVM_IAS": "1",
+            "CC": compiler + target,
+            "LD": self.tool("linker", arch),
+            "AR": self.tool("archiver", arch),
+            "NM": self.tool("nm", arch),
+            "OBJCOPY": self.tool("objcopy", arch),
+            "OBJDUMP": self.program("llvm-objdump"),
+            "READELF": self.program("llvm-readelf"),
+            "STRIP": self.program("llvm-strip"),
+            "HOSTCC": compiler,
+            "HOSTAR": self.tool("archiver"),
+            "HOSTLD": self.tool("linker"),
+        }
 
     def kconfig_environment(self, arch: Arch) -> dict[str, str]:
         compiler = self.tool("compiler", arch)

@@ -7,7 +7,6 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from platform import machine
 from shutil import which
 
 from mepof.arch import Arch
@@ -119,18 +118,14 @@ class Gcc(Versioned):
 
 def _prefix(arch: Arch | None) -> str:
     """What the names of tools for an architecture begin with: nothing for this machine's own."""
-    return "" if arch is None or _is_native(arch) else arch.cross_prefix
+    return "" if arch is None or arch.is_native else arch.cross_prefix
 
 
 def _package_suffix(arch: Arch | None) -> str:
     """What the names of Debian's packages with such tools end in."""
-    if arch is None or _is_native(arch):
+    if arch is None or arch.is_native:
         return ""
     return f"-{arch.triple.replace('_', '-')}"
-
-
-def _is_native(arch: Arch) -> bool:
-    return arch.triple.partition("-")[0] == machine()
 
 
 TOOLCHAIN = Versions(Gcc)

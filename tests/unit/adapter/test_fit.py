@@ -123,14 +123,17 @@ def test_a_definition_that_moved_or_changed_is_found(
 def test_a_file_that_moved_is_found_and_concerns_modules_alone(
     tree: Path, toolchain: Clang
 ) -> None:
-    # As it was before 5.19.
-    (tree / "kernel/module/main.c").rename(tree / "kernel/module.c")
+    # As it was before 5.19, and as it never was.
+    before, never = tree / "kernel/module.c", tree / "kernel/loader.c"
+    (tree / "kernel/module/main.c").rename(before)
+    assert algorithm(looked_at(tree, toolchain), "pgo").modules == ()
+    before.rename(never)
     fit = looked_at(tree, toolchain)
     pgo = algorithm(fit, "pgo")
     assert fit.builds(pgo)
     assert [reason.nearest for reason in pgo.modules] == [
-        "the nearest is kernel/module.c",
-        "it has moved to kernel/module.c:1: static int find_module_sections(int a)",
+        None,
+        "it has moved to kernel/loader.c:1: static int find_module_sections(int a)",
     ]
 
 
@@ -143,6 +146,13 @@ def test_options_that_the_kernel_does_not_have_are_named(tree: Path, toolchain: 
     assert reason.nearest == "the nearest is CONFIG_EPOLLED"
     assert not any(fit.builds(each) for each in fit.algorithms)
     assert "no CONFIG_LTO_CLANG_THIN" in fit.options["ThinLTO"][0].message
+
+
+def test_an_option_that_may_be_absent_is_not_missed(tree: Path, toolchain: Clang) -> None:
+    text = (tree / "Kconfig").read_text()
+    assert "config RANDOMIZE_KSTACK_OFFSET\n" in text
+    (tree / "Kconfig").write_text(text.replace("RANDOMIZE_KSTACK_OFFSET", "OTHER"))
+    assert looked_at(tree, toolchain).config == ()
 
 
 def test_an_algorithm_needs_its_own_options(tree: Path, toolchain: Clang) -> None:

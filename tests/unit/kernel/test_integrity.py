@@ -20,12 +20,12 @@ INIT: Section = (".init.text", 0x8000, 0x1000, CODE)
 EXCEPTIONS, UNWINDER = 0x6000, 0x7000
 
 
-def exceptions(*entries: tuple[int, int]) -> bytes:
+def exceptions(*entries: tuple[int, int], rest: bytes = bytes([1, 0, 0, 0])) -> bytes:
     """Pairs of the addresses of an instruction and of its fixup, as the kernel has them."""
     data = b""
     for raising, leading in entries:
         at = EXCEPTIONS + len(data)
-        data += struct.pack("<iiI", raising - at, leading - at - 4, 1)
+        data += struct.pack("<ii", raising - at, leading - at - 4) + rest
     return data
 
 
@@ -59,6 +59,18 @@ SOUND = {
 
 def test_a_kernel_whose_tables_fit_its_text_has_no_fault(tmp_path: Path) -> None:
     assert faults(tmp_path, SOUND) == []
+
+
+@pytest.mark.parametrize("entries", [1, 2, 3, 100])
+def test_entries_may_have_no_data_as_on_arm64_before_5_17(tmp_path: Path, entries: int) -> None:
+    pairs = [(0x1000 + 8 * n, 0x4000 + 8 * n) for n in range(entries)]
+    assert faults(tmp_path, {"__ex_table": exceptions(*pairs, rest=b"")}) == []
+
+
+@pytest.mark.parametrize("rest", [b"", bytes(4)])
+def test_a_wrong_entry_of_many_is_found_in_either_size(tmp_path: Path, rest: bytes) -> None:
+    pairs = [(0x1000 + 8 * n, 0x4000 + 8 * n) for n in range(100)]
+    assert faults(tmp_path, {"__ex_table": exceptions(*pairs, (0x4000, 0x5000), rest=rest)}) != []
 
 
 @pytest.mark.parametrize("contents", [{}, {"__ex_table": b""}, {"__ex_table": SOUND["__ex_table"]}])

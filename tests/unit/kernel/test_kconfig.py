@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from writers.mini_kernel import KCONFIG
 
 from mepof import arch
-from mepof.errors import InputError
+from mepof.errors import InputError, WorkError
 from mepof.kernel import kconfig
 from mepof.kernel.kconfig import Setting
 
@@ -61,7 +63,9 @@ def test_an_option_is_overridden_by_any_of_its_names(tmp_path: Path, name: str) 
     assert lines(again) == "CONFIG_NEW=y\nCONFIG_OLD=y\n"
 
 
-@pytest.mark.parametrize("text", ["NET=y", "CONFIG_NET", "CONFIG_NET=", "CONFIG_A=y | B=y", "\x00"])
+@pytest.mark.parametrize(
+    "text", ["NET=y", "CONFIG_NET", "CONFIG_NET=", "CONFIG_A=y | B=y", "absent", "\x00"]
+)
 def test_a_line_that_is_not_kconfig_is_an_error_with_its_number(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match=r"0\.config:2: .* is not a Kconfig line"):
         merged(tmp_path, f"# fine\n{text}\n")
@@ -133,6 +137,39 @@ def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 )
 def test_a_dropped_option_is_explained(reasons: dict[str, str], option: str, reason: str) -> None:
     assert reasons[option] == reason
+
+
+@pytest.mark.parametrize(
+    ("line", "accepted"),
+    [
+        ("CONFIG_ZZZZ=y", False),
+        ("CONFIG_ZZZZ=y | absent", True),
+        ("CONFIG_ZZZZ=y | CONFIG_YYYY=y | absent", True),
+        ("CONFIG_INET=y | absent", False),
+        ("CONFIG_INET=y | unmet NET", True),
+        ("CONFIG_INET=y | unmet !NET", False),
+        ("CONFIG_INET=y | absent | unmet NET", True),
+        ("CONFIG_CRYPTO=y | absent", True),  # it takes
+    ],
+)
+def test_a_line_says_why_its_option_may_be_missing(
+    tmp_path: Path, line: str, accepted: bool
+) -> None:
+    (tmp_path / "Kconfig").write_text(KCONFIG)
+    build = tmp_path / "build"
+
+    def kconfig_itself(argv: Sequence[str], env: object = None) -> None:
+        (build / ".config").write_text("CONFIG_CRYPTO=y\n")
+
+    wanted = kconfig.merge([], ("# base: allnoconfig", line))
+    with nullcontext() if accepted else pytest.raises(WorkError, match="did not take effect"):
+        kconfig.configure(tmp_path, build, wanted, ["make"], {}, kconfig_itself)
+
+
+def test_options_that_a_kernel_must_have_are_unknown_under_all_their_names() -> None:
+    lines = ("CONFIG_A=y | CONFIG_B=y", "CONFIG_C=y | CONFIG_D=y", "CONFIG_E=y | absent")
+    wanted = kconfig.merge([], (*lines, "# CONFIG_F is not set")).settings
+    assert [setting.symbol for setting in kconfig.unknown(wanted, {"B", "X"})] == ["C"]
 
 
 def test_an_unreadable_kconfig_is_not_a_traceback(tmp_path: Path) -> None:

@@ -63,7 +63,10 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
     )
     make = [
         *("make", "-C", f"{root}/work/tree", f"O={root}/work/tree/build"),
-        *("ARCH=x86_64", "LLVM=-22"),
+        *("ARCH=x86_64", "CC=ccache clang-22", "HOSTCC=ccache clang-22", "LLVM=-22", "LLVM_IAS=1"),
+        *("LD=ld.lld-22", "AR=llvm-ar-22", "NM=llvm-nm-22", "OBJCOPY=llvm-objcopy-22"),
+        *("OBJDUMP=llvm-objdump-22", "READELF=llvm-readelf-22", "STRIP=llvm-strip-22"),
+        *("HOSTAR=llvm-ar-22", "HOSTLD=ld.lld-22"),
         "KBUILD_BUILD_TIMESTAMP=Thu Jan  1 00:00:00 UTC 1970",
         *("KBUILD_BUILD_USER=mepof", "KBUILD_BUILD_HOST=mepof", "KBUILD_BUILD_VERSION=1"),
         "KCFLAGS=-fdebug-compilation-dir=build",
@@ -71,7 +74,6 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
         *("MEPOF_CFLAGS=-O3 -fmini", "MEPOF_LDFLAGS=--one --two"),
         *("MEPOF_SELECTED=mepof-selected.mk", "CLANG_AUTOFDO_PROFILE=profile"),
         f"MEPOF_EXCLUDE={EXCLUDED}",
-        *("CC=ccache clang-22", "HOSTCC=ccache clang-22"),
     ]
     environment = {
         **dict.fromkeys(CALLERS, ""),

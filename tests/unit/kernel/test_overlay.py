@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from mepof.errors import InputError, MepofError, WorkError
 from mepof.kernel import overlay
-from mepof.kernel.overlay import Edit, Overlay, apply_edit, compose
+from mepof.kernel.overlay import Edit, Overlay, Probe, apply_edit, compose
 
 BODIED = "#define DATA(x) \\\n\tone(x)\t\\\n\ttwo\n\nnext\n"
 
@@ -216,7 +216,7 @@ def test_files_of_the_compiler_are_laid_in(tree: Path, tmp_path: Path) -> None:
 
 # --- the overlays that come with mepof
 
-# What the edits of our overlays look for, as Linux 6.1 and 6.12 have it; their own texts
+# What the edits of our overlays look for, as Linux 5.10, 6.1 and 6.12 have it; their own texts
 # (include/asm-generic/vmlinux.lds.h, tools/objtool/check.c) are too large to keep here.
 EXCERPTS = {
     "6.1": {
@@ -263,7 +263,10 @@ EXCERPTS["6.12"] = {
         '\t"kasan_report",\n\t/* misc */\n\t"copy_mc_fragile",\n\tNULL\n};\n'
     ),
 }
-
+LOADERS = ("kernel/module/main.c", "kernel/module.c")
+EXCERPTS["5.10"] = {
+    LOADERS[1] if name == LOADERS[0] else name: text for name, text in EXCERPTS["6.1"].items()
+}
 
 # Those of one toolchain: the runtimes of two would be at the same place.
 GCC = ("gcov", "gcov-use")
@@ -290,7 +293,7 @@ def view_of(tmp_path: Path, excerpts: dict[str, str], *names: str) -> Path:
 
 
 @pytest.mark.parametrize("release", EXCERPTS)
-def test_our_overlays_fit_both_supported_releases(tmp_path: Path, release: str) -> None:
+def test_our_overlays_fit_every_supported_release(tmp_path: Path, release: str) -> None:
     view = view_of(tmp_path, EXCERPTS[release], *NAMES)
     script = (view / "include/asm-generic/vmlinux.lds.h").read_text()
     words = expanded(script, "DATA_DATA")
@@ -306,7 +309,7 @@ def test_our_overlays_fit_both_supported_releases(tmp_path: Path, release: str) 
     um = (view / "arch/um/Makefile").read_text()
     assert um.index("MEPOF_LINK") < um.index("ARCH_DIR") < um.index("-mcmodel=large")
     assert "obj-$(CONFIG_MODULES)" in (view / "kernel/mepof/Makefile").read_text()
-    loader = (view / "kernel/module/main.c").read_text()
+    (loader,) = (path.read_text() for path in map(view.joinpath, LOADERS) if path.is_file())
     found = loader.index("mepof_module_found(mod,")
     assert loader.index("find_module_sections(") < found < loader.index("mod->kp =")
     reset = (view / "kernel/mepof/debugfs.c").read_text()
@@ -315,12 +318,13 @@ def test_our_overlays_fit_both_supported_releases(tmp_path: Path, release: str) 
 
 
 @pytest.mark.parametrize("release", EXCERPTS)
-def test_gccs_overlays_fit_both_supported_releases(tmp_path: Path, release: str) -> None:
+def test_gccs_overlays_fit_every_supported_release(tmp_path: Path, release: str) -> None:
     files = {
         **EXCERPTS[release],
         "init/main.c": (
             "static void __init do_ctors(void)\n{\n#if defined(CONFIG_CONSTRUCTORS)\n#endif\n}\n"
         ),
+        "scripts/Makefile.build": "objtool_args = check\n",
         "scripts/Makefile.gcc-plugins": "GCC_PLUGIN := $(gcc-plugin-y)\n",
     }
     view = view_of(tmp_path, files, *GCC)
@@ -330,7 +334,8 @@ def test_gccs_overlays_fit_both_supported_releases(tmp_path: Path, release: str)
     assert f"{{\n{defined}#if" in (view / "init/main.c").read_text()
     assert (view / "include/asm-generic/vmlinux.lds.h").read_text().startswith(defined)
     plugins = (view / "scripts/Makefile.gcc-plugins").read_text()
-    assert plugins.index("mepof_counts_plugin.so") < plugins.index("GCC_PLUGIN :=")
+    assert plugins.index("mepof_counts_plugin.so") > plugins.index("GCC_PLUGIN :=")
+    assert "--no-unreachable" in (view / "scripts/Makefile.build").read_text()
     assert (view / "scripts/gcc-plugins/mepof_counts_plugin.c").is_file()
 
 
@@ -363,15 +368,41 @@ def test_kernels_with_a_section_for_maps_get_no_other(tmp_path: Path) -> None:
     assert (view / script).read_text() == upstream[script]
 
 
-def test_an_overlay_is_for_every_tree_without_the_file_it_names(tree: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("probe", "succeeds"),
+    [
+        (Probe(file="kernel/sched"), True),
+        (Probe(file="kernel/none"), False),
+        (Probe(file="kernel/fork.c", text="int fork"), True),
+        (Probe(file="kernel/fork.c", text="int spoon"), False),
+        (Probe(file="kernel/none", text="int"), False),
+        (Probe(file="kernel/sched", text="int"), False),  # a directory has no text
+    ],
+)
+def test_a_probe_tells_which_trees_an_overlay_is_for(
+    tree: Path, tmp_path: Path, probe: Probe, succeeds: bool
+) -> None:
     always = laid(tmp_path / "overlay")
-    unless = Overlay(name="trial", title="a trial", directory=tmp_path, absent="kernel/sched")
     assert always.is_for(tree)
-    assert not unless.is_for(tree)
-    assert unless.is_for(tree / "kernel")
-    if_there = Overlay(name="trial", title="a trial", directory=tmp_path, present="kernel/sched")
-    assert if_there.is_for(tree)
-    assert not if_there.is_for(tree / "kernel")
+    assert always.model_copy(update={"present": probe}).is_for(tree) is succeeds
+    assert always.model_copy(update={"absent": probe}).is_for(tree) is not succeeds
+
+
+def test_an_edit_follows_a_file_to_the_name_that_a_tree_has(tree: Path, tmp_path: Path) -> None:
+    edit = Edit(file="kernel/fork/main.c", formerly=("kernel/fork.c",), append="int moved;")
+    compose(tree, (laid(tmp_path / "overlay", edit),), tmp_path / "view", None)
+    assert (tmp_path / "view/kernel/fork.c").read_text() == "int fork;\n\nint moved;\n"
+    (tree / "kernel/fork").mkdir()
+    (tree / "kernel/fork/main.c").write_text("int new;\n")
+    compose(tree, (laid(tmp_path / "overlay", edit),), tmp_path / "view", None)
+    assert (tmp_path / "view/kernel/fork/main.c").read_text() == "int new;\n\nint moved;\n"
+    assert (tmp_path / "view/kernel/fork.c").read_text() == "int fork;\n"
+
+
+def test_what_does_not_fit_a_former_file_is_said_of_that_file(tree: Path, tmp_path: Path) -> None:
+    edit = Edit(file="kernel/none.c", formerly=("kernel/fork.c",), in_macro="FORK", append="x")
+    with pytest.raises(WorkError, match=r"no FORK in kernel/fork\.c"):
+        compose(tree, (laid(tmp_path / "overlay", edit),), tmp_path / "view", None)
 
 
 def test_every_exclusion_says_why_and_is_a_pattern_of_make() -> None:

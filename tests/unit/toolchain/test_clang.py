@@ -14,6 +14,7 @@ from mepof.toolchain.clang import Clang
 from mepof.toolchain.protocol import select
 
 TOOLS = ("clang", "ld.lld", "llvm-ar", "llvm-nm", "llvm-objcopy", "llvm-profdata")
+CROSS = "--target=aarch64-linux-gnu"
 
 
 def forget() -> None:
@@ -55,10 +56,34 @@ def test_tools_without_a_version_in_their_name_do_if_new_enough(
 ) -> None:
     install(machine, "", version)
     if found:
-        assert select("clang").make_variables(arch.get("x86-64")) == {"LLVM": "1"}
+        assert select("clang").make_variables(arch.get("x86-64"))["LLVM"] == "1"
     else:
         with pytest.raises(EnvironmentLack):
             select("clang")
+
+
+@pytest.mark.parametrize(
+    ("native", "compiler"), [("aarch64", "clang-22"), ("x86_64", f"clang-22 {CROSS}")]
+)
+def test_old_kernels_are_told_every_tool_and_the_target(
+    monkeypatch: pytest.MonkeyPatch, native: str, compiler: str
+) -> None:
+    monkeypatch.setattr(arch, "machine", lambda: native)
+    assert Clang("-22").make_variables(arch.get("arm64")) == {
+        "LLVM": "-22",
+        "LLVM_IAS": "1",
+        "CC": compiler,
+        "LD": "ld.lld-22",
+        "AR": "llvm-ar-22",
+        "NM": "llvm-nm-22",
+        "OBJCOPY": "llvm-objcopy-22",
+        "OBJDUMP": "llvm-objdump-22",
+        "READELF": "llvm-readelf-22",
+        "STRIP": "llvm-strip-22",
+        "HOSTCC": "clang-22",
+        "HOSTAR": "llvm-ar-22",
+        "HOSTLD": "ld.lld-22",
+    }
 
 
 @pytest.mark.parametrize(

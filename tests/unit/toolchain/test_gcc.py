@@ -10,7 +10,7 @@ import pytest
 from mepof import arch
 from mepof.errors import EnvironmentLack, InputError
 from mepof.process import run
-from mepof.toolchain import gcc, versions
+from mepof.toolchain import versions
 from mepof.toolchain.gcc import TOOLCHAIN, Gcc
 from mepof.toolchain.protocol import Meaning, check_files, select
 
@@ -22,7 +22,7 @@ GCC = Gcc("-12")
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The only directory on PATH, with binutils."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(gcc, "machine", lambda: "x86_64")
+    monkeypatch.setattr(arch, "machine", lambda: "x86_64")
     versions._banner.cache_clear()
     for name in BINUTILS:
         script(tmp_path / name, f"GNU {name} (GNU Binutils) 2.40\nor a later version")
@@ -137,7 +137,7 @@ def test_this_machines_own_architecture_needs_no_cross_tools(
     machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arm64 = arch.get("arm64")
-    monkeypatch.setattr(gcc, "machine", lambda: "aarch64")
+    monkeypatch.setattr(arch, "machine", lambda: "aarch64")
     assert GCC.make_variables(arm64)["CROSS_COMPILE"] == ""
     assert GCC.tool("linker", arm64) == "ld.bfd"
     assert GCC.tool("linker", arch.get("x86-64")) == "x86_64-linux-gnu-ld.bfd"

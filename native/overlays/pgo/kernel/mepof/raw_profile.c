@@ -4,8 +4,8 @@
  * header, function data, counters, bitmap, names, and the value data of each function
  * that has value sites.
  */
-#include <linux/align.h>
 #include <linux/errno.h>
+#include <linux/kernel.h>
 #include <linux/string.h>
 
 #include "profile.h"
