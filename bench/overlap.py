@@ -1,12 +1,12 @@
 """What a profile gains on work that is like the training's, and on work that is not.
 
-    bench/overlap.py [--make] [--apps NAME,…] [--store DIR] [--counts DIR]
+    bench/overlap.py [--config NAME] [--apps NAME,…] [--store DIR] [--counts DIR]
 
-Counts what every action of the apps for training and every case of the suites executes in an
-instrumented kernel, in one boot for each app, and compares the cases with the actions. The gains
-are those of docs/benchmarks/suites.json. ``--make`` builds the kernel and the programs and boots
-nothing; ``--counts`` is the directory that keeps counts, so that a later call goes on with what is
-missing; ``--apps`` names those to count now. Writes docs/benchmarks/overlap.json and .md.
+Counts the instructions that every action of the apps for training and every case of the suites
+executes in each function of a plain kernel, in one boot for each app, and compares the cases with
+the actions. The gains are those of docs/benchmarks/suites.json. ``--counts`` is the directory that
+keeps counts, so that a later call goes on with what is missing; ``--apps`` names those to count
+now. Cases that the kernel cannot run are left out. Writes docs/benchmarks/overlap.json and .md.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from statistics import geometric_mean
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from measure.executed import CountingKernel, Counts
-from measure.overlap import FAR, NEAR, THRESHOLD, kind_of, likeness
+from measure.located import LocatingKernel
+from measure.overlap import FAR, NEAR, THRESHOLD, Counts, kind_of, likeness
 
 from mepof.kernel.description import BuildDescription
 from mepof.plan.store import default_store
@@ -48,7 +48,7 @@ BINS = ((0, 60), (60, 70), (70, 80), (80, 90), (90, 95), (95, 101))
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--make", action="store_true")
+    parser.add_argument("--config", default="suites")
     parser.add_argument("--apps")
     parser.add_argument("--store", type=Path)
     parser.add_argument("--counts", type=Path, default=ROOT / "out" / "overlap")
@@ -57,19 +57,18 @@ def main() -> None:
     every = (*TRAINING, *suites)
     wanted = every if arguments.apps is None else tuple(arguments.apps.split(","))
     counts = {app: arguments.counts / f"{app}.json" for app in every}
-    kernel = CountingKernel(ARCH, every, arguments.store or default_store())
+    kernel = LocatingKernel(arguments.config, every, arguments.store or default_store())
     with TemporaryDirectory() as scratch:
         build = BuildDescription.read(kernel.make(Path(scratch) / "run"))
-        if arguments.make:
-            return
         for app in wanted:
             if not counts[app].is_file():
-                found = kernel.counts(app, Path(scratch) / app)
+                found = kernel.instructions(app, Path(scratch) / app)
                 arguments.counts.mkdir(parents=True, exist_ok=True)
                 counts[app].write_text(json.dumps(found))
     read = {app: json.loads(path.read_text()) for app, path in counts.items() if path.is_file()}
     result = {
         "kernel": f"Linux {build.version}",
+        "config": arguments.config,
         "clang": select("clang").identity()["clang"],
         "cases": alike(
             {app: read[app] for app in TRAINING if app in read},
@@ -150,11 +149,12 @@ def _mean_row(name: str, gains: Sequence[float]) -> str:
 
 _PAGE = """# Gains on work that is near the training, and on work that is far
 
-`make bench-overlap` writes this page. It counts what every action of a training and every case of
-the [suites](../suites.md) executes in an instrumented {kernel} for x86-64 ({clang}), and compares
+`make bench-overlap` writes this page. It counts the instructions that every action of a training
+and every case of the [suites](../suites.md) executes in each function of the plain {kernel} for
+x86-64 ({clang}, configuration `{config}`, without cases that this kernel cannot run), and compares
 the cases with the actions by what ran, not by their names:
 
-- a function's *share* is the part of all counts that lies in it;
+- a function's *share* is the part of all instructions that lies in it;
 - the *overlap* of a case with a training is the sum over the functions of the case's share or of
   the largest share that an action of the training has there, whichever is smaller. 100 %: some
   action spends as much of its work in each function as the case does;
