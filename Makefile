@@ -16,8 +16,8 @@ help:
 	@echo 'make demo    optimise, boot and measure a kernel with examples/quickstart.g4'
 	@echo 'make test    lint, unit tests and boots of real kernels'
 	@echo 'make test-all'
-	@echo '             the same, with kernels for arm64, by GCC and of two rounds, kselftests and a'
-	@echo '             real adbd'
+	@echo '             the same, with kernels for arm64, by GCC and of two rounds, kselftests, a'
+	@echo '             real adbd, BOLT and an older Clang'
 	@echo 'make lint    style and types'
 	@echo 'make test-matrix'
 	@echo '             optimise kernels of several releases by several compilers: many hours; it'
@@ -77,6 +77,7 @@ test: lint
 # else.
 test-all: PYTEST_SELECTION :=
 test-all: test
+	$(CARGO) test --quiet --locked -p mepof-layout --test toolchain -- --ignored
 
 # CELLS="5.10 pgo" chooses those with these words.
 test-matrix: setup
