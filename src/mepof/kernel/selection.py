@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -72,6 +72,16 @@ class Selection(Document):
     def growth_percent(self) -> float | None:
         """By how much the instrumented image is larger than the other."""
         return None if self.image is None else round(100 * (self.image / self.plain_image - 1), 2)
+
+    def built(self, image: int, left_out: Sequence[str] = ()) -> Self:
+        """What it is of a finished build.
+
+        Args:
+            image: bytes of its image.
+            left_out: objects that could not be instrumented after all.
+        """
+        objects = tuple(each for each in self.objects if each.name not in left_out)
+        return self.model_copy(update={"objects": objects, "image": image})
 
     def write_names(self, file: Path) -> None:
         """Write the objects' names, a line each."""

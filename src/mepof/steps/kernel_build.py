@@ -126,8 +126,11 @@ class KernelBuildBody:
             build.keep_list()
         build.make()
         if selection is not None:
-            size = BuildDescription.read(context.output).size_bytes.image
-            selection = selection.model_copy(update={"image": size})
+            safety = Safety.find(context.output)
+            selection = selection.built(
+                BuildDescription.read(context.output).size_bytes.image,
+                () if safety is None else safety.opt_out.files,
+            )
             selection.write(context.output)
             context.note(str(selection))
 

@@ -45,7 +45,8 @@ def test_where_nothing_ran_nothing_is_hot() -> None:
 def test_shares_are_of_the_whole_kernel() -> None:
     chosen = selected(*some(100, 30))
     assert (chosen.text_percent, chosen.time_percent, chosen.growth_percent) == (10.0, 65.0, None)
-    built = chosen.model_copy(update={"image": 10_500})
+    built = chosen.built(10_500)
+    assert chosen.built(10_500, ["o0.o"]).objects == chosen.objects[1:]
     assert built.growth_percent == 5.0
     assert str(built) == (
         "2 of 50 files are instrumented: 10.0 % of the text, 65.0 % of what ran, "
