@@ -195,19 +195,30 @@ TRAIN = """
 import sys
 from pathlib import Path
 from mepof.algorithm.protocol import ALGORITHMS
+from mepof.app.android import AndroidApps
 from mepof.device import agent
-from mepof.device.protocol import DEVICES, Session
+from mepof.device.protocol import DEVICES, Interlude, Session
 from mepof.process import run
+from mepof.scenario.driver import Driver
+from mepof.scenario.protocol import SCENARIOS
 from mepof.suite.cases import selfcheck
 
 kernel, initramfs, work = map(Path, sys.argv[1:])
 pgo = ALGORITHMS.get("pgo")
 check = agent.Exec(selfcheck(), 120)
 requests = (*pgo.reset(), check, *pgo.collect(False))
-session = Session("x86-64", kernel, initramfs, requests, 1)
+mail = {"package": "org.mepof.mail", "actions": 12, "throttle": 50}
+apps = AndroidApps.model_validate({"name": "mail", "title": "mail", "android": [mail]})
+trav = SCENARIOS.get("trav")
+driver = Driver(trav, [apps], 1, None, [1.0], print, lambda count, what: None)
+session = Session(
+    "x86-64", kernel, initramfs, requests, 1, interlude=Interlude(len(pgo.reset()), driver.drive)
+)
 outcome = DEVICES.get("phone").boot(session, work, run, lambda count: None)
 agent.expect_success(check, outcome.replies[1])
 assert len(outcome.replies[2].data) > 1_000_000
+[driven] = driver.screens.apps
+assert (driven.actions, driven.ended) == (12, "actions") and driven.states > 3, driven
 print("trained on", outcome.release)
 """
 

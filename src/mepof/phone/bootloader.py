@@ -12,9 +12,10 @@ from mepof.bootimg.model import Model
 from mepof.bootimg.plan import plan
 from mepof.bootimg.reader import parse
 from mepof.errors import EnvironmentLack, InputError
+from mepof.phone.fastbootd import Fastbootd
 from mepof.phone.faults import Faults
 from mepof.phone.loading import Loaded, load
-from mepof.phone.state import MAX_RETRIES, MIB, SlotName, State, Storage
+from mepof.phone.state import MAX_RETRIES, MIB, Refused, SlotName, State, Storage
 
 MAX_DOWNLOAD = 256 << 20
 MAX_RESPONSE = 256
@@ -45,10 +46,6 @@ class Started:
     loaded: Loaded | None = None
 
 
-class Refused(Exception):
-    """A command fails with this text."""
-
-
 class Bootloader:
     """A boot loader in fastboot. One command at a time, from one host.
 
@@ -74,6 +71,8 @@ class Bootloader:
         self._arch = arch
         self._downloaded = b""
         self.state: State = storage.load()
+        self._fastbootd = Fastbootd(storage, self._keep)
+        self._userspace = False
         self.expected = 0
         """Bytes that a host has to send now."""
         self.started: Started | None = None
@@ -129,6 +128,12 @@ class Bootloader:
 
     def _answers(self, verb: str, argument: str) -> Iterator[tuple[str, str]]:
         """Each answer: its kind and its text."""
+        if self._userspace:
+            self._fastbootd.check(self.state, verb)
+            done = self._fastbootd.answers(self.state, verb, argument, self._downloaded)
+            if done is not None:
+                yield from done
+                return
         if verb == "getvar":
             yield from self._variables(argument)
         elif verb == "download":
@@ -148,10 +153,16 @@ class Bootloader:
             self.started = self._boot_slot()
             yield "OKAY", ""
         elif verb in ("reboot-bootloader", "reboot-fastboot", "reboot-recovery"):
-            self.started = Started(verb.removeprefix("reboot-"))
+            self._hand_over(to := verb.removeprefix("reboot-"))
+            self.started = Started(to)
             yield "OKAY", ""
         else:
             yield from self._lock(verb)
+
+    def _hand_over(self, to: str) -> None:
+        """Start ``fastbootd``, or end it."""
+        self._userspace = to == "fastboot"
+        self._tell(f"in {'fastbootd' if self._userspace else to}")
 
     def _lock(self, verb: str) -> Iterator[tuple[str, str]]:
         if verb in ("flashing get_unlock_ability", "oem device-info"):
@@ -267,6 +278,7 @@ class Bootloader:
         return Started("bootloader", problem)
 
     def _start(self, what: str, loaded: Loaded) -> Started:
+        self._userspace = False
         self._keep(self.state.model_copy(update={"boots": self.state.boots + 1}))
         self._tell(f"started {what}")
         return Started(what, loaded=loaded if self._arch else None)
@@ -357,7 +369,7 @@ class Bootloader:
             found[f"partition-size:{partition}"] = f"{size:#x}"
             found[f"partition-type:{partition}"] = "raw"
             found[f"is-logical:{partition}"] = "no"
-        return found
+        return {**found, **self._fastbootd.variables(state)} if self._userspace else found
 
 
 def _is_verified(data: bytes) -> bool:

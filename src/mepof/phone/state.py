@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,6 +19,10 @@ MAX_RETRIES = 7
 
 MIB = 1 << 20
 SlotName = Literal["a", "b"]
+
+
+class Refused(Exception):
+    """A command fails with this text."""
 
 
 class Slot(Described):
@@ -36,6 +41,7 @@ class State(Described):
         boots: how often an operating system was started.
         arch: of the processor; None for a phone that stays in fastboot.
         trusted: SHA-256 of the maker's boot images, which a locked phone starts.
+        logical: sizes of logical partitions, which only ``fastbootd`` knows.
     """
 
     unlocked: bool = False
@@ -47,6 +53,7 @@ class State(Described):
     boots: int = 0
     arch: str | None = None
     trusted: tuple[str, ...] = ()
+    logical: Mapping[str, int] = {}
 
     def of(self, name: SlotName) -> Slot:
         """A slot."""

@@ -77,7 +77,12 @@ class Driven(BaseModel):
     restarts: int = 0
 
     def __str__(self) -> str:
-        words = [f"{self.package}: {self.actions} actions"]
+        return f"{self.package}: {self.summary}"
+
+    @property
+    def summary(self) -> str:
+        """What was done, in one line."""
+        words = [f"{self.actions} actions"]
         if self.states is not None:
             words.append(
                 f"{self.states} states, {self.transitions} transitions, "

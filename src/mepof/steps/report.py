@@ -271,12 +271,14 @@ def _profile(profiles: Sequence[ReportedProfile[Path]]) -> ProfileSummary | None
     details: dict[str, str | int | float] = {"functions in the kernel": quality.functions}
     if collected is not None:
         coverage = collected.coverage
-        details |= {
-            "scenario": collected.scenario,
-            "apps": ", ".join(collected.apps),
-            "actions run": len(collected.actions),
-            "coverage of the apps' actions": f"{coverage.ran} of {coverage.actions}",
-        }
+        details |= {"scenario": collected.scenario, "apps": ", ".join(collected.apps)}
+        if collected.screens:
+            details |= {driven.package: driven.summary for driven in collected.screens}
+        else:
+            details |= {
+                "actions run": len(collected.actions),
+                "coverage of the apps' actions": f"{coverage.ran} of {coverage.actions}",
+            }
     return ProfileSummary(
         algorithm=known.algorithm,
         functions=quality.executed,

@@ -226,6 +226,53 @@ def test_a_phone_keeps_its_state(tmp_path: Path, image: Path) -> None:
     assert Phone(tmp_path).bootloader.state == phone.bootloader.state
 
 
+def test_the_boot_loader_hands_over_to_fastbootd_and_back(phone: Phone, tmp_path: Path) -> None:
+    system = tmp_path / "system.img"
+    system.write_bytes(b"system" * 1000)
+    phone.accepts("flashing", "unlock")
+    assert "No such partition" in phone.refuses("flash", "system_a", system)
+    assert "is-userspace: no" in phone.accepts("getvar", "is-userspace")
+    # The client fails unless it finds fastbootd afterwards.
+    phone.accepts("reboot", "fastboot")
+    assert "super-partition-name: super" in phone.accepts("getvar", "super-partition-name")
+    phone.accepts("create-logical-partition", "system_a", "100")
+    # The client resizes what is logical to what it flashes.
+    assert "Resizing 'system_a'" in phone.accepts("flash", "system_a", system)
+    assert (phone.directory / "system_a.img").read_bytes() == system.read_bytes()
+    assert "partition-size:system_a: 0x1770" in phone.accepts("getvar", "partition-size:system_a")
+    assert "Not enough space" in phone.refuses("resize-logical-partition", "system_a", "999999999")
+    assert "already exists" in phone.refuses("create-logical-partition", "boot_a", "1")
+    assert "Unrecognized command" in phone.refuses("flashing", "lock")
+    phone.accepts("erase", "system_a")
+    phone.accepts("delete-logical-partition", "system_a")
+    assert "does not exist" in phone.refuses("delete-logical-partition", "system_a")
+    phone.accepts("reboot", "bootloader")
+    assert "is-userspace: no" in phone.accepts("getvar", "is-userspace")
+    assert "unknown command" in phone.refuses("create-logical-partition", "system_a", "100")
+
+
+def test_fastbootd_of_a_locked_phone_changes_nothing(phone: Phone, image: Path) -> None:
+    phone.accepts("reboot", "fastboot")
+    refused: dict[tuple[str | Path, ...], str] = {
+        ("create-logical-partition", "system_a", "1"): "Command not available on locked devices",
+        ("flash", "boot", image): "Flashing is not allowed on locked devices",
+        ("erase", "boot"): "Erase is not allowed on locked devices",
+        ("set_active", "b"): "set_active command is not allowed on locked devices",
+    }
+    for command, said in refused.items():
+        assert said in phone.refuses(*command)
+
+
+def test_fastbootd_flashes_boot_partitions_too(phone: Phone, image: Path) -> None:
+    phone.accepts("flashing", "unlock")
+    phone.accepts("reboot", "fastboot")
+    phone.accepts("flash", "boot_b", image)
+    phone.accepts("set_active", "b")
+    phone.accepts("reboot")
+    assert phone.bootloader.state.slot == "b"
+    assert "started boot_b" in phone.screen
+
+
 @pytest.mark.parametrize("command", [b"\xff\xfe", b"download:zz", b"download:ffffffff", b""])
 def test_a_command_that_makes_no_sense_is_refused(tmp_path: Path, command: bytes) -> None:
     storage = Storage(tmp_path, DEFAULT_MODEL)

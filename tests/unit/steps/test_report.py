@@ -130,3 +130,40 @@ def test_the_command_contains_the_whole_program() -> None:
         "mepof run /dev/stdin --out again <<'END'\neval a;b.\nEND"
     )
     assert report.command("# of\nEND\n.").endswith("<<'ENDD'\n# of\nEND\n.\nENDD")
+
+
+def test_a_report_says_what_was_done_to_apps_of_a_phone(room: Room) -> None:
+    measured, profile = room.directory("measured"), room.directory("profile")
+    images = (measurement("plain"), measurement("opt"))
+    (measured / "evaluation.json").write_text(Evaluation(images=images).model_dump_json())
+    describe(profile, "pgo", Quality(20, 5, 25.0, "poor", (), exact=True))
+    driven: list[Json] = [
+        {"package": "org.example.mail", "actions": 30, "ended": "time"},
+        {
+            "package": "org.example.maps",
+            "actions": 9,
+            "ended": "actions",
+            "states": 4,
+            "transitions": 5,
+            "tried": 6,
+            "offered": 7,
+            "crashes": ["at its start: maps has stopped"],
+        },
+    ]
+    known = {**COLLECTION, "actions": [], "screens": driven}
+    (profile / "collection.json").write_text(json.dumps(known))
+    params: dict[str, Json] = {**PARAMS, "images": [{"name": "a"}, {"name": "b"}], "goals": []}
+    journal = Journal(room.root)
+    journal.write("run", program="p", seed=1, tools={}, versions={}, store="s", cores=2)
+    journal.close()
+    given = {"evaluation": measured, "profiles__0__profile": profile}
+    context = room.context("report", {**params, "collections": []}, **given)
+    report.BODY.run(replace(context, journal=room.root / "journal.jsonl"))
+    details = read_report(context.output).profile
+    assert details is not None
+    assert details.details["org.example.mail"] == "30 actions, time is up"
+    assert details.details["org.example.maps"] == (
+        "9 actions, 4 states, 5 transitions, 6 of 7 actions of these states tried, "
+        "crash at its start: maps has stopped"
+    )
+    assert "actions run" not in details.details
