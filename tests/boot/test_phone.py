@@ -166,7 +166,7 @@ names = ("mail", "gallery")
 apps = [AndroidApp(package=f"org.mepof.{n}", activity=".Main", throttle=0) for n in names]
 system = System(AdbShell.attach(sys.argv[1], "adbd"))
 for name in ("rand", "trav", "learned"):
-    budgets = tuple(Budget(app, 120, 12) for app in apps)
+    budgets = tuple(Budget(app, 600, 12) for app in apps)
     asked = Drive(system, budgets, 1, None, print, lambda count, what: None)
     done = SCENARIOS.get(name).drive(asked)
     assert [app.actions for app in done.apps] == [12, 12], done
@@ -185,7 +185,7 @@ def test_apps_are_driven_over_adb(phone: VirtualPhone, finished: Finished) -> No
         env=phone.environment,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=1800,
         check=False,
     )
     assert driven.stdout.endswith("driven\n"), driven.stdout + driven.stderr + phone.screen()
@@ -207,7 +207,7 @@ kernel, initramfs, work = map(Path, sys.argv[1:])
 pgo = ALGORITHMS.get("pgo")
 check = agent.Exec(selfcheck(), 120)
 requests = (*pgo.reset(), check, *pgo.collect(False))
-mail = {"package": "org.mepof.mail", "actions": 12, "throttle": 50}
+mail = {"package": "org.mepof.mail", "actions": 12, "seconds": 600, "throttle": 50}
 apps = AndroidApps.model_validate({"name": "mail", "title": "mail", "android": [mail]})
 trav = SCENARIOS.get("trav")
 driver = Driver(trav, [apps], 1, None, [1.0], print, lambda count, what: None)
