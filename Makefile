@@ -34,7 +34,7 @@ help:
 	@echo 'make bench-native'
 	@echo '             time kernel code natively, with and without a profile: 45 minutes'
 	@echo 'make bench-overlap'
-	@echo '             count how like the training each case is: one kernel and half an hour'
+	@echo '             count how like the training each case is: one kernel and an hour'
 	@echo 'make bench-published'
 	@echo '             repeat the comparisons that others have published: hours'
 	@echo 'make bench-selective'
