@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from measure.left import COUNTED, METRICS, fewer, geometric, left_percent, saved
+from measure.left import COUNTED, METRICS, WORK, fewer, geometric, left_percent, saved
 from measure.program import ran
 
 ROOT = Path(__file__).parents[1]
@@ -55,7 +55,7 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
         "core": next(iter(_CORE.findall(report["provenance"]["program"])), None),
         "model": model(),
         "text_bytes": {i["name"]: i["size_bytes"]["text"] for i in report["images"]},
-        "left_percent": left_percent(report, METRICS),
+        "left_percent": left_percent(report, METRICS | WORK),
     }
 
 
@@ -74,7 +74,9 @@ def _section(name: str, result: dict[str, Any]) -> str:
     left = result["left_percent"]
     text = result["text_bytes"]
     plain = text["plain"]
-    metrics = METRICS if result.get("core") else COUNTED
+    # Earlier results lack some metrics.
+    known = (METRICS if result.get("core") else COUNTED) | WORK
+    metrics = {m: title for m, title in known.items() if any(m in by for by in left.values())}
     rows = [
         f"| {image} | "
         + " | ".join(fewer(by.get(metric)) for metric in metrics)

@@ -14,6 +14,8 @@ MODELLED = {
 }
 #: The metrics of tables, by their names in reports, and what heads their columns.
 METRICS = COUNTED | MODELLED
+#: In which string instructions count by their length.
+WORK = {"kernel_work": "work", "guest_time": "guest time"}
 
 #: Percent of the baseline's cost, by image, metric and case.
 Left = dict[str, dict[str, dict[str, float]]]
