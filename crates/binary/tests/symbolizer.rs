@@ -152,6 +152,9 @@ fn check(name: &str, compiler: &str, options: &str) {
     let path = build(&directory, compiler, options, "one.c two.c");
     let (distinct, depth) = compare(&path, &[], 0);
     assert!(distinct > 40 && depth >= 3, "{distinct} stacks of up to {depth} frames prove little");
+    let binary = Binary::open(&path).unwrap();
+    let symbolizer = Symbolizer::new(&binary, &code_addresses(&binary)).unwrap();
+    assert_eq!(symbolizer.is_by_gcc(), compiler == "gcc");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use mepof_trace::{Branch, FallThrough};
 use rayon::prelude::*;
 
 use crate::code::Code;
-use crate::discriminator;
+use crate::discriminator::Discriminators;
 use crate::tree::Tree;
 
 /// Instructions that one task works on at least; fewer are not worth a task.
@@ -32,16 +32,15 @@ pub(crate) fn profile_name(functions: &Subprograms, id: NameId) -> Arc<str> {
     if short.len() == name.len() { name.clone() } else { short.into() }
 }
 
-/// The profile of `trace`, locations by debug lines. `flow_sensitive`: discriminators are
-/// flow-sensitive and kept whole.
+/// The profile of `trace`, locations by debug lines.
 pub(crate) fn line_profile(
     symbolizer: &Symbolizer,
     ranges: &[FallThrough],
     code: &Code,
     branches: &[Branch],
-    flow_sensitive: bool,
+    discriminators: Discriminators,
 ) -> Profile {
-    let lines = Lines { symbolizer, code, flow_sensitive };
+    let lines = Lines { symbolizer, code, discriminators };
     let functions = symbolizer.subprograms();
     let mut tree = ranges
         .par_chunks(RANGES_PER_TASK)
@@ -57,7 +56,7 @@ pub(crate) fn line_profile(
     for branch in branches {
         let Some(callee) = branch.to.and_then(|to| entered_at(functions, to)) else { continue };
         let frames = branch.from.map(|from| symbolizer.frames(from)).unwrap_or_default();
-        if let Some((id, location)) = tree.leaf(locations(frames, flow_sensitive)) {
+        if let Some((id, location)) = tree.leaf(locations(frames, discriminators)) {
             tree.add_calls(id, location, callee, branch.count);
         }
         let entered = tree.node(None, callee);
@@ -65,7 +64,7 @@ pub(crate) fn line_profile(
     }
     let mut profiles = tree.assemble(|id| profile_name(functions, id));
     profiles.values_mut().for_each(raise_to_calls);
-    Profile { functions: profiles, flow_sensitive, ..Profile::default() }
+    Profile { functions: profiles, ..Profile::default() }
 }
 
 /// A call that was seen more often than its line: the line ran as often as that.
@@ -101,19 +100,16 @@ pub(crate) fn unexecuted(
 struct Lines<'a> {
     symbolizer: &'a Symbolizer,
     code: &'a Code,
-    flow_sensitive: bool,
+    discriminators: Discriminators,
 }
 
 /// The locations that an inline stack stands for, the outermost function first.
 pub(crate) fn locations(
     frames: &[Frame],
-    flow_sensitive: bool,
+    discriminators: Discriminators,
 ) -> impl Iterator<Item = (NameId, LineLocation)> {
     frames.iter().map(move |frame| {
-        let discriminator = match flow_sensitive {
-            true => frame.discriminator,
-            false => discriminator::base(frame.discriminator),
-        };
+        let discriminator = discriminators.path(frame.discriminator);
         let offset = frame.line_offset as u32 & 0xffff;
         (frame.function, LineLocation { offset, discriminator })
     })
@@ -142,15 +138,12 @@ impl Lines<'_> {
     fn count(&self, tree: &mut Tree<NameId>, run: Option<(&[Frame], u64)>, count: u64) {
         let Some((frames, bytes)) = run else { return };
         let (Some(innermost), Some((id, location))) =
-            (frames.last(), tree.leaf(locations(frames, self.flow_sensitive)))
+            (frames.last(), tree.leaf(locations(frames, self.discriminators)))
         else {
             return;
         };
         tree.add_total(id, count.saturating_mul(bytes));
-        let copies = match self.flow_sensitive {
-            true => 1,
-            false => discriminator::duplication(innermost.discriminator),
-        };
+        let copies = self.discriminators.copies(innermost.discriminator);
         tree.raise(id, location, count.saturating_mul(copies));
     }
 }

@@ -1,6 +1,39 @@
-//! What a DWARF discriminator packs: which path through a line, and how often the line's code
-//! was duplicated. Source: LLVM 22, `llvm/include/llvm/IR/DebugInfoMetadata.h`,
-//! `DILocation::decodeDiscriminator`.
+//! What a DWARF discriminator says.
+
+use mepof_binary::Symbolizer;
+
+/// How to read a binary's discriminators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Discriminators {
+    /// LLVM's: which path through a line, and how often the line's code was duplicated. Source:
+    /// LLVM 22, `llvm/include/llvm/IR/DebugInfoMetadata.h`, `DILocation::decodeDiscriminator`.
+    Packed,
+    /// GCC's, and LLVM's flow-sensitive ones: whole.
+    Whole,
+}
+
+impl Discriminators {
+    /// Those of the debug information of a binary.
+    pub fn of(symbolizer: &Symbolizer, flow_sensitive: bool) -> Self {
+        if flow_sensitive || symbolizer.is_by_gcc() { Self::Whole } else { Self::Packed }
+    }
+
+    /// Which of several paths through the line this is.
+    pub fn path(self, discriminator: u32) -> u32 {
+        match self {
+            Self::Packed => base(discriminator),
+            Self::Whole => discriminator,
+        }
+    }
+
+    /// How many copies loop unrolling or vectorisation made of the line's code; at least 1.
+    pub fn copies(self, discriminator: u32) -> u64 {
+        match self {
+            Self::Packed => duplication(discriminator),
+            Self::Whole => 1,
+        }
+    }
+}
 
 /// A component: one bit when zero, seven bits up to 31, and fourteen beyond that.
 fn component(bits: u32) -> u32 {
@@ -20,13 +53,11 @@ fn after_component(bits: u32) -> u32 {
     }
 }
 
-/// The base discriminator: which of several paths through the line this is.
-pub(crate) fn base(discriminator: u32) -> u32 {
+fn base(discriminator: u32) -> u32 {
     component(discriminator)
 }
 
-/// How many copies loop unrolling or vectorisation made of the line's code; at least 1.
-pub(crate) fn duplication(discriminator: u32) -> u64 {
+fn duplication(discriminator: u32) -> u64 {
     u64::from(component(after_component(discriminator)).max(1))
 }
 
@@ -53,6 +84,16 @@ mod tests {
                 assert_eq!(duplication(packed), u64::from(factor.max(1)));
             }
         }
+    }
+
+    #[test]
+    fn whole_discriminators_pack_nothing() {
+        for discriminator in [0, 1, 3, 0x104] {
+            assert_eq!(Discriminators::Whole.path(discriminator), discriminator);
+            assert_eq!(Discriminators::Whole.copies(discriminator), 1);
+        }
+        assert_eq!(Discriminators::Packed.path(2), 1);
+        assert_eq!(Discriminators::Packed.copies(2 << 1 << 7 | 2), 2);
     }
 
     #[test]

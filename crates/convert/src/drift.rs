@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::ConvertError;
 use crate::autofdo::{canonical, locations};
 use crate::code::Code;
+use crate::discriminator::Discriminators;
 
 /// What happened to a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -131,8 +132,9 @@ impl Shapes {
         let symbolizer = Symbolizer::new(binary, starts)?;
         let code = Code::new(binary, starts);
         let mut seen: FxHashSet<(NameId, LineLocation)> = FxHashSet::default();
+        let discriminators = Discriminators::of(&symbolizer, flow_sensitive);
         for placed in code.all() {
-            seen.extend(locations(symbolizer.frames(placed.address), flow_sensitive));
+            seen.extend(locations(symbolizer.frames(placed.address), discriminators));
         }
         let mut names: FxHashMap<NameId, String> = FxHashMap::default();
         for (function, location) in seen {

@@ -13,6 +13,7 @@ use crate::branch_trace::BranchTrace;
 use crate::check::check;
 use crate::code::Code;
 use crate::coverage::coverage;
+use crate::discriminator::Discriminators;
 use crate::disjoint::disjoint;
 use crate::image::Image;
 use crate::judge::{addresses, binary_verdict, conclude, judge_image};
@@ -170,8 +171,9 @@ fn of_image(
         Some(probes) => probe_profile(probes, functions, &ranges, &code, &trace.branches),
         None => {
             let flow_sensitive = binary.symbol("__llvm_fs_discriminator__").is_some();
-            let branches = &trace.branches;
-            line_profile(&symbolizer, &ranges, &code, branches, flow_sensitive)
+            let discriminators = Discriminators::of(&symbolizer, flow_sensitive);
+            let made = line_profile(&symbolizer, &ranges, &code, &trace.branches, discriminators);
+            Profile { flow_sensitive, ..made }
         }
     };
     let mapped = |address| match &probes {

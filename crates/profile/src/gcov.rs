@@ -13,7 +13,8 @@
 //! ```
 //!
 //! Version 2 is that of GCC 12 to 15, whose strings are counted in bytes; in version 1, of GCC 5
-//! to 11, in words. GCC cuts names at their first dot and sums up the totals itself.
+//! to 11, in words. GCC cuts names at their first dot and sums up the totals itself. Until GCC 13
+//! told apart the blocks of a line (`get_combined_location`), it looked up discriminator 0 alone.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -39,14 +40,16 @@ const CALL_TARGETS: u32 = 7;
 /// What google/autofdo writes by default, and what LLVM reads.
 const VERSION_4_7: u32 = u32::from_le_bytes(*b"*704");
 
-/// The version of the form, which GCC compares for equality.
+/// For which compilers the form is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
     /// GCC 5 to 11.
     Gcc5,
-    /// GCC 12 to 15.
+    /// GCC 12. Later ones read it too, and find less.
     #[default]
     Gcc12,
+    /// GCC 13 to 15, which look up discriminators.
+    Gcc13,
 }
 
 /// Whether `bytes` begin as GCC's AutoFDO data do.
@@ -161,16 +164,25 @@ fn read_location(cursor: &mut Cursor<'_>) -> Result<LineLocation, ReadError> {
 /// Writes `profile` for GCC.
 ///
 /// Names lose everything from their first dot on, and functions that are then the same are added
-/// up: GCC does the first to them on reading, and would lose all but one of the second. Totals are
-/// not written.
+/// up: GCC does the first to them on reading, and would lose all but one of the second. Where
+/// discriminators are not looked up, the blocks of a line become one, which ran as often as the most
+/// frequent of them. Totals are not written.
 ///
 /// # Errors
 /// Profiles of builds that were not GCC's, and errors of `out`.
 pub fn write(profile: &Profile, version: Version, out: &mut impl Write) -> Result<(), WriteError> {
-    check(profile)?;
+    check(profile, version)?;
     let mut functions = BTreeMap::new();
     for (name, function) in &profile.functions {
-        merge_into(&mut functions, &stem(name), &stripped(function), 1);
+        let stripped = match version {
+            Version::Gcc13 => stripped(function),
+            Version::Gcc5 | Version::Gcc12 => {
+                let mut by_line = FunctionProfile::default();
+                raise_by_line(&mut by_line, function);
+                stripped(&by_line)
+            }
+        };
+        merge_into(&mut functions, &stem(name), &stripped, 1);
     }
     let stripped = Profile { functions, ..Profile::default() };
     // Nothing may have number 0: GCC takes it for none.
@@ -190,7 +202,7 @@ pub fn write(profile: &Profile, version: Version, out: &mut impl Write) -> Resul
     Ok(out.write_all(&encoder.out)?)
 }
 
-fn check(profile: &Profile) -> Result<(), WriteError> {
+fn check(profile: &Profile, version: Version) -> Result<(), WriteError> {
     let format = Format::Gcov;
     for (has, what) in [
         (profile.probe_based, "pseudo probes"),
@@ -205,6 +217,9 @@ fn check(profile: &Profile) -> Result<(), WriteError> {
     let nameless = |name: &&Arc<str>| name.is_empty() || name.starts_with('.');
     if let Some(name) = names.into_iter().find(nameless) {
         return Err(WriteError::Name { name: name.to_string(), format });
+    }
+    if version != Version::Gcc13 {
+        return Ok(());
     }
     profile.functions.iter().try_for_each(|(name, function)| check_discriminators(name, function))
 }
@@ -222,6 +237,24 @@ fn stem(name: &Arc<str>) -> Arc<str> {
     match name.split_once('.') {
         Some((stem, _)) => Arc::from(stem),
         None => Arc::clone(name),
+    }
+}
+
+/// Makes each line of `sum` as frequent as the most frequent of its blocks in `function`.
+fn raise_by_line(sum: &mut FunctionProfile, function: &FunctionProfile) {
+    let line = |location: &LineLocation| LineLocation { discriminator: 0, ..*location };
+    sum.head = sum.head.max(function.head);
+    for (location, block) in &function.body {
+        let samples = sum.line_mut(line(location));
+        samples.count = samples.count.max(block.count);
+        for (target, &count) in &block.targets {
+            samples.add_target(target, count);
+        }
+    }
+    for (location, callees) in &function.inlined {
+        for (name, callee) in callees {
+            raise_by_line(sum.inlined_mut(line(location), name), callee);
+        }
     }
 }
 
@@ -385,8 +418,18 @@ mod tests {
     #[test]
     fn what_is_written_is_read_again() {
         let profile = text::read(TEXT.as_bytes()).unwrap();
+        assert_eq!(read(&written(TEXT, Version::Gcc13)).unwrap(), profile);
+    }
+
+    #[test]
+    fn compilers_that_look_up_lines_alone_get_the_highest_count_of_each() {
+        let text = "f:60:3\n 1: 3\n 1.2: 9 g:4\n 1.4: 5 g:1 h:4\n 2.1: g:20\n  1: 20\n \
+                    2.3: g:22\n  1: 12\n  2.1: 10\n";
+        let by_line = "f:41:3\n 1: 9 g:5 h:4\n 2: g:30\n  1: 20\n  2: 10\n";
+        let mut expected = text::read(by_line.as_bytes()).unwrap();
+        expected.functions.values_mut().for_each(FunctionProfile::update_total);
         for version in [Version::Gcc5, Version::Gcc12] {
-            assert_eq!(read(&written(TEXT, version)).unwrap(), profile);
+            assert_eq!(read(&written(text, version)).unwrap(), expected);
         }
     }
 
@@ -403,7 +446,7 @@ mod tests {
     fn profiles_of_other_compilers_are_refused() {
         let refused = |text: &str| {
             let mut out = Vec::new();
-            write(&text::read(text.as_bytes()).unwrap(), Version::Gcc12, &mut out).unwrap_err()
+            write(&text::read(text.as_bytes()).unwrap(), Version::Gcc13, &mut out).unwrap_err()
         };
         let error = refused("f:3:1\n 1.65536: 3\n");
         assert!(matches!(error, WriteError::Discriminator { discriminator: 65536, .. }));

@@ -24,7 +24,7 @@ fn forms() -> Vec<Vec<u8>> {
         }
     }
     let profile = text::read(b"f:9:2\n 1: 4 g:2 h:1\n 2: g:5\n  3: 5\n  4: h:0\n").unwrap();
-    for version in [gcov::Version::Gcc5, gcov::Version::Gcc12] {
+    for version in [gcov::Version::Gcc5, gcov::Version::Gcc12, gcov::Version::Gcc13] {
         let mut data = Vec::new();
         gcov::write(&profile, version, &mut data).unwrap();
         forms.push(data);
@@ -62,7 +62,9 @@ fn use_everything(profile: &Profile) {
     let mut out = Vec::new();
     let _ = text::write(profile, &mut out);
     let _ = ext_binary::write(profile, Default::default(), &mut out);
-    let _ = gcov::write(profile, gcov::Version::Gcc12, &mut out);
+    for version in [gcov::Version::Gcc12, gcov::Version::Gcc13] {
+        let _ = gcov::write(profile, version, &mut out);
+    }
     let mut merger = mepof_profile::Merger::new();
     merger.add(profile, "a", None, u64::MAX).unwrap();
     let _ = mepof_profile::compare(profile, &merger.finish().profile, 9);

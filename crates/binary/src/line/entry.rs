@@ -82,6 +82,8 @@ pub struct Entries {
     pub damaged: bool,
     /// Bytes of the unit.
     pub size: usize,
+    /// Whether GCC compiled it.
+    pub by_gcc: bool,
 }
 
 /// What an entry's attributes say.
@@ -185,6 +187,7 @@ impl<'a, 'd> Walk<'a, 'd> {
 
     /// Reads all entries.
     pub fn run(mut self) -> Entries {
+        self.found.by_gcc = self.is_by_gcc().unwrap_or_default();
         self.found.damaged = self.entries().is_err();
         self.found.size = self.unit.header.unit_length();
         self.found.wanted.sort_unstable_by_key(|range| range.start);
@@ -196,6 +199,15 @@ impl<'a, 'd> Walk<'a, 'd> {
             joins
         });
         self.found
+    }
+
+    /// Whether GCC compiled the unit.
+    fn is_by_gcc(&self) -> gimli::Result<bool> {
+        let mut entries = self.unit.entries();
+        let Some((_, root)) = entries.next_dfs()? else { return Ok(false) };
+        let Some(producer) = root.attr_value(gimli::DW_AT_producer)? else { return Ok(false) };
+        let name = self.dwarf.attr_string(self.unit, producer)?.slice();
+        Ok(name.starts_with(b"GNU ") && !name.starts_with(b"GNU AS "))
     }
 
     fn entries(&mut self) -> gimli::Result<()> {

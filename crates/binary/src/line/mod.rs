@@ -48,6 +48,7 @@ pub struct Symbolizer {
     subprograms: Subprograms,
     damaged_units: usize,
     missing_split_units: usize,
+    by_gcc: bool,
 }
 
 impl Symbolizer {
@@ -91,6 +92,9 @@ impl Symbolizer {
                 what: "no unit can be read".to_owned(),
             });
         }
+        let (by_gcc, others): (Vec<bool>, Vec<bool>) =
+            found.iter().filter_map(|unit| unit.by_gcc).partition(|by_gcc| *by_gcc);
+        let by_gcc = by_gcc.len() > others.len();
         let (names, order) = search.into_names();
         let mut subprograms = Vec::new();
         let mut segments = Segments::default();
@@ -100,7 +104,7 @@ impl Symbolizer {
         }
         segments.finish();
         let subprograms = Subprograms::new(binary, names.clone(), subprograms, &order)?;
-        Ok(Self { names, segments, subprograms, damaged_units, missing_split_units })
+        Ok(Self { names, segments, subprograms, damaged_units, missing_split_units, by_gcc })
     }
 
     /// The functions of `binary` by its symbol table, without debug information: there are no
@@ -113,6 +117,7 @@ impl Symbolizer {
             subprograms,
             damaged_units: 0,
             missing_split_units: 0,
+            by_gcc: false,
         }
     }
 
@@ -131,6 +136,11 @@ impl Symbolizer {
     /// [`SymbolizerOptions::all_subprograms`].
     pub fn subprograms(&self) -> &Subprograms {
         &self.subprograms
+    }
+
+    /// Whether GCC compiled most of the units that were read.
+    pub fn is_by_gcc(&self) -> bool {
+        self.by_gcc
     }
 
     /// How many units could not be read to their end because they are damaged.

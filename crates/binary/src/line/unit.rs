@@ -22,6 +22,8 @@ pub struct UnitFound {
     pub subprograms: Vec<Subprogram>,
     pub damaged: bool,
     pub missing_split: bool,
+    /// Whether GCC compiled it; None where its entries were not read.
+    pub by_gcc: Option<bool>,
 }
 
 /// Looks for addresses in all units; one thread can look at one unit while another looks at
@@ -199,6 +201,7 @@ impl<'a, 'd> Search<'a, 'd> {
         missing_split: bool,
     ) -> UnitFound {
         let subprograms = std::mem::take(&mut entries.subprograms);
+        let by_gcc = Some(entries.by_gcc);
         let mut damaged = entries.damaged;
         let mut segments = Segments::default();
         if !entries.wanted.is_empty() {
@@ -213,7 +216,7 @@ impl<'a, 'd> Search<'a, 'd> {
             damaged |= !lines_complete || !frames_complete;
             segments = found;
         }
-        UnitFound { segments, subprograms, damaged, missing_split }
+        UnitFound { segments, subprograms, damaged, missing_split, by_gcc }
     }
 
     /// Whether a line program may run: not when many units claim the same long one.

@@ -1,12 +1,16 @@
 //! GCC's AutoFDO data.
 
-use mepof_profile::gcov;
+use mepof_profile::gcov::{Version, write};
 
 use super::format::{OutputFormat, Writer};
 
 pub(super) const FORMAT: OutputFormat = OutputFormat {
     name: "gcov",
-    writer: Writer::Profile(|profile, _, out| {
-        Ok(gcov::write(profile, gcov::Version::default(), out)?)
-    }),
+    writer: Writer::Profile(|profile, _, out| Ok(write(profile, Version::Gcc12, out)?)),
+};
+
+/// For the compilers that tell the blocks of a line apart.
+pub(super) const FORMAT_13: OutputFormat = OutputFormat {
+    name: "gcov-13",
+    writer: Writer::Profile(|profile, _, out| Ok(write(profile, Version::Gcc13, out)?)),
 };

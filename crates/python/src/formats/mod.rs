@@ -13,10 +13,11 @@ mod unsymbolized;
 pub(crate) use format::{ImageJob, OutputFormat, Writer};
 
 /// All of them, in the order of help texts.
-const ALL: [OutputFormat; 8] = [
+const ALL: [OutputFormat; 9] = [
     autofdo::FORMAT,
     autofdo_text::FORMAT,
     gcov::FORMAT,
+    gcov::FORMAT_13,
     propeller::FORMAT,
     bolt::FORMAT,
     bolt_preaggregated::FORMAT,
