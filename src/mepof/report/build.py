@@ -22,6 +22,7 @@ from mepof.measure.index import indices
 from mepof.measure.measurement import Evaluation, Measurement
 from mepof.measure.memory import median_memory
 from mepof.pmu.locations import Locations
+from mepof.report.between import between_images
 from mepof.report.detail import FunctionShare, ProfileQuality, Training
 from mepof.report.disagreements import disagreements_of
 from mepof.report.figures import core_cases_of, core_of, figures_of
@@ -41,6 +42,7 @@ from mepof.report.model import (
     SummaryRow,
     TrainingRow,
 )
+from mepof.report.summary_row import summary_row
 from mepof.report.warnings import unsupported_by, warnings_of
 from mepof.statistics import Judged, judge, log_costs, mean_cost, outliers
 
@@ -133,6 +135,7 @@ def build_report(
         goals=verdicts_of(goals, evaluation),
         checks=tuple(checks),
         comparisons=pair_rows((*pairs, *own_pairs(evaluation)), evaluation),
+        between=between_images(measurements[1:], evaluation.precision_percent),
     )
 
 
@@ -193,14 +196,14 @@ class _Table:
     def summary(self) -> list[SummaryRow]:
         judged = self.judged[len(self.rows) :]
         return [
-            _total(self.image, total, each)
+            summary_row(self.image, total, each)
             for total, each in zip(self.totals, judged, strict=False)
         ]
 
     def by_training(self) -> list[TrainingRow]:
         judged = self.judged[len(self.rows) + len(self.totals) :]
         return [
-            TrainingRow(**_total(self.image, total, each).model_dump(), trained=trained)
+            TrainingRow(**summary_row(self.image, total, each).model_dump(), trained=trained)
             for (trained, total), each in zip(self.by_trained, judged, strict=True)
         ]
 
@@ -231,7 +234,7 @@ class _Groups:
 
     def judged_rows(self) -> list[GroupRow]:
         return [
-            GroupRow(**_total(self.image, total, each).model_dump(), group=group)
+            GroupRow(**summary_row(self.image, total, each).model_dump(), group=group)
             for (group, total), each in zip(self.totals, self.judged, strict=True)
         ]
 
@@ -305,24 +308,6 @@ def _case(image: str, row: Row, judged: Judged, trained: bool | None) -> CaseRow
             for outlier in outliers(log_costs(costs))
         ),
         trained=trained,
-    )
-
-
-def _total(image: str, total: Total, judged: Judged) -> SummaryRow:
-    found = total.comparison
-    return SummaryRow(
-        image=image,
-        metric=total.metric.name,
-        kind=total.kind,
-        geomean_improvement_percent=found.improvement_percent,
-        interval_percent=found.interval_percent,
-        verdict=judged.verdict,
-        cases=len(total.cases),
-        boots=found.boots,
-        baseline_boots=found.baseline_boots,
-        interval_method=found.method,
-        p_value=found.p_value,
-        adjusted_p=judged.adjusted_p,
     )
 
 

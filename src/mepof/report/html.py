@@ -10,6 +10,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from mepof.report import text
 from mepof.report.metrics import SIGNS, TONES, less_word, verdict_word
 from mepof.report.model import Report
+from mepof.report.views.between import between_of
 from mepof.report.views.cases import metrics_of
 from mepof.report.views.checks import checks_of
 from mepof.report.views.comparisons import comparisons_of
@@ -50,6 +51,7 @@ def render(report: Report) -> str:
             comparisons=comparisons_of(report),
             disagreements=disagreement_lines(report),
             result=result_of(report, image_set),
+            between=between_of(report, image_set),
             groups=groups_of(report, image_set),
             metrics=metrics_of(report, image_set),
             suites=suites_of(report, image_set),

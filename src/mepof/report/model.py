@@ -148,6 +148,15 @@ class GroupRow(SummaryRow):
     group: str
 
 
+class BetweenRow(SummaryRow):
+    """The geometric mean of an image against another one that is not the baseline.
+
+    The verdicts of all such rows are corrected for their own number.
+    """
+
+    against: str
+
+
 class Outlier(Record):
     """A boot whose cost is far from that of the build's other boots; it counts like them.
 
@@ -338,6 +347,7 @@ class Report(Record):
         goals: whether each image meets each goal of the program.
         checks: the results of tests in the kernel's own tree.
         comparisons: cases compared with each other on one image.
+        between: every image against each one before it, without the baseline.
     """
 
     model_config = ConfigDict(validate_by_name=True, serialize_by_alias=True)
@@ -369,6 +379,7 @@ class Report(Record):
     goals: tuple[GoalVerdict, ...] = ()
     checks: tuple[CheckVerdict, ...] = ()
     comparisons: tuple[PairRow, ...] = ()
+    between: tuple[BetweenRow, ...] = ()
 
     def to_json(self) -> str:
         """The text of ``report.json``."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from mepof.report.html import render
@@ -68,6 +70,38 @@ def test_groups_are_shown_in_a_plot_and_a_table_of_each_main_metric() -> None:
     # The mean over one group is that over all cases.
     assert 'id="groups"' not in render(one)
     assert "mean of" not in terminal(one)
+
+
+def test_images_are_compared_with_every_other_one() -> None:
+    """So each can be held against the plain kernel of its own compiler."""
+    factors = {"plain": 1.0, "opt": 0.8, "other": 1.25, "other-opt": 1.0}
+    made = report(
+        *(measurement(name, factors=(factor, factor)) for name, factor in factors.items()),
+        measurement("broken", self_check="pipe-128: sum 3 is not 4"),
+    )
+    rows = {
+        (row.image, row.against): round(row.geomean_reduction_percent, 2)
+        for row in made.between
+        if row.metric == "kernel_instructions"
+    }
+    assert rows == {
+        ("other", "opt"): -56.25,
+        ("other-opt", "opt"): -25.0,
+        ("other-opt", "other"): 20.0,
+    }
+    page = Page(render(made)).text
+    assert "Kernel instructions, counted: every image against every other" in page
+    table = page[page.index("every image against every other") :]
+    # Those of `other`, against plain, opt and other-opt, and so the way round that has no row.
+    cells = ("25.00 % more", "56.25 % more", "\N{EN DASH}", "25.00 % more")
+    pattern = r"\s+".join(("other", *(rf"\S? ?{cell}" for cell in cells)))
+    assert re.search(pattern, table), table[:900]
+
+
+def test_one_image_is_compared_with_the_baseline_alone() -> None:
+    made = report(measurement("plain"), measurement("opt"))
+    assert made.between == ()
+    assert 'id="between"' not in render(made)
 
 
 def test_memory_is_shown_beside_the_sizes() -> None:
