@@ -1,4 +1,4 @@
-"""A miniature kernel, compiled by Clang, and the addresses of its branches."""
+"""A miniature kernel, and the addresses of its branches."""
 
 from __future__ import annotations
 
@@ -59,6 +59,7 @@ def link_kernel(
     source: str = SOURCE,
     start: int = TEXT,
     symbols: tuple[str, ...] = ("_text", "_stext"),
+    compiler: str = CLANG,
 ) -> tuple[Path, Loop]:
     """Compile and link a kernel at its usual address. `flags` are the compiler's."""
     text = directory / f"{name}.c"
@@ -66,7 +67,7 @@ def link_kernel(
     link = ["-nostdlib", "-static", "-Wl,-e,start_kernel", f"-Wl,-Ttext={start:#x}"]
     link += [f"-Wl,--defsym={symbol}={start:#x}" for symbol in symbols]
     common = ("-O1", "-fno-pie", "-mcmodel=kernel", "-fno-asynchronous-unwind-tables")
-    command = [CLANG, *common, *flags, *link, text.name, "-o", name]
+    command = [compiler, *common, *flags, *link, text.name, "-o", name]
     subprocess.run(command, cwd=directory, check=True)
     return directory / name, loop_of(directory / name)
 

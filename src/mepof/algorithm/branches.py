@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from mepof.algorithm.protocol import Conversion
 from mepof.device import recorder_trace
 from mepof.device.agent import Request
 from mepof.kernel.modules import Modules
-from mepof.profile import aging
+from mepof.profile import aging, sample_tree
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.quality import Quality
 from mepof.profile.weighted import whole
@@ -108,9 +108,36 @@ def merge_samples(
     return Quality(functions, functions, 100.0, "good")
 
 
-def renew_samples(new: Path, old: Path, decay: Decay, output: Path) -> tuple[Quality, Aged]:
+def select_functions(
+    profile: Path,
+    output: Path,
+    keep: Callable[[str, sample_tree.Function], bool],
+    *,
+    form: str,
+) -> None:
+    """Write an AutoFDO profile with some of its functions. What was inlined into them stays.
+
+    Args:
+        output: may be ``profile``.
+        keep: whether to keep a function, by its name.
+        form: one of the engine's profile formats.
+    """
+    scratch = output.with_name(f".{output.name}.txt")
+    functions = sample_tree.parse(_as_text(profile, scratch))
+    kept = {name: function for name, function in functions.items() if keep(name, function)}
+    scratch.write_text(sample_tree.render(kept), encoding="utf-8")
+    merge_samples([(scratch, Fraction(1))], output, form=form)
+    scratch.unlink()
+
+
+def renew_samples(
+    new: Path, old: Path, decay: Decay, output: Path, *, form: str = "autofdo"
+) -> tuple[Quality, Aged]:
     """Write the sum of a new AutoFDO profile, in the inlining of an old one, and of what is left of
     that.
+
+    Args:
+        form: as of :func:`merge_samples`.
 
     Raises:
         InputError: one of them is not an AutoFDO profile, or has no samples.
@@ -123,7 +150,7 @@ def renew_samples(new: Path, old: Path, decay: Decay, output: Path) -> tuple[Qua
         for part, text in zip(parts, (reinlined, aged), strict=True):
             part.write_text(text, encoding="utf-8")
         kept = parts if left.kept else parts[:1]
-        return merge_samples([(part, Fraction(1)) for part in kept], output), left
+        return merge_samples([(part, Fraction(1)) for part in kept], output, form=form), left
     finally:
         for part in parts:
             part.unlink(missing_ok=True)

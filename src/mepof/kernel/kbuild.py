@@ -355,7 +355,10 @@ def objects_of(build: Path, functions: Collection[str]) -> tuple[str, ...]:
     return tuple(
         name
         for name, defined in sorted(functions_in(build).items())
-        if name in compiled or not symbols.isdisjoint(defined)
+        if name in compiled
+        or not symbols.isdisjoint(defined)
+        # A profile has the name in the source, and GCC may define nothing but a copy, `f.isra.0`.
+        or not symbols.isdisjoint(symbol.partition(".")[0] for symbol in defined)
     )
 
 

@@ -32,6 +32,7 @@ ALGORITHMS = {
     "autofdo": Known(("kernel.afdo",), records_branches=True, repeats=True),
     "cspgo": Known(("kernel.csprofdata",), rounds=2),
     "autofdo-probe": Known(("kernel.probes",), records_branches=True, repeats=True),
+    "gcc-autofdo": Known(("kernel.gcov",), records_branches=True, repeats=True),
     "gcc-pgo": Known(("kernel.gcda.tar",)),
     "pgo": Known(("kernel.profdata",)),
     "propeller": Known(

@@ -1,0 +1,132 @@
+"""``gcc-autofdo``: GCC's sample profiles, from a branch trace and debug lines.
+
+As ``autofdo``, by GCC: the kernel that is profiled is an optimised one with line tables. What a
+profile says of a copy that was inlined, GCC uses only where it inlines early again, which it does
+where the profiled kernel had inlined the copy and it ran.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+from mepof import _engine
+from mepof.algorithm.branches import (
+    Branches,
+    convert,
+    merge_samples,
+    recorded_modules,
+    renew_samples,
+    select_functions,
+)
+from mepof.algorithm.protocol import EXECUTED_OBJECTS, BuildAddition, Conversion, Round, Use
+from mepof.errors import InputError
+from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.profile.aging import Aged, Decay
+from mepof.profile.artifact import Drift
+from mepof.profile.quality import Quality
+from mepof.toolchain.protocol import Toolchain, Tools
+
+_FILE = "kernel.gcov"
+# More functions than a kernel has.
+_ALL = 2**31
+# GCC 13 is the first that tells the blocks of a line apart; 16 reads another form.
+_FIRST_WITH_BLOCKS, _LAST = 13, 15
+
+
+class GccAutoFdo(Branches):
+    """Sample profiles by function and line."""
+
+    profile_names: tuple[str, ...] = (_FILE,)
+    requires = frozenset({"gcc-samples"})
+
+    def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
+        flags = toolchain.flags
+        return BuildAddition(cflags=(*flags("keep-lines"), *flags("profiling-lines")))
+
+    def convert(self, conversion: Conversion) -> Quality:
+        form = _form(conversion.tools.toolchain)
+        modules = recorded_modules(conversion)
+        return convert(conversion, form, conversion.output / _FILE, lines=True, modules=modules)
+
+    def merge(
+        self,
+        weighted: Sequence[tuple[Path, Fraction]],
+        output: Path,
+        tools: Tools,
+    ) -> Quality:
+        files = [(directory / _FILE, weight) for directory, weight in weighted]
+        return merge_samples(files, output / _FILE, form=_form(tools.toolchain))
+
+    def renew(
+        self, new: Path, old: Path, decay: Decay, output: Path, tools: Tools
+    ) -> tuple[Quality, Aged]:
+        form = _form(tools.toolchain)
+        return renew_samples(new / _FILE, old / _FILE, decay, output / _FILE, form=form)
+
+    def check_profile(self, files: Mapping[str, Path], tools: Tools | None) -> None:
+        shown = json.loads(_engine.show(files[_FILE], 1, 0))
+        if shown["format"] != "gcov":
+            raise InputError(
+                f"{files[_FILE]} is a profile for Clang, not for GCC",
+                "collect it with `gcc-autofdo`",
+            )
+
+    def use(self, profile: Path, build: Use) -> BuildAddition:
+        flags = build.toolchain.flags
+        used = flags("use-samples", profile=f"{PROFILES}/{_FILE}")
+        return BuildAddition(
+            selected=(FileFlags(profile / EXECUTED_OBJECTS, used),),
+            profiles={_FILE: profile / _FILE},
+            opt_out=flags("drop-samples"),
+        )
+
+    def executed(self, profile: Path, tools: Tools) -> frozenset[str]:
+        shown = json.loads(_engine.show(profile / _FILE, _ALL, 0))
+        # Without a total it ran only where it was inlined, and its callers have its profile.
+        return frozenset(each["name"] for each in shown["functions"] if each["total"])
+
+    def drop_unexecuted(self, profile: Path, tools: Tools) -> None:
+        """Remove the functions of which only inlined copies ran: GCC would call them cold."""
+        file = profile / _FILE
+        form = _form(tools.toolchain)
+        select_functions(file, file, lambda name, function: function.total > 0, form=form)
+
+    def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
+        return None
+
+    def spare(
+        self,
+        profile: Path,
+        functions: Sequence[str],
+        output: Path,
+        tools: Tools,
+    ) -> BuildAddition:
+        flags = tools.toolchain.flags
+        dropped = {name.partition(".")[0] for name in functions}
+        form = _form(tools.toolchain)
+        select_functions(profile / _FILE, output, lambda name, _: name not in dropped, form=form)
+        return BuildAddition(
+            cflags=flags("use-samples", profile=f"{PROFILES}/{output.name}"),
+            profiles={output.name: output},
+        )
+
+
+def _form(toolchain: Toolchain) -> str:
+    """The engine's name for what a compiler reads.
+
+    Raises:
+        InputError: nothing that the engine writes.
+    """
+    major = int(toolchain.version.split(".")[0])
+    if major > _LAST:
+        raise InputError(
+            f"{toolchain.name} reads AutoFDO profiles of another form",
+            f"use GCC 12 to {_LAST}: set toolchain",
+        )
+    return "gcov-13" if major >= _FIRST_WITH_BLOCKS else "gcov"
+
+
+ALGORITHM = GccAutoFdo()
