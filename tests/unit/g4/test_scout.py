@@ -82,3 +82,18 @@ def test_the_scout_has_as_many_cpus_as_the_training() -> None:
 
 def test_a_device_that_records_nothing_scouts_nothing() -> None:
     assert "opt/scout" not in ids(plan_without("opt /src pgo rand kbench O2."))
+
+
+def test_kernels_of_two_toolchains_have_each_its_own_plain_one() -> None:
+    statements = [
+        f"set toolchain {name}.\nset name {name}-plain.\nbuild /src.\n"
+        f"set name {name}.\nopt /src {algorithm} rand kbench."
+        for name, algorithm in (("clang", "autofdo"), ("gcc", "gcc-autofdo"))
+    ]
+    made = plan("\n".join([*statements, "eval clang-plain;clang;gcc-plain;gcc pipe."]))
+    builds = [step for step in made.steps if step.kind == "kernel-build"]
+    # The plain one is also that which is recorded for what the training runs.
+    assert len(builds) == 6
+    for step in builds:
+        assert step.params["toolchain"] == step.id.partition("/")[0].partition("-")[0]
+    assert made_from(made, made.step("gcc/scout"), "kernel").id == "gcc-plain/build"
