@@ -105,6 +105,60 @@ INSTRUCTIONS = {
         ("movz xzr, #0x4d55", PLAIN, None),
         ("movz x0, #0x4d51", PLAIN, None),
     ],
+    "arm": [
+        ("b there", UNCONDITIONAL, THERE),
+        ("b far", UNCONDITIONAL, FAR),
+        ("bl there", UNCONDITIONAL, THERE),
+        ("blx there", UNCONDITIONAL, THERE),
+        ("b end", PLAIN, HERE + 4),
+        ("bne there", CONDITIONAL, THERE),
+        ("bleq far", CONDITIONAL, FAR),
+        ("bx r3", UNCONDITIONAL, None),
+        ("bx lr", UNCONDITIONAL, None),
+        ("bxeq lr", CONDITIONAL, None),
+        ("bxj r3", UNCONDITIONAL, None),
+        ("blx r3", UNCONDITIONAL, None),
+        ("mov pc, lr", UNCONDITIONAL, None),
+        ("movne pc, lr", CONDITIONAL, None),
+        ("add pc, pc, r0, lsl #2", UNCONDITIONAL, None),
+        ("addls pc, pc, r0, lsl #2", CONDITIONAL, None),
+        ("sub pc, lr, #4", UNCONDITIONAL, None),
+        ("ldr pc, [sp], #4", UNCONDITIONAL, None),
+        ("ldr pc, [pc, r0, lsl #2]", UNCONDITIONAL, None),
+        ("ldrls pc, [pc, r0, lsl #2]", CONDITIONAL, None),
+        ("pop {r4, pc}", UNCONDITIONAL, None),
+        ("popeq {r4, pc}", CONDITIONAL, None),
+        ("ldmdb r11, {r4, r11, sp, pc}", UNCONDITIONAL, None),
+        ("movs pc, lr", EVENT_RETURN, None),
+        ("subs pc, lr, #4", EVENT_RETURN, None),
+        ("ldmfd sp!, {r0, pc}^", EVENT_RETURN, None),
+        ("rfeia sp!", EVENT_RETURN, None),
+        ("eret", EVENT_RETURN, None),
+        # Registers, or bits where one would be, that are the program counter's number.
+        ("cmp r3, #4", PLAIN, None),
+        ("teq r3, #4", PLAIN, None),
+        ("msr cpsr_c, r3", PLAIN, None),
+        ("stmdb sp!, {r4, pc}", PLAIN, None),
+        ("str pc, [sp, #-4]", PLAIN, None),
+        ("ldrd r2, r3, [r0]", PLAIN, None),
+        ("ldrb r3, [pc, #4]", PLAIN, None),
+        ("smulbb r3, r4, r5", PLAIN, None),
+        ("usad8 r3, r4, r5", PLAIN, None),
+        ("pld [pc, #4]", PLAIN, None),
+        ("ldm sp!, {r4, lr}", PLAIN, None),
+        ("adr r0, there", PLAIN, None),
+        ("movne r0, #1", PLAIN, None),
+        ("svc #0", PLAIN, None),
+        ("udf #0", PLAIN, None),
+        ("bkpt #0", PLAIN, None),
+        ("nop", PLAIN, None),
+        (".inst 0xe320f051", START, None),
+        (".inst 0xe320f052", STOP, None),
+        (".inst 0xe320f053", SESSION_START, None),
+        (".inst 0xe320f054", SESSION_STOP, None),
+        (".inst 0xe320f055", PLAIN, None),
+        (".inst 0x0320f051", PLAIN, None),
+    ],
 }
 JUMP, CALL, INDIRECT_JUMP, INDIRECT_CALL, RETURN = range(2, 7)
 TRANSFERS = {
@@ -133,6 +187,19 @@ TRANSFERS = {
         ("ret", RETURN),
         ("retaa", RETURN),
     ],
+    "arm": [
+        ("b there", JUMP),
+        ("bl there", CALL),
+        ("blx there", CALL),
+        ("bx r3", INDIRECT_JUMP),
+        ("add pc, pc, r0, lsl #2", INDIRECT_JUMP),
+        ("ldr pc, [pc, r0, lsl #2]", INDIRECT_JUMP),
+        ("blx r3", INDIRECT_CALL),
+        ("bx lr", RETURN),
+        ("mov pc, lr", RETURN),
+        ("pop {r4, pc}", RETURN),
+        ("ldr pc, [sp], #4", RETURN),
+    ],
 }
 SPACES = {
     "x86_64": [
@@ -147,7 +214,13 @@ SPACES = {
         ("mrs x7, ttbr0_el1", None),
     ],
 }
-PREFIXES = {"x86_64": "", "aarch64": "aarch64-linux-gnu-"}
+PREFIXES = {"x86_64": "", "aarch64": "aarch64-linux-gnu-", "arm": "arm-linux-gnueabi-"}
+# What the assembler must know beyond its default.
+DIRECTIVES = {
+    "x86_64": "",
+    "aarch64": ".arch armv8.5-a\n",
+    "arm": ".arch armv7-a\n.arch_extension virt\n.arm\n",
+}
 
 
 class InstructionSet(ctypes.Structure):
@@ -187,16 +260,16 @@ def test_every_decoder_has_its_marks_and_its_known_instructions() -> None:
     assert decoders == set(INSTRUCTIONS)
 
 
-def assembled(prefix: str, instructions: list[str], directory: Path) -> list[bytes]:
+def assembled(name: str, instructions: list[str], directory: Path) -> list[bytes]:
     """The encoding of each at ``HERE``."""
+    prefix = PREFIXES[name]
     if shutil.which(f"{prefix}as") is None:
         pytest.skip(f"{prefix}as is not installed")
     source, thing, flat = (directory / name for name in ("one.s", "one.o", "one.bin"))
-    arch = ".arch armv8.5-a\n" if prefix else ""
     found = []
     for instruction in instructions:
         text = f".skip {FAR}\nfar: .org {HERE}\n{instruction}\nend:\n.org {THERE}\nthere: nop\n"
-        source.write_text(arch + text)
+        source.write_text(DIRECTIVES[name] + text)
         subprocess.run([f"{prefix}as", "-o", thing, source], check=True, timeout=30)
         listing = subprocess.run([f"{prefix}nm", thing], check=True, capture_output=True, text=True)
         (end,) = [line.split()[0] for line in listing.stdout.splitlines() if line.endswith(" end")]
@@ -212,7 +285,7 @@ def test_instructions_are_decoded_to_kinds_and_targets(
 ) -> None:
     known = INSTRUCTIONS[name]
     instruction_set = InstructionSet.in_dll(decoders, name)
-    codes = assembled(PREFIXES[name], [text for text, _, _ in known], tmp_path)
+    codes = assembled(name, [text for text, _, _ in known], tmp_path)
     for (text, kind, target), code in zip(known, codes, strict=True):
         assert instruction_set.kind(code, len(code)) == kind, text
         led = instruction_set.direct_target(code, len(code), HERE + len(code))
@@ -224,7 +297,7 @@ def test_unconditional_branches_call_return_or_jump(
     decoders: ctypes.CDLL, tmp_path: Path, name: str
 ) -> None:
     instruction_set = InstructionSet.in_dll(decoders, name)
-    codes = assembled(PREFIXES[name], [text for text, _ in TRANSFERS[name]], tmp_path)
+    codes = assembled(name, [text for text, _ in TRANSFERS[name]], tmp_path)
     for (text, transfer), code in zip(TRANSFERS[name], codes, strict=True):
         assert instruction_set.transfer(code, len(code)) == transfer, text
 
@@ -234,6 +307,6 @@ def test_what_sets_the_address_space_names_its_register(
     decoders: ctypes.CDLL, tmp_path: Path, name: str
 ) -> None:
     instruction_set = InstructionSet.in_dll(decoders, name)
-    codes = assembled(PREFIXES[name], [text for text, _ in SPACES[name]], tmp_path)
+    codes = assembled(name, [text for text, _ in SPACES[name]], tmp_path)
     for (text, register), code in zip(SPACES[name], codes, strict=True):
         assert instruction_set.space_register(code, len(code)) == register, text
