@@ -40,6 +40,7 @@ TEXT = """\
 # Only an exception leads here.
 .Lfixup: movl $-14, %eax
     retq
+.Lstub: jmp .Lfixup
     end copy
 
 # The kernel patches its jump.
@@ -75,6 +76,8 @@ TEXT = """\
     jne .Lasked
     retq
 .Lasked: jmp .Ltest
+    jmp .Lyes
+    retq
 .Lyes:  movl $1, %eax
     retq
 .Lno:   xorl %eax, %eax
@@ -125,7 +128,7 @@ RESERVED
     distance .Lfixup
     .long 3
     distance .Lcount
-    distance .Lfixup
+    distance .Lstub
     .long 4
     .section __bug_table, "a", @progbits
     distance .Lbug

@@ -18,9 +18,10 @@ from mepof.kernel.vmlinux import Section, Vmlinux
 _EXCEPTIONS = "__ex_table"
 _ALTERNATIVES, _REPLACEMENTS = ".altinstructions", ".altinstr_replacement"
 _BUGS, _PARAVIRT = "__bug_table", ".parainstructions"
+_RETPOLINES = ".retpoline_sites"
 # Nothing but distances to instructions, each from its own field.
 _DISTANCES = (
-    *(".smp_locks", ".retpoline_sites", ".return_sites", ".call_sites"),
+    *(".smp_locks", _RETPOLINES, ".return_sites", ".call_sites"),
     *(".ibt_endbr_seal", ".cfi_sites", ".kcfi_traps"),
 )
 _RUNTIME_CONSTANTS = ("runtime_ptr_", "runtime_shift_")
@@ -116,8 +117,15 @@ class CodeTables:
     sections: frozenset[str]
     references: tuple[Reference, ...]
     patched: tuple[Patched, ...]
+    retpolines: tuple[Patched, ...]
     keys: tuple[Jump, ...]
     features: tuple[FeatureJump, ...]
+
+    @property
+    def replaced(self) -> tuple[tuple[int, int], ...]:
+        """The address and the size of everything that the kernel replaces while it boots."""
+        retpolines = ((each.address, each.size) for each in self.retpolines)
+        return (*((each.address, each.size) for each in self.patched), *retpolines)
 
     @property
     def jumps(self) -> tuple[Jump, ...]:
@@ -139,14 +147,20 @@ def read(kernel: Vmlinux) -> CodeTables:
     names: set[str] = set()
     references: list[Reference] = []
     patched: tuple[Patched, ...] = ()
+    retpolines: tuple[Patched, ...] = ()
     features: tuple[FeatureJump, ...] = ()
     for name, section in kernel.sections.items():
         if not section.allocated:
             continue
         if name in _DISTANCES:
             found = _distances(kernel, section, 4)
+            if name == _RETPOLINES:
+                retpolines = tuple(_retpoline(kernel, each.anchor) for each in found)
         elif name == _EXCEPTIONS:
-            fixups = (_past_jumps(kernel, each) for each in _distances(kernel, section, 12, 4))
+            fixups = (
+                replace(each, anchor=_past_jumps(kernel, each.anchor))
+                for each in _distances(kernel, section, 12, 4)
+            )
             found = [*_distances(kernel, section, 12), *fixups]
         elif name == _ALTERNATIVES:
             stride, patched = _alternatives(kernel, section)
@@ -163,7 +177,12 @@ def read(kernel: Vmlinux) -> CodeTables:
         names.add(name)
         references += found
     return CodeTables(
-        frozenset(names), tuple(references), patched, tuple(_key_jumps(kernel)), features
+        frozenset(names),
+        tuple(references),
+        patched,
+        retpolines,
+        tuple(_key_jumps(kernel)),
+        features,
     )
 
 
@@ -239,7 +258,10 @@ def _feature_jumps(kernel: Vmlinux, patched: Sequence[Patched]) -> Iterator[Feat
         onwards, missing = (elsewhere + found.start(group) for group in (1, 2))
         targets = (missing, *(each + 1 for each in jumps))
         leads = {_led_to(kernel, each) for each in targets}
-        if len(leads) == 1 and _led_to(kernel, onwards) == site + _JUMP_BYTES:
+        on, after = (
+            _past_jumps(kernel, at) for at in (_led_to(kernel, onwards), site + _JUMP_BYTES)
+        )
+        if len(leads) == 1 and on == after:
             yield FeatureJump(site, leads.pop(), elsewhere, targets, onwards)
 
 
@@ -260,17 +282,22 @@ def _distances(kernel: Vmlinux, section: Section, stride: int, offset: int = 0) 
     ]
 
 
-def _past_jumps(kernel: Vmlinux, reference: Reference) -> Reference:
-    """A reference to where a jump leads instead of to the jump: BOLT may do without that."""
-    anchor, seen = reference.anchor, set[int]()
-    while anchor not in seen:
-        seen.add(anchor)
-        code = kernel.at(anchor, _JUMP_BYTES)
+def _retpoline(kernel: Vmlinux, address: int) -> Patched:
+    """The call or jump of a retpoline: with a prefix, or on a condition, it is a byte longer."""
+    return Patched(address, 5 if kernel.at(address, 1) in (b"\xe8", b"\xe9") else 6, False)
+
+
+def _past_jumps(kernel: Vmlinux, address: int) -> int:
+    """Where the jumps at an address lead, if there are any: BOLT may do without them."""
+    seen = set[int]()
+    while address not in seen:
+        seen.add(address)
+        code = kernel.at(address, _JUMP_BYTES)
         if code[:1] == _JUMP:
-            anchor = _led_to(kernel, anchor + 1)
+            address = _led_to(kernel, address + 1)
         elif code[:1] == _SHORT_JUMP:
-            anchor += 2 + int.from_bytes(code[1:2], "little", signed=True)
-    return replace(reference, anchor=anchor)
+            address += 2 + int.from_bytes(code[1:2], "little", signed=True)
+    return address
 
 
 def _addresses(kernel: Vmlinux, section: Section) -> list[Reference]:

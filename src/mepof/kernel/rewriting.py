@@ -40,6 +40,7 @@ OPTIONS = (
     "--bolt-info=0",
 )
 _NOT_THERE = re.compile(r"BOLT-ERROR: .*? (?:at|address) 0x([0-9a-f]+)")
+_MOVE = re.compile(rb"[\x48-\x4f]\xc7[\s\S]{1,6}$")
 _COMPLAINT = re.compile(r"BOLT-ERROR: (.*)")
 _MAX_RUNS = 8
 # Symbols that code is called by, but that are not functions of C.
@@ -122,13 +123,17 @@ def rewrite(
         WorkError: BOLT cannot take the kernel.
     """
     kernel, tables = check_kernel(vmlinux)
-    profiled = profiled_functions(counts.read_text(encoding="utf-8"))
+    recorded = counts.read_text(encoding="utf-8")
+    profiled = profiled_functions(recorded)
     ran = [each for each in kernel.functions if not profiled.isdisjoint(_bolt_names(each))]
     alone = {each.address for each in ran if not may_move(each, candidates)}
     alone |= fixed(kernel, tables, ran)
     shown, (anchors, jumps) = _shown(kernel, tables)
-    before, after, listed = (scratch / name for name in ("shown", "moved", "functions"))
+    before, after, listed, usable = (
+        scratch / name for name in ("shown", "moved", "functions", "counts")
+    )
     before.write_bytes(shown)
+    usable.write_text("".join(outside_patched(recorded, kernel, tables)), encoding="utf-8")
     for _ in range(_MAX_RUNS):
         chosen = [each for each in ran if each.address not in alone]
         if not chosen:  # an empty list would be all functions
@@ -142,7 +147,7 @@ def rewrite(
                 before,
                 "-o",
                 after,
-                f"--data={counts}",
+                f"--data={usable}",
                 f"--funcs-file-no-regex={listed}",
                 *OPTIONS,
             ],
@@ -221,6 +226,22 @@ def profiled_functions(counts: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def outside_patched(counts: str, kernel: Vmlinux, tables: CodeTables) -> Iterator[str]:
+    """The lines of a profile without those inside what the kernel patched before it ran: BOLT would
+    take the whole profile of the function for that of another build."""
+    starts = {name: each.address for each in kernel.functions for name in _bolt_names(each)}
+    inside = {at for start, size in tables.replaced for at in range(start + 1, start + size)}
+    for line in counts.splitlines(keepends=True):
+        fields = line.split(" ")
+        places = (
+            starts[fields[at + 1]] + int(fields[at + 2], 16)
+            for at in (0, 3)
+            if len(fields) >= 6 and fields[at] == "1" and fields[at + 1] in starts
+        )
+        if inside.isdisjoint(places):
+            yield line
+
+
 def _bolt_names(function: Function) -> Iterator[str]:
     yield function.bolt_name
     yield from function.names
@@ -268,20 +289,15 @@ def fixed(kernel: Vmlinux, tables: CodeTables, functions: Sequence[Function]) ->
 
 
 def _addresses_in(code: bytes, function: Function) -> Iterator[int]:
-    """The values of 4 bytes, of instructions that have such, which may be addresses near those of
-    a function."""
-    high = function.address & 0xFFFFFFFF_00000000
+    """The values of 4 bytes in PUSH and MOV that may be addresses near those of a function."""
     top = (function.address >> 24) & 0xFF
     at = code.find(top, 4)
     while at >= 0:
         start = at - 3
-        # PUSH, MOV to a register, and MOV with up to 6 bytes that say where to.
-        if (
-            code[start - 1] == 0x68
-            or 0xB8 <= code[start - 1] <= 0xBF
-            or 0xC7 in code[max(0, start - 7) : start - 1]
-        ):
-            yield high | int.from_bytes(code[start : at + 1], "little")
+        # MOV has up to 6 bytes that say where to.
+        before = code[max(0, start - 8) : start]
+        if before[-1] == 0x68 or _MOVE.search(before):
+            yield function.address & ~0xFFFFFFFF | int.from_bytes(code[start : at + 1], "little")
         at = code.find(top, at + 1)
 
 

@@ -117,11 +117,13 @@ def test_jumps_that_the_kernel_patches_lead_where_they_led(tmp_path: Path) -> No
 
 
 def followed(kernel: Vmlinux, address: int) -> bytes:
-    """Five bytes of what is executed at an address, after a jump there."""
+    """Five bytes of what is executed at an address, after the jumps there."""
     code = kernel.at(address, 5)
-    if code[0] != 0xE9:
-        return code
-    return kernel.at(address + 5 + int.from_bytes(code[1:], "little", signed=True), 5)
+    if code[0] == 0xE9:
+        return followed(kernel, address + 5 + int.from_bytes(code[1:], "little", signed=True))
+    if code[0] == 0xEB:
+        return followed(kernel, address + 2 + int.from_bytes(code[1:2], "little", signed=True))
+    return code
 
 
 @NEEDS_BOLT
@@ -179,6 +181,20 @@ def test_a_profile_names_the_functions_of_both_sides() -> None:
     assert rewriting.profiled_functions(counts) == {"a/1", "b", "c"}
 
 
+@NEEDS_BOLT
+def test_what_was_recorded_inside_patched_code_is_left_out_of_the_profile(tmp_path: Path) -> None:
+    kernel, tables = rewriting.check_kernel(link(tmp_path, CLANG, LINKER))
+    # The call of the retpoline has 5 bytes; the kernel makes one of 3 of it, and a NOP.
+    lines = [f"1 copy {at:x} 1 copy 16 0 7\n" for at in range(0xA, 0x10)]
+    kept = list(rewriting.outside_patched("".join(lines), kernel, tables))
+    assert kept == [lines[0], lines[-1]]
+    others = "0 [unknown] 0 1 copy 0 0 3\n1 nobody 4 1 copy c 0 1\nno_lbr\n"
+    assert list(rewriting.outside_patched(others, kernel, tables)) == [
+        "0 [unknown] 0 1 copy 0 0 3\n",
+        "no_lbr\n",
+    ]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "same"),
     [
@@ -186,6 +202,9 @@ def test_a_profile_names_the_functions_of_both_sides() -> None:
         ("0f1f00", "909090", False),
         ("e801000000", "e8ff000000", True),
         ("e801000000", "e9ff000000", False),
+        # The prefix of a retpoline's call only makes space.
+        ("2ee801000000", "e8ff000000c3", True),
+        ("2e0f01000000", "0f01000000c3", False),
         ("ff1501000000", "ff15ff000000", True),
         ("ff1501000000c3", "ff15ff00000090", False),
     ],
