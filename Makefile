@@ -25,6 +25,12 @@ help:
 	@echo 'make bench   run every benchmark under bench/ that takes less than hours'
 	@echo 'make bench-algorithms'
 	@echo '             compare what every algorithm gains: hours'
+	@echo 'make bench-cluster'
+	@echo '             measure two kernels on 1, 2 and 4 workers: half an hour'
+	@echo 'make bench-farm'
+	@echo '             simulate a farm, and compare the simulation with workers here: minutes'
+	@echo 'make bench-fleet'
+	@echo '             merge the profiles of a fleet beside llvm-profdata: an hour'
 	@echo 'make bench-general'
 	@echo '             count what general covers of the suites: one kernel and half an hour'
 	@echo 'make bench-leave-one-out'
@@ -94,6 +100,8 @@ lint: setup
 HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.py \
 	bench/matrix.py bench/native_cycles.py bench/overlap.py bench/published.py \
 	bench/run_time.py bench/selective.py bench/suites.py
+# These take as long on a busy machine.
+HOURS += bench/cluster.py bench/farm.py bench/fleet.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 # What these compare with, such as LLVM's BOLT.
@@ -108,6 +116,16 @@ bench: setup
 
 bench-algorithms: setup
 	$(BIN)/python bench/algorithms.py
+
+.PHONY: bench-cluster bench-farm bench-fleet
+bench-cluster: setup
+	$(BIN)/python bench/cluster.py
+
+bench-farm: setup
+	$(BIN)/python bench/farm.py
+
+bench-fleet: setup
+	$(BIN)/python bench/fleet.py
 
 bench-general: setup
 	$(BIN)/python bench/general.py

@@ -1,24 +1,30 @@
 #!/usr/bin/env python3
 """Merges generated profiles of a fleet: one merge, the tree, the tree on workers, LLVM's tool.
 
-    .venv/bin/python bench/fleet.py [PROFILE.afdo] [--profiles 1000] [--workers 2]
+    bench/fleet.py [PROFILE.afdo] [--profiles 10000] [--workers 2] [--again]
 
-Each profile is a weighted sum of variants of a real one, in which counts and the functions that
-ran differ. Prints seconds, MiB/s of input and whether the results are the same to the bit.
+Each profile is a weighted sum of variants of a real one, by default the first of the store, in
+which counts and the functions that ran differ. Every merge is a process of its own. Writes
+docs/benchmarks/fleet.json after each merge and .md at the end, and goes on where it stopped. Fails
+if the results are not the same to the bit.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import os
 import random
 import re
 import shutil
-import tempfile
-import time
-from collections.abc import Callable
+import sys
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
+
+from measure.child import measured
+from measure.demo import processor
 
 from mepof import _engine
 from mepof.executor.cluster import started
@@ -27,19 +33,68 @@ from mepof.plan.store import default_store
 from mepof.process import run
 from mepof.profile.fleet import Aging, members, merge_fleet
 
+ROOT = Path(__file__).parents[1]
+RESULT = ROOT / "docs" / "benchmarks" / "fleet"
 VARIANTS = 24
 DAYS = 30
 DAY_SECONDS = 86400
+# The newest day, at noon: the same profiles, weights and names whenever they are generated.
+NEWEST = 1_760_011_200
+LLVM = "llvm-profdata-22"
+OURS = ("one merge", "tree", "tree on workers")
+MERGES = (*OURS, "tree, merged before", LLVM)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("profile", type=Path, nargs="?", help="[default: one of the store]")
-    parser.add_argument("--profiles", type=int, default=1000)
+    parser.add_argument("--profiles", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--again", action="store_true", help="forget what was measured before")
+    parser.add_argument("--one", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as work:
-        measure(given.profile or of_store(), given.profiles, given.workers, Path(work))
+    if given.one is not None:
+        merge(given.one[0], Path(given.one[1]), Path(given.one[2]), given.workers)
+        return
+    compare(given.profile or of_store(), given.profiles, given.workers, given.again)
+
+
+def compare(profile: Path, count: int, workers: int, again: bool) -> None:
+    """Make every merge that an earlier call has not, and write the page."""
+    digest = hashlib.sha256(profile.read_bytes()).hexdigest()
+    work = ROOT / "build" / "bench" / f"fleet-{count}-{digest[:12]}"
+    work.mkdir(parents=True, exist_ok=True)
+    fleet = generated(profile, count, work)
+    asked = {"profile": digest, "profiles": count, "workers": workers}
+    path = RESULT.with_suffix(".json")
+    done: dict[str, Any] = json.loads(path.read_text()) if path.exists() and not again else {}
+    if done.get("asked") != asked:
+        shutil.rmtree(work / "cache", ignore_errors=True)
+        size = sum(each.stat().st_size for each in fleet.iterdir())
+        done = {"asked": asked, "bytes": size, "merges": {}}
+    cores = sorted(os.sched_getaffinity(0))
+    for name in MERGES:
+        if name in done["merges"]:
+            continue
+        print(name, file=sys.stderr, flush=True)
+        output = work / "merged"
+        argv = [sys.executable, __file__, "--workers", str(workers)]
+        argv += ["--one", name, str(fleet), str(output)]
+        usage = measured(argv, cores, work / "log")
+        done["merges"][name] = {
+            "seconds": round(usage.seconds, 1),
+            "cpu_seconds": round(usage.cpu_seconds, 1),
+            "peak_mib": usage.peak_bytes >> 20,
+            "load": round(os.getloadavg()[0], 1),
+            "digest": hashlib.sha256(output.read_bytes()).hexdigest(),
+        }
+        done["machine"] = {"processor": processor(), "cores": len(cores)}
+        path.write_text(json.dumps(done, indent=1) + "\n")
+    if len({done["merges"][name]["digest"] for name in (*OURS, "tree, merged before")}) != 1:
+        raise SystemExit(f"the merges differ: see {path}; the profiles are in {fleet}")
+    RESULT.with_suffix(".md").write_text(page(done))
+    print(f"wrote {RESULT.with_suffix('.md')}")
+    shutil.rmtree(work)
 
 
 def of_store() -> Path:
@@ -50,48 +105,31 @@ def of_store() -> Path:
     return found[0]
 
 
-def measure(profile: Path, count: int, workers: int, work: Path) -> None:
-    fleet = generated(profile, count, work)
-    size = sum(path.stat().st_size for path in fleet.iterdir()) / (1 << 20)
+def merge(name: str, fleet: Path, output: Path, workers: int) -> None:
+    """Make one merge in this process."""
     found = members([str(fleet)], {})
     aging = Aging(Fraction(7), max(each.day for each in found))
     weighted = [(fleet / each.name, each.weight * aging.weight(each.day)) for each in found]
-    print(f"{count} profiles, {size:.0f} MiB, of {DAYS} days")
-
-    def timed(name: str, do: Callable[[Path], object]) -> bytes:
-        output = work / name.replace(" ", "-")
-        began = time.monotonic()
-        do(output)
-        seconds = time.monotonic() - began
-        print(f"{name:24} {seconds:8.1f} s {size / seconds:8.1f} MiB/s", flush=True)
-        return output.read_bytes()
-
-    one = timed("one merge", lambda out: _engine.merge(weighted, out, "autofdo-text"))
-    tree = timed(
-        "tree",
-        lambda out: merge_fleet(found, aging, out, "autofdo-text", work / "a", map),
-    )
-    with started(workers, workers, {}, {}, work / "dask") as client:
-        on_workers = timed(
-            f"tree on {workers} workers",
-            lambda out: merge_fleet(found, aging, out, "autofdo-text", work / "b", calling(client)),
-        )
-    timed(
-        "tree, merged before",
-        lambda out: merge_fleet(found, aging, out, "autofdo-text", work / "a", map),
-    )
-    print(f"the same to the bit: {one == tree == on_workers}")
-    tool = next((t for t in ("llvm-profdata-22", "llvm-profdata") if shutil.which(t)), None)
-    if tool is not None:
-        inputs = [f"--weighted-input={weight},{path}" for path, weight in weighted if weight]
-        timed(
-            tool,
-            lambda out: run([tool, "merge", "--sample", "--text", *inputs, "-o", out]),
-        )
+    work = fleet.parent
+    match name:
+        case "one merge":
+            _engine.merge(weighted, output, "autofdo-text")
+        case "tree" | "tree, merged before":
+            merge_fleet(found, aging, output, "autofdo-text", work / "cache", map)
+        case "tree on workers":
+            cache = work / "cache-of-workers"
+            shutil.rmtree(cache, ignore_errors=True)
+            with started(workers, workers, {}, {}, work / "dask") as client:
+                merge_fleet(found, aging, output, "autofdo-text", cache, calling(client))
+        case tool:
+            # More files than fit on a command line.
+            inputs = work / "inputs"
+            inputs.write_text("\n".join(f"{weight},{path}" for path, weight in weighted))
+            run([tool, "merge", "--sample", "--text", f"--input-files={inputs}", "-o", output])
 
 
 def generated(profile: Path, count: int, work: Path) -> Path:
-    """A directory of profiles of the same build."""
+    """A directory of profiles of the same build; those that are there already are kept."""
     chance = random.Random(7)
     text = work / "text"
     _engine.merge([(profile, 1)], text, "autofdo-text")
@@ -103,16 +141,53 @@ def generated(profile: Path, count: int, work: Path) -> Path:
         variant.write_text("".join(kept))
         variants.append(variant)
     fleet = work / "fleet"
-    fleet.mkdir()
-    now = time.time()
+    fleet.mkdir(exist_ok=True)
     for number in range(count):
         path = fleet / f"{number:05}.afdo"
         some = [(variant, chance.randrange(1, 1000)) for variant in chance.sample(variants, 2)]
-        _engine.merge(some, path, "autofdo")
-        path.with_name(f"{path.name}.provenance.json").unlink()
-        moment = now - DAY_SECONDS * (number % DAYS)
-        os.utime(path, (moment, moment))
+        if path.exists():
+            continue
+        made = work / "made"
+        _engine.merge(some, made, "autofdo")
+        moment = NEWEST - DAY_SECONDS * (number % DAYS)
+        os.utime(made, (moment, moment))
+        made.rename(path)
+        if number % 1000 == 999:
+            print(f"{number + 1} profiles", file=sys.stderr, flush=True)
     return fleet
+
+
+def page(done: dict[str, Any]) -> str:
+    """The page of these merges."""
+    asked, merges = done["asked"], done["merges"]
+    mib = done["bytes"] / (1 << 20)
+    llvm = merges[LLVM]
+    rows = "\n".join(
+        f"| {name} | {row['seconds']:.1f} s | {mib / row['seconds']:.0f} MiB/s "
+        f"| {llvm['seconds'] / row['seconds']:.1f} | {row['cpu_seconds']:.1f} s "
+        f"| {llvm['cpu_seconds'] / row['cpu_seconds']:.1f} | {row['peak_mib']} MiB "
+        f"| {row['load']} |"
+        for name, row in merges.items()
+    )
+    return f"""# How fast the profiles of a fleet are merged
+
+`bench/fleet.py --profiles {asked["profiles"]}` (`make bench-fleet`: 10,000) generates
+{asked["profiles"]:,} profiles of one kernel from a real one: {mib:.0f} MiB, of {DAYS} days, with a
+half-life of a week. It merges them in five ways on {done["machine"]["cores"]} cores of
+{done["machine"]["processor"]}, all *native*. The first four give the same file, to the bit.
+
+| | wall time | throughput | against LLVM | computing | against LLVM | largest process | load |
+| --- | --- | --- | --- | --- | --- | --- | --- |
+{rows}
+
+- *one merge* is one call of the engine with all files; *tree* is what
+  [`mepof profile merge DIRECTORY`](../profile-engine.md#merge-of-a-fleet) does in one process, and
+  *on workers* in {asked["workers"]} processes of a Dask cluster, whose start is counted.
+- *merged before*: nothing is new. A day's new profiles cost their groups beside it.
+- *computing* is user and system time of all processes. With a *load* above the number of cores,
+  others computed as well, and computing says more than wall time.
+- `{LLVM}` gets the same files and weights.
+"""
 
 
 if __name__ == "__main__":

@@ -178,6 +178,7 @@ def merge(
     half_life: fleet.HalfLife = None,
     weigh: fleet.Weigh = None,
     like: fleet.Like = None,
+    least_overlap: fleet.Least = None,
     executor: fleet.Where = None,
     scheduler: fleet.Scheduler = None,
     workers: fleet.Workers = None,
@@ -193,14 +194,21 @@ def merge(
     """
     done: dict[str, Any]
     if fleet.is_fleet(profiles):
-        options = fleet.Options(half_life, weigh or [], like, executor, scheduler, workers)
+        options = fleet.Options(
+            half_life, weigh or [], like, least_overlap, executor, scheduler, workers
+        )
         done = fleet.merged(profiles, output, to or "autofdo", options)
         if as_json:
             print_json({"schema": "mepof-profile-merge/1", **done})
         else:
             fleet.show(done)
         return
-    for name, value in (("half-life", half_life), ("weigh", weigh), ("executor", executor)):
+    for name, value in (
+        ("half-life", half_life),
+        ("weigh", weigh),
+        ("least-overlap", least_overlap),
+        ("executor", executor),
+    ):
         if value is not None:
             raise InputError(f"--{name} is for directories and buckets", "name one of them")
     from mepof.profile.instrumentation import merge_instrumentation  # loads all toolchains

@@ -43,6 +43,15 @@ Like = Annotated[
         metavar="PROFILE",
     ),
 ]
+Least = Annotated[
+    str | None,
+    typer.Option(
+        "--least-overlap",
+        help="For directories and buckets: refuse profiles whose flow overlap with --like is "
+        "smaller.",
+        metavar="PERCENT",
+    ),
+]
 Where = Annotated[
     str | None,
     typer.Option("--executor", help="Where to merge: local, dask.", metavar="NAME"),
@@ -66,6 +75,7 @@ class Options:
     half_life: str | None
     weigh: Sequence[str]
     like: Path | None
+    least: str | None
     executor: str | None
     scheduler: str | None
     workers: int | None
@@ -106,8 +116,9 @@ def merged(urls: Sequence[str], output: Path, form: str, options: Options) -> di
     else:
         where = nullcontext(map)
     cache = settings.store.absolute() / "cache" / "fleet"
+    least = least_of(options.least)
     with where as run:
-        fleet = merge_fleet(found, aging, output, form, cache, run, options.like)
+        fleet = merge_fleet(found, aging, output, form, cache, run, options.like, least)
     return _document(fleet, aging, output)
 
 
@@ -158,6 +169,21 @@ def half_life_of(text: str | None) -> Fraction | None:
     if days <= 0:
         raise InputError(f"invalid half-life `{text}`", "write a number of days, such as 7")
     return days
+
+
+def least_of(text: str | None) -> Fraction:
+    """A share of one, from a number of percent.
+
+    Raises:
+        InputError: it is not a number from 0 to 100.
+    """
+    try:
+        share = Fraction(text or 0) / 100
+    except (ValueError, ZeroDivisionError):
+        share = Fraction(-1)
+    if not 0 <= share <= 1:
+        raise InputError(f"invalid overlap `{text}`", "write a number of percent, such as 10")
+    return share
 
 
 def weight_of(text: str) -> tuple[str, int]:

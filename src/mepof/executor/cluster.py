@@ -131,6 +131,12 @@ def started(
         # Its pages would be open to every user of this machine.
         "distributed.scheduler.http.routes": [],
         "distributed.worker.http.routes": [],
+        # Steps take seconds and more: what looks at the cluster every few milliseconds would
+        # compute more than all the rest of it.
+        "distributed.admin.tick.interval": "500ms",
+        "distributed.admin.system-monitor.interval": "10s",
+        "distributed.scheduler.work-stealing-interval": "1s",
+        "distributed.worker.profile.enabled": False,
     }
     with (
         dask.config.set(limits),

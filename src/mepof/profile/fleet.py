@@ -163,6 +163,7 @@ def merge_fleet(
     cache: Path,
     run: Map,
     like: Path | None = None,
+    least: Fraction = Fraction(0),
 ) -> Fleet:
     """Merge the profiles of a fleet into one file, and write what went in beside it.
 
@@ -172,6 +173,7 @@ def merge_fleet(
         cache: directory of the groups that were merged before.
         run: where groups are merged.
         like: a profile of the build that is wanted; the oldest by default.
+        least: outliers are left out: profiles whose flow overlap with ``like`` is smaller.
 
     Raises:
         InputError: no profile is left.
@@ -181,7 +183,7 @@ def merge_fleet(
     days = {day: aging.weight(day) for day in dict.fromkeys(each.day for each in found)}
     kept = [each for each in found if days[each.day]]
     cut = groups(kept)
-    parts, reused = _merged_groups(cut, reference, cache, run)
+    parts, reused = _merged_groups(cut, reference, least, cache, run)
     sums = []
     for day, of_day in groupby(zip(cut, parts, strict=True), key=lambda pair: pair[0][0].day):
         whole = reduced([part for _, part in of_day if part.inputs], run)
@@ -213,41 +215,51 @@ def _batches(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
 
 
 def _merged_groups(
-    cut: Sequence[tuple[Member, ...]], reference: bytes, cache: Path, run: Map
+    cut: Sequence[tuple[Member, ...]], reference: bytes, least: Fraction, cache: Path, run: Map
 ) -> tuple[list[Part], int]:
     cache.mkdir(parents=True, exist_ok=True)
-    keys = [_key(group, reference) for group in cut]
+    keys = [_key(group, reference, least) for group in cut]
     known = {key: part for key in keys if (part := _recall(cache / key)) is not None}
     new = [(key, group) for key, group in zip(keys, cut, strict=True) if key not in known]
-    asked = partial(merge_group, reference=reference)
+    asked = partial(merge_group, reference=reference, least=least)
     for (key, _), part in zip(new, run(asked, [group for _, group in new]), strict=True):
         _keep(cache / key, part)
         known[key] = part
     return [known[key] for key in keys], len(cut) - len(new)
 
 
-def merge_group(group: Sequence[Member], reference: bytes) -> Part:
-    """Merge the profiles of a group; those that are damaged or of another build are left out.
+def merge_group(group: Sequence[Member], reference: bytes, least: Fraction = Fraction(0)) -> Part:
+    """Merge the profiles of a group; those that are damaged, of another build or outliers are left
+    out.
 
     Args:
         reference: a profile of the build that is wanted.
+        least: flow overlap with it, below which a profile is an outlier.
     """
     with tempfile.TemporaryDirectory() as work:
         paths = {each: _fetched(each, Path(work, str(n))) for n, each in enumerate(group)}
         like = Path(work, "reference")
         like.write_bytes(reference)
-        part = _sum_of(paths, group, Path(work, "sum"))
-        if part is not None and not _conflicts(like, part.profile, Path(work, "check")):
-            return part
-        refused = []
-        left = []
-        for each in group:
-            reason = _foreign(like, paths[each], Path(work, "check"))
-            if reason is None:
-                left.append(each)
-            else:
-                refused.append(Refused(each.name, reason))
+        refused: list[Refused] = []
+
+        def sound(candidates: Sequence[Member], why: Callable[[Path], str | None]) -> list[Member]:
+            kept = []
+            for each in candidates:
+                reason = why(paths[each])
+                if reason is None:
+                    kept.append(each)
+                else:
+                    refused.append(Refused(each.name, reason))
+            return kept
+
+        check = Path(work, "check")
+        left = list(group)
+        if least:
+            left = sound(left, lambda path: _outlying(like, path, least, check))
         part = _sum_of(paths, left, Path(work, "sum")) if left else Part(b"", (), ())
+        if left and (part is None or _conflicts(like, part.profile, check)):
+            left = sound(left, lambda path: _foreign(like, path, check))
+            part = _sum_of(paths, left, Path(work, "sum")) if left else Part(b"", (), ())
         if part is None:
             raise InputError(
                 f"profiles between {left[0].name} and {left[-1].name} are of different builds",
@@ -287,6 +299,18 @@ def _foreign(like: Path, path: Path, output: Path) -> str | None:
     if made["conflicts"]:
         return f"{len(made['conflicts'])} functions are of another build"
     return None
+
+
+def _outlying(like: Path, path: Path, least: Fraction, output: Path) -> str | None:
+    """Why a profile is left out, if it has little in common with one of the wanted build."""
+    try:
+        overlap = json.loads(_engine.compare(like, path, 0))["flow_overlap"]
+    except MepofError:
+        overlap = 0.0  # damaged
+    if overlap >= least:
+        return None
+    outlier = f"an outlier: its flow overlap is {100 * overlap:.1f} %"
+    return _foreign(like, path, output) or outlier
 
 
 def _sum(parts: Sequence[Part]) -> Part:
@@ -338,8 +362,9 @@ def _fetched(member: Member, path: Path) -> Path:
     return path
 
 
-def _key(group: Sequence[Member], reference: bytes) -> str:
+def _key(group: Sequence[Member], reference: bytes, least: Fraction) -> str:
     whole = hashlib.sha256(hashlib.sha256(reference).digest())
+    whole.update(str(least).encode())
     for each in group:
         whole.update(json.dumps([*asdict(each).values()], default=str).encode())
     return whole.hexdigest()

@@ -126,6 +126,31 @@ def test_foreign_builds_and_damage_are_refused_by_name(fleet: Path, tmp_path: Pa
     )
 
 
+def test_outliers_are_refused_by_name(fleet: Path, tmp_path: Path) -> None:
+    # Of the functions of the oldest profile, none runs here.
+    odd = "".join(f"g{n}:9:9\n 1: 9\n !CFGChecksum: 7\n" for n in range(9))
+    write(fleet, "rack1/odd.afdo", odd, 2)
+    write(fleet, "rack1/alone.afdo", odd, 9)
+    write(fleet, "rack1/foreign.afdo", text_of(0, build=1), 2)
+    write(fleet, "rack1/damaged.afdo", "f:x:y\n", 2)
+    assert merge(fleet, tmp_path / "all").profiles == 152
+    made = merge(fleet, tmp_path / "tree", least=Fraction(1, 50))
+    reasons = {each.name: each.reason for each in made.refused}
+    bad = {f"rack1/{name}.afdo" for name in ("odd", "alone", "foreign", "damaged")}
+    assert reasons.keys() == bad
+    assert reasons["rack1/odd.afdo"] == "an outlier: its flow overlap is 0.0 %"
+    assert "of another build" in reasons["rack1/foreign.afdo"]
+    assert (tmp_path / "tree").read_bytes() == sequential(
+        fleet, tmp_path / "one", without=tuple(bad)
+    )
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "101", "1/0"])
+def test_a_wrong_overlap_is_one_line(text: str) -> None:
+    with pytest.raises(InputError, match="invalid overlap"):
+        command.least_of(text)
+
+
 def test_another_build_can_be_wanted(fleet: Path, tmp_path: Path) -> None:
     write(fleet, "other/1.afdo", text_of(9, build=1), 2)
     (tmp_path / "like").write_text(text_of(1, build=1))
@@ -159,7 +184,7 @@ def test_the_command_merges_a_directory(
     fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MEPOF_STORE", str(tmp_path / "store"))
-    options = command.Options("7", ["rack2/*=3"], None, None, None, None)
+    options = command.Options("7", ["rack2/*=3"], None, None, None, None, None)
     done = command.merged([str(fleet)], tmp_path / "tree", "autofdo-text", options)
     assert (tmp_path / "tree").read_bytes() == sequential(fleet, tmp_path / "one")
     assert (done["profiles"], done["newest"], done["weight_scale"]) == (150, "2025-03-05", 1024)
@@ -171,7 +196,7 @@ def test_workers_give_the_same(
     pytest.importorskip("distributed")
     pytest.importorskip("cryptography")
     monkeypatch.setenv("MEPOF_STORE", str(tmp_path / "store"))
-    options = command.Options("7", ["rack2/*=3"], None, "dask", None, 2)
+    options = command.Options("7", ["rack2/*=3"], None, None, "dask", None, 2)
     command.merged([str(fleet)], tmp_path / "tree", "autofdo-text", options)
     assert (tmp_path / "tree").read_bytes() == sequential(fleet, tmp_path / "one")
 
