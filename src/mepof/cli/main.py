@@ -28,6 +28,7 @@ COMMANDS = {
     "device": ("mepof.cli.device", "app"),
     "bootimg": ("mepof.cli.bootimg", "app"),
     "phone": ("mepof.cli.phone", "phone"),
+    "explored": ("mepof.cli.explored", "explored"),
     "doctor": ("mepof.cli.doctor", "doctor"),
     "worker": ("mepof.cli.worker", "worker"),
     "store": ("mepof.cli.store", "app"),
