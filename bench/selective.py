@@ -6,7 +6,7 @@ The same kernel and training, with the hottest files instrumented that make up s
 what runs, with all that runs, and with as many as an image has room for. Each point compiles the
 files that it instruments, and those again with their profile; all else is shared. With ``--write``
 it prints the programs and runs nothing. Writes docs/benchmarks/selective.json and .md after each
-algorithm; those that are not named keep the results that they have there.
+point; algorithms that are not named keep the results that they have there.
 """
 
 from __future__ import annotations
@@ -46,17 +46,21 @@ def main() -> None:
     record = RESULT.with_suffix(".json")
     results = json.loads(record.read_text()) if record.is_file() else {}
     for algorithm in arguments.algorithm:
-        text = program(algorithm)
-        if arguments.write:
-            print(text, end="")
-            continue
-        out = OUT / algorithm
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "program.g4").write_text(text, encoding="utf-8")
-        report = ran(out / "program.g4", out, arguments.store)
-        results[algorithm] = summary(report)
-        record.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-        RESULT.with_suffix(".md").write_text(page(results), encoding="utf-8")
+        rows: dict[str, Any] = {}
+        for name, value in points(algorithm).items():
+            text = program(algorithm, name, value)
+            if arguments.write:
+                print(text)
+                continue
+            out = OUT / algorithm / name
+            out.mkdir(parents=True, exist_ok=True)
+            (out / "program.g4").write_text(text, encoding="utf-8")
+            report = ran(out / "program.g4", out, arguments.store)
+            rows[name] = row(report)
+            about = report["provenance"]
+            results[algorithm] = {"kernel": about["kernel"], "tools": about["tools"], "rows": rows}
+            record.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+            RESULT.with_suffix(".md").write_text(page(results), encoding="utf-8")
 
 
 def points(algorithm: str) -> dict[str, str]:
@@ -64,40 +68,28 @@ def points(algorithm: str) -> dict[str, str]:
     return {**POINTS, **({LIMIT[0]: LIMIT[1]} if algorithm == "pgo" else {})}
 
 
-def program(algorithm: str) -> str:
-    """The program that profiles the same kernel once for each point."""
-    lines = ["set config slim.", "set seed 1.", "set repetitions 1."]
-    if ALGORITHMS[algorithm] != "clang":
-        lines.append(f"set toolchain {ALGORITHMS[algorithm]}.")
-    for name, value in points(algorithm).items():
-        lines += [
-            f"set instrument {value}.",
-            f"set name {name}.",
-            f"opt {SOURCE} {algorithm} rand kbench O2.",
-        ]
-    lines.append(f"eval {';'.join(['plain', *points(algorithm)])}.")
-    return "\n".join(lines) + "\n"
+def program(algorithm: str, name: str, value: str) -> str:
+    """The program of a point."""
+    return f"""\
+set config slim.
+set seed 1.
+set repetitions 1.
+set toolchain {ALGORITHMS[algorithm]}.
+set instrument {value}.
+set name {name}.
+opt {SOURCE} {algorithm} rand kbench O2.
+eval plain;{name}.
+"""
 
 
-def summary(report: dict[str, Any]) -> dict[str, Any]:
-    """Of each point, what was instrumented, and what the image with its profile gains."""
-    left = left_percent(report, (METRIC,))
-    known = {each["name"]: each for each in report["profiles"]}
-    whole = 100 - geometric(left["all"][METRIC])
-    rows = {}
-    for name in left:
-        gain = 100 - geometric(left[name][METRIC])
-        rows[name] = {
-            **known[name]["instrumented"],
-            "functions": known[name]["functions"],
-            "fewer_percent": round(gain, 2),
-            "kept_percent": round(100 * gain / whole, 1),
-        }
+def row(report: dict[str, Any]) -> dict[str, Any]:
+    """What was instrumented, and what the image with the profile gains."""
+    (profile,) = report["profiles"]
+    (left,) = left_percent(report, (METRIC,)).values()
     return {
-        "kernel": report["provenance"]["kernel"],
-        "tools": report["provenance"]["tools"],
-        "program": report["provenance"]["program"],
-        "rows": rows,
+        **profile["instrumented"],
+        "functions": profile["functions"],
+        "fewer_percent": 100 - geometric(left[METRIC]),
     }
 
 
@@ -109,21 +101,23 @@ def page(results: dict[str, Any]) -> str:
 
 
 def _section(algorithm: str, result: dict[str, Any]) -> str:
-    compiler = ALGORITHMS[algorithm]
+    rows = result["rows"]
+    whole = rows["all"]["fewer_percent"] if "all" in rows else None
     return _SECTION.format(
         algorithm=algorithm,
         kernel=result["kernel"],
-        compiler=result["tools"][compiler],
-        rows="\n".join(_row(name, row) for name, row in result["rows"].items()),
-        claim=_claim(result["rows"]),
+        compiler=result["tools"][ALGORITHMS[algorithm]],
+        rows="\n".join(_row(name, each, whole) for name, each in rows.items()),
+        claim="" if whole is None else _claim(rows, whole),
     )
 
 
-def _row(name: str, row: dict[str, Any]) -> str:
+def _row(name: str, row: dict[str, Any], whole: float | None) -> str:
+    kept = f"{100 * row['fewer_percent'] / whole:.1f}" if whole else "not known yet"
     return (
         f"| {_title(name)} | {row['files']} of {row['of_files']} | {row['text_percent']:.1f} "
         f"| {row['time_percent']:.1f} | {row['image_bytes']:,} | {row['growth_percent']:+.1f} "
-        f"| {row['fewer_percent']:.2f} | {row['kept_percent']:.1f} |"
+        f"| {row['fewer_percent']:.2f} | {kept} |"
     )
 
 
@@ -134,13 +128,13 @@ def _title(name: str) -> str:
     )
 
 
-def _claim(rows: dict[str, Any]) -> str:
+def _claim(rows: dict[str, Any], whole: float) -> str:
     """The least that is instrumented for nine tenths of the gain."""
-    enough = [each for each in rows.values() if each["kept_percent"] >= 90]
+    enough = [each for each in rows.values() if each["fewer_percent"] >= 0.9 * whole]
     least = min(enough, key=lambda each: float(each["text_percent"]))
     return (
-        f"{least['kept_percent']:.1f} % of the gain is kept with {least['text_percent']:.1f} % of "
-        f"the text instrumented, in {least['files']} files."
+        f"{100 * least['fewer_percent'] / whole:.1f} % of the gain is kept with "
+        f"{least['text_percent']:.1f} % of the text instrumented, in {least['files']} files.\n"
     )
 
 
@@ -167,8 +161,7 @@ _SECTION = """## `{algorithm}`
 | --- | --- | --- | --- | --- | --- | --- | --- |
 {rows}
 
-{claim}
-"""
+{claim}"""
 
 
 if __name__ == "__main__":
