@@ -36,7 +36,8 @@ from mepof.toolchain.protocol import Toolchain, Tools
 
 # What the link and objtool need for split functions.
 _LINK = BuildAddition(
-    overlays=("text-sections", "objtool-cold"), module_overlays=("text-sections-modules",)
+    overlays=("text-sections", "objtool-cold", "objtool-warn"),
+    module_overlays=("text-sections-modules",),
 )
 # More functions than a kernel has.
 _ALL = 2**31

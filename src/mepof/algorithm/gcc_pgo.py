@@ -104,7 +104,7 @@ class GccPgo:
             *(() if build.cold_small else flags("keep-untrained")),
         )
         return BuildAddition(
-            overlays=("gcov-use",),
+            overlays=("gcov-use", "objtool-warn"),
             variables={"MEPOF_COUNTS": f"{PROFILES}/{_FILE}"},
             selected=(FileFlags(profile / EXECUTED_OBJECTS, used),),
             profiles={_FILE: profile / _FILE},

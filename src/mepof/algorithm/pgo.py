@@ -107,6 +107,7 @@ class Pgo:
             *flags("quiet-counts"),
         )
         return BuildAddition(
+            overlays=("objtool-warn",),
             selected=(FileFlags(profile / EXECUTED_OBJECTS, used),),
             profiles={self._file: profile / self._file},
             opt_out=flags("drop-counts"),

@@ -155,7 +155,7 @@ def test_a_build_with_the_profile_names_it_and_a_file_can_do_without() -> None:
     assert f"-fprofile-use={PROFILES}/kernel.profdata" in flags.cflags
     assert used.cflags == ()
     assert used.opt_out == ("-fno-profile-use",)
-    assert used.overlays == ()
+    assert used.overlays == ("objtool-warn",)
 
 
 def test_some_functions_are_left_out_under_all_their_names(tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
 from pydantic import ValidationError
 
 from mepof.errors import InputError, MepofError, WorkError
@@ -397,6 +399,56 @@ def test_an_edit_follows_a_file_to_the_name_that_a_tree_has(tree: Path, tmp_path
     compose(tree, (laid(tmp_path / "overlay", edit),), tmp_path / "view", None)
     assert (tmp_path / "view/kernel/fork/main.c").read_text() == "int new;\n\nint moved;\n"
     assert (tmp_path / "view/kernel/fork.c").read_text() == "int fork;\n"
+
+
+BUG = """\
+#define ASM_UD2 ".byte 0x0f, 0x0b"
+#define _BUG_FLAGS(ins, flags) \\
+do { \\
+    asm volatile("1:\\t" ins "\\n" \\
+             ".pushsection __bug_table,\\"aw\\"\\n" \\
+             "2:\\t.long 1b - 2b\\n" \\
+             "\\t.word %c0\\n" \\
+             ".popsection" : : "i" (flags)); \\
+} while (0)
+#define __WARN_FLAGS(flags) \\
+do { \\
+    _BUG_FLAGS(ASM_UD2, flags); \\
+    annotate_reachable(); \\
+} while (0)
+"""
+USE = """
+#define CONFIG_STACK_VALIDATION
+#define BUGFLAG_WARNING 1
+#define instrumentation_begin()
+#define instrumentation_end()
+#include "bug.h"
+long counter;
+void warned(void) { __WARN_FLAGS(2); counter++; }
+"""
+
+
+def test_a_warning_of_old_kernels_is_one_piece_of_assembly(tree: Path, tmp_path: Path) -> None:
+    overlays = (overlay.load("objtool-warn"),)
+    assert not overlays[0].is_for(tree)
+    header = tree / "arch/x86/include/asm/bug.h"
+    header.parent.mkdir(parents=True)
+    header.write_text(BUG)
+    assert overlays[0].is_for(tree)
+    compose(tree, overlays, tmp_path / "view", None)
+    directory = (tmp_path / "view" / header.relative_to(tree)).parent
+    made = tmp_path / "warned.o"
+    command = ["gcc", "-O2", "-x", "c", "-c", f"-I{directory}", "-o", str(made), "-"]
+    subprocess.run(command, input=USE, text=True, check=True)
+    # What stands at the address that the note names is behind the trap.
+    with made.open("rb") as file:
+        sections = {section.name: section for section in ELFFile(file).iter_sections()}
+        notes, text = sections[".rela.discard.reachable"], sections[".text"].data()
+        assert isinstance(notes, RelocationSection)
+        (noted,) = notes.iter_relocations()
+    assert text[noted["r_addend"] - 2 : noted["r_addend"]] == b"\x0f\x0b"
+    header.write_text(BUG.replace("annotate_reachable();", ""))
+    assert not overlays[0].is_for(tree)  # as it is since 5.18
 
 
 def test_what_does_not_fit_a_former_file_is_said_of_that_file(tree: Path, tmp_path: Path) -> None:
