@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 Counts = Mapping[str, float]
 
-#: Percent of overlap from which a case is near the training.
-THRESHOLD = 90.0
-NEAR = "near"
-FAR = "far"
+#: By the percent of overlap that each begins with.
+KINDS = {"trained": 98.0, "near": 60.0, "far": 0.0}
 
 
 @dataclass(frozen=True)
@@ -54,8 +52,8 @@ def likeness(case: Counts, actions: Mapping[str, Counts]) -> Likeness:
 
 
 def kind_of(percent: float) -> str:
-    """``near`` or ``far``, by the overlap with the training."""
-    return NEAR if percent >= THRESHOLD else FAR
+    """Whether work is trained, near or far, by its overlap with the training."""
+    return next(kind for kind, least in KINDS.items() if percent >= least)
 
 
 def _shares(counts: Counts) -> dict[str, float]:

@@ -56,6 +56,6 @@ def test_overlap_counts_code_as_far_as_an_action_works_there(
     assert (found.nearest, found.nearest_percent) == (nearest, pytest.approx(nearest_percent))
 
 
-def test_work_is_near_from_the_threshold_on(overlap: Any) -> None:
-    kinds = {percent: overlap.kind_of(percent) for percent in (0.0, 89.9, 90.0, 100.0)}
-    assert kinds == {0.0: "far", 89.9: "far", 90.0: "near", 100.0: "near"}
+def test_work_is_trained_near_or_far_by_its_overlap(overlap: Any) -> None:
+    kinds = [overlap.kind_of(percent) for percent in (0.0, 59.9, 60.0, 97.9, 98.0, 100.0)]
+    assert kinds == ["far", "far", "near", "near", "trained", "trained"]
