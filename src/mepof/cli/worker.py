@@ -120,7 +120,12 @@ async def _work(
     from mepof.executor.cluster import SILENCE_SECONDS, library, security_of
 
     distributed = library()
-    environment = {"MEPOF_STORE": str(settings.store.absolute())}
+    environment = {
+        "MEPOF_STORE": str(settings.store.absolute()),
+        # In the worker's process: the end of a scheduler is no traceback.
+        "DASK_LOGGING__DISTRIBUTED": "critical",
+        "DASK_LOGGING__TORNADO": "critical",
+    }
     if settings.shared is not None:
         environment["MEPOF_SHARED_STORE"] = settings.shared
     os.environ.update(environment)
