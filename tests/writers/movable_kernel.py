@@ -61,6 +61,17 @@ TEXT = """\
 .Lback: retq
     end returns_to_itself
 
+# So does this, and goes on there by IRET.
+    begin synchronises
+    testl %edi, %edi
+    jne .Lsync
+    retq
+.Lsync: pushq $.Lsynced
+    iretq
+.Lsynced: movl $3, %eax
+    retq
+    end synchronises
+
 # Data has an address in it.
     begin interprets
     testl %edi, %edi
@@ -168,7 +179,15 @@ __bolt_reserved_start:
     .fill 0x4000, 1, 0xcc
 __bolt_reserved_end:
 """
-FUNCTIONS = ("copy", "knows", "keyed", "has_feature", "interprets", "returns_to_itself")
+FUNCTIONS = (
+    "copy",
+    "knows",
+    "keyed",
+    "synchronises",
+    "has_feature",
+    "interprets",
+    "returns_to_itself",
+)
 # In each function the branch is always taken.
 COUNTS = "".join(
     f"1 {name} 2 1 {name} {target} 0 1000\n"
@@ -176,6 +195,7 @@ COUNTS = "".join(
         "copy": "a",
         "knows": "5",
         "keyed": "5",
+        "synchronises": "5",
         "has_feature": "9",
         "returns_to_itself": "a",
         "interprets": "5",

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mepof.errors import WorkError
-from mepof.kernel.vmlinux import Section, Vmlinux
+from mepof.kernel.vmlinux import Function, Section, Vmlinux
 
 _EXCEPTIONS = "__ex_table"
 _ALTERNATIVES, _REPLACEMENTS = ".altinstructions", ".altinstr_replacement"
@@ -33,6 +33,8 @@ _JUMP, _JUMP_BYTES, _SHORT_JUMP = b"\xe9", 5, b"\xeb"
 # TESTB of a byte at an address, JNE and JMP.
 _TEST = re.compile(rb"\xf6(?:\x04\x25|\x05)[\s\S]{4}[\s\S]\x0f\x85([\s\S]{4})\xe9([\s\S]{4})")
 _MAX_TEST_BYTES = 19
+_PUSH_AND_IRET = re.compile(rb"\x68([\s\S]{4})\x48\xcf")
+_PUSHED = struct.Struct("<I")
 _DISTANCE, _ADDRESS = struct.Struct("<i"), struct.Struct("<Q")
 _EXCEPTION = struct.Struct("<iii")
 # Of an alternative: two distances, what decides, and at the end the lengths of both.
@@ -106,6 +108,21 @@ class FeatureJump(Jump):
 
 
 @dataclass(frozen=True)
+class Pushed:
+    """A PUSH of the address that the IRET behind it goes on at (``iret_to_self`` of
+    ``arch/x86/include/asm/sync_core.h``).
+
+    Attributes:
+        value: what it pushes.
+        target: where that leads.
+    """
+
+    instruction: int
+    value: int
+    target: int
+
+
+@dataclass(frozen=True)
 class CodeTables:
     """What the tables of a kernel say.
 
@@ -120,6 +137,7 @@ class CodeTables:
     retpolines: tuple[Patched, ...]
     keys: tuple[Jump, ...]
     features: tuple[FeatureJump, ...]
+    pushed: tuple[Pushed, ...] = ()
 
     @property
     def replaced(self) -> tuple[tuple[int, int], ...]:
@@ -134,8 +152,9 @@ class CodeTables:
 
     @property
     def anchors(self) -> tuple[int, ...]:
-        """Where the tables point to, sorted."""
-        return tuple(sorted({each.anchor for each in self.references}))
+        """Where the tables and pushed addresses point to, and what pushes, sorted."""
+        pushed = (at for each in self.pushed for at in (each.instruction, each.target))
+        return tuple(sorted({*(each.anchor for each in self.references), *pushed}))
 
 
 def read(kernel: Vmlinux) -> CodeTables:
@@ -208,6 +227,9 @@ def write(
             _ADDRESS.pack_into(data, at, now)
         else:
             _DISTANCE.pack_into(data, at, now - each.field)
+    for pushed in tables.pushed:
+        instruction, target = (moved.get(at, at) for at in (pushed.instruction, pushed.target))
+        _PUSHED.pack_into(data, kernel.position(instruction) + 1, target & 0xFFFFFFFF)
     keys, features = jumps[: len(tables.keys)], jumps[len(tables.keys) :]
     start = kernel.symbol(KEY_SYMBOLS[0]) or 0
     for index, key in enumerate(keys):
@@ -221,6 +243,17 @@ def write(
         lead(data, kernel, was.onwards, jump.site + _JUMP_BYTES)
     if _EXCEPTIONS in tables.sections:
         _sort_exceptions(data, kernel.sections[_EXCEPTIONS])
+
+
+def pushes(kernel: Vmlinux, functions: Iterable[Function]) -> Iterator[Pushed]:
+    """The addresses inside of functions that they push themselves."""
+    for function in functions:
+        for found in _PUSH_AND_IRET.finditer(kernel.at(function.address, function.size)):
+            low = int.from_bytes(found.group(1), "little")
+            value = function.address & ~0xFFFFFFFF | low
+            if function.address < value < function.end:
+                target = _past_jumps(kernel, value)
+                yield Pushed(function.address + found.start(), value, target)
 
 
 def lead(data: bytearray, kernel: Vmlinux, field: int, target: int) -> None:

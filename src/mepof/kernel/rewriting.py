@@ -13,6 +13,7 @@ import re
 import struct
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -126,6 +127,7 @@ def rewrite(
     recorded = counts.read_text(encoding="utf-8")
     profiled = profiled_functions(recorded)
     ran = [each for each in kernel.functions if not profiled.isdisjoint(_bolt_names(each))]
+    tables = replace(tables, pushed=tuple(code_tables.pushes(kernel, ran)))
     alone = {each.address for each in ran if not may_move(each, candidates)}
     alone |= fixed(kernel, tables, ran)
     shown, (anchors, jumps) = _shown(kernel, tables)
@@ -280,10 +282,11 @@ def fixed(kernel: Vmlinux, tables: CodeTables, functions: Sequence[Function]) ->
                     continue
                 if section.address + 8 * index not in known:
                     found.add(function.address)
+    kept = {each.value for each in tables.pushed}
     for function in functions:
         code = kernel.at(function.address, function.size)
         for value in _addresses_in(code, function):
-            if function.address < value < function.end:
+            if function.address < value < function.end and value not in kept:
                 found.add(function.address)
     return found
 

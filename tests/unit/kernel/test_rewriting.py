@@ -42,7 +42,7 @@ def code_of(kernel: Vmlinux, name: str) -> bytes:
 def test_what_never_ran_moves_out_of_a_function(tmp_path: Path) -> None:
     old, new, done = rewritten(tmp_path)
     assert code_of(old, "copy") != code_of(new, "copy")
-    assert (done.functions, done.alone) == (3, 3)
+    assert (done.functions, done.alone) == (4, 3)
     reserved = old.symbol("__bolt_reserved_start")
     assert reserved is not None
     # NOPL (%rax); MOVL (%rsi), %eax
@@ -116,6 +116,24 @@ def test_jumps_that_the_kernel_patches_lead_where_they_led(tmp_path: Path) -> No
         assert kernel.at(key.target, 5) == bytes.fromhex("b802000000")
 
 
+@NEEDS_BOLT
+def test_a_function_that_returns_to_itself_by_iret_pushes_its_new_address(tmp_path: Path) -> None:
+    old, new, _ = rewritten(tmp_path)
+    (was, now) = (pushed(kernel) for kernel in (old, new))
+    assert was != now
+    for kernel, target in ((old, was), (new, now)):
+        assert kernel.at(target, 5) == bytes.fromhex("b803000000")
+
+
+def pushed(kernel: Vmlinux) -> int:
+    """The address that is pushed before IRET."""
+    section = kernel.sections[".text"]
+    code = kernel.content(section)
+    at = code.index(b"\x48\xcf") - 5
+    assert code[at] == 0x68
+    return section.address & ~0xFFFFFFFF | int.from_bytes(code[at + 1 : at + 5], "little")
+
+
 def followed(kernel: Vmlinux, address: int) -> bytes:
     """Five bytes of what is executed at an address, after the jumps there."""
     code = kernel.at(address, 5)
@@ -129,7 +147,7 @@ def followed(kernel: Vmlinux, address: int) -> bytes:
 @NEEDS_BOLT
 def test_only_candidates_are_touched(tmp_path: Path) -> None:
     old, new, done = rewritten(tmp_path, candidates=("has_feature",))
-    assert (done.functions, done.alone) == (0, 6)
+    assert (done.functions, done.alone) == (0, 7)
     assert old.data == new.data
 
 
