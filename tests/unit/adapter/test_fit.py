@@ -29,6 +29,7 @@ TREE = {
     "kernel/module/main.c": "static int find_module_sections(int a)\n{\n\treturn a;\n}\n",
     "include/asm-generic/vmlinux.lds.h": (
         "#define DATA_DATA \\\n\t*(.data)\n\n#define TEXT_TEXT \\\n\t*(.text)\n\n"
+        "#define SOFTIRQENTRY_TEXT \\\n\t*(.softirqentry.text)\n\n"
         "#define ELF_DETAILS \\\n\t.comment 0\n\n"
     ),
     "tools/objtool/check.c": 'static const char *uaccess_safe_builtin[] = {\n\t"f",\n};\n',
