@@ -82,7 +82,11 @@ test: lint
 # With an empty store, the kernels for arm64, by GCC and of two rounds take longer than everything
 # else.
 test-all: PYTEST_SELECTION :=
-test-all: test
+test-all: test-tools test
+
+# Of the profile engine, beside BOLT and an older Clang.
+test-tools: export MEPOF_SETUP_TESTS := 1
+test-tools: setup
 	$(CARGO) test --quiet --locked -p mepof-layout --test toolchain -- --ignored
 
 # CELLS="5.10 pgo" chooses those with these words.
@@ -209,7 +213,7 @@ clean:
 	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
-.PHONY: help setup demo test test-all test-matrix lint bench bench-algorithms bench-general \
+.PHONY: help setup demo test test-all test-matrix test-tools lint bench bench-algorithms bench-general \
 	bench-leave-one-out bench-loop bench-model bench-native bench-overlap bench-published \
 	bench-selective bench-serve bench-suites bench-suites-own bench-time bench-verdicts \
 	check-report check-serve fuzz lock clean
