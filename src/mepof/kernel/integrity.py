@@ -25,6 +25,8 @@ _SHF_EXECINSTR = 0x4
 # entries of one size is none of the other.
 _EXCEPTION = struct.Struct("<ii")
 _ENTRY_BYTES = (12, 8)
+# That of 32-bit Arm has two addresses: Linux 6.12, include/asm-generic/extable.h.
+_ADDRESSES = struct.Struct("<II")
 
 
 def faults(vmlinux: Path, *, sorts_at_boot: bool = False) -> Sequence[str]:
@@ -49,9 +51,12 @@ def faults(vmlinux: Path, *, sorts_at_boot: bool = False) -> Sequence[str]:
             if "__ex_table" in sections:
                 table = sections["__ex_table"]
                 data, at = _data(file, table), table["sh_addr"]
+                if elf["e_machine"] == "EM_ARM":
+                    tables = [_addresses(data)]
+                else:
+                    tables = [_distances(data, at, size) for size in _ENTRY_BYTES]
                 found += _of_one_size(
-                    _exceptions(data, at, size, code, in_order=not sorts_at_boot)
-                    for size in _ENTRY_BYTES
+                    _exceptions(entries, code, in_order=not sorts_at_boot) for entries in tables
                 )
             if ".orc_unwind_ip" in sections:
                 table = sections[".orc_unwind_ip"]
@@ -126,15 +131,29 @@ def _data(file: IO[bytes], section: Section) -> bytes:
     return file.read(size)
 
 
-def _exceptions(
-    data: bytes, address: int, size: int, code: Sequence[tuple[int, int]], *, in_order: bool
-) -> Sequence[str]:
+def _distances(data: bytes, address: int, size: int) -> Sequence[tuple[int, int]] | None:
+    """The instructions and fixups of a table whose entries have distances from themselves; None
+    where it ends within an entry."""
     if len(data) % size:
+        return None
+    fields = [(address + at, *_EXCEPTION.unpack_from(data, at)) for at in range(0, len(data), size)]
+    return [(at + raising, at + 4 + leading) for at, raising, leading in fields]
+
+
+def _addresses(data: bytes) -> Sequence[tuple[int, int]] | None:
+    """The same of a table whose entries have addresses."""
+    if len(data) % _ADDRESSES.size:
+        return None
+    return [(raising, leading) for raising, leading in _ADDRESSES.iter_unpack(data)]
+
+
+def _exceptions(
+    entries: Sequence[tuple[int, int]] | None, code: Sequence[tuple[int, int]], *, in_order: bool
+) -> Sequence[str]:
+    if entries is None:
         return ["the exception table ends within an entry"]
     before = 0
-    for at in range(0, len(data), size):
-        instruction, fixup = _EXCEPTION.unpack_from(data, at)
-        raising, leading = address + at + instruction, address + at + 4 + fixup
+    for raising, leading in entries:
         for what, where in (("an instruction", raising), ("a fixup", leading)):
             if not any(start <= where < end for start, end in code):
                 return [f"the exception table has {what} at {where:#x}, where there is no code"]

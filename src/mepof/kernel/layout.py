@@ -23,7 +23,11 @@ _SHF_EXECINSTR = 0x4
 _BOUNDS = ("_stext", "_etext", "__init_begin", "__init_end")
 # Sections that may lie in the memory that is freed after boot: they are used during boot only, or
 # are templates that are copied.
-_FREED = (".init", ".exit", ".alt", ".smp_locks", ".parainstructions", ".head", ".rodata.text")
+_FREED = (
+    *(".init", ".exit", ".alt", ".smp_locks", ".parainstructions", ".head", ".rodata.text"),
+    # 32-bit Arm's, whose addresses are those that they are copied to.
+    *(".vectors", ".stubs"),
+)
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,26 @@ def test_a_wrong_exception_table_is_a_fault(tmp_path: Path, table: bytes, what: 
     assert what in fault
 
 
+@pytest.mark.parametrize(
+    ("entries", "what"),
+    [
+        (((0x1000, 0x4FFF), (0x8FFF, 0x1004)), None),
+        (((0x1000, 0x5000),), "a fixup at 0x5000, where there is no code"),
+        (((0x2000, 0x1000), (0x1000, 0x1000)), "is not sorted at 0x1000"),
+    ],
+)
+def test_the_exception_table_of_32_bit_arm_has_addresses(
+    tmp_path: Path, entries: Sequence[tuple[int, int]], what: str | None
+) -> None:
+    table = b"".join(struct.pack("<II", *entry) for entry in entries)
+    whole = bytearray(image({"__ex_table": table}))
+    struct.pack_into("<H", whole, 18, 40)  # e_machine
+    path = tmp_path / "vmlinux"
+    path.write_bytes(whole)
+    found = integrity.faults(path)
+    assert found == [] if what is None else what in found[0]
+
+
 def test_an_exception_table_that_the_kernel_sorts_may_be_unsorted(tmp_path: Path) -> None:
     tables = {**SOUND, "__ex_table": exceptions((0x2000, 0x1000), (0x1FFF, 0x1000))}
     assert len(faults(tmp_path, tables)) == 1

@@ -64,6 +64,8 @@ def test_misplaced_code_is_a_fault_that_names_it(
         (".head.text", 0x800, 0x10, CODE),
         (".text.split.", 0x9000, 0, CODE),  # empty
         (".orphan.data", 0x9000, 0x10, ALLOC),
+        (".vectors", 0xFFFF0000, 0x20, CODE),
+        (".stubs", 0xFFFF1000, 0x2AC, CODE),
     ],
 )
 def test_code_that_may_lie_there_is_not_a_fault(tmp_path: Path, section: Section) -> None:

@@ -90,7 +90,8 @@ FLAGS: dict[Meaning, str] = {
     "debug-directory": "-fdebug-prefix-map=$(CURDIR)=D",
     "function-sections": "-ffunction-sections",
     "count": "-fprofile-generate=. -fprofile-prefix-path=$(CURDIR) -fno-tree-loop-im "
-    "-Wno-maybe-uninitialized $(if $(CONFIG_X86),,-fprofile-update=atomic -mno-outline-atomics)",
+    "-Wno-maybe-uninitialized $(if $(CONFIG_X86),,-fprofile-update=atomic) "
+    "$(if $(CONFIG_ARM64),-mno-outline-atomics)",
     "drop-counting": "-fno-profile-generate -fno-profile-arcs -fno-profile-values",
     "use-counts": "-fprofile-use --param=inline-heuristics-hint-percent=2400",
     "quiet-counts": "-Wno-missing-profile -Wno-coverage-mismatch",

@@ -185,6 +185,12 @@ def test_what_gccs_plug_ins_need_is_installed_on_demand(machine: Machine) -> Non
     done = machine.setup(MEPOF_SETUP_GCC="1")
     assert done.returncode == 0, done.stderr
     assert machine.calls()[-1].split()[4:] == ["gcc-12-plugin-dev"]
+    done = machine.setup(MEPOF_SETUP_GCC="1", MEPOF_SETUP_ARM64="1", MEPOF_SETUP_ARM="1")
+    assert done.returncode == 0, done.stderr
+    wanted = {
+        f"gcc-12-plugin-dev{each}" for each in ("", "-aarch64-linux-gnu", "-arm-linux-gnueabi")
+    }
+    assert wanted <= {word for call in machine.calls() for word in call.split()}
 
 
 def test_a_mkbootimg_for_the_tests_comes_from_backports(machine: Machine) -> None:
