@@ -19,7 +19,7 @@ from mepof.toolchain.protocol import select
 pytestmark = [pytest.mark.boot, pytest.mark.gcc]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-PROMISED_PERCENT_FEWER = {"gcc-pgo": 10.0, "gcc-autofdo": 6.0}
+PROMISED_PERCENT_FEWER = {"gcc-pgo": 10.0, "gcc-autofdo": 10.0}
 # Kinds of counters: gcc/gcov-counter.def.
 SIZES, TARGETS, FIRST_RUN = 3, 4, 7
 
