@@ -1,5 +1,5 @@
 # AutoFDO, and then LLVM's BOLT on top: the AutoFDO kernel is profiled again, and the blocks of its
-# functions are laid out anew in the finished kernel, without compiling it again.
+# functions are laid out again in the finished kernel, without compiling it again.
 
 set config slim.
 set seed 1.

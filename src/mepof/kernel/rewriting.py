@@ -1,4 +1,4 @@
-"""A finished kernel rewritten by LLVM's BOLT: the blocks of its functions are laid out anew.
+"""A finished kernel rewritten by LLVM's BOLT: new layouts for the blocks of its functions.
 
 BOLT rewrites kernels in place: a function stays where it is, its blocks are reordered, and what
 never ran moves to reserved space (the overlay ``bolt``). BOLT by itself leaves every function alone
