@@ -22,7 +22,9 @@ from mepof.plan.model import Plan, Result
 from mepof.process import run
 from mepof.profile.counts import read_counts
 
+# What only the suites execute is counted too.
 _PROGRAM = """set arch {arch}.
+set scout off.
 set config suites.
 opt debian:linux-source-6.12 pgo trav {apps} O2.
 """
