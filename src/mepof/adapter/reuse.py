@@ -104,8 +104,8 @@ def with_profiles(text: str, profiles: Mapping[str, Path]) -> str:
     named = False
     for index, statement in enumerate(program.statements):
         if isinstance(statement, Set):
-            if statement.key.text == "hotness":
-                continue  # nothing is instrumented, and it may name what is trained no more
+            if statement.key.text in ("base", "hotness"):
+                continue  # nothing is trained, and it may name what has no profile any more
             named = named or statement.key.text == "name"
         elif isinstance(statement, Opt | Adap):
             name = results[index].name
