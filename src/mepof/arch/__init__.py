@@ -94,6 +94,14 @@ class Machine(Described):
     early_console: str = ""
     max_cpus: int = 1
 
+    def words(self, cpu: str | None = None) -> tuple[str, ...]:
+        """QEMU's arguments for this machine.
+
+        Args:
+            cpu: QEMU's name of another processor.
+        """
+        return tuple(word.format(cpu=cpu or self.cpu) for word in self.arguments)
+
 
 class Pages(Described):
     """Bytes of the pages that Linux maps its text and its data with."""

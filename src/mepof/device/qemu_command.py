@@ -55,7 +55,7 @@ def command(machine: Machine, session: Session, files: BootFiles) -> list[str]:
     console = f"stdio,signal=off,logfile={log}" if session.interactive else f"file,path={log}"
     words = [
         machine.binary,
-        *_arguments(machine, session),
+        *machine.words(None if session.measure is None else session.measure.cpu),
         *("-accel", "tcg"),
         *("-icount", "shift=0,sleep=off"),
         *("-seed", str(session.seed)),
@@ -84,11 +84,6 @@ def command(machine: Machine, session: Session, files: BootFiles) -> list[str]:
         settings = (*_recording(session.record, files), *turns)
         words += ["-plugin", ",".join((_value(plugin), *settings))]
     return words
-
-
-def _arguments(machine: Machine, session: Session) -> list[str]:
-    cpu = session.measure.cpu if session.measure is not None else None
-    return [word.format(cpu=cpu or machine.cpu) for word in machine.arguments]
 
 
 def _readable_memory(mebibytes: int) -> tuple[str, ...]:

@@ -102,7 +102,7 @@ class Qemu:
         parameters = f"{machine.parameters} panic=-1 {cmdline}"
         return [
             machine.binary,
-            *machine.arguments,
+            *machine.words(),
             *("-accel", "tcg"),
             *("-m", str(self.memory // MIB)),
             *("-nodefaults", "-no-user-config", "-no-reboot"),
