@@ -6,8 +6,8 @@ from pathlib import Path
 
 from mepof.errors import EnvironmentLack, WorkError
 from mepof.process import find_tool, run
+from mepof.source.debian import apt_of, signed_by
 
-_KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 _SECONDS = 600
 
 
@@ -67,23 +67,7 @@ class DebianSources:
             raise EnvironmentLack(
                 "apt has no archive of Debian", "add one to /etc/apt/sources.list"
             )
-        root = self._directory / "apt"
-        for each in ("lists/partial", "cache/archives/partial"):
-            (root / each).mkdir(parents=True, exist_ok=True)
-        key = f"[signed-by={_KEYRING}] " if _KEYRING.is_file() else ""
-        lines = [f"deb-src {key}{uri} {self._suite} main\n" for uri in uris]
-        (root / "sources.list").write_text("".join(lines))
-        (root / "status").touch()
-        settings = {
-            "Dir::Etc::sourcelist": root / "sources.list",
-            "Dir::Etc::sourceparts": "/dev/null",
-            "Dir::State::lists": root / "lists",
-            "Dir::State::status": root / "status",
-            "Dir::Cache": root / "cache",
-            "Acquire::Languages": "none",
-            "APT::Sandbox::User": "",
-        }
-        named = (("-o", f"{name}={value}") for name, value in settings.items())
-        self._options = tuple(word for pair in named for word in pair)
+        lines = [f"deb-src {signed_by()}{uri} {self._suite} main" for uri in uris]
+        self._options = apt_of(self._directory / "apt", lines)
         run([apt, *self._options, "update"], timeout=_SECONDS)
         return self._options

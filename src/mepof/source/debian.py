@@ -7,7 +7,7 @@ of other suites lie in the store.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
@@ -257,24 +257,7 @@ class _Apt:
             )
         name = sha256(repr((suite, archives)).encode()).hexdigest()[:16]
         root = self._root / f"{suite}-{name}"
-        for each in ("lists/partial", "cache/archives/partial"):
-            (root / each).mkdir(parents=True, exist_ok=True)
-        # Debian's own keys, not all that apt trusts here; without the package, those.
-        key = f"[signed-by={KEYRING}] " if KEYRING.is_file() else ""
-        lines = [f"deb {key}{a.uri} {suite} main\n" for a in archives]
-        (root / "sources.list").write_text("".join(lines))
-        (root / "status").touch()
-        settings = {
-            "Dir::Etc::sourcelist": root / "sources.list",
-            "Dir::Etc::sourceparts": "/dev/null",
-            "Dir::State::lists": root / "lists",
-            "Dir::State::status": root / "status",
-            "Dir::Cache": root / "cache",
-            "Acquire::Languages": "none",
-            "APT::Sandbox::User": "",
-        }
-        named = (("-o", f"{key}={value}") for key, value in settings.items())
-        options = tuple(word for pair in named for word in pair)
+        options = apt_of(root, [f"deb {signed_by()}{a.uri} {suite} main" for a in archives])
         with locked(root.with_suffix(".lock"), self._workshop, f"another run fetches {suite}"):
             done = self._run("apt-get", (*options, *_POLITE, "update"), _UPDATE_SECONDS)
         if done.status != 0 or re.search(r"^(E|Err):", done.output, re.M):
@@ -321,6 +304,37 @@ def _complaint(output: str) -> str:
             return below
     wrong = next((line for line in lines if line.startswith("E: ")), None)
     return (wrong or (lines[-1] if lines else "apt says nothing")).removeprefix("E: ")
+
+
+def signed_by() -> str:
+    """What a line of apt's sources says of keys: Debian's own, not all that apt trusts here.
+
+    Without the package that has them it says nothing, and apt takes those that it trusts.
+    """
+    return f"[signed-by={KEYRING}] " if KEYRING.is_file() else ""
+
+
+def apt_of(root: Path, sources: Sequence[str]) -> tuple[str, ...]:
+    """The options by which apt keeps its state apart from the machine's.
+
+    Args:
+        root: the directory of that state, which is made.
+        sources: lines of its sources.
+    """
+    for each in ("lists/partial", "cache/archives/partial"):
+        (root / each).mkdir(parents=True, exist_ok=True)
+    (root / "sources.list").write_text("".join(f"{line}\n" for line in sources))
+    (root / "status").touch()
+    settings = {
+        "Dir::Etc::sourcelist": root / "sources.list",
+        "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::State::lists": root / "lists",
+        "Dir::State::status": root / "status",
+        "Dir::Cache": root / "cache",
+        "Acquire::Languages": "none",
+        "APT::Sandbox::User": "",
+    }
+    return tuple(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))
 
 
 SOURCE = DebianSource()
