@@ -44,7 +44,7 @@ EVERYTHING = Instrumentation()
 
 
 def tree_path(part: str) -> None:
-    """Refuse what is no file, directory or pattern of files in a kernel tree.
+    """Refuse what is not a file, directory or pattern of files in a kernel tree.
 
     Raises:
         ValueError: with a message for the user.

@@ -326,7 +326,7 @@ def _rewrite(
         )
     with new.open("rb") as file:
         done.write_text(file_digest(file, "sha256").hexdigest())
-    new.touch()  # what is made from the kernel must be made anew
+    new.touch()  # what is made from the kernel must be rebuilt
     new.replace(vmlinux)
     return result
 
