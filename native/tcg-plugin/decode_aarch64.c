@@ -4,6 +4,7 @@
 
 #include "../abi/aarch64/mark_encoding.h"
 #include "decode.h"
+#include "decode_mark.h"
 
 static uint32_t word_of(const uint8_t *bytes)
 {
@@ -25,18 +26,7 @@ static enum insn_kind mark(uint32_t word)
 {
 	if ((word & 0xffe0001f) != 0xd280001f)
 		return INSN_PLAIN;
-	switch (word >> 5 & 0xffff) {
-	case MEPOF_MARK_START:
-		return INSN_START_MARK;
-	case MEPOF_MARK_STOP:
-		return INSN_STOP_MARK;
-	case MEPOF_MARK_SESSION_START:
-		return INSN_SESSION_START_MARK;
-	case MEPOF_MARK_SESSION_STOP:
-		return INSN_SESSION_STOP_MARK;
-	default:
-		return INSN_PLAIN;
-	}
+	return mark_kind(word >> 5 & 0xffff);
 }
 
 static bool is_immediate(uint32_t word) /* B, BL */

@@ -7,6 +7,7 @@
 
 #include "../abi/arm/mark_encoding.h"
 #include "decode.h"
+#include "decode_mark.h"
 
 enum { ALWAYS = 0xe, UNCONDITIONAL_SPACE = 0xf, LR = 14, PC = 15 };
 
@@ -25,18 +26,7 @@ static enum insn_kind mark(uint32_t word)
 {
 	if ((word & 0xffffff00) != 0xe320f000)
 		return INSN_PLAIN;
-	switch (word & 0xff) {
-	case MEPOF_MARK_START:
-		return INSN_START_MARK;
-	case MEPOF_MARK_STOP:
-		return INSN_STOP_MARK;
-	case MEPOF_MARK_SESSION_START:
-		return INSN_SESSION_START_MARK;
-	case MEPOF_MARK_SESSION_STOP:
-		return INSN_SESSION_STOP_MARK;
-	default:
-		return INSN_PLAIN;
-	}
+	return mark_kind(word & 0xff);
 }
 
 static bool is_immediate(uint32_t word) /* B, BL; BLX into T32 code */

@@ -3,6 +3,7 @@
 
 #include "../abi/x86_64/mark_encoding.h"
 #include "decode.h"
+#include "decode_mark.h"
 
 static enum insn_kind mark(const uint8_t *bytes, size_t size)
 {
@@ -12,18 +13,7 @@ static enum insn_kind mark(const uint8_t *bytes, size_t size)
 	if (size != 8 || memcmp(bytes, nop, sizeof(nop)) != 0)
 		return INSN_PLAIN;
 	number = bytes[4] | bytes[5] << 8 | bytes[6] << 16 | (uint32_t)bytes[7] << 24;
-	switch (number) {
-	case MEPOF_MARK_START:
-		return INSN_START_MARK;
-	case MEPOF_MARK_STOP:
-		return INSN_STOP_MARK;
-	case MEPOF_MARK_SESSION_START:
-		return INSN_SESSION_START_MARK;
-	case MEPOF_MARK_SESSION_STOP:
-		return INSN_SESSION_STOP_MARK;
-	default:
-		return INSN_PLAIN;
-	}
+	return mark_kind(number);
 }
 
 /* A direct jump or call with displacement zero goes where execution goes anyway. */
