@@ -118,54 +118,18 @@ bench: setup
 	@echo 'benchmarks: $(or $(BENCHMARKS),none under bench/)'
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
-bench-algorithms: setup
-	$(BIN)/python bench/algorithms.py
+ONE_SCRIPT := algorithms cluster farm fleet general leave-one-out loop native overlap published \
+	selective serve suites time verdicts
 
-.PHONY: bench-cluster bench-farm bench-fleet
-bench-cluster: setup
-	$(BIN)/python bench/cluster.py
+bench-native: SCRIPT := native_cycles
+bench-time: SCRIPT := run_time
 
-bench-farm: setup
-	$(BIN)/python bench/farm.py
-
-bench-fleet: setup
-	$(BIN)/python bench/fleet.py
-
-bench-general: setup
-	$(BIN)/python bench/general.py
-
-bench-verdicts: setup
-	$(BIN)/python bench/verdicts.py
-
-bench-leave-one-out: setup
-	$(BIN)/python bench/leave_one_out.py
-
-bench-loop: setup
-	$(BIN)/python bench/loop.py
-
-bench-native: setup
-	$(BIN)/python bench/native_cycles.py
-
-bench-overlap: setup
-	$(BIN)/python bench/overlap.py
-
-bench-published: setup
-	$(BIN)/python bench/published.py
-
-bench-selective: setup
-	$(BIN)/python bench/selective.py
-
-bench-serve: setup
-	$(BIN)/python bench/serve.py
-
-bench-suites: setup
-	$(BIN)/python bench/suites.py
+.PHONY: $(ONE_SCRIPT:%=bench-%)
+$(ONE_SCRIPT:%=bench-%): bench-%: setup
+	$(BIN)/python bench/$(or $(SCRIPT),$(subst -,_,$*)).py
 
 bench-suites-own: setup
 	$(BIN)/python bench/suites.py --train own
-
-bench-time: setup
-	$(BIN)/python bench/run_time.py
 
 bench-model: setup
 	$(BIN)/python bench/model.py
