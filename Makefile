@@ -103,7 +103,7 @@ lint: setup
 # These build kernels: a dozen each, or one.
 HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.py \
 	bench/matrix.py bench/native_cycles.py bench/overlap.py bench/published.py \
-	bench/run_time.py bench/selective.py bench/suites.py
+	bench/run_time.py bench/selective.py bench/suites.py bench/transfer.py
 # These take as long on a busy machine.
 HOURS += bench/cluster.py bench/farm.py bench/fleet.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
@@ -119,7 +119,7 @@ bench: setup
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
 ONE_SCRIPT := algorithms cluster farm fleet general leave-one-out loop native overlap published \
-	selective serve suites time verdicts
+	selective serve suites time transfer verdicts
 
 bench-native: SCRIPT := native_cycles
 bench-time: SCRIPT := run_time
@@ -179,5 +179,5 @@ clean:
 
 .PHONY: help setup demo test test-all test-matrix test-tools lint bench bench-algorithms bench-general \
 	bench-leave-one-out bench-loop bench-model bench-native bench-overlap bench-published \
-	bench-selective bench-serve bench-suites bench-suites-own bench-time bench-verdicts \
+	bench-selective bench-serve bench-suites bench-suites-own bench-time bench-transfer bench-verdicts \
 	check-report check-serve fuzz lock clean

@@ -42,6 +42,7 @@ class Branches:
         period: taken branches from one sample of the branch stack to the next; None records
             every taken branch and fall-through range.
         depth: entries of the branch stack; ignored without a period.
+        cpu: as of :class:`Measure`.
 
     Raises:
         InputError: the period or the depth is out of range.
@@ -49,6 +50,7 @@ class Branches:
 
     period: int | None = None
     depth: int = 32
+    cpu: str | None = None
 
     def __post_init__(self) -> None:
         if self.period is not None and not 1 <= self.period <= MAX_PERIOD:

@@ -53,9 +53,10 @@ def command(machine: Machine, session: Session, files: BootFiles) -> list[str]:
         parameters += " quiet"  # the console is the user's
     log = _value(files.console)
     console = f"stdio,signal=off,logfile={log}" if session.interactive else f"file,path={log}"
+    observed = session.measure or session.record
     words = [
         machine.binary,
-        *machine.words(None if session.measure is None else session.measure.cpu),
+        *machine.words(None if observed is None else observed.cpu),
         *("-accel", "tcg"),
         *("-icount", "shift=0,sleep=off"),
         *("-seed", str(session.seed)),

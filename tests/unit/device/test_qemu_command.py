@@ -207,3 +207,6 @@ def test_recording_is_asked_for_by_these_words(
     plugin = f"-plugin ROOT/plugins/record.so,out=ROOT/boot/branches.trace,{how}\n"
     check(fake, recorded, tmp_path, BOOT + plugin)
     check(fake, replace(recorded, arch="arm64"), tmp_path, BOOT_ARM64 + plugin)
+    emulated = BOOT.replace("-cpu max", "-cpu EPYC-Genoa")
+    given = replace(session, record=Branches(period, depth, "EPYC-Genoa"))
+    check(fake, given, tmp_path, emulated + plugin)
