@@ -13,10 +13,11 @@ import threading
 from pathlib import Path
 from typing import IO, Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from mepof.described import Described, check_distinct, read_described
-from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.device import labgrid
+from mepof.errors import EnvironmentLack, InputError, MepofError, WorkError
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 Seconds = Annotated[float, Field(gt=0, le=3600)]
@@ -55,12 +56,14 @@ class Attached(Described):
         name: by which messages and journals call it.
         fastboot: serial number, or ``tcp:HOST:PORT``.
         adb: serial number, or ``HOST:PORT``; that of fastboot if it is the same.
+        place: of labgrid, which says whatever of the two above is empty.
         model: the file of a :class:`PhoneModel`, relative to the list.
     """
 
     name: str
-    fastboot: str
+    fastboot: str = ""
     adb: str = ""
+    place: str = ""
     model: str
 
     @field_validator("name")
@@ -69,6 +72,12 @@ class Attached(Described):
         if not _NAME.fullmatch(name):
             raise ValueError(f"`{name}` must be letters, digits, `_`, `-` and `.`")
         return name
+
+    @model_validator(mode="after")
+    def _can_be_reached(self) -> Attached:
+        if not self.fastboot and not self.place:
+            raise ValueError("`fastboot` is missing, or `place` of one that labgrid gives")
+        return self
 
 
 class _List(Described):
@@ -155,14 +164,45 @@ def claim() -> Attached:
         known = attached()
         directory = state_directory()
         directory.mkdir(parents=True, exist_ok=True)
-        for phone in known:
-            lock = (directory / f"{phone.name}.lock").open("w")
+        # What a killed process left of a lab comes first: it may have to be restored.
+        for phone in sorted(known, key=lambda each: not _left_acquired(each)):
+            lock = _lock(phone).open("a+")
             try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
+                reached = _reached(phone, lock)
+            except BaseException:
                 lock.close()
-                continue
-            _claimed[path] = (phone, lock)
-            return phone
+                raise
+            if reached is not None:
+                _claimed[path] = (reached, lock)
+                return reached
+            lock.close()
         names = ", ".join(each.name for each in known)
         raise WorkError(f"every phone is in use: {names}", "wait until a run ends")
+
+
+def _lock(phone: Attached) -> Path:
+    return state_directory() / f"{phone.name}.lock"
+
+
+def _left_acquired(phone: Attached) -> bool:
+    lock = _lock(phone)
+    return lock.exists() and lock.stat().st_size > 0
+
+
+def _reached(phone: Attached, lock: IO[str]) -> Attached | None:
+    """A phone with its addresses; None if it is in use."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return None
+    if not phone.place:
+        return phone
+    place = labgrid.claimed(phone.place, lock)
+    if place is None:
+        return None
+    try:
+        fastboot, adb = place.addresses(phone.fastboot, phone.adb)
+    except MepofError:
+        labgrid.give_back(place)
+        raise
+    return phone.model_copy(update={"fastboot": fastboot, "adb": adb})

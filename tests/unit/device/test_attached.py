@@ -37,6 +37,7 @@ def test_a_workplace_without_phones_says_where_to_list_them(workplace: Path) -> 
     ("text", "why"),
     [
         ("", "`phone` is missing"),
+        (PHONE.format(name="a").replace("fastboot", "adb"), "`fastboot` is missing, or `place`"),
         ("phone = []", "phone"),
         (PHONE.format(name="a") * 2, "`a` occurs twice"),
         (PHONE.format(name="../a"), "must be letters"),
