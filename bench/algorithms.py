@@ -21,6 +21,8 @@ from typing import Any
 from measure.left import COUNTED, METRICS, WORK, fewer, geometric, left_percent, saved
 from measure.program import ran
 
+from mepof.kernel.options import options
+
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ROOT / "bench" / "algorithms"
 RESULT = ROOT / "docs" / "benchmarks" / "algorithms"
@@ -105,6 +107,12 @@ def _claims(left: dict[str, Any]) -> Iterator[str]:
     if "pgo" in gains:
         kept = 100 * gains["autofdo"] / gains["pgo"]
         yield f"- `autofdo` keeps {kept:.0f} % of what `pgo` saves in kernel instructions."
+    for image, alone in _with_options(left):
+        gained = (
+            f"{saved(100 * geometric(left[image][m]) / geometric(left[alone][m]))} % fewer {title}"
+            for m, title in COUNTED.items()
+        )
+        yield f"- Beside `{alone}`, `{image}` takes {' and '.join(gained)}."
     for below in ("autofdo", "pgo"):
         if f"{below}-propeller" not in left:
             continue
@@ -116,6 +124,15 @@ def _claims(left: dict[str, Any]) -> Iterator[str]:
             f"- Propeller leaves {100 * after / before:.1f} % of the taken kernel branches of "
             f"`{below}`: {100 - 100 * after / before:.1f} % fewer."
         )
+
+
+def _with_options(left: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Images with a profile, and those with the same options or flags and no profile."""
+    for alone in left:
+        if alone.endswith("-flags"):
+            yield alone.removesuffix("-flags"), alone
+        elif alone in options():
+            yield from ((image, alone) for image in left if image.endswith(f"-{alone}"))
 
 
 def _by_case(metric: str, left: dict[str, Any]) -> str:
@@ -145,6 +162,10 @@ branches, so these numbers repeat; cycles and misses are *modelled*
 ([the emulated PMU](../pmu.md)) on the core that the program names. The tables give percent fewer
 than in the plain kernel (first the geometric mean over the cases in which there are any), and the
 growth of the text in percent.
+
+An image that is named after an option or ends in `-flags` has no profile: the option alone, or all
+that an algorithm adds to a build except its profile
+([`FlagsOnly`](../configs.md#recompilation-options)).
 
 """
 

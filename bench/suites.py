@@ -73,21 +73,21 @@ def main() -> None:
 
 def summary(report: dict[str, Any]) -> dict[str, Any]:
     """What is kept of a report: improvements in percent by suite, case and metric."""
-    suites: dict[str, dict[str, dict[str, float]]] = {}
+    images: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     slower: list[str] = []
     for row in report["cases"]:
-        if row["image"] != IMAGE or row["metric"] not in METRICS:
+        if row["metric"] not in METRICS or row["improvement_percent"] is None:
             continue
-        if row["improvement_percent"] is None:
-            continue
-        cases = suites.setdefault(row["suite"], {})
+        cases = images.setdefault(row["image"], {}).setdefault(row["suite"], {})
         cases.setdefault(row["case"], {})[row["metric"]] = row["improvement_percent"]
-        if row["metric"] == "kernel_instructions" and row["verdict"] == "slower":
+        worse = row["metric"] == "kernel_instructions" and row["verdict"] == "slower"
+        if worse and row["image"] == IMAGE:
             slower.append(f"{row['suite']}/{row['case']}")
     return {
         "kernel": report["provenance"]["kernel"],
         "tools": report["provenance"]["tools"],
-        "suites": suites,
+        "suites": images.pop(IMAGE, {}),
+        "options": images,
         "slower": slower,
         "by_training": [
             {key: row[key] for key in ("trained", "metric", "cases", _MEAN, "interval_percent")}
@@ -116,7 +116,7 @@ def _section(name: str, result: dict[str, Any]) -> str:
         clang=result["tools"]["clang"],
         titles=" | ".join(METRICS.values()),
         lines="| --- " * (len(METRICS) + 2) + "|",
-        training="\n".join(_training(result["by_training"])),
+        training="\n".join((*_training(result["by_training"]), *_options(result))),
         suites="\n".join(_suites(result["suites"])),
         slower="\n".join(_slower(result)) or "None.",
     )
@@ -130,6 +130,14 @@ def _training(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         cases = found["kernel_instructions"]["cases"]
         means = " | ".join(f"{found[metric][_MEAN]:+.1f}" for metric in METRICS)
         yield f"| {'' if trained else 'un'}trained | {cases} | {means} |"
+
+
+def _options(result: dict[str, Any]) -> Iterator[str]:
+    """Images without a profile, which show what the options of the other one gain."""
+    for image, suites in result.get("options", {}).items():
+        cases = [by for of_suite in suites.values() for by in of_suite.values()]
+        means = (_mean([by[metric] for by in cases if metric in by]) for metric in METRICS)
+        yield f"| `{image}` alone | {len(cases)} | {' | '.join(means)} |"
 
 
 def _suites(suites: dict[str, dict[str, dict[str, float]]]) -> Iterator[str]:
@@ -153,7 +161,8 @@ ThinLTO. Each writes its sections of this page.
 
 The tables give baseline / cost - 1 in percent: +10 means that the plain kernel takes 10 % more, so
 the image takes 9.1 % fewer. They are geometric means over the cases that do such work at all;
-instructions and branches are counted.
+instructions and branches are counted. A row such as *`ThinLTO` alone* is of an image with the same
+options and no profile.
 
 Cases that take more kernel instructions with the profile than without it, beyond chance, are listed
 below each table. The sections of `kbench` were measured when code that never ran was compiled for

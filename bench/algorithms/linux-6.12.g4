@@ -24,6 +24,16 @@ opt debian:linux-source-6.12 autofdo+propeller rand kbench O2;ThinLTO.
 set name autofdo-ThinLTO.
 recomp debian:linux-source-6.12 autofdo O2;ThinLTO.
 
+# What the options and the flags beside the profiles do alone.
+set name ThinLTO.
+build debian:linux-source-6.12 ThinLTO.
+
+set name autofdo-flags.
+recomp debian:linux-source-6.12 autofdo O2;FlagsOnly.
+
+set name propeller-flags.
+recomp debian:linux-source-6.12 propeller O2;FlagsOnly.
+
 set name autofdo-probe.
 opt debian:linux-source-6.12 autofdo-probe rand kbench O2.
 
@@ -35,5 +45,6 @@ opt debian:linux-source-6.12 autofdo rand kbench O2.
 set repetitions 5.
 set core skylake.
 eval plain.img;pgo.img;propeller.img;autofdo.img;autofdo-sampled.img;autofdo-probe.img;
-     autofdo-ThinLTO.img;autofdo-propeller.img;pgo-propeller.img;autofdo-propeller-ThinLTO.img
+     autofdo-ThinLTO.img;autofdo-propeller.img;pgo-propeller.img;autofdo-propeller-ThinLTO.img;
+     ThinLTO.img;autofdo-flags.img;propeller-flags.img
      syscall;overhead;proc;pipe;file.

@@ -23,8 +23,10 @@ set name pgo-thinlto.
 opt debian:linux-source-6.12 pgo trav threads;binder;sqlite O2;ThinLTO.
 set name autofdo.
 opt debian:linux-source-6.12 autofdo trav threads;binder;sqlite O2.
+set name autofdo-flags.
+recomp debian:linux-source-6.12 autofdo O2;FlagsOnly.
 set name autofdo-thinlto.
 opt debian:linux-source-6.12 autofdo trav threads;binder;sqlite O2;ThinLTO.
 
-eval plain.img;os;o3;thinlto;pgo;pgo-os;pgo-o3;pgo-thinlto;autofdo;autofdo-thinlto
+eval plain.img;os;o3;thinlto;autofdo-flags;pgo;pgo-os;pgo-o3;pgo-thinlto;autofdo;autofdo-thinlto
      threads;binder;sqlite.

@@ -17,12 +17,14 @@ opt debian:linux-source-6.12 pgo+propeller trav network O2;ThinLTO.
 
 set name autofdo.
 opt debian:linux-source-6.12 autofdo trav network O2.
+set name autofdo-flags.
+recomp debian:linux-source-6.12 autofdo O2;FlagsOnly.
 set name autofdo-thinlto.
 opt debian:linux-source-6.12 autofdo trav network O2;ThinLTO.
 set name autofdo-thinlto-propeller.
 opt debian:linux-source-6.12 autofdo+propeller trav network O2;ThinLTO.
 
-eval plain.img;thinlto;
+eval plain.img;thinlto;autofdo-flags;
      pgo;pgo-thinlto;pgo-thinlto-propeller;
      autofdo;autofdo-thinlto;autofdo-thinlto-propeller
      network.

@@ -11,5 +11,7 @@ set name pgo.
 opt debian:linux-source-6.12 pgo trav unixbench O2.
 set name autofdo.
 opt debian:linux-source-6.12 autofdo trav unixbench O2.
+set name autofdo-flags.
+recomp debian:linux-source-6.12 autofdo O2;FlagsOnly.
 
-eval plain.img;pgo;autofdo unixbench-n.
+eval plain.img;autofdo-flags;pgo;autofdo unixbench-n.

@@ -5,9 +5,12 @@ set config suites.
 set seed 1.
 set repetitions 3.
 
+set name ThinLTO.
+build debian:linux-source-6.12 ThinLTO.
+
 opt debian:linux-source-6.12 autofdo+propeller
     trav mepof;threads;ipc;binder;network;unixbench;pages;input;sqlite O2;ThinLTO.
 
-eval plain.img;opt.img
+eval plain.img;opt.img;ThinLTO.img
      syscall;overhead;proc;pipe;file;
      threads;ipc;binder;network;unixbench;pages;input;sqlite;compute.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
 from mepof.device.agent import Request
-from mepof.kernel.kbuild import FileFlags, Rewriting
+from mepof.kernel.kbuild import PROFILES, FileFlags, Rewriting
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality
@@ -58,6 +58,22 @@ class BuildAddition:
             profiles={**self.profiles, **other.profiles},
             opt_out=(*self.opt_out, *other.opt_out),
             rewriting=other.rewriting or self.rewriting,
+        )
+
+    def without_profiles(self) -> BuildAddition:
+        """The same without profiles and what names one of them: what else an algorithm adds."""
+
+        def others(words: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(word for word in words if PROFILES not in word)
+
+        return replace(
+            self,
+            cflags=others(self.cflags),
+            ldflags=others(self.ldflags),
+            variables={name: word for name, word in self.variables.items() if PROFILES not in word},
+            selected=tuple(replace(each, cflags=others(each.cflags)) for each in self.selected),
+            profiles={},
+            rewriting=None,
         )
 
 

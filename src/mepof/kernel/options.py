@@ -25,6 +25,7 @@ class Option(Described):
         config: Kconfig lines.
         cflags: compiler flags of all files.
         cold_small: code that no training ran is compiled for size.
+        flags_only: the algorithm's flags are used without its profile.
         flags_of: further compiler flags of single files, by the path of their object.
     """
 
@@ -34,6 +35,7 @@ class Option(Described):
     config: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
     cold_small: bool = Field(default=False, alias="cold-small")
+    flags_only: bool = Field(default=False, alias="flags-only")
     flags_of: dict[str, tuple[str, ...]] = Field(default={}, alias="files")
 
     @property

@@ -48,7 +48,8 @@ class Ingredients(Generic[In]):
         for name in self.asked.uses:
             if self.profile is None:
                 raise InputError("the build uses a profile, but none is given")
-            added += ALGORITHMS.get(name).use(self.profile, self.use)
+            used = ALGORITHMS.get(name).use(self.profile, self.use)
+            added += used.without_profiles() if flags_only(self.asked) else used
         if (made := self.asked.instrumented) is not None:
             earlier = self.profile if made.round > 1 else None
             listed = None
@@ -145,6 +146,10 @@ def requirements(asked: KernelBuild[In]) -> Mapping[str, frozenset[str]]:
 
 def cold_small(asked: KernelBuild[In]) -> bool:
     return any(options()[name].cold_small for name in asked.options)
+
+
+def flags_only(asked: KernelBuild[In]) -> bool:
+    return any(options()[name].flags_only for name in asked.options)
 
 
 def ingredients_of(asked: KernelBuild[Path], context: StepContext) -> Ingredients[Path]:

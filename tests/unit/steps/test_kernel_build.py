@@ -178,6 +178,20 @@ def test_functions_that_never_ran_leave_the_profile(
     assert small.profiles["kernel.profdata"].read_text() == COUNTS
 
 
+def test_the_flags_of_an_algorithm_can_be_used_without_its_profile(
+    room: Room, monkeypatch: pytest.MonkeyPatch, tools: Path
+) -> None:
+    profile = room.directory("profile", **{"kernel.profdata": COUNTS})
+    params: dict[str, Json] = {"uses": ["pgo"], "toolchain": f"clang{SUFFIX}"}
+    whole = built(room, monkeypatch, params, profile=profile)
+    params["options"] = ["FlagsOnly"]
+    spec = built(room, monkeypatch, params, profile=profile)
+    (flags,), (others,) = whole.selected, spec.selected
+    used = f"-fprofile-use={kbuild.PROFILES}/kernel.profdata"
+    assert others.cflags == tuple(flag for flag in flags.cflags if flag != used) != flags.cflags
+    assert (spec.profiles, spec.overlays) == ({}, whole.overlays)
+
+
 def test_files_in_which_nothing_ran_are_compiled_as_without_a_profile(
     room: Room, monkeypatch: pytest.MonkeyPatch, tools: Path
 ) -> None:
