@@ -24,6 +24,7 @@ class Option(Described):
         group: a program names at most one option of each group; empty for those of none.
         config: Kconfig lines.
         cflags: compiler flags of all files.
+        profiled_cflags: compiler flags of the files that the profile is about.
         cold_small: code that no training ran is compiled for size.
         flags_only: the algorithm's flags are used without its profile.
         flags_of: further compiler flags of single files, by the path of their object.
@@ -34,6 +35,7 @@ class Option(Described):
     group: str = ""
     config: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
+    profiled_cflags: tuple[str, ...] = Field(default=(), alias="profiled-cflags")
     cold_small: bool = Field(default=False, alias="cold-small")
     flags_only: bool = Field(default=False, alias="flags-only")
     flags_of: dict[str, tuple[str, ...]] = Field(default={}, alias="files")

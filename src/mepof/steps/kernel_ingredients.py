@@ -15,7 +15,7 @@ from mepof.errors import InputError
 from mepof.kernel import exclusions, kbuild, kconfig, link_order
 from mepof.kernel.description import Origin
 from mepof.kernel.kbuild import FileFlags
-from mepof.kernel.options import options
+from mepof.kernel.options import Option, options
 from mepof.plan.body import StepContext
 from mepof.plan.typed import In
 from mepof.profile.artifact import ProfileDescription, profile_directory, profile_files
@@ -97,6 +97,7 @@ class Ingredients(Generic[In]):
             selected=(
                 *(each for option in chosen for each in option.files),
                 *addition.selected,
+                *self._of_profiled(chosen),
                 *([FileFlags(excluded, addition.opt_out)] if excluded else ()),
             ),
             profiles=addition.profiles,
@@ -105,6 +106,12 @@ class Ingredients(Generic[In]):
             suffix=self.asked.suffix,
             rewriting=addition.rewriting,
         )
+
+    def _of_profiled(self, chosen: Sequence[Option]) -> Iterator[FileFlags]:
+        """The flags of options for the files that the profile is about."""
+        flags = tuple(flag for option in chosen for flag in option.profiled_cflags)
+        if flags and self.profile is not None:
+            yield FileFlags(self.profile / EXECUTED_OBJECTS, flags)
 
     def _fragments(self) -> Iterator[Path]:
         """The config fragments in order; the user's own only once the inputs exist."""

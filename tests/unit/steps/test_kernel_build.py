@@ -205,6 +205,19 @@ def test_files_in_which_nothing_ran_are_compiled_as_without_a_profile(
     assert flags.names() == ("%",)
 
 
+def test_options_about_a_profile_are_for_the_files_in_which_something_ran(
+    room: Room, monkeypatch: pytest.MonkeyPatch, tools: Path
+) -> None:
+    profile = room.directory("profile", **{"kernel.profdata": COUNTS})
+    describe(profile, "pgo", Quality(3, 2, 66.0, "good"), ORIGIN, ("init/a.o",))
+    params: dict[str, Json] = {"toolchain": f"clang{SUFFIX}", "options": ["O3", "NoPGSO"]}
+    spec = built(room, monkeypatch, {**params, "uses": ["pgo"]}, profile=profile)
+    _, option = spec.selected
+    assert (spec.cflags, option.names()) == (("-O3",), ["init/a.o"])
+    assert "-pgso=false" in option.cflags
+    assert built(room, monkeypatch, {**params, "uses": []}).selected == ()
+
+
 def test_only_what_a_scout_saw_running_is_instrumented(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
 ) -> None:
