@@ -121,12 +121,13 @@ bench: setup
 ONE_SCRIPT := algorithms cluster farm fleet general leave-one-out loop native overlap published \
 	selective serve suites time transfer verdicts
 
+# PARTS="options emulated" runs these.
 bench-native: SCRIPT := native_cycles
 bench-time: SCRIPT := run_time
 
 .PHONY: $(ONE_SCRIPT:%=bench-%)
 $(ONE_SCRIPT:%=bench-%): bench-%: setup
-	$(BIN)/python bench/$(or $(SCRIPT),$(subst -,_,$*)).py
+	$(BIN)/python bench/$(or $(SCRIPT),$(subst -,_,$*)).py $(PARTS)
 
 bench-suites-own: setup
 	$(BIN)/python bench/suites.py --train own

@@ -1,12 +1,14 @@
 """Native cycles of kernel code with and without a profile, on User-Mode Linux.
 
     bench/native_cycles.py [--dry-run] [--store DIR] [--runs N] [--rounds N] [--relinked N]
-        [--core N]
+        [--core N] [PART…]
 
-Builds the kernels of bench/native_cycles/pgo.g4 and relinks each in further layouts, then times
-the load of kernel code (docs/suites/kload.md) in all of them in turn, pinned to one core, with a
-copy of the first kernel as its A/A control. Writes docs/benchmarks/native.json and .md. Exits
-with 1, without verdicts, where the copy differs from its original.
+Parts: `profiles`, which runs if none is named, builds the kernels of bench/native_cycles/pgo.g4 and
+relinks each in further layouts, then times the load of kernel code (docs/suites/kload.md) in all of
+them in turn, pinned to one core, with a copy of the first kernel as its A/A control; `options` does
+so with those of options.g4; `emulated` counts and models the load on x86-64, by emulated.g4. Writes
+docs/benchmarks/native.json and .md after each part; an interrupted one goes on where it ended.
+Exits with 1, without verdicts, where the copy differs from its original.
 """
 
 from __future__ import annotations
@@ -20,9 +22,11 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
-from textwrap import fill
 from typing import Any
+
+from measure.left import left_percent
+from measure.native_page import EMULATED, OPTIONS, OTHER, OWN, PLAIN, page
+from measure.program import planned, ran
 
 from mepof.cli.run import explain_plan, local
 from mepof.device.protocol import DEVICES
@@ -32,8 +36,6 @@ from mepof.executor.programs import plan_of
 from mepof.g4.source import Source
 from mepof.kernel.description import BuildDescription
 from mepof.measure.native import (
-    CONTROL,
-    MAX_SELF_DIFFERENCE_PERCENT,
     Cycles,
     Saving,
     cycles_in,
@@ -47,14 +49,26 @@ from mepof.process import run
 from mepof.toolchain.protocol import select
 
 ROOT = Path(__file__).parents[1]
-PROGRAM = ROOT / "bench" / "native_cycles" / "pgo.g4"
+PROGRAMS = ROOT / "bench" / "native_cycles"
 RESULT = ROOT / "docs" / "benchmarks" / "native"
-PLAIN, COPY = "build", "copy"
-IMAGES = {
-    "own": "a profile of the load itself",
-    "other": "a profile of something else, kbench",
+OUT = ROOT / "out" / "native"
+COPY = "copy"
+#: The timed parts: their programs, and the images beside the plain one.
+TIMED = {
+    "profiles": ("pgo.g4", (OWN, OTHER)),
+    "options": (
+        "options.g4",
+        tuple(name for pair in OPTIONS.values() for name in pair if name not in (None, PLAIN)),
+    ),
 }
+EMULATION = "emulated"
+PARTS = (*TIMED, EMULATION)
+LTO = {"ThinLTO", "FullLTO"}
 SECONDS = 600.0
+
+
+#: The cycles of every run, by image and number of its build.
+Runs = dict[tuple[str, int], list[Cycles]]
 
 
 @dataclass(frozen=True)
@@ -83,73 +97,128 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--relinked", type=int, default=2)
     parser.add_argument("--core", type=int, default=max(os.sched_getaffinity(0)))
+    parser.add_argument("part", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}")
     arguments = parser.parse_args()
+    if unknown := set(arguments.part) - set(PARTS):
+        parser.error(f"there is no part {min(unknown)}: choose of {', '.join(PARTS)}")
+    record = RESULT.with_suffix(".json")
+    found = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
+    for part in arguments.part or PARTS[:1]:
+        made = part_of(part, arguments)
+        if made is None:
+            continue
+        found[part] = made
+        record.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        RESULT.with_suffix(".md").write_text(page(found), encoding="utf-8")
+        if not made.get("repeats", True):
+            sys.exit(1)
+
+
+def part_of(part: str, arguments: argparse.Namespace) -> dict[str, Any] | None:
+    """What a part found; None if it was only shown what it would do."""
+    if part == EMULATION:
+        program = PROGRAMS / "emulated.g4"
+        if arguments.dry_run:
+            planned(program, arguments.store)
+            return None
+        return emulated(ran(program, OUT / part, arguments.store))
+    name, images = TIMED[part]
+    program = PROGRAMS / name
     try:
-        plan = with_layouts(
-            plan_of(Source(str(PROGRAM), PROGRAM.read_text(encoding="utf-8"))), arguments.relinked
-        )
+        text = program.read_text(encoding="utf-8")
+        plan = with_layouts(plan_of(Source(str(program), text)), images, arguments.relinked)
         executor = local(arguments.store, None)
         if arguments.dry_run:
             explain_plan(plan, executor, verbose=False, as_json=False)
-            return
+            return None
         with tempfile.TemporaryDirectory() as scratch:
             finished = executor.run(plan, Path(scratch) / "out", say)
             artifacts = {name: step.path for name, step in finished.run.steps.items()}
-            binaries = list(binaries_of(artifacts, arguments.relinked, Path(scratch)))
-            runs, loads = timed(binaries, arguments, Path(scratch))
+            binaries = list(binaries_of(artifacts, images, Path(scratch)))
+            OUT.mkdir(parents=True, exist_ok=True)
+            record = OUT / f"{part}.json"
+            runs, loads = timed(binaries, arguments, Path(scratch), record)
         kernel = BuildDescription.read(artifacts[f"{PLAIN}/build"]).version
     except MepofError as error:
         sys.exit(f"error: {error.message}" + (f"\n  {error.remedy}" if error.remedy else ""))
-    found = summary(runs, loads, arguments) | {"kernel": kernel}
-    RESULT.with_suffix(".json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    RESULT.with_suffix(".md").write_text(page(found), encoding="utf-8")
-    print(page(found))
-    sys.exit(0 if found["repeats"] else 1)
+    record.unlink()
+    return summary(runs, loads, images, arguments) | {"kernel": kernel}
 
 
-def with_layouts(plan: Plan, relinked: int) -> Plan:
-    """A plan that also builds each of its images in further layouts."""
-    again = [
-        replace(
-            plan.step(f"{image}/build"),
-            id=f"{image}/relinked{seed}",
-            params={**plan.step(f"{image}/build").params, "layout_seed": seed},
-        )
-        for image in (PLAIN, *IMAGES)
-        for seed in range(1, relinked + 1)
-    ]
+def emulated(report: Mapping[str, Any]) -> dict[str, Any]:
+    """What is kept of what was counted and modelled."""
+    return {
+        "kernel": report["provenance"]["kernel"],
+        "compiler": report["provenance"]["tools"]["clang"],
+        "core": report["core"],
+        "left_percent": left_percent(report, EMULATED),
+    }
+
+
+def with_layouts(plan: Plan, images: Sequence[str], relinked: int) -> Plan:
+    """A plan that also builds each of its images in further layouts.
+
+    With link-time optimisation a kernel is linked from one object, which has one layout.
+    """
+    again = []
+    for image in (PLAIN, *images):
+        step = plan.step(f"{image}/build")
+        options = step.params["options"]
+        if isinstance(options, list) and LTO.intersection(map(str, options)):
+            continue
+        for seed in range(1, relinked + 1):
+            params = {**step.params, "layout_seed": seed}
+            again.append(replace(step, id=f"{image}/relinked{seed}", params=params))
     results = tuple(Result(step.id.replace("/", "-"), "image", step.id) for step in again)
     return replace(plan, steps=(*plan.steps, *again), results=(*plan.results, *results))
 
 
-def binaries_of(artifacts: Mapping[str, Path], relinked: int, scratch: Path) -> Iterator[Binary]:
+def binaries_of(
+    artifacts: Mapping[str, Path], images: Sequence[str], scratch: Path
+) -> Iterator[Binary]:
     """What is timed, in the order of a run."""
-    for image in (PLAIN, *IMAGES):
+    for image in (PLAIN, *images):
         yield Binary(image, 0, artifacts[f"{image}/build"] / "kernel")
-        for seed in range(1, relinked + 1):
-            yield Binary(image, seed, artifacts[f"{image}/relinked{seed}"] / "kernel")
+        seed = 1
+        while (again := f"{image}/relinked{seed}") in artifacts:
+            yield Binary(image, seed, artifacts[again] / "kernel")
+            seed += 1
     copy = scratch / COPY
     shutil.copy2(artifacts[f"{PLAIN}/build"] / "kernel", copy)
     yield Binary(COPY, 0, copy)
 
 
 def timed(
-    binaries: Sequence[Binary], arguments: argparse.Namespace, scratch: Path
-) -> tuple[dict[tuple[str, int], list[Cycles]], list[Load]]:
-    """The cycles of each build in every run, and what else the machine did."""
-    found: dict[tuple[str, int], list[Cycles]] = {}
-    loads: list[Load] = []
-    for number in range(arguments.runs):
+    binaries: Sequence[Binary], arguments: argparse.Namespace, scratch: Path, record: Path
+) -> tuple[Runs, list[Load]]:
+    """The cycles of each build in every run, and what else the machine did.
+
+    Args:
+        record: of the runs so far, from which an interrupted benchmark goes on.
+    """
+    kernels = [str(binary.kernel) for binary in binaries if binary.image != COPY]
+    about = {"kernels": kernels, "rounds": arguments.rounds, "core": arguments.core}
+    kept = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {}
+    if kept.get("about") != about:
+        kept = {"about": about, "runs": [], "loads": []}
+    for number in range(len(kept["runs"]), arguments.runs):
         # Each run begins with another build, so that none is always after the same one.
         first = number % len(binaries)
         before, load = cpu_times(), os.getloadavg()[0]
-        for binary in (*binaries[first:], *binaries[:first]):
-            console = timed_once(binary, arguments, scratch)
-            found.setdefault((binary.image, binary.number), []).append(cycles_in(console))
+        kept["runs"].append(
+            [
+                (binary.image, binary.number, cycles_in(timed_once(binary, arguments, scratch)))
+                for binary in (*binaries[first:], *binaries[:first])
+            ]
+        )
         spent = [b - a for a, b in zip(before, cpu_times(), strict=True)]
-        loads.append(Load(round(load, 1), round(100 * spent[7] / sum(spent[:8]), 1)))
-        print(f"run {number + 1} of {arguments.runs}: {loads[-1]}", file=sys.stderr, flush=True)
-    return found, loads
+        kept["loads"].append([round(load, 1), round(100 * spent[7] / sum(spent[:8]), 1)])
+        record.write_text(json.dumps(kept), encoding="utf-8")
+        print(f"run {number + 1} of {arguments.runs}: load {load:.1f}", file=sys.stderr, flush=True)
+    found: Runs = {}
+    for image, number, cycles in (each for one in kept["runs"] for each in one):
+        found.setdefault((image, number), []).append(cycles)
+    return found, [Load(*each) for each in kept["loads"]]
 
 
 def timed_once(binary: Binary, arguments: argparse.Namespace, scratch: Path) -> str:
@@ -167,15 +236,16 @@ def cpu_times() -> list[int]:
 
 
 def summary(
-    runs: Mapping[tuple[str, int], Sequence[Cycles]],
+    runs: Runs,
     loads: Sequence[Load],
+    names: Sequence[str],
     arguments: argparse.Namespace,
 ) -> dict[str, Any]:
     """What is kept: cycles by image, build and case, and comparisons."""
     builds = {key: least(of_build) for key, of_build in runs.items()}
     images = {
         image: [cycles for (name, _), cycles in builds.items() if name == image]
-        for image in (PLAIN, COPY, *IMAGES)
+        for image in (PLAIN, COPY, *names)
     }
     first = images[PLAIN][0]
     cases = timed_cases(first)
@@ -195,10 +265,16 @@ def summary(
         },
         "images": {
             image: {
-                "mean": compared(images, image, cases),
-                "cases": {case: compared(images, image, [case]) for case in first},
+                "mean": compared(images[PLAIN], images[image], cases),
+                "cases": {case: compared(images[PLAIN], images[image], [case]) for case in first},
             }
-            for image in IMAGES
+            for image in names
+        },
+        # With a profile, beside the same option without one.
+        "beside": {
+            image: compared(images[alone], images[image], cases)
+            for alone, image in OPTIONS.values()
+            if alone in images and image in images
         },
         "layouts": {case: spread(images[PLAIN], case) for case in first},
         "cycles": images,
@@ -206,9 +282,9 @@ def summary(
 
 
 def compared(
-    images: Mapping[str, Sequence[Cycles]], image: str, cases: Sequence[str]
+    baseline: Sequence[Cycles], image: Sequence[Cycles], cases: Sequence[str]
 ) -> dict[str, Any]:
-    found: Saving = saving(images[PLAIN], images[image], cases)
+    found: Saving = saving(baseline, image, cases)
     return {**asdict(found), "verdict": found.verdict}
 
 
@@ -218,92 +294,9 @@ def spread(builds: Sequence[Cycles], case: str) -> float:
     return 100 * (max(cycles) / min(cycles) - 1)
 
 
-def page(found: Mapping[str, Any]) -> str:
-    """The results as a page."""
-    loads = found["loads"]
-    return _PAGE.format(
-        kernel=found["kernel"],
-        compiler=found["compiler"],
-        processor=found["processor"],
-        runs=found["runs"],
-        rounds=found["rounds"],
-        builds=len(found["cycles"][PLAIN]),
-        load=f"{min(e['load'] for e in loads):.1f} to {max(e['load'] for e in loads):.1f}",
-        stolen=f"{median(e['stolen_percent'] for e in loads):.1f}",
-        cores=os.cpu_count(),
-        limit=MAX_SELF_DIFFERENCE_PERCENT,
-        itself=f"{found['same_binary']['mean']['percent']:+.2f}",
-        sound="" if found["repeats"] else " **That is too much: there are no verdicts.**",
-        verdicts="\n".join(_verdicts(found)),
-        rows="\n".join(_rows(found)),
-    )
-
-
-def _verdicts(found: Mapping[str, Any]) -> Iterator[str]:
-    for image, title in IMAGES.items():
-        cases = {c: row for c, row in found["images"][image]["cases"].items() if c != CONTROL}
-        mean = found["images"][image]["mean"]
-        text = f"- With {title}: {_interval(mean)} on the geometric mean."
-        if found["repeats"]:
-            fewer, more = (
-                [case for case, row in cases.items() if row["verdict"] == wanted]
-                for wanted in ("fewer", "more")
-            )
-            named = f" ({', '.join(more)})" if more else ""
-            text += (
-                f" {len(fewer)} of {len(cases)} cases take fewer cycles beyond the spread of"
-                f" layouts, {len(more)} more{named}."
-            )
-        worst = min(cases, key=lambda case: cases[case]["percent"])
-        text += f" The worst case is `{worst}`: {cases[worst]['percent']:+.1f} %."
-        yield fill(text, 100, subsequent_indent="  ", break_on_hyphens=False)
-
-
-def _rows(found: Mapping[str, Any]) -> Iterator[str]:
-    own, other = (found["images"][image]["cases"] for image in IMAGES)
-    for case, itself in found["same_binary"]["cases"].items():
-        name = f"`{case}`" + (", the control" if case == CONTROL else "")
-        cycles = found["cycles"][PLAIN][0][case]
-        yield (
-            f"| {name} | {cycles:,.0f} | {_interval(own[case])} | {_interval(other[case])} "
-            f"| {itself['percent']:+.1f} | {found['layouts'][case]:.1f} |"
-        )
-
-
-def _interval(row: Mapping[str, float]) -> str:
-    return f"{row['percent']:+.1f} % [{row['low']:+.1f}, {row['high']:+.1f}]"
-
-
 def say(event: Event) -> None:
     if isinstance(event, StepStarted):
         print(f"{event.step}: {event.reason}", file=sys.stderr, flush=True)
-
-
-_PAGE = """# Native cycles of kernel code
-
-Command: `make bench-native` (`bench/native_cycles.py --runs {runs} --rounds {rounds}`).
-
-Linux {kernel} as [User-Mode Linux](../devices/uml.md), built with Clang {compiler}, runs
-[the load of kernel code](../suites/kload.md) on a real processor: {processor}. All figures on this
-page are *native*: cycles of the time-stamp counter, the shortest of {rounds} rounds in each of
-{runs} runs. The kernels take turns, pinned to one core. The machine has {cores} cores; its load was
-{load}, and its hypervisor took {stolen} % of its time (median of the runs).
-
-Each kernel is built in {builds} layouts: the linker shuffles the order of the objects' code.
-Percentages are of fewer cycles than without a profile, geometric means over layouts, with 95 %
-intervals of the spread between them. *Same* is what the same binary takes fewer than itself,
-*layouts* how much more the slowest layout without a profile takes than the fastest.
-
-- A copy of the same binary differs by {itself} % on the geometric mean; up to {limit} % is
-  accepted.{sound}
-{verdicts}
-
-| case | cycles without a profile | profile of the load | profile of kbench | same, % | layouts, % |
-| --- | --- | --- | --- | --- | --- |
-{rows}
-
-`kload` times itself and is compiled alike in every kernel; `checksum` calls nothing of the kernel.
-"""
 
 
 if __name__ == "__main__":
