@@ -1,12 +1,12 @@
 """What a profile of a part of the kernel keeps of the gain: by the share that is instrumented.
 
-    bench/selective.py [--store DIR] [--write] [ALGORITHM…]
+    bench/selective.py [--store DIR] [--write] [--again] [--point NAME]… [ALGORITHM…]
 
 The same kernel and training, with the hottest files instrumented that make up so many percent of
 what runs, with all that runs, and with as many as an image has room for. Each point compiles the
 files that it instruments, and those again with their profile; all else is shared. With ``--write``
 it prints the programs and runs nothing. Writes docs/benchmarks/selective.json and .md after each
-point; algorithms that are not named keep the results that they have there.
+point, and goes on where it stopped; what is not named keeps the results that it has there.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--store", type=Path)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--again", action="store_true", help="measure points that are known, too")
+    parser.add_argument("--point", action="append", help="measure this one only; may be repeated")
     parser.add_argument("algorithm", nargs="*", metavar="ALGORITHM", default=["pgo"])
     arguments = parser.parse_args()
     if unknown := set(arguments.algorithm) - set(ALGORITHMS):
@@ -46,8 +48,14 @@ def main() -> None:
     record = RESULT.with_suffix(".json")
     results = json.loads(record.read_text()) if record.is_file() else {}
     for algorithm in arguments.algorithm:
-        rows: dict[str, Any] = {}
-        for name, value in points(algorithm).items():
+        known = points(algorithm)
+        if missing := set(arguments.point or ()) - set(known):
+            parser.error(f"{algorithm} has no {sorted(missing)[0]}: choose of {', '.join(known)}")
+        rows = results.get(algorithm, {}).get("rows", {})
+        for name in arguments.point or known:
+            if name in rows and not (arguments.again or arguments.write):
+                continue
+            value = known[name]
             text = program(algorithm, name, value)
             if arguments.write:
                 print(text)
@@ -57,6 +65,7 @@ def main() -> None:
             (out / "program.g4").write_text(text, encoding="utf-8")
             report = ran(out / "program.g4", out, arguments.store)
             rows[name] = row(report)
+            rows = {each: rows[each] for each in known if each in rows}
             about = report["provenance"]
             results[algorithm] = {"kernel": about["kernel"], "tools": about["tools"], "rows": rows}
             record.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
