@@ -186,6 +186,7 @@ def get(name: str) -> Arch:
     return ARCHITECTURES.get(name)
 
 
+@cache
 def records() -> tuple[Arch, ...]:
     """Every architecture, sorted by name."""
     return tuple(map(get, names()))
