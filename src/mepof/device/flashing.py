@@ -113,8 +113,9 @@ def flash(handset: Handset, packed: Packed, check: Check) -> Flashed:
         try:
             restore(handset, entry)
         except MepofError as failed:
+            why = "" if error.message in failed.message else f": {failed.message}"
             raise WorkError(
-                f"{error.message}; and {handset.name} could not be restored: {failed.message}",
+                f"{error.message}; and {handset.name} could not be restored{why}",
                 f"{failed.remedy or 'run again'}; the former {partition} is {saved}",
             ) from error
         raise WorkError(

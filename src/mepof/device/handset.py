@@ -360,6 +360,7 @@ class Handset:
         try:
             fastboot.boot(packed.path)
         except Refused as error:
+            self.check(fastboot)  # it may have been locked meanwhile
             raise WorkError(
                 error.message,
                 "describe the phone's memory (`limits` in its model), so that mepof finds "

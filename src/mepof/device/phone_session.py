@@ -63,6 +63,21 @@ def run_session(
         WorkError: its data partition is full, or a program is missing on it.
     """
     boot_id = handset.boot_id(shell)
+    try:
+        return _ran(handset, shell, boot_id, session, directory, replied)
+    except LostConnection:
+        _explain(handset, boot_id)
+        raise
+
+
+def _ran(
+    handset: Handset,
+    shell: AdbShell,
+    boot_id: str,
+    session: Session,
+    directory: Path,
+    replied: Callable[[int], None],
+) -> Outcome:
     name = _installed(handset, shell, session)
     interlude, requests = session.interlude, session.requests
     if interlude is None:
@@ -70,11 +85,7 @@ def run_session(
         return Outcome(release, answers, (), "")
     first = replace(session, requests=requests[: interlude.after])
     _, before = _served(handset, shell, boot_id, name, first, directory, replied)
-    try:
-        interlude.act(_Patient(shell))
-    except LostConnection:
-        _reconnected(handset, boot_id, handset.now())  # says what became of the phone
-        raise
+    interlude.act(_Patient(shell))
     handset.check_same_boot(shell, boot_id)
     last = replace(session, requests=requests[interlude.after :])
     release, after = _served(
@@ -118,7 +129,7 @@ def _served(
     replies.unlink(missing_ok=True)
     _must(shell, _MOUNTS.format(root=_ROOT, name=name), "prepare its directory")
     try:
-        patiently(shell, lambda: shell.push(requests, f"{_ROOT}/requests", _TRANSFER))
+        _push(shell, requests, f"{_ROOT}/requests", "requests")
         start = (
             # Said twice, if an answer is lost, it starts one agent.
             f"cd {_ROOT}/{name} && {{ [ -e mepof/replies ] || {{ : > mepof/replies && "
@@ -150,18 +161,22 @@ def _installed(handset: Handset, shell: AdbShell, session: Session) -> str:
     where = f"{_ROOT}/{digest}"
     _must(shell, f"rm -rf {where} && mkdir -p {where} && chmod 777 {_ROOT}", "make a directory")
     for path in archives:
-        try:
-            patiently(shell, partial(shell.push, path, f"{_ROOT}/archive", _TRANSFER))
-        except LostConnection:
-            raise
-        except WorkError as error:
-            raise WorkError(
-                f"the programs cannot be copied to {handset.name}: {error.message}",
-                "make space in its /data",
-            ) from error
+        _push(shell, path, f"{_ROOT}/archive", "programs")
         _must(shell, f"cd {where} && cpio -idu < {_ROOT}/archive", "unpack the programs")
     _must(shell, f"rm -f {_ROOT}/archive && : > {where}/complete", "finish its directory")
     return digest
+
+
+def _push(shell: AdbShell, path: Path, to: str, what: str) -> None:
+    try:
+        patiently(shell, partial(shell.push, path, to, _TRANSFER))
+    except LostConnection:
+        raise
+    except WorkError as error:
+        raise WorkError(
+            f"the {what} cannot be copied to {shell.name}: {error.message}",
+            "make space in its /data",
+        ) from error
 
 
 def _must(shell: AdbShell, script: str, what: str) -> None:
@@ -206,21 +221,28 @@ def _wait(
             )
 
 
-def _reconnected(handset: Handset, boot_id: str, since: float) -> None:
-    """Look whether a phone that was lost still runs what it was started with."""
-    again = handset.shell()
+def _explain(handset: Handset, boot_id: str) -> None:
+    """Say what became of a phone that was lost, unless it is there again as it was."""
+    lost = handset.now()
+    while not _reconnected(handset, boot_id, lost):
+        handset.pause(_LOOK)
+
+
+def _reconnected(handset: Handset, boot_id: str, since: float) -> bool:
+    """Whether a phone that was lost is there again, and runs what it was started with."""
+    again, running = handset.shell(), None
     if again is None and handset.fastboot.present():
         raise GuestReset(f"the kernel reset {handset.name}, which is in its boot loader")
-    if again is None:
+    if again is not None:
+        with suppress(LostConnection):
+            running = handset.boot_id(again)
+    if again is None or running is None:
         if handset.now() - since > max(_RETURN, handset.model.boot_seconds):
             raise KernelHang(f"{handset.name} no longer answers", "look at what it shows")
-        return
-    try:
-        running = handset.boot_id(again)
-    except LostConnection:
-        return
+        return False
     if running != boot_id:
         raise GuestReset(f"the kernel reset {handset.name}{_console(again)}")
+    return True
 
 
 def _console(shell: AdbShell) -> str:

@@ -77,16 +77,23 @@ class Bootloader:
         """Bytes that a host has to send now."""
         self.started: Started | None = None
         """What the last command started; the host is to be left alone."""
+        self._former: dict[str, tuple[object, object]] = {}
+        self.suffer()
+
+    def suffer(self) -> None:
+        """Show the faults that a phone's state has: again, if others have come since."""
+        has = self._faults.has
         changed: dict[str, object] = {
-            **({"battery_mv": 3300} if faults.has("low-battery") else {}),
-            **({"unlockable": False} if faults.has("not-unlockable") else {}),
-            **({"unlocked": False} if faults.has("locked") else {}),
+            **({"battery_mv": 3300} if has("low-battery") else {}),
+            **({"unlockable": False} if has("not-unlockable") else {}),
+            **({"unlocked": False} if has("locked") else {}),
         }
         # A fault ends with the process that has it.
-        self._former = {key: (value, getattr(self.state, key)) for key, value in changed.items()}
+        for key, value in changed.items():
+            self._former.setdefault(key, (value, getattr(self.state, key)))
         self.state = self.state.model_copy(update=changed)
-        if faults.has("image-too-large"):
-            storage.sizes.update(dict.fromkeys(("boot_a", "boot_b"), MIB // 4))
+        if has("image-too-large"):
+            self._storage.sizes.update(dict.fromkeys(("boot_a", "boot_b"), MIB // 4))
 
     @property
     def left(self) -> bool:

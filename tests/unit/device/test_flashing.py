@@ -5,35 +5,23 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from writers.boot_image import arm64_kernel
-from writers.played_phone import install, switched_on
+from writers.played_bench import MODEL, Bench
+from writers.played_phone import install
 
 from mepof.device.adb import AdbShell
-from mepof.device.attached import Attached, PhoneModel
-from mepof.device.flashing import Flashed, flash, journal_of, recover
-from mepof.device.handset import Handset
+from mepof.device.flashing import journal_of, recover
 from mepof.errors import MepofError
-from mepof.phone.phone import Phone
 
 pytestmark = pytest.mark.skipif(
     shutil.which("fastboot") is None, reason="fastboot is not installed"
 )
-MODEL = PhoneModel(title="played", source="tests", boot_seconds=6)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def check(shell: AdbShell) -> None:
@@ -51,80 +39,9 @@ def check(shell: AdbShell) -> None:
     raise last
 
 
-@dataclass
-class Bench:
-    """A played phone, and the host that flashes it."""
-
-    root: Path
-    model: PhoneModel = MODEL
-    port: int = field(default_factory=free_port)
-    adb_port: int = field(default_factory=free_port)
-    phone: Phone | None = None
-    screen: list[str] = field(default_factory=list)
-
-    def on(self, *faults: str) -> None:
-        self.off()
-        self.phone, self.screen = switched_on(
-            self.root / "programs", self.root / "phone", self.adb_port, faults, self.port
-        )
-
-    def off(self) -> None:
-        if self.phone is not None:
-            self.phone.off()
-            until = time.monotonic() + 5
-            while time.monotonic() < until:
-                try:
-                    socket.create_server(("127.0.0.1", self.port)).close()
-                    break
-                except OSError:
-                    time.sleep(0.02)
-            self.phone = None
-
-    @property
-    def handset(self) -> Handset:
-        attached = Attached(
-            name="played",
-            fastboot=f"tcp:127.0.0.1:{self.port}",
-            adb=f"127.0.0.1:{self.adb_port}",
-            model="played.toml",
-        )
-        notes = self.root / "notes"
-
-        def note(text: str) -> None:
-            with notes.open("a") as file:
-                file.write(f"{text}\n")
-
-        return Handset(
-            attached, self.model, self.root / "state", note, pause=lambda s: time.sleep(s / 20)
-        )
-
-    def flash(self) -> Flashed:
-        handset = self.handset
-        packed = handset.pack(self.kernel, (), self.root / "new.img")
-        return flash(handset, packed, check)
-
-    @property
-    def kernel(self) -> Path:
-        path = self.root / "Image"
-        path.write_bytes(arm64_kernel(size=310_000))
-        return path
-
-    def boots(self) -> str:
-        """The slot that the phone starts when it is switched on now.
-
-        A phone is started whose battery, cable and kernels are sound.
-        """
-        self.on()
-        handset = self.handset
-        handset.to_fastboot().reboot()
-        handset.wait_for_system(None)
-        assert self.phone is not None
-        return self.phone.bootloader.state.slot
-
-
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    made = Bench(tmp_path)
+    made = Bench(tmp_path, check=check)
     host = install(tmp_path / "programs", made.adb_port)
     monkeypatch.setenv("PATH", f"{host}:{os.environ['PATH']}")
     (tmp_path / "program").write_bytes(b"program")
@@ -242,8 +159,9 @@ KILLED = """
 import sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}, {root!r}]
-from tests.unit.device.test_flashing import Bench
-bench = Bench(Path({at!r}), port={port}, adb_port={adb_port})
+from tests.unit.device.test_flashing import check
+from writers.played_bench import Bench
+bench = Bench(Path({at!r}), port={port}, adb_port={adb_port}, check=check)
 bench.flash()
 """
 

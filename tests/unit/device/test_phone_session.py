@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,7 +12,7 @@ import pytest
 from mepof.device import agent, phone_session
 from mepof.device.adb import AdbShell
 from mepof.device.handset import Handset
-from mepof.device.protocol import GuestReset, Interlude, Session
+from mepof.device.protocol import GuestReset, Interlude, KernelHang, Session
 from mepof.device.shell import LostConnection, Shell
 
 SHELL = AdbShell("1234", "adb-1234", ())
@@ -37,7 +38,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def handset(**more: Any) -> Handset:
     same = {"boot_id": lambda shell: "1", "check_same_boot": lambda shell, boot_id: None}
-    return cast(Handset, SimpleNamespace(name="played", now=lambda: 0.0, **{**same, **more}))
+    return cast(Handset, SimpleNamespace(**{"name": "played", "now": lambda: 0.0, **same, **more}))
 
 
 def session(interlude: Interlude | None) -> Session:
@@ -67,3 +68,41 @@ def test_a_kernel_that_goes_down_meanwhile_is_reported(log: list[str], tmp_path:
         asked = session(Interlude(1, lost))
         phone_session.run_session(down, SHELL, asked, tmp_path, lambda count: None)
     assert log == ["/a"]
+
+
+@pytest.mark.parametrize(
+    ("there", "in_fastboot", "boot_id", "error", "message"),
+    [
+        (False, True, "1", GuestReset, "the kernel reset played, which is in its boot loader"),
+        (True, False, "2", GuestReset, "the kernel reset played"),
+        (True, False, "1", LostConnection, "gone"),
+        (False, False, "1", KernelHang, "played no longer answers"),
+    ],
+)
+def test_a_phone_that_is_lost_is_looked_for(
+    log: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    there: bool,
+    in_fastboot: bool,
+    boot_id: str,
+    error: type[Exception],
+    message: str,
+) -> None:
+    def lost(*given: Any) -> None:
+        raise LostConnection("gone")
+
+    clock = itertools.count(0, 100)
+    known = iter(("1", *[boot_id] * 9))
+    shell = SimpleNamespace(read=lambda path: None)
+    monkeypatch.setattr(phone_session, "_served", lost)
+    looked_for = handset(
+        boot_id=lambda shell: next(known),
+        shell=lambda: shell if there else None,
+        fastboot=SimpleNamespace(present=lambda: in_fastboot),
+        model=SimpleNamespace(boot_seconds=150),
+        now=lambda: next(clock),
+        pause=lambda seconds: None,
+    )
+    with pytest.raises(error, match=f"^{message}"):
+        phone_session.run_session(looked_for, SHELL, session(None), tmp_path, lambda count: None)

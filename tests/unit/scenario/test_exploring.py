@@ -28,15 +28,24 @@ def test_trav_reaches_every_state_of_an_app_of_200() -> None:
     assert driven.tried == driven.offered
 
 
-@pytest.mark.parametrize("scenario", ["rand", "trav", "learned"])
-def test_a_scenario_does_the_same_for_the_same_seed(scenario: str) -> None:
+#: ``manual`` does what a person does.
+REPEATED = [name for name, each in SCENARIOS.all().items() if not each.interactive]
+
+
+@pytest.mark.parametrize("app", [SMALL, TROUBLES], ids=["small", "troubles"])
+@pytest.mark.parametrize("scenario", REPEATED)
+def test_a_scenario_does_the_same_for_the_same_seed(scenario: str, app: App) -> None:
     def commands(seed: int) -> list[str]:
-        phone = AndroidPhone.of(SMALL)
-        drive(scenario, phone, budgets(SMALL, actions=60), seed)
-        return phone.commands
+        phone = AndroidPhone.of(app)
+        given = None
+        if scenario == "script":
+            recorded = drive("trav", AndroidPhone.of(app), budgets(app, actions=60), seed)
+            given = "\n".join(recorded.route)
+        screens = drive(scenario, phone, budgets(app, actions=60), seed, given)
+        return [*phone.commands, str(phone.shown), str(screens)]
 
     assert commands(1) == commands(1)
-    if scenario != "trav":
+    if scenario in ("rand", "learned"):
         assert commands(1) != commands(2)
 
 
