@@ -41,6 +41,10 @@ help:
 	@echo '             time kernel code natively, with and without a profile: 45 minutes'
 	@echo 'make bench-overlap'
 	@echo '             count how like the training each case is: one kernel and an hour'
+	@echo 'make bench-phone-faults'
+	@echo '             begin each fault of a phone with each step of a program: 15 minutes'
+	@echo 'make bench-phone-kills'
+	@echo '             kill 200 runs that use a phone, after one of examples/phone.g4: hours'
 	@echo 'make bench-published'
 	@echo '             repeat the comparisons that others have published: hours'
 	@echo 'make bench-selective'
@@ -63,6 +67,8 @@ help:
 	@echo 'make check-serve'
 	@echo '             check the page of mepof serve in a browser: every view, live updates, keyboard'
 	@echo 'make fuzz    run every parser on generated input, FUZZ_SECONDS each (600)'
+	@echo 'make fuzz-bootimg'
+	@echo '             read ten million mutated boot images: half an hour'
 	@echo 'make lock    regenerate requirements.lock from pyproject.toml'
 	@echo 'make clean   remove what was built here'
 
@@ -106,20 +112,22 @@ HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.
 	bench/run_time.py bench/selective.py bench/suites.py bench/transfer.py
 # These take as long on a busy machine.
 HOURS += bench/cluster.py bench/farm.py bench/fleet.py
+# These play phones for a quarter of an hour, and for hours.
+HOURS += bench/phone_faults.py bench/phone_kills.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 # What these compare with, such as LLVM's BOLT.
 bench bench-model: export MEPOF_SETUP_TESTS := 1
 
 # Played phones are those of the tests.
-bench: export PYTHONPATH := tests
+bench bench-phone-faults bench-phone-kills: export PYTHONPATH := tests
 
 bench: setup
 	@echo 'benchmarks: $(or $(BENCHMARKS),none under bench/)'
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
-ONE_SCRIPT := algorithms cluster farm fleet general leave-one-out loop native overlap published \
-	selective serve suites time transfer verdicts
+ONE_SCRIPT := algorithms cluster farm fleet general leave-one-out loop native overlap phone-faults \
+	phone-kills published selective serve suites time transfer verdicts
 
 # PARTS="options emulated" runs these.
 bench-native: SCRIPT := native_cycles
@@ -161,6 +169,12 @@ FUZZ_SECONDS ?= 600
 fuzz:
 	fuzz/run $(FUZZ_SECONDS)
 
+# Half an hour on an idle core; it goes on where it stopped. JOBS=N uses so many.
+fuzz-bootimg: setup
+	@mkdir -p build/fuzz
+	$(BIN)/python fuzz/bootimg.py 86400 --images 10000000 --seed 22 --jobs $(or $(JOBS),1) \
+	    --resume build/fuzz/bootimg.jsonl
+
 # Existing pins stay; remove requirements.lock first to get the newest ones.
 lock:
 	python3 -m venv build/lock
@@ -181,4 +195,4 @@ clean:
 .PHONY: help setup demo test test-all test-matrix test-tools lint bench bench-algorithms bench-general \
 	bench-leave-one-out bench-loop bench-model bench-native bench-overlap bench-published \
 	bench-selective bench-serve bench-suites bench-suites-own bench-time bench-transfer bench-verdicts \
-	check-report check-serve fuzz lock clean
+	check-report check-serve fuzz fuzz-bootimg lock clean
