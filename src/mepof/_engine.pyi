@@ -109,6 +109,14 @@ def merge(weighted: Sequence[tuple[Path, int]], output: Path, format: str) -> st
         and the ``statistics`` of the sum.
     """
 
+def conflicts(like: Path, other: Path) -> str:
+    """The functions of an AutoFDO profile that cannot be added to those of ``like``: their control
+    flow is another one.
+
+    Raises:
+        InputError: one cannot be read, or none of it can be added.
+    """
+
 def compare(base: Path, test: Path, limit: int) -> str:
     """How alike two AutoFDO profiles are, with up to ``limit`` functions that differ."""
 

@@ -18,14 +18,16 @@ mod names;
 mod prune;
 mod read;
 mod samples;
+mod sorted;
 mod statistics;
+mod sum;
 mod summary;
 pub mod text;
 
 pub use compare::{CompareError, Comparison, FunctionDifference, SetOverlap, compare};
 pub use error::{ReadError, WriteError};
 pub use format::{Format, MAX_INLINE_DEPTH};
-pub use merge::{Conflict, MergeError, Merged, Merger, Origin, Provenance};
+pub use merge::{AddError, Conflict, MergeError, Merged, Merger, Origin, Provenance};
 pub use name::{SuffixElision, UNIQUE_SUFFIX, canonical_name, guid};
 pub use prune::{filter_ambiguous, trim_cold};
 pub use read::read;

@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 /// What to cut off a symbol's name, as the function attribute
 /// `sample-profile-suffix-elision-policy` says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,11 +45,6 @@ pub fn canonical_name(name: &str, elision: SuffixElision, keeps_unique: bool) ->
 pub fn guid(name: &str) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = md5::compute(name).0;
     u64::from_le_bytes([a, b, c, d, e, f, g, h])
-}
-
-/// A GUID as the name of a function in a profile with MD5 names.
-pub(crate) fn guid_name(guid: u64) -> Arc<str> {
-    Arc::from(guid.to_string())
 }
 
 /// The GUID that `name` is the decimal of, in the one form that LLVM writes.

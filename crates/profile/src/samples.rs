@@ -223,7 +223,7 @@ pub struct Merge {
 }
 
 impl Merge {
-    fn add(&mut self, counter: &mut u64, count: u64, weight: u64) {
+    pub(crate) fn add(&mut self, counter: &mut u64, count: u64, weight: u64) {
         let sum = count.checked_mul(weight).and_then(|scaled| counter.checked_add(scaled));
         self.overflowed |= sum.is_none();
         *counter = sum.unwrap_or(u64::MAX);

@@ -1,4 +1,3 @@
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -47,25 +46,26 @@ impl Summary {
     /// The summary of `profile`.
     pub fn of(profile: &Profile) -> Self {
         let mut summary = Self { functions: profile.functions.len() as u64, ..Self::default() };
-        let mut frequencies = BTreeMap::new();
+        let mut counts = Vec::new();
         for function in profile.functions.values() {
             summary.max_function_count = summary.max_function_count.max(function.head);
-            summary.add(function, &mut frequencies);
+            summary.add(function, &mut counts);
         }
-        summary.entries = entries(summary.total_count, &frequencies);
+        counts.sort_unstable();
+        summary.max_count = counts.last().copied().unwrap_or(0);
+        summary.counts = counts.len() as u64;
+        summary.entries = entries(summary.total_count, &counts);
         summary
     }
 
-    fn add(&mut self, function: &FunctionProfile, frequencies: &mut BTreeMap<Reverse<u64>, u64>) {
+    fn add(&mut self, function: &FunctionProfile, counts: &mut Vec<u64>) {
         for count in function.body.values().map(|line| line.count) {
             self.total_count = self.total_count.saturating_add(count);
-            self.max_count = self.max_count.max(count);
-            self.counts += 1;
-            *frequencies.entry(Reverse(count)).or_default() += 1;
+            counts.push(count);
         }
         for callee in function.inlined.values().flat_map(BTreeMap::values) {
             if callee.attributes & ATTRIBUTE_DUPLICATED_INTO_BASE == 0 {
-                self.add(callee, frequencies);
+                self.add(callee, counts);
             }
         }
     }
@@ -88,16 +88,17 @@ impl Summary {
     }
 }
 
-fn entries(total: u64, frequencies: &BTreeMap<Reverse<u64>, u64>) -> Vec<SummaryEntry> {
-    let mut remaining = frequencies.iter();
+/// The entries of counts that are sorted, the least first.
+fn entries(total: u64, sorted: &[u64]) -> Vec<SummaryEntry> {
+    let mut remaining = sorted.chunk_by(|a, b| a == b).rev();
     let (mut sum, mut min_count, mut counts) = (0_u128, 0, 0);
     let entry = |cutoff: u32| {
         let desired = u128::from(total) * u128::from(cutoff) / 1_000_000;
         while sum < desired {
-            let Some((&Reverse(count), &frequency)) = remaining.next() else { break };
-            min_count = count;
-            counts += frequency;
-            sum += u128::from(count) * u128::from(frequency);
+            let Some(same @ [count, ..]) = remaining.next() else { break };
+            min_count = *count;
+            counts += same.len() as u64;
+            sum += u128::from(*count) * same.len() as u128;
         }
         SummaryEntry { cutoff, min_count, counts }
     };

@@ -50,10 +50,28 @@ fn damage_anywhere_is_an_error_or_another_profile() {
                     *damaged = byte;
                 }
             }
-            if let Ok((profile, _)) = read(&damaged) {
+            let read = read(&damaged).map(|(profile, _)| profile);
+            same_if_added(&read, &damaged);
+            if let Ok(profile) = read {
                 use_everything(&profile);
             }
         }
+    }
+}
+
+/// A file is added to a merge as the profile that it has is, or refused for the same reason.
+fn same_if_added(read: &Result<Profile, ReadError>, file: &[u8]) {
+    let added = mepof_profile::Merger::new().add_file(file, "a", None, 3);
+    match (read, added) {
+        (Ok(profile), Ok(added)) => {
+            let mut merger = mepof_profile::Merger::new();
+            merger.add(profile, "a", None, 3).unwrap();
+            let (ours, wanted) = (added.finish(), merger.finish());
+            assert_eq!(ours.profile, wanted.profile);
+            assert_eq!(ours.provenance, wanted.provenance);
+        }
+        (Err(read), Err(added)) => assert_eq!(read.to_string(), added.to_string()),
+        (read, added) => panic!("read {read:?}, but added {added:?}"),
     }
 }
 

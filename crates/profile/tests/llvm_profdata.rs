@@ -198,6 +198,32 @@ fn merges_are_llvms_to_the_letter() {
 }
 
 #[test]
+fn files_are_added_as_their_profiles_are() {
+    for kind in KINDS {
+        for inputs in some(kind, 24).chunks(6) {
+            let (mut whole, mut of_files) = (Merger::new(), Merger::new());
+            for (index, profile) in inputs.iter().enumerate() {
+                let weight = [1, 7, 1_u64 << 18][index % 3];
+                let name = format!("input{index}");
+                // Text among the binaries: the sum changes its form on the way.
+                let file = if index == 3 {
+                    as_text(profile).into_bytes()
+                } else {
+                    as_ext_binary(profile, Default::default())
+                };
+                whole.add(&read(&file).unwrap().0, &name, None, weight).unwrap();
+                of_files = of_files.add_file(&file, &name, None, weight).unwrap();
+            }
+            let (ours, wanted) = (of_files.finish(), whole.finish());
+            assert_eq!(ours.profile, wanted.profile);
+            assert_eq!(ours.provenance, wanted.provenance);
+            assert_eq!(ours.conflicts, wanted.conflicts);
+            assert_eq!(ours.saturated.is_empty(), wanted.saturated.is_empty());
+        }
+    }
+}
+
+#[test]
 fn comparisons_are_llvms() {
     let directory = TempDir::new().unwrap();
     let mut compared = 0;

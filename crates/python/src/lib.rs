@@ -192,6 +192,11 @@ mod _engine {
     }
 
     #[pyfunction]
+    fn conflicts(py: Python<'_>, like: PathBuf, other: PathBuf) -> PyResult<String> {
+        document(work::run(py, None, |_, _| profiles::conflicts(&like, &other))?)
+    }
+
+    #[pyfunction]
     fn compare(py: Python<'_>, base: PathBuf, test: PathBuf, limit: usize) -> PyResult<String> {
         document(work::run(py, None, |_, _| profiles::compared(&base, &test, limit))?)
     }

@@ -7,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use mepof_binary::Binary;
 use mepof_convert::{Drift, drift};
 use mepof_profile::{
-    Comparison, Conflict, Format, HotFunction, HotLine, Merger, Profile, Provenance, Statistics,
-    compare, read,
+    AddError, Comparison, Conflict, Format, HotFunction, HotLine, Merger, Profile, Provenance,
+    Statistics, compare, read,
 };
 use serde::Serialize;
 
@@ -17,8 +17,27 @@ use crate::output::{Files, Output};
 
 /// Reads the profile at `path`, in whatever form it is.
 pub(crate) fn load(path: &Path) -> Result<(Profile, Format), Fault> {
-    let bytes = fs::read(path).map_err(|error| Fault::unreadable(path, reason(&error)))?;
-    read(&bytes).map_err(|error| damaged(path, &error))
+    read(&contents(path)?).map_err(|error| damaged(path, &error))
+}
+
+fn contents(path: &Path) -> Result<Vec<u8>, Fault> {
+    fs::read(path).map_err(|error| Fault::unreadable(path, reason(&error)))
+}
+
+fn added(weighted: &[(PathBuf, u64)]) -> Result<Merger, Fault> {
+    weighted.iter().try_fold(Merger::new(), |merger, (path, weight)| {
+        let name = path.to_string_lossy();
+        merger.add_file(&contents(path)?, &name, None, *weight).map_err(|error| match error {
+            AddError::Read(error) => damaged(path, &error),
+            AddError::Merge(error) => error.into(),
+        })
+    })
+}
+
+/// What of `other` cannot be added to `like`.
+pub(crate) fn conflicts(like: &Path, other: &Path) -> Result<Vec<Conflict>, Fault> {
+    let both = [like, other].map(|path| (path.to_owned(), 1));
+    Ok(added(&both)?.conflicts().to_vec())
 }
 
 /// What came of a merge.
@@ -36,12 +55,7 @@ pub(crate) fn merge(
     write: fn(&Profile, bool, &mut Output) -> Result<(), Fault>,
     cancelled: &AtomicBool,
 ) -> Result<Merged, Fault> {
-    let mut merger = Merger::new();
-    for (path, weight) in weighted {
-        let (profile, _) = load(path)?;
-        merger.add(&profile, &path.to_string_lossy(), None, *weight)?;
-    }
-    let merged = merger.finish();
+    let merged = added(weighted)?.finish();
     let mut files = Files::default();
     files.write(output, |out| write(&merged.profile, merged.profile.md5_names, out))?;
     files.write_beside(output, "provenance.json", &merged.provenance)?;

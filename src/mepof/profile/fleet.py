@@ -252,14 +252,14 @@ def merge_group(group: Sequence[Member], reference: bytes, least: Fraction = Fra
                     refused.append(Refused(each.name, reason))
             return kept
 
-        check = Path(work, "check")
+        whole = Path(work, "sum")
         left = list(group)
         if least:
-            left = sound(left, lambda path: _outlying(like, path, least, check))
-        part = _sum_of(paths, left, Path(work, "sum")) if left else Part(b"", (), ())
-        if left and (part is None or _conflicts(like, part.profile, check)):
-            left = sound(left, lambda path: _foreign(like, path, check))
-            part = _sum_of(paths, left, Path(work, "sum")) if left else Part(b"", (), ())
+            left = sound(left, lambda path: _outlying(like, path, least))
+        part = _sum_of(paths, left, whole) if left else Part(b"", (), ())
+        if left and (part is None or _foreign(like, whole)):
+            left = sound(left, lambda path: _foreign(like, path))
+            part = _sum_of(paths, left, whole) if left else Part(b"", (), ())
         if part is None:
             raise InputError(
                 f"profiles between {left[0].name} and {left[-1].name} are of different builds",
@@ -285,23 +285,16 @@ def _sum_of(paths: Mapping[Member, Path], group: Sequence[Member], output: Path)
     return Part(output.read_bytes(), inputs, ())
 
 
-def _conflicts(like: Path, profile: bytes, work: Path) -> bool:
-    work.write_bytes(profile)
-    return _foreign(like, work, work.with_suffix(".sum")) is not None
-
-
-def _foreign(like: Path, path: Path, output: Path) -> str | None:
+def _foreign(like: Path, path: Path) -> str | None:
     """Why a profile cannot be added to one of the wanted build, or None."""
     try:
-        made = json.loads(_engine.merge([(like, 1), (path, 1)], output, "autofdo"))
+        conflicts = json.loads(_engine.conflicts(like, path))
     except MepofError as error:
         return error.message.replace(f"{path.parent}/", "")
-    if made["conflicts"]:
-        return f"{len(made['conflicts'])} functions are of another build"
-    return None
+    return f"{len(conflicts)} functions are of another build" if conflicts else None
 
 
-def _outlying(like: Path, path: Path, least: Fraction, output: Path) -> str | None:
+def _outlying(like: Path, path: Path, least: Fraction) -> str | None:
     """Why a profile is left out, if it has little in common with one of the wanted build."""
     try:
         overlap = json.loads(_engine.compare(like, path, 0))["flow_overlap"]
@@ -310,7 +303,7 @@ def _outlying(like: Path, path: Path, least: Fraction, output: Path) -> str | No
     if overlap >= least:
         return None
     outlier = f"an outlier: its flow overlap is {100 * overlap:.1f} %"
-    return _foreign(like, path, output) or outlier
+    return _foreign(like, path) or outlier
 
 
 def _sum(parts: Sequence[Part]) -> Part:

@@ -7,11 +7,10 @@ use crate::cursor::Cursor;
 use crate::{FunctionProfile, LineLocation, MAX_INLINE_DEPTH, Profile, ReadError};
 
 /// The names that everything after the name table refers to by number.
-#[derive(Default)]
-pub(super) struct NameTable(pub(super) Vec<Arc<str>>);
+pub(super) struct NameTable<N>(pub(super) Vec<N>);
 
-impl NameTable {
-    pub(super) fn name(&self, cursor: &mut Cursor<'_>) -> Result<&Arc<str>, ReadError> {
+impl<N> NameTable<N> {
+    pub(super) fn name(&self, cursor: &mut Cursor<'_>) -> Result<&N, ReadError> {
         let beyond = cursor.malformed("a name index is beyond the name table");
         let index = usize::try_from(cursor.uleb("a name index")?).ok();
         index.and_then(|index| self.0.get(index)).ok_or(beyond)
@@ -21,7 +20,7 @@ impl NameTable {
 /// Reads functions one after the other up to the end of `cursor`.
 pub(super) fn read_all(
     cursor: &mut Cursor<'_>,
-    names: &NameTable,
+    names: &NameTable<Arc<str>>,
     virtual_tables: bool,
     profile: &mut Profile,
 ) -> Result<(), ReadError> {
@@ -36,7 +35,7 @@ pub(super) fn read_all(
 }
 
 struct Reader<'a> {
-    names: &'a NameTable,
+    names: &'a NameTable<Arc<str>>,
     virtual_tables: bool,
 }
 
@@ -66,20 +65,23 @@ impl Reader<'_> {
             let callee = self.names.name(cursor)?;
             self.body(cursor, function.inlined_mut(location, callee), depth + 1)?;
         }
-        if self.virtual_tables { self.skip_virtual_tables(cursor) } else { Ok(()) }
+        if self.virtual_tables { skip_virtual_tables(cursor, self.names) } else { Ok(()) }
     }
+}
 
-    /// Which virtual tables calls went through: of C++ only, not modelled.
-    fn skip_virtual_tables(&self, cursor: &mut Cursor<'_>) -> Result<(), ReadError> {
-        for _ in 0..cursor.count(3, "the virtual calls of a function")? {
-            read_location(cursor)?;
-            for _ in 0..cursor.count(2, "the virtual tables of a call")? {
-                self.names.name(cursor)?;
-                cursor.uleb("a virtual table's count")?;
-            }
+/// Which virtual tables calls went through: of C++ only, not modelled.
+pub(super) fn skip_virtual_tables<N>(
+    cursor: &mut Cursor<'_>,
+    names: &NameTable<N>,
+) -> Result<(), ReadError> {
+    for _ in 0..cursor.count(3, "the virtual calls of a function")? {
+        read_location(cursor)?;
+        for _ in 0..cursor.count(2, "the virtual tables of a call")? {
+            names.name(cursor)?;
+            cursor.uleb("a virtual table's count")?;
         }
-        Ok(())
     }
+    Ok(())
 }
 
 pub(super) fn read_location(cursor: &mut Cursor<'_>) -> Result<LineLocation, ReadError> {

@@ -5,10 +5,12 @@
 //! LLVM 3.5; LLVM 19 and 22 read and write the same. What is written here has the section order of
 //! LLVM's default layout.
 
+mod add;
 mod function;
 mod read;
 mod section;
 mod write;
 
+pub(crate) use read::{add, has_metadata};
 pub use read::{format_of, read};
 pub use write::{Options, write};

@@ -1,11 +1,11 @@
-use std::collections::BTreeSet;
 use std::io::Read;
 use std::sync::Arc;
 
 use super::function::{NameTable, read_all, read_location};
 use super::section;
 use crate::cursor::Cursor;
-use crate::name::{guid_name, parse_guid};
+use crate::name::parse_guid;
+use crate::sum::Addition;
 use crate::{Format, FunctionProfile, MAX_INLINE_DEPTH, Profile, ReadError};
 
 /// How much larger than its compressed form a section may be. Deflate ends at 1032; profiles,
@@ -33,6 +33,35 @@ pub fn format_of(bytes: &[u8]) -> Option<Format> {
 /// Cut off and damaged data, other versions, and context-sensitive profiles, which LLVM converts
 /// (`llvm-profdata merge --sample --convert-sample-profile-layout=nest`).
 pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
+    let mut profile = Profile::default();
+    let kind = read_into(bytes, &mut profile)?;
+    Ok(Profile { functions: profile.functions, symbols: profile.symbols, ..kind })
+}
+
+/// Adds a profile to a sum, without a [`Profile`] of it in memory. Gives one that has no functions
+/// and no symbols.
+///
+/// # Errors
+/// As of [`read`], and metadata ([`has_metadata`]). The sum then has some of the profile in it.
+pub(crate) fn add(bytes: &[u8], sum: &mut Addition<'_>) -> Result<Profile, ReadError> {
+    read_into(bytes, sum)
+}
+
+/// Whether a file says more of functions than counts; also if it is damaged.
+pub(crate) fn has_metadata(bytes: &[u8]) -> bool {
+    let mut cursor = Cursor::new(Format::ExtBinary, bytes);
+    match (cursor.uleb("the magic number"), cursor.uleb("the version")) {
+        (Ok(section::EXT_BINARY), Ok(_)) => {
+            let sections = section_headers(&mut cursor);
+            sections.map_or(true, |all| {
+                all.iter().any(|each| each.kind == section::METADATA && each.size > 0)
+            })
+        }
+        _ => false, // the plain form has none
+    }
+}
+
+fn read_into<D: Destination>(bytes: &[u8], into: &mut D) -> Result<Profile, ReadError> {
     let format = format_of(bytes).ok_or(ReadError::UnknownFormat)?;
     let mut cursor = Cursor::new(format, bytes);
     cursor.uleb("the magic number")?;
@@ -40,13 +69,76 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
     if version != section::VERSION {
         return Err(ReadError::Version { format, version, supported: "103" });
     }
-    let mut reader = Reader { format, ..Reader::default() };
+    let names = NameTable(Vec::new());
+    let kind = Profile::default();
+    let mut reader = Reader { format, into, kind, names, virtual_tables: false };
     if format == Format::Binary {
         reader.plain(&mut cursor)?;
     } else {
         reader.sections(&mut cursor, bytes)?;
     }
-    Ok(reader.profile)
+    Ok(reader.kind)
+}
+
+/// Where a profile is read into.
+pub(super) trait Destination {
+    /// What stands for a name there.
+    type Name;
+
+    fn name(&mut self, text: &str) -> Self::Name;
+
+    /// Functions that the binary had.
+    fn symbols(&mut self, names: Vec<Self::Name>);
+
+    /// Reads functions one after the other up to the end of `cursor`.
+    fn functions(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        names: &NameTable<Self::Name>,
+        virtual_tables: bool,
+    ) -> Result<(), ReadError>;
+
+    /// Reads what is said of functions beside their counts, up to the end of `cursor`.
+    fn metadata(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        metadata: &Metadata<'_, Self::Name>,
+    ) -> Result<(), ReadError>;
+}
+
+impl Destination for Profile {
+    type Name = Arc<str>;
+
+    fn name(&mut self, text: &str) -> Arc<str> {
+        Arc::from(text)
+    }
+
+    fn symbols(&mut self, names: Vec<Arc<str>>) {
+        self.symbols.extend(names);
+        self.symbols.sort_unstable();
+        self.symbols.dedup();
+    }
+
+    fn functions(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        names: &NameTable<Arc<str>>,
+        virtual_tables: bool,
+    ) -> Result<(), ReadError> {
+        read_all(cursor, names, virtual_tables, self)
+    }
+
+    fn metadata(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        metadata: &Metadata<'_, Arc<str>>,
+    ) -> Result<(), ReadError> {
+        while !cursor.is_at_end() {
+            let name = metadata.names.name(cursor)?;
+            metadata.read(cursor, self.functions.get_mut(name), 0)?;
+        }
+        Ok(())
+    }
 }
 
 struct Section {
@@ -62,25 +154,16 @@ impl Section {
     }
 }
 
-struct Reader {
+struct Reader<'a, D: Destination> {
     format: Format,
-    profile: Profile,
-    names: NameTable,
+    into: &'a mut D,
+    /// Of what kind the profile is; without functions and symbols.
+    kind: Profile,
+    names: NameTable<D::Name>,
     virtual_tables: bool,
 }
 
-impl Default for Reader {
-    fn default() -> Self {
-        Self {
-            format: Format::ExtBinary,
-            profile: Profile::default(),
-            names: NameTable::default(),
-            virtual_tables: false,
-        }
-    }
-}
-
-impl Reader {
+impl<D: Destination> Reader<'_, D> {
     fn plain(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ReadError> {
         for _ in 0..5 {
             cursor.uleb("the summary")?;
@@ -90,32 +173,12 @@ impl Reader {
                 cursor.uleb("the summary")?;
             }
         }
-        self.names = text_names(cursor)?;
-        self.mark_md5();
-        read_all(cursor, &self.names, false, &mut self.profile)
+        self.text_names(cursor)?;
+        self.into.functions(cursor, &self.names, false)
     }
 
     fn sections(&mut self, cursor: &mut Cursor<'_>, file: &[u8]) -> Result<(), ReadError> {
-        let count = usize::try_from(cursor.u64("the section headers")?).unwrap_or(usize::MAX);
-        if count.saturating_mul(section::HEADER_SIZE) > cursor.remaining() {
-            return Err(cursor.truncated("the section headers"));
-        }
-        let mut sections = Vec::with_capacity(count);
-        let mut total = 0_u64;
-        for _ in 0..count {
-            let section = Section {
-                kind: cursor.u64("a section header")?,
-                flags: cursor.u64("a section header")?,
-                offset: cursor.u64("a section header")?,
-                size: cursor.u64("a section header")?,
-            };
-            total = total.saturating_add(section.size);
-            sections.push(section);
-        }
-        // Headers that share their bytes would have few of them read without end.
-        if total > cursor.remaining() as u64 {
-            return Err(cursor.truncated("the sections"));
-        }
+        let sections = section_headers(cursor)?;
         for section in sections.iter().filter(|section| section.size > 0) {
             let range = usize::try_from(section.offset).ok().and_then(|start| {
                 Some(start..start.checked_add(usize::try_from(section.size).ok()?)?)
@@ -139,8 +202,8 @@ impl Reader {
                 if section.has(section::SUMMARY_FULL_CONTEXT) {
                     return Err(self.context_sensitive());
                 }
-                self.profile.partial = section.has(section::SUMMARY_PARTIAL);
-                self.profile.flow_sensitive = section.has(section::SUMMARY_FLOW_SENSITIVE);
+                self.kind.partial = section.has(section::SUMMARY_PARTIAL);
+                self.kind.flow_sensitive = section.has(section::SUMMARY_FLOW_SENSITIVE);
                 self.virtual_tables = section.has(section::SUMMARY_VTABLES);
                 return Ok(());
             }
@@ -151,7 +214,7 @@ impl Reader {
                 }
             }
             section::FUNCTIONS => {
-                read_all(&mut cursor, &self.names, self.virtual_tables, &mut self.profile)?;
+                self.into.functions(&mut cursor, &self.names, self.virtual_tables)?;
             }
             section::METADATA => self.metadata(section, &mut cursor)?,
             section::SYMBOLS => self.symbols(section, &mut cursor)?,
@@ -179,32 +242,45 @@ impl Reader {
     }
 
     fn name_table(&mut self, section: &Section, cursor: &mut Cursor<'_>) -> Result<(), ReadError> {
-        let before = (!self.names.0.is_empty()).then_some(self.profile.md5_names);
+        let before = (!self.names.0.is_empty()).then_some(self.kind.md5_names);
         if section.has(section::NAMES_FIXED_LENGTH) {
             let count = cursor.count(8, "the name table")?;
-            let names = (0..count).map(|_| cursor.u64("the name table").map(guid_name));
-            self.names = NameTable(names.collect::<Result<_, _>>()?);
-            self.profile.md5_names = true;
+            self.hashes((0..count).map(|_| cursor.u64("the name table")))?;
         } else if section.has(section::NAMES_MD5) {
             let count = cursor.count(1, "the name table")?;
-            let names = (0..count).map(|_| cursor.uleb("the name table").map(guid_name));
-            self.names = NameTable(names.collect::<Result<_, _>>()?);
-            self.profile.md5_names = true;
+            self.hashes((0..count).map(|_| cursor.uleb("the name table")))?;
         } else {
-            self.names = text_names(cursor)?;
-            self.mark_md5();
+            self.text_names(cursor)?;
         }
-        if before.is_some_and(|before| before != self.profile.md5_names) {
+        if before.is_some_and(|before| before != self.kind.md5_names) {
             return Err(cursor.malformed("one name table has names and another MD5 hashes"));
         }
         Ok(())
     }
 
-    /// Names that are all numbers are hashes: a tool took them from such a profile.
-    fn mark_md5(&mut self) {
-        let names = &self.names.0;
-        self.profile.md5_names =
-            !names.is_empty() && names.iter().all(|name| parse_guid(name).is_some());
+    fn hashes(
+        &mut self,
+        hashes: impl Iterator<Item = Result<u64, ReadError>>,
+    ) -> Result<(), ReadError> {
+        let names = hashes.map(|hash| Ok(self.into.name(&hash?.to_string())));
+        self.names = NameTable(names.collect::<Result<_, _>>()?);
+        self.kind.md5_names = true;
+        Ok(())
+    }
+
+    fn text_names(&mut self, cursor: &mut Cursor<'_>) -> Result<(), ReadError> {
+        let count = cursor.count(1, "the name table")?;
+        let mut names = Vec::with_capacity(count);
+        // Names that are all numbers are hashes: a tool took them from such a profile.
+        let mut hashes = count > 0;
+        for _ in 0..count {
+            let name = text(cursor, "the name table")?;
+            hashes = hashes && parse_guid(name).is_some();
+            names.push(self.into.name(name));
+        }
+        self.names = NameTable(names);
+        self.kind.md5_names = hashes;
+        Ok(())
     }
 
     fn symbols(&mut self, section: &Section, cursor: &mut Cursor<'_>) -> Result<(), ReadError> {
@@ -214,11 +290,11 @@ impl Reader {
                 what: "has a symbol list in a newer LLVM's form",
             });
         }
-        let mut symbols: BTreeSet<Arc<str>> = self.profile.symbols.drain(..).collect();
+        let mut symbols = Vec::new();
         while !cursor.is_at_end() {
-            symbols.insert(text(cursor, "the symbol list")?);
+            symbols.push(self.into.name(text(cursor, "the symbol list")?));
         }
-        self.profile.symbols = symbols.into_iter().collect();
+        self.into.symbols(symbols);
         Ok(())
     }
 
@@ -228,22 +304,42 @@ impl Reader {
             probes: section.has(section::METADATA_PROBES),
             attributes: section.has(section::METADATA_ATTRIBUTES),
         };
-        self.profile.probe_based = metadata.probes;
-        while !cursor.is_at_end() {
-            let name = self.names.name(cursor)?;
-            metadata.read(cursor, self.profile.functions.get_mut(name), 0)?;
-        }
-        Ok(())
+        self.kind.probe_based = metadata.probes;
+        self.into.metadata(cursor, &metadata)
     }
 }
 
-struct Metadata<'a> {
-    names: &'a NameTable,
+fn section_headers(cursor: &mut Cursor<'_>) -> Result<Vec<Section>, ReadError> {
+    let count = usize::try_from(cursor.u64("the section headers")?).unwrap_or(usize::MAX);
+    if count.saturating_mul(section::HEADER_SIZE) > cursor.remaining() {
+        return Err(cursor.truncated("the section headers"));
+    }
+    let mut sections = Vec::with_capacity(count);
+    let mut total = 0_u64;
+    for _ in 0..count {
+        let section = Section {
+            kind: cursor.u64("a section header")?,
+            flags: cursor.u64("a section header")?,
+            offset: cursor.u64("a section header")?,
+            size: cursor.u64("a section header")?,
+        };
+        total = total.saturating_add(section.size);
+        sections.push(section);
+    }
+    // Headers that share their bytes would have few of them read without end.
+    if total > cursor.remaining() as u64 {
+        return Err(cursor.truncated("the sections"));
+    }
+    Ok(sections)
+}
+
+pub(super) struct Metadata<'a, N> {
+    names: &'a NameTable<N>,
     probes: bool,
     attributes: bool,
 }
 
-impl Metadata<'_> {
+impl Metadata<'_, Arc<str>> {
     /// Reads the metadata of a function and of what is inlined into it; of functions that are not
     /// there, into the void.
     fn read(
@@ -279,15 +375,9 @@ impl Metadata<'_> {
     }
 }
 
-fn text_names(cursor: &mut Cursor<'_>) -> Result<NameTable, ReadError> {
-    let count = cursor.count(1, "the name table")?;
-    let names = (0..count).map(|_| text(cursor, "the name table"));
-    Ok(NameTable(names.collect::<Result<_, _>>()?))
-}
-
-fn text(cursor: &mut Cursor<'_>, inside: &'static str) -> Result<Arc<str>, ReadError> {
+fn text<'a>(cursor: &mut Cursor<'a>, inside: &'static str) -> Result<&'a str, ReadError> {
     let not_text = cursor.malformed("a name is not UTF-8");
-    std::str::from_utf8(cursor.zero_terminated(inside)?).map(Arc::from).map_err(|_| not_text)
+    std::str::from_utf8(cursor.zero_terminated(inside)?).map_err(|_| not_text)
 }
 
 /// What a compressed section holds: its size before and after, then a zlib stream.
