@@ -3,8 +3,8 @@
 
     bench/fleet.py [PROFILE.afdo] [--profiles 10000] [--workers 2] [--again]
 
-Each profile is a weighted sum of variants of a real one, by default the first of the store, in
-which counts and the functions that ran differ. Every merge is a process of its own. Writes
+Each profile has most functions of a real one, by default the first of the store, each with the
+counts of one of some variants. Every merge is a process of its own. Writes
 docs/benchmarks/fleet.json after each merge and .md at the end, and goes on where it stopped. Fails
 if the results are not the same to the bit.
 """
@@ -20,11 +20,13 @@ import re
 import shutil
 import sys
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from measure.child import measured
 from measure.demo import processor
+from measure.pieces import put_together, taken_apart
 
 from mepof import _engine
 from mepof.executor.cluster import started
@@ -36,6 +38,8 @@ from mepof.profile.fleet import Aging, members, merge_fleet
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "docs" / "benchmarks" / "fleet"
 VARIANTS = 24
+# Of the functions, as many have run on a machine.
+SHARE = 0.8
 DAYS = 30
 DAY_SECONDS = 86400
 # The newest day, at noon: the same profiles, weights and names whenever they are generated.
@@ -125,36 +129,40 @@ def merge(name: str, fleet: Path, output: Path, workers: int) -> None:
             # More files than fit on a command line.
             inputs = work / "inputs"
             inputs.write_text("\n".join(f"{weight},{path}" for path, weight in weighted))
-            run([tool, "merge", "--sample", "--text", f"--input-files={inputs}", "-o", output])
+            options = [f"--num-threads={workers}", f"--input-files={inputs}", "-o", str(output)]
+            run([tool, "merge", "--sample", "--text", *options])
 
 
 def generated(profile: Path, count: int, work: Path) -> Path:
     """A directory of profiles of the same build; those that are there already are kept."""
-    chance = random.Random(7)
-    text = work / "text"
+    text, binary = work / "text", work / "binary"
     _engine.merge([(profile, 1)], text, "autofdo-text")
-    functions = re.split(r"(?m)^(?=\S)", text.read_text())[1:]
+    whole = text.read_text()
+    chance = random.Random(7)
     variants = []
-    for number in range(VARIANTS):
-        kept = [each for each in functions if chance.random() < 0.8]
-        text.write_text("".join(kept))
-        variants.append(work / f"variant{number}")
-        _engine.merge([(text, 1)], variants[-1], "autofdo")  # read faster than text
+    for _ in range(VARIANTS):
+        text.write_text(re.sub(r"(?m)(?<=:)( ?)(\d+)(?=[ :]|$)", partial(varied, chance), whole))
+        _engine.merge([(text, 1)], binary, "autofdo")
+        variants.append(taken_apart(binary.read_bytes()))
     fleet = work / "fleet"
     fleet.mkdir(exist_ok=True)
     for number in range(count):
         path = fleet / f"{number:05}.afdo"
-        some = [(variant, chance.randrange(1, 1000)) for variant in chance.sample(variants, 2)]
         if path.exists():
             continue
         made = work / "made"
-        _engine.merge(some, made, "autofdo")
+        made.write_bytes(put_together(variants, random.Random(number), SHARE))
         moment = NEWEST - DAY_SECONDS * (number % DAYS)
         os.utime(made, (moment, moment))
         made.rename(path)
         if number % 1000 == 999:
             print(f"{number + 1} profiles", file=sys.stderr, flush=True)
     return fleet
+
+
+def varied(chance: random.Random, count: re.Match[str]) -> str:
+    """A count as another machine has it."""
+    return f"{count[1]}{int(int(count[2]) * chance.uniform(0.1, 10))}"
 
 
 def page(done: dict[str, Any]) -> str:
