@@ -87,8 +87,6 @@ def serve(
         programs.resolve() if programs else None,
         may_start=not read_only,
     )
-    print(f"reading the runs below {directory}", file=sys.stderr)
-    site.read()  # before the first request waits for it
 
     def ready(address: str) -> None:
         print(f"mepof serves {directory} on {address}", file=sys.stderr)

@@ -18,7 +18,7 @@ from starlette.routing import BaseRoute, Route
 
 from mepof.errors import EnvironmentLack, InputError, MepofError
 from mepof.web.forms import form_of, posted
-from mepof.web.guard import COOKIE, App, Guard
+from mepof.web.guard import COOKIE, App, Guard, Receive, Scope, Send
 from mepof.web.site import Site
 from mepof.web.views import compare, heatmap, runs, start, store, trends
 
@@ -26,7 +26,14 @@ _VIEWS = (runs, heatmap, compare, trends, store, start)
 # A guess takes this long.
 _WRONG_TOKEN_SECONDS = 1.0
 _STATIC = ("page.css", "page.js", "icon.svg")
-_TITLES: Mapping[int, str] = {404: "Not found", 403: "Refused", 500: "A bug in mepof"}
+_TITLES: Mapping[int, str] = {
+    404: "Not found",
+    403: "Refused",
+    500: "A bug in mepof",
+    503: "One moment",
+}
+# What is shown while the runs are being read.
+_AT_ONCE = ("/static/", "/login", "/logout")
 
 
 def application(
@@ -53,7 +60,18 @@ def application(
         routes=routes,
         exception_handlers={HTTPException: refused, MepofError: refused, Exception: refused},
     )
-    return Guard(app, site.sessions, names, loopback, secure, **guard)
+
+    async def patient(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and not scope["path"].startswith(_AT_ONCE):
+            try:
+                await run_in_threadpool(site.wait)
+            except Exception as error:
+                answer = await refused(Request(scope, receive), error)
+                await answer(scope, receive, send)
+                return
+        await app(scope, receive, send)
+
+    return Guard(patient, site.sessions, names, loopback, secure, **guard)
 
 
 def _message(site: Site, request: Request, error: Exception) -> Response:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import ipaddress
 import socket
 from collections.abc import Callable, Collection
@@ -63,9 +62,7 @@ def serve(site: Site, listening: Listening, ready: Callable[[str], None]) -> Non
     """
     with bound(listening.host, listening.port) as found:
         server = server_of(site, listening)
-        # What was read stays: to collect all of it stops every view for a third of a second.
-        gc.collect()
-        gc.freeze()
+        site.begin_reading()
         shown = f"[{listening.host}]" if ":" in listening.host else listening.host
         scheme = "https" if listening.certificate else "http"
         ready(f"{scheme}://{shown}:{found.getsockname()[1]}/")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,9 +20,30 @@ from mepof.web.catalogue import Catalogue, Entry
 from mepof.web.guard import COOKIE, Sessions
 from mepof.web.launch import Launcher
 from mepof.web.live import Stopping
+from mepof.web.patience import Beside, finished
 from mepof.web.provenance import Provenance
 from mepof.web.reports import Reports
 from mepof.web.steps import SIGNS, WORDS
+
+
+@dataclass
+class Reading:
+    """How far the first reading is.
+
+    Attributes:
+        whole: ends with it; None if nobody has begun it.
+        runs: of which the reports are read; 0 while the journals are.
+    """
+
+    whole: Future[None] | None = None
+    runs: int = 0
+    done: int = 0
+
+    def text(self) -> str:
+        """It in words."""
+        if not self.runs:
+            return "The journals are being read."
+        return f"The reports of {self.done:,} of {self.runs:,} runs are read."
 
 
 @dataclass(frozen=True)
@@ -32,6 +55,7 @@ class Site:
         programs: the directory whose programs can be started; None allows text only.
         may_start: whether runs can be started, cancelled and resumed.
         stopping: ends the streams of events.
+        beside: does what takes longer than a view may.
     """
 
     out: Path
@@ -40,6 +64,8 @@ class Site:
     programs: Path | None = None
     may_start: bool = True
     stopping: Stopping = field(default_factory=Stopping)
+    beside: Beside = field(default_factory=Beside)
+    _reading: Reading = field(default_factory=Reading)
 
     @cached_property
     def catalogue(self) -> Catalogue:
@@ -66,13 +92,34 @@ class Site:
         """The templates of this room, and those of reports."""
         return environment("mepof.web")
 
-    def read(self) -> None:
-        """Read everything that views of many runs need; what was read is kept."""
-        for entry in self.catalogue.entries().values():
-            self.reports.headlines(entry)
-        self.provenance.known()
-        for name in self.templates.list_templates(["j2"]):
-            self.templates.get_template(name)
+    def begin_reading(self) -> None:
+        """Begin to read everything that views of many runs need; what was read is kept."""
+        self._reading.whole = self.beside.begin("everything", self._read)
+
+    def _read(self) -> None:
+        # To collect all of what stays would stop every view for a third of a second.
+        gc.disable()
+        try:
+            for name in self.templates.list_templates(["j2"]):
+                self.templates.get_template(name)
+            entries = self.catalogue.entries()
+            self._reading.runs = len(entries)
+            for count, entry in enumerate(entries.values()):
+                self._reading.done = count
+                self.reports.headlines(entry)
+            self.provenance.known()
+        finally:
+            gc.freeze()
+            gc.enable()
+
+    def wait(self) -> None:
+        """Wait a moment until everything is read, if that was begun.
+
+        Raises:
+            Unfinished: it takes longer.
+        """
+        if self._reading.whole is not None:
+            finished(self._reading.whole, self._reading.text)
 
     def entry(self, request: Request) -> Entry:
         """The run that an address names; as of now if it is to be changed.

@@ -104,9 +104,12 @@ def test_a_server_says_where_it_is_and_ends_at_an_interrupt(tmp_path: Path, host
             token = process.stderr.readline().split()[-1]
             assert len(token) >= 32 and "in clear" in process.stderr.readline()
         connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=30)
-        connection.request("GET", "/", headers={"Authorization": f"Bearer {token}"})
-        assert connection.getresponse().status == 200
-        connection.close()
+        status = 503  # while the runs are being read
+        while status == 503:
+            connection.request("GET", "/", headers={"Authorization": f"Bearer {token}"})
+            status = connection.getresponse().status
+            connection.close()
+        assert status == 200
         connection.request("GET", "/")
         assert connection.getresponse().status == (200 if token is None else 401)
         connection.close()

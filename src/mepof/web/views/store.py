@@ -131,7 +131,10 @@ def routes(site: Site) -> Sequence[BaseRoute]:
         profile = profile_in(path) if path.is_dir() else None
         if profile is None:
             raise HTTPException(404, "the artifact is not a profile of functions")
-        found = functions_of(profile)
+        # The counts of a kernel are read for seconds.
+        found = site.beside.result(
+            str(profile), lambda: functions_of(profile), f"{profile.name} is being read."
+        )
         shown = [
             (rank, f) for rank, f in enumerate(found.functions, 1) if find in f.name and f.total
         ]
