@@ -156,9 +156,10 @@ _PAGE = """# The algorithms side by side
 
 `make bench-algorithms` writes this page from the programs of `bench/algorithms/`.
 
-Each algorithm is trained with the same 24 actions of `rand kbench` on the configuration `slim`; the
-cases are those of the suite `mepof`. The emulator counts the kernel's instructions and taken
-branches, so these numbers repeat; cycles and misses are *modelled*
+Each algorithm is trained with the same 24 actions of `rand kbench` on the configuration `slim`, or,
+where the program is called after it, on `server` or on `slim` with `mitigations`
+([configurations](../configs.md)). The cases are those of the suite `mepof`. The emulator counts the
+kernel's instructions and taken branches, so these numbers repeat; cycles and misses are *modelled*
 ([the emulated PMU](../pmu.md)) on the core that the program names. The tables give percent fewer
 than in the plain kernel (first the geometric mean over the cases in which there are any), and the
 growth of the text in percent.
