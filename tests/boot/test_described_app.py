@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.app.laid import Laid
+from mepof.app.laid import Laid, write_archive
 from mepof.app.launch import PROGRAM, check_setup, request, start_requests, stop_requests
 from mepof.app.own import load_own
 from mepof.device import agent
@@ -21,7 +21,7 @@ from mepof.errors import WorkError
 from mepof.executor.protocol import Finished
 from mepof.kernel.overlay import native_directory
 from mepof.process import run
-from mepof.steps.app_programs import files_of, write_archive
+from mepof.steps.app_programs import files_of
 
 from .conftest import session_of
 

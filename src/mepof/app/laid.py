@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
+from mepof.device.initramfs import Entry, archive, tree
 from mepof.errors import InputError
+from mepof.plan.digest import file_digest
 
 # The kernel's own limit of links in one path: MAXSYMLINKS in include/linux/namei.h.
 _MAX_LINKS = 40
@@ -91,6 +94,24 @@ class Laid:
         except OSError as error:
             raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
 
+    def digest(self) -> str:
+        """What decides how the guest sees it.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        if self.link is not None:
+            return f"link {self.link}"
+        kind = f"{self.permissions:o} {self.owner[0]}:{self.owner[1]}"
+        if self.source is None:
+            return f"directory {kind}"
+        if isinstance(self.source, Path):
+            try:
+                return f"file {kind} {file_digest(self.source)}"
+            except OSError as error:
+                raise InputError(f"{self.source} cannot be read: {error.strerror}") from error
+        return f"file {kind} {sha256(self.content()).hexdigest()}"
+
     def same_as(self, other: Laid) -> bool:
         """Whether the guest would be the same with the other."""
         if self == other:
@@ -135,3 +156,22 @@ def resolve_parent(path: str, files: Mapping[str, Laid]) -> str | None:
         return name
     above = resolve(parent, files)
     return above if above is None else f"{above}/{name}".lstrip("/")
+
+
+def write_archive(files: Mapping[str, Laid], path: Path) -> None:
+    """Write the initramfs archive of files by their path in the guest.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    entries = tree(
+        Entry(
+            name,
+            laid.permissions,
+            None if laid.source is None else laid.content(),
+            link=laid.link,
+            owner=laid.owner,
+        )
+        for name, laid in files.items()
+    )
+    path.write_bytes(archive(entries))

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from hashlib import sha256
 from pathlib import Path
 
 from mepof.app.android import AndroidApps, load_described
-from mepof.app.laid import Laid
+from mepof.app.laid import Laid, write_archive
 from mepof.app.launch import PROGRAM, command_files
 from mepof.app.own import OwnApp, check_program_arch
 from mepof.app.own_files import all_files, image_of, own_files
-from mepof.device.initramfs import Entry, archive, tree
 from mepof.errors import InputError
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
-from mepof.plan.digest import file_digest
 from mepof.plan.model import HostInput, Input, Step
 from mepof.spec.app_programs import AppPrograms
 from mepof.toolchain import guest
@@ -56,7 +53,7 @@ class AppProgramsBody:
         return {
             "launch": _sources_digest(),
             **guest.identity(guest.target(asked.arch)),
-            **{f"/{path}": _digest(laid) for path, laid in sorted(files.items())},
+            **{f"/{path}": laid.digest() for path, laid in sorted(files.items())},
         }
 
     def run(self, context: StepContext) -> None:
@@ -79,21 +76,6 @@ def files_of(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
     """All that a described app adds to a guest, except the program that starts its commands."""
     files = all_files(app, description, arch)
     return {**files, **command_files(app, image_of(app, description, arch), files, arch)}
-
-
-def write_archive(files: Mapping[str, Laid], archive_path: Path) -> None:
-    """Write the initramfs archive of files by their path in the guest."""
-    entries = tree(
-        Entry(
-            path,
-            laid.permissions,
-            None if laid.source is None else laid.content(),
-            link=laid.link,
-            owner=laid.owner,
-        )
-        for path, laid in files.items()
-    )
-    archive_path.write_bytes(archive(entries))
 
 
 def _asked(step: Step) -> tuple[AppPrograms[Input], Path]:
@@ -119,20 +101,6 @@ def _check_memory(app: OwnApp, files: Mapping[str, Laid]) -> None:
 def _sources_digest() -> str:
     root = native_directory()
     return files_digest(root, sorted((root / "launch").iterdir()))
-
-
-def _digest(laid: Laid) -> str:
-    if laid.link is not None:
-        return f"link {laid.link}"
-    kind = f"{laid.permissions:o} {laid.owner[0]}:{laid.owner[1]}"
-    if laid.source is None:
-        return f"directory {kind}"
-    if isinstance(laid.source, Path):
-        try:
-            return f"file {kind} {file_digest(laid.source)}"
-        except OSError as error:
-            raise InputError(f"{laid.source} cannot be read: {error.strerror}") from error
-    return f"file {kind} {sha256(laid.content()).hexdigest()}"
 
 
 BODY = AppProgramsBody()

@@ -6,18 +6,20 @@ a suite must not rebuild kernels.
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from mepof.app.apps import programs_of
+from mepof.app.laid import Laid, write_archive
 from mepof.device import ext4
-from mepof.device.initramfs import Entry, archive, tree
 from mepof.errors import InputError
 from mepof.kernel.overlay import files_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
-from mepof.plan.digest import file_digest
+from mepof.plan.digest import file_digest, walk
 from mepof.plan.model import Input, Step
+from mepof.process import find_tool, version_line
 from mepof.spec.suite_programs import SuitePrograms
 from mepof.suite.cases import Programs, load_suite, suite_names
 from mepof.toolchain import guest, shared_libraries
@@ -52,6 +54,9 @@ class SuiteProgramsBody:
                 if programs.libraries
                 else guest.identity(target)
             )
+        for builder in programs.builders:
+            program = find_tool(builder.path, f"apt-get install {builder.package}")
+            found[builder.path] = version_line(program)
         for tool in programs.tools:
             for path in shared_libraries.closure(tool.path, tool.package):
                 found[str(path)] = file_digest(path)
@@ -62,7 +67,7 @@ class SuiteProgramsBody:
     def run(self, context: StepContext) -> None:
         asked = SuitePrograms[Path].of(context.step, context.inputs)
         programs = _programs(asked.suite, asked.arch)
-        files: dict[str, tuple[int, bytes]] = {}
+        files: dict[str, Laid] = {}
         if programs.native is not None:
             target = guest.target(asked.arch)
             compiler = target.library_compiler if programs.libraries else target.compiler
@@ -74,15 +79,37 @@ class SuiteProgramsBody:
                 ]
             )
             made = context.work / programs.native
-            files[f"{_DIRECTORY}/{programs.native}"] = (0o755, made.read_bytes())
+            files |= _libraries(str(made), "libc6")
+            del files[str(made).lstrip("/")]
+            files[f"{_DIRECTORY}/{programs.native}"] = Laid(made, executable=True)
+            files |= _laid(context.work / f"{programs.native}.tree")
         for tool in programs.tools:
-            for path in shared_libraries.closure(tool.path, tool.package):
-                files[str(path).lstrip("/")] = (0o755, path.read_bytes())
+            files |= _libraries(tool.path, tool.package)
         if programs.scratch:
             image = ext4.make(programs.scratch, context.work, context.run)
-            files[f"{_DIRECTORY}/scratch.blocks"] = (0o644, image)
-        entries = tree(Entry(name, mode, data) for name, (mode, data) in files.items())
-        (context.output / "archive.cpio").write_bytes(archive(entries))
+            files[f"{_DIRECTORY}/scratch.blocks"] = Laid(image)
+        write_archive(files, context.output / "archive.cpio")
+
+
+def _libraries(program: str, package: str) -> dict[str, Laid]:
+    """A program and its shared libraries, at the paths that they have here."""
+    return {
+        str(path).lstrip("/"): Laid(path, executable=True)
+        for path in shared_libraries.closure(program, package)
+    }
+
+
+def _laid(root: Path) -> dict[str, Laid]:
+    """What is below a directory, if there is one."""
+    found: dict[str, Laid] = {}
+    for relative, kind, status in walk(root) if root.is_dir() else ():
+        path = root / relative
+        if kind == "link":
+            found[relative] = Laid(link=str(path.readlink()))
+        else:
+            mode = stat.S_IMODE(status.st_mode)
+            found[relative] = Laid(None if kind == "dir" else path, mode=mode)
+    return found
 
 
 def _programs(name: str, arch: str) -> Programs:

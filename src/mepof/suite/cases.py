@@ -48,7 +48,7 @@ class Case(CaseEntry):
 
 
 class Tool(Described):
-    """A program of a distribution's package, taken into a guest with its shared libraries."""
+    """A program of a distribution's package."""
 
     path: str
     package: str
@@ -59,14 +59,17 @@ class Programs(Described):
 
     Attributes:
         native: the directory under ``native/suites`` with the sources of its program.
-        libraries: static libraries that it is linked with, such as ``sqlite3``.
-        tools: programs of packages.
+        libraries: that it is linked with, such as ``sqlite3``; statically, unless its
+            ``shared.mk`` says otherwise.
+        tools: programs that are taken into the guest with their shared libraries.
+        builders: programs of this machine that the sources are built with, beside a C compiler.
         scratch: MiB of the file system on a block device that its cases work on; 0 for none.
     """
 
     native: str | None = None
     libraries: tuple[str, ...] = ()
     tools: tuple[Tool, ...] = Field(default=(), alias="tool")
+    builders: tuple[Tool, ...] = Field(default=(), alias="builder")
     scratch: int = Field(default=0, ge=0)
 
 

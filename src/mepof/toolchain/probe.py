@@ -116,6 +116,7 @@ TOOLS = (
             ("sysbench", "sysbench"),
         )
     ),
+    Tool("javac", "the suite jni", package="default-jdk-headless", required=False, goal=SUITES),
     Tool(
         "perf",
         "counts and samples of this machine",

@@ -47,9 +47,12 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in (*TABLES, "tools"):
         added = load_suite(name).programs
         assert added is not None
-        if added.libraries and not Path("/usr/include/sqlite3.h").is_file():
+        if "sqlite3" in added.libraries and not Path("/usr/include/sqlite3.h").is_file():
             continue
-        how = ["GUEST_CC=gcc", f"LIBRARIES={' '.join(added.libraries)}"] if added.libraries else []
+        if not all(shutil.which(builder.path) for builder in added.builders):
+            continue
+        libraries = f"LIBRARIES={' '.join(added.libraries)}"
+        how = ["GUEST_CC=gcc", libraries] if added.libraries else []
         command = ["make", "-s", "-C", f"{NATIVE}/suites", f"OUT={out}", f"SUITE={name}", *how]
         subprocess.run(command, check=True, timeout=120, capture_output=True)
     return out
@@ -80,7 +83,8 @@ def ran(
     programs: Path, suite: str, *words: str, cwd: Path, damage: str = ""
 ) -> subprocess.CompletedProcess[str]:
     if not (programs / suite).is_file():
-        pytest.skip("libsqlite3-dev is not installed")
+        lacks = {"sqlite": "libsqlite3-dev", "jni": "default-jdk-headless"}[suite]
+        pytest.skip(f"{lacks} is not installed")
     environment = {**os.environ, "SUITE_DAMAGE": damage, "SUITE_SCRATCH": str(cwd)}
     return subprocess.run(
         [programs / suite, *words],

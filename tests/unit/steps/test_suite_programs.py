@@ -37,6 +37,21 @@ def test_an_archive_contains_the_suites_program_in_its_directory(room: Room) -> 
     assert b"\x7fELF" in made
 
 
+@pytest.mark.skipif(shutil.which("javac") is None, reason="default-jdk-headless is not installed")
+def test_a_jvm_and_its_libraries_are_laid_beside_the_program(room: Room) -> None:
+    assert BODY.identity(step("jni"))["javac"].startswith("javac ")
+    BODY.run(room.context("suite-programs", {"arch": "x86-64", "suite": "jni"}))
+    made = (room.root / "suite-programs-output/archive.cpio").read_bytes()
+    for path in (
+        "suites/jni",
+        "usr/lib/jvm/java/lib/server/libjvm.so",
+        "lib64/ld-linux-x86-64.so.2",
+    ):
+        assert path.encode() + b"\0" in made
+    assert b"/libstdc++.so.6\0" in made
+    assert b"suite-programs-work" not in made.partition(b"TRAILER!!!")[0]
+
+
 def test_a_suite_is_refused_on_an_architecture_without_programs() -> None:
     with pytest.raises(InputError, match="the suite tools has no programs for arm64"):
         BODY.identity(step("tools", "arm64"))

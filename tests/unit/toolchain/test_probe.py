@@ -128,11 +128,11 @@ def test_without_any_compiler_setup_is_the_remedy(path: Path) -> None:
     assert linker().remedy == "make setup"
 
 
-def test_the_programs_that_suites_take_from_packages_are_looked_for() -> None:
+def test_the_programs_that_suites_take_or_are_built_with_are_looked_for() -> None:
     taken = {
         (Path(tool.path).name, tool.package)
         for name in suite_names()
         if (programs := load_suite(name).programs) is not None
-        for tool in programs.tools
+        for tool in (*programs.tools, *programs.builders)
     }
     assert taken <= {(tool.command, tool.package) for tool in TOOLS if not tool.required}

@@ -29,7 +29,7 @@ OTHERS = (
     *("xz-utils", "zstd", "lz4", "rsync", "ccache", "musl-tools", "busybox-static"),
     *("libsqlite3-dev", "e2fsprogs", "linux-source-6.12"),
 )
-TOOLS = ("fio", "iperf3", "rt-tests", "stress-ng", "sysbench")
+TOOLS = ("default-jdk-headless", "fio", "iperf3", "rt-tests", "stress-ng", "sysbench")
 ARM64 = ("gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross")
 RUST = ("rustc-web", "cargo-web", "rust-web-clippy", "rustfmt-web")
 # An incomplete 30: it has no linker.
