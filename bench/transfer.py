@@ -16,15 +16,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
-from measure.left import COUNTED, MODELLED, geometric, left_percent
+from measure.left import COUNTED, MODELLED, left_percent
 from measure.program import report_of
+from measure.transfer_cells import FOREIGN, OWN, Cell, Kernel, cells
+from measure.transfer_page import page
 
 from mepof import _engine
 from mepof import arch as architectures
@@ -45,87 +45,10 @@ ROOT = Path(__file__).parents[1]
 CHOICES = ROOT / "bench" / "transfer.toml"
 RESULT = ROOT / "docs" / "benchmarks" / "transfer"
 OUT = ROOT / "out" / "transfer"
-OWN, FOREIGN = "own", "foreign"
 GAINS = COUNTED | MODELLED
 
 #: What came out of a cell, as JSON.
 Outcome = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """A kernel, and the core that it runs on, if that matters."""
-
-    source: str
-    arch: str
-    toolchain: str
-    config: str
-    cpu: str | None = None
-
-    def settings(self) -> str:
-        """What a program says of it before its statements."""
-        return (
-            f"set arch {self.arch}.\nset toolchain {self.toolchain}.\nset config {self.config}.\n"
-        )
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A row, and the algorithm of its profiles."""
-
-    row: str
-    title: str
-    algorithm: str
-    origin: Kernel
-    target: Kernel
-
-    @property
-    def name(self) -> str:
-        """Its key in the results."""
-        return f"{self.row}/{self.algorithm}"
-
-    def is_chosen_by(self, words: Sequence[str]) -> bool:
-        """Whether it has all of these words."""
-        return set(words) <= {self.name, self.row, self.algorithm}
-
-    def program(self) -> str:
-        """Both profiles, and the images with them."""
-        opt = f"{self.algorithm} rand kbench O2."
-        core = "" if self.target.cpu is None else f"set core {self.target.cpu}.\n"
-        # Steps that are alike are one step. A depth means nothing without a period.
-        apart = "" if self.origin.cpu is None else "set depth 31.\n"
-        return f"""\
-set seed 1.
-set repetitions 1.
-
-{self.origin.settings()}{apart}
-set name origin.
-opt {self.origin.source} {opt}
-
-{self.target.settings()}{apart and "set depth 32."}
-set name {OWN}.
-opt {self.target.source} {opt}
-set name {FOREIGN}.
-recomp {self.target.source} origin O2.
-
-{core}eval plain;{OWN};{FOREIGN} syscall;overhead;proc;pipe;file.
-"""
-
-
-def cells(path: Path) -> list[Cell]:
-    """Those of a data file, in its order."""
-    data = tomllib.loads(path.read_text(encoding="utf-8"))
-    return [
-        Cell(
-            name,
-            row["title"],
-            algorithm,
-            Kernel(**data["usual"] | row.get("from", {})),
-            Kernel(**data["usual"] | row.get("to", {})),
-        )
-        for name, row in data["rows"].items()
-        for algorithm in row["algorithms"]
-    ]
 
 
 def main() -> None:
@@ -289,93 +212,6 @@ def say(event: Event) -> None:
     """Tell of a step that begins."""
     if isinstance(event, StepStarted):
         print(f"{event.step}: {event.reason}", file=sys.stderr, flush=True)
-
-
-def fewer_percent(outcome: Outcome, image: str, metric: str) -> float:
-    """By how many percent an image costs less than the plain kernel; geometric mean of cases."""
-    return 100 - geometric(outcome["left_percent"][image][metric])
-
-
-def page(known: Sequence[Cell], results: Mapping[str, Outcome]) -> str:
-    """Markdown of the cells that have been measured."""
-    tried = [cell for cell in known if cell.name in results]
-    missing = ", ".join(f"`{cell.name}`" for cell in known if cell.name not in results)
-    said = fill(f"Not measured yet: {missing}.", 100, break_on_hyphens=False)
-    return _PAGE.format(
-        rows="\n".join(_row(cell, results[cell.name]) for cell in tried),
-        details="\n".join(_detail(cell, results[cell.name]) for cell in tried),
-        modelled="".join(f"\n{line}\n" for line in _modelled(tried, results)),
-        cases="\n".join(_cases(cell, results[cell.name]) for cell in tried),
-        missing=f"\n{said}\n" if missing else "",
-    )
-
-
-def _row(cell: Cell, outcome: Outcome) -> str:
-    cells = [cell.title, f"`{cell.algorithm}`", f"{outcome['changed_percent']:.1f}"]
-    cells.append(f"{outcome['matched_percent']:.1f}")
-    for metric in COUNTED:
-        own, foreign = (fewer_percent(outcome, image, metric) for image in (OWN, FOREIGN))
-        cells += [f"{own:.2f}", f"{foreign:.2f}", f"{100 * foreign / own:.0f}"]
-    return f"| {' | '.join(cells)} |"
-
-
-def _detail(cell: Cell, outcome: Outcome) -> str:
-    ends = (", ".join(outcome[end].values()) for end in ("from", "to"))
-    return f"| `{cell.name}` | {' | '.join(ends)} |"
-
-
-def _modelled(tried: Sequence[Cell], results: Mapping[str, Outcome]) -> Iterator[str]:
-    for cell in tried:
-        if cell.target.cpu is not None:
-            gains = (
-                f"{title}: {fewer_percent(results[cell.name], OWN, metric):.1f} % and"
-                f" {fewer_percent(results[cell.name], FOREIGN, metric):.1f} %"
-                for metric, title in MODELLED.items()
-                if metric in results[cell.name]["left_percent"][OWN]
-            )
-            text = f"`{cell.name}`, *modelled*, fewer with the own and the foreign profile: "
-            yield fill(text + "; ".join(gains) + ".", 100, break_on_hyphens=False)
-
-
-def _cases(cell: Cell, outcome: Outcome) -> str:
-    by = [outcome["left_percent"][image]["kernel_instructions"] for image in (OWN, FOREIGN)]
-    values = (f"{100 - by[0][case]:.2f} / {100 - by[1][case]:.2f}" for case in by[0])
-    return f"| `{cell.name}` | {' | '.join(values)} |"
-
-
-_PAGE = """# Profiles between releases, compilers, machines and configurations
-
-`make bench-transfer` writes this page from the rows of `bench/transfer.toml`.
-
-A kernel is built with a profile of its own (*own*), and with one that was trained on another kernel
-or machine (*foreign*), by the same 24 actions of `rand kbench`. *Fewer* is percent fewer than the
-plain kernel executes, *counted* in the emulator, the geometric mean of the eight cases of the suite
-`mepof`; *kept* is the foreign profile's gain in percent of the own one's.
-
-- *changed*: the share of the profile's samples in functions whose source differs, in percent, as
-  [`mepof adapt judge`](../adapt.md#does-the-old-profile-fit) says before a build;
-- *matched*: after it, the share that the kernel has code for: of `autofdo`, samples by their lines
-  ([`mepof profile drift`](../profile-engine.md#drift)), of `pgo`, counts of functions with the same
-  control flow.
-
-| the profile is of | algorithm | changed | matched | fewer instructions: own | foreign | kept | fewer taken branches: own | foreign | kept |
-|---|---|---|---|---|---|---|---|---|---|
-{rows}
-{missing}
-## What was measured
-
-| cell | profile of | used on |
-|---|---|---|
-{details}
-{modelled}
-## By case
-
-Fewer kernel instructions, in percent: own / foreign.
-
-| cell | syscall | overhead | pipe128 | pipe512 | proc | file512 | file1024 | file8k |
-|---|---|---|---|---|---|---|---|---|
-{cases}
-"""  # noqa: E501 - rows of tables
 
 
 if __name__ == "__main__":

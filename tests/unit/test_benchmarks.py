@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 import tomllib
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from mepof.executor.programs import compiled
+from mepof.profile.counts import FunctionCounts
 
 BENCH = Path(__file__).parents[2] / "bench"
 TEST_SET = BENCH / "model_debian"
@@ -59,3 +63,38 @@ def test_overlap_counts_code_as_far_as_an_action_works_there(
 def test_work_is_trained_near_or_far_by_its_overlap(overlap: Any) -> None:
     kinds = [overlap.kind_of(percent) for percent in (0.0, 59.9, 60.0, 97.9, 98.0, 100.0)]
     assert kinds == ["far", "far", "near", "near", "trained", "trained"]
+
+
+@pytest.fixture
+def transfer(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """bench/transfer.py, which compiles its programs without the tools that they need."""
+    monkeypatch.syspath_prepend(str(BENCH))
+    module = importlib.import_module("transfer")
+    monkeypatch.setattr(module, "plan_of", compiled)
+    return module
+
+
+def test_every_profile_that_is_transferred_is_apart_from_the_kernels_own(transfer: Any) -> None:
+    cells = transfer.cells(transfer.CHOICES)
+    assert len({cell.name for cell in cells}) == len(cells) > 0
+    for cell in cells:
+        assert cell.origin != cell.target
+        made = transfer.Made(transfer.plan_for(cell), {})
+        profiles = {made.step("profile", name).id for name in ("origin", "own")}
+        images = {made.step("image", name).id for name in ("plain", "own", "foreign")}
+        assert (len(profiles), len(images)) == (2, 3), cell.name
+        used = made.step("image", "foreign").inputs["profile"]
+        assert used.step == made.step("profile", "origin").id
+
+
+def test_a_profile_of_another_core_is_recorded_on_its_processor(transfer: Any) -> None:
+    (cell,) = (cell for cell in transfer.cells(transfer.CHOICES) if cell.row == "core")
+    steps = {step.id: step.params for step in transfer.plan_for(cell).steps}
+    assert steps["origin/collect"]["record"]["cpu"] == "Skylake-Client"
+    assert steps["own/collect"]["record"]["cpu"] == "EPYC-Genoa"
+
+
+def test_counts_match_where_the_control_flow_is_the_same(transfer: Any) -> None:
+    same, changed, gone = (FunctionCounts(name, "0x1", (30, 10)) for name in ("a", "b", "c"))
+    known = [same, FunctionCounts("b", "0x2", (30, 10)), FunctionCounts("d", "0x1", (1,))]
+    assert transfer.same_flow_percent([same, changed, gone], known) == pytest.approx(100 / 3)
