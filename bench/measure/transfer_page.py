@@ -11,6 +11,7 @@ from measure.transfer_cells import FOREIGN, OWN, Cell
 
 #: What came out of a cell, as JSON.
 Outcome = Mapping[str, Any]
+CASES = ("syscall", "overhead", "pipe128", "pipe512", "proc", "file512", "file1024", "file8k")
 
 
 def fewer_percent(outcome: Outcome, image: str, metric: str) -> float:
@@ -28,6 +29,8 @@ def page(known: Sequence[Cell], results: Mapping[str, Outcome]) -> str:
         details="\n".join(_detail(cell, results[cell.name]) for cell in tried),
         modelled="".join(f"\n{line}\n" for line in _modelled(tried, results)),
         cases="\n".join(_cases(cell, results[cell.name]) for cell in tried),
+        names=" | ".join(CASES),
+        lines="|---" * (len(CASES) + 1) + "|",
         missing=f"\n{said}\n" if missing else "",
     )
 
@@ -42,7 +45,11 @@ def _row(cell: Cell, outcome: Outcome) -> str:
 
 
 def _detail(cell: Cell, outcome: Outcome) -> str:
-    ends = (", ".join(outcome[end].values()) for end in ("from", "to"))
+    ends = []
+    for kernel, made in ((cell.origin, outcome["from"]), (cell.target, outcome["to"])):
+        toolchain = kernel.toolchain.partition("-")[0]
+        about = f"Linux {made['kernel']}, {toolchain} {made['compiler']}"
+        ends.append(", ".join((about, made["arch"], made["config"], *made.get("cpu", "").split())))
     return f"| `{cell.name}` | {' | '.join(ends)} |"
 
 
@@ -60,8 +67,8 @@ def _modelled(tried: Sequence[Cell], results: Mapping[str, Outcome]) -> Iterator
 
 
 def _cases(cell: Cell, outcome: Outcome) -> str:
-    by = [outcome["left_percent"][image]["kernel_instructions"] for image in (OWN, FOREIGN)]
-    values = (f"{100 - by[0][case]:.2f} / {100 - by[1][case]:.2f}" for case in by[0])
+    own, foreign = (outcome["left_percent"][i]["kernel_instructions"] for i in (OWN, FOREIGN))
+    values = (f"{100 - own[case]:.2f} / {100 - foreign[case]:.2f}" for case in CASES)
     return f"| `{cell.name}` | {' | '.join(values)} |"
 
 
@@ -89,12 +96,17 @@ plain kernel executes, *counted* in the emulator, the geometric mean of the eigh
 | cell | profile of | used on |
 |---|---|---|
 {details}
+
+Another core is another processor of QEMU's, while branches are recorded and while images are
+measured. The kernel patches its code for the processor, and chooses mitigations: Skylake's has
+separate page tables for user space, Zen 4's has not. On either, every branch is recorded as it was
+taken, so what the branch stacks of real processors miss is not in these figures.
 {modelled}
 ## By case
 
 Fewer kernel instructions, in percent: own / foreign.
 
-| cell | syscall | overhead | pipe128 | pipe512 | proc | file512 | file1024 | file8k |
-|---|---|---|---|---|---|---|---|---|
+| cell | {names} |
+{lines}
 {cases}
 """  # noqa: E501 - rows of tables

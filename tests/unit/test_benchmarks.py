@@ -98,3 +98,28 @@ def test_counts_match_where_the_control_flow_is_the_same(transfer: Any) -> None:
     same, changed, gone = (FunctionCounts(name, "0x1", (30, 10)) for name in ("a", "b", "c"))
     known = [same, FunctionCounts("b", "0x2", (30, 10)), FunctionCounts("d", "0x1", (1,))]
     assert transfer.same_flow_percent([same, changed, gone], known) == pytest.approx(100 / 3)
+
+
+def test_the_page_of_transferred_profiles_has_each_case_under_its_name(transfer: Any) -> None:
+    cell = transfer.cells(transfer.CHOICES)[0]
+    kernel = {"kernel": "6.12", "compiler": "22", "arch": "x86-64", "config": "slim"}
+    names = ["syscall", "overhead", "pipe128", "pipe512", "proc", "file512", "file1024", "file8k"]
+    left = {
+        image: {
+            metric: {case: 100 - gain - names.index(case) for case in sorted(names)}
+            for metric in ("kernel_instructions", "kernel_taken_branches")
+        }
+        for image, gain in (("own", 20), ("foreign", 10))
+    }
+    outcome = {
+        "from": kernel,
+        "to": kernel,
+        "changed_percent": 1.5,
+        "matched_percent": 98.5,
+        "left_percent": left,
+    }
+    lines = transfer.page([cell], {cell.name: outcome}).splitlines()
+    head = lines.index("| cell | " + " | ".join(names) + " |")
+    values = " | ".join(f"{20 + n}.00 / {10 + n}.00" for n in range(len(names)))
+    assert lines[head + 2] == f"| `{cell.name}` | {values} |"
+    assert any("| 1.5 | 98.5 | 23.53 | 13.53 | 57 |" in line for line in lines)
