@@ -80,6 +80,7 @@ class Machine(Described):
             then; None where there are no such instructions.
         arguments: those that choose the machine and its devices; ``{cpu}`` is the processor.
         parameters: the kernel's command line.
+        real_time: added to it where guests run in real time.
         early_console: added to it where a kernel that does not boot is asked to speak as soon as it
             can.
         max_cpus: the largest number of CPUs that guests can have.
@@ -91,6 +92,7 @@ class Machine(Described):
     repeat_core: str | None = None
     arguments: tuple[str, ...]
     parameters: str
+    real_time: str = ""
     early_console: str = ""
     max_cpus: int = 1
 

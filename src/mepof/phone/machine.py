@@ -99,7 +99,8 @@ class Qemu:
             known = ", ".join(each.name for each in arch.records() if each.machine is not None)
             raise InputError(f"there is no virtual phone for {self.arch}", f"known: {known}")
         # The boot loader restarts it: QEMU ends whenever the kernel resets the machine.
-        parameters = f"{machine.parameters} panic=-1 {cmdline}"
+        words = (machine.parameters, machine.real_time, "panic=-1", cmdline)
+        parameters = " ".join(filter(None, words))
         return [
             machine.binary,
             *machine.words(),

@@ -24,6 +24,7 @@ MACHINES = {
             *("-global", "virtio-mmio.ioeventfd=off"),
         ),
         parameters="console=ttyS0 reboot=t noapictimer lpj=4000000",
+        real_time="no_timer_check",
         early_console="earlyprintk=serial,ttyS0",
         max_cpus=8,
     ),
