@@ -66,6 +66,8 @@ help:
 	@echo '             screenshots'
 	@echo 'make check-serve'
 	@echo '             check the page of mepof serve in a browser: every view, live updates, keyboard'
+	@echo 'make scan-serve'
+	@echo '             scan the page of mepof serve for weaknesses: minutes'
 	@echo 'make fuzz    run every parser on generated input, FUZZ_SECONDS each (600)'
 	@echo 'make fuzz-bootimg'
 	@echo '             read ten million mutated boot images: half an hour'
@@ -159,6 +161,17 @@ check-serve: setup $(AXE)
 	    --axe $(AXE)/node_modules/axe-core/axe.min.js --out out/check-serve \
 	    $(if $(PICTURE),--picture $(PICTURE))
 
+# Fetches the scanner into build/.
+WAPITI := build/wapiti-3.2.3
+
+scan-serve: setup $(WAPITI)/bin/wapiti
+	PYTHONPATH=tests:tests/unit $(BIN)/python -m browser.scan_serve \
+	    --wapiti $(WAPITI)/bin/wapiti --out out/scan-serve
+
+$(WAPITI)/bin/wapiti:
+	python3 -m venv --clear $(WAPITI)
+	$(WAPITI)/bin/python -m pip install --quiet --disable-pip-version-check wapiti3==3.2.3
+
 $(AXE):
 	npm install --silent --no-save --no-package-lock --prefix $@.part axe-core@4.14.1
 	mv $@.part $@
@@ -195,4 +208,4 @@ clean:
 .PHONY: help setup demo test test-all test-matrix test-tools lint bench bench-algorithms bench-general \
 	bench-leave-one-out bench-loop bench-model bench-native bench-overlap bench-published \
 	bench-selective bench-serve bench-suites bench-suites-own bench-time bench-transfer bench-verdicts \
-	check-report check-serve fuzz fuzz-bootimg lock clean
+	check-report check-serve scan-serve fuzz fuzz-bootimg lock clean
