@@ -1,5 +1,5 @@
-# Every suite on an optimised kernel that was trained on kbench alone, so most of the measured work
-# is untrained. `compute` is the control, which no kernel should change.
+# Every suite but jni on an optimised kernel that was trained on kbench alone, so most of the
+# measured work is untrained. `compute` is the control, which no kernel should change.
 
 set config suites.  # slim, and what all suites need beyond it
 set seed 1.

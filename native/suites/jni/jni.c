@@ -141,25 +141,25 @@ static const struct transport transports[] = {
 };
 static const struct transport *over;
 
-/* A call whose message and answer stay in C: the same bytes, numbered. */
+/*
+ * A call whose message and answer stay in C. Only the ends of the message differ from call to call,
+ * so that next to nothing is done beside the call.
+ */
 
 static size_t empty_size;
-static uint32_t empty_count;
+static unsigned char empty_message[MOST];
 
 static bool call_once(void)
 {
-	unsigned char message[MOST];
-	unsigned char expected[MOST];
 	unsigned char reply[MOST];
+	const size_t last = empty_size - 1;
 
-	pattern(message, empty_size, 3);
-	memcpy(message, &empty_count, sizeof(empty_count));
-	empty_count++;
-	for (size_t i = 0; i < empty_size; i++)
-		expected[i] = message[i] ^ 1;
-	if (!over->call(message, empty_size, reply))
+	empty_message[0]++;
+	empty_message[last] += 3;
+	if (!over->call(empty_message, empty_size, reply))
 		return false;
-	return memcmp(reply, expected, empty_size) == 0 || fault("contents of an answer");
+	return (reply[0] == (empty_message[0] ^ 1) && reply[last] == (empty_message[last] ^ 1)) ||
+	       fault("contents of an answer");
 }
 
 static bool call_from_c(unsigned long calls)
@@ -363,6 +363,7 @@ static bool run(const struct suite_case *is, unsigned long operations)
 		if (strcmp(transports[i].name, names[0]) == 0)
 			over = &transports[i];
 	empty_size = is->size;
+	pattern(empty_message, empty_size, 3);
 	if (over->serve != NULL) {
 		ready = shared_memory(sizeof(*ready));
 		/* The child is made before the JVM, whose threads it would not have. */
