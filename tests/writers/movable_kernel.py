@@ -107,6 +107,21 @@ TEXT = """\
     retq
     end keyed
 
+# It ends with a call on a condition.
+    begin leaves
+    testl %edi, %edi
+    jne copy
+    retq
+    end leaves
+
+# So does this, if BOLT has its way; but the kernel knows where the call is, and patches it.
+    begin leaves_by_key
+    testl %edi, %edi
+    jne .Lstatic
+    retq
+.Lstatic: jmp copy
+    end leaves_by_key
+
     begin __x86_indirect_thunk_r11
     jmp *%r11
     end __x86_indirect_thunk_r11
@@ -171,6 +186,12 @@ __start___jump_table:
     .quad linux_banner - .
 __stop___jump_table:
     .long 0
+    .globl __start_static_call_sites, __stop_static_call_sites
+__start_static_call_sites:
+    distance .Lstatic
+    distance linux_banner
+__stop_static_call_sites:
+    .long 0
 """
 RESERVED = """\
     .p2align 12
@@ -184,18 +205,21 @@ FUNCTIONS = (
     "knows",
     "keyed",
     "synchronises",
+    "leaves",
+    "leaves_by_key",
     "has_feature",
     "interprets",
     "returns_to_itself",
 )
 # In each function the branch is always taken.
-COUNTS = "".join(
+COUNTS = "1 leaves 2 1 copy 0 0 1000\n" + "".join(
     f"1 {name} 2 1 {name} {target} 0 1000\n"
     for name, target in {
         "copy": "a",
         "knows": "5",
         "keyed": "5",
         "synchronises": "5",
+        "leaves_by_key": "5",
         "has_feature": "9",
         "returns_to_itself": "a",
         "interprets": "5",

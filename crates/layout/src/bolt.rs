@@ -11,7 +11,7 @@ use mepof_binary::{Binary, instructions};
 use mepof_machine::{CodeKind, Flow, Instruction};
 use mepof_trace::{Branch, FallThrough, ImageTrace};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::Symbols;
 
@@ -97,8 +97,10 @@ pub fn write_fdata(
     symbols: &Symbols,
     trace: &ImageTrace,
 ) -> io::Result<()> {
-    let not_taken = not_taken(binary, trace);
-    for branch in trace.branches.iter().chain(&not_taken).filter(|branch| branch.count > 0) {
+    let executed = executed(binary, trace);
+    let mut onwards = not_taken(binary, &executed, trace);
+    onwards.extend(returned(binary, &executed, trace));
+    for branch in trace.branches.iter().chain(&onwards).filter(|branch| branch.count > 0) {
         let position = |address: Option<ImageAddress>| function_offset(binary, symbols, address?);
         let (from, to) = (position(branch.from), position(branch.to));
         // BOLT ignores what it cannot attribute, and has no use for where a return goes.
@@ -142,7 +144,7 @@ fn function_offset(
 /// Where control went from one of BOLT's blocks to the next without a taken branch, as branches
 /// from a block's last instruction. A block ends at a branch, and before what is branched to.
 /// `ranges` are walked together, so that overlapping ones cost nothing extra.
-fn not_taken(binary: &Binary, trace: &ImageTrace) -> Vec<Branch> {
+fn not_taken(binary: &Binary, executed: &Executed, trace: &ImageTrace) -> Vec<Branch> {
     // (address, whether it ends there, count): at one address a range begins before one ends.
     let mut events: Vec<(ImageAddress, bool, u64)> = Vec::with_capacity(trace.ranges.len() * 2);
     for range in trace.ranges.iter().filter(|range| range.first <= range.last) {
@@ -150,7 +152,6 @@ fn not_taken(binary: &Binary, trace: &ImageTrace) -> Vec<Branch> {
         events.push((range.last, true, range.count));
     }
     events.sort_unstable();
-    let heads = block_heads(binary, trace);
     let mut events = events.into_iter().peekable();
     let mut not_taken = Vec::new();
     let mut running: i128 = 0;
@@ -167,6 +168,12 @@ fn not_taken(binary: &Binary, trace: &ImageTrace) -> Vec<Branch> {
         if running == 0 {
             continue;
         }
+        // A kernel patches its code. What is shorter then goes on where no instruction of the file
+        // begins.
+        if let Some(next) = executed.start_after(binary, at) {
+            at = next;
+            continue;
+        }
         let Some(instruction) = instruction(binary, at) else {
             // Not code: what runs through here is not to be believed.
             let Some(&(next, ..)) = events.peek() else { return not_taken };
@@ -174,10 +181,12 @@ fn not_taken(binary: &Binary, trace: &ImageTrace) -> Vec<Branch> {
             continue;
         };
         let next = ImageAddress(at.0.saturating_add(instruction.size.into()));
-        let ends_block = heads.contains(&next)
+        let ends_block = executed.heads.contains(&next)
             || match instruction.flow {
                 // A jump that only follows it belongs to the same block.
                 Flow::Conditional(_) => !matches!(flow(binary, next), Some(Flow::Jump(_))),
+                // What goes on behind a jump is what the kernel has patched to none.
+                Flow::Jump(_) => true,
                 _ => false,
             };
         if ends_block {
@@ -198,27 +207,75 @@ fn instruction(binary: &Binary, at: ImageAddress) -> Option<Instruction> {
     binary.machine().decode(thumb, at, code).filter(|instruction| instruction.size > 0)
 }
 
-/// What is branched to in the functions that ran.
-fn block_heads(binary: &Binary, trace: &ImageTrace) -> FxHashSet<ImageAddress> {
-    let mut heads: FxHashSet<ImageAddress> =
-        trace.branches.iter().filter_map(|branch| branch.to).collect();
+/// From calls behind which a block ends, to where they returned.
+fn returned(binary: &Binary, executed: &Executed, trace: &ImageTrace) -> Vec<Branch> {
+    let returns = trace
+        .branches
+        .iter()
+        .filter(|branch| branch.from.is_some_and(|from| flow(binary, from) == Some(Flow::Return)));
+    returns
+        .filter_map(|branch| {
+            let to = branch.to?;
+            let to = executed.start_after(binary, to).unwrap_or(to);
+            let call = executed.calls.get(&to).filter(|_| executed.heads.contains(&to))?;
+            Some(Branch { from: Some(*call), to: Some(to), count: branch.count })
+        })
+        .collect()
+}
+
+/// The code of the functions that ran.
+#[derive(Default)]
+struct Executed {
+    /// What is jumped to.
+    heads: FxHashSet<ImageAddress>,
+    /// Where instructions begin, sorted.
+    starts: Vec<ImageAddress>,
+    /// Calls, by what follows them.
+    calls: FxHashMap<ImageAddress, ImageAddress>,
+}
+
+impl Executed {
+    /// The next start of an instruction in the function at `at`, where none begins at `at`.
+    fn start_after(&self, binary: &Binary, at: ImageAddress) -> Option<ImageAddress> {
+        let next = *self.starts.get(self.starts.binary_search(&at).err()?)?;
+        binary.function_at(at).filter(|function| function.addresses.contains(&next)).map(|_| next)
+    }
+}
+
+fn executed(binary: &Binary, trace: &ImageTrace) -> Executed {
+    let mut found = Executed::default();
+    for branch in &trace.branches {
+        let jumps = !matches!(
+            branch.from.and_then(|from| flow(binary, from)),
+            Some(Flow::Return | Flow::Call(_) | Flow::IndirectCall)
+        );
+        found.heads.extend(branch.to.filter(|_| jumps));
+    }
     let mut functions: Vec<_> = trace
         .ranges
         .iter()
         .filter_map(|range| binary.function_at(range.first))
         .map(|function| (function.addresses.start, function.addresses.end))
         .collect();
-    functions.dedup();
     functions.sort_unstable();
     functions.dedup();
     for (start, end) in functions {
-        for (_, instruction) in instructions(binary, start..end) {
-            if let Flow::Conditional(target) | Flow::Jump(target) = instruction.flow {
-                heads.insert(target);
+        for (at, instruction) in instructions(binary, start..end) {
+            found.starts.push(at);
+            match instruction.flow {
+                Flow::Conditional(target) | Flow::Jump(target) => {
+                    found.heads.insert(target);
+                }
+                Flow::Call(_) | Flow::IndirectCall => {
+                    let next = ImageAddress(at.0.saturating_add(instruction.size.into()));
+                    found.calls.insert(next, at);
+                }
+                _ => {}
             }
         }
     }
-    heads
+    found.starts.sort_unstable();
+    found
 }
 
 #[cfg(test)]

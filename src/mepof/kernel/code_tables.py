@@ -19,15 +19,20 @@ _EXCEPTIONS = "__ex_table"
 _ALTERNATIVES, _REPLACEMENTS = ".altinstructions", ".altinstr_replacement"
 _BUGS, _PARAVIRT = "__bug_table", ".parainstructions"
 _RETPOLINES = ".retpoline_sites"
+# Jumps to the thunk that returns.
+RETURNS = ".return_sites"
 # Nothing but distances to instructions, each from its own field.
 _DISTANCES = (
-    *(".smp_locks", _RETPOLINES, ".return_sites", ".call_sites"),
+    *(".smp_locks", _RETPOLINES, RETURNS, ".call_sites"),
     *(".ibt_endbr_seal", ".cfi_sites", ".kcfi_traps"),
 )
 _RUNTIME_CONSTANTS = ("runtime_ptr_", "runtime_shift_")
 # The symbols of the jumps of static keys, and an entry: two distances, and that of the key.
 KEY_SYMBOLS = ("__start___jump_table", "__stop___jump_table")
 KEY = struct.Struct("<iiq")
+# Those of static calls, and an entry: a distance, and that of the key.
+_CALL_SYMBOLS = ("__start_static_call_sites", "__stop_static_call_sites")
+_CALL = struct.Struct("<ii")
 # A jump with a distance of 4 bytes.
 _JUMP, _JUMP_BYTES, _SHORT_JUMP = b"\xe9", 5, b"\xeb"
 # TESTB of a byte at an address, JNE and JMP.
@@ -129,6 +134,7 @@ class CodeTables:
     Attributes:
         sections: the names of these tables, except for that of jumps.
         keys: the jumps of static keys, in the order of their table.
+        calls: where static calls are, in a table that BOLT keeps up to date.
     """
 
     sections: frozenset[str]
@@ -137,11 +143,13 @@ class CodeTables:
     retpolines: tuple[Patched, ...]
     keys: tuple[Jump, ...]
     features: tuple[FeatureJump, ...]
+    calls: tuple[int, ...] = ()
     pushed: tuple[Pushed, ...] = ()
 
     @property
     def replaced(self) -> tuple[tuple[int, int], ...]:
-        """The address and the size of everything that the kernel replaces while it boots."""
+        """The address and the size of what the kernel replaces while it boots, but for jumps and
+        static calls."""
         retpolines = ((each.address, each.size) for each in self.retpolines)
         return (*((each.address, each.size) for each in self.patched), *retpolines)
 
@@ -154,7 +162,7 @@ class CodeTables:
     def anchors(self) -> tuple[int, ...]:
         """Where the tables and pushed addresses point to, and what pushes, sorted."""
         pushed = (at for each in self.pushed for at in (each.instruction, each.target))
-        return tuple(sorted({*(each.anchor for each in self.references), *pushed}))
+        return tuple(sorted({*(each.anchor for each in self.references), *self.calls, *pushed}))
 
 
 def read(kernel: Vmlinux) -> CodeTables:
@@ -202,6 +210,7 @@ def read(kernel: Vmlinux) -> CodeTables:
         retpolines,
         tuple(_key_jumps(kernel)),
         features,
+        tuple(_static_calls(kernel)),
     )
 
 
@@ -262,12 +271,24 @@ def lead(data: bytearray, kernel: Vmlinux, field: int, target: int) -> None:
 
 
 def _key_jumps(kernel: Vmlinux) -> Iterator[Jump]:
-    start, stop = (kernel.symbol(name) for name in KEY_SYMBOLS)
+    for field, (site, target, _) in _entries(kernel, KEY_SYMBOLS, KEY):
+        yield Jump(field + site, field + 4 + target)
+
+
+def _static_calls(kernel: Vmlinux) -> Iterator[int]:
+    for field, (site, _) in _entries(kernel, _CALL_SYMBOLS, _CALL):
+        yield field + site
+
+
+def _entries(
+    kernel: Vmlinux, symbols: tuple[str, str], form: struct.Struct
+) -> Iterator[tuple[int, tuple[int, ...]]]:
+    """The addresses and the fields of the entries between two symbols."""
+    start, stop = (kernel.symbol(name) for name in symbols)
     if start is None or stop is None or start == stop:
         return
-    for index, (site, target, _) in enumerate(KEY.iter_unpack(kernel.at(start, stop - start))):
-        field = start + KEY.size * index
-        yield Jump(field + site, field + 4 + target)
+    for index, fields in enumerate(form.iter_unpack(kernel.at(start, stop - start))):
+        yield start + form.size * index, fields
 
 
 def _feature_jumps(kernel: Vmlinux, patched: Sequence[Patched]) -> Iterator[FeatureJump]:

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mepof.errors import InputError, WorkError
 from mepof.kernel import code_tables
-from mepof.kernel.code_tables import KEY, KEY_SYMBOLS, CodeTables, Jump
+from mepof.kernel.code_tables import KEY, KEY_SYMBOLS, RETURNS, CodeTables, Jump
 from mepof.kernel.vmlinux import Function, Section, Vmlinux
 from mepof.toolchain.protocol import Run
 
@@ -35,15 +35,19 @@ OPTIONS = (
     "--split-functions",
     "--split-all-cold",
     "--eliminate-unreachable=0",
-    "--simplify-conditional-tail-calls=0",
     # Jumps by features must have the size that they had.
     "--long-jump-labels",
     "--bolt-info=0",
 )
+# Jumps to a thunk that returns look like tail calls, and the kernel patches each that it knows.
+_KEEP_TAIL_CALLS = "--simplify-conditional-tail-calls=0"
 _NOT_THERE = re.compile(r"BOLT-ERROR: .*? (?:at|address) 0x([0-9a-f]+)")
 _MOVE = re.compile(rb"[\x48-\x4f]\xc7[\s\S]{1,6}$")
 _COMPLAINT = re.compile(r"BOLT-ERROR: (.*)")
 _MAX_RUNS = 8
+_CALL_BYTES = 5
+# CALL, JMP, and CALL through memory.
+_WITH_DISTANCE = (b"\xe8", b"\xe9", b"\xff\x15")
 # Symbols that code is called by, but that are not functions of C.
 _NOT_OF_C = ("__SCT__", "__pfx_", "__cfi_")
 
@@ -134,6 +138,8 @@ def rewrite(
     before, after, listed, usable = (
         scratch / name for name in ("shown", "moved", "functions", "counts")
     )
+    thunks = kernel.sections.get(RETURNS)
+    options = [*OPTIONS, *([_KEEP_TAIL_CALLS] if thunks is not None and thunks.size else [])]
     before.write_bytes(shown)
     usable.write_text("".join(outside_patched(recorded, kernel, tables)), encoding="utf-8")
     for _ in range(_MAX_RUNS):
@@ -151,7 +157,7 @@ def rewrite(
                 after,
                 f"--data={usable}",
                 f"--funcs-file-no-regex={listed}",
-                *OPTIONS,
+                *options,
             ],
             check=False,
         )
@@ -339,30 +345,49 @@ def torn(
 ) -> set[int]:
     """The functions in which instructions that tables point to are not what they were."""
     found: set[int] = set()
-    sizes = {each.address: each.size for each in tables.patched}
+    sizes = {
+        **dict(tables.replaced),
+        **dict.fromkeys(tables.calls, _CALL_BYTES),
+        **{each.site: 1 for each in tables.features},  # BOLT was shown another target
+    }
     for anchor in tables.anchors:
-        size = sizes.get(anchor, 2)
-        position = kernel.position(moved[anchor])
-        if not same_code(kernel.at(anchor, size), bytes(data[position : position + size])):
-            function = kernel.function_at(anchor)
-            if function is not None:
-                found.add(function.address)
+        function = kernel.function_at(anchor)
+        if function is None:
+            continue
+        size, now = sizes.get(anchor, 2), moved[anchor]
+        position = kernel.position(now)
+        inside = range(function.address - anchor, function.end - anchor)
+        if not same_code(
+            kernel.at(anchor, size), bytes(data[position : position + size]), now - anchor, inside
+        ):
+            found.add(function.address)
     return found
 
 
-def same_code(old: bytes, new: bytes) -> bool:
-    """Whether code is the same except for the distances of calls and of what they call through."""
-    at = 0
+def same_code(old: bytes, new: bytes, moved: int, inside: range) -> bool:
+    """Whether code is the same, and calls the same: what BOLT drops leaves something else there.
+
+    Args:
+        moved: by so many bytes.
+        inside: where the function is, from the code on: what it has there may have moved, too.
+    """
+    at = start = 0
     if old[:1] == b"\x2e" and new[:1] in (b"\xe8", b"\xe9"):
         # A call of a retpoline has a prefix that makes space, which BOLT leaves out.
-        old = old[1:]
+        old, moved, start = old[1:], moved - 1, 1
     while at < len(old):
-        if old[at : at + 1] in (b"\xe8", b"\xe9") and old[at] == new[at]:
-            at += 5
-        elif old[at : at + 2] == b"\xff\x15" == new[at : at + 2]:
-            at += 6
-        elif old[at] == new[at]:
-            at += 1
-        else:
+        opcode = next(
+            (each for each in _WITH_DISTANCE if old[at:].startswith(each)), old[at : at + 1]
+        )
+        if not new[at:].startswith(opcode):
             return False
+        at += len(opcode)
+        if opcode in _WITH_DISTANCE:
+            was, now = (
+                int.from_bytes(code[at : at + 4], "little", signed=True) for code in (old, new)
+            )
+            at += 4
+            whole = at <= min(len(old), len(new))
+            if whole and was != now + moved and start + at + was not in inside:
+                return False
     return True

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 from writers.perf_script import mapping, sample
-from writers.recorder_trace import sampled_trace
+from writers.recorder_trace import exact_trace, sampled_trace
 from writers.traced_kernel import CLANG, SOURCE, link_kernel, loop_of, recorded
 
 from mepof.cli.main import app
@@ -23,6 +23,40 @@ static __attribute__((noinline)) int twin(int n) {
         if (i & 1) sum += i; else sum ^= i;
     return sum;
 }
+"""
+
+
+# Its second call and its jump were patched before it ran: to a call of 3 bytes, and to none.
+PATCHED = """
+    .p2align 4
+    .globl patched
+    .type patched, @function
+patched:
+    callq called
+1:  cmpl $0, %edi
+    jne 1b
+3:  callq called
+    testl %edi, %edi
+    je 2f
+    nop
+4:  .byte 0xe9
+    .long 2f - . - 4
+    retq
+2:  retq
+    .size patched, . - patched
+    .globl called
+    .type called, @function
+called: retq
+    .size called, . - called
+    .section .retpoline_sites, "a", @progbits
+    .long 3b - .
+    .section .rodata, "a", @progbits
+    .globl __start___jump_table, __stop___jump_table
+__start___jump_table:
+    .long 4b - ., 2b - .
+    .quad 0
+__stop___jump_table:
+    .text
 """
 
 
@@ -65,6 +99,27 @@ def test_layout_needs_no_debug_information(tmp_path: Path) -> None:
     kept = json.loads((tmp_path / "propeller.verdict.json").read_text())
     assert kept["binaries"][0]["functions_executed"] == 1
     assert kept["binaries"][0]["mapped_percent"] is None
+
+
+def test_bolt_reads_where_patched_code_and_calls_went_on(tmp_path: Path) -> None:
+    kernel, _ = link_kernel(tmp_path, source=f"{SOURCE}__asm__({json.dumps(PATCHED)});\n")
+    shown = subprocess.run(["nm", kernel], capture_output=True, text=True, check=True).stdout
+    at = {name: int(address, 16) for address, _, name in map(str.split, shown.splitlines())}
+    start, called, caller = (at[name] for name in ("patched", "called", "start_kernel"))
+    branches = [
+        *((start, called), (called, start + 0x5)),
+        *((start + 0xA, called), (called, start + 0xD)),
+        *((start + 0x19, caller), (caller, start)),
+    ]
+    ranges = [(start, start), (start + 0x5, start + 0xA), (start + 0xD, start + 0x19)]
+    trace, counts = tmp_path / "trace", tmp_path / "counts"
+    trace.write_bytes(exact_trace(branches, ranges, 1000))
+    converted(kernel, trace, "bolt", counts)
+    onwards = [line for line in counts.read_text().splitlines() if line.count(" patched ") == 2]
+    places = [tuple(line.split()[at] for at in (2, 5)) for line in onwards]
+    # Behind a call, a branch not taken, another one behind what was patched, and the jump that is
+    # none.
+    assert sorted(places) == [("0", "5"), ("11", "13"), ("14", "19"), ("8", "a")]
 
 
 def test_files_distinguish_static_functions_with_one_name(tmp_path: Path) -> None:
