@@ -371,9 +371,13 @@ def _functions(objects: Path, toolchain: Toolchain, arch: Arch) -> dict[str, lis
     compiled = []
     for command in objects.rglob(".*.o.cmd"):
         made = command.with_name(command.name[1:].removesuffix(".cmd"))
+        name = made.relative_to(objects)
+        # The kernel's own tools are for this machine: no nm of another architecture reads them.
+        if name.parts[0] == "scripts":
+            continue
         text = command.read_text(encoding="utf-8", errors="replace")
         if _FROM_C.search(text) and made.is_file():
-            compiled.append(made.relative_to(objects).as_posix())
+            compiled.append(name.as_posix())
     names = objects / "mepof-objects"
     names.write_text("\n".join(compiled))
     # Its remarks on objects without symbols would appear in the middle of other lines.

@@ -42,7 +42,19 @@ MACHINES = {
         early_console="earlycon",
         max_cpus=8,
     ),
-    "arm": None,
+    "arm": Machine(
+        binary="qemu-system-arm",
+        package="qemu-system-arm",
+        cpu="cortex-a15",
+        arguments=(
+            *("-machine", "virt,highmem=off"),
+            *("-cpu", "{cpu}"),
+            *("-device", "virtio-serial-device"),
+            *("-global", "virtio-mmio.ioeventfd=off"),
+        ),
+        parameters="console=ttyAMA0",
+        early_console="earlycon",
+    ),
     "um": None,
 }
 BUILDS = {

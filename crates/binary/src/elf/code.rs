@@ -63,6 +63,10 @@ pub fn code<Elf: FileHeader<Endian = object::Endianness>>(
         all.push((section, code));
     }
     all.sort_by_key(|(section, _)| (section.addresses.start, section.index));
+    // Of sections that take turns in the same place, as the vectors of 32-bit Arm do, the first.
+    all.dedup_by(|(second, _), (first, _)| {
+        !first.addresses.is_empty() && first.addresses == second.addresses
+    });
     for pair in all.windows(2) {
         if let [(first, _), (second, _)] = pair {
             if first.addresses.end > second.addresses.start {
