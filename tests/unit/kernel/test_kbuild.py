@@ -157,6 +157,16 @@ def test_the_functions_of_every_object_of_a_c_source_are_known(bench: Bench) -> 
     }
 
 
+def test_nm_is_not_asked_for_the_tools_that_the_kernel_builds_for_itself(bench: Bench) -> None:
+    tool = bench.paths().work / "tree/build/scripts/tool.o"
+    bench.build()
+    tool.parent.mkdir(exist_ok=True)
+    tool.write_text("defines main\n")
+    tool.with_name(".tool.o.cmd").write_text("source_scripts/tool.o := ../scripts/tool.c\n")
+    assert tool.relative_to(tool.parents[1]).as_posix() not in kbuild.functions_in(bench.build())
+    assert tool.is_file()
+
+
 def test_modules_are_built_listed_and_copied_where_the_configuration_has_them(
     bench: Bench,
 ) -> None:
