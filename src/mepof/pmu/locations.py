@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
@@ -27,8 +28,12 @@ from mepof.suite.cases import CaseId
 SCHEMA = "mepof-places/1"
 PAGE_BYTES = 4096
 _UNKNOWN = "[unknown]"
-# Elf64_Sym, little endian; entry code has no type (STT_NOTYPE, STT_FUNC).
-_SYMBOL = struct.Struct("<IBBHQQ")
+# Elf64_Sym and Elf32_Sym, little endian: the places of name, info, address and size in them.
+_SYMBOLS = {
+    64: (struct.Struct("<IBBHQQ"), itemgetter(0, 1, 4, 5)),
+    32: (struct.Struct("<IIIBBH"), itemgetter(0, 3, 1, 2)),
+}
+# Entry code has no type (STT_NOTYPE, STT_FUNC).
 _CODE = (0, 2)
 
 
@@ -157,11 +162,11 @@ def functions_of(build: Path) -> tuple[Function, ...]:
             if not isinstance(table, SymbolTableSection):
                 return ()
             names = elf.get_section(table["sh_link"]).data()
-            # Every kernel that can be modelled is 64-bit and little-endian. pyelftools is too
-            # slow for its hundred thousand symbols.
+            # Kernels are little-endian. pyelftools is too slow for their hundred thousand symbols.
+            form, places = _SYMBOLS[elf.elfclass]
             found = {
                 address: Function(address, size, _name_at(names, name))
-                for name, info, _, _, address, size in _SYMBOL.iter_unpack(table.data())
+                for name, info, address, size in map(places, form.iter_unpack(table.data()))
                 if info & 0xF in _CODE and size > 0
             }
     except (ELFError, OSError, ValueError, struct.error) as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,14 @@ def test_a_bare_image_has_no_functions(tmp_path: Path) -> None:
     (tmp_path / "vmlinux").write_bytes(b"no kernel")
     with pytest.raises(WorkError, match="cannot be read as a kernel"):
         functions_of(tmp_path)
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_functions_are_read_of_kernels_for_32_and_64_bits(tmp_path: Path, bits: int) -> None:
+    source = tmp_path / "kernel.c"
+    source.write_text("int first(void) { return 1; }\nint second(void) { return 2; }\nint data;\n")
+    command = ["gcc", f"-m{bits}", "-O2", "-c", str(source), "-o", f"{tmp_path}/vmlinux"]
+    subprocess.run(command, check=True)
+    first, second = functions_of(tmp_path)
+    assert (first.name, second.name) == ("first", "second")
+    assert 0 == first.address < first.size <= second.address
