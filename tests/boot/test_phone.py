@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from writers.played_bench import free_port
 
 from mepof.device.protocol import INITRAMFS
 from mepof.executor.protocol import Finished
@@ -28,12 +29,6 @@ pytestmark = [
 
 _UP_SECONDS = 180.0
 _MAIN = "from mepof.cli.main import main; main()"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass

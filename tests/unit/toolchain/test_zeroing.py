@@ -82,7 +82,7 @@ def exits_before_zeroing(directory: Path, attribute: str, profiled: bool, *flags
     [
         ("", False, (), 2),
         ("", True, (), 1),
-        ("", True, options()["NoPGSO"].cflags, 2),
+        ("", True, options()["NoPGSO"].profiled_cflags, 2),
         ("__attribute__((uninitialized))", True, (), -1),
     ],
     ids=["no profile", "profile", "profile with NoPGSO", "profile and attribute"],

@@ -15,6 +15,7 @@ from mepof.web import site as site_module
 from mepof.web.functions import Functions
 from mepof.web.patience import Beside, Unfinished
 from mepof.web.provenance import Known, Provenance
+from mepof.web.views import store
 
 from .served import serving, words
 
@@ -90,7 +91,7 @@ def test_a_profile_that_is_read_for_long_does_not_hold_the_page(
         release.wait()
         return Functions(profile.name, {}, 0, "counts", "Largest block", ())
 
-    monkeypatch.setattr("mepof.web.views.store.functions_of", read)
+    monkeypatch.setattr(store, "functions_of", read)
     (action,) = Store(tmp_path / "store").actions()
     path = f"/store/{action.artifact.digest}/functions"
     with serving(tmp_path) as client:
