@@ -54,6 +54,9 @@ OBJECTS = "objects.json"
 PROFILES = "mepof-profiles"
 # In the objects' directory, where the compiler runs.
 _SELECTED = "mepof-selected.mk"
+# These hold another file by `.incbin` and a tab, which ccache does not see: an image for Arm would
+# hold the kernel of an earlier build, and one for x86 its start of further processors.
+_UNSHARED = "%piggy.o: export CCACHE_DISABLE := 1"
 _ORDER = "mepof-order.ld"
 # The kernel as it was linked, and the digest of what it was rewritten to.
 _LINKED = "mepof-vmlinux"
@@ -426,7 +429,7 @@ def _selection(selected: Sequence[FileFlags]) -> str:
         f"$(if $(filter $(mepof-objects-{number}),$1),{' '.join(each.cflags)})"
         for number, each in enumerate(selected)
     )
-    return "\n".join([*lines, f"mepof-selected = {' '.join(calls)}", ""])
+    return "\n".join([*lines, f"mepof-selected = {' '.join(calls)}", _UNSHARED, ""])
 
 
 def _replace(path: Path, text: str) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import struct
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -146,6 +147,20 @@ def test_without_sharing_no_object_is_taken_from_ccache_and_the_images_are_the_s
     assert set(asked.read_text().split()) == {"1"}
     for name in ("kernel", "vmlinux", "config", "build.json"):
         assert (shared / name).read_bytes() == (alone / name).read_bytes()
+
+
+def test_an_object_that_holds_another_file_is_not_taken_from_ccache(bench: Bench) -> None:
+    bench.build()
+    objects = bench.paths().work / "tree" / "build"
+    (objects / "Makefile").write_text(
+        "include mepof-selected.mk\n"
+        "arch/x86/realmode/rmpiggy.o arch/arm/boot/compressed/piggy.o init/main.o:\n"
+        "\t@echo $(@F) $${CCACHE_DISABLE:-shares}\n"
+        "all: arch/x86/realmode/rmpiggy.o arch/arm/boot/compressed/piggy.o init/main.o\n"
+    )
+    command = ["make", "-s", "-C", str(objects), "all"]
+    shown = subprocess.check_output(command, text=True, env={**os.environ, "MAKEFLAGS": ""})
+    assert shown.splitlines() == ["rmpiggy.o 1", "piggy.o 1", "main.o shares"]
 
 
 def test_the_functions_of_every_object_of_a_c_source_are_known(bench: Bench) -> None:
