@@ -19,6 +19,7 @@ import random
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -45,6 +46,8 @@ DAY_SECONDS = 86400
 # The newest day, at noon: the same profiles, weights and names whenever they are generated.
 NEWEST = 1_760_011_200
 LLVM = "llvm-profdata-22"
+# All at once take more than 24 GiB.
+LLVM_FILES = 2000
 OURS = ("one merge", "tree", "tree on workers")
 MERGES = (*OURS, "tree, merged before", LLVM)
 
@@ -126,11 +129,23 @@ def merge(name: str, fleet: Path, output: Path, workers: int) -> None:
             with started(workers, workers, {}, {}, work / "dask") as client:
                 merge_fleet(found, aging, output, "autofdo-text", cache, calling(client))
         case tool:
-            # More files than fit on a command line.
-            inputs = work / "inputs"
-            inputs.write_text("\n".join(f"{weight},{path}" for path, weight in weighted))
-            options = [f"--num-threads={workers}", f"--input-files={inputs}", "-o", str(output)]
-            run([tool, "merge", "--sample", "--text", *options])
+            # It keeps every file that it reads in memory.
+            parts = []
+            for first in range(0, len(weighted), LLVM_FILES):
+                parts.append(work / f"part{first}")
+                batch = weighted[first : first + LLVM_FILES]
+                merge_by_llvm(tool, batch, parts[-1], "--extbinary", workers)
+            merge_by_llvm(tool, [(part, 1) for part in parts], output, "--text", workers)
+
+
+def merge_by_llvm(
+    tool: str, weighted: Sequence[tuple[Path, int]], output: Path, form: str, threads: int
+) -> None:
+    """Merge weighted sample profiles by LLVM's tool."""
+    inputs = output.with_name("inputs")  # more files than fit on a command line
+    inputs.write_text("\n".join(f"{weight},{path}" for path, weight in weighted))
+    options = [form, f"--num-threads={threads}", f"--input-files={inputs}", "-o", str(output)]
+    run([tool, "merge", "--sample", *options])
 
 
 def generated(profile: Path, count: int, work: Path) -> Path:
@@ -194,7 +209,8 @@ half-life of a week. It merges them in five ways on {done["machine"]["cores"]} c
 - *merged before*: nothing is new. A day's new profiles cost their groups beside it.
 - *computing* is user and system time of all processes. With a *load* above the number of cores,
   others computed as well, and computing says more than wall time.
-- `{LLVM}` gets the same files and weights.
+- `{LLVM}` gets the same files and weights, {LLVM_FILES:,} at a time, and then what it
+  made of these: it keeps what it has read in memory, and all at once took more than 24 GiB.
 """
 
 
