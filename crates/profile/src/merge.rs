@@ -58,7 +58,7 @@ pub enum MergeError {
 /// Why a file cannot be added to a merge.
 #[derive(Debug, thiserror::Error)]
 pub enum AddError {
-    /// It is no profile.
+    /// It is not a profile.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// It is of another kind.
