@@ -112,6 +112,15 @@ class Laid:
                 raise InputError(f"{self.source} cannot be read: {error.strerror}") from error
         return f"file {kind} {sha256(self.content()).hexdigest()}"
 
+    def entry(self, path: str) -> Entry:
+        """It in an initramfs archive, at a path in the guest.
+
+        Raises:
+            InputError: the file cannot be read.
+        """
+        data = None if self.source is None else self.content()
+        return Entry(path, self.permissions, data, link=self.link, owner=self.owner)
+
     def same_as(self, other: Laid) -> bool:
         """Whether the guest would be the same with the other."""
         if self == other:
@@ -164,14 +173,4 @@ def write_archive(files: Mapping[str, Laid], path: Path) -> None:
     Raises:
         InputError: a file cannot be read.
     """
-    entries = tree(
-        Entry(
-            name,
-            laid.permissions,
-            None if laid.source is None else laid.content(),
-            link=laid.link,
-            owner=laid.owner,
-        )
-        for name, laid in files.items()
-    )
-    path.write_bytes(archive(entries))
+    path.write_bytes(archive(tree(laid.entry(name) for name, laid in files.items())))

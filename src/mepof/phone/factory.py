@@ -40,13 +40,7 @@ def ramdisk(arch: str, work: Path) -> bytes:
     guest.identity(guest.target(arch))  # says how to install what is missing
     run(["make", "-s", "-C", source, f"OUT={work}", f"GUEST_CC={compiler}"])
     entries = [
-        Entry(
-            path,
-            laid.permissions,
-            None if laid.source is None else laid.content(),
-            link=laid.link,
-            owner=laid.owner,
-        )
+        laid.entry(path)
         for path, laid in _packages(arch).items()
         if not path.startswith(_WITHOUT) and "/gconv/" not in path
     ]
