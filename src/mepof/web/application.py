@@ -62,7 +62,8 @@ def application(
     )
 
     async def patient(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not scope["path"].startswith(_AT_ONCE):
+        waits = scope["type"] == "http" and not scope["path"].startswith(_AT_ONCE)
+        if waits and not site.is_read:
             try:
                 await run_in_threadpool(site.wait)
             except Exception as error:

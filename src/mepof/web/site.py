@@ -112,6 +112,12 @@ class Site:
             gc.freeze()
             gc.enable()
 
+    @property
+    def is_read(self) -> bool:
+        """Whether :meth:`wait` has nothing to wait for, and nothing to say."""
+        whole = self._reading.whole
+        return whole is None or (whole.done() and whole.exception() is None)
+
     def wait(self) -> None:
         """Wait a moment until everything is read, if that was begun.
 
