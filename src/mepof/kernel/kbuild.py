@@ -54,13 +54,13 @@ OBJECTS = "objects.json"
 PROFILES = "mepof-profiles"
 # In the objects' directory, where the compiler runs.
 _SELECTED = "mepof-selected.mk"
-# These hold another file by `.incbin` and a tab, which ccache does not see: an image for Arm would
-# hold the kernel of an earlier build, and one for x86 its start of further processors.
-_UNSHARED = "%piggy.o: export CCACHE_DISABLE := 1"
 _ORDER = "mepof-order.ld"
 # The kernel as it was linked, and the digest of what it was rewritten to.
 _LINKED = "mepof-vmlinux"
 _REWRITTEN = "mepof-rewritten"
+# These hold another file by `.incbin` and a tab, which ccache does not see: an image for Arm would
+# hold the kernel of an earlier build, and one for x86 its start of further processors.
+_UNSHARED = "%piggy.o: export CCACHE_DISABLE := 1"
 
 
 @dataclass(frozen=True)
@@ -420,7 +420,8 @@ def _with_paths(text: str, paths: Mapping[str, str]) -> str:
 
 
 def _selection(selected: Sequence[FileFlags]) -> str:
-    """A makefile that defines ``mepof-selected``: the flags of an object, given its path."""
+    """A makefile for single objects: it keeps ccache from some, and defines ``mepof-selected``, the
+    flags of an object, given its path."""
     lines = [
         f"mepof-objects-{number} := {' '.join(each.names())}"
         for number, each in enumerate(selected)
