@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from writers.played_bench import free_port
+from writers.ports import free_port
 
 from mepof.device.protocol import INITRAMFS
 from mepof.executor.protocol import Finished

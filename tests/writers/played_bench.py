@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import random
 import socket
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,17 +17,9 @@ from mepof.phone.faults import Faults
 from mepof.phone.phone import Phone
 from writers.boot_image import arm64_kernel
 from writers.played_phone import switched_on
+from writers.ports import free_port
 
 MODEL = PhoneModel(title="played", source="tests", boot_seconds=6)
-
-
-def free_port() -> int:
-    """A port that the system gives no client: one that polls its own port connects to itself."""
-    for port in random.sample(range(20000, 32768), 100):
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise OSError("no port is free")
 
 
 @dataclass

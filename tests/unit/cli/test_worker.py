@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from writers.ports import free_port
 
 from mepof.cli.run import tls_of
 from mepof.cli.worker import listening
@@ -81,9 +81,7 @@ def test_workers_and_client_meet_by_certificates_and_share_a_store(tmp_path: Pat
     from mepof.executor.dask import DaskExecutor
 
     files = certificates(tmp_path)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     address, shared = f"tls://127.0.0.1:{port}", str(tmp_path / "shared")
     names = ("--tls-ca", "--tls-cert", "--tls-key")
     given = [files.ca, files.cert, files.key]

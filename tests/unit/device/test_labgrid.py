@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from writers.played_phone import install, switched_on
+from writers.ports import free_port
 
 from mepof.device import labgrid
 from mepof.device.attached import Attached, PhoneModel
@@ -47,12 +48,6 @@ phone = claim()
 print(phone.name, phone.fastboot, phone.adb, flush=True)
 sys.stdin.readline()
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from writers.ports import free_ports
 
 from mepof.executor.carried import Where
 from mepof.executor.dask import OnCluster
@@ -119,14 +120,6 @@ def running(*argv: str, ready: Callable[[], bool]) -> Iterator[None]:
 def listens(port: int) -> bool:
     with closing(socket.socket()) as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-def free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        taken = [stack.enter_context(closing(socket.socket())) for _ in range(count)]
-        for each in taken:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in taken]
 
 
 @pytest.mark.patient

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from writers.ports import free_port
 
 from mepof.errors import WorkError
 from mepof.plan.clean import clean
@@ -24,12 +25,6 @@ from .test_shared import Machine, digests
 
 START_SECONDS = 20
 KEY = "mepofmepofmepof1"
-
-
-def free_port() -> int:
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        return int(listening.getsockname()[1])
 
 
 @contextmanager

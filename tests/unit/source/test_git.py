@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from writers.ports import free_port
 
 from mepof.errors import InputError, WorkError
 from mepof.source import mirror
@@ -33,9 +33,7 @@ def sublevel(output: Path) -> str:
 @pytest.fixture
 def daemon(repository: Path) -> Iterator[str]:
     """The URL of the repository at a git daemon."""
-    with socket.socket() as chosen:
-        chosen.bind(("127.0.0.1", 0))
-        port = chosen.getsockname()[1]
+    port = free_port()
     argv = ["git", "daemon", "--listen=127.0.0.1", f"--port={port}", "--export-all", "--reuseaddr"]
     process = subprocess.Popen(
         [*argv, "--verbose", f"--base-path={repository.parent}", repository.parent],
