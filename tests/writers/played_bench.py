@@ -53,16 +53,19 @@ class Bench:
         self.phone, self.screen = switched_on(*at, self.adb_port, faults, self.port, **self.more)
 
     def off(self) -> None:
-        if self.phone is not None:
-            self.phone.off()
-            until = time.monotonic() + 5
+        """Switch the phone off, and wait until neither its boot loader nor its system listens."""
+        if self.phone is None:
+            return
+        self.phone.off()
+        until = time.monotonic() + 5
+        for port in (self.port, self.adb_port):
             while time.monotonic() < until:
                 try:
-                    socket.create_server(("127.0.0.1", self.port)).close()
+                    socket.create_server(("127.0.0.1", port)).close()
                     break
                 except OSError:
                     time.sleep(0.02)
-            self.phone = None
+        self.phone = None
 
     @property
     def handset(self) -> Handset:
