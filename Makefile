@@ -25,6 +25,8 @@ help:
 	@echo 'make bench   run every benchmark under bench/ that takes less than hours'
 	@echo 'make bench-algorithms'
 	@echo '             compare what every algorithm gains: hours'
+	@echo 'make bench-chaos'
+	@echo '             run steps on a cluster while 200 faults strike: a quarter of an hour'
 	@echo 'make bench-cluster'
 	@echo '             measure two kernels on 1, 2 and 4 workers: half an hour'
 	@echo 'make bench-farm'
@@ -113,7 +115,7 @@ HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.
 	bench/matrix.py bench/native_cycles.py bench/overlap.py bench/published.py \
 	bench/run_time.py bench/selective.py bench/suites.py bench/transfer.py
 # These take as long on a busy machine.
-HOURS += bench/cluster.py bench/farm.py bench/fleet.py
+HOURS += bench/chaos.py bench/cluster.py bench/farm.py bench/fleet.py
 # These play phones for a quarter of an hour, and for hours.
 HOURS += bench/phone_faults.py bench/phone_kills.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
@@ -123,12 +125,13 @@ bench bench-model: export MEPOF_SETUP_TESTS := 1
 
 # Played phones are those of the tests.
 bench bench-phone-faults bench-phone-kills: export PYTHONPATH := tests
+bench-chaos: export PYTHONPATH := tests/unit
 
 bench: setup
 	@echo 'benchmarks: $(or $(BENCHMARKS),none under bench/)'
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
-ONE_SCRIPT := algorithms cluster farm fleet general leave-one-out loop native overlap phone-faults \
+ONE_SCRIPT := algorithms chaos cluster farm fleet general leave-one-out loop native overlap phone-faults \
 	phone-kills published selective serve suites time transfer verdicts
 
 # PARTS="options emulated" runs these.

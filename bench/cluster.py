@@ -13,16 +13,17 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
-from dataclasses import replace
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from mepof.events import unheard
 from mepof.executor.carried import Where
@@ -105,13 +106,12 @@ def measured(text: str, workers: int) -> dict[str, Any]:
         store = Store(root / "store")
         store.open()
         plan = without_report(plan_of(Source("bench", text)), store)
-        began, idle = time.monotonic(), 0.0
+        idle = None
         if workers == 0:
-            before = own_seconds()
+            began = Used.now()
             run = Engine(store, BODIES.all(), 1, unheard).run(plan, root / "out")
         else:
-            cluster = stack.enter_context(ExitStack())
-            client = cluster.enter_context(
+            client = stack.enter_context(
                 started(
                     workers,
                     workers,
@@ -121,22 +121,17 @@ def measured(text: str, workers: int) -> dict[str, Any]:
                 )
             )
             client.wait_for_workers(workers)
-            idle = idle_share()
-            began, before = time.monotonic(), own_seconds()
+            idle = used_idle()
             on = OnCluster(client, BODIES.all, Where.of(store))
             engine = Engine(store, BODIES.all(), workers, unheard, on, placed=True)
+            began = Used.now()
             with on.heard(unheard):
                 run = engine.run(plan, root / "out")
-        seconds, own = time.monotonic() - began, own_seconds() - before
-        if workers:
-            cluster.close()  # only then are its processes counted
+        used = Used.now() - began
         made = json.loads((run.steps["measure"].path / "evaluation.json").read_text())
         return {
-            "seconds": round(seconds, 1),
-            "own_seconds": round(own, 2),
-            "idle_share": round(idle, 5),
-            "workers_seconds": round(spent(resource.RUSAGE_CHILDREN), 1),
-            "load": round(os.getloadavg()[0], 1),
+            "used": asdict(used),
+            "idle": None if idle is None else asdict(idle),
             "boots": sum(
                 len(each["boots"]) for each in [*made["images"], made["same_build"]] if each
             ),
@@ -145,57 +140,82 @@ def measured(text: str, workers: int) -> dict[str, Any]:
         }
 
 
+@dataclass(frozen=True)
+class Used:
+    """Seconds of processors, user and system.
+
+    Attributes:
+        wall: seconds that passed.
+        own: used by this process, which is the client and the scheduler.
+        workers: used by what it started, with all that those started.
+        machine: used by everything on this machine, or withheld from it by the machine below.
+    """
+
+    wall: float
+    own: float
+    workers: float
+    machine: float
+
+    @classmethod
+    def now(cls) -> Used:
+        """Until now."""
+        this = psutil.Process()
+        own, workers = of_process(this)
+        for each in this.children(recursive=True):
+            with suppress(psutil.NoSuchProcess):  # then its parent has what it used
+                workers += sum(of_process(each))
+        cpu = psutil.cpu_times()
+        machine = cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq + cpu.steal
+        return cls(time.monotonic(), own, workers, machine)
+
+    def __sub__(self, before: Used) -> Used:
+        pairs = zip(astuple(self), astuple(before), strict=True)
+        return Used(*(round(after - first, 2) for after, first in pairs))
+
+
+def of_process(process: psutil.Process) -> tuple[float, float]:
+    """Seconds that a process used, and those of its children that have ended."""
+    used = process.cpu_times()
+    return used.user + used.system, used.children_user + used.children_system
+
+
 def without_report(plan: Plan, store: Store) -> Plan:
     """The plan without what runs every time and reads the journal."""
     steps = tuple(step for step in plan.steps if step.kind != "report")
     return pinned(replace(plan, steps=steps, results=()), BODIES.all(), store.cache, unheard)
 
 
-def idle_share() -> float:
-    """Seconds that this process computes in each second in which nothing happens."""
+def used_idle() -> Used:
+    """What is used while nothing happens."""
     time.sleep(IDLE_SECONDS / 2)  # what the start left over
-    began, before = time.monotonic(), own_seconds()
+    began = Used.now()
     time.sleep(IDLE_SECONDS)
-    return (own_seconds() - before) / (time.monotonic() - began)
+    return Used.now() - began
 
 
-def own_seconds() -> float:
-    """Seconds that this process has computed: client and scheduler."""
-    return spent(resource.RUSAGE_SELF)
+def of_run(run: dict[str, Any]) -> tuple[Used, Used | None]:
+    """What a run used, and before it while nothing happened."""
+    return Used(**run["used"]), None if run["idle"] is None else Used(**run["idle"])
 
 
-def spent(who: int) -> float:
-    used = resource.getrusage(who)
-    return used.ru_utime + used.ru_stime
+def share_percent(used: Used, idle: Used | None = None) -> float:
+    """Percent of client and scheduler in what the run computed.
 
-
-def share_percent(run: dict[str, Any]) -> float:
-    """Percent of all computing that is not the workers'."""
-    return percent(run["own_seconds"], run["workers_seconds"])
-
-
-def share_alone_percent(workers: int, run: dict[str, Any], cores: int) -> float:
-    """The share if nobody else computed: what this process does each second whatever happens, it
-    would do for as long only as the workers then need."""
-    seconds = run["workers_seconds"] / min(workers, cores)
-    spared = run["idle_share"] * max(0.0, run["seconds"] - seconds)
-    return percent(max(0.0, run["own_seconds"] - spared), run["workers_seconds"])
-
-
-def percent(own: float, workers: float) -> float:
-    return 100 * own / (own + workers)
+    Args:
+        idle: leave out what they would have used if nothing had happened.
+    """
+    own = used.own - (0 if idle is None else idle.own / idle.wall * used.wall)
+    return 100 * own / (used.own + used.workers)
 
 
 def check(done: dict[str, Any]) -> None:
-    """Fail if a cluster made something else, or its scheduler would take too much."""
+    """Fail if a cluster made something else, or its scheduler took too much."""
     wanted = done["runs"]["0"]["digests"]
     for workers, run in done["runs"].items():
         if run["digests"] != wanted:
             raise SystemExit(f"with {workers} workers, the results differ")
-        if workers == "0":
-            continue
-        share = share_alone_percent(int(workers), run, done["cores"])
-        if share >= MAX_SHARE_PERCENT:
+        used, idle = of_run(run)
+        if idle is not None and (share := share_percent(used, idle)) >= MAX_SHARE_PERCENT:
             raise SystemExit(f"with {workers} workers, {share:.1f} % is the scheduler's")
 
 
@@ -203,18 +223,20 @@ def page(done: dict[str, Any]) -> str:
     """The page of these runs."""
     runs = done["runs"]
     alone = runs["0"]
+    wall = alone["used"]["wall"]
     rows = []
     for workers, run in runs.items():
-        name = "none: this process, one core" if workers == "0" else workers
+        used, idle = of_run(run)
         same = "equal" if run["digests"] == alone["digests"] else "DIFFERENT"
-        shares = " | | "
-        if workers != "0":
-            alone_percent = share_alone_percent(int(workers), run, done["cores"])
-            shares = f"{1000 * run['idle_share']:.0f} ms/s | {share_percent(run):.2f} % "
-            shares += f"| {alone_percent:.2f} %"
+        others = max(0.0, used.machine - used.own - used.workers) / used.wall
+        name, shares = "none: one process, one core", " | | "
+        if idle is not None:
+            name = workers
+            shares = f"{1000 * idle.own / idle.wall:.0f} ms/s "
+            shares += f"| {share_percent(used):.2f} % | {share_percent(used, idle):.2f} %"
         rows.append(
-            f"| {name} | {run['seconds']:.0f} s | {alone['seconds'] / run['seconds']:.2f} "
-            f"| {run['workers_seconds']:.0f} s | {shares} | {run['load']} | {same} |"
+            f"| {name} | {used.wall:.0f} s | {wall / used.wall:.2f} | {used.workers:.0f} s "
+            f"| {used.own:.1f} s | {shares} | {others:.2f} | {same} |"
         )
     table = "\n".join(rows)
     return f"""# What a cluster costs, and what it gains
@@ -222,24 +244,26 @@ def page(done: dict[str, Any]) -> str:
 `make bench-cluster` (`bench/cluster.py`) runs one program on this machine ({done["cores"]} cores)
 without a cluster, and on clusters of processes with one core each. The program measures two kernels
 with the metrics `pipe` and `proc`, {done["repetitions"]} boots of each; it made {alone["boots"]}
-boots until {alone["ended"]}. Every run has a store of its own, so it makes all steps and boots.
+boots until {alone["ended"]}. Every run has a store of its own, so it makes all steps and boots. All
+figures are *native*.
 
-| workers | wall time | as fast | workers compute | idle | not theirs | alone | load | digests |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| workers | wall time | as fast | workers | scheduler | idle | whole | share | others | digests |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 {table}
 
+- *Workers* is user and system time of their processes and of all that they start, such as the
+  emulator, during the run; *scheduler* that of client and scheduler, which are one process here. It
+  looks after steps and events, and reads every artifact again.
+- *Idle* is what that process computes in a second in which nothing happens, measured for
+  {IDLE_SECONDS} s before the run, most of it for heartbeats, of which Dask has two a second of each
+  worker. *Whole* is the scheduler's part in all computing of the run. It grows with what
+  others compute on the machine: the workers then get less done in a second.
+- *Share* is that without what idling for as long would have cost: what the scheduling of these
+  steps and boots cost. It must be under {MAX_SHARE_PERCENT:.0f} %.
+- *Others* is how many cores other programs kept busy meanwhile. With more than none, or more
+  workers than cores, wall times say little, and [the simulation](farm.md) says what more machines
+  give.
 - *Digests* are those of all steps, compared with the run without a cluster.
-- All figures are *native*, but *alone*, which is *modelled*.
-- *Not theirs* is the share of client and scheduler, which are one process here, in all computing
-  (user and system time). This process looks after steps and events, and reads every artifact again.
-- *Idle* is what this process computes while nothing happens, most of it for the workers'
-  heartbeats, of which Dask has two a second of each. It does so for as long as a run takes, so
-  others that compute on the machine raise its share: the workers get less done in a second.
-- *Alone* is the share if nobody else computed, so that the run took what the workers compute, on
-  their cores, and this process were idle the less. It must be under {MAX_SHARE_PERCENT:.0f} %.
-- *Load* is the machine's average of the last minute at the end of the run. Above the number of
-  cores, others computed as well, or the workers shared cores: then wall times say little, and
-  [the simulation](farm.md) says what more machines give.
 """
 
 

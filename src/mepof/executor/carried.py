@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from mepof.errors import MepofError, WorkError
+from mepof.errors import MepofError, StoreFull, WorkError
 from mepof.events import Event, Sink, StepNote, StepProgress
 from mepof.executor.stores import default_shared
 from mepof.plan.action import Action, Artifact
@@ -93,7 +93,7 @@ class Answer:
         part: what the part gave.
         cached: it was in the worker's store.
         error: why it failed, pickled.
-        unfit: the worker cannot do such a step: try another one.
+        unfit: the worker cannot do such a step, or has a full disk: try another one.
         log: the end of the step's log.
         where: the worker's stores.
     """
@@ -180,7 +180,7 @@ def _answered(
         sync(worker.loop, worker.scheduler.log_event, topic=topic(request.run), msg=begun)
         job = _job(request, store, where, stop)
         made = make(job, store, log, _Events(worker.log_event, request.run), stop)
-    except Unfit as error:
+    except (Unfit, StoreFull) as error:
         return Answer(worker.address, error=packed(error), unfit=True, where=where)
     except Exception as error:
         return Answer(worker.address, error=packed(error), log=_tail(log), where=where)

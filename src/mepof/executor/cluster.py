@@ -93,6 +93,19 @@ def connected(address: str, tls: Tls | None) -> Iterator[Any]:
         yield client
 
 
+def _nanny(distributed: Any) -> Any:
+    """What starts and ends a worker's process; its end may take long on a busy machine."""
+
+    class Nanny(distributed.Nanny):  # type: ignore[misc]
+        async def kill(self, *args: Any, **named: Any) -> None:
+            # It is asked to end, then killed, and Dask fails if it is not gone a moment later. That
+            # would lose a run that has ended, and a worker that is to be started again.
+            with contextlib.suppress(TimeoutError):
+                await super().kill(*args, **named)
+
+    return Nanny
+
+
 @contextlib.contextmanager
 def started(
     workers: int,
@@ -143,7 +156,7 @@ def started(
         distributed.LocalCluster(
             n_workers=workers,
             threads_per_worker=each,
-            processes=True,
+            worker_class=_nanny(distributed),
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
             worker_dashboard_address="127.0.0.1:0",

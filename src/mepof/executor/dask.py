@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
+from mepof.errors import EnvironmentLack, InputError, Interrupted, StoreFull, WorkError
 from mepof.events import Event, Sink, StepNote, unheard
 from mepof.executor import carried
 from mepof.executor.carried import Answer, Bodies, Request, Where
@@ -169,6 +169,7 @@ class OnCluster:
         self._made_by: dict[str, str] = {}
         self._distrusted: set[str] = set()
         self._begun: dict[str, int] = {}
+        self._most = 0  # workers, at any time
 
     @contextlib.contextmanager
     def heard(self, sink: Sink) -> Iterator[None]:
@@ -202,7 +203,9 @@ class OnCluster:
         while True:
             answer = self._ask(job, unfit, emit, cancel)
             if answer.unfit:
-                unfit[answer.worker] = answer.failure()
+                unfit[answer.worker] = failure = answer.failure()
+                if isinstance(failure, StoreFull):
+                    emit(StepNote(job.step.id, f"{answer.worker} has a full disk: run elsewhere"))
                 continue
             if answer.where != self._where:
                 _keep_log(store.log(job.step.id, job.fingerprint), answer.log)
@@ -250,11 +253,12 @@ class OnCluster:
         died = 0
         while True:
             workers = self._workers()
+            self._most = max(self._most, len(workers))
             asked = job.body.resources(job.step)
             wanted = wanted_of(asked, workers)
             fit = [name for name in workers if name not in unfit and name not in self._distrusted]
             if workers and not fit:
-                if unfit or patience <= 0:
+                if (unfit and len(workers) == self._most) or patience <= 0:
                     raise self._nobody(job, unfit)
                 # Those that died may be starting again.
                 if cancel.wait(_POLL_SECONDS):
@@ -357,6 +361,9 @@ class OnCluster:
         }
 
     def _nobody(self, job: Job, unfit: Mapping[str, Exception]) -> Exception:
+        full = [error for error in unfit.values() if isinstance(error, StoreFull)]
+        if full and len(full) == len(unfit):
+            return full[0]
         if unfit:
             reasons = "; ".join(sorted({str(error) for error in unfit.values()}))
             return EnvironmentLack(f"{job.step.id}: no worker can do this step: {reasons}")

@@ -15,6 +15,9 @@ from mepof.errors import EnvironmentLack, WorkError
 from mepof.plan.body import Phase, Resources, StepBody, StepContext
 from mepof.plan.model import Input, Json, Plan, Result, Step, StepInput
 
+#: How long a worker that "is_cut" can neither send nor receive.
+CUT_SECONDS = 60.0
+
 
 class Fake:
     """Writes its parameters and inputs; ``once`` names what goes wrong the first time.
@@ -40,11 +43,12 @@ class Fake:
         fault, _, mark = str(context.params.get("once", "")).partition(":")
         if fault and _first(Path(mark)):
             _misbehave(fault, context)
+        if "full" in context.params:
+            Path("/dev/full").write_text("more than fits")
         if "slow" in context.params:
             context.run(["sleep", str(context.params["slow"])])
         context.note(f"runs in {os.getpid()}")
-        shown = {k: v for k, v in context.params.items() if k != "once"}
-        lines = [json.dumps(shown, sort_keys=True)]
+        lines = [_shown(context)]
         for name, source in sorted(context.inputs.items()):
             files = [source] if source.is_file() else sorted(source.rglob("*"))
             lines += [f"{name}: {p.read_text()}" for p in files if p.is_file()]
@@ -98,6 +102,11 @@ class Spread(Fake):
         return f"{name} of {context.inputs['first'].joinpath('text').read_text()}\n".encode()
 
 
+def _shown(context: StepContext) -> str:
+    shown = {k: v for k, v in context.params.items() if k != "once"}
+    return json.dumps(shown, sort_keys=True)
+
+
 def bodies() -> Mapping[str, StepBody]:
     return {"fake": Fake(), "page": Page(), "spread": Spread()}
 
@@ -135,16 +144,31 @@ def _misbehave(fault: str, context: StepContext) -> None:
             raise ZeroDivisionError("a bug")
         case "damages":
             threading.Thread(target=_damage, args=(context,), daemon=True).start()
+        case "fills":
+            Path("/dev/full").write_text("more than fits")
+        case "is_cut":
+            from distributed import get_worker
+
+            # Nothing comes or goes, and the step goes on.
+            get_worker().loop.add_callback(time.sleep, CUT_SECONDS)
+
+
+def replace_worker() -> None:
+    """End this worker, after it has answered: another one is started in its stead."""
+    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGKILL)).start()
 
 
 def _damage(context: StepContext) -> None:
     """Change a file of the artifact right after it was committed."""
+    mine = _shown(context)
     objects = context.cache.parent / "objects"
     before = set(objects.iterdir())
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         for made in set(objects.iterdir()) - before:
             path = made / "text"
+            if path.read_text().partition("\n")[0] != mine:
+                continue
             path.chmod(0o644)
             path.write_bytes(bytes(len(path.read_bytes())))
             return

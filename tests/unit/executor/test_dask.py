@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from mepof.errors import EnvironmentLack, InputError, Interrupted, MepofError, WorkError
+from mepof.errors import EnvironmentLack, InputError, Interrupted, MepofError, StoreFull, WorkError
 from mepof.events import Event, StepFailed, StepNote
 from mepof.executor import carried, dask
 from mepof.executor.carried import Where, packed, unpacked
@@ -91,7 +91,7 @@ def test_digests_are_those_of_a_run_here(farm: Farm, tmp_path: Path) -> None:
     assert all(step.cached for step in again.steps.values())
 
 
-@pytest.mark.parametrize("fault", ["dies", "hangs", "damages"])
+@pytest.mark.parametrize("fault", ["dies", "hangs", "damages", "fills"])
 def test_a_step_runs_elsewhere_if_its_worker_fails(farm: Farm, tmp_path: Path, fault: str) -> None:
     def plan(n: str) -> Plan:
         return plan_of(
@@ -109,6 +109,13 @@ def test_a_step_runs_elsewhere_if_its_worker_fails(farm: Farm, tmp_path: Path, f
     assert all(farm_is_sound(farm.root, digest) for digest in found.values())
     if fault == "damages":
         assert any("made a wrong artifact" in note for note in farm.notes())
+    if fault == "fills":
+        assert any("has a full disk: run elsewhere" in note for note in farm.notes())
+
+
+def test_a_run_ends_if_the_disks_of_all_workers_are_full(farm: Farm) -> None:
+    with pytest.raises(StoreFull, match="no space left for"):
+        farm.run(plan_of(fake("full", full=True)))
 
 
 def farm_is_sound(root: Path, digest: str) -> bool:

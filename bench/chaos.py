@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Runs steps on a cluster of this machine while 200 faults strike.
+
+    PYTHONPATH=tests/unit bench/chaos.py [--each 40]
+
+Fails if not all have struck, or if the digests are not those of a run without a cluster. Writes
+docs/benchmarks/chaos.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+
+from executor.chaos import FAULTS, Endured, endured
+from executor.fake_steps import CUT_SECONDS
+
+RESULT = Path(__file__).parents[1] / "docs" / "benchmarks" / "chaos.md"
+WORKERS = 6
+SILENCE_SECONDS = 20
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--each", type=int, default=40, help="faults of each kind on workers")
+    given = parser.parse_args()
+    counts = dict.fromkeys(FAULTS, given.each)
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as directory:
+        made = endured(Path(directory), counts, WORKERS, SILENCE_SECONDS)
+    if made.struck != counts:
+        raise SystemExit(f"only these have struck: {dict(made.struck)}")
+    if not made.same:
+        raise SystemExit("the digests are not those of a run without a cluster")
+    RESULT.write_text(page(made))
+    print(f"wrote {RESULT}")
+
+
+def page(made: Endured) -> str:
+    """The page of a run."""
+    rows = "\n".join(f"| {what} | {made.struck[kind]} |" for kind, what in FAULTS.items())
+    of_workers = sum(made.struck[kind] for kind in FAULTS if kind != "lost")
+    return f"""# What a cluster survives
+
+`make bench-chaos` (`bench/chaos.py`) runs {made.steps} small steps by
+[the executor `dask`](../executors/dask.md) on {WORKERS} worker processes of this machine
+({os.cpu_count()} cores), in chains, in which each reads what the one before it made. Meanwhile,
+{of_workers} faults strike workers, and others artifacts:
+
+| fault | times |
+| --- | --- |
+{rows}
+
+The run ended by itself after {made.seconds:.0f} s (*native*), and **the digests of all steps are
+those of a run without a cluster**. {made.noted["made a wrong artifact"]} times, the executor said
+that a worker had made a wrong artifact, and {made.noted["has a full disk"]} times that its disk was
+full.
+
+- A worker that says nothing for {SILENCE_SECONDS} s is given up and started again. In one that is
+  partitioned, the thread that sends and receives stands still, for {CUT_SECONDS:.0f} s if it were
+  left alone. Its step runs on, and finishes in the store while another worker is asked for it.
+- The full disk is `/dev/full`, from which the step gets the kernel's own error.
+- Wrong bytes are written over an artifact right after it was committed. Its worker gets no more
+  steps, and is replaced, as somebody would replace such a machine.
+- A vanished artifact is missed by the step that reads it, and the step that made it runs again.
+"""
+
+
+if __name__ == "__main__":
+    main()
