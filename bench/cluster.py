@@ -43,7 +43,7 @@ RESULT = Path(__file__).parents[1] / "docs" / "benchmarks" / "cluster"
 WORKERS = (0, 1, 2, 4)
 MAX_SHARE_PERCENT = 3.0
 IDLE_SECONDS = 20
-PROGRAM = "set seed 1.\nset repetitions {repetitions}.\neval {first};{second} pipe;proc.\n"
+PROGRAM = "set seed 1.\nset repetitions {repetitions}.\neval {first};{second} syscall.\n"
 
 
 def main() -> None:

@@ -379,6 +379,10 @@ def _answer_of(future: Any, job: Job) -> Answer:
         return answer
     except TimeoutError:
         raise
+    except UnboundLocalError as error:
+        # So `distributed.utils.sync` ends if fetching the answer was cancelled, as when the worker
+        # that has it is ended.
+        raise TimeoutError from error
     except Exception as error:  # Dask's own: too many workers died, or the cluster is gone
         kind = type(error).__name__
         if kind == "KilledWorker":
