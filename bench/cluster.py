@@ -49,7 +49,7 @@ PROGRAM = "set seed 1.\nset repetitions {repetitions}.\neval {first};{second} sy
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("images", type=Path, nargs="*")
-    parser.add_argument("--repetitions", default="5-9")
+    parser.add_argument("--repetitions", default="3-5")
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -243,9 +243,9 @@ def page(done: dict[str, Any]) -> str:
 
 `make bench-cluster` (`bench/cluster.py`) runs one program on this machine ({done["cores"]} cores)
 without a cluster, and on clusters of processes with one core each. The program measures two kernels
-with the metrics `pipe` and `proc`, {done["repetitions"]} boots of each; it made {alone["boots"]}
-boots until {alone["ended"]}. Every run has a store of its own, so it makes all steps and boots. All
-figures are *native*.
+with the metric `syscall`, {done["repetitions"]} boots of each; it made {alone["boots"]} boots until
+{alone["ended"]}. Every run has a store of its own, so it makes all steps and boots. All figures are
+*native*.
 
 | workers | wall time | as fast | workers | scheduler | idle | whole | share | others | digests |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
