@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import tempfile
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +38,7 @@ from mepof.steps import BODIES
 _POLL_SECONDS = 0.2
 # A step that nobody can take is reported, and looked at again, this often.
 _WAITING_SECONDS = 2.0
+_FRESH_SECONDS = 1.0
 # How long a step waits for a worker that has not returned wrong artifacts.
 _PATIENCE_SECONDS = 60.0
 
@@ -170,6 +173,9 @@ class OnCluster:
         self._distrusted: set[str] = set()
         self._begun: dict[str, int] = {}
         self._most = 0  # workers, at any time
+        self._asking = threading.Lock()
+        self._asked = -math.inf
+        self._known: dict[str, dict[str, float]] = {}
 
     @contextlib.contextmanager
     def heard(self, sink: Sink) -> Iterator[None]:
@@ -353,12 +359,19 @@ class OnCluster:
                         said = True
 
     def _workers(self) -> dict[str, dict[str, float]]:
-        """What each worker offers, by its address."""
-        info = self._client.scheduler_info(n_workers=-1)
-        return {
-            address: {"cores": float(each["nthreads"]), **each["resources"]}
-            for address, each in info["workers"].items()
-        }
+        """What each worker offers, by its address, a second ago at most.
+
+        Every step that waits asks, and on a busy machine the scheduler would do little but answer.
+        """
+        with self._asking:
+            if time.monotonic() - self._asked > _FRESH_SECONDS:
+                info = self._client.scheduler_info(n_workers=-1)
+                self._known = {
+                    address: {"cores": float(each["nthreads"]), **each["resources"]}
+                    for address, each in info["workers"].items()
+                }
+                self._asked = time.monotonic()
+            return self._known
 
     def _nobody(self, job: Job, unfit: Mapping[str, Exception]) -> Exception:
         full = [error for error in unfit.values() if isinstance(error, StoreFull)]

@@ -255,6 +255,7 @@ def test_a_step_asks_for_no_more_than_the_largest_worker_has() -> None:
 
 
 def test_the_workers_of_a_machine_share_its_memory(farm: Farm) -> None:
+    farm.client.wait_for_workers(2)  # one may be starting again
     info = farm.client.scheduler_info(n_workers=-1)["workers"]
     assert [each["resources"]["memory"] for each in info.values()] == [500, 500]
     assert memory_of_machine() > 0
