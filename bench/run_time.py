@@ -3,9 +3,9 @@
     bench/run_time.py [--store DIR] [RUN…]
 
 Runs one program after the other in a fresh store with a fresh ccache: the plain kernel, the
-quickstart, the quickstart again, the quickstart with another option, scenario or seed, AutoFDO with
-Propeller, and AutoFDO beside it. Hours on two cores. With names of runs, only these follow the
-plain kernel.
+quickstart, the quickstart again, the quickstart with another option, scenario or seed, the
+quickstart's profile on another point release, AutoFDO with Propeller, and AutoFDO beside it. Hours
+on two cores. With names of runs, only these follow the plain kernel.
 ``--store`` names the store, which is kept: with the same one, an interrupted benchmark continues.
 Writes docs/benchmarks/time.json and .md after every run.
 """
@@ -38,6 +38,8 @@ ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "docs" / "benchmarks" / "time"
 EXAMPLES = ROOT / "examples"
 PLAIN = "plain"
+# The point release of Debian's before the newest; both have a plain kernel in the comparison.
+RELEASE = "debian:linux-source-6.12=6.12.115-2~deb12u1"
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,9 @@ def runs() -> dict[str, Run]:
     quickstart = (EXAMPLES / "quickstart.g4").read_text(encoding="utf-8")
     both = (EXAMPLES / "autofdo-propeller.g4").read_text(encoding="utf-8")
     first = "opt debian:linux-source-6.12 autofdo rand kbench O2.\n"
+    again = "opt debian:linux-source-6.12 pgo rand kbench O2.\n"
+    reused = f"{again}set name release.\nrecomp {RELEASE} opt.profdata O2.\n"
+    release = changed(changed(quickstart, again, reused), "opt.img", "release.img")
     alone = changed(changed(both, first, ""), "opt.img;opt2.img", "opt.img")
     return {
         PLAIN: Run("one plain kernel", "set config slim.\nbuild debian:linux-source-6.12.\n"),
@@ -94,6 +99,7 @@ def runs() -> dict[str, Run]:
         "option": Run("another option, `NoPGSO`", changed(quickstart, " O2.", " O2;NoPGSO.")),
         "scenario": Run("another scenario, `trav`", changed(quickstart, " rand ", " trav ")),
         "seed": Run("another seed", changed(quickstart, "set seed 1.", "set seed 2.")),
+        "release": Run("another point release, the profile used again", release),
         "propeller": Run("`autofdo+propeller`, empty store", alone, cold=True),
         "both": Run("then `autofdo` beside it", both),
     }
