@@ -215,6 +215,32 @@ fn number(hexadecimal: &str) -> u64 {
     u64::from_str_radix(hexadecimal.trim_start_matches("0x"), 16).unwrap()
 }
 
+/// A program with two sections of code at one address: two bytes, and `second`.
+fn overlaid(name: &str, second: &str) -> Result<Binary, BinaryError> {
+    let script = directory(&format!("{name}_script")).join("overlay.lds");
+    let text = "SECTIONS { .first 0x2000 : { *(.first) } .second 0x2000 : { *(.second) } }";
+    fs::write(&script, text).unwrap();
+    let flags = "\"ax\",@progbits";
+    let code = format!(
+        ".section .first,{flags}\n.globl one\n.type one,@function\none: nop\nret\n.size one,2\n\
+         .section .second,{flags}\n.globl two\n.type two,@function\ntwo: {second}\n"
+    );
+    let options = "--target=x86_64-linux-gnu -nostdlib -static -fuse-ld=lld -Wl,-e,0x2000 \
+                   -Wl,--no-check-sections";
+    Binary::open(&compile(name, "code.s", &code, &format!("{options} -Wl,-T,{}", script.display())))
+}
+
+#[test]
+fn of_sections_that_take_turns_in_one_place_the_first_counts() {
+    let binary = overlaid("turns", "int3\nret").unwrap();
+    assert_eq!(binary.text_size(), 2);
+    let code = binary.code(ImageAddress(0x2000)..ImageAddress(0x2002));
+    assert_eq!(code, [0x90, 0xc3]);
+
+    let error = overlaid("partly", "nop\nnop\nret").err().unwrap();
+    assert!(error.to_string().contains("it overlaps .first in memory"), "{error}");
+}
+
 #[test]
 fn sections_of_the_same_name_are_told_apart_by_their_links() {
     let path = compile(
