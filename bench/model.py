@@ -384,7 +384,7 @@ columns compare the first native run with the last, if there are two: no model c
 _TRAINING = (
     "the training set",
     """The model was compared with these programs while it was made, so how well it does here says
-little about other code. For that there is the test set of bench/model_debian/ (model-test.md).""",
+little about other code. For that there is [the test set](model-test.md) of bench/model_debian/.""",
 )
 _TEST = (
     "the test set",
