@@ -10,6 +10,7 @@ import fcntl
 import os
 import re
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Annotated, Literal
 
@@ -17,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from mepof.described import Described, check_distinct, read_described
 from mepof.device import labgrid
-from mepof.errors import EnvironmentLack, InputError, MepofError, WorkError
+from mepof.errors import EnvironmentLack, InputError, Interrupted, MepofError, WorkError
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
 Seconds = Annotated[float, Field(gt=0, le=3600)]
@@ -144,6 +145,13 @@ def state_directory() -> Path:
     return Path(state) / "mepof" / "phones"
 
 
+_POLL_SECONDS = 0.5
+
+
+class InUse(WorkError):
+    """Other processes use all phones."""
+
+
 _claimed: dict[Path, tuple[Attached, IO[str]]] = {}
 _claiming = threading.Lock()
 
@@ -155,7 +163,7 @@ def claim() -> Attached:
 
     Raises:
         EnvironmentLack: none is known.
-        WorkError: all are in use.
+        InUse: all are in use.
     """
     with _claiming:
         path = list_path()
@@ -177,7 +185,32 @@ def claim() -> Attached:
                 return reached
             lock.close()
         names = ", ".join(each.name for each in known)
-        raise WorkError(f"every phone is in use: {names}", "wait until a run ends")
+        raise InUse(f"every phone is in use: {names}", "wait until a run ends")
+
+
+def reserve(waiting: Callable[[str], None], cancel: threading.Event) -> None:
+    """Wait until this process has a phone.
+
+    Args:
+        waiting: called once if all are in use, with which these are.
+        cancel: set it to give up waiting.
+
+    Raises:
+        EnvironmentLack: none is known.
+        Interrupted: ``cancel`` was set.
+    """
+    said = False
+    while True:
+        try:
+            claim()
+        except InUse as error:
+            if not said:
+                waiting(error.message)
+            said = True
+        else:
+            return
+        if cancel.wait(_POLL_SECONDS):
+            raise Interrupted("interrupted")
 
 
 def _lock(phone: Attached) -> Path:

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from mepof.device.adb import AdbShell
-from mepof.device.attached import attached, claim, model_of, model_path, state_directory
+from mepof.device.attached import attached, claim, model_of, model_path, reserve, state_directory
 from mepof.device.flashing import Flashed, check_permission, flash, recover
 from mepof.device.handset import FellBack, Handset, Lost
 from mepof.device.observation import ArtifactNeed, Branches, Measure
@@ -27,6 +27,7 @@ from mepof.device.protocol import (
     Session,
 )
 from mepof.errors import EnvironmentLack, InputError, MepofError
+from mepof.plan.body import Claim
 from mepof.plan.digest import file_digest
 from mepof.process import Completed
 
@@ -50,8 +51,8 @@ class Phone:
         titles = {model_of(phone).title: None for phone in attached()}
         return Description("phone", "hardware", ", ".join(titles), "real time")
 
-    def claim(self, arch: str) -> str | None:
-        return "phone"  # all boots of a run are of the same phone, one after the other
+    def claim(self, arch: str) -> Claim | None:
+        return Claim("phone", reserve)  # all boots of a run are of the same phone, one by one
 
     def system(self) -> str:
         return "Android"

@@ -11,6 +11,7 @@ from mepof.device.agent import Reply, Request
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.shell import Shell
 from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.plan.body import Claim
 from mepof.process import Completed
 from mepof.registry import Registry
 
@@ -173,9 +174,9 @@ class Boot(Protocol):
     def describe(self, arch: str) -> Description:
         """The device as a report names it."""
 
-    def claim(self, arch: str) -> str | None:
-        """The name under which a step reserves the device for itself while it runs; None if any
-        number of boots can run at the same time and none changes what another gives."""
+    def claim(self, arch: str) -> Claim | None:
+        """How a step reserves the device for itself while it runs; None if any number of boots can
+        run at the same time and none changes what another gives."""
 
     def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
         """The artifacts that a session needs to observe something, by the names under which

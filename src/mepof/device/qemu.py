@@ -33,6 +33,7 @@ from mepof.device.protocol import (
 from mepof.device.qemu_command import BootFiles, command
 from mepof.device.watchdog import Watchdog
 from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.plan.body import Claim
 from mepof.process import Completed, run
 
 _MIN_VERSION = (10, 0)
@@ -61,7 +62,7 @@ class Qemu:
             mode="icount shift=0: 1 instruction = 1 ns",
         )
 
-    def claim(self, arch: str) -> str | None:
+    def claim(self, arch: str) -> Claim | None:
         return None  # each boot is a process of its own, and none changes another's counts
 
     def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:

@@ -28,6 +28,7 @@ from mepof.device.protocol import (
 )
 from mepof.device.watchdog import Watchdog
 from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.plan.body import Claim
 from mepof.process import Completed
 
 ARCH = "um"
@@ -82,7 +83,7 @@ class Uml:
             name="uml", accel="native", cpu=_processor(), mode="time of the host's clock"
         )
 
-    def claim(self, arch: str) -> str | None:
+    def claim(self, arch: str) -> Claim | None:
         return None  # a process; what is timed runs alone on its core by other means
 
     def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:

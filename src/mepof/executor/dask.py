@@ -426,7 +426,7 @@ def wanted_of(asked: Resources, workers: Mapping[str, Mapping[str, float]]) -> d
     """
     needs = dict.fromkeys(asked.needs, 0.0)
     if asked.device is not None:
-        needs[asked.device] = 1.0
+        needs[asked.device.name] = 1.0
     able = [each for each in workers.values() if _offers(each, needs)] or list(workers.values())
     # A need is shared by any number of steps; Dask has no amount for that, so each takes little.
     wanted = {name: amount or SHARE for name, amount in needs.items()}

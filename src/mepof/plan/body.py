@@ -19,12 +19,27 @@ Phase = Literal["build", "boot", "run", "convert", "other"]
 
 
 @dataclass(frozen=True)
+class Claim:
+    """What a step has for itself while it runs.
+
+    Attributes:
+        name: of the device.
+        reserve: waits until this process has one of several such devices. Its arguments are what
+            it calls once, with the reason, if it must wait, and what is set to give up, upon which
+            it raises Interrupted. Without it there is one device, which runs with one store share.
+    """
+
+    name: str
+    reserve: Callable[[Callable[[str], None], threading.Event], None] | None = None
+
+
+@dataclass(frozen=True)
 class Resources:
     """What a step occupies while it runs.
 
     Attributes:
         cores: how many cores it can make use of; the engine grants at most its budget.
-        device: name of the device that it needs exclusively, if any.
+        device: the device that it needs exclusively, if any.
         yields: it keeps all granted cores busy, but a single free one is enough to start it, and
             other steps may start beside it: as ``make -j`` beside a boot. One such step runs at a
             time.
@@ -36,7 +51,7 @@ class Resources:
     """
 
     cores: int = 1
-    device: str | None = None
+    device: Claim | None = None
     yields: bool = False
     needs: frozenset[str] = frozenset()
     memory: int = 0

@@ -15,7 +15,7 @@ from pathlib import Path
 from mepof.errors import Interrupted, MepofError, StoreFull, WorkError
 from mepof.events import Event, StepNote
 from mepof.plan.action import Action, Artifact
-from mepof.plan.body import Elsewhere, Resources, StepBody
+from mepof.plan.body import Claim, Elsewhere, Resources, StepBody
 from mepof.plan.digest import HostDigests
 from mepof.plan.disk_full import child_ran_out, means_full, store_full
 from mepof.plan.fingerprint import Ingredients
@@ -75,14 +75,17 @@ def execute(job: Job, store: Store, emit: Callable[[Event], None], cancel: threa
     log = store.log(job.step.id, job.fingerprint)
     try:
         with contextlib.ExitStack() as locks:
-            for name, text in _locks(job):
-                waiting = partial(emit, StepNote(job.step.id, text))
-                locks.enter_context(store.lock(name, waiting, cancel))
+            note = partial(_note, emit, job.step.id)
+            # The device first: a process may keep it for its later steps, which must not wait for
+            # the lock of a step that waits for the device.
+            if job.resources.device is not None:
+                locks.enter_context(_reserved(job.resources.device, store, note, cancel))
+            waiting = partial(note, "waiting: another run is making the same result")
+            locks.enter_context(store.lock(job.fingerprint, waiting, cancel))
             if not job.again:
                 action = store.find(job.fingerprint)
                 if action is not None:
                     return Done(action, cached=True)
-            note = partial(_note, emit, job.step.id)
             store.bring(job.artifacts, note)
             action = _make(job, store, log, emit, cancel)
         if job.journal is None:  # nobody takes what runs every time
@@ -142,12 +145,17 @@ def _note(emit: Callable[[Event], None], step: str, text: str) -> None:
     emit(StepNote(step, text))
 
 
-def _locks(job: Job) -> list[tuple[str, str]]:
-    wanted = [(job.fingerprint, "waiting: another run is making the same result")]
-    device = job.resources.device
-    if device is not None:
-        wanted.append((f"device-{device}", f"waiting: another run uses the device {device}"))
-    return wanted
+@contextlib.contextmanager
+def _reserved(
+    claim: Claim, store: Store, note: Callable[[str], None], cancel: threading.Event
+) -> Iterator[None]:
+    if claim.reserve is not None:
+        claim.reserve(lambda why: note(f"waiting: {why}"), cancel)
+        yield
+    else:
+        waiting = partial(note, f"waiting: another run uses the device {claim.name}")
+        with store.lock(f"device-{claim.name}", waiting, cancel):
+            yield
 
 
 def _make(

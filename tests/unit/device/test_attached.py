@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from mepof.device.attached import attached, claim, model_of
+from mepof.device.attached import attached, claim, model_of, reserve
 from mepof.device.flashing import check_permission
 from mepof.device.phone import DEVICE
 from mepof.device.phone_journal import Entry, Journal
 from mepof.device.protocol import flashable
-from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 
 PHONE = '[[phone]]\nname = "{name}"\nfastboot = "tcp:127.0.0.1:1"\nmodel = "model.toml"\n'
 MODEL = 'title = "a phone"\nsource = "nowhere"\n'
@@ -82,6 +83,114 @@ def test_each_process_gets_a_phone_of_its_own(workplace: Path) -> None:
         [sys.executable, "-c", CLAIM], capture_output=True, text=True, check=False, timeout=60
     )
     assert "every phone is in use: a, b" in third.stderr
+    other.kill()
+    other.communicate()
+
+
+RUN = """
+import sys
+from pathlib import Path
+from mepof.device.attached import claim
+from mepof.device.phone import DEVICE
+from mepof.events import StepNote
+from mepof.plan.body import Resources
+from mepof.plan.engine import Engine
+from mepof.plan.model import Plan, Step
+from mepof.plan.store import Store
+
+class Body:
+    phase = "run"
+    def resources(self, step):
+        return Resources(device=DEVICE.claim("arm64"))
+    def identity(self, step):
+        return {}
+    def run(self, context):
+        (context.output / "made").write_text("by any phone")
+        print(context.step.id, claim().name, flush=True)
+        if context.step.id == "first":
+            assert input() == "go on"
+
+def sink(event):
+    if isinstance(event, StepNote):
+        print(event.text, flush=True)
+
+root, name, *steps = sys.argv[1:]
+plan = Plan("a program.", 7, tuple(Step(each, "toy", {"step": each}, {}) for each in steps), ())
+Engine(Store(Path(root) / "store"), {"toy": Body()}, 1, sink).run(plan, Path(root) / name)
+print("ended", flush=True)
+assert input() == "leave"
+"""
+
+
+class Run:
+    """A process that runs steps on a phone, with the store that the others use."""
+
+    def __init__(self, root: Path, name: str, *steps: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", RUN, root, name, *steps],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def says(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().rstrip()
+
+    def told(self, text: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{text}\n")
+        self.process.stdin.flush()
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+
+def test_two_runs_with_one_store_use_two_phones_at_once(workplace: Path, tmp_path: Path) -> None:
+    workplace.write_text(PHONE.format(name="a") + PHONE.format(name="b"))
+    with Run(tmp_path, "one", "first") as one:
+        assert one.says() == "first a"
+        with Run(tmp_path, "two", "second") as two:
+            assert two.says() == "second b"
+            assert two.says() == "ended"
+
+
+def test_a_run_waits_for_the_only_phone_until_another_run_ends(
+    workplace: Path, tmp_path: Path
+) -> None:
+    workplace.write_text(PHONE.format(name="a"))
+    with Run(tmp_path, "one", "first", "second") as one:
+        assert one.says() == "first a"
+        with Run(tmp_path, "two", "second") as two:
+            assert two.says() == "waiting: every phone is in use: a"
+            one.told("go on")
+            # The one that waits has no lock that this step, which is its own, would wait for.
+            assert one.says() == "second a"
+            assert one.says() == "ended"
+            one.told("leave")
+            assert two.says() == "ended", "what it waited to make had been made"
+
+
+def test_a_wait_for_a_phone_can_be_given_up(workplace: Path) -> None:
+    workplace.write_text(PHONE.format(name="a"))
+    other = subprocess.Popen(
+        [sys.executable, "-c", CLAIM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert other.stdout is not None
+    assert other.stdout.readline() == "a\n"
+    cancel, said = threading.Event(), list[str]()
+
+    def waiting(why: str) -> None:
+        said.append(why)
+        cancel.set()
+
+    with pytest.raises(Interrupted):
+        reserve(waiting, cancel)
+    assert said == ["every phone is in use: a"]
     other.kill()
     other.communicate()
 

@@ -18,7 +18,7 @@ import pytest
 
 from mepof import spec
 from mepof.device.protocol import DEVICES
-from mepof.plan.body import Phase, Resources, StepBody, StepContext
+from mepof.plan.body import Claim, Phase, Resources, StepBody, StepContext
 from mepof.plan.engine import Engine
 from mepof.plan.model import HostInput, Input, Plan, Step
 from mepof.plan.store import Store
@@ -81,8 +81,8 @@ class Board:
 
     claimed: str | None
 
-    def claim(self, arch: str) -> str | None:
-        return self.claimed
+    def claim(self, arch: str) -> Claim | None:
+        return None if self.claimed is None else Claim(self.claimed)
 
     def describe(self, arch: str) -> object:
         return SimpleNamespace(repeats=False)
@@ -132,7 +132,7 @@ def test_a_step_that_boots_a_device_claims_what_the_device_says(
     monkeypatch: pytest.MonkeyPatch, kind: str, claim: str | None
 ) -> None:
     connect(monkeypatch, Board(claim))
-    assert BODIES.get(kind).resources(STEPS[kind]).device == claim
+    assert BODIES.get(kind).resources(STEPS[kind]).device == (claim and Claim(claim))
 
 
 def test_a_build_that_is_not_booted_claims_no_device(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mepof.events import Event
-from mepof.plan.body import Phase, Resources, StepContext
+from mepof.plan.body import Claim, Phase, Resources, StepContext
 from mepof.plan.engine import Engine, RunResult
 from mepof.plan.model import Input, Json, Plan, Step, StepInput
 from mepof.plan.recipe import recipe_plan
@@ -44,7 +44,8 @@ class Toy:
     ran: list[str] = field(default_factory=list)
 
     def resources(self, step: Step) -> Resources:
-        return Resources(self.cores, self.device, self.yields)
+        claim = None if self.device is None else Claim(self.device)
+        return Resources(self.cores, claim, self.yields)
 
     def identity(self, step: Step) -> Mapping[str, str]:
         return self.tools

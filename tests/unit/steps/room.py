@@ -16,7 +16,7 @@ from mepof.device.protocol import Description, Interval, Outcome, Session
 from mepof.events import Event
 from mepof.kernel.description import BuildDescription, BuildSize, Origin
 from mepof.measure.memory import MEMINFO
-from mepof.plan.body import StepContext
+from mepof.plan.body import Claim, StepContext
 from mepof.plan.model import Json, Step
 from mepof.profile.artifact import ProfileDescription
 from mepof.profile.quality import Quality
@@ -121,8 +121,8 @@ class FakeDevice:
     def describe(self, arch: str) -> Description:
         return Description(name="qemu", accel="tcg", cpu="max", mode=self.mode)
 
-    def claim(self, arch: str) -> str | None:
-        return self.claimed
+    def claim(self, arch: str) -> Claim | None:
+        return None if self.claimed is None else Claim(self.claimed)
 
     def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
         name = "record" if isinstance(observed, Branches) else observed.core or "count"

@@ -16,7 +16,7 @@ from mepof.device.protocol import DEVICES, Interval, KernelPanic
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import StepProgress
 from mepof.measure.measurement import Evaluation, read_evaluation
-from mepof.plan.body import StepContext
+from mepof.plan.body import Claim, StepContext
 from mepof.plan.journal import JournalledRun, JournalledStep
 from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.pmu.core import load_core
@@ -431,7 +431,7 @@ def test_boots_that_are_not_repeatable_belong_to_one_evaluation(
 def test_a_device_whose_boots_depend_on_time_is_claimed_by_one_step(device: FakeDevice) -> None:
     step = Step("m", "measure", ALONE, IMAGE)
     device.claimed = "board"
-    assert measure.BODY.resources(step).device == "board"
+    assert measure.BODY.resources(step).device == Claim("board")
     assert measure.BODY.resources(step).cores > 1, "a build would disturb what is timed"
     device.claimed, device.mode = None, "icount"
     assert measure.BODY.resources(step).device is None
