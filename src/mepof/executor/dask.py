@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import os
@@ -10,6 +11,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -325,16 +327,17 @@ class OnCluster:
         Args:
             fit: the workers that may do it.
         """
-        done = threading.Event()
-        future.add_done_callback(lambda _: done.set())
+        # If its worker dies with the answer, Dask has it made again. We may stop to wait for that,
+        # but not cancel it: steps share one request for their answers, which would end for all.
+        answer = asyncio.run_coroutine_threadsafe(
+            self._client.gather(future, asynchronous=True), self._client.loop.asyncio_loop
+        )
         waited = 0.0
         said = False
         while True:
-            if done.wait(_POLL_SECONDS):
-                # Its worker may have died with the answer, and Dask then asks for it again.
-                with contextlib.suppress(TimeoutError):
-                    return _answer_of(future, job)
-                waited += _WAITING_SECONDS
+            wait([answer], timeout=_POLL_SECONDS)
+            if answer.done():
+                return _answer_of(answer, job)
             if cancel.is_set():
                 self._client.cancel([future], force=True)
                 with contextlib.suppress(Exception):  # the scheduler may be gone
@@ -386,16 +389,9 @@ class OnCluster:
         )
 
 
-def _answer_of(future: Any, job: Job) -> Answer:
+def _answer_of(answer: Future[Answer], job: Job) -> Answer:
     try:
-        answer: Answer = future.result(timeout=_WAITING_SECONDS)
-        return answer
-    except TimeoutError:
-        raise
-    except UnboundLocalError as error:
-        # So `distributed.utils.sync` ends if fetching the answer was cancelled, as when the worker
-        # that has it is ended.
-        raise TimeoutError from error
+        return answer.result()
     except Exception as error:  # Dask's own: too many workers died, or the cluster is gone
         kind = type(error).__name__
         if kind == "KilledWorker":
