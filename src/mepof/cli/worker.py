@@ -64,11 +64,13 @@ def worker(
         InputError: an address or file is wrong.
         WorkError: the scheduler does not answer.
     """
+    from mepof.executor.cluster import check_address
     from mepof.executor.offers import offers_of_machine
     from mepof.executor.stores import check_store
 
     settings = settings_of(store, cores, shared_store)
     check_store(settings.store, settings.shared)
+    check_address(address)
     host = listening(address, listen)
     offers = {**offers_of_machine(settings.store), **dict.fromkeys(offer or (), 1.0)}
     if memory is not None:
@@ -99,7 +101,10 @@ def listening(address: str, listen: str | None) -> str:
             raise ValueError("it names no host")
         near = ipaddress.ip_address(socket.gethostbyname(host)).is_loopback
     except (OSError, ValueError) as error:
-        raise InputError(f"{address} is not the address of a scheduler", str(error)) from error
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InputError(
+            f"{address} is not the address of a scheduler: {why}", "write tcp://HOST:8786"
+        ) from error
     if not near:
         raise InputError(
             "a worker of another machine's scheduler must be reachable from there",

@@ -67,23 +67,37 @@ def security_of(tls: Tls) -> Any:
     )
 
 
+def check_address(address: str) -> None:
+    """Look at an address before Dask does, whose client and worker say less of a wrong one, and
+    whose client complains again when it is collected.
+
+    Raises:
+        InputError: it is not the address of a scheduler.
+    """
+    try:
+        library().comm.get_address_host_port(address)
+    except ValueError as error:
+        raise InputError(
+            f"{address} is not the address of a scheduler",
+            "write tcp://HOST:PORT, with TLS tls://HOST:PORT; a scheduler's port is 8786",
+        ) from error
+
+
 @contextlib.contextmanager
 def connected(address: str, tls: Tls | None) -> Iterator[Any]:
     """A client of a scheduler that runs elsewhere.
 
     Raises:
+        InputError: it is not an address.
         WorkError: there is no answer.
     """
     distributed = library()
     security = None if tls is None else security_of(tls)
+    check_address(address)
     try:
         client = distributed.Client(
             address, security=security, timeout=_CONNECT_SECONDS, set_as_default=False
         )
-    except ValueError as error:
-        raise InputError(
-            f"{address} is not the address of a scheduler: {error}", "write tcp://HOST:8786"
-        ) from error
     except (OSError, TimeoutError, TypeError) as error:
         raise WorkError(
             f"the scheduler {address} does not answer: {' '.join(str(error).split())}",

@@ -38,6 +38,22 @@ def test_a_worker_listens_on_loopback_unless_told(monkeypatch: pytest.MonkeyPatc
         listening("tcp://:8786:x", None)
 
 
+@pytest.mark.parametrize(
+    "address", ["farm", "tcp://farm", "tcp://127.0.0.1:x", "moon://127.0.0.1:8786"]
+)
+def test_what_is_no_address_is_refused_before_dask_reads_it(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mepof.executor.cluster import connected
+
+    monkeypatch.delattr(distributed, "Client")
+    with (
+        pytest.raises(InputError, match=f"{address} is not the address of a scheduler"),
+        connected(address, None),
+    ):
+        pytest.fail("connected to no address")
+
+
 def test_tls_needs_all_its_files() -> None:
     path = Path("x")
     assert tls_of(None, None, None) is None
