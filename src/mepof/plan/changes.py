@@ -142,7 +142,8 @@ def _short(value: Json) -> str:
     """A value as a user would write it; empty if it is long or a digest."""
     match value:
         case dict():
-            text = ", ".join(f"{key} {_short(member)}" for key, member in value.items())
+            members = ((key, _short(member)) for key, member in value.items())
+            text = ", ".join(f"{key} {shown}" for key, shown in members if shown)
         case list():
             text = ", ".join(map(_short, value)) or "none"
         case _:

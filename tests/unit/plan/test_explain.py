@@ -125,6 +125,7 @@ BEFORE = Ingredients("toy", None, {}, {}, {})
         ({"instrumented": {"algorithm": "pgo"}}, {}, "removed (was algorithm pgo)"),
         ({"uses": []}, {"uses": ["pgo"]}, "uses added: pgo"),
         ({"uses": []}, {}, "uses removed (was none)"),
+        ({"pin": {"sha256": "a" * 64, "version": "6"}}, {}, "pin removed (was version 6)"),
         ({"cases": "0" * 64}, {"cases": "1" * 64}, "cases changed"),
         ({"cases": "0" * 64}, {}, "cases removed"),
         ({"apps": ["0" * 64]}, {"apps": ["1" * 64]}, "apps added; removed"),
