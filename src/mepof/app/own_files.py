@@ -150,7 +150,9 @@ def _beside(base: Path, relative: str) -> Path:
             f"{path} is outside of the description's directory", f"copy it into {base}"
         )
     if not path.exists():
-        raise InputError(f"{path} does not exist")
+        raise InputError(
+            f"{path} does not exist", f"name a path below {base}, the description's directory"
+        )
     return path
 
 

@@ -22,7 +22,10 @@ def explored(
     try:
         memory = read_memory(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read {file}: {error}") from error
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise InputError(
+            f"{file} cannot be read: {why}", "name the memory.json that a run with `learned` wrote"
+        ) from error
     if as_json:
         print_json(memory.model_dump(mode="json"))
         return

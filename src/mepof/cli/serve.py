@@ -90,6 +90,8 @@ def serve(
 
     def ready(address: str) -> None:
         print(f"mepof serves {directory} on {address}", file=sys.stderr)
+        if not directory.exists():
+            print(f"{directory} does not exist yet: a run makes it", file=sys.stderr)
         if secret is not None and not given:
             print(f"access token: {secret}", file=sys.stderr)
         if not is_loopback(host) and certificate is None:

@@ -130,7 +130,10 @@ class Engine:
             except OSError as error:
                 if means_full(error):
                     raise
-                raise InputError(f"{out} cannot be written: {error.strerror}") from error
+                raise InputError(
+                    f"{out} cannot be written: {error.strerror}",
+                    "choose another directory with --out",
+                ) from error
             with contextlib.closing(journal), contextlib.closing(ProgressFile(out)) as progress:
                 return _Run(self, plan, journal, progress, again, event).run()
 

@@ -74,7 +74,10 @@ class Store:
             why = os.strerror(errno.EACCES)
         else:
             return
-        raise InputError(f"the store {self.root} cannot be used: {why}", "choose another one")
+        raise InputError(
+            f"the store {self.root} cannot be used: {why}",
+            "choose another one with --store or MEPOF_STORE",
+        )
 
     def open(self) -> None:
         """Create the directories and remove what killed processes left in ``tmp/``.
@@ -94,7 +97,8 @@ class Store:
                 if means_full(error):
                     raise
                 raise InputError(
-                    f"the store {self.root} cannot be used: {error.strerror}", "choose another one"
+                    f"the store {self.root} cannot be used: {error.strerror}",
+                    "choose another one with --store or MEPOF_STORE",
                 ) from error
             weakref.finalize(self, _end_session, self._session, handle)
 

@@ -56,7 +56,10 @@ def check_finished(path: Path, tools: Tools | None) -> None:
         InputError: it is not one, or the toolchain cannot read it.
     """
     if not is_instrumentation(path):
-        raise InputError(f"{path} is not an instrumentation profile", "name a .profdata file")
+        raise InputError(
+            f"{path} is not an instrumentation profile",
+            "name the .profdata file of a run, or one of `llvm-profdata merge`",
+        )
     with path.open("rb") as file:
         if file.read(8) != _INDEXED:
             raise InputError(f"{path} is a raw profile", "convert it with `mepof profile merge`")

@@ -140,7 +140,7 @@ def test_a_directory_is_laid_as_it_is_with_single_files_beside_it(tmp_path: Path
         ('directory = ".."', "is outside of the description's directory"),
         ('directory = "/usr"', "/usr is outside of the description's directory"),
         ('directory = "linked"', "is outside of the description's directory"),
-        ('directory = "none"', "none does not exist"),
+        ('directory = "none"', "none does not exist .*a path below "),
         ('directory = "app.toml"', "app.toml is not a directory"),
         ('files = [{from = "none", to = "/x"}]', "none does not exist"),
         ('files = [{from = "../x", to = "/x"}]', "is outside of the description's directory"),

@@ -187,7 +187,7 @@ WRONG_CALLS = [
     (["run", "p.g4", "--jsn"], "No such option"),
     (["run", "p.g4", "q.g4"], "unexpected extra argument"),
     (["run", "p.g4", "--store", "p.g4"], "p.g4"),
-    (["run", "p.g4", "--out", "p.g4"], "p.g4 cannot be written"),
+    (["run", "p.g4", "--out", "p.g4"], "choose another directory with --out"),
     (["frobnicate"], "No such command 'frobnicate'"),
     (["g4", "frob"], "No such command 'frob'"),
     (["g4", "fmt", "none.g4"], "the program none.g4 does not exist"),

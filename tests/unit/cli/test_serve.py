@@ -85,7 +85,7 @@ def test_without_the_extra_the_remedy_is_said(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
 def test_a_server_says_where_it_is_and_ends_at_an_interrupt(tmp_path: Path, host: str) -> None:
-    command = [sys.executable, "-m", "mepof.cli.main", "serve", str(tmp_path)]
+    command = [sys.executable, "-m", "mepof.cli.main", "serve", str(tmp_path / "out")]
     environment = {name: v for name, v in os.environ.items() if name != "MEPOF_SERVE_TOKEN"}
     process = subprocess.Popen(
         [*command, "--store", str(tmp_path / "s"), "--host", host, "--port", "0"],
@@ -99,6 +99,7 @@ def test_a_server_says_where_it_is_and_ends_at_an_interrupt(tmp_path: Path, host
         while not (found := re.search(r"http://[\d.]+:(\d+)/", lines[-1])):
             assert lines[-1]
             lines.append(process.stderr.readline())
+        assert "out does not exist yet" in process.stderr.readline()
         token = None
         if host != "127.0.0.1":
             token = process.stderr.readline().split()[-1]

@@ -120,7 +120,7 @@ def test_waiting_for_a_lock_can_be_cancelled(store: Store) -> None:
 
 def test_an_impossible_store_is_an_input_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="cannot be used"):
+    with pytest.raises(InputError, match=r"cannot be used.*--store or MEPOF_STORE"):
         Store(tmp_path / "file").open()
     with pytest.raises(InputError, match="cannot be used"):
         Store(Path("/proc/nonesuch")).open()
