@@ -37,14 +37,20 @@ def test_the_tests_come_after_setup_and_lint_and_have_the_last_word() -> None:
     assert lines[0] == "tools/setup"
     assert any("mypy --strict" in line for line in lines)
     assert any("cargo clippy" in line and "-D warnings" in line for line in lines)
-    assert "cargo test" in lines[-2]
+    assert "cargo test" in lines[-3]
     left_out = ("arm64", "adbd", "gate", "gcc", "rounds", "patient")
     selected = " and ".join(f"not {marker}" for marker in left_out)
-    assert lines[-1].endswith(f"-m pytest -m '{selected}'")
+    unit = f"-m pytest -m '{selected}' --numprocesses auto --dist loadfile tests/unit"
+    assert lines[-2].endswith(unit)
+    assert lines[-1].endswith(f"-m pytest -m '{selected}' tests/boot")
+    with_tests = {
+        file.relative_to(ROOT / "tests").parts[0] for file in (ROOT / "tests").rglob("test_*.py")
+    }
+    assert with_tests == {"unit", "boot"}
 
 
 def test_another_target_leaves_no_test_out() -> None:
-    assert recipe("test-all")[-1].split()[1:] == ["-m", "pytest"]
+    assert all("-m pytest" in line and "'" not in line for line in recipe("test-all")[-2:])
 
 
 def test_the_demo_runs_the_example() -> None:
