@@ -122,6 +122,8 @@ def main() -> None:
     except MepofError as error:
         tell(error)
         sys.exit(error.exit_status)
+    except KeyboardInterrupt:  # modules take seconds to import on a busy machine
+        sys.exit(Interrupted.exit_status)
     guarded(app, "mepof")
 
 

@@ -183,3 +183,13 @@ def test_an_error_in_a_branch_trace_names_standard_input(call: Call) -> None:
     status, _, err = call(*words, "--to", "autofdo", "-o", "out", stdin=b"nothing")
     assert status == 2
     assert err.startswith("mepof: <stdin>: not a branch trace that mepof reads")
+
+
+def test_an_interrupt_while_commands_are_imported_is_130(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(names: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "application", interrupt)
+    assert call("doctor") == (130, "", "")
