@@ -1,4 +1,4 @@
-"""Kills mepof at random moments of a program that trains, rebuilds and flashes a phone.
+"""Kills mepof in each stage of a program that trains, rebuilds and flashes a phone.
 
     PYTHONPATH=tests bench/phone_kills.py [--kills N] [--part whole|flash] [--jobs N] [--store DIR]
 
@@ -8,8 +8,9 @@ must start, and the program must succeed when it is run again. The phone is play
 (tests/writers/played_phone.py), with the real fastboot and an adb of its own; what its kernel has
 counted is what examples/phone.g4 has collected on a virtual phone, so run that first, with the same
 list of phones (MEPOF_PHONES): kernels and measurements then come from the store. Each kill has a
-number, from which follows at which part of a run it is. Writes docs/benchmarks/phone-kills.md, and
-goes on where it stopped.
+number, from which follow the stage of the run, in turn, and the moment in it; the stages, and how
+long each lasts, are those of a first run that is not killed. Writes docs/benchmarks/phone-kills.md,
+and goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -24,12 +25,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from writers.android_app import generated
 from writers.android_phone import AndroidPhone
-from writers.played_host import Host, host, killed
+from writers.played_host import START, Host, host, killed
 
 from mepof.device.attached import attached, model_path
 from mepof.plan.store import Store, default_store
@@ -127,16 +127,18 @@ def with_program(store: Path, part: str, seed: int) -> Iterator[Host]:
         yield made
 
 
-def numbered(task: tuple[Path, str, int, float]) -> dict[str, Any]:
+def numbered(task: tuple[Path, str, int, dict[str, float]]) -> dict[str, Any]:
     """A line of the record.
 
     Args:
-        task: the store, which part, the number of the kill, and seconds that a whole run takes.
+        task: the store, which part, the number of the kill, and the seconds of each stage.
     """
-    store, part, number, whole = task
+    store, part, number, lasted = task
     with with_program(store, part, number) as made:
-        moment = random.Random(number).uniform(0, whole)
-        return {"number": number, "part": part, **killed(made, moment)}
+        stage = list(lasted)[number % len(lasted)]
+        moment = random.Random(number).uniform(0, lasted[stage])
+        found = killed(made, moment, stage)
+        return {"number": number, "part": part, "chosen": stage, **found}
 
 
 def page(lines: list[dict[str, Any]]) -> str:
@@ -148,19 +150,26 @@ def page(lines: list[dict[str, Any]]) -> str:
         f"| {part} | {stage} | {slot} | {count} |"
         for (part, stage, slot), count in sorted(stages.items())
     )
-    return _TEXT.format(whole=parts["whole"], flash=parts["flash"], rows=rows)
+    staged = sum("chosen" in line for line in kills)
+    return _TEXT.format(
+        whole=parts["whole"], flash=parts["flash"], rows=rows, staged=staged, all=len(kills)
+    )
 
 
 _TEXT = """\
 # Runs that are killed while they use a phone
 
-`kill -9` of `mepof run --flash` at {whole} random moments of `examples/phone.g4` (three trainings
+`kill -9` of `mepof run --flash` at {whole} moments of `examples/phone.g4` (three trainings
 from memory, a merge, a rebuild and a measurement that come from the store, the self-check from
 memory, flashing the inactive slot), and at {flash} of its last statement alone, which flashes.
 *Counted*, by `make bench-phone-kills`, at a virtual phone whose system is played, with the real
 `fastboot` ([the virtual phone](../virtual-phone.md)). After each, a copy of the phone was switched
 on and started, and the same command finished when it was run again: the new image was started from
 slot `b` and marked good.
+
+Of {all} moments, {staged} were chosen by stage: those that a run passes through after its start, in
+turn, and in each a moment that is uniform in the time that it took in a run that was not killed.
+The others are uniform in the time of a whole run, much of which is the start of mepof.
 
 The journal of the phone tells where it was, or else that of the run:
 
@@ -184,19 +193,17 @@ def main() -> int:
         lines = [json.loads(line) for line in DONE.read_text().splitlines()]
     number = max((line["number"] for line in lines), default=options.seed)
     with with_program(options.store, options.part, options.seed) as made:
-        lasted = [made.run(None)[0]]
+        lasted = made.stages()
+    lasted.pop(START, None)
     DONE.parent.mkdir(exist_ok=True)
     with multiprocessing.Pool(options.jobs) as pool:
         while sum(line["kill"] for line in lines) < options.kills:
-            # As long as runs take now, whatever else the machine does.
-            whole = median(lasted[-2 * options.jobs :])
             numbers = range(number + 1, number + options.jobs + 1)
             number += options.jobs
-            tasks = [(options.store, options.part, each, whole) for each in numbers]
+            tasks = [(options.store, options.part, each, lasted) for each in numbers]
             for line in pool.map(numbered, tasks, chunksize=1):
                 print(json.dumps(line), file=sys.stderr)
                 lines.append(line)
-                lasted.append(line["again"])
                 with DONE.open("a") as file:
                     file.write(json.dumps(line) + "\n")
             PAGE.write_text(page(lines))

@@ -29,6 +29,6 @@ def test_a_killed_program_leaves_a_phone_that_starts_and_can_be_run_again(
             text = f"set device phone. set seed 1. flash {image}."
             (made.root / "program.g4").write_text(text)
             if whole is None:
-                whole, _ = made.run(None)
+                whole, _ = made.run()
             else:
                 killed(made, random.Random(number).uniform(0.2, 1) * whole)

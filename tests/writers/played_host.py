@@ -24,6 +24,19 @@ from writers.played_phone import install
 _MODEL = 'title = "played"\nsource = "tests"\nboot_seconds = 60\nlimits = "limits.toml"\n'
 
 
+#: The stage of a run before there is any.
+START = "before its first step"
+# Seconds between two looks at the journals of a run.
+_LOOK = 0.02
+
+
+def _wait(process: subprocess.Popen[bytes], seconds: float | None) -> bool:
+    """Whether a process has ended after so many seconds."""
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    return process.poll() is not None
+
+
 @dataclass
 class Host:
     """A host, the list of its phones and the one of them.
@@ -37,11 +50,12 @@ class Host:
     store: Path
     bench: Bench
 
-    def run(self, seconds: float | None) -> tuple[float, bool]:
+    def run(self, seconds: float | None = None, stage: str | None = None) -> tuple[float, bool]:
         """Run the program.
 
         Args:
             seconds: after which mepof is killed.
+            stage: from whose begin these count; it may pass unseen.
 
         Returns:
             How long it ran, and whether it had ended by itself.
@@ -49,25 +63,44 @@ class Host:
         Raises:
             AssertionError: it failed.
         """
-        words = ("run", "--flash", self.root / "program.g4", "--out", self.root / "out")
         began = time.monotonic()
+        process = self._start()
+        while stage is not None and process.poll() is None and self.stage() != stage:
+            _wait(process, _LOOK)
+        if not _wait(process, seconds):
+            # What it had started goes on, as a fastboot on a real host would.
+            process.kill()
+            process.wait()
+            return time.monotonic() - began, False
+        assert process.returncode == 0, (self.root / "log").read_text()[-4000:]
+        return time.monotonic() - began, True
+
+    def stages(self) -> dict[str, float]:
+        """Run the program, and tell for how many seconds it was in each stage, in their order.
+
+        Raises:
+            AssertionError: it failed.
+        """
+        lasted: dict[str, float] = {}
+        process = self._start()
+        before = time.monotonic()
+        while not _wait(process, _LOOK):
+            stage, now = self.stage(), time.monotonic()
+            lasted[stage] = lasted.get(stage, 0) + now - before
+            before = now
+        assert process.returncode == 0, (self.root / "log").read_text()[-4000:]
+        return lasted
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        words = ("run", "--flash", self.root / "program.g4", "--out", self.root / "out")
         with (self.root / "log").open("ab") as log:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 [Path(sys.executable).parent / "mepof", *words],
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
             )
-            try:
-                status = process.wait(seconds)
-            except subprocess.TimeoutExpired:
-                # What it had started goes on, as a fastboot on a real host would.
-                process.kill()
-                process.wait()
-                return time.monotonic() - began, False
-        assert status == 0, (self.root / "log").read_text()[-4000:]
-        return time.monotonic() - began, True
 
     @property
     def environment(self) -> dict[str, str]:
@@ -90,7 +123,7 @@ class Host:
                 words = line.split()
                 if len(words) > 2 and words[1] in ("start", "note", "made", "cached"):
                     return f"run: {words[2].rstrip(':')}"
-        return "before its first step"
+        return START
 
     def _journal(self) -> Path:
         return self.root / "state" / "mepof" / "phones" / "played" / "journal.jsonl"
@@ -108,7 +141,10 @@ class Host:
             root = Path(directory)
             twin = Bench(root, MODEL, more=self.bench.more)
             host = install(root / "programs", twin.adb_port)
-            shutil.copytree(self.root / "phone", root / "phone")
+            # A fastboot that is still there may go on flashing: what it has not yet written whole
+            # is not on the phone.
+            unfinished = shutil.ignore_patterns(".*.partial")
+            shutil.copytree(self.root / "phone", root / "phone", ignore=unfinished)
             former = os.environ["PATH"]
             os.environ["PATH"] = f"{host}:{former}"
             try:
@@ -134,7 +170,7 @@ def host(
     own = images(plain.read_bytes(), b"a ramdisk", 2, described)["boot"]
     with tempfile.TemporaryDirectory(prefix="mepof-", dir=store.parent) as directory:
         root = Path(directory)
-        # Runs with one store wait for each other's devices.
+        # Runs with one store wait for each other's results.
         (root / "store").mkdir()
         for name in ("objects", "actions"):
             (root / "store" / name).symlink_to(store.absolute() / name)
@@ -154,8 +190,8 @@ def host(
             bench.off()
 
 
-def killed(made: Host, seconds: float) -> dict[str, Any]:
-    """Run the program, kill it after some seconds, and run it again.
+def killed(made: Host, seconds: float, stage: str | None = None) -> dict[str, Any]:
+    """Run the program, kill it after some seconds (of a stage), and run it again.
 
     Returns:
         ``kill``, whether it had not ended by itself; ``stage``, where it was; ``slot``, which a
@@ -164,17 +200,17 @@ def killed(made: Host, seconds: float) -> dict[str, Any]:
     Raises:
         AssertionError, MepofError: the phone did not start, or the second run did not succeed.
     """
-    ran, ended = made.run(seconds)
-    stage = made.stage()
+    ran, ended = made.run(seconds, stage)
+    where = made.stage()
     slot = made.copy_starts()
     assert slot in ("a", "b")
-    again, _ = made.run(None)
+    again, _ = made.run()
     assert made.settled()
     assert made.copy_starts() == "b"
     return {
         "seconds": round(ran, 1),
         "kill": not ended,
-        "stage": stage,
+        "stage": where,
         "slot": slot,
         "again": round(again, 1),
     }
