@@ -53,11 +53,13 @@ class Bench:
         self.phone, self.screen = switched_on(*at, self.adb_port, faults, self.port, **self.more)
 
     def off(self) -> None:
-        """Switch the phone off, and wait until neither its boot loader nor its system listens."""
+        """Switch the phone off, and wait until it writes nothing and neither its boot loader nor
+        its system listens."""
         if self.phone is None:
             return
         self.phone.off()
         until = time.monotonic() + 5
+        assert self.phone.ended.wait(5)
         for port in (self.port, self.adb_port):
             while time.monotonic() < until:
                 try:

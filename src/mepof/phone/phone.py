@@ -28,6 +28,9 @@ class Phone:
         machine: None for one that starts no kernel.
         port: at which fastboot finds the phone; 0 takes any that is free.
         tell: called with what a screen would show.
+
+    Attributes:
+        ended: set once :meth:`on` has returned; nothing is written from then on.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Phone:
         self._server: socket.socket | None = self._listen(taken)
         self.port = int(self._server.getsockname()[1])
         self._off = threading.Event()
+        self.ended = threading.Event()
 
     def on(self) -> None:
         """Be in fastboot or run what was started, until switched off.
@@ -70,6 +74,7 @@ class Phone:
                     started = self._run(started.loaded)
         finally:
             self.off()
+            self.ended.set()
 
     def off(self) -> None:
         """Switch the phone off."""
