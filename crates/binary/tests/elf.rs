@@ -218,7 +218,9 @@ fn number(hexadecimal: &str) -> u64 {
 /// A program with two sections of code at one address: two bytes, and `second`.
 fn overlaid(name: &str, second: &str) -> Result<Binary, BinaryError> {
     let script = directory(&format!("{name}_script")).join("overlay.lds");
-    let text = "SECTIONS { .first 0x2000 : { *(.first) } .second 0x2000 : { *(.second) } }";
+    // Loaded at different addresses, or the linker would write both to one place of the file.
+    let text = "SECTIONS { .first 0x2000 : AT(0x2000) { *(.first) } \
+                .second 0x2000 : AT(0x3000) { *(.second) } }";
     fs::write(&script, text).unwrap();
     let flags = "\"ax\",@progbits";
     let code = format!(
