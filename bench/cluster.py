@@ -244,8 +244,8 @@ def page(done: dict[str, Any]) -> str:
 `make bench-cluster` (`bench/cluster.py`) runs one program on this machine ({done["cores"]} cores)
 without a cluster, and on clusters of processes with one core each. The program measures two kernels
 with the metric `syscall`, {done["repetitions"]} boots of each; it made {alone["boots"]} boots until
-{alone["ended"]}. Every run has a store of its own, so it makes all steps and boots. All figures are
-*native*.
+{alone["ended"]}. Every run has a store of its own, so it makes all steps and boots. All
+figures are *native*.
 
 | workers | wall time | as fast | workers | scheduler | idle | whole | share | others | digests |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
