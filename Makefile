@@ -132,8 +132,8 @@ bench: setup
 	@echo 'benchmarks: $(or $(BENCHMARKS),none under bench/)'
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
-ONE_SCRIPT := algorithms chaos cluster farm fleet general leave-one-out loop native overlap phone-faults \
-	phone-kills published selective serve suites time transfer verdicts
+ONE_SCRIPT := algorithms chaos cluster farm fleet general leave-one-out loop native overlap \
+	phone-faults phone-kills published selective serve suites time transfer verdicts
 
 # PARTS="options emulated" runs these.
 bench-native: SCRIPT := native_cycles
@@ -209,7 +209,5 @@ clean:
 	@find src tests $(wildcard bench) -name __pycache__ -prune -exec rm -rf {} +
 	@echo "kept: .venv, the rest of out/, and the store in $${MEPOF_STORE:-~/.cache/mepof}"
 
-.PHONY: help setup demo test test-all test-matrix test-tools lint bench bench-algorithms bench-general \
-	bench-leave-one-out bench-loop bench-model bench-native bench-overlap bench-published \
-	bench-selective bench-serve bench-suites bench-suites-own bench-time bench-transfer bench-verdicts \
-	check-report check-serve scan-serve fuzz fuzz-bootimg lock clean
+.PHONY: help setup demo test test-all test-matrix test-tools lint bench bench-model \
+	bench-suites-own check-report check-serve scan-serve fuzz fuzz-bootimg lock clean
