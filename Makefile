@@ -150,8 +150,9 @@ bench-model: setup
 	$(BIN)/python bench/model.py
 	$(BIN)/python bench/model.py --sources bench/model_debian --out docs/benchmarks/model-test
 
-# Needs Chromium and npm; fetches the accessibility checker into build/. PICTURE=FILE writes the
-# picture that the documentation shows.
+# Fetch the accessibility checker into build/. PICTURE=FILE writes the picture that the documentation
+# shows.
+check-report check-serve: export MEPOF_SETUP_BROWSER := 1
 AXE := build/axe-core-4.14.1
 REPORT ?= tests/unit/report/golden
 

@@ -210,6 +210,13 @@ def test_public_tools_are_installed_on_demand(machine: Machine) -> None:
     ]
 
 
+def test_a_browser_is_installed_on_demand(machine: Machine) -> None:
+    machine.program("npm", "true")
+    done = machine.setup(MEPOF_SETUP_BROWSER="1")
+    assert done.returncode == 0, done.stderr
+    assert machine.calls()[-1] == "install --yes --quiet --no-install-recommends chromium"
+
+
 def test_a_user_gets_the_command_for_root(machine: Machine) -> None:
     machine.program("id", "echo 1000")
     machine.installed(set(CLANG + OTHERS) - {"bc", "flex"}, None)
