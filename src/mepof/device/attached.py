@@ -103,11 +103,11 @@ def list_path() -> Path:
 
 
 def attached() -> tuple[Attached, ...]:
-    """The phones of this workplace.
+    """The phones of this workplace; of several, the one that ``ANDROID_SERIAL`` names, if it does.
 
     Raises:
         EnvironmentLack: there is no list.
-        InputError: it is wrong.
+        InputError: it is wrong, or lacks that phone.
     """
     path = list_path()
     if not path.is_file():
@@ -115,7 +115,19 @@ def attached() -> tuple[Attached, ...]:
             f"no phone is known here: {path} does not exist",
             "list the phones in it, or name another file in MEPOF_PHONES (docs/devices/phone.md)",
         )
-    return read_described(path, _List, "list of phones").phone
+    phones = read_described(path, _List, "list of phones").phone
+    wanted = os.environ.get("ANDROID_SERIAL")
+    if not wanted:
+        return phones
+    # adb and fastboot choose by the same variable.
+    chosen = tuple(each for each in phones if wanted in (each.name, each.fastboot, each.adb))
+    if not chosen:
+        names = ", ".join(each.name for each in phones)
+        raise InputError(
+            f"ANDROID_SERIAL is `{wanted}`, and {path} lists no such phone",
+            f"unset it, or set it to the name or serial number of one of these: {names}",
+        )
+    return chosen
 
 
 def model_path(phone: Attached) -> Path:

@@ -51,6 +51,19 @@ def test_a_wrong_list_is_refused(workplace: Path, text: str, why: str) -> None:
         attached()
 
 
+@pytest.mark.parametrize("wanted", ["b", "0123ABCD"])
+def test_one_of_several_phones_is_chosen_as_adb_does(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, wanted: str
+) -> None:
+    b = PHONE.format(name="b").replace("tcp:127.0.0.1:1", "0123ABCD")
+    workplace.write_text(PHONE.format(name="a") + b)
+    monkeypatch.setenv("ANDROID_SERIAL", wanted)
+    assert claim().name == "b"
+    monkeypatch.setenv("ANDROID_SERIAL", "c")
+    with pytest.raises(InputError, match=r"`c`, and .* lists no such phone"):
+        attached()
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
