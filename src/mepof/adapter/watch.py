@@ -55,11 +55,14 @@ class Watcher:
     now: Callable[[], float]
     say: Callable[[str], None]
 
-    def round(self, look: bool = True) -> None:
+    def round(self, look: bool = True) -> bool:
         """Process what is due, and tell of it.
 
         Args:
             look: ask the feeds which releases there are, as far as they may be asked again.
+
+        Returns:
+            Whether every feed that it was to ask has answered.
 
         Raises:
             Interrupted: the user asked to stop.
@@ -71,7 +74,7 @@ class Watcher:
                 directory.mkdir(parents=True, exist_ok=True)
                 lock = directory / "lock"
                 with locked(lock, self.workshop, f"another watcher works on {directory}"):
-                    self._work(self.task.history(), look)
+                    return self._work(self.task.history(), look)
         except OSError as error:
             raise WorkError(f"{directory} cannot be used: {error}") from error
 
@@ -80,19 +83,21 @@ class Watcher:
         epoch; None if there is not."""
         return self.task.history().next_at()
 
-    def _work(self, history: History, look: bool) -> None:
+    def _work(self, history: History, look: bool) -> bool:
         messenger = Messenger(self.task, self.workshop, self.now, self.say)
         messenger.deliver(history)
-        for follow in self.task.watched.follow if look else ():
-            self._look(history, follow)
+        answered = [self._look(history, each) for each in self.task.watched.follow if look]
         for entry in history.due(self.now()):
             self._process(history, entry)
             messenger.deliver(history)
+        return all(answered)
 
-    def _look(self, history: History, follow: Follow) -> None:
+    def _look(self, history: History, follow: Follow) -> bool:
         known = history.memory(follow.name)
         if known.next_at > self.now() and known.failures:
-            return
+            later = (known.next_at - self.now()) / 60
+            self.say(f"{follow.name}: not asked, since it failed; again in {later:.0f} minutes")
+            return False
         try:
             seen = FEEDS.get(follow.feed).look(follow, known.memory, self.workshop)
         except Interrupted:
@@ -103,11 +108,12 @@ class Watcher:
                 later = max(later, min(_MAX_BUSY, error.seconds))
             history.failed(follow.name, self.now() + _jittered(later))
             self.say(f"{follow.name}: {error}; again in about {later / 60:.0f} minutes")
-            return
+            return False
         later = self.now() + self.task.watched.interval
         added = history.saw(follow.name, seen.releases or (), seen.memory, later, self._time())
         for name in added:
             self.say(f"{follow.name}: {name} is new")
+        return True
 
     def _process(self, history: History, entry: Entry) -> None:
         name = _directory(entry)

@@ -20,7 +20,7 @@ from mepof.adapter.watch import Watcher
 from mepof.adapter.watched import read_task
 from mepof.cli.output import Json, print_json
 from mepof.cli.run import StoreRoot, local
-from mepof.errors import InputError, Interrupted, MepofError
+from mepof.errors import InputError, Interrupted, MepofError, WorkError
 from mepof.plan.interrupt import stop_on_signals
 from mepof.plan.store import default_store
 from mepof.process import Completed, run
@@ -82,7 +82,8 @@ def watch(
         if again is not None:
             _process_again(task.history(), again)
         if once or again is not None:
-            watcher.round()
+            if not watcher.round():
+                raise WorkError("not every feed has answered", "run it again later")
         else:
             _follow(watcher, cancel)
 
