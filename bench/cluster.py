@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures two images on one machine without a cluster, and on clusters of 1, 2 and 4 workers.
+"""Runs a program on one machine without a cluster, and on clusters of 1, 2 and 4 workers.
 
-    bench/cluster.py [IMAGE IMAGE] [--repetitions N-M] [--again]
+    bench/cluster.py [PROGRAM.g4] [--again]
 
-By default, the images are the first two x86-64 kernels of the store. Every run has a store of its
-own, so it makes all boots. Writes docs/benchmarks/cluster.json after each run and .md at the end,
-and goes on where it stopped.
+By default, the program is that of `make demo`. Every run has a store of its own, so it makes all
+steps and boots; only the compiler's cache is that of the default store. Writes
+docs/benchmarks/cluster.json after each run and .md at the end, and goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -32,80 +32,65 @@ from mepof.executor.dask import OnCluster
 from mepof.executor.offers import offers_of_machine
 from mepof.executor.programs import plan_of
 from mepof.g4 import Source
-from mepof.kernel.image import read_image
 from mepof.plan.engine import Engine
 from mepof.plan.model import Plan
 from mepof.plan.pin import pinned
 from mepof.plan.store import Store, default_store
 from mepof.steps import BODIES
 
-RESULT = Path(__file__).parents[1] / "docs" / "benchmarks" / "cluster"
+ROOT = Path(__file__).parents[1]
+DEMO = ROOT / "examples" / "quickstart.g4"
+RESULT = ROOT / "docs" / "benchmarks" / "cluster"
 WORKERS = (0, 1, 2, 4)
 MAX_SHARE_PERCENT = 3.0
 IDLE_SECONDS = 20
-PROGRAM = "set seed 1.\nset repetitions {repetitions}.\neval {first};{second} syscall.\n"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("images", type=Path, nargs="*")
-    parser.add_argument("--repetitions", default="3-5")
+    parser.add_argument("program", type=Path, nargs="?", default=DEMO)
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if len(given.images) not in (0, 2):
-        parser.error("give two images, or none")
-    first, second = given.images or of_store()
-    text = PROGRAM.format(repetitions=given.repetitions, first=first, second=second)
     if given.one is not None:
-        print(json.dumps(measured(text, given.one)))
+        print(json.dumps(measured(given.program, given.one)))
         return
     path = RESULT.with_suffix(".json")
     done: dict[str, Any] = {}
     if path.exists() and not given.again:
         done = json.loads(path.read_text())
-    if done.get("repetitions") != given.repetitions:
-        done = {"repetitions": given.repetitions, "runs": {}}
+    text = given.program.read_text()
+    if done.get("program") != text:
+        done = {"program": text, "runs": {}}
     for workers in WORKERS:
         if str(workers) not in done["runs"]:
-            done["runs"][str(workers)] = of_child(first, second, given.repetitions, workers)
+            done["runs"][str(workers)] = of_child(given.program, workers)
             done["cores"] = os.cpu_count()
             path.write_text(json.dumps(done, indent=1) + "\n")
-    RESULT.with_suffix(".md").write_text(page(done))
+    RESULT.with_suffix(".md").write_text(page(given.program, done))
     print(f"wrote {RESULT.with_suffix('.md')}")
     check(done)
 
 
-def of_store() -> tuple[Path, Path]:
-    """The first two kernels of the store that this machine can boot."""
-    store = Store(default_store())
-    found = []
-    for action in sorted(store.actions(), key=lambda each: each.made_at):
-        kernel = store.object(action.artifact.digest) / "kernel"
-        if kernel.is_file() and read_image(kernel).arch == "x86-64":
-            found.append(kernel)
-    if len(found) < 2:
-        raise SystemExit("the store has no two kernels: run examples/quickstart.g4")
-    return found[0], found[1]
-
-
-def of_child(first: Path, second: Path, repetitions: str, workers: int) -> dict[str, Any]:
+def of_child(program: Path, workers: int) -> dict[str, Any]:
     """What one run gave, in a process of its own, whose use of processors is its own."""
-    options = ["--repetitions", repetitions, "--one", str(workers)]
-    argv = [sys.executable, __file__, str(first), str(second), *options]
+    argv = [sys.executable, __file__, str(program), "--one", str(workers)]
     print(f"{workers} workers", file=sys.stderr, flush=True)
     made = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, Any] = json.loads(made.stdout)
     return found
 
 
-def measured(text: str, workers: int) -> dict[str, Any]:
+def measured(program: Path, workers: int) -> dict[str, Any]:
     """Run a program with a new store; with no workers, in this process and on one core."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as directory, ExitStack() as stack:
         root = Path(directory)
         store = Store(root / "store")
         store.open()
-        plan = without_report(plan_of(Source("bench", text)), store)
+        objects = default_store() / "cache" / "ccache"
+        objects.mkdir(parents=True, exist_ok=True)
+        (store.cache / "ccache").symlink_to(objects)
+        plan = without_report(plan_of(Source(str(program), program.read_text())), store)
         idle = None
         if workers == 0:
             began = Used.now()
@@ -219,7 +204,7 @@ def check(done: dict[str, Any]) -> None:
             raise SystemExit(f"with {workers} workers, {share:.1f} % is the scheduler's")
 
 
-def page(done: dict[str, Any]) -> str:
+def page(program: Path, done: dict[str, Any]) -> str:
     """The page of these runs."""
     runs = done["runs"]
     alone = runs["0"]
@@ -241,11 +226,11 @@ def page(done: dict[str, Any]) -> str:
     table = "\n".join(rows)
     return f"""# What a cluster costs, and what it gains
 
-`make bench-cluster` (`bench/cluster.py`) runs one program on this machine ({done["cores"]} cores)
-without a cluster, and on clusters of processes with one core each. The program measures two kernels
-with the metric `syscall`, {done["repetitions"]} boots of each; it made {alone["boots"]} boots until
-{alone["ended"]}. Every run has a store of its own, so it makes all steps and boots. All
-figures are *native*.
+`make bench-cluster` (`bench/cluster.py`) runs `{program.name}` whole, without a cluster and on
+clusters of processes with one core each, on this machine ({done["cores"]} cores). Every run has a
+store of its own, so it makes all {len(alone["digests"])} steps, with {alone["boots"]} boots for
+measuring; objects that earlier builds on the machine have compiled come from the compiler's cache.
+All figures are *native*.
 
 | workers | wall time | as fast | workers | scheduler | idle | whole | share | others | digests |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
