@@ -86,9 +86,7 @@ PYTEST_SELECTION := -m 'not arm64 and not adbd and not gate and not gcc and not 
 
 test: export MEPOF_SETUP_TESTS := 1
 test: lint
-	$(CARGO) test --quiet --locked --workspace
-	$(BIN)/python -m pytest $(PYTEST_SELECTION) --numprocesses auto --dist loadfile tests/unit
-	$(BIN)/python -m pytest $(PYTEST_SELECTION) tests/boot
+	tools/run-tests $(PYTEST_SELECTION)
 
 # With an empty store, the kernels for arm64, by GCC and of two rounds take longer than everything
 # else.
