@@ -244,7 +244,7 @@ def page(done: dict[str, Any]) -> str:
 `make bench-cluster` (`bench/cluster.py`) runs one program on this machine ({done["cores"]} cores)
 without a cluster, and on clusters of processes with one core each. The program measures two kernels
 with the metric `syscall`, {done["repetitions"]} boots of each; it made {alone["boots"]} boots until
-{alone["ended"]}. Every run has a store of its own, so it makes all steps and boots. All
+{alone["ended"]}. Every run has a store of its own, so it runs all steps and boots. All
 figures are *native*.
 
 | workers | wall time | as fast | workers | scheduler | idle | whole | share | others | digests |
@@ -253,7 +253,7 @@ figures are *native*.
 
 - *Workers* is user and system time of their processes and of all that they start, such as the
   emulator, during the run; *scheduler* that of client and scheduler, which are one process here. It
-  looks after steps and events, and reads every artifact again.
+  schedules steps, handles events, and reads every artifact again.
 - *Idle* is what that process computes in a second in which nothing happens, measured for
   {IDLE_SECONDS} s before the run, most of it for heartbeats, of which Dask has two a second of each
   worker. *Whole* is the scheduler's part in all computing of the run. It grows with what

@@ -230,8 +230,8 @@ are left out. {kernel}, {clang}.
 - a case is *trained* from an overlap of {trained:.0f} % on, whatever it is called, *near* the
   training from {near:.0f} % on, and *far* below.
 
-The gain does not follow the overlap alone: what little of a system call's work is its own can be
-what a profile would have gained most in.
+The gain does not follow from the overlap alone: the small part of a system call's work that is its
+own can be where a profile gains most.
 
 Gains are baseline / cost - 1 in percent, of kernel instructions (*counted*), from
 [every suite](suites.md); means are geometric. For arm64 the overlap is that of x86-64, whose
