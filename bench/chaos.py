@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs steps on a cluster of this machine while 200 faults strike.
+"""Runs steps on a cluster of this machine while 200 faults occur.
 
     PYTHONPATH=tests/unit bench/chaos.py
 

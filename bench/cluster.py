@@ -5,7 +5,7 @@
 
 By default, the images are the first two x86-64 kernels of the store. Every run has a store of its
 own, so it makes all boots. Writes docs/benchmarks/cluster.json after each run and .md at the end,
-and goes on where it stopped.
+and continues where it stopped.
 """
 
 from __future__ import annotations

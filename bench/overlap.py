@@ -5,7 +5,7 @@
 Counts the instructions that every action of the apps for training and every case of the suites
 executes in each function of a plain kernel, in one boot for each app, and compares the cases with
 the actions. The gains are those of docs/benchmarks/suites.json and leave-one-out.json. ``--counts``
-is the directory that keeps counts, so that a later call goes on with what is missing; ``--apps``
+is the directory that keeps counts, so that a later call continues with what is missing; ``--apps``
 names those to count now. Cases that the kernel cannot run are left out. Writes
 docs/benchmarks/overlap.json and .md.
 """

@@ -10,7 +10,7 @@ counted is what examples/phone.g4 has collected on a virtual phone, so run that 
 list of phones (MEPOF_PHONES): kernels and measurements then come from the store. Each kill has a
 number, from which follow the stage of the run, in turn, and the moment in it; the stages, and how
 long each lasts, are those of a first run that is not killed. Writes docs/benchmarks/phone-kills.md,
-and goes on where it stopped.
+and continues where it stopped.
 """
 
 from __future__ import annotations
