@@ -21,12 +21,12 @@ help:
 	@echo 'make lint    style and types'
 	@echo 'make test-matrix'
 	@echo '             optimise kernels of several releases by several compilers: many hours; it'
-	@echo '             goes on where it stopped'
+	@echo '             continues where it stopped'
 	@echo 'make bench   run every benchmark under bench/ that takes less than hours'
 	@echo 'make bench-algorithms'
 	@echo '             compare what every algorithm gains: hours'
 	@echo 'make bench-chaos'
-	@echo '             run steps on a cluster while 200 faults strike: a quarter of an hour'
+	@echo '             run steps on a cluster while 200 faults occur: a quarter of an hour'
 	@echo 'make bench-cluster'
 	@echo '             measure two kernels on 1, 2 and 4 workers: half an hour'
 	@echo 'make bench-farm'
@@ -42,7 +42,7 @@ help:
 	@echo 'make bench-native'
 	@echo '             time kernel code natively, with and without a profile: 45 minutes'
 	@echo 'make bench-overlap'
-	@echo '             count how like the training each case is: one kernel and an hour'
+	@echo '             count how similar each case is to the training: one kernel, an hour'
 	@echo 'make bench-phone-faults'
 	@echo '             begin each fault of a phone with each step of a program: 15 minutes'
 	@echo 'make bench-phone-kills'
@@ -185,7 +185,7 @@ FUZZ_SECONDS ?= 600
 fuzz:
 	fuzz/run $(FUZZ_SECONDS)
 
-# Half an hour on an idle core; it goes on where it stopped. JOBS=N uses so many.
+# Half an hour on an idle core; it continues where it stopped. JOBS=N uses so many.
 fuzz-bootimg: setup
 	@mkdir -p build/fuzz
 	$(BIN)/python fuzz/bootimg.py 86400 --images 10000000 --seed 22 --jobs $(or $(JOBS),1) \

@@ -157,7 +157,7 @@ _PAGE = """# The algorithms side by side
 `make bench-algorithms` writes this page from the programs of `bench/algorithms/`.
 
 Each algorithm is trained with the same 24 actions of `rand kbench` on the configuration `slim`, or,
-where the program is called after it, on `server` or on `slim` with `mitigations`
+where the program is named after it, on `server` or on `slim` with `mitigations`
 ([configurations](../configs.md)). The cases are those of the suite `mepof`. The emulator counts the
 kernel's instructions and taken branches, so these numbers repeat; cycles and misses are *modelled*
 ([the emulated PMU](../pmu.md)) on the core that the program names. The tables give percent fewer

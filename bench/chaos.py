@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs steps on a cluster of this machine while 200 faults strike.
+"""Runs steps on a cluster of this machine while 200 faults occur.
 
     PYTHONPATH=tests/unit bench/chaos.py
 
@@ -49,7 +49,7 @@ def page(made: Endured) -> str:
 `make bench-chaos` (`bench/chaos.py`) runs {made.steps} small steps by
 [the executor `dask`](../executors/dask.md) on {WORKERS} worker processes of this machine
 ({os.cpu_count()} cores), in chains, in which each reads what the one before it made. Meanwhile,
-{of_workers} faults strike workers, and others artifacts:
+{of_workers} faults affect workers, and others artifacts:
 
 | fault | times |
 | --- | --- |
@@ -60,9 +60,10 @@ those of a run without a cluster**. {made.noted["made a wrong artifact"]} times,
 that a worker had made a wrong artifact, and {made.noted["has a full disk"]} times that its disk was
 full.
 
-- A worker that says nothing for {SILENCE_SECONDS} s is given up and started again. In one that is
-  partitioned, the thread that sends and receives stands still, for {CUT_SECONDS:.0f} s if it were
-  left alone. Its step runs on, and finishes in the store while another worker is asked for it.
+- A worker that does not respond for {SILENCE_SECONDS} s is restarted. In one that is
+  partitioned, the thread that sends and receives is stopped, for {CUT_SECONDS:.0f} s if it were
+  left alone. Its step keeps running, and finishes in the store while another worker is asked for
+  it.
 - The full disk is `/dev/full`, from which the step gets the kernel's own error.
 - Wrong bytes are written over an artifact right after it was committed. Its worker gets no more
   steps, and is replaced, as somebody would replace such a machine.

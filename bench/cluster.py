@@ -5,7 +5,7 @@
 
 By default, the program is that of `make demo`. Every run has a store of its own, so it makes all
 steps and boots; only the compiler's cache is that of the default store. Writes
-docs/benchmarks/cluster.json after each run and .md at the end, and goes on where it stopped.
+docs/benchmarks/cluster.json after each run and .md at the end, and continues where it stopped.
 """
 
 from __future__ import annotations

@@ -24,7 +24,10 @@ PAGE = ROOT / "docs" / "benchmarks" / "exploring.md"
 #: Apart from those with which the strategy was tried out.
 SEEDS = range(1000, 1003)
 SCENARIO_NAMES = ("rand", "trav", "learned")
-KINDS = {True: "what an element is tells what it does", False: "all elements are equal buttons"}
+KINDS = {
+    True: "the kind of an element tells what it does",
+    False: "all elements are identical buttons",
+}
 
 
 def drive(scenario: str, app: App, actions: int, given: str | None) -> tuple[int, Screens]:
@@ -65,7 +68,7 @@ def main() -> None:
     ]
     PAGE.write_text(
         "# Screens that scenarios reach\n\n"
-        f"Mean number of screens shown, of {len(SEEDS)} generated apps each, on a played phone\n"
+        f"Mean number of screens shown, of {len(SEEDS)} generated apps each, on a simulated phone\n"
         "([apps of a phone](../android.md)). *Counted*, by `PYTHONPATH=tests "
         "bench/exploring.py`.\n`learned again` knows what one run of as many actions has learned."
         "\n\n| screens | elements | actions | `rand` | `trav` | `learned` | `learned` again |\n"

@@ -215,7 +215,7 @@ waits for the link, its cores are taken but not busy. A task costs client and sc
 {1000 * done["overhead"]:.1f} ms, measured with {TRIVIAL} steps that do nothing. Merges of
 [a fleet's profiles](../profile-engine.md#merge-of-a-fleet) are not among the tasks.
 
-## How far it can be believed
+## How accurate the simulation is
 
 The same simulation of {SMALL[0]} kernel, {SMALL[1]} compilers and {SMALL[2]} loads, each step with
 1/{round(1 / SCALE)} of its time, and a real run of these steps by the executor `dask` on this

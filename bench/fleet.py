@@ -5,8 +5,8 @@
 
 Each profile has most functions of a real one, by default the first of the store, each with the
 counts of one of some variants. Every merge is a process of its own. Writes
-docs/benchmarks/fleet.json after each merge and .md at the end, and goes on where it stopped. Fails
-if the results are not the same to the bit.
+docs/benchmarks/fleet.json after each merge and .md at the end, and continues where it stopped.
+Fails if the results are not the same to the bit.
 """
 
 from __future__ import annotations

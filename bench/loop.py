@@ -1,11 +1,11 @@
-"""Profiling a kernel that was built with its own profile, again and again: does it drift?
+"""Profiling a kernel that was built with its own profile, repeatedly: does it drift?
 
     bench/loop.py [--rounds N] [--algorithm NAME] [--store DIR]
 
 Each round is a release in the sense of docs/loop.md: the kernel is built with the profile of the
 round before, recorded while it does the same work, and the new profile is merged with the old one.
 An image is built after each round and measured beside the plain kernel. Two kernels a round: hours
-on two cores when the store is empty. An interrupted run goes on where it ended. Writes
+on two cores when the store is empty. An interrupted run continues where it ended. Writes
 docs/benchmarks/loop.json and .md after every round.
 """
 

@@ -361,9 +361,9 @@ The speed-up over the plain build, in percent: *native*, CPU time on {machine["c
 {len(result["runs"])} runs of {rounds} rounds in which the builds alternate, each round the least of
 {NATIVE_TURNS} turns: the median, and the middle half of the rounds; and *modelled*, cycles of the
 core `{result["core"]}` ([the model](../pmu.md)). `≈ 0`: the machine itself does not tell the builds
-apart: the middle half of the rounds, or the runs, are on both sides of zero, or the median is below
-{LAYOUT_NOISE} points, which another layout alone can cause. At the start of the runs the machine's
-load was {loads} on {machine["cores"]} cores.
+apart, since the middle half of the rounds, or the runs, are on both sides of zero, or the median is
+below {LAYOUT_NOISE} points, which another layout alone can cause. At the start of the runs the
+machine's load was {loads} on {machine["cores"]} cores.
 
 | | points | rank correlation | median error | slope | targets | repeated: correlation | error |
 | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -371,7 +371,7 @@ load was {loads} on {machine["cores"]} cores.
 
 The targets were first set for all points: a rank correlation of at least {MIN_CORRELATION} and a
 median error below {MAX_ERROR:.0f} points. Later they were narrowed to the builds that the machine
-tells apart, since for others there is no order to predict. Both stand here, met or not. The slope
+tells apart, since for others there is no order to predict. Both are listed, met or not. The slope
 is that of the line through zero: above 1 the model exaggerates. Errors are in points. The last two
 columns compare the first native run with the last, if there are two: no model can do better.
 
@@ -383,8 +383,9 @@ columns compare the first native run with the last, if there are two: no model c
 
 _TRAINING = (
     "the training set",
-    """The model was compared with these programs while it was made, so how well it does here says
-little about other code. For that there is [the test set](model-test.md) of bench/model_debian/.""",
+    """The model was compared with these programs while it was developed, so how well it does here
+says little about other code. For that there is [the test set](model-test.md) of
+bench/model_debian/.""",
 )
 _TEST = (
     "the test set",

@@ -7,7 +7,7 @@ Parts: `profiles`, which runs if none is named, builds the kernels of bench/nati
 relinks each in further layouts, then times the load of kernel code (docs/suites/kload.md) in all of
 them in turn, pinned to one core, with a copy of the first kernel as its A/A control; `options` does
 so with those of options.g4; `emulated` counts and models the load on x86-64, by emulated.g4. Writes
-docs/benchmarks/native.json and .md after each part; an interrupted one goes on where it ended.
+docs/benchmarks/native.json and .md after each part; an interrupted one continues where it ended.
 Exits with 1, without verdicts, where the copy differs from its original.
 """
 

@@ -5,7 +5,7 @@
 Counts the instructions that every action of the apps for training and every case of the suites
 executes in each function of a plain kernel, in one boot for each app, and compares the cases with
 the actions. The gains are those of docs/benchmarks/suites.json and leave-one-out.json. ``--counts``
-is the directory that keeps counts, so that a later call goes on with what is missing; ``--apps``
+is the directory that keeps counts, so that a later call continues with what is missing; ``--apps``
 names those to count now. Cases that the kernel cannot run are left out. Writes
 docs/benchmarks/overlap.json and .md.
 """
@@ -230,8 +230,8 @@ are left out. {kernel}, {clang}.
 - a case is *trained* from an overlap of {trained:.0f} % on, whatever it is called, *near* the
   training from {near:.0f} % on, and *far* below.
 
-The gain does not follow the overlap alone: what little of a system call's work is its own can be
-what a profile would have gained most in.
+The gain does not follow from the overlap alone: the small part of a system call's work that is its
+own can be where a profile gains most.
 
 Gains are baseline / cost - 1 in percent, of kernel instructions (*counted*), from
 [every suite](suites.md); means are geometric. For arm64 the overlap is that of x86-64, whose

@@ -5,7 +5,7 @@
 The real fastboot, and mepof's own code, at a played phone (tests/writers/played_phone.py). The
 fault comes when the step begins. Whatever the program says, the phone must start then, and the
 program must succeed when it is run again without the fault. Writes docs/benchmarks/phone-faults.md,
-and goes on where it stopped.
+and continues where it stopped.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def tried(cell: tuple[str, str]) -> dict[str, str]:
         restored = (bench.root / "phone/boot_b.img").read_bytes() == former
         slot = bench.boots()
         if not said:
-            outcome = "goes on"
+            outcome = "succeeds"
             assert entry is not None and entry.stage == "good" and slot == "b", entry
         elif unsettled:
             outcome = "next run restores"
@@ -276,8 +276,8 @@ _TEXT = """\
 # Faults of a phone at every step
 
 A program that trains a phone and flashes it, {count} times: the fault comes when the step begins,
-and stays. *Counted*, by `make bench-phone-faults`: the real `fastboot` and mepof's own code at a
-virtual phone whose system is played ([faults](../virtual-phone.md#faults)). Each time the phone
+and stays. *Counted*, by `make bench-phone-faults`: the real `fastboot` and mepof's own code with a
+virtual phone whose system is simulated ([faults](../virtual-phone.md#faults)). Each time the phone
 started afterwards, and the program succeeded when it was run again without the fault.
 
 {steps}
@@ -286,12 +286,12 @@ started afterwards, and the program succeeded when it was run again without the 
 | --- |{rule}
 {rows}
 
-*goes on*: the program succeeds, and the new image is started. *refused*: it ends before anything is
+*succeeds*: the new image is started. *refused*: the program ends before anything is
 written. *restored*: it ends, the partition has its former content, and the former slot is started.
 *next run restores*: it ends, the former slot is started, and the next run first gives the partition
 its former content.
 
-| fault | steps | what is said |
+| fault | steps | message |
 | --- | --- | --- |
 {messages}
 """

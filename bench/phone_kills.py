@@ -10,7 +10,7 @@ counted is what examples/phone.g4 has collected on a virtual phone, so run that 
 list of phones (MEPOF_PHONES): kernels and measurements then come from the store. Each kill has a
 number, from which follow the stage of the run, in turn, and the moment in it; the stages, and how
 long each lasts, are those of a first run that is not killed. Writes docs/benchmarks/phone-kills.md,
-and goes on where it stopped.
+and continues where it stopped.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ _TEXT = """\
 `kill -9` of `mepof run --flash` at {whole} moments of `examples/phone.g4` (three trainings
 from memory, a merge, a rebuild and a measurement that come from the store, the self-check from
 memory, flashing the inactive slot), and at {flash} of its last statement alone, which flashes.
-*Counted*, by `make bench-phone-kills`, at a virtual phone whose system is played, with the real
+*Counted*, by `make bench-phone-kills`, with a virtual phone whose system is simulated, and the real
 `fastboot` ([the virtual phone](../virtual-phone.md)). After each, a copy of the phone was switched
 on and started, and the same command finished when it was run again: the new image was started from
 slot `b` and marked good.
@@ -171,7 +171,7 @@ Of {all} moments, {staged} were chosen by stage: those that a run passes through
 turn, and in each a moment that is uniform in the time that it took in a run that was not killed.
 The others are uniform in the time of a whole run, much of which is the start of mepof.
 
-The journal of the phone tells where it was, or else that of the run:
+The last entry is that of the phone's journal, or else that of the run's:
 
 | program | last entry | starts slot | kills |
 | --- | --- | --- | ---: |

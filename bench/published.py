@@ -193,7 +193,7 @@ _PAGE = """# Published comparisons, repeated
 
 Each kernel is trained with the work that is measured, as in the publications. *Published* and
 *here* are in percent better than the plain kernel, here *modelled*: by the guest's clock. The
-columns behind are percent fewer than in the plain kernel: instructions and taken branches of the
+other columns are percent fewer than in the plain kernel: instructions and taken branches of the
 kernel are *counted*, cycles and misses are *modelled* ([the emulated PMU](../pmu.md)) on the core
 `skylake`; the last is the growth of the text in percent. Means are geometric, over the cases named
 below each table.

@@ -167,7 +167,7 @@ def page(result: dict[str, Any]) -> str:
 
 The eight cases of the suite `mepof`, {REPETITIONS} times over, in one boot: kernel-heavy work.
 The table has seconds of the whole QEMU process less those of a boot without work: medians of
-{result["rounds"]} rounds in which the contestants alternate. A ratio is to plain TCG
+{result["rounds"]} rounds in which all of these alternate. A ratio is to plain TCG
 (`-icount shift=0`) of the same round, its median and range. On a shared machine, which the spread
 of the wall time reveals, user CPU time is more reliable, and a wall ratio below 1 means nothing.
 {result["machine"]["cores"]} cores, {result["machine"]["qemu"]}.

@@ -6,7 +6,7 @@ The same kernel and training, with the hottest files instrumented that make up s
 what runs, with all that runs, and with as many as an image has room for. Each point compiles the
 files that it instruments, and those again with their profile; all else is shared. With ``--write``
 it prints the programs and runs nothing. Writes docs/benchmarks/selective.json and .md after each
-point, and goes on where it stopped; what is not named keeps the results that it has there.
+point, and continues where it stopped; what is not named keeps the results that it has there.
 """
 
 from __future__ import annotations

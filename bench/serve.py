@@ -355,11 +355,12 @@ It asks [`mepof serve`](../serve.md) over HTTP: milliseconds from the request to
 page, once after the start, and then {found["requests"]} times.
 
 The server answers {found["start_seconds"]} s after its process was started, and reads every
-journal and report beside that, for {start["read_seconds"]} s. Until then, a page says how far it is
-and asks again each second; the first such page takes {start["first_ms"]:.0f} ms, the longest
-{start["max_ms"]:.0f} ms. Likewise with the counts of {FUNCTIONS:,} functions, a `.profdata`: the
-first look takes {profile["first_ms"]:.0f} ms, the longest {profile["max_ms"]:.0f} ms, and they are
-there after {profile["read_seconds"]} s.
+journal and report in the background, for {start["read_seconds"]} s. Until then, a page shows its
+progress and asks again each second; the first such page takes {start["first_ms"]:.0f} ms, the
+longest {start["max_ms"]:.0f} ms. Likewise with the counts of {FUNCTIONS:,} functions, a
+`.profdata`: the first look takes
+{profile["first_ms"]:.0f} ms, the longest {profile["max_ms"]:.0f} ms, and they
+are there after {profile["read_seconds"]} s.
 The server needs {found["memory_mib"]} MiB of memory. The machine's load was {found["load"]} at the
 end, on {os.cpu_count()} cores.
 

@@ -5,7 +5,7 @@
 Every cell is a row of bench/transfer.toml and an algorithm. The kernel of its `to` is built with
 the profile that was trained on the kernel of its `from`, and with one of its own; both are measured
 beside the plain kernel. WORDs choose the cells that have all of them; without any, all are chosen.
-A cell that has a result is not run again without ``--again``, and an interrupted run goes on from
+A cell that has a result is not run again without ``--again``, and an interrupted run continues from
 the store. Kernels are those of bench/matrix.py where it has run. Writes
 docs/benchmarks/transfer.json and .md after each cell. Ten minutes to an hour for a cell on two
 cores.

@@ -69,7 +69,7 @@ _HEAD = """# The profile engine and llvm-profgen
 {processor}, {cores} cores. The same perf-script text (`crates/trace/examples/walk_kernel.rs`: 32
 entries a sample, `.text` of the same kernel) and the same `vmlinux` ({vmlinux:.0f} MiB, DWARF 5);
 whole processes, from start to end, write the extensible binary; the text is in the page cache.
-The contestants alternate for {rounds} rounds, and ratios are within a round. The peak is that of
+The programs alternate for {rounds} rounds, and ratios are within a round. The peak is that of
 the resident set, with pages of mapped files.
 
 | text | | s | CPU s | peak MiB | times faster | times less memory |
@@ -85,12 +85,12 @@ whose totals differ by more than 0.1 %.
 |---|---|---|---|---|---|
 {differences}
 
-## The floor
+## A yardstick
 
 *Read* reads the text once from the page cache, a MiB at a time, on one core. *Debug information* is
 `llvm-gsymutil-22 --convert` of the same kernel with as many threads: it reads every function,
 inlined call and line once, and writes them. A profile does not need all of it, so this is a
-yardstick, not a bound.
+yardstick, not a lower bound.
 
 | text | | read, s | debug information, s | mepof, s | times the sum |
 |---|---|---|---|---|---|

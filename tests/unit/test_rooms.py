@@ -1,4 +1,4 @@
-"""Imports between the rooms of ``src/mepof`` point one way, as docs/architecture.md draws them."""
+"""Imports between the layers of ``src/mepof`` point one way, as docs/architecture.md draws them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CODE = ROOT / "src" / "mepof"
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
-#: From the top down: a room imports from the rooms below it.
-ROOMS = re.findall(r"^\| `(\w+)/` \|", PAGE, re.M)
-#: The modules that lie beside the rooms, and the compiled engine.
-FLOOR = {*(path.stem for path in CODE.glob("*.py")), "_engine"} - {"__init__"}
+#: From the top down: a layer imports from the layers below it.
+LAYERS = re.findall(r"^\| `(\w+)/` \|", PAGE, re.M)
+#: The modules that lie beside the layers, and the compiled engine.
+FOUNDATION = {*(path.stem for path in CODE.glob("*.py")), "_engine"} - {"__init__"}
 #: From the top down as well.
 CRATES = re.findall(r"^\| `crates/(\w+)` \|", PAGE, re.M)
 FILES = sorted(path for path in CODE.rglob("*.py") if "native" not in path.parts)
@@ -45,34 +45,34 @@ def imports_of(path: Path) -> Iterator[str]:
         yield from (name for name in named if name.startswith("mepof."))
 
 
-def room_of(module: str) -> str:
-    """The name after ``mepof.``; the package itself is of the floor."""
+def layer_of(module: str) -> str:
+    """The name after ``mepof.``; the package itself is of the foundation."""
     return module.split(".")[1] if "." in module else "errors"
 
 
-def test_every_room_is_drawn() -> None:
-    rooms = {path.parent.name for path in CODE.glob("*/__init__.py")}
-    assert rooms == set(ROOMS), "list every package of src/mepof in docs/architecture.md, once"
-    assert len(rooms) == len(ROOMS)
+def test_every_layer_is_drawn() -> None:
+    layers = {path.parent.name for path in CODE.glob("*/__init__.py")}
+    assert layers == set(LAYERS), "list every package of src/mepof in docs/architecture.md, once"
+    assert len(layers) == len(LAYERS)
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_a_room_imports_from_rooms_below_it(room: str) -> None:
-    below = {room, *ROOMS[ROOMS.index(room) + 1 :], *FLOOR}
-    for path in sorted((CODE / room).rglob("*.py")):
-        above = {name for name in imports_of(path) if room_of(name) not in below}
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_imports_from_layers_below_it(layer: str) -> None:
+    below = {layer, *LAYERS[LAYERS.index(layer) + 1 :], *FOUNDATION}
+    for path in sorted((CODE / layer).rglob("*.py")):
+        above = {name for name in imports_of(path) if layer_of(name) not in below}
         assert not above, f"{path.relative_to(ROOT)} imports {', '.join(sorted(above))}"
 
 
-@pytest.mark.parametrize("room", ["plan", "statistics"])
-def test_rooms_that_know_nothing_of_kernels_import_from_the_floor(room: str) -> None:
-    for path in sorted((CODE / room).rglob("*.py")):
-        assert {room_of(name) for name in imports_of(path)} <= {room, *FLOOR}, path
+@pytest.mark.parametrize("layer", ["plan", "statistics"])
+def test_layers_that_know_nothing_of_kernels_import_from_the_foundation(layer: str) -> None:
+    for path in sorted((CODE / layer).rglob("*.py")):
+        assert {layer_of(name) for name in imports_of(path)} <= {layer, *FOUNDATION}, path
 
 
-def test_the_floor_imports_from_the_floor() -> None:
+def test_the_foundation_imports_from_the_foundation() -> None:
     for path in sorted(CODE.glob("*.py")):
-        assert {room_of(name) for name in imports_of(path)} <= FLOOR, path
+        assert {layer_of(name) for name in imports_of(path)} <= FOUNDATION, path
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:

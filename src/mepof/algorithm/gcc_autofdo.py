@@ -123,7 +123,7 @@ def _form(toolchain: Toolchain) -> str:
     major = int(toolchain.version.split(".")[0])
     if major > _LAST:
         raise InputError(
-            f"{toolchain.name} reads AutoFDO profiles of another form",
+            f"{toolchain.name} reads AutoFDO profiles of another format",
             f"use GCC 12 to {_LAST}: set toolchain",
         )
     return "gcov-13" if major >= _FIRST_WITH_BLOCKS else "gcov"

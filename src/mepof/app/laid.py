@@ -132,7 +132,7 @@ class Laid:
 
 
 def resolve(path: str, files: Mapping[str, Laid]) -> str | None:
-    """Where a path leads over links; None if they lead in a circle.
+    """Where a path leads over links; None if they form a loop.
 
     The last part, and what is below it, may not exist.
     """

@@ -97,7 +97,7 @@ def overlay(files: MutableMapping[str, Laid], archive: Path, what: str) -> None:
             continue
         at = resolve_parent(path, files)
         if at is None:
-            raise InputError(f"{what}: the links above /{path} lead in a circle")
+            raise InputError(f"{what}: the links above /{path} form a loop")
         if at.partition("/")[0] in HIDDEN and at not in HIDDEN:
             continue
         laid = _laid(member, archive, files, what)

@@ -145,7 +145,7 @@ def read_image(layout: Path, name: str | None, arch: str) -> Image:
 def _manifests(layout: Path, descriptors: list[_Descriptor], depth: int) -> Iterator[_Descriptor]:
     """The manifests of images, also those that an index inside of the index lists."""
     if depth > _MAX_DEPTH:
-        raise InputError(f"{layout}: its indexes lead to one another")
+        raise InputError(f"{layout}: its indexes refer to each other")
     for each in descriptors:
         if each.media_type.endswith(("image.index.v1+json", "manifest.list.v2+json")):
             inner = _read(_blob(layout, each), _Index)

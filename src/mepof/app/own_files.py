@@ -138,7 +138,7 @@ def _at(path: str, files: MutableMapping[str, Laid], description: Path) -> str:
     """Where a path is laid when directories above it are links of an image."""
     at = resolve_parent(path, files)
     if at is None:
-        raise InputError(f"{description}: the links above /{path} lead in a circle")
+        raise InputError(f"{description}: the links above /{path} form a loop")
     return at
 
 

@@ -42,7 +42,7 @@ def check_start(
     for path in choices:
         target = resolve(path, files)
         if target is None:
-            raise InputError(f"{what} runs /{path}, whose links lead in a circle")
+            raise InputError(f"{what} runs /{path}, whose links form a loop")
         if target == "bin/kbench" or (target == "bin/busybox" and _has_shell(arch)):
             return
         if target in files:

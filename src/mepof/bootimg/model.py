@@ -1,4 +1,4 @@
-"""What a model of phone can load: a file that people write."""
+"""What a phone model can load: a file that people write."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Memory(Described):
 
 
 class Model(Described):
-    """A model of phone.
+    """A phone model.
 
     Attributes:
         title: what it is.
@@ -77,4 +77,4 @@ def read_model(path: Path) -> Model:
     Raises:
         InputError: it cannot be read, or is wrong.
     """
-    return read_described(path, Model, "model of phone")
+    return read_described(path, Model, "phone model")

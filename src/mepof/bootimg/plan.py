@@ -181,7 +181,7 @@ def _problems(regions: Sequence[Region], around: Sequence[Region], model: Model)
             yield f"the {span} is {past} bytes outside of memory"
         if region.strict and (region.start - region.offset) % region.alignment:
             yield (
-                f"the {span} is not {region.offset:#x} bytes behind a multiple of "
+                f"the {span} is not {region.offset:#x} bytes after a multiple of "
                 f"{region.alignment:#x}"
             )
         for other in (*regions[index + 1 :], *around):

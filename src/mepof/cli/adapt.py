@@ -38,7 +38,7 @@ def check(
     source: Annotated[
         str,
         typer.Argument(
-            help="A directory, or what else a program can name: git+URL#tag=…, "
+            help="A directory, or any other source that a program can name: git+URL#tag=…, "
             "debian:linux-source-6.12, a tarball.",
             metavar="SOURCE",
         ),
@@ -59,10 +59,10 @@ def check(
 ) -> None:
     """Say which algorithms a kernel can be built with.
 
-    Nothing is compiled: what mepof lays over a kernel is applied in memory, and the options that
-    the configuration needs and the compiler that the kernel takes are looked for. A source that is
-    not a directory is fetched into the store, where a run finds it. The exit status is 1 if the
-    kernel can be built with none of the algorithms, or not with one that was named.
+    Nothing is compiled: the overlays are applied in memory, and the options that the configuration
+    needs and the compiler version that the kernel needs are checked. A source that is not a
+    directory is fetched into the store, so that a run need not fetch it. The exit status is 1 if
+    the kernel can be built with none of the algorithms, or not with one that was named.
     """
     names = tuple(algorithm or ALGORITHMS.names())
     for name in names:

@@ -56,7 +56,7 @@ def show(
 @app.command("unpack")
 def unpack(
     image: ImageFile,
-    out: Annotated[Path, typer.Option("--out", "-o", help="Directory to make.", metavar="DIR")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Directory to create.", metavar="DIR")],
     decompress_kernel: Annotated[
         bool, typer.Option("--decompress", help="Also write the decompressed kernel.")
     ] = False,
@@ -123,7 +123,7 @@ def pack(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Make an image of a directory, or another one of an image.
+    """Build an image from a directory, or from an image with parts replaced.
 
     Raises:
         InputError: the source is wrong, or the result does not fit.
@@ -164,7 +164,7 @@ def plan_addresses(
         ),
     ],
     model: Annotated[
-        Path, typer.Option(help="Description of the model of phone, a TOML file.", metavar="FILE")
+        Path, typer.Option(help="Description of the phone model, a TOML file.", metavar="FILE")
     ],
     kernel: Annotated[
         Path | None,

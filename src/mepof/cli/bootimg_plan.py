@@ -64,14 +64,14 @@ def plan_lines(plan: Plan, base: int, fits: Sequence[Fit]) -> Iterator[str]:
         yield (
             f"no addresses fit: the kernel takes {plan.kernel_size} bytes of memory, "
             f"{plan.kernel_size - plan.largest_kernel} more than the {plan.largest_kernel} that "
-            "there are beside the other parts"
+            "the other parts leave"
         )
     for each in fits:
         yield from _partition_lines(each)
     if limit := _limit(plan, fits):
         yield (
             f"instrument less: `set instrument {_size(limit)}.` counts in as many of the hottest "
-            "files as a kernel image of that size has room for"
+            "files as fit in a kernel image of that size"
         )
 
 

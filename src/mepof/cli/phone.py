@@ -28,7 +28,9 @@ _FAULTS = tuple(sorted((*IN_FASTBOOT, *IN_KERNEL)))
 def phone(
     directory: Annotated[
         Path,
-        typer.Argument(help="What the phone keeps: made if it is not there.", metavar="DIR"),
+        typer.Argument(
+            help="Directory of the phone's state; created if it does not exist.", metavar="DIR"
+        ),
     ],
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port; 0 for any that is free.", metavar="N")
@@ -57,7 +59,7 @@ def phone(
     model: Annotated[
         Path | None,
         typer.Option(
-            help="Description of the model of phone, a TOML file.  [default: one with 1 GiB]",
+            help="Description of the phone model, a TOML file.  [default: one with 1 GiB]",
             metavar="FILE",
         ),
     ] = None,
@@ -71,7 +73,7 @@ def phone(
         ),
     ] = None,
 ) -> None:
-    """Be a phone in fastboot that boots and runs, until interrupted.
+    """Emulate a phone in fastboot that boots and runs, until interrupted.
 
     It listens on the loopback interface. A new one is locked.
 
@@ -83,7 +85,7 @@ def phone(
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{directory} cannot be made: {error.strerror}") from error
+        raise InputError(f"{directory} cannot be created: {error.strerror}") from error
     known = Storage(directory, model_of(None)).load()
     arch = known.arch
     if kernel is not None:

@@ -121,7 +121,7 @@ def comparison(done: Document, base: Path, test: Path) -> RenderableType:
     """How alike two profiles are."""
     facts = FactTable()
     for name, key, meaning in (
-        ("flow overlap", "flow_overlap", "the share of execution that both attribute alike"),
+        ("flow overlap", "flow_overlap", "the share of execution that both agree on"),
         ("similarity", "similarity", "as llvm-profdata overlap computes it"),
         ("sample overlap", "sample_overlap", "counts in both, of the larger count"),
         ("only in A", "base_unique_share", f"samples of {base} at locations missing from B"),

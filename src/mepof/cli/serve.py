@@ -27,7 +27,7 @@ def serve(
     host: Annotated[
         str,
         typer.Option(
-            help="Address to listen on. Others than loopback need a token.", metavar="ADDRESS"
+            help="Address to listen on. One beyond loopback needs a token.", metavar="ADDRESS"
         ),
     ] = "127.0.0.1",
     port: Annotated[

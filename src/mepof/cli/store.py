@@ -58,7 +58,7 @@ def push(store: StoreRoot = None, shared_store: Shared = None, as_json: Json = F
 def verify(
     shared_store: Shared = None,
     remove: Annotated[
-        bool, typer.Option("--remove", help="Remove wrong artifacts, so that they are made again.")
+        bool, typer.Option("--remove", help="Remove wrong artifacts, so that they are rebuilt.")
     ] = False,
     as_json: Json = False,
 ) -> None:

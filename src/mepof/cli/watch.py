@@ -35,7 +35,7 @@ _PAUSE_SECONDS = 600.0
 def watch(
     file: Annotated[Path, typer.Argument(help="What to follow.", metavar="FILE.toml")],
     once: Annotated[
-        bool, typer.Option("--once", help="Look once, process what is new, and exit.")
+        bool, typer.Option("--once", help="Poll once, process what is new, and exit.")
     ] = False,
     history: Annotated[
         bool, typer.Option("--history", help="List every release and what became of it.")
@@ -48,7 +48,7 @@ def watch(
     ] = None,
     again: Annotated[
         str | None,
-        typer.Option("--again", help="Process a release that was held back again.", metavar="NAME"),
+        typer.Option("--again", help="Process a release again that was held back.", metavar="NAME"),
     ] = None,
     store: StoreRoot = None,
     as_json: Json = False,

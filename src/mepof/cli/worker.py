@@ -58,7 +58,7 @@ def worker(
     """Perform steps for the runs of a cluster.
 
     The worker offers its cores, its memory and what `mepof doctor` found. It works until it is
-    interrupted, or until the scheduler is gone for some time.
+    interrupted, or until the scheduler has been gone for a while.
 
     Raises:
         InputError: an address or file is wrong.

@@ -25,7 +25,7 @@ Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
 class PhoneModel(Described):
-    """What a model of phone needs.
+    """What a phone model needs.
 
     Attributes:
         title: what it is.
@@ -141,7 +141,7 @@ def model_of(phone: Attached) -> PhoneModel:
     Raises:
         InputError: the file is wrong.
     """
-    return read_described(model_path(phone), PhoneModel, "model of phone")
+    return read_described(model_path(phone), PhoneModel, "phone model")
 
 
 def state_directory() -> Path:

@@ -228,7 +228,7 @@ def _written_and_started(
     written = patiently(shell, lambda: handset.digest(shell, entry.partition, size))
     handset.check_same_boot(shell, boot_id)
     if written != packed.digest:
-        raise WorkError(f"{entry.partition} of {handset.name} does not read as it was written")
+        raise WorkError(f"{entry.partition} of {handset.name} does not read back as it was written")
     stage("checked", f"marking {entry.partition} of {handset.name} good")
     return patiently(shell, lambda: _mark(handset, shell))
 

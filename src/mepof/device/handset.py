@@ -323,7 +323,7 @@ class Handset:
         cmdline = " ".join([*words, *parameters, f"{TOKEN}={token}"])
         fields = split_cmdline(cmdline.encode(), image.layout)
         if fields is None:
-            raise InputError(f"{own} has no capacity for the command line `{cmdline}`")
+            raise InputError(f"{own} has no space for the command line `{cmdline}`")
         made = self._placed(with_changes(image, {"kernel": section}, cmdline, own))
         data = write(made)
         where.parent.mkdir(parents=True, exist_ok=True)

@@ -217,7 +217,7 @@ def _wait(
         if handset.now() - heard > session.quiet_seconds:
             raise KernelHang(
                 f"{handset.name} answered nothing for {session.quiet_seconds:g} s",
-                "look at what it shows",
+                "look at its screen",
             )
 
 
@@ -238,7 +238,7 @@ def _reconnected(handset: Handset, boot_id: str, since: float) -> bool:
             running = handset.boot_id(again)
     if again is None or running is None:
         if handset.now() - since > max(_RETURN, handset.model.boot_seconds):
-            raise KernelHang(f"{handset.name} no longer answers", "look at what it shows")
+            raise KernelHang(f"{handset.name} no longer answers", "look at its screen")
         return False
     if running != boot_id:
         raise GuestReset(f"the kernel reset {handset.name}{_console(again)}")

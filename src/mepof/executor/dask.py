@@ -397,7 +397,7 @@ def _answer_of(answer: Future[Answer], job: Job) -> Answer:
         if kind == "KilledWorker":
             raise WorkersDied(
                 f"{job.step.id}: every worker that ran this step died",
-                "look at the memory of the workers: a kernel's link takes gigabytes",
+                "check the memory of the workers: a kernel's link takes gigabytes",
             ) from error
         if kind in ("CancelledError", "FutureCancelledError"):
             raise _lost_scheduler() from error

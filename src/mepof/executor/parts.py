@@ -144,7 +144,7 @@ class _Calls:
             if self._died[name] < MAX_DEATHS:
                 return None
             raise WorkError(
-                f"every worker that performed {name} died", "look at the memory of the workers"
+                f"every worker that performed {name} died", "check the memory of the workers"
             ) from error
         self._pending.discard(future)
         with self._writing, self._log.open("ab") as log:

@@ -180,7 +180,7 @@ def rewrite(
         alone |= refused
     complaint = _COMPLAINT.search(result.output)
     what = complaint.group(1) if complaint else f"it ended with status {result.status}"
-    raise WorkError(f"BOLT does not take this kernel: {what}", "see the log, or use `propeller`")
+    raise WorkError(f"BOLT cannot rewrite this kernel: {what}", "see the log, or use `propeller`")
 
 
 def _shown(kernel: Vmlinux, tables: CodeTables) -> tuple[bytes, tuple[Section, Section]]:

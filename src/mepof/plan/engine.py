@@ -280,7 +280,7 @@ class _Run:
                 return False
         for name in lost:
             self._store.refuse(self._done.pop(name).fingerprint)
-            self._emit(StepNote(name, f"made again: {error.why}"))
+            self._emit(StepNote(name, f"running again: {error.why}"))
         for name, job in list(self._ready.items()):
             if any(each.digest in error.digests for each in job.artifacts.values()):
                 del self._ready[name]

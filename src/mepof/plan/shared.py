@@ -259,7 +259,7 @@ class SharedStore(Store):
             if first:
                 self._note(
                     f"{error}; "
-                    + ("what is made here stays here" if still else "going on without it")
+                    + ("what is made here stays here" if still else "continuing without it")
                 )
         return None
 

@@ -251,6 +251,6 @@ def read_memory(text: str | None) -> Memory:
         return Memory.model_validate_json(text)
     except ValueError as error:
         raise InputError(
-            "the file behind the apps is not what an earlier run has learned",
+            "the file after the apps' colon is not the memory of an earlier run",
             f"name the {Memory.file} of one",
         ) from error

@@ -37,7 +37,7 @@ class Manual:
             drive.note(str(driven[-1]))
         if not any(app.actions for app in driven):
             raise WorkError(
-                "nobody touched the screen", "see what `adb shell getevent -lp` shows of it"
+                "nobody touched the screen", "see whether `adb shell getevent -lp` lists it"
             )
         return Screens(apps=tuple(driven), route=tuple(route))
 

@@ -143,7 +143,7 @@ class System:
         }.get(verb, (verb, *given.split()))
         done = self.run("input", *argv)
         if done.status != 0:
-            raise WorkError(f"{self.name} does not take `{verb} {given}`: {_last(done.output)}")
+            raise WorkError(f"{self.name} does not accept `{verb} {given}`: {_last(done.output)}")
 
 
 def check_line(line: str) -> None:

@@ -223,8 +223,8 @@ class _Apt:
             if (found := file_digest(fetched)) != pin["sha256"]:
                 fetched.unlink()
                 raise InputError(
-                    f"{name} has the SHA-256 {found}, not {pin['sha256']} as it was planned",
-                    "run it again: it is planned with what is there now",
+                    f"{name} has the SHA-256 {found}, not {pin['sha256']} as planned",
+                    "run it again, to plan it with what is there now",
                 )
             fetched.replace(kept)
         return kept

@@ -149,7 +149,7 @@ class Mirror:
         raise WorkError(
             f"{ref or 'a ref'} of {url} has moved from {hash[:12]}, and the server gives only"
             " what a ref names",
-            "run it again: it is planned with what is there now",
+            "run it again, to plan it with what is there now",
         )
 
     def has(self, hash: str) -> bool:

@@ -91,8 +91,8 @@ def _check_memory(app: OwnApp, files: Mapping[str, Laid]) -> None:
     needed = _BASE_MIB + 2 * taken
     if app.memory < needed:
         raise InputError(
-            f"the files of the app {app.title} take {taken} MiB, for which a guest with "
-            f"{app.memory} MiB of memory has no capacity",
+            f"the files of the app {app.title} take {taken} MiB, which does not fit in "
+            f"a guest with {app.memory} MiB of memory",
             f"write `memory = {-(-needed // 64) * 64}`",
         )
 

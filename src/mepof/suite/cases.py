@@ -114,7 +114,7 @@ class Suite(Named):
             check_distinct(comparison.cases)
             for case in comparison.cases if known else ():
                 if case not in known:
-                    raise ValueError(f"`{comparison.title}` compares `{case}`, which is no case")
+                    raise ValueError(f"`{comparison.title}` compares `{case}`, which is not a case")
         return comparisons
 
     @cached_property

@@ -90,13 +90,14 @@ class Launcher:
             raise InputError("only the last run of a directory can be resumed, once it has ended")
         if Path(run.store) != self._store:
             raise InputError(
-                f"the run used the store {run.store}", "serve that one with --store, or start anew"
+                f"the run used the store {run.store}",
+                "serve that one with --store, or start a new run",
             )
         planned = {step.step for step in run.planned}
         steps = {step.id for step in checked(run.program).steps}
         if planned and not steps <= planned | set(run.steps):
             raise InputError(
-                "the run had options beside its program, such as --perf-data",
+                "the run had further options, such as --perf-data",
                 "repeat its command where it was started",
             )
         with self._lock:
@@ -112,7 +113,8 @@ class Launcher:
         pid, journal = entry.run.pid, entry.out / FILE_NAME
         if pid is None or not holds(pid, journal):
             raise InputError(
-                "no process of this machine runs it any more", "reload the page; its state changes"
+                "no process of this machine runs it any more",
+                "reload the page: its state has changed",
             )
         try:
             process = os.pidfd_open(pid)

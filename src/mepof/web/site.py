@@ -89,7 +89,7 @@ class Site:
 
     @cached_property
     def templates(self) -> Environment:
-        """The templates of this room, and those of reports."""
+        """The templates of this package, and those of reports."""
         return environment("mepof.web")
 
     def begin_reading(self) -> None:

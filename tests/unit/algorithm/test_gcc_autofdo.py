@@ -110,7 +110,7 @@ def test_blocks_of_a_line_are_told_apart_where_the_compiler_looks_them_up(tmp_pa
 
 def test_a_compiler_that_reads_another_form_is_refused(tmp_path: Path) -> None:
     given = conversion(tmp_path, Tools(Other("-16", "16.1.0"), run))
-    with pytest.raises(InputError, match="gcc-16 reads AutoFDO profiles of another form"):
+    with pytest.raises(InputError, match="gcc-16 reads AutoFDO profiles of another format"):
         ALGORITHM.convert(given)
 
 

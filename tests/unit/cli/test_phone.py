@@ -15,7 +15,7 @@ from mepof.cli.main import main
     ("words", "message"),
     [
         (("--fault", "fire"), "unknown fault `fire`"),
-        (("--model", "none.toml"), "cannot read the model of phone none.toml"),
+        (("--model", "none.toml"), "cannot read the phone model none.toml"),
         (("--port", "70000"), "less than or equal to 65535"),
     ],
 )

@@ -168,7 +168,7 @@ def test_what_bolt_says_of_a_kernel_that_it_does_not_take_is_the_error(tmp_path:
     vmlinux = link(tmp_path, CLANG, LINKER)
     vmlinux.write_bytes(vmlinux.read_bytes().replace(b"linux_banner", b"linux_manner"))
     (tmp_path / "counts").write_text(COUNTS)
-    with pytest.raises(WorkError, match=r"BOLT does not take this kernel: .*linux_banner"):
+    with pytest.raises(WorkError, match=r"BOLT cannot rewrite this kernel: .*linux_banner"):
         rewriting.rewrite(
             BOLT, vmlinux, tmp_path / "counts", set(FUNCTIONS), tmp_path / "new", tmp_path, run
         )

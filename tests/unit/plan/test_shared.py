@@ -155,7 +155,7 @@ def test_wrong_bytes_are_refused_made_here_and_replaced(team: Team, damage: str)
     taken = team.second.run()
     assert team.second.ran == ["last"]
     assert digests(taken) == digests(made)
-    assert any("last: made again" in note for note in team.second.notes)
+    assert any("last: running again" in note for note in team.second.notes)
     third = Machine(team.second.root.parent / "third", str(team.shared))
     assert digests(third.run()) == digests(made) and third.ran == []
 
@@ -311,7 +311,7 @@ def test_a_server_that_is_down_costs_a_note_and_no_run(
     flaky(monkeypatch, down)
     made = team.first.run()
     assert len(made.steps) == 4
-    assert [note for note in team.first.notes if "going on without it" in note]
+    assert [note for note in team.first.notes if "continuing without it" in note]
     assert len(team.first.notes) == 1
     assert len(calls) == 3
 

@@ -92,7 +92,7 @@ def test_no_more_actions_are_performed_than_are_allowed() -> None:
 
 
 def test_a_file_that_is_no_memory_is_refused() -> None:
-    with pytest.raises(InputError, match="not what an earlier run has learned"):
+    with pytest.raises(InputError, match="not the memory of an earlier run"):
         drive("learned", AndroidPhone.of(SMALL), budgets(SMALL), given="{}x")
 
 

@@ -138,7 +138,7 @@ def test_a_branch_that_moved_on_a_server_of_refs_alone_says_so(
     pin = {**pinned(address, bench), "commit": SHA}
     with pytest.raises(WorkError, match=r"refs/heads/m of .* has moved from 0123456789") as caught:
         SOURCE.fetch(address, pin, output, bench.workshop)
-    assert caught.value.remedy == "run it again: it is planned with what is there now"
+    assert caught.value.remedy == "run it again, to plan it with what is there now"
     assert not mirror.Mirror(bench.workshop).has(SHA)
 
 

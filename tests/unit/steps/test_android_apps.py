@@ -141,7 +141,7 @@ def test_a_device_without_apps_is_refused(room: Room, monkeypatch: pytest.Monkey
     ("scenario", "text", "why"),
     [
         ("script", "tap here", "line 1 of the script: `tap` takes 2 words"),
-        ("learned", "[]", "not what an earlier run has learned"),
+        ("learned", "[]", "not the memory of an earlier run"),
     ],
 )
 def test_a_wrong_file_is_refused_before_a_kernel_is_built(

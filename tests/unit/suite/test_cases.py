@@ -115,7 +115,7 @@ metrics = ["cycles"]
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (('"a", "b"', '"a", "c"'), "`a against b` compares `c`, which is no case"),
+        (('"a", "b"', '"a", "c"'), "`a against b` compares `c`, which is not a case"),
         (('"a", "b"', '"a", "a"'), "`a` occurs twice"),
         (('"a", "b"', '"a"'), "`comparison[0].cases"),
         (("ratio", "quotient"), "`comparison[0].by` must be 'ratio', 'difference' or 'per-event'"),
