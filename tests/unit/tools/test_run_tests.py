@@ -75,8 +75,7 @@ def test_a_failure_ends_the_builds_as_well(checkout: Checkout) -> None:
     os.mkfifo(began)
     checkout.program(
         ".venv/bin/mepof",
-        f"trap 'echo >{ended}; exit 1' TERM; echo >{began}; while :; do read -t 1 _ <> /dev/zero;"
-        " done",
+        f"trap 'kill $!; echo >{ended}; exit 1' TERM; sleep 60 & echo >{began}; wait",
     )
     os.mkfifo(ended)
     checkout.program(".venv/bin/python", f"read _ <{began}; exit 3")
