@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Runs a program on one machine without a cluster, and on clusters of 1, 2 and 4 workers.
+"""Runs programs on one machine without a cluster, and on clusters of 1, 2 and 4 workers.
 
-    bench/cluster.py [PROGRAM.g4] [--again]
+    bench/cluster.py [--again] [demo|boots]…
 
-By default, the program is that of `make demo`. Every run has a store of its own, so it makes all
-steps and boots; only the compiler's cache is that of the default store. Writes
-docs/benchmarks/cluster.json after each run and .md at the end, and continues where it stopped.
+`demo` is the program of `make demo`; `boots` measures the kernels that it makes. Every run has a
+store of its own, so it runs all steps and boots; only the compiler's cache is that of the default
+store. Writes docs/benchmarks/cluster.json after each run and .md after each program, and continues
+where it stopped.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from measure import program
 
 from mepof.events import unheard
 from mepof.executor.carried import Where
@@ -41,6 +43,13 @@ from mepof.steps import BODIES
 ROOT = Path(__file__).parents[1]
 DEMO = ROOT / "examples" / "quickstart.g4"
 RESULT = ROOT / "docs" / "benchmarks" / "cluster"
+IMAGES = ROOT / "out" / "cluster"
+#: What is run, and how the page calls it.
+PROGRAMS = {
+    "demo": "The demo",
+    "boots": "The boots of a measurement",
+}
+BOOTS = "set seed 1.\neval {out}/plain.img;{out}/opt.img syscall;overhead;proc;pipe;file.\n"
 WORKERS = (0, 1, 2, 4)
 MAX_SHARE_PERCENT = 3.0
 IDLE_SECONDS = 20
@@ -48,40 +57,49 @@ IDLE_SECONDS = 20
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("program", type=Path, nargs="?", default=DEMO)
+    parser.add_argument("name", nargs="*", choices=[[], *PROGRAMS])
     parser.add_argument("--again", action="store_true", help="forget what was measured before")
-    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one is not None:
-        print(json.dumps(measured(given.program, given.one)))
+        name, workers = given.one
+        print(json.dumps(measured(text_of(name), int(workers))))
         return
     path = RESULT.with_suffix(".json")
-    done: dict[str, Any] = {}
-    if path.exists() and not given.again:
-        done = json.loads(path.read_text())
-    text = given.program.read_text()
-    if done.get("program") != text:
-        done = {"program": text, "runs": {}}
-    for workers in WORKERS:
-        if str(workers) not in done["runs"]:
-            done["runs"][str(workers)] = of_child(given.program, workers)
-            done["cores"] = os.cpu_count()
-            path.write_text(json.dumps(done, indent=1) + "\n")
-    RESULT.with_suffix(".md").write_text(page(given.program, done))
+    done: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    for name in given.name or PROGRAMS:
+        text = text_of(name)
+        if name == "boots":
+            program.run(DEMO, IMAGES, None)
+        if given.again or done.get(name, {}).get("program") != text:
+            done[name] = {"program": text, "runs": {}}
+        runs = done[name]["runs"]
+        for workers in WORKERS:
+            if str(workers) not in runs:
+                runs[str(workers)] = of_child(name, workers)
+                path.write_text(json.dumps(done, indent=1) + "\n")
+        RESULT.with_suffix(".md").write_text(page(done))
+        check(runs)
     print(f"wrote {RESULT.with_suffix('.md')}")
-    check(done)
 
 
-def of_child(program: Path, workers: int) -> dict[str, Any]:
+def text_of(name: str) -> str:
+    """The text of a program."""
+    if name == "demo":
+        return DEMO.read_text(encoding="utf-8")
+    return BOOTS.format(out=IMAGES.relative_to(ROOT))
+
+
+def of_child(name: str, workers: int) -> dict[str, Any]:
     """What one run gave, in a process of its own, whose use of processors is its own."""
-    argv = [sys.executable, __file__, str(program), "--one", str(workers)]
-    print(f"{workers} workers", file=sys.stderr, flush=True)
-    made = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)
+    argv = [sys.executable, __file__, "--one", name, str(workers)]
+    print(f"{name}, {workers} workers", file=sys.stderr, flush=True)
+    made = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     found: dict[str, Any] = json.loads(made.stdout)
     return found
 
 
-def measured(program: Path, workers: int) -> dict[str, Any]:
+def measured(text: str, workers: int) -> dict[str, Any]:
     """Run a program with a new store; with no workers, in this process and on one core."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as directory, ExitStack() as stack:
         root = Path(directory)
@@ -90,7 +108,7 @@ def measured(program: Path, workers: int) -> dict[str, Any]:
         objects = default_store() / "cache" / "ccache"
         objects.mkdir(parents=True, exist_ok=True)
         (store.cache / "ccache").symlink_to(objects)
-        plan = without_report(plan_of(Source(str(program), program.read_text())), store)
+        plan = without_report(plan_of(Source("bench", text)), store)
         idle = None
         if workers == 0:
             began = Used.now()
@@ -193,10 +211,10 @@ def share_percent(used: Used, idle: Used | None = None) -> float:
     return 100 * own / (used.own + used.workers)
 
 
-def check(done: dict[str, Any]) -> None:
+def check(runs: dict[str, Any]) -> None:
     """Fail if a cluster made something else, or its scheduler took too much."""
-    wanted = done["runs"]["0"]["digests"]
-    for workers, run in done["runs"].items():
+    wanted = runs["0"]["digests"]
+    for workers, run in runs.items():
         if run["digests"] != wanted:
             raise SystemExit(f"with {workers} workers, the results differ")
         used, idle = of_run(run)
@@ -204,9 +222,8 @@ def check(done: dict[str, Any]) -> None:
             raise SystemExit(f"with {workers} workers, {share:.1f} % is the scheduler's")
 
 
-def page(program: Path, done: dict[str, Any]) -> str:
-    """The page of these runs."""
-    runs = done["runs"]
+def table(title: str, runs: dict[str, Any]) -> str:
+    """The section of the page about a program."""
     alone = runs["0"]
     wall = alone["used"]["wall"]
     rows = []
@@ -223,19 +240,35 @@ def page(program: Path, done: dict[str, Any]) -> str:
             f"| {name} | {used.wall:.0f} s | {wall / used.wall:.2f} | {used.workers:.0f} s "
             f"| {used.own:.1f} s | {shares} | {others:.2f} | {same} |"
         )
-    table = "\n".join(rows)
-    return f"""# What a cluster costs, and what it gains
+    body = "\n".join(rows)
+    return f"""## {title}
 
-`make bench-cluster` (`bench/cluster.py`) runs `{program.name}` whole, without a cluster and on
-clusters of processes with one core each, on this machine ({done["cores"]} cores). Every run has a
-store of its own, so it makes all {len(alone["digests"])} steps, with {alone["boots"]} boots for
-measuring; objects that earlier builds on the machine have compiled come from the compiler's cache.
-All figures are *native*.
+{len(alone["digests"])} steps, {alone["boots"]} boots for measuring.
 
 | workers | wall time | as fast | workers | scheduler | idle | whole | share | others | digests |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-{table}
+{body}
+"""
 
+
+def page(done: dict[str, Any]) -> str:
+    """The page of these runs."""
+    tables = "\n".join(
+        table(title, done[name]["runs"]) for name, title in PROGRAMS.items() if name in done
+    )
+    return f"""# What a cluster costs, and what it gains
+
+`make bench-cluster` (`bench/cluster.py`) runs the program of `make demo`, and one that measures the
+kernels that it makes, without a cluster and on clusters of processes with one core each, on this
+machine ({os.cpu_count()} cores). Every run has a store of its own, so it runs all steps and boots;
+objects that earlier builds on the machine have compiled come from the compiler's cache. All figures
+are *native*.
+
+{tables}
+## What the columns say
+
+- A build does not use more cores than its worker has, and the demo's builds wait for each other: on
+  workers of one core, more of them speed up boots alone.
 - *Workers* is user and system time of their processes and of all that they start, such as the
   emulator, during the run; *scheduler* that of client and scheduler, which are one process here. It
   looks after steps and events, and reads every artifact again.
