@@ -100,7 +100,7 @@ def read_described(
         InputError: it cannot be read, is not TOML, or does not fit the model.
     """
     try:
-        text = path.read_bytes().decode()
+        text = path.read_bytes().decode("utf-8-sig")  # some editors write a byte order mark
         written = tomllib.loads(text)
     except OSError as error:
         raise InputError(f"cannot read the {what} {path}: {error.strerror}") from error

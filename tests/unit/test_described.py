@@ -129,6 +129,12 @@ def test_a_file_that_is_not_utf_8_has_the_line_of_the_byte(kind: str, path: Path
     assert str(complaint(kind, path)) == f"{path}:3: the {kind} is not UTF-8 text"
 
 
+def test_a_file_of_another_systems_editor_is_read(path: Path) -> None:
+    text = KINDS["core"].example.read_text().replace("\n", "\r\n")
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert read_described(path, Core, "core").arch == "x86-64"
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_is_not_there_is_an_error(kind: str, path: Path) -> None:
     assert str(complaint(kind, path)) == f"cannot read the {kind} {path}: No such file or directory"

@@ -160,9 +160,15 @@ def compress(data: bytes | memoryview, name: str) -> bytes:
         name: one of :data:`NAMES`.
 
     Raises:
+        InputError: it is not one of these.
         EnvironmentLack: the program that compresses it is missing.
         WorkError: it failed.
     """
+    if name not in NAMES:
+        raise InputError(
+            f"mepof does not compress with {name}, as the kernel in the image is",
+            "choose what the boot loader takes, too: --compression gzip",
+        )
     if name == "gzip":
         return gzip.compress(data, 9, mtime=0)
     if name == "bzip2":

@@ -160,6 +160,11 @@ def replaced(section: Bytes, new: Bytes, compression: str | None, what: str) -> 
             f"{former.image.arch}",
             f"name a kernel for {former.image.arch}",
         )
+    if former.image and given.head and not given.image:
+        raise InputError(
+            f"{what} is not a kernel that a boot loader starts, as the one in the image is",
+            "name the image that a build makes (Image, bzImage, zImage) or NAME.img of a run",
+        )
     payload: Bytes = given.payload
     if compression is not None and compression != (given.compression or "none"):
         payload = decompressed(given, what)

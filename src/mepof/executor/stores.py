@@ -13,7 +13,7 @@ from mepof.errors import InputError
 from mepof.events import Event, Sink, StepNote
 from mepof.plan.remote import Remote
 from mepof.plan.shared import SharedStore
-from mepof.plan.store import Store
+from mepof.plan.store import VARIABLE, Store
 
 
 def default_shared() -> str | None:
@@ -47,19 +47,36 @@ def store_of(
 ) -> Iterator[Store]:
     """The store in a directory, with what others share behind it.
 
+    In the block it is the default store, in whose cache apps find their packages and images.
+
     Args:
         shared: URL of that.
         sink: receives what is said about it, from any thread.
         cancel: set it to stop waiting for its server.
     """
-    if shared is None:
-        yield Store(root)
-        return
-    store = SharedStore(
-        root, Remote(shared, cancel), lambda text: sink(StepNote("shared store", text))
-    )
-    with contextlib.closing(store):
-        yield store
+    with _default(root):
+        if shared is None:
+            yield Store(root)
+            return
+        store = SharedStore(
+            root, Remote(shared, cancel), lambda text: sink(StepNote("shared store", text))
+        )
+        with contextlib.closing(store):
+            yield store
+
+
+@contextlib.contextmanager
+def _default(root: Path) -> Iterator[None]:
+    """Have :func:`mepof.plan.store.default_store` answer with a directory."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(root.absolute())
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
 
 
 def one_at_a_time(sink: Sink) -> Sink:

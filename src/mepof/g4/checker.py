@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mepof.errors import InputError
@@ -578,9 +578,28 @@ def _setting(statement: Set, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     if setting.choices is None:
         return
     known: tuple[str, ...] = getattr(vocabulary, setting.choices)
+    if key.text == "toolchain":
+        yield from _toolchain(word, known)
+        return
     at = 0
     for part in map(str, value) if isinstance(value, tuple) else (str(value),):
         if not (key.text == "config" and "/" in part):
             span = word.part(at, at + len(part))
             yield from _lookup(setting.noun or key.text, word, part, known, span)
         at += len(part) + 1
+
+
+def _toolchain(word: Word, known: Collection[str]) -> Iterator[Diagnostic]:
+    """A toolchain. The name that is most like that of an old version is one that does not exist
+    yet, so the range is named instead."""
+    family, dash, version = word.text.rpartition("-")
+    if word.text in known or not (dash and version.isdecimal() and family in known):
+        yield from _lookup("toolchain", word, word.text, known)
+        return
+    versions = [name.removeprefix(f"{family}-") for name in known]
+    numbers = [int(number) for number in versions if number.isdecimal()]
+    yield Diagnostic(
+        word.span,
+        f"unknown toolchain {quote(word.text)}",
+        f"known: {family}-{min(numbers)} to {family}-{max(numbers)}",
+    )

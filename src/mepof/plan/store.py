@@ -30,13 +30,17 @@ _LOCK_POLL_SECONDS = 0.1
 _MAX_FILE_SYNCS = 200
 
 
+#: The environment variable that names a store.
+VARIABLE = "MEPOF_STORE"
+
+
 def default_store() -> Path:
     """``$MEPOF_STORE``, or ``mepof`` in the user's cache directory.
 
     Raises:
         InputError: neither is set.
     """
-    given = os.environ.get("MEPOF_STORE")
+    given = os.environ.get(VARIABLE)
     if given:
         return Path(given)
     try:

@@ -128,7 +128,7 @@ def check_url(url: str, address: str) -> None:
     if scheme_of(url) not in _SCHEMES:
         raise InputError(
             f"`{address}` is not a URL that mepof lets git read",
-            f"use {', '.join(_SCHEMES)} or USER@HOST:PATH",
+            f"use {', '.join(_SCHEMES)} or USER@HOST:PATH; a directory is git+file:///PATH",
         )
 
 

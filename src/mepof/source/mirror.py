@@ -26,6 +26,8 @@ _TRANSIENT = re.compile(
     r" out|closed)|Operation timed out|early EOF|unexpected disconnect|hung up unexpectedly"
     r"|RPC failed|returned error: (408|425|429|5\d\d)|Failed to connect|did not finish within"
 )
+# What servers and git itself say of a commit that no ref names, or that does not exist.
+_UNKNOWN = re.compile(r"not our ref|does not allow request for unadvertised object")
 # The refs of the mirror: what the last fetch brought, and everything that a run may need again.
 _FETCHED, _KEPT = "refs/mepof/fetched", "refs/mepof/kept"
 _HASH = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
@@ -119,6 +121,7 @@ class Mirror:
                 what a ref names.
 
         Raises:
+            InputError: the server does not have it.
             WorkError: the server does not answer, or does not give it.
         """
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -145,6 +148,11 @@ class Mirror:
                 if self._keep(hash):
                     return
         if failure is not None and not reached:
+            if ref is None and _UNKNOWN.search(failure.message):
+                raise InputError(
+                    f"{url} has no commit {hash}, or gives only what a ref names",
+                    "check the hash, or name a tag or branch that has it: #tag=NAME",
+                ) from failure
             raise failure
         raise WorkError(
             f"{ref or 'a ref'} of {url} has moved from {hash[:12]}, and the server gives only"
@@ -252,8 +260,17 @@ def _git(
 
 
 def _complaint(output: str) -> str:
-    """What git complains of: its first fatal line, else the last one."""
+    """What git complains of: its first fatal line, else the last one.
+
+    The reason may be in the line after it, for each address of the host, or in that before it,
+    which ssh wrote.
+    """
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    chosen = next((line for line in lines if line.startswith(("fatal:", "ERROR:"))), None)
-    text = chosen or (lines[-1] if lines else "git says nothing")
+    fatal = (at for at, line in enumerate(lines) if line.startswith(("fatal:", "ERROR:")))
+    at = next(fatal, len(lines) - 1)
+    text = lines[at] if lines else "git says nothing"
+    if text.endswith(":") and at + 1 < len(lines):
+        text += f" {lines[at + 1]}"
+    if text.startswith("fatal: Could not read from remote repository") and at > 0:
+        text = lines[at - 1]
     return re.sub(r"^(fatal|error|remote error|ERROR): ", "", text)

@@ -8,6 +8,7 @@ from pathlib import Path
 from mepof.errors import InputError
 from mepof.kernel.source import check_kernel
 from mepof.source.address import attribute_keys, scheme_of
+from mepof.source.git import KINDS
 from mepof.source.protocol import Pin, Workshop
 from mepof.source.tarball import KEYS
 from mepof.source.unpack import copy_tree, extract, is_tarball
@@ -37,7 +38,10 @@ class PathSource:
         if path.is_dir():
             check_kernel(path, path)
         elif not path.is_file():
-            raise InputError(f"{address} does not exist")
+            location, _, fragment = address.partition("#")
+            local = Path(location).is_dir() and not attribute_keys(address).isdisjoint(KINDS)
+            git = f"write git+file://{Path(location).absolute()}#{fragment}" if local else None
+            raise InputError(f"{address} does not exist", git)
         elif not is_tarball(path):
             raise InputError(f"{address} is neither a kernel source tree nor a tarball of one")
 

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from pathlib import Path
+from uuid import uuid4
 
 from mepof.errors import InputError, WorkError
 from mepof.toolchain.protocol import Run
@@ -60,7 +61,7 @@ def copy_tree(origin: Path, output: Path) -> None:
 
 
 def extract(tarball: Path, output: Path, runner: Run, origin: Path | str | None = None) -> None:
-    """Unpack a tarball without its top directory.
+    """Unpack a tarball, without its top directory, if the kernel is in one.
 
     Args:
         origin: what errors name instead of the file.
@@ -69,10 +70,27 @@ def extract(tarball: Path, output: Path, runner: Run, origin: Path | str | None 
         InputError: it is not a tarball, or is damaged.
         WorkError: the disk is full.
     """
-    into = ["--directory", str(output), "--strip-components=1", "--no-same-owner"]
+    into = ["--directory", str(output), "--no-same-owner"]
     done = runner(["tar", "--extract", *into, "--file", tarball], check=False)
     if done.status != 0:
         complaint = done.output.partition("\n")[0].removeprefix("tar: ")
         # The disk is ours, the tarball is the user's.
         kind = WorkError if os.strerror(errno.ENOSPC) in done.output else InputError
         raise kind(f"{origin or tarball} cannot be unpacked: {complaint}")
+    directories = [path for path in output.iterdir() if path.is_dir() and not path.is_symlink()]
+    if len(directories) == 1 and not (output / "Kbuild").exists():
+        _lift(directories[0])
+
+
+def _lift(top: Path) -> None:
+    """Put what is in a directory in its place, and in that of files beside it."""
+    output = top.parent
+    for beside in output.iterdir():
+        if beside != top:
+            beside.unlink()
+    # It may contain something of its own name.
+    top = top.rename(output / f".{uuid4().hex}")
+    top.chmod(0o755)
+    for entry in top.iterdir():
+        entry.rename(output / entry.name)
+    top.rmdir()

@@ -242,6 +242,7 @@ class Family(Protocol):
         """The installed toolchain of a version, or the newest.
 
         Raises:
+            InputError: it is not one of :meth:`versions`.
             EnvironmentLack: it is not installed.
         """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -155,6 +156,16 @@ class Versioned:
             complete = (plain,)
         return complete
 
+    def here(self) -> Self:
+        """The tools of this version: those without a version in their names where only they are
+        complete, and are of it."""
+        plain = type(self)("")
+        if not self.is_complete() and plain.is_complete():
+            with suppress(EnvironmentLack):  # it does not say which it is
+                if f"-{plain.major}" == self.suffix:
+                    return plain
+        return self
+
     def is_complete(self) -> bool:
         """Whether all its tools are installed, except for optional ones."""
         tools = self.description.tools.items()
@@ -184,7 +195,13 @@ class Versions(Generic[T]):
 
     def select(self, version: str | None) -> T:
         if version is not None:
-            chosen = self.toolchain(f"-{version}")
+            known, family = self.versions(), self.toolchain.family
+            if version not in known:
+                raise InputError(
+                    f"unknown toolchain `{family}-{version}`",
+                    f"known: {family}-{known[-1]} to {family}-{known[0]}",
+                )
+            chosen = self.toolchain(f"-{version}").here()
             for role, tool in chosen.description.tools.items():
                 if not tool.optional:
                     chosen.banner(role)

@@ -75,6 +75,21 @@ def test_a_kernel_for_another_architecture_is_refused() -> None:
         replaced(arm64_kernel(), bz_image(), None, "new")
 
 
+@pytest.mark.parametrize("new", [b"\x7fELF" + bytes(9000), b"ANDROID!" + bytes(9000), b"text"])
+def test_what_no_boot_loader_starts_does_not_replace_a_kernel(new: bytes) -> None:
+    with pytest.raises(InputError, match="new is not a kernel that a boot loader starts"):
+        replaced(arm64_kernel(), new, None, "new")
+    assert replaced(b"old", new, "none", "new") == new
+
+
+def test_a_kernel_is_not_compressed_otherwise_than_one_in_lzo() -> None:
+    old = b"\x89LZO\0\r\n\x1a\n" + bytes(100)
+    with pytest.raises(InputError, match="mepof does not compress with lzo") as caught:
+        replaced(old, arm64_kernel(), None, "new")
+    assert "--compression" in str(caught.value.remedy)
+    assert replaced(old, arm64_kernel(), "none", "new") == arm64_kernel()
+
+
 def test_what_a_kernel_takes_in_memory_comes_from_its_header() -> None:
     zimage = bytearray(arm_image())
     zimage[0x28:0x30] = struct.pack("<II", 0x100, 0x90100)

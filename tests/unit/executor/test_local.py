@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from mepof.errors import InputError
+from mepof.events import unheard
 from mepof.executor.local import LocalExecutor, _copy, _files
 from mepof.executor.programs import WrongProgram, compiled
+from mepof.executor.stores import store_of
 from mepof.g4 import Source
 from mepof.plan.model import Result
 from mepof.plan.store import default_store
@@ -23,6 +25,19 @@ def test_the_store_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch
     assert default_store() == Path("/cache/mepof")
     monkeypatch.setenv("MEPOF_STORE", "/store")
     assert default_store() == Path("/store")
+
+
+def test_apps_find_their_packages_in_the_store_of_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for former in ("/store", None):
+        monkeypatch.setenv("MEPOF_STORE", former or "")
+        if former is None:
+            monkeypatch.delenv("MEPOF_STORE")
+        before = default_store()
+        with store_of(tmp_path, None, unheard):
+            assert default_store() == tmp_path
+        assert default_store() == before
 
 
 def test_the_error_for_a_user_without_a_home_names_the_variable_to_set(

@@ -255,6 +255,10 @@ CASES = {
     ),
     "package of a file": ("set package deb:./x.", "p.g4:1:17: error: `deb` takes no file"),
     "unknown toolchain": ("set toolchain clnag.", "p.g4:1:15: error: unknown toolchain `clnag`"),
+    "a toolchain that is too old": (
+        "set toolchain clang-14.",
+        "p.g4:1:15: error: unknown toolchain `clang-14`",
+    ),
     "unknown device": ("set device quemu.", "p.g4:1:12: error: unknown device `quemu`"),
     "seed of words": ("set seed lucky.", "p.g4:1:10: error: invalid seed `lucky`"),
     "endless seed": (
@@ -479,6 +483,7 @@ HELP = {
     "goal worst. eval /a;/b.": "write `goal quantity bound metric*.`",
     "goal worst -1 kernel_cycles. eval /a;/b.": "write `set core` before the `eval`, such as "
     "`set core zen4`",
+    "set toolchain clang-14.": "known: clang-19 to clang-30",
     "set budget 90.": "expected a duration such as `90s`, `30m` or `2h`",
 }
 

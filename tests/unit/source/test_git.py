@@ -173,6 +173,32 @@ def test_a_repository_that_does_not_exist_is_an_error(tmp_path: Path, bench: Rec
     assert bench.waits == []
 
 
+def test_a_commit_that_a_server_does_not_have_is_an_error_of_the_program(
+    daemon: str, output: Path, bench: Recorder
+) -> None:
+    with pytest.raises(InputError, match=f"has no commit {SHA}") as caught:
+        SOURCE.fetch(f"{daemon}#commit={SHA}", {"commit": SHA}, output, bench.workshop)
+    assert "#tag=NAME" in str(caught.value.remedy)
+
+
+def test_a_server_that_is_gone_is_named_with_the_reason_and_asked_again(bench: Recorder) -> None:
+    port = free_port()
+    with pytest.raises(WorkError, match=r"unable to connect to .*Connection refused"):
+        pinned(f"git://127.0.0.1:{port}/linux#m", bench)
+    assert len(bench.waits) == mirror.MAX_ATTEMPTS - 1
+
+
+def test_what_ssh_says_is_the_reason(
+    tmp_path: Path, bench: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ssh = tmp_path / "ssh"
+    ssh.write_text("#!/bin/sh\necho 'Host key verification failed.' >&2\nexit 255\n")
+    ssh.chmod(0o755)
+    monkeypatch.setenv("GIT_SSH", str(ssh))
+    with pytest.raises(WorkError, match=r"cannot be read: Host key verification failed\."):
+        pinned("git@example.org:linux.git#m", bench)
+
+
 def test_an_empty_repository_is_an_error(tmp_path: Path, bench: Recorder) -> None:
     git(tmp_path, "init", "--quiet", "--bare", "empty.git")
     with pytest.raises(InputError, match="has no tag or branch `m`") as caught:

@@ -90,6 +90,27 @@ def test_a_tarball_is_unpacked_without_its_top_directory(
     assert "kernel/fork.c" in files(output)
 
 
+@pytest.mark.parametrize("given", [".", "./linux-6.12.117", "linux-6.12.117 notes"])
+def test_a_tarball_may_have_no_top_directory_or_files_beside_it(
+    tree: Path, output: Path, given: str
+) -> None:
+    (tree / "linux-6.12.117").mkdir()
+    (tree.parent / "notes").write_text("of its maker")
+    base = tree if given == "." else tree.parent
+    made = tree.parent / "made.tar"
+    subprocess.run(["tar", "-cf", made, "-C", base, *given.split()], check=True)
+    assert unpack(made, output) == "6.12.117"
+    assert sorted(path.name for path in output.iterdir()) == [
+        *("Kbuild", "Makefile", "kernel", "linux-6.12.117")
+    ]
+
+
+def test_a_repository_of_this_machine_is_named_by_a_url(tree: Path) -> None:
+    with pytest.raises(InputError, match=r"#tag=v6\.12 does not exist") as caught:
+        SOURCE.check(f"{tree}#tag=v6.12")
+    assert caught.value.remedy == f"write git+file://{tree}#tag=v6.12"
+
+
 def test_what_is_not_there_is_an_error(tmp_path: Path, output: Path) -> None:
     with pytest.raises(InputError, match="none does not exist"):
         unpack(tmp_path / "none", output)

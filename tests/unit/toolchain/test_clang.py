@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mepof import arch
-from mepof.errors import EnvironmentLack
+from mepof.errors import EnvironmentLack, InputError
 from mepof.toolchain import scheduling_models, versions
 from mepof.toolchain.clang import Clang
 from mepof.toolchain.protocol import select
@@ -104,6 +104,22 @@ def test_a_version_without_a_tool_is_reported_with_what_installs_it(machine: Pat
     with pytest.raises(EnvironmentLack, match=r"ld\.lld-22 is not installed") as caught:
         select("clang-22")
     assert caught.value.remedy == "apt-get install clang-22 lld-22 llvm-22"
+
+
+def test_a_version_may_have_tools_without_it_in_their_names(machine: Path) -> None:
+    install(machine, "", "22.1.8")
+    assert select("clang-22") == Clang("")
+    with pytest.raises(EnvironmentLack, match=r"clang-21 is not installed"):
+        select("clang-21")
+    install(machine, "-22", "22.1.0")
+    assert select("clang-22") == Clang("-22")
+
+
+def test_a_version_that_is_too_old_is_not_to_be_installed(machine: Path) -> None:
+    install(machine, "-14", "14.0.6")
+    with pytest.raises(InputError, match="unknown toolchain `clang-14`") as caught:
+        select("clang-14")
+    assert caught.value.remedy == "known: clang-19 to clang-30"
 
 
 def test_a_tool_that_reports_no_version_is_an_error(machine: Path) -> None:
