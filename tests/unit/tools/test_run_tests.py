@@ -28,7 +28,7 @@ class Checkout:
     def run(self) -> tuple[int, list[str]]:
         """The status, and the calls but that of mepof, which is made at the same time."""
         path = f"{self.root / 'bin'}:{os.environ['PATH']}"
-        command = [self.root / "tools/run-tests", "-m", "not slow"]
+        command = [str(self.root / "tools/run-tests"), "-m", "not slow"]
         done = subprocess.run(command, env={"PATH": path}, check=False, timeout=60)
         calls = (self.root / "calls").read_text().splitlines()
         return done.returncode, [call for call in calls if not call.startswith("mepof ")]
