@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
@@ -41,6 +42,8 @@ _POLL_SECONDS = 0.2
 # A step that nobody can take is reported, and looked at again, this often.
 _WAITING_SECONDS = 2.0
 _FRESH_SECONDS = 1.0
+# How many calls are submitted before the first result is taken: at least, and of each core.
+_LEAST_AHEAD, _AHEAD = 16, 4
 # How long a step waits for a worker that has not returned wrong artifacts.
 _PATIENCE_SECONDS = 60.0
 
@@ -141,11 +144,16 @@ def calling(client: Any) -> Map:
     """Calls functions on the workers of a client."""
 
     def run(do: Callable[[Any], Any], values: Sequence[Any]) -> Iterator[Any]:
-        wanted = {"cores": 1}
-        futures = [client.submit(do, each, pure=False, resources=wanted) for each in values]
+        # Not all at once, so that neither the scheduler nor a worker keeps all that goes in or
+        # comes out.
+        most = max(_LEAST_AHEAD, _AHEAD * sum(client.nthreads().values()))
+        futures: deque[Any] = deque()
+        for each in values:
+            futures.append(client.submit(do, each, pure=False, resources={"cores": 1}))
+            if len(futures) >= most:
+                yield futures.popleft().result()
         while futures:
-            # Let go of each, so that neither this machine nor a worker keeps them all.
-            yield futures.pop(0).result()
+            yield futures.popleft().result()
 
     return run
 

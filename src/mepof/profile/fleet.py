@@ -183,10 +183,14 @@ def merge_fleet(
     days = {day: aging.weight(day) for day in dict.fromkeys(each.day for each in found)}
     kept = [each for each in found if days[each.day]]
     cut = groups(kept)
-    parts, reused = _merged_groups(cut, reference, least, cache, run)
+    files, reused = _merged_groups(cut, reference, least, cache, run)
     sums = []
-    for day, of_day in groupby(zip(cut, parts, strict=True), key=lambda pair: pair[0][0].day):
-        whole = reduced([part for _, part in of_day if part.inputs], run)
+    refused: list[Refused] = []
+    # Of groups, only those of a day are in memory.
+    for day, of_day in groupby(zip(cut, files, strict=True), key=lambda pair: pair[0][0].day):
+        parts = [_part(file, group, reference, least) for group, file in of_day]
+        refused += [each for part in parts for each in part.refused]
+        whole = reduced([part for part in parts if part.inputs], run)
         if whole is not None:
             sums.append((whole, days[day]))
     if not sums:
@@ -197,9 +201,8 @@ def merge_fleet(
     ]
     beside = output.with_name(f"{output.name}.provenance.json")
     beside.write_text(json.dumps({"inputs": inputs}, indent=1) + "\n")
-    refused = tuple(each for part in parts for each in part.refused)
     faded = tuple(day for day, weight in days.items() if not weight)
-    return Fleet(len(inputs), refused, faded, reused, len(cut), result["statistics"])
+    return Fleet(len(inputs), tuple(refused), faded, reused, len(cut), result["statistics"])
 
 
 def reduced(parts: Sequence[Part], run: Map) -> Part | None:
@@ -216,16 +219,24 @@ def _batches(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
 
 def _merged_groups(
     cut: Sequence[tuple[Member, ...]], reference: bytes, least: Fraction, cache: Path, run: Map
-) -> tuple[list[Part], int]:
+) -> tuple[list[Path], int]:
+    """The files of merged groups, and how many an earlier merge had written."""
     cache.mkdir(parents=True, exist_ok=True)
-    keys = [_key(group, reference, least) for group in cut]
-    known = {key: part for key in keys if (part := _recall(cache / key)) is not None}
-    new = [(key, group) for key, group in zip(keys, cut, strict=True) if key not in known]
+    files = [cache / _key(group, reference, least) for group in cut]
+    new = [(group, file) for group, file in zip(cut, files, strict=True) if not file.exists()]
     asked = partial(merge_group, reference=reference, least=least)
-    for (key, _), part in zip(new, run(asked, [group for _, group in new]), strict=True):
-        _keep(cache / key, part)
-        known[key] = part
-    return [known[key] for key in keys], len(cut) - len(new)
+    for (_, file), part in zip(new, run(asked, [group for group, _ in new]), strict=True):
+        _keep(file, part)
+    return files, len(cut) - len(new)
+
+
+def _part(file: Path, group: Sequence[Member], reference: bytes, least: Fraction) -> Part:
+    """A merged group, from its file unless that is damaged."""
+    part = _recall(file)
+    if part is None:
+        part = merge_group(group, reference, least)
+        _keep(file, part)
+    return part
 
 
 def merge_group(group: Sequence[Member], reference: bytes, least: Fraction = Fraction(0)) -> Part:

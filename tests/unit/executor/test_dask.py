@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -323,3 +324,29 @@ def test_settings_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 
         security_of(files)
     assert carried.topic("x") == "mepof-x"
+
+
+@dataclass
+class Counting:
+    """A client that counts calls whose result has not been taken."""
+
+    waiting: int = 0
+    most: int = 0
+
+    def nthreads(self) -> dict[str, int]:
+        return {"a": 5, "b": 3}
+
+    def submit(self, do: Any, value: Any, **options: Any) -> Any:
+        self.waiting += 1
+        self.most = max(self.most, self.waiting)
+        return SimpleNamespace(result=lambda: self.taken(do(value)))
+
+    def taken(self, result: Any) -> Any:
+        self.waiting -= 1
+        return result
+
+
+def test_only_so_many_calls_and_results_are_kept_at_a_time() -> None:
+    client = Counting()
+    assert list(dask.calling(client)(str, range(1000))) == [str(each) for each in range(1000)]
+    assert client.most == 4 * 8

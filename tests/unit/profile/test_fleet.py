@@ -105,6 +105,16 @@ def test_new_profiles_cost_their_own_groups(fleet: Path, tmp_path: Path) -> None
     assert (tmp_path / "d").read_bytes() == sequential(fleet, tmp_path / "one", later)
 
 
+def test_a_group_whose_file_is_damaged_is_merged_again(fleet: Path, tmp_path: Path) -> None:
+    merge(fleet, tmp_path / "a")
+    file = next((tmp_path / "cache").iterdir())
+    whole = file.read_bytes()
+    file.write_bytes(whole[:20])
+    merge(fleet, tmp_path / "b")
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "a").read_bytes()
+    assert file.read_bytes() == whole
+
+
 def test_foreign_builds_and_damage_are_refused_by_name(fleet: Path, tmp_path: Path) -> None:
     bad = {
         "rack1/foreign.afdo": text_of(3, build=1),
