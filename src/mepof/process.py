@@ -187,10 +187,19 @@ def run(
     if check and process.returncode != 0:
         tail = next((line for line in reversed(lines) if line.strip()), "no output")
         raise WorkError(
-            f"{Path(args[0]).name} failed with status {process.returncode}: {tail.strip()}",
+            f"{Path(args[0]).name} {_end(process.returncode)}: {tail.strip()}",
             f"see {log}" if log else None,
         )
     return Completed(tuple(args), process.returncode, "\n".join(lines))
+
+
+def _end(status: int) -> str:
+    """How a child ended that did not succeed."""
+    if status >= 0:
+        return f"failed with status {status}"
+    with contextlib.suppress(ValueError):  # a real-time signal
+        return f"was killed by {signal.Signals(-status).name}"
+    return f"was killed by signal {-status}"
 
 
 def start(

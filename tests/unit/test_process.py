@@ -59,6 +59,13 @@ def test_a_failure_tells_status_and_last_words(tmp_path: Path) -> None:
     assert run(argv, check=False).status == 7
 
 
+def test_a_program_that_crashes_is_told_by_its_signal() -> None:
+    with pytest.raises(WorkError, match=r"^sh was killed by SIGSEGV: its last words"):
+        run(["sh", "-c", "echo its last words; kill -SEGV $$"])
+    with pytest.raises(WorkError, match=r"^sh was killed by signal 40: no output"):
+        run(["sh", "-c", "kill -40 $$"])
+
+
 def test_a_program_that_cannot_run_is_a_lack_of_the_environment(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentLack, match="nonesuch is not installed"):
         run(["nonesuch"])

@@ -113,8 +113,10 @@ class History:
             path.parent.mkdir(parents=True, exist_ok=True)
             with self._open() as database:
                 database.executescript(_SCHEMA)
-        except (OSError, WorkError) as error:
-            raise InputError(f"the history {path} cannot be used: {error}") from error
+        except OSError as error:
+            raise InputError(f"the history {path} cannot be used: {error.strerror}") from error
+        except WorkError as error:
+            raise InputError(error.message, error.remedy) from error
 
     def memory(self, follow: str) -> Memory:
         """What is known of a feed."""

@@ -76,7 +76,7 @@ class Watcher:
                 with locked(lock, self.workshop, f"another watcher works on {directory}"):
                     return self._work(self.task.history(), look)
         except OSError as error:
-            raise WorkError(f"{directory} cannot be used: {error}") from error
+            raise WorkError(f"{directory} cannot be used: {error.strerror or error}") from error
 
     def next_at(self) -> float | None:
         """When there is something to do before the next look at the feeds, in seconds since the
@@ -113,6 +113,8 @@ class Watcher:
         added = history.saw(follow.name, seen.releases or (), seen.memory, later, self._time())
         for name in added:
             self.say(f"{follow.name}: {name} is new")
+        if seen.releases == ():  # said once: the next time, nothing has changed
+            self.say(f"{follow.name}: no release matches `{follow.match}`")
         return True
 
     def _process(self, history: History, entry: Entry) -> None:

@@ -123,7 +123,7 @@ def pack(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Build an image from a directory, or from an image with parts replaced.
+    """Build an image from a directory or another image.
 
     Raises:
         InputError: the source is wrong, or the result does not fit.

@@ -73,7 +73,7 @@ def phone(
         ),
     ] = None,
 ) -> None:
-    """Emulate a phone in fastboot that boots and runs, until interrupted.
+    """Emulate a phone, until interrupted.
 
     It listens on the loopback interface. A new one is locked.
 

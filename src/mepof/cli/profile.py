@@ -240,7 +240,7 @@ def compare(
     top: Top = 10,
     as_json: Json = False,
 ) -> None:
-    """Show how similar two profiles are, and which functions differ most."""
+    """Show how alike two profiles are, and which functions differ most."""
     if _are_counts([base, test], "compare"):
         from mepof.cli import count_tables
         from mepof.profile.counts import compare_counts, read_counts

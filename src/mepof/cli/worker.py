@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 import tempfile
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -70,12 +70,12 @@ def worker(
 
     settings = settings_of(store, cores, shared_store)
     check_store(settings.store, settings.shared)
-    check_address(address)
+    tls = tls_of(tls_ca, tls_cert, tls_key)
+    check_address(address, tls)
     host = listening(address, listen)
     offers = {**offers_of_machine(settings.store), **dict.fromkeys(offer or (), 1.0)}
     if memory is not None:
         offers["memory"] = float(memory)
-    tls = tls_of(tls_ca, tls_cert, tls_key)
     named = sorted(offers.keys() - {"memory"})
     amount = f"{offers['memory']:.0f} MiB of memory"
     print(
@@ -138,15 +138,19 @@ async def _work(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
+    security = distributed.Security() if tls is None else security_of(tls)
     # Dask restarts a worker that dies, but gives up one that dies while it starts.
     while not stopping.is_set():
         try:
+            # A worker that reaches nobody dies in its own process, which keeps the reason.
+            if not await _reaches(address, security, stopping):
+                return
             nanny = await distributed.Nanny(
                 address,
                 nthreads=settings.cores,
                 host=host,
                 resources={"cores": settings.cores, **offers},
-                security=None if tls is None else security_of(tls),
+                security=security,
                 env=environment,
                 memory_limit=0,
                 local_directory=scratch,
@@ -155,8 +159,9 @@ async def _work(
                 dashboard=False,
             )
         except (OSError, TimeoutError, TypeError, RuntimeError) as error:
+            why = " ".join(str(error).split()) or f"it says nothing for {SILENCE_SECONDS} s"
             raise WorkError(
-                f"the scheduler {address} does not answer: {' '.join(str(error).split())}",
+                f"the scheduler {address} does not answer: {why}",
                 "start one with `dask scheduler`; with TLS, its address begins with tls://",
             ) from error
         ended = asyncio.create_task(nanny.finished())
@@ -164,3 +169,27 @@ async def _work(
         await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
         await nanny.close()
+
+
+async def _reaches(address: str, security: Any, stopping: asyncio.Event) -> bool:
+    """Whether a scheduler was reached before we were asked to stop.
+
+    Raises:
+        OSError: nobody is there.
+        TimeoutError: whoever is there does not speak as a scheduler does.
+    """
+    from mepof.executor.cluster import SILENCE_SECONDS, library
+
+    given = security.get_connection_args("worker")
+    reaching = asyncio.create_task(library().comm.connect(address, SILENCE_SECONDS, **given))
+    stopped = asyncio.create_task(stopping.wait())
+    done, waiting = await asyncio.wait(
+        {reaching, stopped}, timeout=SILENCE_SECONDS, return_when=asyncio.FIRST_COMPLETED
+    )
+    for task in waiting:
+        task.cancel()
+    if not done:
+        raise TimeoutError
+    if reaching in done:
+        await reaching.result().close()
+    return stopped not in done

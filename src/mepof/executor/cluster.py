@@ -67,20 +67,33 @@ def security_of(tls: Tls) -> Any:
     )
 
 
-def check_address(address: str) -> None:
+def check_address(address: str, tls: Tls | None = None) -> None:
     """Look at an address before Dask does, whose client and worker say less of a wrong one, and
     whose client complains again when it is collected.
 
+    Args:
+        tls: what encrypts; without it, Dask's settings may say so.
+
     Raises:
-        InputError: it is not the address of a scheduler.
+        InputError: it is not the address of a scheduler, or cannot be reached without TLS.
     """
+    distributed = library()
     try:
-        library().comm.get_address_host_port(address)
+        _, port = distributed.comm.get_address_host_port(address)
+        if not 0 < port < 1 << 16:
+            raise ValueError(f"there is no port {port}")
     except ValueError as error:
         raise InputError(
             f"{address} is not the address of a scheduler",
             "write tcp://HOST:PORT, with TLS tls://HOST:PORT; a scheduler's port is 8786",
         ) from error
+    if address.startswith("tls://") and tls is None:
+        of_dask = distributed.Security().get_connection_args("client")
+        if of_dask.get("ssl_context") is None:
+            raise InputError(
+                f"{address} takes encrypted connections only",
+                "give --tls-ca, --tls-cert and --tls-key, or Dask's settings of them",
+            )
 
 
 @contextlib.contextmanager
@@ -93,7 +106,7 @@ def connected(address: str, tls: Tls | None) -> Iterator[Any]:
     """
     distributed = library()
     security = None if tls is None else security_of(tls)
-    check_address(address)
+    check_address(address, tls)
     try:
         client = distributed.Client(
             address, security=security, timeout=_CONNECT_SECONDS, set_as_default=False

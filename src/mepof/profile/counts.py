@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mepof.errors import InputError, WorkError
 from mepof.process import run
-from mepof.profile.instrumentation import LLVM_INSTRUMENTATION
+from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, UNREADABLE
 from mepof.toolchain.protocol import select_with
 
 # Below it a difference comes from rounding.
@@ -97,7 +97,7 @@ def read_counts(path: Path) -> tuple[FunctionCounts, ...]:
     except WorkError as error:
         raise InputError(
             f"{path} cannot be read: {error.message}",
-            "it must come from a kernel that was built by the same compiler version",
+            UNREADABLE,
         ) from error
     found = sorted(_functions(shown.splitlines()), key=lambda f: (-f.total, f.name))
     if not found:

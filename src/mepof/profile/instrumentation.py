@@ -24,6 +24,14 @@ from mepof.toolchain.protocol import FunctionCount, Tools, select_with
 LLVM_INSTRUMENTATION = "llvm-instrumentation"
 _INDEXED = b"\xfflprofi\x81"
 _RAW = (b"\xfflprofr\x81", b"\xfflprofR\x81")
+#: What is said of profiles that LLVM's tools refuse, or crash on.
+UNREADABLE = "it must be whole, and of a kernel that was built by the same compiler version"
+# By their first bytes, what people have beside such profiles.
+_OTHERS = {
+    b"PERFILE2": "convert it with `mepof profile convert`",
+    # SPMagic of SampleProf.h for the extensible binary format, in LEB128.
+    b"\x84\xe4\xd0\xb1\xf4\xc9\x94\xa8": "name it NAME.afdo: the suffix says the algorithm",
+}
 _MAGIC = {_INDEXED, *_RAW, *(raw[::-1] for raw in _RAW)}
 
 # A kernel always runs thousands of functions, if only to boot. Fewer means that the
@@ -46,22 +54,25 @@ def is_instrumentation(path: Path) -> bool:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
 
 
-def check_finished(path: Path, tools: Tools | None) -> None:
+def check_finished(path: Path, tools: Tools | None, raw: bool = False) -> None:
     """Look at a finished profile of counts.
 
     Args:
         tools: None where the toolchain is not installed; then only the first bytes are checked.
+        raw: a raw profile will do, too.
 
     Raises:
         InputError: it is not one, or the toolchain cannot read it.
     """
     if not is_instrumentation(path):
+        with path.open("rb") as file:
+            head = file.read(8)
         raise InputError(
             f"{path} is not an instrumentation profile",
-            "name the .profdata file of a run, or one of `llvm-profdata merge`",
+            _OTHERS.get(head, "name the .profdata file of a run, or one of `llvm-profdata merge`"),
         )
     with path.open("rb") as file:
-        if file.read(8) != _INDEXED:
+        if not raw and file.read(8) != _INDEXED:
             raise InputError(f"{path} is a raw profile", "convert it with `mepof profile merge`")
     if tools is None:
         return
@@ -71,7 +82,7 @@ def check_finished(path: Path, tools: Tools | None) -> None:
         except WorkError as error:
             raise InputError(
                 f"{tools.toolchain.name} cannot read the profile {path}: {error.message}",
-                "use the compiler version that made it: set toolchain",
+                f"{UNREADABLE}: set toolchain",
             ) from error
 
 
@@ -79,14 +90,19 @@ def merge_instrumentation(weighted: Sequence[Weighted], output: Path) -> Quality
     """Write the weighted sum of profiles of instrumented kernels, whole or not at all.
 
     Raises:
-        EnvironmentLack: no toolchain that reads them is installed.
-        WorkError: it refuses a profile.
+        InputError: the toolchain refuses a profile.
+        EnvironmentLack: none that reads them is installed.
     """
     partial = output.with_name(f".{output.name}.{os.getpid()}")
     given = [(w.path.resolve(), w.weight) for w in weighted]
     try:
         tools = Tools(select_with(LLVM_INSTRUMENTATION), run)
-        quality = merge_profiles(given, partial, tools)
+        try:
+            quality = merge_profiles(given, partial, tools)
+        except WorkError:
+            for each in weighted:
+                check_finished(each.path, tools, raw=True)
+            raise
         partial.replace(output)
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror}") from error
@@ -110,7 +126,7 @@ def merge_profiles(
     except WorkError as error:
         raise WorkError(
             f"the profile cannot be read: {error.message}",
-            "it must come from a kernel that was built by the same compiler version",
+            UNREADABLE,
         ) from error
     return quality_of(counted)
 

@@ -171,6 +171,21 @@ def test_a_full_disk_is_tried_again(world: World) -> None:
     assert world.states()["v6.12.2"] == "retry"
 
 
+def test_a_pattern_that_no_release_has_is_said_once(world: World) -> None:
+    world.tags = []
+    world.round()
+    world.round()
+    assert world.said == ["stable: no release matches `v6.12.*`"]
+
+
+def test_a_history_that_cannot_be_used_is_one_error(world: World) -> None:
+    (world.root / "out").mkdir()
+    (world.root / "out/history.sqlite").write_text("not a database" * 99)
+    with pytest.raises(InputError, match="cannot be used: file is not a database") as caught:
+        world.round()
+    assert caught.value.message.count("cannot be used") == 1
+
+
 def test_a_feed_that_fails_is_asked_ever_more_rarely(world: World) -> None:
     world.feed_error = WorkError("HTTP status 503")
     hours = []

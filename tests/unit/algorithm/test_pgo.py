@@ -131,6 +131,24 @@ def test_the_error_for_an_unreadable_profile_names_the_usual_cause(tmp_path: Pat
     assert "same compiler version" in (caught.value.remedy or "")
 
 
+@pytest.mark.parametrize(
+    ("head", "remedy"),
+    [
+        (b"PERFILE2", "mepof profile convert"),
+        (b"\x84\xe4\xd0\xb1\xf4\xc9\x94\xa8", "name it NAME.afdo"),
+        (b"text", "name the .profdata file of a run"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_with_what_to_do(
+    tmp_path: Path, head: bytes, remedy: str
+) -> None:
+    given = tmp_path / "x.profdata"
+    given.write_bytes(head + bytes(99))
+    with pytest.raises(InputError, match="is not an instrumentation profile") as caught:
+        ALGORITHM.check_profile({"kernel.profdata": given}, None)
+    assert remedy in str(caught.value.remedy)
+
+
 def test_it_resets_before_and_reads_after_the_same_directory() -> None:
     (reset,), (read,) = ALGORITHM.reset(), ALGORITHM.collect(modules=False)
     assert isinstance(reset, Put) and isinstance(read, Get)

@@ -404,6 +404,16 @@ def test_counts_of_instrumented_kernels_are_renewed(counts: Path, tmp_path: Path
     assert done("compare", counts, out)["overlap"] == pytest.approx(1, abs=0.001)
 
 
+def test_a_truncated_profile_is_named_among_those_to_merge(counts: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.profdata"
+    cut.write_bytes(counts.read_bytes()[:-40])
+    error = failed("merge", counts, cut, "-o", tmp_path / "out")
+    assert isinstance(error, InputError)
+    assert f"cannot read the profile {cut}: llvm-profdata-22 " in error.message
+    assert "it must be whole" in str(error.remedy)
+    assert not (tmp_path / "out").exists()
+
+
 def test_damaged_counts_of_an_instrumented_kernel_are_refused(tmp_path: Path) -> None:
     counts = tmp_path / "kernel.profdata"
     counts.write_bytes(b"\xfflprofi\x81" + bytes(20))

@@ -39,7 +39,8 @@ def test_a_worker_listens_on_loopback_unless_told(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize(
-    "address", ["farm", "tcp://farm", "tcp://127.0.0.1:x", "moon://127.0.0.1:8786"]
+    "address",
+    ["farm", "tcp://farm", "tcp://127.0.0.1:x", "tcp://127.0.0.1:99999", "moon://127.0.0.1:8786"],
 )
 def test_what_is_no_address_is_refused_before_dask_reads_it(
     address: str, monkeypatch: pytest.MonkeyPatch
@@ -52,6 +53,18 @@ def test_what_is_no_address_is_refused_before_dask_reads_it(
         connected(address, None),
     ):
         pytest.fail("connected to no address")
+
+
+def test_an_address_with_tls_needs_certificates(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mepof.executor.cluster import connected
+
+    monkeypatch.delattr(distributed, "Client")
+    with (
+        pytest.raises(InputError, match="takes encrypted connections only") as caught,
+        connected("tls://127.0.0.1:8786", None),
+    ):
+        pytest.fail("connected without a certificate")
+    assert "--tls-ca" in str(caught.value.remedy)
 
 
 def test_tls_needs_all_its_files() -> None:

@@ -177,6 +177,7 @@ def test_debians_index_is_followed(apt: Server, bench: Recorder) -> None:  # noq
     [
         ({"feed": "git"}, "has no `url`"),
         ({"feed": "git", "url": "ext::x"}, "is not a URL that mepof lets git read"),
+        ({"feed": "git", "url": "https://x/y.git", "package": "linux"}, "takes `url` alone"),
         ({"feed": "kernel-org", "package": "linux"}, "takes no package"),
         ({"feed": "debian"}, "takes `package`"),
         ({"feed": "debian", "package": "bash"}, "is not a Debian kernel source package"),

@@ -17,6 +17,10 @@ class GitFeed:
     def check(self, follow: Follow) -> None:
         if follow.url is None:
             raise InputError(f"`{follow.name}` follows git and has no `url`", 'add url = "…"')
+        if follow.package or follow.suite or follow.monikers:
+            raise InputError(
+                f"`{follow.name}` follows git, which takes `url` alone", "choose tags by `match`"
+            )
         parse(_address(follow, "v1"))
 
     def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
