@@ -149,9 +149,9 @@ the profile of the round before ([the loop](../loop.md)), with `decay 0.5`. The 
 all rounds, 24 actions of `rand kbench` on the configuration `slim`, and every branch is counted: a
 loop without losses would find the same counts each time.
 
-- *fewer instructions*: of the kernel, in percent of the plain one's, the geometric mean over the
-  eight cases of the suite `mepof`, in the image with the profile of that round; *text* is how much
-  larger its code is.
+- *fewer instructions*: of the kernel, *counted*, in percent of the plain one's, the geometric mean
+  over the eight cases of the suite `mepof`, in the image with the profile of that round; *text* is
+  how much larger its code is.
 - *branches*: the kernel's taken branches in training, in millions.
 - *with lines*: the share of the executed code that has debug lines; assembly has none.
 - *as recorded*: the overlap of what the round recorded with what round 1 recorded, inlining aside;
