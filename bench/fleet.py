@@ -190,7 +190,7 @@ def page(done: dict[str, Any]) -> str:
         f"| {llvm['seconds'] / row['seconds']:.1f} | {row['cpu_seconds']:.1f} s "
         f"| {llvm['cpu_seconds'] / row['cpu_seconds']:.1f} | {row['peak_mib']} MiB "
         f"| {row['load']} |"
-        for name, row in merges.items()
+        for name, row in ((each, merges[each]) for each in MERGES)
     )
     return f"""# How fast the profiles of a fleet are merged
 
