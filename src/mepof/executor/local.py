@@ -124,10 +124,13 @@ def _copy(source: Path, target: Path) -> None:
     """Copy atomically: the target is either the old file or the complete new one."""
     target.parent.mkdir(exist_ok=True)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.copyfile(source, partial)
-    if source.stat().st_mode & 0o100:  # a kernel of User-Mode Linux is a program
-        partial.chmod(0o755)
-    partial.replace(target)
+    try:
+        shutil.copyfile(source, partial)
+        if source.stat().st_mode & 0o100:  # a kernel of User-Mode Linux is a program
+            partial.chmod(0o755)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 EXECUTOR = local_executor

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import struct
 import sys
@@ -81,6 +83,19 @@ def test_an_unpacked_image_packs_to_itself(mepof: Call, boot: Path) -> None:
     assert Path("parts2/kernel_dtb").read_bytes() == device_tree()
     assert mepof("pack", "parts2", "-o", "again.img")[0] == 0
     assert Path("again.img").read_bytes() == boot.read_bytes()
+
+
+def test_a_full_disk_is_failed_work_and_leaves_no_part(
+    mepof: Call, boot: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    status, _, err = mepof("unpack", str(boot), "-o", "parts2")
+    assert (status, "parts2 cannot be written: No space left" in err) == (1, True)
+    assert list(Path("parts2").iterdir()) == []
 
 
 def test_a_changed_directory_moves_the_footer(mepof: Call, boot: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -102,6 +105,19 @@ def test_a_result_that_is_a_program_can_be_run(tmp_path: Path, stored: int, copi
     (tmp_path / "kernel").chmod(stored)
     _copy(tmp_path / "kernel", tmp_path / "out/x.img")
     assert (tmp_path / "out/x.img").stat().st_mode & 0o111 == copied
+
+
+def test_a_result_that_does_not_fit_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: Path, target: Path) -> None:
+        target.write_bytes(b"a part of it")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(OSError, match="No space left"):
+        _copy(tmp_path / "kernel", tmp_path / "out/x.img")
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_the_first_report_is_at_the_top_of_the_output_directory(tmp_path: Path) -> None:
