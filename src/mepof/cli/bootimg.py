@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -85,7 +86,8 @@ def unpack(
                 (out / name).write_bytes(content)
         except OSError:
             for name in files:
-                (out / name).unlink(missing_ok=True)
+                with suppress(OSError):
+                    (out / name).unlink()
             raise
     except OSError as error:
         raise _unwritable(out, error) from error
@@ -240,7 +242,8 @@ def _write(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written, nothing can be removed
+            partial.unlink()
         raise _unwritable(path, error) from error
 
 

@@ -98,6 +98,19 @@ def test_a_full_disk_is_failed_work_and_leaves_no_part(
     assert list(Path("parts2").iterdir()) == []
 
 
+def test_a_file_system_that_cannot_be_written_is_one_error(
+    mepof: Call, boot: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(path: Path, *given: object, **options: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    mepof("unpack", str(boot), "-o", "parts2")
+    monkeypatch.setattr(Path, "replace", read_only)
+    monkeypatch.setattr(Path, "unlink", read_only)
+    status, _, err = mepof("pack", "parts2", "-o", "again.img")
+    assert (status, "again.img cannot be written: Read-only file system" in err) == (2, True)
+
+
 def test_a_changed_directory_moves_the_footer(mepof: Call, boot: Path) -> None:
     mepof("unpack", str(boot), "-o", "parts2")
     Path("parts2/kernel").write_bytes(arm64_kernel(500_000))
