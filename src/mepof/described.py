@@ -100,6 +100,13 @@ def read_described(
         InputError: it cannot be read, is not TOML, or does not fit the model.
     """
     try:
+        return _read(path, model, what, given or {})
+    except RecursionError as error:
+        raise InputError(f"the {what} {path} is nested too deeply") from error
+
+
+def _read(path: Path, model: type[Model], what: str, given: Mapping[str, str]) -> Model:
+    try:
         text = path.read_bytes().decode("utf-8-sig")  # some editors write a byte order mark
         written = tomllib.loads(text)
     except OSError as error:
@@ -109,7 +116,8 @@ def read_described(
         raise InputError(f"{path}:{line}: the {what} is not UTF-8 text") from error
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"the {what} {path} is not TOML: {error}") from error
-    given = given or {}
+    except ValueError as error:  # Python's limit, against hostile texts
+        raise InputError(f"the {what} {path} has a number of too many digits") from error
     errors: list[ErrorDetails] = []
     try:
         # By way of JSON, for which pydantic's strict mode accepts an array as a tuple. It has no

@@ -11,6 +11,7 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel, Field, RootModel, model_validator
 
+from mepof.app.android import AndroidApps, load_described
 from mepof.app.apps import App
 from mepof.arch import Arch
 from mepof.described import Described, Named, check_distinct, read_described
@@ -129,10 +130,33 @@ def test_a_file_that_is_not_utf_8_has_the_line_of_the_byte(kind: str, path: Path
     assert str(complaint(kind, path)) == f"{path}:3: the {kind} is not UTF-8 text"
 
 
+def test_a_list_of_apps_of_another_systems_editor_is_one(path: Path) -> None:
+    text = (ROOT / "examples/phone-apps/apps.toml").read_bytes()
+    path.write_bytes(b"\xef\xbb\xbf" + text)
+    assert isinstance(load_described(path), AndroidApps)
+
+
 def test_a_file_of_another_systems_editor_is_read(path: Path) -> None:
     text = KINDS["core"].example.read_text().replace("\n", "\r\n")
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())
     assert read_described(path, Core, "core").arch == "x86-64"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f"title = {'[' * 20_000}{']' * 20_000}", "is nested too deeply"),
+        (f"{'.'.join(['a'] * 20_000)} = 1", "is nested too deeply"),
+        (f"title = {'9' * 5000}", "has a number of too many digits"),
+    ],
+)
+def test_what_is_beyond_the_limits_of_a_reader_is_refused(
+    text: str, message: str, path: Path
+) -> None:
+    path.write_text(text)
+    assert message in str(complaint("core", path))
+    with pytest.raises(InputError, match=message):
+        load_described(path)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -74,8 +74,8 @@ def load_described(description: Path) -> OwnApp | AndroidApps:
         InputError: the file is wrong.
     """
     try:
-        android = _TABLE in tomllib.loads(description.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        android = _TABLE in tomllib.loads(description.read_text(encoding="utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
         android = False  # the reader says what is wrong
     if not android:
         return load_own(description)

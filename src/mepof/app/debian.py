@@ -23,6 +23,7 @@ from mepof.plan.store import default_store
 from mepof.process import find_tool, run
 
 _INSTALLED = re.compile(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) .*\[(\S+)\]\)")
+_UNMET = re.compile(r" : (Pre-?Depends|Depends|Conflicts|Breaks): ")
 # What only the scripts that a package runs when it is installed need; those do not run.
 _FOR_INSTALLATION = frozenset(
     [
@@ -145,7 +146,7 @@ def _apt(options: Sequence[str], *words: str) -> str:
     if done.status == 0:
         return done.output
     lines = [line.strip() for line in done.output.splitlines() if line.strip()]
-    unmet = [line for line in lines if ": Depends: " in line]
+    unmet = [line for line in lines if _UNMET.search(line)]
     first = next((line for line in lines if line.startswith("E: ")), "E: no reason given")
     reason = (unmet[:1] or [first.removeprefix("E: ")])[0]
     if words[1:2] == ("--simulate",):

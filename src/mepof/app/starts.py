@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 
 from elftools.common.exceptions import ELFError
@@ -48,9 +49,14 @@ def check_start(
         if target in files:
             _check_program(f"{what} runs /{target}, which", files[target], files, arch)
             return
+    # What alternatives of Debian call awk or lua is there under a name of its own.
+    name = PurePosixPath(program).name
+    known = [path for path in map(PurePosixPath, files) if str(path.parent) in searched]
+    near = get_close_matches(name, [path.name for path in known], n=1)
     raise InputError(
         f"{what} runs {program}, which is not in the guest",
-        "lay it there by `packages`, `image`, `directory`, `files` or `[[program]]`",
+        (f"did you mean `{near[0]}`? Otherwise " if near else "")
+        + "lay it there by `packages`, `image`, `directory`, `files` or `[[program]]`",
     )
 
 

@@ -20,6 +20,7 @@ from mepof.cli.run import StoreRoot, local
 from mepof.errors import WorkError
 from mepof.kernel.source import check_kernel
 from mepof.plan.model import HostInput, Input, Plan
+from mepof.plan.preflight import unreadable
 from mepof.source.protocol import source_of
 from mepof.spec.kernel_source import KernelSource
 from mepof.toolchain.protocol import DEFAULT, select
@@ -69,10 +70,7 @@ def check(
         ALGORITHMS.get(name)
     chosen = select(toolchain)
     record = architectures.get(arch)
-    source_of(source).parse(source)
-    tree = Path(source)
-    if not tree.is_dir():
-        tree = _fetched(source, store)
+    tree = _tree(source, store)
     fit = check_fit(tree, record, chosen, config, names)
     fits = [each.algorithm for each in fit.algorithms if fit.builds(each)]
     if as_json:
@@ -94,13 +92,18 @@ def check(
         raise WorkError(f"Linux {fit.version} cannot be built with {wrong}")
 
 
-def _fetched(source: str, store: Path | None) -> Path:
-    """The tree in the store, fetched if it is not there."""
-    from mepof.cli.progress import progress  # loads scipy
-
+def _tree(source: str, store: Path | None) -> Path:
+    """The tree: a directory, or in the store, where it is fetched if it is not there."""
     kind = source_of(source)
     kind.parse(source)
-    kind.check(source)
+    try:
+        if Path(source).is_dir():
+            return Path(source)
+        kind.check(source)
+    except OSError as error:
+        raise unreadable(error) from error
+    from mepof.cli.progress import progress  # loads scipy
+
     path = kind.host(source)
     model = KernelSource[Input](
         address=None if path == source else source,
@@ -135,9 +138,7 @@ def judged(
     """
     record = architectures.get(arch)
     sampled = sampled_functions(profile)
-    trees = [
-        tree if (tree := Path(each)).is_dir() else _fetched(each, store) for each in (old, new)
-    ]
+    trees = [_tree(each, store) for each in (old, new)]
     for tree, name in zip(trees, (old, new), strict=True):
         check_kernel(tree, name)
     found = judge(sampled, trees[0], trees[1], record.source, objects_that_ran(profile))

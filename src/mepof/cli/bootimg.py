@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -23,7 +24,8 @@ from mepof.bootimg.tail import with_changes
 from mepof.cli.application import Commands, completing
 from mepof.cli.bootimg_plan import plan_document, plan_lines
 from mepof.cli.output import Json, print_json
-from mepof.errors import InputError, WorkError
+from mepof.errors import InputError, MepofError, WorkError
+from mepof.plan.disk_full import means_full
 
 app = Commands(help="Show, unpack, pack and plan Android boot images.")
 
@@ -79,10 +81,16 @@ def unpack(
         out.mkdir(parents=True, exist_ok=True)
         if any(out.iterdir()):
             raise InputError(f"{out} is not empty", "name a new directory")
-        for name, content in files.items():
-            (out / name).write_bytes(content)
+        try:
+            for name, content in files.items():
+                (out / name).write_bytes(content)
+        except OSError:
+            for name in files:
+                with suppress(OSError):
+                    (out / name).unlink()
+            raise
     except OSError as error:
-        raise InputError(f"{out} cannot be written: {error.strerror}") from error
+        raise _unwritable(out, error) from error
     typer.echo(f"{out / DESCRIPTION}: {len(files) - 1} files beside it", err=True)
 
 
@@ -234,8 +242,14 @@ def _write(path: Path, data: bytes) -> None:
             os.fsync(file.fileno())
         partial.replace(path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+        with suppress(OSError):  # where nothing can be written, nothing can be removed
+            partial.unlink()
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> MepofError:
+    kind = WorkError if means_full(error) else InputError
+    return kind(f"{path} cannot be written: {error.strerror}")
 
 
 def _print(path: Path, found: Summary) -> None:

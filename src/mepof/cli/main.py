@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -12,7 +13,8 @@ import typer
 
 from mepof.cli.application import Commands, UsageError, Version
 from mepof.cli.output import tell, tell_usage
-from mepof.errors import InputError, Interrupted, MepofError
+from mepof.errors import InputError, Interrupted, MepofError, StoreFull
+from mepof.plan.disk_full import means_full
 
 # Each command: its module, and the function or group of commands there. A module is imported only
 # when its command is called: together they take longer than a conversion.
@@ -93,6 +95,7 @@ def guarded(command: typer.Typer, name: str) -> None:
     """
     try:
         status = command(standalone_mode=False, prog_name=name)
+        sys.stdout.flush()  # at the end of the process, it fails too late
     except MepofError as error:
         tell(error)
         sys.exit(error.exit_status)
@@ -104,11 +107,21 @@ def guarded(command: typer.Typer, name: str) -> None:
     except BrokenPipeError:
         sys.exit(0)
     except Exception as error:
+        if means_full(error):  # a full disk behind anything else is named where it is used
+            tell(StoreFull("no space left for the output", "free some, and run it again"))
+            _drop_output()
+            sys.exit(StoreFull.exit_status)
         traceback.print_exc()
         print(f"mepof: this is a bug in mepof, please report it: {error}", file=sys.stderr)
         sys.exit(1)
     # The library turns an interrupt into a status of its own.
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _drop_output() -> None:
+    """Have what standard output could not take not be written again at the end of the process."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -55,7 +56,8 @@ def renew(
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written, nothing can be removed
+            partial.unlink()
     if as_json:
         done = {"output": str(output), "functions": quality.functions, "old": asdict(left)}
         print_json({"schema": "mepof-profile-renew/1", **done})

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,15 +86,26 @@ def local_executor(settings: Settings) -> LocalExecutor:
 
 
 def copy_results(run: RunResult, out: Path) -> dict[str, Path]:
-    """Write the plan and copy the files of every result; they are returned by name."""
-    with full_disk_named(out):
-        text = json.dumps(to_document(run.plan), indent=1) + "\n"
-        (out / "plan.json").write_text(text, encoding="utf-8")
-        files: dict[str, Path] = {}
-        for result in run.plan.results:
-            for name, path in _files(result, run.steps[result.step].path).items():
-                files[name] = out / name
-                _copy(path, out / name)
+    """Write the plan and copy the files of every result; they are returned by name.
+
+    Raises:
+        InputError: something of another kind is in the place of a file.
+        StoreFull: there is no space for them.
+    """
+    try:
+        with full_disk_named(out):
+            text = json.dumps(to_document(run.plan), indent=1) + "\n"
+            (out / "plan.json").write_text(text, encoding="utf-8")
+            files: dict[str, Path] = {}
+            for result in run.plan.results:
+                for name, path in _files(result, run.steps[result.step].path).items():
+                    files[name] = out / name
+                    _copy(path, out / name)
+    except OSError as error:
+        raise InputError(
+            f"{error.filename2 or error.filename or out} cannot be written: {error.strerror}",
+            "move what is there, or choose another directory with --out; what was made is kept",
+        ) from error
     return files
 
 
@@ -124,10 +136,14 @@ def _copy(source: Path, target: Path) -> None:
     """Copy atomically: the target is either the old file or the complete new one."""
     target.parent.mkdir(exist_ok=True)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.copyfile(source, partial)
-    if source.stat().st_mode & 0o100:  # a kernel of User-Mode Linux is a program
-        partial.chmod(0o755)
-    partial.replace(target)
+    try:
+        shutil.copyfile(source, partial)
+        if source.stat().st_mode & 0o100:  # a kernel of User-Mode Linux is a program
+            partial.chmod(0o755)
+        partial.replace(target)
+    finally:
+        with suppress(OSError):  # it was renamed, or nothing can be written there
+            partial.unlink()
 
 
 EXECUTOR = local_executor

@@ -10,6 +10,8 @@ from mepof.plan.body import StepBody
 from mepof.plan.fingerprint import body_of
 from mepof.plan.model import HostInput, Plan
 
+_MAX_SHOWN = 200
+
 
 def preflight(plan: Plan, bodies: Mapping[str, StepBody]) -> None:
     """Check the host inputs and parameters of every step of a plan, in order.
@@ -17,12 +19,22 @@ def preflight(plan: Plan, bodies: Mapping[str, StepBody]) -> None:
     Nothing is run, and nothing is written.
 
     Raises:
-        InputError: a file is missing, or is not what the step needs.
+        InputError: a file is missing, cannot be read, or is not what the step needs.
     """
     for step in plan.steps:
         check = getattr(body_of(step, bodies), "check", None)
-        if check is not None:
-            check(step)
-        for given in step.inputs.values():
-            if isinstance(given, HostInput) and not Path(given.path).exists():
-                raise InputError(f"{given.path} does not exist")
+        try:
+            if check is not None:
+                check(step)
+            for given in step.inputs.values():
+                if isinstance(given, HostInput) and not Path(given.path).exists():
+                    raise InputError(f"{given.path} does not exist")
+        except OSError as error:  # a name that is too long, a directory that is closed to us
+            raise unreadable(error) from error
+
+
+def unreadable(error: OSError) -> InputError:
+    """The error for a file of the user that cannot be looked at."""
+    name = str(error.filename)
+    shown = name if len(name) <= _MAX_SHOWN else f"{name[:_MAX_SHOWN]}…"
+    return InputError(f"{shown} cannot be read: {error.strerror}")

@@ -6,8 +6,10 @@ The first bytes are those of LLVM 22, llvm/include/llvm/ProfileData: ``InstrProf
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -92,6 +94,7 @@ def merge_instrumentation(weighted: Sequence[Weighted], output: Path) -> Quality
     Raises:
         InputError: the toolchain refuses a profile.
         EnvironmentLack: none that reads them is installed.
+        WorkError: the disk is full.
     """
     partial = output.with_name(f".{output.name}.{os.getpid()}")
     given = [(w.path.resolve(), w.weight) for w in weighted]
@@ -99,7 +102,9 @@ def merge_instrumentation(weighted: Sequence[Weighted], output: Path) -> Quality
         tools = Tools(select_with(LLVM_INSTRUMENTATION), run)
         try:
             quality = merge_profiles(given, partial, tools)
-        except WorkError:
+        except WorkError as error:
+            if os.strerror(errno.ENOSPC) in error.message:
+                raise WorkError(f"no space left for {output}", "free some space") from error
             for each in weighted:
                 check_finished(each.path, tools, raw=True)
             raise
@@ -107,7 +112,8 @@ def merge_instrumentation(weighted: Sequence[Weighted], output: Path) -> Quality
     except OSError as error:
         raise InputError(f"{output} cannot be written: {error.strerror}") from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):  # where nothing can be written, nothing can be removed
+            partial.unlink()
     return quality
 
 

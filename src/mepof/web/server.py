@@ -93,7 +93,7 @@ def server_of(site: Site, listening: Listening) -> Server:
         config.load()
     except OSError as error:  # ssl.SSLError is one
         raise InputError(
-            f"the certificate {listening.certificate} cannot be used: {error}",
+            f"the certificate {listening.certificate} cannot be used: {error.strerror or error}",
             "give a PEM file, and its key with --key",
         ) from error
     server = Server(config)

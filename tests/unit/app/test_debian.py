@@ -18,6 +18,7 @@ echo "$*" >> {root}/asked
 case "$*" in
 *"--simulate nothing") echo "E: Unable to locate package nothing"; exit 100 ;;
 *"--simulate unmet") echo " unmet : Depends: libx (>= 2) but it is not installable"; exit 100 ;;
+*"--simulate foes") echo " foes : Conflicts: tool"; echo "E: broken packages"; exit 100 ;;
 *--simulate*)
     echo "Inst libx (2:1.0-1 Debian:12/stable [amd64])"
     echo "Inst tool (3 Debian:12/stable [all])"
@@ -101,6 +102,7 @@ def test_another_architecture_has_lists_of_its_own(room: Path) -> None:
     ("name", "message"),
     [
         ("nothing", "apt-get: Unable to locate package nothing"),
+        ("foes", "apt-get: foes : Conflicts: tool"),
         ("unmet", "apt-get: unmet : Depends: libx .* is not installable"),
     ],
 )

@@ -20,6 +20,7 @@ from mepof.app.own_files import (
     image_of,
     own_files,
 )
+from mepof.app.starts import check_start
 from mepof.errors import EnvironmentLack, InputError
 from mepof.steps import guest
 from mepof.toolchain import shared_libraries
@@ -195,6 +196,13 @@ def test_an_action_whose_program_is_not_in_the_guest_is_named(tmp_path: Path) ->
     (path.parent / "rootfs/shop/run").chmod(0o644)
     with pytest.raises(InputError, match="the action `a` runs /shop/run, which is not executable"):
         laid(path)
+
+
+def test_a_program_of_a_similar_name_is_suggested() -> None:
+    files = {"usr/bin/lua5.4": Laid(b"", executable=True), "srv/lua": Laid(b"")}
+    with pytest.raises(InputError, match="runs lua, which is not in the guest") as caught:
+        check_start("the action `a`", "lua", files, "x86-64")
+    assert str(caught.value.remedy).startswith("did you mean `lua5.4`? Otherwise lay it there")
 
 
 def test_a_program_without_its_interpreter_or_library_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import struct
 import sys
@@ -81,6 +83,32 @@ def test_an_unpacked_image_packs_to_itself(mepof: Call, boot: Path) -> None:
     assert Path("parts2/kernel_dtb").read_bytes() == device_tree()
     assert mepof("pack", "parts2", "-o", "again.img")[0] == 0
     assert Path("again.img").read_bytes() == boot.read_bytes()
+
+
+def test_a_full_disk_is_failed_work_and_leaves_no_part(
+    mepof: Call, boot: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> int:
+        path.touch()
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    status, _, err = mepof("unpack", str(boot), "-o", "parts2")
+    assert (status, "parts2 cannot be written: No space left" in err) == (1, True)
+    assert list(Path("parts2").iterdir()) == []
+
+
+def test_a_file_system_that_cannot_be_written_is_one_error(
+    mepof: Call, boot: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(path: Path, *given: object, **options: object) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    mepof("unpack", str(boot), "-o", "parts2")
+    monkeypatch.setattr(Path, "replace", read_only)
+    monkeypatch.setattr(Path, "unlink", read_only)
+    status, _, err = mepof("pack", "parts2", "-o", "again.img")
+    assert (status, "again.img cannot be written: Read-only file system" in err) == (2, True)
 
 
 def test_a_changed_directory_moves_the_footer(mepof: Call, boot: Path) -> None:

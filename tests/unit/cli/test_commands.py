@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,6 +128,22 @@ def kernel(tmp_path: Path) -> Path:
     path = tmp_path / "old.profdata"
     path.write_text("profile")
     return path
+
+
+def test_a_full_disk_behind_standard_output_is_no_bug() -> None:
+    code = "from mepof.cli.main import main; main()"
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "--version"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == WorkError.exit_status
+    assert done.stderr == (
+        "mepof: no space left for the output\n  help: free some, and run it again\n"
+    )
 
 
 def assert_refused(answer: Answer, what: str, status: int = 2) -> None:

@@ -37,6 +37,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
         (("--programs", "missing"), "is not a directory"),
         (("--key", "file"), "--key is for --certificate"),
         (("--certificate", "file", "--key", "file", "--port", "0"), "cannot be used"),
+        (("--certificate", "none", "--port", "0"), "none cannot be used: No such file"),
         (("--host", "no such host", "--port", "0"), "cannot be listened on"),
         (("--host", "192.0.2.1", "--port", "0"), "cannot be listened on"),
         (("--port", "70000"), "--port"),

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from mepof.errors import InputError
 from mepof.events import unheard
-from mepof.executor.local import LocalExecutor, _copy, _files
+from mepof.executor.local import LocalExecutor, _copy, _files, copy_results
 from mepof.executor.programs import WrongProgram, compiled
 from mepof.executor.stores import store_of
 from mepof.g4 import Source
-from mepof.plan.model import Result
+from mepof.plan.engine import RunResult, StepResult
+from mepof.plan.model import Plan, Result
 from mepof.plan.store import default_store
 
 
@@ -102,6 +106,32 @@ def test_a_result_that_is_a_program_can_be_run(tmp_path: Path, stored: int, copi
     (tmp_path / "kernel").chmod(stored)
     _copy(tmp_path / "kernel", tmp_path / "out/x.img")
     assert (tmp_path / "out/x.img").stat().st_mode & 0o111 == copied
+
+
+def test_a_result_that_does_not_fit_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: Path, target: Path) -> None:
+        target.write_bytes(b"a part of it")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(shutil, "copyfile", full)
+    with pytest.raises(OSError, match="No space left"):
+        _copy(tmp_path / "kernel", tmp_path / "out/x.img")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("taken", ["plan.json", "x.img"])
+def test_a_directory_in_the_place_of_a_result_is_named(tmp_path: Path, taken: str) -> None:
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made/kernel").write_bytes(b"kernel")
+    (tmp_path / "out" / taken).mkdir(parents=True)
+    plan = Plan("", 0, (), (Result("x", "image", "build"),))
+    step = StepResult("0" * 64, tmp_path / "made", True, 0.0, "1" * 64)
+    with pytest.raises(InputError, match=rf"{taken} cannot be written: Is a directory") as caught:
+        copy_results(RunResult({"build": step}, plan), tmp_path / "out")
+    assert "--out" in str(caught.value.remedy)
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.name[0] == "."] == []
 
 
 def test_the_first_report_is_at_the_top_of_the_output_directory(tmp_path: Path) -> None:
