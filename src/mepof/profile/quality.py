@@ -16,7 +16,8 @@ class Quality:
         coverage_percent: executed of known, in percent.
         verdict: ``good``, or ``poor`` where a build with it is not worth its time.
         reasons: why it is poor.
-        exact: everything was counted, nothing sampled.
+        exact: everything was counted, nothing sampled; of a layout on top of a profile, in that
+            profile.
     """
 
     functions: int

@@ -29,7 +29,7 @@ class ProfileConvertBody:
 
     kind = ProfileConvert.kind
     phase: Phase = "convert"
-    version = 3
+    version = 4
 
     def check(self, step: Step) -> None:
         """Refuse what is not a branch trace."""
@@ -60,7 +60,9 @@ class ProfileConvertBody:
         algorithm = ALGORITHMS.get(asked.algorithm)
         quality = algorithm.convert(Conversion(raw, asked.kernel, context.output, tools, number))
         if below is not None:
-            quality = replace(quality, exact=quality.exact and below.quality.exact)
+            # The flags of the build that was profiled depend on the profile below alone.
+            whole = quality.exact or algorithm.same_build
+            quality = replace(quality, exact=whole and below.quality.exact)
         selection = Selection.find(asked.kernel)
         if selection is not None:
             selection.write(context.output)
