@@ -205,8 +205,8 @@ half-life of a week. It merges them in five ways on {done["machine"]["cores"]} c
 
 - *one merge* is one call of the engine with all files; *tree* is what
   [`mepof profile merge DIRECTORY`](../profile-engine.md#merge-of-a-fleet) does in one process, and
-  *on workers* in {asked["workers"]} processes of a Dask cluster, whose start is counted. Its largest
-  process is the client, in which Dask's scheduler runs; what a worker needs is that of a group.
+  *on workers* in {asked["workers"]} processes of a Dask cluster, whose start is counted. Its
+  largest process is the client, in which Dask's scheduler runs; a worker needs what a group takes.
 - *merged before*: nothing is new. A day's new profiles cost their groups beside it.
 - *computing* is user and system time of all processes. With a *load* above the number of cores,
   others computed as well, and computing says more than wall time.
