@@ -43,6 +43,8 @@ help:
 	@echo '             time kernel code natively, with and without a profile: 45 minutes'
 	@echo 'make bench-overlap'
 	@echo '             count how similar each case is to the training: one kernel, an hour'
+	@echo 'make bench-phone-emulated'
+	@echo '             start a phone in the emulator with each of its faults: an hour'
 	@echo 'make bench-phone-faults'
 	@echo '             begin each fault of a phone with each step of a program: 15 minutes'
 	@echo 'make bench-phone-kills'
@@ -116,14 +118,14 @@ HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.
 # These take as long on a busy machine.
 HOURS += bench/chaos.py bench/cluster.py bench/farm.py bench/fleet.py
 # These play phones for a quarter of an hour, and for hours.
-HOURS += bench/phone_faults.py bench/phone_kills.py
+HOURS += bench/phone_emulated.py bench/phone_faults.py bench/phone_kills.py
 BENCHMARKS := $(filter-out $(HOURS),$(sort $(wildcard bench/*.py)))
 
 # What these compare with, such as LLVM's BOLT.
 bench bench-model: export MEPOF_SETUP_TESTS := 1
 
 # Played phones are those of the tests.
-bench bench-phone-faults bench-phone-kills: export PYTHONPATH := tests
+bench bench-phone-emulated bench-phone-faults bench-phone-kills: export PYTHONPATH := tests
 bench-chaos: export PYTHONPATH := tests/unit
 
 bench: setup
@@ -131,7 +133,7 @@ bench: setup
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
 ONE_SCRIPT := algorithms chaos cluster farm fleet general leave-one-out loop native overlap \
-	phone-faults phone-kills published selective serve suites time transfer verdicts
+	phone-emulated phone-faults phone-kills published selective serve suites time transfer verdicts
 
 # PARTS="options emulated" runs these.
 bench-native: SCRIPT := native_cycles

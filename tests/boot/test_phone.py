@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from writers.ports import free_port
+from writers.virtual_phone import MAIN, UP_SECONDS, VirtualPhone, listed
 
 from mepof.device.protocol import INITRAMFS
 from mepof.executor.protocol import Finished
@@ -26,70 +25,6 @@ pytestmark = [
         not all(map(shutil.which, ("adb", "fastboot"))), reason="apt-get install adb fastboot"
     ),
 ]
-
-_UP_SECONDS = 180.0
-_MAIN = "from mepof.cli.main import main; main()"
-
-
-@dataclass
-class VirtualPhone:
-    """``mepof phone`` as a process, and the clients of the Android SDK."""
-
-    directory: Path
-    environment: dict[str, str]
-    process: subprocess.Popen[bytes] | None = None
-    port: int = 0
-    adb_port: int = 0
-
-    def on(self, *options: str | Path) -> None:
-        """Switch it on, and wait until it answers."""
-        self.port, self.adb_port = free_port(), free_port()
-        ports = ("--port", str(self.port), "--adb-port", str(self.adb_port))
-        command = [sys.executable, "-c", _MAIN, "phone", self.directory, *ports, *options]
-        with (self.directory.parent / "screen").open("ab") as screen:
-            self.process = subprocess.Popen(
-                list(map(str, command)), stdout=screen, stderr=subprocess.STDOUT
-            )
-        until = time.monotonic() + _UP_SECONDS
-        while time.monotonic() < until:
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-            assert self.process.poll() is None, self.screen()
-            time.sleep(0.2)
-        raise AssertionError(self.screen())
-
-    def off(self) -> None:
-        if self.process is not None:
-            self.process.terminate()
-            self.process.wait(30)
-
-    def screen(self) -> str:
-        return (self.directory.parent / "screen").read_text()
-
-    def fastboot(self, *words: str | Path) -> str:
-        address = f"tcp:127.0.0.1:{self.port}"
-        return self._run("fastboot", "-s", address, *map(str, words))
-
-    def shell(self, script: str) -> str:
-        return self._run("adb", "-s", f"127.0.0.1:{self.adb_port}", "shell", script)
-
-    def wait_for_adb(self) -> None:
-        """Until the system is up."""
-        until = time.monotonic() + _UP_SECONDS
-        serial = f"127.0.0.1:{self.adb_port}"
-        while time.monotonic() < until:
-            self._run("adb", "connect", serial)
-            if "device" in self._run("adb", "-s", serial, "get-state").splitlines():
-                return
-            time.sleep(0.5)
-        raise AssertionError(self.screen())
-
-    def _run(self, *argv: str) -> str:
-        done = subprocess.run(
-            argv, env=self.environment, capture_output=True, text=True, timeout=120, check=False
-        )
-        return done.stdout + done.stderr
 
 
 @pytest.fixture
@@ -121,7 +56,7 @@ def test_phone_boots_from_memory_and_from_the_other_slot_when_one_panics(
     phone.on("--fault", "kernel-panic@b")
     phone.fastboot("set_active", "b")
     phone.fastboot("reboot")
-    until = time.monotonic() + 7 * _UP_SECONDS
+    until = time.monotonic() + 7 * UP_SECONDS
     while "slot b is unbootable" not in phone.screen() and time.monotonic() < until:
         time.sleep(1)
     phone.wait_for_adb()
@@ -130,23 +65,6 @@ def test_phone_boots_from_memory_and_from_the_other_slot_when_one_panics(
     phone.shell("/system/bin/reboot bootloader")
     time.sleep(3)
     assert "slot-unbootable:b: yes" in phone.fastboot("getvar", "slot-unbootable:b")
-
-
-def listed(directory: Path, phone: VirtualPhone) -> dict[str, str]:
-    """The environment of a workplace with this phone."""
-    (directory / "phones.toml").write_text(
-        f'[[phone]]\nname = "virtual"\nfastboot = "tcp:127.0.0.1:{phone.port}"\n'
-        f'adb = "127.0.0.1:{phone.adb_port}"\nmodel = "model.toml"\n'
-    )
-    (directory / "model.toml").write_text(
-        'title = "virtual"\nsource = "docs/virtual-phone.md"\nboot_seconds = 300\n'
-        f'limits = "{phone.directory}/limits.toml"\n'
-    )
-    return {
-        **phone.environment,
-        "MEPOF_PHONES": str(directory / "phones.toml"),
-        "XDG_STATE_HOME": str(directory / "state"),
-    }
 
 
 DRIVE = """
@@ -240,7 +158,7 @@ def test_a_kernel_is_trained_and_flashed_and_starts(
     image = steps["opt/build"].path / "kernel"
     program.write_text(f"set device phone. set seed 1. flash {image}.")
     done = subprocess.run(
-        [sys.executable, "-c", _MAIN, "run", program, "--flash", "--out", tmp_path / "out"],
+        [sys.executable, "-c", MAIN, "run", program, "--flash", "--out", tmp_path / "out"],
         env=environment,
         capture_output=True,
         text=True,
