@@ -104,7 +104,8 @@ def read_image(layout: Path, name: str | None, arch: str) -> Image:
             f"{layout} is not an OCI image layout: it has no file oci-layout",
             f"make one, for instance with: skopeo copy docker-daemon:IMAGE oci:{layout}",
         )
-    wanted = architectures.get(arch).debian or arch
+    record = architectures.get(arch)
+    wanted = record.oci or record.debian or arch
     index = _read(layout / "index.json", _Index)
     named = [m for m in index.manifests if name in (None, (m.annotations or {}).get(_NAME))]
     if not named:

@@ -136,7 +136,8 @@ class Arch(Named):
         magic: all of which that image has.
         gzip: whether it can be booted compressed by gzip.
         elf_machine: ``e_machine`` of ``vmlinux`` (System V ABI).
-        debian: Debian's name, which OCI images use too (Go's ``GOARCH``).
+        debian: Debian's name.
+        oci: that of OCI images (Go's ``GOARCH``), where it is neither Debian's nor its own.
         overlays: laid over every tree that is built for it.
         compiler_links: whether the compiler links the kernel, with GNU ld, instead of the linker
             of the toolchain.
@@ -152,6 +153,7 @@ class Arch(Named):
     gzip: bool = False
     elf_machine: int
     debian: str | None = None
+    oci: str | None = None
     overlays: tuple[str, ...] = ()
     compiler_links: bool = Field(default=False, alias="compiler-links")
     frees_init: bool = Field(default=True, alias="frees-init")

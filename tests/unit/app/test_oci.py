@@ -136,6 +136,9 @@ def test_of_several_images_the_architecture_or_the_tag_decides(tmp_path: Path) -
     layout(both, layer(), arch="arm64", Cmd=["arm"])
     assert read_image(both, None, "x86-64").argv == ("x86",)
     assert read_image(both, None, "arm64").argv == ("arm",)
+    # Debian's name of it, armel, is another one.
+    layout(both, layer(), arch="arm", Cmd=["arm 32"])
+    assert read_image(both, None, "arm").argv == ("arm 32",)
     tagged = layout(tmp_path / "tagged", layer(), tag="1", Cmd=["one"])
     layout(tagged, layer(), tag="2", Cmd=["two"])
     assert read_image(tagged, "2", "x86-64").argv == ("two",)
