@@ -27,6 +27,7 @@ from pathlib import Path
 from writers.ports import free_port
 from writers.virtual_phone import MAIN, VirtualPhone, listed
 
+from mepof.kernel.image import read_image
 from mepof.phone.faults import IN_FASTBOOT, IN_KERNEL
 from mepof.plan.store import Store, default_store
 
@@ -38,8 +39,6 @@ FAULTS = (
     *(fault for fault in IN_FASTBOOT if fault != "not-unlockable"),
     *(f"{fault}@{start}" for fault in IN_KERNEL for start in ("ram", "b")),
 )
-# Where x86-64's kernels have a mark.
-_HEADER = slice(0x202, 0x206)
 # Seconds: a phone that does not come up is waited for, and seven times tried.
 _RUN_SECONDS = 3600
 _CHANGING = re.compile(rf"(?<=127\.0\.0\.1[:/])\d+|{re.escape(tempfile.gettempdir())}/mepof-\w+")
@@ -51,12 +50,13 @@ def kernels(store: Store) -> tuple[Path, Path]:
     Raises:
         SystemExit: it has none.
     """
-    found = {}
-    for action in sorted(store.actions(), key=lambda action: action.made_at):
-        kernel = store.object(action.artifact.digest) / "kernel"
+    found = {
+        action.step: kernel
+        for action in sorted(store.actions(), key=lambda action: action.made_at)
         # A program for another architecture may have the same steps.
-        if kernel.is_file() and kernel.read_bytes()[_HEADER] == b"HdrS":
-            found[action.step] = kernel
+        if (kernel := store.object(action.artifact.digest) / "kernel").is_file()
+        and read_image(kernel).arch == "x86-64"
+    }
     try:
         return found["plain/build"], found["opt/build"]
     except KeyError as error:

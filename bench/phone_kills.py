@@ -32,6 +32,7 @@ from writers.android_phone import AndroidPhone
 from writers.played_host import START, Host, host, killed
 
 from mepof.device.attached import attached, model_path
+from mepof.kernel.image import read_image
 from mepof.plan.store import Store, default_store
 
 ROOT = Path(__file__).parents[1]
@@ -70,7 +71,7 @@ def known(store: Store) -> Kernel:
     found = {
         action.step: store.object(action.artifact.digest)
         for action in made
-        if store.object(action.artifact.digest).exists()
+        if _is_of_the_phone(store.object(action.artifact.digest))
     }
     try:
         raw = {name: found[f"{name}/collect"] / "raw0" for name in SCENARIOS}
@@ -78,6 +79,12 @@ def known(store: Store) -> Kernel:
         return Kernel(plain, optimised, raw)
     except KeyError as error:
         raise SystemExit(f"no {error} in {store.root}: run examples/phone.g4 first") from error
+
+
+def _is_of_the_phone(made: Path) -> bool:
+    """Whether an artifact is still there, and if it is a kernel, one for the phone's processor."""
+    kernel = made / "kernel"
+    return made.exists() and (not kernel.is_file() or read_image(kernel).arch == "x86-64")
 
 
 def program(directory: Path, seed: int) -> Path:
