@@ -6,4 +6,5 @@ set seed 1.
 
 opt debian:linux-source-6.12 pgo rand ./examples/postgres-app/app.toml O2.
 
-eval plain.img;opt.img syscall;overhead;proc;pipe;file.
+# Its own actions, and cases that it was not trained on.
+eval plain.img;opt.img ./examples/postgres-app/app.toml;syscall;overhead;proc;pipe;file.

@@ -7,4 +7,5 @@ set seed 1.
 # On average three of four actions are the program's, and one is kbench's.
 opt debian:linux-source-6.12 pgo rand ./examples/sqlite-app/app.toml:3;kbench:1 O2.
 
-eval plain.img;opt.img syscall;overhead;proc;pipe;file.
+# Its actions, and the cases of kbench.
+eval plain.img;opt.img ./examples/sqlite-app/app.toml;syscall;overhead;proc;pipe;file.

@@ -1,7 +1,8 @@
 /*
- * Starts what a described app runs in the guest: `launch action NAME`, `launch setup NAME` and
- * `launch stop NAME`. What to start, as which user and where, is in files that lie beside it
- * (command.c has their format). LAUNCH_ROOT names another directory than /mepof; the tests use that.
+ * Starts what a described app runs in the guest: `launch action NAME`, `launch measure NAME`, which
+ * marks the interval of an action, `launch setup NAME` and `launch stop NAME`. What to start, as
+ * which user and where, is in files that lie beside it (command.c has their format). LAUNCH_ROOT
+ * names another directory than /mepof; the tests use that.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -72,7 +73,7 @@ int main(int argc, char **argv)
 	if (other != NULL)
 		root = other;
 	if (argc != 3) {
-		fputs("usage: launch action|setup|stop NAME\n", stderr);
+		fputs("usage: launch action|measure|setup|stop NAME\n", stderr);
 		return 2;
 	}
 	/* The first process ignores it, and programs would inherit that. */
@@ -81,10 +82,13 @@ int main(int argc, char **argv)
 	if (other == NULL)
 		complete_dev();
 	errno = 0;
-	if (strcmp(argv[1], "action") == 0) {
+	const bool measured = strcmp(argv[1], "measure") == 0;
+	if (measured || strcmp(argv[1], "action") == 0) {
 		const struct command command = command_read("actions", argv[2]);
 		if (setup_is_broken())
 			return 125;
+		if (measured)
+			return measure_action(argv[2], &command);
 		command_become(&command, command.argv);
 	}
 	const struct command command = command_read("setup", argv[2]);

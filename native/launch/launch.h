@@ -1,4 +1,5 @@
-/* Between reading a command (command.c), services (service.c) and the program's words (launch.c). */
+/* Between reading a command (command.c), services (service.c), measuring (measure.c) and the
+   program's words (launch.c). */
 #ifndef LAUNCH_H
 #define LAUNCH_H
 
@@ -45,6 +46,9 @@ const char *last_line_of(const char *name);
 
 int service_start(const char *name, const struct command *command);
 int service_stop(const char *name, const struct command *command);
+
+/* Run an action between marks, print a result line and then what it wrote; returns its status. */
+int measure_action(const char *name, const struct command *command);
 
 /* Report a service that ended by itself, or a setup that failed; false if all is well. */
 bool setup_is_broken(void);

@@ -19,6 +19,7 @@ from mepof.errors import InputError, WorkError
 PROGRAM = "mepof/launch"
 # A service that does not stop is killed, which takes up to 5 s more of the guest's time.
 _GRACE_SECONDS = 10
+_ENTRY_POINT = "the image's entry point"
 
 
 def command_files(
@@ -203,10 +204,37 @@ def check_setup(
     return tuple(text for reply in replies if (text := reply.text.strip()))
 
 
+def check_action(action: Action, reply: agent.ExecResult) -> None:
+    """Refuse an action that did not do what its app expects.
+
+    Raises:
+        WorkError: it did not.
+    """
+    # As the user wrote it, not as it is launched.
+    written = agent.Exec(action.argv or (_ENTRY_POINT,), action.seconds)
+    expected = action.check
+    if reply.status != expected.status:
+        if reply.status == 0:
+            raise WorkError(
+                f"the action {action.name} ended with status 0 in the guest, "
+                f"but its check expects {expected.status}"
+            )
+        try:
+            agent.expect_success(written, reply)
+        except WorkError as error:
+            raise WorkError(f"the action {action.name}: {error.message}", error.remedy) from error
+    missing = next((text for text in expected.texts if text not in reply.text), None)
+    if missing is not None:
+        last = reply.text.strip().rpartition("\n")[2] or "no output"
+        raise WorkError(
+            f"the action {action.name} did not write {missing!r}, which its check expects: {last}"
+        )
+
+
 def _services(setups: Sequence[Setup]) -> tuple[Setup, ...]:
     return tuple(each for each in reversed(setups) if each.ready is not None)
 
 
 def _named(setup: Setup, asked: agent.Exec) -> agent.Exec:
     """The request as the user wrote it, for messages."""
-    return agent.Exec(setup.argv or ("the image's entry point",), setup.seconds)
+    return agent.Exec(setup.argv or (_ENTRY_POINT,), setup.seconds)

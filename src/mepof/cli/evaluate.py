@@ -66,7 +66,9 @@ def evaluate(
     The document of --json is that of OUT/report.json, with the files of the run.
     """
     judged = [*map(_goal, goal or ()), *map(_pair, compare or ())]
-    text = program_of(images, _arch_of(images), chosen_metrics(metric), repetitions, judged)
+    text = program_of(
+        images, _arch_of(images), chosen_metrics(metric, apps=True), repetitions, judged
+    )
     plan = plan_of(Source("the command line", text))
     run_plan(plan, out, local(store, cores), as_json, _document)
 
@@ -97,7 +99,7 @@ def program_of(
     lines = [f"set {key} {value}.\n" for key, value in settings.items()]
     lines += judged
     operands = ";".join(format_word(str(image.resolve())) for image in images)
-    lines.append(f"eval {operands} {';'.join(metrics)}".rstrip() + ".\n")
+    lines.append(f"eval {operands} {';'.join(map(format_word, metrics))}".rstrip() + ".\n")
     return "".join(lines)
 
 

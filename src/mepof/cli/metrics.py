@@ -17,16 +17,20 @@ Metrics = Annotated[
     list[str] | None,
     typer.Option(
         "--metric",
-        help=f"What to measure: {', '.join(metric_names())}. Give it several times, or a list "
-        "with commas.  [default: the metrics of the suite mepof]",
+        help=f"What to measure: {', '.join(metric_names())}; `mepof eval` also takes the path of a "
+        "file that describes an app. Give it several times, or a list with commas.  "
+        "[default: the metrics of the suite mepof]",
         metavar="METRIC[,…]",
         autocompletion=completing(*metric_names()),
     ),
 ]
 
 
-def chosen_metrics(given: Sequence[str] | None) -> list[str]:
+def chosen_metrics(given: Sequence[str] | None, *, apps: bool = False) -> list[str]:
     """The metrics of all options, which are separated by commas or semicolons.
+
+    Args:
+        apps: whether a path is one, of a file that describes an app.
 
     Raises:
         InputError: one of them is unknown or given twice, or an option has none.
@@ -35,7 +39,7 @@ def chosen_metrics(given: Sequence[str] | None) -> list[str]:
     for name in (word.strip() for text in given or () for word in re.split("[;,]", text)):
         if not name:
             continue
-        if name not in metric_names():
+        if not (apps and "/" in name) and name not in metric_names():
             raise InputError(
                 f"unknown metric {quote(name)}", f"--metric: {suggestion(name, metric_names())}"
             )

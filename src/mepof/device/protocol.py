@@ -21,6 +21,9 @@ INITRAMFS = "initramfs.cpio"
 #: MiB that an emulator takes beside its guest's memory: its own, and the code that it translated.
 EMULATOR_MEMORY = 512
 
+#: A limit of the user's counts the guest's time; the emulator takes several times as long.
+SLOWDOWN = 10
+
 
 class BootFailure(WorkError):
     """The kernel did not come up, or went down; the message ends with the console's last lines.

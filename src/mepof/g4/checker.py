@@ -205,7 +205,7 @@ def _words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]
             if not statement.images:
                 yield Diagnostic(statement.span, "`eval` needs at least one image")
             for metric in statement.metrics:
-                yield from _lookup("metric", metric, metric.text, vocabulary.metrics)
+                yield from _metric(metric, vocabulary)
             yield from _duplicates(statement.metrics)
         case Check():
             yield from _check(statement, vocabulary)
@@ -257,21 +257,40 @@ def _app(word: Word, click: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]
         yield Diagnostic(span, f"invalid weight {quote(text)}", str(error))
 
 
+def _metric(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """A metric, or the path of a file that describes an app."""
+    name, colon, text = word.text.partition(":")
+    if is_path(name) and colon:
+        yield Diagnostic(
+            word.part(len(name) + 1, len(word.text)) if text else word.span,
+            "`eval` measures each action of an app once",
+            f"write {quote(name)} without a colon",
+        )
+    elif is_path(name) or name.endswith(".toml"):
+        yield from _app_name(word, name, vocabulary)
+    else:
+        yield from _lookup("metric", word, word.text, vocabulary.metrics)
+
+
 def _app_name(word: Word, name: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     """An installed app, or the path of a file that describes one."""
     if is_path(name):
         if not name.endswith(".toml"):
-            yield Diagnostic(
-                word.part(0, len(name)),
-                f"the path {quote(name)} does not end in `.toml`",
-                "name the file that describes the app",
-            )
+            yield _not_described(name, word.part(0, len(name)))
     elif name.endswith(".toml"):
         yield Diagnostic(
             word.part(0, len(name)), f"unknown app {quote(name)}", f"write {quote('./' + name)}"
         )
     else:
         yield from _lookup("app", word, name, vocabulary.apps)
+
+
+def _not_described(path: str, span: Span) -> Diagnostic:
+    return Diagnostic(
+        span,
+        f"the path {quote(path)} does not end in `.toml`",
+        "name the file that describes the app",
+    )
 
 
 def _requirements(
@@ -539,6 +558,9 @@ def _goal(statement: Goal, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
             yield Diagnostic(span, f"{quote(word.text)} is missing its group of cases", remedy)
         elif quantity in vocabulary.sizes:
             yield Diagnostic(span, f"`{quantity}` is a size, which takes no group of cases")
+        elif is_path(group):
+            if not group.endswith(".toml"):
+                yield _not_described(group, span)
         else:
             yield from _lookup("metric", word, group, vocabulary.metrics, span)
     if quantity in vocabulary.sizes and statement.metrics:

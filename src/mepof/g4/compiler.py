@@ -17,14 +17,14 @@ from mepof.g4.ast import Adap, Build, Check, Eval, Flash, Merge, Opt, Profile, P
 from mepof.g4.checks import gates_of
 from mepof.g4.formatter import format_word
 from mepof.g4.goals import metrics_of, quantity_of
-from mepof.g4.names import bind
+from mepof.g4.names import bind, is_path
 from mepof.g4.pairs import named, way_of
 from mepof.g4.settings import NO_PROFILE, SETTINGS, Settings, signed_percent, weight
 from mepof.g4.tested import Tested
 from mepof.g4.variants import Variants
 from mepof.measure.case_pairs import CasePair
 from mepof.measure.goal import Goal
-from mepof.plan.model import Input, Plan, StepInput
+from mepof.plan.model import HostInput, Input, Plan, StepInput
 from mepof.spec import measure as spec
 from mepof.spec.check import Check as CheckStep
 from mepof.spec.check import CheckedGate
@@ -34,7 +34,7 @@ from mepof.spec.profile_collect import ProfileCollect
 from mepof.spec.profile_convert import ProfileConvert
 from mepof.spec.profile_merge import ProfileMerge, WeightedProfile
 from mepof.spec.profile_renew import ProfileRenew
-from mepof.spec.report import Report, ReportedImage, ReportedProfile
+from mepof.spec.report import OwnGroup, Report, ReportedImage, ReportedProfile
 
 
 def compile_program(
@@ -193,6 +193,9 @@ class _Compiler(Tested):
                     trained=None if ran is None else tuple(map(collections.index, ran)),
                 )
             )
+        # There is nothing to hold one image alone against.
+        goals = tuple(self.goals.values()) if len(images) > 1 else ()
+        groups = dict.fromkeys(g.group for g in goals if g.group and is_path(g.group))
         made = Report[Input](
             program=self.text,
             seed=self.settings.seed,
@@ -204,8 +207,8 @@ class _Compiler(Tested):
                 if r.kind == "profile"
             ),
             collections=tuple(collections),
-            # There is nothing to hold one image alone against.
-            goals=tuple(self.goals.values()) if len(images) > 1 else (),
+            goals=goals,
+            own_groups=tuple(OwnGroup[Input](path=p, file=HostInput(p)) for p in groups),
             checks=tuple(self.checks),
             pairs=tuple(self.pairs.values()),
         )
@@ -260,11 +263,13 @@ class _Compiler(Tested):
     def _measured(self, statement: Eval, kernels: list[Input]) -> StepInput:
         """The step that boots all images and their controls in turn."""
         settings = self.settings
+        words = [metric.text for metric in statement.metrics]
         min_boots, max_boots = settings.repetitions
         measured = spec.Measure[Input](
             arch=settings.arch,
             device=settings.device,
-            metrics=tuple(metric.text for metric in statement.metrics),
+            metrics=tuple(name for name in words if not is_path(name)),
+            apps=tuple(self._measured_app(name, settings) for name in words if is_path(name)),
             seed=settings.seed,
             min_boots=min_boots,
             max_boots=max_boots,
@@ -275,12 +280,15 @@ class _Compiler(Tested):
             images=tuple(kernels),
             relinked=tuple(self._relinked(kernels)),
             guest=self._guest(settings),
-            suites=self._suites(
-                settings, self.variants.guest_additions, [m.text for m in statement.metrics]
-            ),
+            suites=self._suites(settings, self.variants.guest_additions, words),
             artifacts=self._artifacts(settings, Measure(settings.core)),
         )
         return self._add("measure", measured)
+
+    def _measured_app(self, name: str, settings: Settings) -> spec.MeasuredApp[Input]:
+        """An app of the user's, and what it adds to the guest."""
+        file = HostInput(name)
+        return spec.MeasuredApp[Input](file=file, programs=self._app_programs(file, settings))
 
     def _relinked(self, kernels: list[Input]) -> Iterator[StepInput]:
         """The baseline in other layouts."""

@@ -131,8 +131,12 @@ class Draft:
         if not is_path(name):
             return TrainingApp[Input](name=name, weight=by, script=script)
         file = HostInput(name)
-        programs = self._add("app", AppPrograms[Input](arch=settings.arch, app=file))
+        programs = self._app_programs(file, settings)
         return TrainingApp[Input](file=file, programs=programs, weight=by, script=script)
+
+    def _app_programs(self, file: HostInput, settings: Settings) -> StepInput:
+        """What an app of the user's adds to the guest."""
+        return self._add("app", AppPrograms[Input](arch=settings.arch, app=file))
 
     def _suites(
         self, settings: Settings, additions: Mapping[str, tuple[str, ...]], words: list[str]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mepof.g4.ast import Eval, Goal, Program, Set, Word
 from mepof.g4.diagnostics import Diagnostic, quote
-from mepof.g4.names import Bindings, HostPath
+from mepof.g4.names import Bindings, HostPath, is_path
 from mepof.g4.settings import signed_percent
 from mepof.g4.source import Span
 from mepof.measure.goal import DEFAULT_METRIC, SIZES
@@ -86,7 +86,9 @@ def unmeasured(
                     held[about] = _Held(span, word, statement.quantity)
             case Eval() if len(statement.images) > 1:
                 measured = [word.text for word in statement.metrics] or default_groups
-                missing = {*groups} - {*measured}
+                # A path of something else is reported elsewhere, too.
+                own = {g for _, g, _ in held if g and is_path(g) and g.endswith(".toml")}
+                missing = {*groups, *own} - {*measured}
                 for (quantity, group, metric), goal in held.items():
                     goal.used = True
                     if group in missing and quantity not in SIZES:

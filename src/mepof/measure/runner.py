@@ -19,13 +19,14 @@ from mepof.measure.measurement import (
     Repeats,
 )
 from mepof.measure.memory import MEMINFO, memory_of
-from mepof.measure.result_line import SKIPPED, result_of, unsupported_of
+from mepof.measure.result_line import result_of, unsupported_of
+from mepof.measure.work import Work, result_text
 from mepof.pmu.core import load_core
 from mepof.pmu.events import cycles_of
 from mepof.suite.cases import Case, selfcheck
 
-# A case takes a few seconds of the host's time under emulation; the limit is in guest time.
-_CASE_SECONDS = 120.0
+# Of a command that no user limits, in the guest's time.
+_CHECK_SECONDS = 120.0
 _MIN_BOOTS = 2
 
 CONTROL_SEEDS = 1000
@@ -75,17 +76,17 @@ Turn = tuple[int, int]
 Images = tuple[ImageBoots, ...]
 
 
-def requests_of(cases: Sequence[Case]) -> tuple[agent.Request, ...]:
+def requests_of(work: Sequence[Work]) -> tuple[agent.Request, ...]:
     """What a guest does in a boot: the self-check, every case, and only then its memory.
 
     Reading it earlier would shift the timer ticks in every case, and so their counts.
     """
-    programs = (selfcheck(), *(case.argv for case in cases))
-    return (*(agent.Exec(argv, _CASE_SECONDS) for argv in programs), agent.Get(MEMINFO))
+    check = agent.Exec(selfcheck(), _CHECK_SECONDS)
+    return (check, *(request for each in work for request in each.requests), agent.Get(MEMINFO))
 
 
 def measure_boot(
-    cases: Sequence[Case],
+    work: Sequence[Work],
     seed: int,
     boot: Callable[[int, tuple[agent.Request, ...]], Outcome],
     core: str | None = None,
@@ -98,25 +99,30 @@ def measure_boot(
     error. A hang is an error, since it cannot be distinguished from an overloaded host.
 
     Args:
+        work: what it measures.
         boot: boots with a seed, executes requests, and counts between marks.
         core: name of the core that the boot models, if any.
         machine_bytes: the machine's memory, if it is known.
         priced_by: name of the core by whose costs REP string instructions are priced; None where
             there are none.
     """
-    requests = requests_of(cases)
+    requests = requests_of(work)
     try:
         outcome = boot(seed, requests)
     except (KernelPanic, GuestReset, ModuleNotLoaded) as failure:
         return OneBoot(False, failure.message)
+    first, *done = outcome.replies[:-1]
     try:
-        for request, reply in zip(requests, outcome.replies, strict=True):
-            if isinstance(request, agent.Exec) and (request is requests[0] or not _skipped(reply)):
-                agent.expect_success(request, reply)
+        agent.expect_success(agent.Exec(selfcheck(), _CHECK_SECONDS), first)
+        results: list[tuple[Case, agent.ExecResult, bool]] = []
+        for each in work:
+            count = len(each.requests)
+            results += each.results(done[:count])
+            del done[:count]
     except WorkError as failure:
         return OneBoot(True, failure.message)
     memory = _memory(outcome.replies[-1], machine_bytes)
-    return OneBoot(True, PASSED, _boot(seed, cases, outcome, core, memory, priced_by))
+    return OneBoot(True, PASSED, _boot(seed, results, outcome, core, memory, priced_by))
 
 
 def measure_memory(
@@ -175,10 +181,6 @@ def measure_images(
     return tuple(images), "the maximum number of boots was reached"
 
 
-def _skipped(reply: agent.Reply) -> bool:
-    return isinstance(reply, agent.ExecResult) and reply.status == SKIPPED
-
-
 def _memory(reply: agent.Reply, machine_bytes: int | None) -> MemoryBytes:
     if not isinstance(reply, agent.GetResult) or reply.errno:
         raise WorkError(f"the guest agent could not read {MEMINFO}: {reply}")
@@ -187,24 +189,21 @@ def _memory(reply: agent.Reply, machine_bytes: int | None) -> MemoryBytes:
 
 def _boot(
     seed: int,
-    cases: Sequence[Case],
+    results: Sequence[tuple[Case, agent.ExecResult, bool]],
     outcome: Outcome,
     core: str | None,
     memory: MemoryBytes,
     priced_by: str | None,
 ) -> Boot:
-    ran, unsupported = [], []
-    for case, reply in zip(cases, outcome.replies[1:-1], strict=True):
-        assert isinstance(reply, agent.ExecResult)
-        if _skipped(reply):
-            unsupported.append(unsupported_of(case, reply.text))
-        else:
-            ran.append((case, reply))
+    ran = [(case, reply) for case, reply, can_run in results if can_run]
+    unsupported = [
+        unsupported_of(case, reply.text) for case, reply, can_run in results if not can_run
+    ]
     if len(outcome.intervals) != len(ran):
         raise WorkError(f"{len(ran)} cases ran but {len(outcome.intervals)} intervals were counted")
     measured = []
     for (case, reply), interval in zip(ran, outcome.intervals, strict=True):
-        result = result_of(case, reply.text)
+        result = result_of(case, result_text(case, reply))
         measured.append(
             CaseMeasurement(
                 suite=case.suite,

@@ -56,8 +56,8 @@ class Collection(Document):
         apps: names, in the program's order; of an app of the user's, its title.
         actions: names, in the order in which they ran.
         release: of the kernel that was profiled.
-        cases: those of suites that actions of the user's apps ran; the installed apps tell
-            theirs.
+        cases: those of suites that actions of the user's apps ran, and those that these actions
+            are themselves; the installed apps tell theirs.
         screens: what was done to apps of a phone.
     """
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar, Generic
 
-from mepof.plan.typed import In, StepModel
+from mepof.plan.typed import In, Part, StepModel
+
+
+class MeasuredApp(Part[In], Generic[In]):
+    """An app of the user's, whose actions are measured as cases.
+
+    Attributes:
+        file: that describes it.
+        programs: what that file adds to the guest.
+    """
+
+    file: In
+    programs: In
 
 
 class Measure(StepModel[In], Generic[In]):
@@ -20,6 +32,7 @@ class Measure(StepModel[In], Generic[In]):
         budget: seconds after which no further round begins.
         core: name of the core to model, if any.
         cpus: of the guest.
+        apps: of the user's, measured after the metrics.
         suites: suite programs that are added to the guest, by suite.
         artifacts: what the device needs for counting, by the device's names.
     """
@@ -39,5 +52,6 @@ class Measure(StepModel[In], Generic[In]):
     budget: int | None = None
     core: str | None = None
     cpus: int = 1
+    apps: tuple[MeasuredApp[In], ...] = ()
     suites: Mapping[str, In] = {}
     artifacts: Mapping[str, In] = {}

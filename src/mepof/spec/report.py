@@ -30,6 +30,13 @@ class ReportedProfile(Part[In], Generic[In]):
     profile: In
 
 
+class OwnGroup(Part[In], Generic[In]):
+    """A group of cases that goals name by the file that describes an app."""
+
+    path: str
+    file: In
+
+
 class Report(StepModel[In], Generic[In]):
     """A report about one evaluation.
 
@@ -37,6 +44,7 @@ class Report(StepModel[In], Generic[In]):
         program: the G4 text.
         collections: the training runs of all images.
         goals: that every image except the baseline must meet.
+        own_groups: those among the goals' that are apps of the user's.
         checks: the results of tests.
         pairs: cases that are compared with each other, beside those that their suites compare.
     """
@@ -50,5 +58,6 @@ class Report(StepModel[In], Generic[In]):
     profiles: tuple[ReportedProfile[In], ...]
     collections: tuple[In, ...] = ()
     goals: tuple[Goal, ...] = ()
+    own_groups: tuple[OwnGroup[In], ...] = ()
     checks: tuple[In, ...] = ()
     pairs: tuple[CasePair, ...] = ()

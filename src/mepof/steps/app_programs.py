@@ -100,7 +100,8 @@ def _check_memory(app: OwnApp, files: Mapping[str, Laid]) -> None:
 @cache
 def _sources_digest() -> str:
     root = native_directory()
-    return files_digest(root, sorted((root / "launch").iterdir()))
+    found = (path for name in ("launch", "abi") for path in (root / name).rglob("*"))
+    return files_digest(root, sorted(path for path in found if path.is_file()))
 
 
 BODY = AppProgramsBody()

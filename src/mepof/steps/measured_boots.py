@@ -12,8 +12,11 @@ from typing import Self
 from pydantic import TypeAdapter
 
 from mepof import arch
+from mepof.app.android import load_described
+from mepof.app.measured import check_distinct_suites
+from mepof.app.own import OwnApp, check_distinct_apps
 from mepof.device import agent, module_archive, modules, observation
-from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session
+from mepof.device.protocol import DEVICES, INITRAMFS, SLOWDOWN, Outcome, Session
 from mepof.errors import InputError
 from mepof.kernel.description import BuildDescription
 from mepof.measure.boots import KeptBoots
@@ -37,6 +40,7 @@ from mepof.measure.runner import (
     measure_memory,
     requests_of,
 )
+from mepof.measure.work import Work, memory_of, work_of
 from mepof.plan.body import StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.typed import In
@@ -44,7 +48,7 @@ from mepof.pmu.core import load_core
 from mepof.pmu.locations import Locations, functions_of, locations_of, read_raw
 from mepof.pmu.settings import core_digest, modelling
 from mepof.spec.measure import Measure
-from mepof.suite.cases import Case, cases_digest, cases_of, memory_of
+from mepof.suite.cases import Case, cases_digest
 
 
 @dataclass(frozen=True)
@@ -123,8 +127,12 @@ class Laboratory:
         self._seed = asked.seed
         self._device = DEVICES.get(asked.device)
         self._description = self._device.describe(self._arch)
-        self._cases: Sequence[Case] = cases_of(asked.metrics)
-        self._memory = memory_of(self._cases)
+        self._work = work_in(asked, [app.file for app in asked.apps])
+        self._cases = cases_in(self._work)
+        self._names = [name for each in self._work for name in each.names]
+        self._memory = memory_of(self._work)
+        limits = [r.timeout for each in self._work if each.is_own for r in each.requests]
+        self._quiet_seconds = max([Session.quiet_seconds, *(SLOWDOWN * each for each in limits)])
         self._machine_bytes = self._memory << 20
         self._core = core_of(asked)
         self._measure = observation.Measure() if self._core is None else modelling(self._core)
@@ -132,7 +140,9 @@ class Laboratory:
         self._artifacts = asked.artifacts
         self._cpus = asked.cpus
         self._initramfs = asked.guest / INITRAMFS
-        self._archives = tuple(path / "archive.cpio" for _, path in sorted(asked.suites.items()))
+        additions = (*(path for _, path in sorted(asked.suites.items())),)
+        additions += tuple(app.programs for app in asked.apps)
+        self._archives = tuple(path / "archive.cpio" for path in additions)
         needs = self._device.needs(self._arch, self._measure)
         repeats = self._description.repeats
         self._parts = context.parts if repeats else None
@@ -153,7 +163,7 @@ class Laboratory:
             self._price and core_digest(self._price),
             *(file_digest(archive) for archive in self._archives),
             cases_digest(self._cases),
-            requests_of(self._cases),
+            requests_of(self._work),
             self._memory,
             *((f"{self._cpus} CPUs",) if self._cpus > 1 else ()),
         )
@@ -238,7 +248,7 @@ class Laboratory:
                 self._kept[number].keep_locations(seed, told.locations.encode())
         else:
             made = measure_boot(
-                self._cases,
+                self._work,
                 seed,
                 lambda s, r: self._session(number, s, r),
                 self._core,
@@ -308,6 +318,7 @@ class Laboratory:
             artifacts=self._artifacts,
             archives=self._archives,
             memory=self._memory,
+            quiet_seconds=self._quiet_seconds,
             cpus=self._cpus,
         )
 
@@ -315,7 +326,7 @@ class Laboratory:
         session = self._booted(number, seed, requests)
 
         def replied(count: int) -> None:
-            name = self._cases[count - 1].name if 0 < count <= len(self._cases) else "booting"
+            name = self._names[count - 1] if 0 < count <= len(self._names) else "booting"
             with self._lock:
                 self._progress(f"image {number}, seed {seed}: {name}")
 
@@ -355,6 +366,34 @@ class Laboratory:
             boots=boots.boots,
             memory=memory,
         )
+
+
+def work_in(asked: Measure[In], files: Sequence[Path]) -> tuple[Work, ...]:
+    """What a measurement runs.
+
+    Args:
+        files: that describe its apps.
+
+    Raises:
+        InputError: a description is wrong, or a report could not keep them apart.
+    """
+    apps = []
+    for file in files:
+        app = load_described(file)
+        if not isinstance(app, OwnApp):
+            raise InputError(
+                f"{file} lists apps of a phone, which are not measured",
+                "measure a suite, or a program of your own",
+            )
+        apps.append(app)
+    check_distinct_apps(apps)
+    check_distinct_suites(apps)
+    return work_of(asked.metrics, apps)
+
+
+def cases_in(work: Sequence[Work]) -> tuple[Case, ...]:
+    """All cases of a measurement."""
+    return tuple(case for each in work for case in each.cases)
 
 
 def core_of(asked: Measure[In]) -> str | None:

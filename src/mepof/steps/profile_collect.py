@@ -13,7 +13,8 @@ from pathlib import Path
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.android import AndroidApps, load_described
 from mepof.app.apps import Action, App, lacked, load_app, memory_of
-from mepof.app.launch import check_setup, request, start_requests, stop_requests
+from mepof.app.launch import check_action, check_setup, request, start_requests, stop_requests
+from mepof.app.measured import case_ids
 from mepof.app.own import OwnApp, Setup, check_distinct_apps
 from mepof.app.own_files import check_distinct_files
 from mepof.app.training import exercised, without
@@ -22,6 +23,7 @@ from mepof.device.protocol import (
     DEVICES,
     EMULATOR_MEMORY,
     INITRAMFS,
+    SLOWDOWN,
     GuestReset,
     Interlude,
     KernelHang,
@@ -47,9 +49,6 @@ from mepof.scenario.script import read_script
 from mepof.spec.kernel_build import BootCheck, KernelBuild
 from mepof.spec.profile_collect import ProfileCollect
 from mepof.toolchain import guest
-
-# An action's limit counts the guest's time; the emulator takes several times as long.
-_SLOWDOWN = 10
 
 
 class ProfileCollectBody:
@@ -160,7 +159,7 @@ class ProfileCollectBody:
             archives=tuple(path / "archive.cpio" for path in _additions(asked)),
             memory=memory_of(apps),
             quiet_seconds=max(
-                [Session.quiet_seconds, *(_SLOWDOWN * each.timeout for each in commands)]
+                [Session.quiet_seconds, *(SLOWDOWN * each.timeout for each in commands)]
             ),
             cpus=asked.cpus,
         )
@@ -199,19 +198,21 @@ class ProfileCollectBody:
         not_instrumented = _not_instrumented(asked.kernel)
         if not_instrumented is not None:
             context.note(str(not_instrumented))
-        own = {
-            a.name
+        own = [
+            app
             for app, given in zip(apps, asked.apps, strict=True)
-            if given.file
-            for a in app.actions
-        }
+            if given.file and isinstance(app, OwnApp)
+        ]
+        ran = {action.name for action in actions}
+        known = exercised(a for a in actions if any(a in app.actions for app in own))
+        known |= {case for app in own for case in case_ids(app) if case[1] in ran}
         Collection.of(
             asked.scenario,
             apps,
             actions,
             asked.seed,
             outcome.release,
-            exercised(action for action in actions if action.name in own),
+            known,
             not_instrumented,
             screens,
         ).write(context.output)
@@ -373,30 +374,7 @@ def _check(
                     f"{reply.text.strip()[:80]}",
                     "choose another configuration, or leave it out with `set without`",
                 )
-            # As the user wrote it, not as it is launched.
-            written = action.argv or ("the image's entry point",)
-            _check_action(action, agent.Exec(written, action.seconds), reply)
-
-
-def _check_action(action: Action, request: agent.Exec, reply: agent.ExecResult) -> None:
-    """Refuse an action that did not do what its app expects."""
-    expected = action.check
-    if reply.status != expected.status:
-        if reply.status == 0:
-            raise WorkError(
-                f"the action {action.name} ended with status 0 in the guest, "
-                f"but its check expects {expected.status}"
-            )
-        try:
-            agent.expect_success(request, reply)
-        except WorkError as error:
-            raise WorkError(f"the action {action.name}: {error.message}", error.remedy) from error
-    missing = next((text for text in expected.texts if text not in reply.text), None)
-    if missing is not None:
-        last = reply.text.strip().rpartition("\n")[2] or "no output"
-        raise WorkError(
-            f"the action {action.name} did not write {missing!r}, which its check expects: {last}"
-        )
+            check_action(action, reply)
 
 
 BODY = ProfileCollectBody()

@@ -8,11 +8,14 @@ from datetime import datetime
 from pathlib import Path
 
 from mepof.app.apps import Action, app_names, load_app
+from mepof.app.measured import suite_name
+from mepof.app.own import load_own
 from mepof.app.training import exercised
 from mepof.errors import WorkError
 from mepof.gate.verdict import CheckVerdict
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.selection import Selection
+from mepof.measure.goal import Goal
 from mepof.measure.measurement import read_evaluation
 from mepof.plan import body
 from mepof.plan.critical_path import critical_path
@@ -88,7 +91,7 @@ class ReportBody:
             trainings=[*_trainings(asked)],
             profiles=[*_profiles(asked.profiles)],
             locations=_locations(asked.evaluation, names),
-            goals=asked.goals,
+            goals=_goals(asked),
             checks=[CheckVerdict.read(each) for each in asked.checks],
             pairs=asked.pairs,
             notes=[
@@ -108,6 +111,17 @@ def command(program: str) -> str:
     while end in program.splitlines():
         end += "D"
     return f"mepof run /dev/stdin --out again <<'{end}'\n{program.rstrip()}\n{end}"
+
+
+def _goals(asked: Report[Path]) -> tuple[Goal, ...]:
+    """The goals, with the names that reports have for groups of the user's apps."""
+    names = {own.path: suite_name(load_own(own.file)) for own in asked.own_groups}
+    return tuple(
+        goal.model_copy(update={"group": names.get(goal.group, goal.group)})
+        if goal.group is not None
+        else goal
+        for goal in asked.goals
+    )
 
 
 def _collections(asked: Report[Path], image: ReportedImage[Path]) -> list[Collection | None]:

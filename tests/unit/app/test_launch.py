@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -225,6 +226,20 @@ def test_a_service_that_does_not_stop_is_killed_and_reported(guest: Guest) -> No
     (told,) = guest.judge()
     assert told == "the service `s` did not stop within 0.5 s of signal 15, and was killed"
     assert (guest.root / "run/s.ended").read_text() == "was killed by signal 9"
+
+
+def test_a_measured_action_prints_its_result_line_above_what_it_wrote(guest: Guest) -> None:
+    guest.describe(action(argv=script("echo one; echo two >&2; exit 3")))
+    done = guest.run("measure", "a")
+    head, *rest = done.text.splitlines()
+    assert re.fullmatch(r"case=a operations=1 elapsed_ns=\d+ check=ok", head)
+    assert (done.status, rest) == (3, ["one", "two"])
+    guest.describe(action(argv=script("kill -9 $$")))
+    assert guest.run("measure", "a").status == 128 + 9
+    guest.describe(setup(argv=script("exit 4")) + action())
+    guest.run("setup", "s")
+    done = guest.run("measure", "a")
+    assert (done.status, done.text) == (125, "the setup `s` failed\n")
 
 
 def test_a_program_that_does_not_exist_is_named(guest: Guest) -> None:

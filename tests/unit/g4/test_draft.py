@@ -294,6 +294,24 @@ def test_an_app_of_the_users_is_an_input_and_a_step_that_makes_its_archive() -> 
     assert made_from(made, collect, "suites.ipc").id == "suite/ipc"
 
 
+def test_an_app_of_the_users_is_measured_with_the_archive_that_it_is_trained_with() -> None:
+    made = plan(
+        "goal worst:./shop/app.toml -1. opt /l pgo rand ./shop/app.toml.\n"
+        "eval plain;opt ./shop/app.toml;pipe. eval plain;opt ./shop/app.toml."
+    )
+    measure = made.step("measure")
+    assert measure.params["metrics"] == ["pipe"]
+    assert measure.inputs["apps.0.file"] == HostInput("./shop/app.toml")
+    programs = made_from(made, measure, "apps.0.programs")
+    assert programs == made_from(made, made.step("opt/collect"), "apps.0.programs")
+    assert made.step("measure-2").params["metrics"] == []
+    report = made.step("report")
+    assert report.params["own_groups"] == [{"path": "./shop/app.toml"}]
+    assert report.inputs["own_groups.0.file"] == HostInput("./shop/app.toml")
+    # Plans without one are as they were.
+    assert "apps" not in plan("build /l. eval plain pipe.").step("measure").params
+
+
 def test_an_app_of_the_users_has_a_script_and_one_archive_for_each_architecture() -> None:
     made = plan(
         "profile /l pgo script ./a.toml:./list. profile /l cspgo script ./a.toml:./list.\n"

@@ -181,6 +181,26 @@ CASES = {
         "opt /src pgo rand app.toml.",
         "p.g4:1:19: error: unknown app `app.toml`",
     ),
+    "a metric that is not a description": (
+        "eval /a.img ./shop.",
+        "p.g4:1:13: error: the path `./shop` does not end in `.toml`",
+    ),
+    "a described app that is not a path as a metric": (
+        "eval /a.img app.toml.",
+        "p.g4:1:13: error: unknown app `app.toml`",
+    ),
+    "a weight of a measured app": (
+        "eval /a.img ./app.toml:2.",
+        "p.g4:1:24: error: `eval` measures each action of an app once",
+    ),
+    "a goal for an app that is not measured": (
+        "goal geomean:./app.toml 3.\neval /a;/b ./other.toml.",
+        "p.g4:1:14: error: nothing measures `./app.toml`: an `eval` below does not name it",
+    ),
+    "a goal for a path that is not a description": (
+        "goal geomean:./app 3.\neval /a;/b ./app.toml.",
+        "p.g4:1:14: error: the path `./app` does not end in `.toml`",
+    ),
     "a wrong weight of a described app": (
         "opt /src pgo rand ./app.toml:./list.",
         "p.g4:1:30: error: invalid weight `./list`",

@@ -19,13 +19,12 @@ from mepof.measure.runner import (
     measure_boot,
     measure_images,
 )
+from mepof.measure.work import work_of
 from mepof.pmu.core import load_core
-from mepof.suite.cases import (
-    cases_of,
-    load_suite,
-)
+from mepof.suite.cases import load_suite
 
-CASES = cases_of(["pipe"])
+WORK = work_of(["pipe"], ())
+CASES = WORK[0].cases
 MEMINFO_TEXT = b"""MemTotal: 503848 kB
 MemFree: 479504 kB
 Buffers: 0 kB
@@ -57,7 +56,7 @@ def test_a_boot_checks_itself_and_runs_all_cases() -> None:
         seen.append((seed, requests))
         return outcome()
 
-    found = measure_boot(CASES, 3, boot)
+    found = measure_boot(WORK, 3, boot)
     assert (found.booted, found.self_check) == (True, "passed")
     assert found.boot is not None
     ((seed, requests),) = seen
@@ -76,14 +75,14 @@ def test_a_boot_checks_itself_and_runs_all_cases() -> None:
 
 def test_a_device_that_cannot_model_the_core_is_an_error() -> None:
     with pytest.raises(WorkError, match="modelled no events of the core zen4"):
-        measure_boot(CASES, 3, lambda seed, requests: outcome(), core="zen4")
+        measure_boot(WORK, 3, lambda seed, requests: outcome(), core="zen4")
 
 
 def test_an_image_that_does_not_boot_is_a_result() -> None:
     def boot(seed: int, requests: tuple[agent.Request, ...]) -> Outcome:
         raise KernelPanic("the kernel went down: BUG")
 
-    assert measure_boot(CASES, 1, boot) == OneBoot(False, "the kernel went down: BUG")
+    assert measure_boot(WORK, 1, boot) == OneBoot(False, "the kernel went down: BUG")
 
 
 def test_a_hang_is_an_error_because_the_host_may_be_the_cause() -> None:
@@ -91,11 +90,11 @@ def test_a_hang_is_an_error_because_the_host_may_be_the_cause() -> None:
         raise KernelHang("the guest answered nothing for 600 s")
 
     with pytest.raises(KernelHang):
-        measure_boot(CASES, 1, boot)
+        measure_boot(WORK, 1, boot)
 
 
 def test_an_image_that_fails_its_self_check_is_a_result() -> None:
-    found = measure_boot(CASES, 1, lambda seed, requests: outcome(selfcheck=1))
+    found = measure_boot(WORK, 1, lambda seed, requests: outcome(selfcheck=1))
     assert found.booted
     assert "selfcheck` failed with status 1" in found.self_check
     assert found.boot is None
@@ -181,18 +180,18 @@ def test_an_image_that_failed_is_not_booted_again() -> None:
 def test_a_case_without_its_result_line_is_an_error_that_names_it(text: str) -> None:
     texts = (text, GOOD.format("pipe512"))
     with pytest.raises(WorkError, match="the case pipe128 printed no valid result line"):
-        measure_boot(CASES, 1, lambda seed, requests: outcome(*texts))
+        measure_boot(WORK, 1, lambda seed, requests: outcome(*texts))
 
 
 def test_missing_intervals_are_an_error() -> None:
     with pytest.raises(WorkError, match="2 cases ran but 1 intervals were counted"):
-        measure_boot(CASES, 1, lambda seed, requests: outcome(intervals=1))
+        measure_boot(WORK, 1, lambda seed, requests: outcome(intervals=1))
 
 
 def test_other_numbers_that_a_case_prints_are_its_figures() -> None:
     said = "case={} operations=100 bytes=7 elapsed_ns=5 p99_ns=80 speed=1.5 check=ok\n"
     texts = [said.format(case.name) for case in CASES]
-    found = measure_boot(CASES, 1, lambda seed, requests: outcome(*texts))
+    found = measure_boot(WORK, 1, lambda seed, requests: outcome(*texts))
     assert found.boot is not None
     assert found.boot.cases[0].figures == {"bytes": 7, "p99_ns": 80}
 
@@ -210,7 +209,7 @@ def unsupported(text: str, intervals: int = 1) -> Outcome:
 
 def test_a_case_that_the_kernel_cannot_run_fails_nothing() -> None:
     text = f"case={CASES[0].name} check=unsupported needs=CONFIG_VETH\n"
-    found = measure_boot(CASES, 1, lambda seed, requests: unsupported(text))
+    found = measure_boot(WORK, 1, lambda seed, requests: unsupported(text))
     assert (found.booted, found.self_check) == (True, "passed")
     boot = found.boot
     assert boot is not None
@@ -221,17 +220,17 @@ def test_a_case_that_the_kernel_cannot_run_fails_nothing() -> None:
 @pytest.mark.parametrize("text", ["", "case=other needs=X", f"case={CASES[0].name}"])
 def test_a_case_that_cannot_run_must_say_what_is_missing(text: str) -> None:
     with pytest.raises(WorkError, match=f"the case {CASES[0].name} printed no valid result line"):
-        measure_boot(CASES, 1, lambda seed, requests: unsupported(text))
+        measure_boot(WORK, 1, lambda seed, requests: unsupported(text))
 
 
 def test_an_interval_of_a_case_that_did_not_run_is_an_error() -> None:
     text = f"case={CASES[0].name} check=unsupported needs=CONFIG_VETH\n"
     with pytest.raises(WorkError, match="1 cases ran but 2 intervals were counted"):
-        measure_boot(CASES, 1, lambda seed, requests: unsupported(text, intervals=2))
+        measure_boot(WORK, 1, lambda seed, requests: unsupported(text, intervals=2))
 
 
 def test_a_self_check_cannot_be_skipped() -> None:
-    found = measure_boot(CASES, 1, lambda seed, requests: outcome(selfcheck=77))
+    found = measure_boot(WORK, 1, lambda seed, requests: outcome(selfcheck=77))
     assert "failed with status 77" in found.self_check
 
 
@@ -239,7 +238,7 @@ def test_memory_that_cannot_be_read_is_an_error() -> None:
     good = outcome()
     lost = Outcome("6.12", (*good.replies[:-1], agent.GetResult(2, b"")), good.intervals, "")
     with pytest.raises(WorkError, match="could not read /proc/meminfo"):
-        measure_boot(CASES, 1, lambda seed, requests: lost)
+        measure_boot(WORK, 1, lambda seed, requests: lost)
 
 
 def test_repeats_are_priced_by_a_core() -> None:
@@ -247,7 +246,7 @@ def test_repeats_are_priced_by_a_core() -> None:
     interval = Interval(1000, 2, 3, 4, kernel_repeats=repeats)
     good = outcome()
     counted = Outcome("6.12", good.replies, (interval,) * len(CASES), "")
-    found = measure_boot(CASES, 1, lambda seed, requests: counted, priced_by="skylake").boot
+    found = measure_boot(WORK, 1, lambda seed, requests: counted, priced_by="skylake").boot
     assert found is not None
     core = load_core("skylake")
     cycles = 10 * core.pipeline.repeat_start + 10 * core.pipeline.repeat_line
@@ -262,7 +261,7 @@ def test_repeats_are_priced_by_a_core() -> None:
 
 
 def test_without_a_price_or_a_count_there_is_no_work() -> None:
-    found = measure_boot(CASES, 1, lambda seed, requests: outcome(), priced_by="skylake").boot
+    found = measure_boot(WORK, 1, lambda seed, requests: outcome(), priced_by="skylake").boot
     assert found is not None
     assert found.cases[0].kernel_repeats is None
     (work,) = (metric for metric in METRICS if metric.name == "kernel_work")

@@ -138,8 +138,9 @@ def test_a_training_runs_the_users_actions_with_their_files_in_the_guest(
     assert session.memory == 768
     assert session.quiet_seconds == 900
     assert (known.apps, known.actions) == (("Shop",), ("buy", "fail"))
-    assert _cases(known) == frozenset()
-    assert "cases" not in json.loads(known.model_dump_json())
+    # As cases, they are of the app.
+    assert _cases(known) == {("shop", "buy"), ("shop", "fail")}
+    assert "screens" not in json.loads(known.model_dump_json())
 
 
 @pytest.mark.parametrize(
@@ -171,7 +172,7 @@ def test_a_users_action_that_runs_a_case_counts_as_training_on_it(
         'seconds = 9\n[[action]]\nname = "q"\nargv = ["/bin/kbench"]\nseconds = 9\n'
     )
     known = collect(room, description)
-    assert _cases(known) == {("mepof", "pipe128")}
+    assert _cases(known) == {("mepof", "pipe128"), ("shop", "p"), ("shop", "q")}
     assert known.actions == ("p", "q")
     assert collect(room, description, ("pipe",)).actions == ("q",)
 

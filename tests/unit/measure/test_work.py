@@ -1,0 +1,118 @@
+"""What a boot measures, and what its replies mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from mepof.app.own import OwnApp, load_own
+from mepof.device import agent
+from mepof.device.protocol import Interval, Outcome
+from mepof.measure.runner import OneBoot, measure_boot, requests_of
+from mepof.measure.work import memory_of, work_of
+from mepof.suite.cases import cases_of
+
+MEMINFO = agent.GetResult(
+    0,
+    b"MemTotal: 9 kB\nMemFree: 5 kB\nBuffers: 0 kB\nCached: 1 kB\nSlab: 1 kB\n"
+    b"SReclaimable: 1 kB\nKernelStack: 1 kB\nPageTables: 1 kB\n",
+)
+DESCRIPTION = """
+title = "Shop"
+memory = 768
+[[setup]]
+name = "db"
+argv = ["/db"]
+seconds = 7
+ready = {}
+[[action]]
+name = "buy"
+argv = ["/shop", "buy"]
+seconds = 90
+check = { output = "sold" }
+[[action]]
+name = "fail"
+argv = ["/shop", "fail"]
+seconds = 5
+check = { status = 77 }
+"""
+LINE = "case={} operations=1 elapsed_ns=5 check=ok\n"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> OwnApp:
+    path = tmp_path / "app.toml"
+    path.write_text(DESCRIPTION)
+    return load_own(path)
+
+
+def ran(text: str, status: int = 0) -> agent.ExecResult:
+    return agent.ExecResult(status, 1, text.encode(), False)
+
+
+SOUND = (
+    *(ran("checked"), ran("")),
+    ran(LINE.format("buy") + "case=other operations=9 elapsed_ns=9 check=bad\nsold p50_ns=3\n"),
+    ran(LINE.format("fail") + "no\n", 77),
+    *(ran(""), MEMINFO),
+)
+
+
+def booted(shop: OwnApp, replies: Sequence[agent.Reply]) -> OneBoot:
+    intervals = tuple(Interval(n, 2, 3, 4) for n in range(2))
+    outcome = Outcome("6.12", tuple(replies), intervals, "")
+    return measure_boot(work_of((), [shop]), 1, lambda seed, requests: outcome)
+
+
+def test_suites_run_before_services_start(shop: OwnApp) -> None:
+    work = work_of(["proc"], [shop])
+    (case,) = cases_of(["proc"])
+    commands = [r.argv for r in requests_of(work) if isinstance(r, agent.Exec)]
+    assert commands[1:] == [
+        case.argv,
+        ("/mepof/launch", "setup", "db"),
+        ("/mepof/launch", "measure", "buy"),
+        ("/mepof/launch", "measure", "fail"),
+        ("/mepof/launch", "stop", "db"),
+    ]
+    assert [r.timeout for r in work[1].requests] == [17, 90, 5, 17]
+    assert [name for each in work for name in each.names] == [
+        *(case.name, "setting up db", "buy", "fail", "stopping"),
+    ]
+    assert memory_of(work) == 768
+
+
+def test_an_app_alone_does_not_bring_the_default_suite(shop: OwnApp) -> None:
+    assert [case.suite for each in work_of((), [shop]) for case in each.cases] == ["shop", "shop"]
+    assert next(case.suite for each in work_of((), ()) for case in each.cases) == "mepof"
+
+
+def test_what_an_action_writes_is_not_its_result_line(shop: OwnApp) -> None:
+    boot = booted(shop, SOUND).boot
+    assert boot is not None
+    assert [(c.suite, c.case, c.operations, c.guest_nanoseconds) for c in boot.cases] == [
+        *(("shop", "buy", 1, 5), ("shop", "fail", 1, 5)),
+    ]
+    assert boot.cases[0].figures == {} and boot.unsupported == ()
+
+
+@pytest.mark.parametrize(
+    ("at", "reply", "why"),
+    [
+        # The result line says ok, which is not what the check looks for.
+        (2, ran(LINE.format("buy") + "none left\n"), "the action buy did not write 'sold'"),
+        (2, ran("cannot run /shop\n", 127), "the action buy: `/shop buy` failed with status 127"),
+        (3, ran(LINE.format("fail")), "ended with status 0 in the guest, but its check expects 77"),
+        (1, ran("no disk\n", 1), "no disk"),
+        (4, ran("the service `db` ended with status 1 before it was stopped", 1), "before it was"),
+        (0, ran("wrong", 1), "failed with status 1 in the guest: wrong"),
+    ],
+)
+def test_an_image_on_which_the_users_program_fails_is_not_sound(
+    shop: OwnApp, at: int, reply: agent.ExecResult, why: str
+) -> None:
+    found = booted(shop, [*SOUND[:at], reply, *SOUND[at + 1 :]])
+    assert found.booted and found.boot is None
+    assert why in found.self_check
