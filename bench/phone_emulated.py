@@ -41,7 +41,10 @@ FAULTS = (
 )
 # Seconds: a phone that does not come up is waited for, and seven times tried.
 _RUN_SECONDS = 3600
-_CHANGING = re.compile(rf"(?<=127\.0\.0\.1[:/])\d+|{re.escape(tempfile.gettempdir())}/mepof-\w+")
+_CHANGING = re.compile(
+    rf"(?<=127\.0\.0\.1[:/])\d+|{re.escape(tempfile.gettempdir())}/mepof-\w+|/[^ ']*/objects/\w+"
+)
+_FILE = re.compile(r"see |run it alone with ")
 
 
 def kernels(store: Store) -> tuple[Path, Path]:
@@ -99,8 +102,7 @@ def run(root: Path, phone: VirtualPhone, image: Path) -> str:
     errors = [line.removeprefix("mepof: ") for line in lines if line.startswith("mepof: ")]
     assert errors and "Traceback" not in done.stderr, done.stderr
     helps = [line.strip() for line in lines[-3:] if line.strip().startswith("help: ")]
-    # Without the names of the files with more.
-    return errors[-1] + "".join(f" ({text.partition('; see ')[0]})" for text in helps)
+    return errors[-1] + "".join(f" ({text})" for text in helps)
 
 
 def starts(phone: VirtualPhone) -> str:
@@ -152,9 +154,16 @@ def page(lines: list[dict[str, str]]) -> str:
     rows = []
     for fault in (fault for fault in FAULTS if fault in found):
         line = found[fault]
-        said = _CHANGING.sub("…", line["said"]).replace("|", r"\|")
+        said = _CHANGING.sub("…", _without_files(line["said"])).replace("|", r"\|")
         rows.append(f"| {fault} | {line['outcome']} | {line['slot']} | {said} |")
     return _TEXT.format(rows="\n".join(rows), count=len(rows))
+
+
+def _without_files(said: str) -> str:
+    """A message without the files of this machine that it names for more."""
+    message, found, text = said.partition(" (help: ")
+    shown = [each for each in text.removesuffix(")").split("; ") if not _FILE.match(each)]
+    return message + (f"{found}{'; '.join(shown)})" if shown and found else "")
 
 
 _TEXT = """\
@@ -169,8 +178,10 @@ simulated.
 
 *succeeds*: the new image is started. *former image*: the program ends with the message, and the
 partition has the content that it had. *next run restores*: it ends, and the next run first gives
-the partition its former content. The phone was then started without the fault, from the slot that
-is shown, and the same program succeeded when it was run again.
+the partition its former content. A kernel that panics does so a few seconds after its start, when
+the check has ended on this phone, whose system has little to start. The phone was then started
+without the fault, from the slot that is shown, and the same program succeeded when it was run
+again.
 
 | fault | outcome | starts slot | message |
 | --- | --- | --- | --- |
