@@ -31,6 +31,8 @@ from mepof.plan.body import Claim
 from mepof.plan.digest import file_digest
 from mepof.process import Completed
 
+# With the trace units that simpleperf knows.
+_TRACED = "arm64"
 # Phones by name, and whether they wait in their boot loader or run an image from memory.
 _left: dict[str, bool] = {}
 _leaving = threading.Lock()
@@ -38,6 +40,9 @@ _leaving = threading.Lock()
 
 class Phone:
     """The first phone of the workplace's list that is free."""
+
+    # Trace buffers overflow, and adb shares the processor.
+    records_all = False
 
     def identity(self, arch: str) -> Mapping[str, str]:
         # Programs do not name a phone, so what a session gives depends on the models alone.
@@ -57,6 +62,14 @@ class Phone:
     def system(self) -> str:
         return "Android"
 
+    def branch_recorder(self, arch: str) -> str:
+        if arch != _TRACED:
+            raise EnvironmentLack(
+                f"phones record branches by Arm's trace units, which {arch} does not have",
+                "train with `pgo`, which counts in the kernel",
+            )
+        return "simpleperf, ETM"
+
     def needs(self, arch: str, observed: Measure | Branches) -> Mapping[str, ArtifactNeed]:
         return {}
 
@@ -71,10 +84,9 @@ class Phone:
             raise InputError(
                 "a phone has no console for the scenario `manual`", "use its screen and `adb shell`"
             )
-        if session.measure is not None or session.record is not None:
+        if session.measure is not None:
             raise EnvironmentLack(
-                "the device phone neither counts nor records branches",
-                "measure with `mepof device count --adb`, and record with simpleperf",
+                "the device phone does not count", "measure with `mepof device count --adb`"
             )
         directory.mkdir(parents=True, exist_ok=True)
         handset = claimed(directory)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from mepof.device.adb import AdbShell
 from mepof.device.handset import Handset, patiently
 from mepof.device.protocol import GuestReset, KernelHang, Outcome, Session
 from mepof.device.shell import LostConnection, Ran
+from mepof.device.simpleperf import recording
 from mepof.errors import WorkError
 
 _ROOT = "/data/local/tmp/mepof"
@@ -61,6 +62,7 @@ def run_session(
         GuestReset, FellBack: the phone went down meanwhile.
         KernelHang: it no longer answers.
         WorkError: its data partition is full, or a program is missing on it.
+        EnvironmentLack: it cannot record branches, and the session asks for that.
     """
     boot_id = handset.boot_id(shell)
     try:
@@ -80,18 +82,23 @@ def _ran(
 ) -> Outcome:
     name = _installed(handset, shell, session)
     interlude, requests = session.interlude, session.requests
+    branches = None if session.record is None else directory / "branches"
+    observed = nullcontext() if branches is None else recording(handset, shell, boot_id, branches)
     if interlude is None:
-        release, answers = _served(handset, shell, boot_id, name, session, directory, replied)
-        return Outcome(release, answers, (), "")
+        # The agent serves all requests by itself, so what sets up the actions is recorded, too.
+        with observed:
+            release, answers = _served(handset, shell, boot_id, name, session, directory, replied)
+        return Outcome(release, answers, (), "", branches)
     first = replace(session, requests=requests[: interlude.after])
     _, before = _served(handset, shell, boot_id, name, first, directory, replied)
-    interlude.act(_Patient(shell))
+    with observed:
+        interlude.act(_Patient(shell))
     handset.check_same_boot(shell, boot_id)
     last = replace(session, requests=requests[interlude.after :])
     release, after = _served(
         handset, shell, boot_id, name, last, directory, lambda count: replied(len(before) + count)
     )
-    return Outcome(release, (*before, *after), (), "")
+    return Outcome(release, (*before, *after), (), "", branches)
 
 
 @dataclass(frozen=True)

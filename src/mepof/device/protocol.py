@@ -218,7 +218,13 @@ class CounterSource(Boot, Protocol):
 
 @runtime_checkable
 class BranchSource(Boot, Protocol):
-    """A device that records branches: its sessions heed ``Session.record``."""
+    """A device that records branches: its sessions heed ``Session.record``.
+
+    Attributes:
+        records_all: it records every branch, so that what it did not see did not run.
+    """
+
+    records_all: bool
 
     def branch_recorder(self, arch: str) -> str:
         """What records branches there, as a report names it.

@@ -42,6 +42,8 @@ _MIN_VERSION = (10, 0)
 class Qemu:
     """QEMU's full-system emulation."""
 
+    records_all = True
+
     def identity(self, arch: str) -> Mapping[str, str]:
         machine = _machine(arch)
         words = [

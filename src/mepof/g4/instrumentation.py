@@ -130,7 +130,7 @@ def unfit(
 
     Args:
         recorded_rounds: how often each algorithm needs branches; not once if it instruments.
-        recorders: the devices that record branches.
+        recorders: the devices that record all branches.
         interactive: the scenarios whose actions are not known beforehand.
         whole: the options for which all of the kernel must be counted.
         device: of a program that sets none.

@@ -47,7 +47,7 @@ class Variants:
         app_additions: the same for each app.
         arguments: for each scenario, what may follow an app and a colon.
         interactive: the scenarios in which the user works at the console.
-        recorders: the devices that record branches.
+        recorders: the devices that record all branches.
         whole: the options for which functions that never ran are part of a profile.
         cases: all cases, as ``suite/case``.
         beside: the formats of packages that are installed beside other kernels.

@@ -67,7 +67,11 @@ def vocabulary() -> Vocabulary:
         capabilities=toolchain.capabilities(),
         exclusive=toolchain.exclusive(),
         packages={name: made.takes_file for name, made in FORMATS.all().items()},
-        recorders=frozenset(n for n, dev in DEVICES.all().items() if isinstance(dev, BranchSource)),
+        recorders=frozenset(
+            name
+            for name, device in DEVICES.all().items()
+            if isinstance(device, BranchSource) and device.records_all
+        ),
         interactive=frozenset(n for n, each in SCENARIOS.all().items() if each.interactive),
         whole=frozenset(name for name, option in options().items() if option.cold_small),
         subsystems=tuple(subsystems()),

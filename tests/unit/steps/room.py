@@ -103,6 +103,8 @@ class FakeDevice:
         read: sessions that only read the guest's memory; not part of ``sessions``.
     """
 
+    records_all = True
+
     def __init__(self, answer: Callable[[agent.Request], agent.Reply]) -> None:
         self.answer = answer
         self.sessions: list[Session] = []
