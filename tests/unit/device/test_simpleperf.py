@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -129,6 +130,10 @@ def test_an_app_that_fails_stops_the_recording(bench: Bench) -> None:
 
     with pytest.raises(WorkError, match="the app is gone"):
         boot(bench, Interlude(1, fail))
+    # Nobody waits for it.
+    until = time.monotonic() + 10
+    while log(bench) != [RECORD, "stopped"] and time.monotonic() < until:
+        time.sleep(0.05)
     assert log(bench) == [RECORD, "stopped"]
 
 
