@@ -158,8 +158,17 @@ def page(lines: list[dict[str, Any]]) -> str:
         for (part, stage, slot), count in sorted(stages.items())
     )
     staged = sum("chosen" in line for line in kills)
+    last = f"and at {parts['flash']} of its last statement alone, which flashes"
+    others = (
+        "The others are uniform in the time of a whole run, much of which is the start of mepof."
+    )
     return _TEXT.format(
-        whole=parts["whole"], flash=parts["flash"], rows=rows, staged=staged, all=len(kills)
+        whole=parts["whole"],
+        last=f", {last}" if parts["flash"] else "",
+        staged=staged,
+        others=f"\n{others}" if staged < len(kills) else "",
+        all=len(kills),
+        rows=rows,
     )
 
 
@@ -168,15 +177,15 @@ _TEXT = """\
 
 `kill -9` of `mepof run --flash` at {whole} moments of `examples/phone.g4` (three trainings
 from memory, a merge, a rebuild and a measurement that come from the store, the self-check from
-memory, flashing the inactive slot), and at {flash} of its last statement alone, which flashes.
+memory, flashing the inactive slot){last}.
 *Counted*, by `make bench-phone-kills`, with a virtual phone whose system is simulated, and the real
 `fastboot` ([the virtual phone](../virtual-phone.md)). After each, a copy of the phone was switched
 on and started, and the same command finished when it was run again: the new image was started from
 slot `b` and marked good.
 
 Of {all} moments, {staged} were chosen by stage: those that a run passes through after its start, in
-turn, and in each a moment that is uniform in the time that it took in a run that was not killed.
-The others are uniform in the time of a whole run, much of which is the start of mepof.
+turn, and in each a moment that is uniform in the time that it took in a run that was not
+killed.{others}
 
 The last entry is that of the phone's journal, or else that of the run's:
 
