@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from mepof.cli.output import Json, print_json
-from mepof.errors import InputError
+from mepof.errors import InputError, WorkError
 from mepof.g4.settings import decay as read_decay
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.quality import Quality
@@ -40,8 +40,8 @@ def renew(
     Both are AutoFDO profiles, or both of instrumented kernels (.profdata).
 
     Raises:
-        InputError: the profiles are of different kinds or have no counts, or the decay is not
-            from 0 to 1.
+        InputError: the profiles are of different kinds, damaged or have no counts, or the decay is
+            not from 0 to 1.
     """
     try:
         weight = read_decay(decay)
@@ -75,10 +75,16 @@ def _renewed_samples(new: Path, old: Path, decay: Decay, output: Path) -> tuple[
 
 def _renewed_counts(new: Path, old: Path, decay: Decay, output: Path) -> tuple[Quality, Aged]:
     from mepof.process import run
-    from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, renew_profile
+    from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, check_finished, renew_profile
     from mepof.toolchain.protocol import Tools, select_with
 
-    return renew_profile(new, old, decay, output, Tools(select_with(LLVM_INSTRUMENTATION), run))
+    tools = Tools(select_with(LLVM_INSTRUMENTATION), run)
+    try:
+        return renew_profile(new, old, decay, output, tools)
+    except WorkError:
+        for path in (new, old):
+            check_finished(path, tools, raw=True)
+        raise
 
 
 def _are_counts(new: Path, old: Path) -> bool:

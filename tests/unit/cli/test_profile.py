@@ -394,6 +394,15 @@ def test_counts_of_instrumented_kernels_are_compared(counts: Path, profile: Path
     assert error.remedy == "compare profiles of one kind"
 
 
+def test_damaged_counts_are_named(counts: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.profdata"
+    cut.write_bytes(counts.read_bytes()[:-40])
+    for pair in ((counts, cut), (cut, counts)):
+        error = failed("renew", *pair, "-o", tmp_path / "out")
+        assert f"cannot read the profile {cut}" in error, error
+    assert not (tmp_path / "out").exists()
+
+
 def test_counts_of_instrumented_kernels_are_renewed(counts: Path, tmp_path: Path) -> None:
     more, out = tmp_path / "more.profdata", tmp_path / "out.profdata"
     done("merge", f"{counts}:7", "-o", more)
