@@ -399,7 +399,7 @@ def test_damaged_counts_are_named(counts: Path, tmp_path: Path) -> None:
     cut.write_bytes(counts.read_bytes()[:-40])
     for pair in ((counts, cut), (cut, counts)):
         error = failed("renew", *pair, "-o", tmp_path / "out")
-        assert f"cannot read the profile {cut}" in error, error
+        assert isinstance(error, InputError) and f"cannot read the profile {cut}" in error.message
     assert not (tmp_path / "out").exists()
 
 
