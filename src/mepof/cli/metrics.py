@@ -40,9 +40,9 @@ def chosen_metrics(given: Sequence[str] | None, *, apps: bool = False) -> list[s
         if not name:
             continue
         if not (apps and "/" in name) and name not in metric_names():
-            raise InputError(
-                f"unknown metric {quote(name)}", f"--metric: {suggestion(name, metric_names())}"
-            )
+            own = apps and name.endswith(".toml")
+            hint = f"write {quote(f'./{name}')}" if own else suggestion(name, metric_names())
+            raise InputError(f"unknown metric {quote(name)}", f"--metric: {hint}")
         if name in chosen:
             raise InputError(f"the metric {quote(name)} is given twice", "--metric: name it once")
         chosen.append(name)

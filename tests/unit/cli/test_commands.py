@@ -219,6 +219,8 @@ WRONG_CALLS = [
     (["eval", "k.img", "--metric", "speed"], "unknown metric `speed`"),
     (["eval", "k.img", "--metric", "pipes"], "--metric: did you mean `pipe`?"),
     (["eval", "k.img", "--metric", "pipe;pipe"], "given twice"),
+    (["eval", "k.img", "--metric", "shop.toml"], "--metric: write `./shop.toml`"),
+    (["eval", "k.img", "--metric", "./shop.toml"], "./shop.toml does not exist"),
     (["eval", "k.img", "--metric", "pipe", "--metric", "file,pipe"], "given twice"),
     (["eval", "k.img", "--metric", ","], "no metric is given"),
     (["eval", "k.img", "--repetitions", "0"], "invalid repetitions `0`"),
