@@ -57,7 +57,7 @@ def package_files(
         InputError: a package is unknown, or its dependencies cannot be satisfied.
         EnvironmentLack: there is no apt, or a package cannot be downloaded.
     """
-    debian = architectures.get(arch).debian
+    debian = architectures.get(arch).guest_debian
     if debian is None:
         raise InputError(f"Debian's name of the architecture {arch} is not known")
     root = default_store() / "cache" / "packages" / debian

@@ -104,8 +104,7 @@ def read_image(layout: Path, name: str | None, arch: str) -> Image:
             f"{layout} is not an OCI image layout: it has no file oci-layout",
             f"make one, for instance with: skopeo copy docker-daemon:IMAGE oci:{layout}",
         )
-    record = architectures.get(arch)
-    wanted = record.oci or record.debian or arch
+    wanted = architectures.get(arch).debian or arch
     index = _read(layout / "index.json", _Index)
     named = [m for m in index.manifests if name in (None, (m.annotations or {}).get(_NAME))]
     if not named:

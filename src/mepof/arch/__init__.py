@@ -48,6 +48,8 @@ class Guest(Described):
             are built for glibc.
         library_packages: Debian's, of that compiler and its C library.
         library_install: command that installs the library ``{name}``.
+        debian: Debian's name of the packages that programs come from, if it is not that of the
+            kernel's.
     """
 
     shell: bool
@@ -57,6 +59,7 @@ class Guest(Described):
     library_compiler: str
     library_packages: tuple[str, ...]
     library_install: str
+    debian: str | None = None
 
     @property
     def remedy(self) -> str:
@@ -136,8 +139,7 @@ class Arch(Named):
         magic: all of which that image has.
         gzip: whether it can be booted compressed by gzip.
         elf_machine: ``e_machine`` of ``vmlinux`` (System V ABI).
-        debian: Debian's name.
-        oci: that of OCI images (Go's ``GOARCH``), where it is neither Debian's nor its own.
+        debian: Debian's name, which OCI images use too (Go's ``GOARCH``).
         overlays: laid over every tree that is built for it.
         compiler_links: whether the compiler links the kernel, with GNU ld, instead of the linker
             of the toolchain.
@@ -153,7 +155,6 @@ class Arch(Named):
     gzip: bool = False
     elf_machine: int
     debian: str | None = None
-    oci: str | None = None
     overlays: tuple[str, ...] = ()
     compiler_links: bool = Field(default=False, alias="compiler-links")
     frees_init: bool = Field(default=True, alias="frees-init")
@@ -165,6 +166,11 @@ class Arch(Named):
     def cross_prefix(self) -> str:
         """What the names of Debian's GNU tools for it begin with."""
         return f"{self.triple}-"
+
+    @property
+    def guest_debian(self) -> str | None:
+        """Debian's name of the packages that a guest's programs come from."""
+        return self.debian if self.guest is None else self.guest.debian or self.debian
 
     @property
     def is_native(self) -> bool:

@@ -136,7 +136,7 @@ def test_of_several_images_the_architecture_or_the_tag_decides(tmp_path: Path) -
     layout(both, layer(), arch="arm64", Cmd=["arm"])
     assert read_image(both, None, "x86-64").argv == ("x86",)
     assert read_image(both, None, "arm64").argv == ("arm",)
-    # Debian's name of it, armel, is another one.
+    # Debian's packages for it have another name, armel.
     layout(both, layer(), arch="arm", Cmd=["arm 32"])
     assert read_image(both, None, "arm").argv == ("arm 32",)
     tagged = layout(tmp_path / "tagged", layer(), tag="1", Cmd=["one"])
