@@ -40,7 +40,7 @@ class Work:
         """What a guest is asked to do for it."""
         return (
             *start_requests(self.setups),
-            *map(request_of, self.cases),
+            *map(_request_of, self.cases),
             *stop_requests(self.setups),
         )
 
@@ -69,7 +69,7 @@ class Work:
         end = len(replies) - last
         check_setup(self.setups, replies[:first], replies[end:])
         for case, reply in zip(self.cases, replies[first:end], strict=True):
-            can_run = not is_skipped(case, reply)
+            can_run = not _is_skipped(case, reply)
             if can_run:
                 _check(case, reply)
             assert isinstance(reply, agent.ExecResult)
@@ -93,13 +93,13 @@ def work_of(metrics: Sequence[str], apps: Sequence[OwnApp]) -> tuple[Work, ...]:
     return (Work(cases, memory_of_suites(cases)), *own)
 
 
-def request_of(case: Case) -> agent.Exec:
+def _request_of(case: Case) -> agent.Exec:
     """The request that runs a case."""
     seconds = case.action.seconds if isinstance(case, OwnCase) else _CASE_SECONDS
     return agent.Exec(case.argv, seconds)
 
 
-def is_skipped(case: Case, reply: agent.Reply) -> bool:
+def _is_skipped(case: Case, reply: agent.Reply) -> bool:
     """Whether a case says that it cannot run; programs of the user's do not."""
     skipped = isinstance(reply, agent.ExecResult) and reply.status == SKIPPED
     return skipped and not isinstance(case, OwnCase)
@@ -107,12 +107,12 @@ def is_skipped(case: Case, reply: agent.Reply) -> bool:
 
 def _check(case: Case, reply: agent.Reply) -> None:
     if isinstance(case, OwnCase) and isinstance(reply, agent.ExecResult):
-        check_action(case.action, said_by(reply))
+        check_action(case.action, _said_by(reply))
     else:
-        agent.expect_success(request_of(case), reply)
+        agent.expect_success(_request_of(case), reply)
 
 
-def said_by(reply: agent.ExecResult) -> agent.ExecResult:
+def _said_by(reply: agent.ExecResult) -> agent.ExecResult:
     """The reply of an action, without the result line above what it wrote."""
     head, _, rest = reply.output.partition(b"\n")
     if not head.startswith(b"case="):
