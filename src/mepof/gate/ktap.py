@@ -16,7 +16,7 @@ Status = Literal["pass", "fail", "skip"]
 # The kernel log has a time, and with CONFIG_PRINTK_CALLER a caller, before each line.
 _LOGGED = re.compile(r"^(?:<\d+>)?\[ *\d+\.\d+\](?:\[ *[TC]\d+\])? ")
 _RESULT = re.compile(r"^( *)(not )?ok\b(?: +(\d+))?(?: +- +| +|$)(.*)$")
-_PLAN = re.compile(r"^( *)1\.\.(\d+)\b")
+_PLAN = re.compile(r"^( *)1\.\.([0-9]{1,9})\b")
 _VERSION = re.compile(r"^( *)K?TAP version \d+")
 _SUBTEST = re.compile(r"^( *)# Subtest: (\S.*)$")
 # kselftest_harness.h before 6.8 names a test that is skipped only when it starts.

@@ -115,5 +115,9 @@ def test_a_plan_that_does_not_fit_is_a_note() -> None:
     assert parsed.notes == ("3 results were announced and 2 reported",)
 
 
+def test_a_plan_that_no_machine_could_run_is_not_one() -> None:
+    assert parse(f"1..{'9' * 5000}\nok 1 a\n").notes == ()
+
+
 def test_the_same_name_twice_is_two_tests() -> None:
     assert [p.name for p in parse("ok 1 same\nnot ok 2 same\n").points] == ["same", "same (2)"]
