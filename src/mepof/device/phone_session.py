@@ -189,8 +189,7 @@ def _push(shell: AdbShell, path: Path, to: str, what: str) -> None:
 def _must(shell: AdbShell, script: str, what: str) -> None:
     done = patiently(shell, lambda: shell.run(("sh", "-c", script), _TRANSFER))
     if done.status != 0:
-        said = done.output.strip().rpartition("\n")[2] or f"status {done.status}"
-        raise WorkError(f"{shell.name} cannot {what}: {said}", "see its /data/local/tmp/mepof")
+        raise WorkError(f"{shell.name} cannot {what}: {done.last}", "see its /data/local/tmp/mepof")
 
 
 def _wait(

@@ -76,8 +76,7 @@ class Setting:
         command = self.write.get(value, self.write.get(_ANY, ()))
         done = shell.run([word.replace("{value}", value) for word in command], _ANSWER)
         if done.status != 0:
-            said = done.output.strip().rpartition("\n")[2] or f"status {done.status}"
-            raise Refused(f"`{' '.join(command)}` failed: {said}")
+            raise Refused(f"`{' '.join(command)}` failed: {done.last}")
 
 
 @dataclass(frozen=True)

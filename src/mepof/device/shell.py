@@ -30,6 +30,11 @@ class Ran:
     status: int
     output: str
 
+    @property
+    def last(self) -> str:
+        """The last line of its output, or its status if it wrote nothing."""
+        return self.output.strip().rpartition("\n")[2] or f"status {self.status}"
+
 
 class Named(Protocol):
     """A machine with a name, the same whenever it is reached; it serves as a file's name."""

@@ -108,5 +108,4 @@ def _run(shell: AdbShell, script: str, timeout: float) -> Ran:
 def _must(shell: AdbShell, script: str, timeout: float, what: str) -> None:
     done = _run(shell, script, timeout)
     if done.status != 0:
-        said = done.output.strip().rpartition("\n")[2] or f"status {done.status}"
-        raise WorkError(f"simpleperf cannot {what} on {shell.name}: {said}")
+        raise WorkError(f"simpleperf cannot {what} on {shell.name}: {done.last}")

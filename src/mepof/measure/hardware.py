@@ -80,7 +80,7 @@ def measure_running(
     bench.progress("self-check")
     checked = bench.run(check)
     if checked.status != 0:
-        return OneBoot(True, f"`{' '.join(check)}` failed: {_last(checked)}")
+        return OneBoot(True, f"`{' '.join(check)}` failed: {checked.last}")
     measured: list[CaseMeasurement] = []
     unsupported: list[Unsupported] = []
     for case in cases:
@@ -90,7 +90,7 @@ def measure_running(
             unsupported.append(unsupported_of(case, timed.output))
             continue
         if timed.status != 0:
-            return OneBoot(True, f"`{' '.join(case.argv)}` failed: {_last(timed)}")
+            return OneBoot(True, f"`{' '.join(case.argv)}` failed: {timed.last}")
         result = result_of(case, timed.output)
         counted = count(bench, case, result, counters, countable) if countable.runs else None
         measured.append(_measurement(case, result, counted))
@@ -171,7 +171,3 @@ def _measurement(case: Case, result: Result, counted: Counted | None) -> CaseMea
         figures=dict(result.figures),
         counted=counted,
     )
-
-
-def _last(ran: Ran) -> str:
-    return ran.output.strip().rpartition("\n")[2] or f"status {ran.status}"

@@ -120,7 +120,7 @@ def _count(event: Event, fields: Sequence[str]) -> Count:
 
 def _fault(ran: Ran, events: Sequence[Event]) -> Exception:
     output = ran.output
-    last = output.strip().rpartition("\n")[2] or f"status {ran.status}"
+    last = ran.last
     if ran.status == NOT_FOUND and "perf" in output:
         return EnvironmentLack(
             "perf is not installed on the measured machine", "apt-get install linux-perf"
