@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from mepof.device.agent import Reply, Request
+from mepof.device.agent import Exec, Reply, Request
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.shell import Shell
 from mepof.errors import EnvironmentLack, InputError, WorkError
@@ -21,8 +21,8 @@ INITRAMFS = "initramfs.cpio"
 #: MiB that an emulator takes beside its guest's memory: its own, and the code that it translated.
 EMULATOR_MEMORY = 512
 
-#: A limit of the user's counts the guest's time; the emulator takes several times as long.
-SLOWDOWN = 10
+# A limit of the user's counts the guest's time; the emulator takes several times as long.
+_SLOWDOWN = 10
 
 
 class BootFailure(WorkError):
@@ -145,6 +145,11 @@ class Session:
     quiet_seconds: float = 600
     parameters: tuple[str, ...] = ()
     interlude: Interlude | None = None
+
+
+def quiet_seconds(commands: Iterable[Exec]) -> float:
+    """The limit between two replies of a session with commands of the user's."""
+    return max([Session.quiet_seconds, *(_SLOWDOWN * each.timeout for each in commands)])
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -76,6 +76,17 @@ def files_of(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
     """All that a described app adds to a guest, except the program that starts its commands."""
     files = all_files(app, description, arch)
     return {**files, **command_files(app, image_of(app, description, arch), files, arch)}
+
+
+def archives(suites: Mapping[str, Path], apps: Iterable[Path | None]) -> tuple[Path, ...]:
+    """What is laid over a guest: programs of suites, and then those of the user's apps.
+
+    Args:
+        suites: their artifacts by name.
+        apps: the artifacts of apps; None for one that adds nothing.
+    """
+    laid = (*(path for _, path in sorted(suites.items())), *apps)
+    return tuple(path / "archive.cpio" for path in laid if path is not None)
 
 
 def _asked(step: Step) -> tuple[AppPrograms[Input], Path]:

@@ -6,8 +6,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from mepof.app.android import load_described
-from mepof.app.own import OwnApp
 from mepof.app.own_files import check_distinct_files
 from mepof.device.protocol import DEVICES, EMULATOR_MEMORY, check_cpus, counter_source
 from mepof.errors import InputError
@@ -15,7 +13,7 @@ from mepof.kernel.image import read_image
 from mepof.measure.comparison import Build, rows_of, totals_of
 from mepof.measure.measurement import Evaluation
 from mepof.measure.runner import Design, measure_images
-from mepof.measure.work import memory_of
+from mepof.measure.work import memory_of, work_of
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
 from mepof.pmu.settings import core_digest
@@ -23,11 +21,11 @@ from mepof.spec.measure import Measure
 from mepof.statistics import Comparison, enough
 from mepof.steps.measured_boots import (
     Laboratory,
+    apps_in,
     cases_in,
     core_of,
     priced_by,
     targets_of,
-    work_in,
 )
 from mepof.suite.cases import cases_digest
 
@@ -46,9 +44,7 @@ class MeasureBody:
         core_of(asked)
         check_cpus(DEVICES.get(asked.device), asked.arch, asked.cpus)
         files = _files(asked)
-        work_in(asked, files)
-        loaded = ((load_described(path), path) for path in files)
-        check_distinct_files((app, path) for app, path in loaded if isinstance(app, OwnApp))
+        check_distinct_files(zip(apps_in(files), files, strict=True))
         for image in asked.images:
             if isinstance(image, HostInput):
                 found = read_image(Path(image.path))
@@ -65,7 +61,7 @@ class MeasureBody:
         needs = frozenset({asked.arch})
         # Boots that are the same wherever they are made need not be made here.
         spreads = claimed is None and device.describe(asked.arch).repeats
-        memory = memory_of(work_in(asked, _files(asked))) + EMULATOR_MEMORY
+        memory = memory_of(work_of(asked.metrics, apps_in(_files(asked)))) + EMULATOR_MEMORY
         part = Resources(needs=needs, memory=memory) if spreads else None
         # All cores: what is timed on this machine must not compete with a build.
         return Resources(cores=64, device=claimed, needs=needs, part=part)
@@ -75,7 +71,7 @@ class MeasureBody:
         # A device that cannot count is refused before a kernel for it is built.
         device = counter_source(asked.device)
         device.counter(asked.arch)
-        work = work_in(asked, _files(asked))
+        work = work_of(asked.metrics, apps_in(_files(asked)))
         core, price = core_of(asked), priced_by(asked)
         return {
             **device.identity(asked.arch),

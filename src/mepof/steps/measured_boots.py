@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from mepof.app.android import load_described
 from mepof.app.measured import check_distinct_suites
 from mepof.app.own import OwnApp, check_distinct_apps
 from mepof.device import agent, module_archive, modules, observation
-from mepof.device.protocol import DEVICES, INITRAMFS, SLOWDOWN, Outcome, Session
+from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session, quiet_seconds
 from mepof.errors import InputError
 from mepof.kernel.description import BuildDescription
 from mepof.measure.boots import KeptBoots
@@ -48,6 +48,7 @@ from mepof.pmu.core import load_core
 from mepof.pmu.locations import Locations, functions_of, locations_of, read_raw
 from mepof.pmu.settings import core_digest, modelling
 from mepof.spec.measure import Measure
+from mepof.steps.app_programs import archives
 from mepof.suite.cases import Case, cases_digest
 
 
@@ -127,12 +128,12 @@ class Laboratory:
         self._seed = asked.seed
         self._device = DEVICES.get(asked.device)
         self._description = self._device.describe(self._arch)
-        self._work = work_in(asked, [app.file for app in asked.apps])
+        self._work = work_of(asked.metrics, apps_in(app.file for app in asked.apps))
         self._cases = cases_in(self._work)
         self._names = [name for each in self._work for name in each.names]
         self._memory = memory_of(self._work)
-        limits = [r.timeout for each in self._work if each.is_own for r in each.requests]
-        self._quiet_seconds = max([Session.quiet_seconds, *(SLOWDOWN * each for each in limits)])
+        own = (request for each in self._work if each.is_own for request in each.requests)
+        self._quiet_seconds = quiet_seconds(own)
         self._machine_bytes = self._memory << 20
         self._core = core_of(asked)
         self._measure = observation.Measure() if self._core is None else modelling(self._core)
@@ -140,9 +141,7 @@ class Laboratory:
         self._artifacts = asked.artifacts
         self._cpus = asked.cpus
         self._initramfs = asked.guest / INITRAMFS
-        additions = (*(path for _, path in sorted(asked.suites.items())),)
-        additions += tuple(app.programs for app in asked.apps)
-        self._archives = tuple(path / "archive.cpio" for path in additions)
+        self._archives = archives(asked.suites, [app.programs for app in asked.apps])
         needs = self._device.needs(self._arch, self._measure)
         repeats = self._description.repeats
         self._parts = context.parts if repeats else None
@@ -368,11 +367,8 @@ class Laboratory:
         )
 
 
-def work_in(asked: Measure[In], files: Sequence[Path]) -> tuple[Work, ...]:
-    """What a measurement runs.
-
-    Args:
-        files: that describe its apps.
+def apps_in(files: Iterable[Path]) -> list[OwnApp]:
+    """The apps that files describe, as far as they can be measured.
 
     Raises:
         InputError: a description is wrong, or a report could not keep them apart.
@@ -388,7 +384,7 @@ def work_in(asked: Measure[In], files: Sequence[Path]) -> tuple[Work, ...]:
         apps.append(app)
     check_distinct_apps(apps)
     check_distinct_suites(apps)
-    return work_of(asked.metrics, apps)
+    return apps
 
 
 def cases_in(work: Sequence[Work]) -> tuple[Case, ...]:

@@ -23,7 +23,6 @@ from mepof.device.protocol import (
     DEVICES,
     EMULATOR_MEMORY,
     INITRAMFS,
-    SLOWDOWN,
     GuestReset,
     Interlude,
     KernelHang,
@@ -33,6 +32,7 @@ from mepof.device.protocol import (
     WithSystem,
     branch_source,
     check_cpus,
+    quiet_seconds,
 )
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import ConsoleReturned, ConsoleTaken
@@ -48,6 +48,7 @@ from mepof.scenario.protocol import SCENARIOS, Part
 from mepof.scenario.script import read_script
 from mepof.spec.kernel_build import BootCheck, KernelBuild
 from mepof.spec.profile_collect import ProfileCollect
+from mepof.steps.app_programs import archives
 from mepof.toolchain import guest
 
 
@@ -156,11 +157,9 @@ class ProfileCollectBody:
             interlude=Interlude(len(starts) + len(before), driver.drive) if android else None,
             record=asked.record,
             artifacts=asked.artifacts,
-            archives=tuple(path / "archive.cpio" for path in _additions(asked)),
+            archives=archives(asked.suites, [app.programs for app in asked.apps]),
             memory=memory_of(apps),
-            quiet_seconds=max(
-                [Session.quiet_seconds, *(SLOWDOWN * each.timeout for each in commands)]
-            ),
+            quiet_seconds=quiet_seconds(commands),
             cpus=asked.cpus,
         )
 
@@ -291,12 +290,6 @@ def _apps(asked: ProfileCollect[In], files: Sequence[Path | None]) -> tuple[App,
     if any(files):
         check_distinct_apps(apps)
     return without(apps, asked.without)
-
-
-def _additions(asked: ProfileCollect[Path]) -> Iterator[Path]:
-    """What is laid over the guest: programs of suites, and then those of the user's apps."""
-    yield from (path for _, path in sorted(asked.suites.items()))
-    yield from (app.programs for app in asked.apps if app.programs is not None)
 
 
 def _planned_actions(asked: ProfileCollect[Input]) -> tuple[Action, ...]:
