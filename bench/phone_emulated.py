@@ -15,19 +15,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
-from writers.ports import free_port
-from writers.virtual_phone import MAIN, VirtualPhone, listed
+from measure.newest import newest
+from writers.virtual_phone import MAIN, VirtualPhone, listed, virtual_phone
 
-from mepof.kernel.image import read_image
 from mepof.phone.faults import IN_FASTBOOT, IN_KERNEL
 from mepof.plan.store import Store, default_store
 
@@ -53,29 +50,11 @@ def kernels(store: Store) -> tuple[Path, Path]:
     Raises:
         SystemExit: it has none.
     """
-    found = {
-        action.step: kernel
-        for action in sorted(store.actions(), key=lambda action: action.made_at)
-        # A program for another architecture may have the same steps.
-        if (kernel := store.object(action.artifact.digest) / "kernel").is_file()
-        and read_image(kernel).arch == "x86-64"
-    }
+    found = newest(store, "x86-64")
     try:
-        return found["plain/build"], found["opt/build"]
+        return found["plain/build"] / "kernel", found["opt/build"] / "kernel"
     except KeyError as error:
         raise SystemExit(f"no {error} in {store.root}: run make demo first") from error
-
-
-@contextmanager
-def a_phone(root: Path) -> Iterator[VirtualPhone]:
-    """A phone, and a server of adb that ends with it."""
-    environment = {**os.environ, "ANDROID_ADB_SERVER_PORT": str(free_port())}
-    phone = VirtualPhone(root / "phone", environment)
-    try:
-        yield phone
-    finally:
-        phone.off()
-        subprocess.run(["adb", "kill-server"], env=environment, check=False, timeout=30)
 
 
 def run(root: Path, phone: VirtualPhone, image: Path) -> str:
@@ -124,7 +103,7 @@ def tried(fault: str, plain: Path, image: Path) -> dict[str, str]:
     """
     with tempfile.TemporaryDirectory(prefix="mepof-") as directory:
         root = Path(directory)
-        with a_phone(root) as phone:
+        with virtual_phone(root / "phone") as phone:
             phone.on("--kernel", plain)
             phone.fastboot("flashing", "unlock")
             former = (root / "phone/boot_b.img").read_bytes()

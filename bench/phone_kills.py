@@ -27,12 +27,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from measure.newest import newest
 from writers.android_app import generated
 from writers.android_phone import AndroidPhone
 from writers.played_host import START, Host, host, killed
 
 from mepof.device.attached import attached, model_path
-from mepof.kernel.image import read_image
 from mepof.plan.store import Store, default_store
 
 ROOT = Path(__file__).parents[1]
@@ -67,24 +67,13 @@ def known(store: Store) -> Kernel:
     Raises:
         SystemExit: it has none.
     """
-    made = sorted(store.actions(), key=lambda action: action.made_at)
-    found = {
-        action.step: store.object(action.artifact.digest)
-        for action in made
-        if _is_of_the_phone(store.object(action.artifact.digest))
-    }
+    found = newest(store, "x86-64")
     try:
         raw = {name: found[f"{name}/collect"] / "raw0" for name in SCENARIOS}
         plain, optimised = (found[f"{name}/build"] / "kernel" for name in ("plain", "opt"))
         return Kernel(plain, optimised, raw)
     except KeyError as error:
         raise SystemExit(f"no {error} in {store.root}: run examples/phone.g4 first") from error
-
-
-def _is_of_the_phone(made: Path) -> bool:
-    """Whether an artifact is still there, and if it is a kernel, one for the phone's processor."""
-    kernel = made / "kernel"
-    return made.exists() and (not kernel.is_file() or read_image(kernel).arch == "x86-64")
 
 
 def program(directory: Path, seed: int) -> Path:

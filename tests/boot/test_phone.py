@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from writers.ports import free_port
-from writers.virtual_phone import MAIN, UP_SECONDS, VirtualPhone, listed
+from writers.virtual_phone import MAIN, UP_SECONDS, VirtualPhone, listed, virtual_phone
 
 from mepof.device.protocol import INITRAMFS
 from mepof.executor.protocol import Finished
@@ -29,12 +27,8 @@ pytestmark = [
 
 @pytest.fixture
 def phone(tmp_path: Path) -> Iterator[VirtualPhone]:
-    # A server of its own, which ends with the test.
-    environment = {**os.environ, "ANDROID_ADB_SERVER_PORT": str(free_port())}
-    made = VirtualPhone(tmp_path / "phone", environment)
-    yield made
-    made.off()
-    subprocess.run(["adb", "kill-server"], env=environment, check=False, timeout=30)
+    with virtual_phone(tmp_path / "phone") as made:
+        yield made
 
 
 def test_phone_boots_from_memory_and_from_the_other_slot_when_one_panics(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +77,18 @@ class VirtualPhone:
             argv, env=self.environment, capture_output=True, text=True, timeout=120, check=False
         )
         return done.stdout + done.stderr
+
+
+@contextmanager
+def virtual_phone(directory: Path) -> Iterator[VirtualPhone]:
+    """A phone, and a server of adb of its own, which ends with it."""
+    environment = {**os.environ, "ANDROID_ADB_SERVER_PORT": str(free_port())}
+    phone = VirtualPhone(directory, environment)
+    try:
+        yield phone
+    finally:
+        phone.off()
+        subprocess.run(["adb", "kill-server"], env=environment, check=False, timeout=30)
 
 
 def listed(directory: Path, phone: VirtualPhone) -> dict[str, str]:
