@@ -7,8 +7,8 @@ from mepof.app import apps
 from mepof.device.protocol import DEVICES
 from mepof.errors import InputError
 from mepof.g4 import Source, check, parse, render
-from mepof.g4.checker import recorded_rounds
 from mepof.g4.compiler import compile_program
+from mepof.g4.stacks import recorded_rounds
 from mepof.g4.variants import Variants
 from mepof.g4.vocabulary import vocabulary
 from mepof.kernel.options import LEVEL, option_groups

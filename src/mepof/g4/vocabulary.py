@@ -7,7 +7,7 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import app_names
 from mepof.app.training import names_to_leave_out
 from mepof.device.protocol import DEVICES, BranchSource, Flashable
-from mepof.g4.checker import Vocabulary
+from mepof.g4.words import Vocabulary
 from mepof.gate.kselftests import collection_names
 from mepof.gate.results import GATES
 from mepof.kernel import kconfig

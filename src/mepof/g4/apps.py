@@ -1,0 +1,70 @@
+"""Checks the names of apps, which are trained on and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mepof.g4.ast import Word
+from mepof.g4.diagnostics import Diagnostic, quote
+from mepof.g4.names import is_path
+from mepof.g4.settings import weight
+from mepof.g4.source import Span
+from mepof.g4.words import Vocabulary, lookup
+
+
+def app(word: Word, click: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """Check an app and the argument after its colon."""
+    name, colon, text = word.text.partition(":")
+    yield from app_name(word, name, vocabulary)
+    argument = vocabulary.arguments.get(click)
+    known = is_path(name) or name in vocabulary.apps
+    if not known or not colon or argument in (None, "script", "memory"):
+        return
+    span = word.part(len(name) + 1, len(word.text)) if text else word.span
+    if argument == "none":
+        yield Diagnostic(
+            span,
+            f"`{click}` takes no argument after an app",
+            f"write {quote(name)} without a colon",
+        )
+        return
+    try:
+        weight(text)
+    except ValueError as error:
+        yield Diagnostic(span, f"invalid weight {quote(text)}", str(error))
+
+
+def metric(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """A metric, or the path of a file that describes an app."""
+    name, colon, text = word.text.partition(":")
+    if is_path(name) and colon:
+        yield Diagnostic(
+            word.part(len(name) + 1, len(word.text)) if text else word.span,
+            "`eval` measures each action of an app once",
+            f"write {quote(name)} without a colon",
+        )
+    elif is_path(name) or name.endswith(".toml"):
+        yield from app_name(word, name, vocabulary)
+    else:
+        yield from lookup("metric", word, word.text, vocabulary.metrics)
+
+
+def app_name(word: Word, name: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """An installed app, or the path of a file that describes one."""
+    if is_path(name):
+        if not name.endswith(".toml"):
+            yield not_described(name, word.part(0, len(name)))
+    elif name.endswith(".toml"):
+        yield Diagnostic(
+            word.part(0, len(name)), f"unknown app {quote(name)}", f"write {quote('./' + name)}"
+        )
+    else:
+        yield from lookup("app", word, name, vocabulary.apps)
+
+
+def not_described(path: str, span: Span) -> Diagnostic:
+    return Diagnostic(
+        span,
+        f"the path {quote(path)} does not end in `.toml`",
+        "name the file that describes the app",
+    )

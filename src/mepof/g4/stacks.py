@@ -1,0 +1,128 @@
+"""Checks algorithms, stacks of them, and whether a toolchain supports them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mepof.g4 import loops
+from mepof.g4.ast import Adap, Build, Opt, Profile, Program, Recomp, Set, Statement, Word
+from mepof.g4.diagnostics import Diagnostic, quote
+from mepof.g4.source import Span
+from mepof.g4.words import Vocabulary, lookup
+
+
+def algorithm(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """An algorithm, or a stack of them joined by ``+``."""
+    if word.text and "" in word.text.split("+"):
+        yield Diagnostic(
+            word.span,
+            f"{quote(word.text)} is missing an algorithm next to `+`",
+            "write a stack as in `autofdo+propeller`",
+        )
+        return
+    for span, part in parts(word):
+        yield from lookup("algorithm", word, part, vocabulary.algorithms, span)
+    yield from _stack(tuple(parts(word)), vocabulary)
+
+
+def _stack(parts: tuple[tuple[Span, str], ...], vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """Check that the algorithms of a stack can build on each other."""
+    seen: set[str] = set()
+    for number, (span, part) in enumerate(parts):
+        if part in seen:
+            yield Diagnostic(span, f"{quote(part)} is already in the stack", "write it once")
+        elif part in vocabulary.bound_to_build and number + 1 < len(parts):
+            yield Diagnostic(
+                span,
+                f"nothing can build on {quote(part)}: its profile fits only one build",
+                f"write {quote(part)} last",
+            )
+        seen.add(part)
+
+
+def parts(stack: Word) -> Iterator[tuple[Span, str]]:
+    """The algorithms of a stack, with their spans."""
+    at = 0
+    for part in stack.text.split("+"):
+        yield stack.part(at, at + len(part)), part
+        at += len(part) + 1
+
+
+def unsupported(
+    statement: Statement, toolchain: str, vocabulary: Vocabulary
+) -> Iterator[Diagnostic]:
+    """Algorithms and options that the toolchain does not support."""
+    has = vocabulary.capabilities.get(toolchain)
+    if has is None:
+        return
+    words: list[tuple[Span, str]] = []
+    if isinstance(statement, Opt | Profile | Adap):
+        words += parts(statement.algorithm)
+    if isinstance(statement, Opt | Adap | Recomp | Build):
+        words += [(word.span, word.text) for word in statement.options]
+    for span, text in words:
+        required = vocabulary.requirements.get(text, frozenset())
+        if missing := sorted(required - has):
+            able = [name for name, all_ in vocabulary.capabilities.items() if required <= all_]
+            yield Diagnostic(
+                span,
+                f"`{text}` needs a toolchain with {', '.join(missing)}, "
+                f"which `{toolchain}` does not have",
+                f"write `set toolchain {able[0]}` before it" if able else None,
+            )
+
+
+def profiles_at_once(stack: Word, toolchain: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """Algorithms of a stack whose profiles the toolchain cannot use in one build."""
+    exclusive = vocabulary.exclusive.get(toolchain, frozenset())
+    first: str | None = None
+    for span, part in parts(stack):
+        if exclusive.isdisjoint(vocabulary.requirements.get(part, ())):
+            continue
+        if first is None:
+            first = part
+        elif part != first:  # the same again is reported as such
+            yield Diagnostic(
+                span,
+                f"{quote(part)} cannot build on {quote(first)}: "
+                f"{quote(toolchain)} uses the profile of one of them only",
+                "choose one, and compare both by `eval`",
+            )
+
+
+def unused_traces(program: Program, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """Branch traces that no round of the statements up to the next setting uses."""
+    given: Word | None = None
+    rounds: list[int] = []
+
+    def unused() -> Iterator[Diagnostic]:
+        traces = given.text.split(",") if given is not None else []
+        if given is not None and all(traces) and rounds and len(traces) > max(rounds):
+            yield Diagnostic(
+                given.span,
+                f"no round uses {quote(traces[max(rounds)])}",
+                "give one branch trace for each round that records branches",
+            )
+
+    recorded = recorded_rounds(program, vocabulary)
+    for index, statement in enumerate(program.statements):
+        if isinstance(statement, Set) and statement.key.text == "perf-data":
+            yield from unused()
+            given, rounds = statement.value, []
+        elif index in recorded:
+            rounds.append(recorded[index])
+    yield from unused()
+
+
+def recorded_rounds(program: Program, vocabulary: Vocabulary) -> dict[int, int]:
+    """The number of rounds in which each statement that profiles needs a branch trace, by the
+    statement's index."""
+    found: dict[int, int] = {}
+    for index, (statement, rounds) in enumerate(loops.rounds_in_force(program)):
+        if isinstance(statement, Opt | Profile | Adap):
+            lowest, *others = (
+                vocabulary.recorded_rounds.get(part, 0)
+                for part in statement.algorithm.text.split("+")
+            )
+            found[index] = lowest * rounds + sum(others)
+    return found
