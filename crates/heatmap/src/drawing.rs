@@ -94,33 +94,37 @@ fn head(map: &Heatmap, caption: &Caption, canvas: &mut impl Canvas) {
     canvas.text(LEFT, 20 + LINE, Anchor::Start, FAINT, &what);
 }
 
-/// Addresses and names of sections, on the left. A section's start is always marked; between
-/// starts there are marks wherever they fit.
+/// Addresses and names of sections, on the left; of those that would overlap, the one with more
+/// rows. Between starts there are marks wherever they fit.
 fn addresses(map: &Heatmap, frame: Frame, canvas: &mut impl Canvas) {
-    let mut free_from = 0; // below the mark that was written last
-    for section in &map.sections {
-        let y = frame.row(section.first_row);
+    let mut sections: Vec<_> = map.sections.iter().collect();
+    sections.sort_by_key(|section| (std::cmp::Reverse(section.rows), section.first_row));
+    let mut taken: Vec<usize> = Vec::new();
+    for section in sections {
+        let start = frame.row(section.first_row);
         if section.first_row > 0 {
-            canvas.rectangle(LEFT - 8, y, frame.plot.0 + 8, 1, FAINT);
+            canvas.rectangle(LEFT - 8, start, frame.plot.0 + 8, 1, FAINT);
         }
-        if y >= free_from {
-            mark(section.address, y, frame, canvas);
-            canvas.text(LEFT - 12, y + LINE, Anchor::End, FAINT, &section.name);
-            free_from = y + 2 * LINE;
+        if taken.iter().any(|other| other.abs_diff(start) < 2 * LINE) {
+            continue;
         }
+        taken.push(start);
+        mark(section.address, start, canvas);
+        canvas.text(LEFT - 12, start + LINE, Anchor::End, FAINT, &section.name);
+        let mut free_from = start + 2 * LINE;
         let end = frame.row(section.first_row + section.rows);
         let every = (5 * LINE / frame.cell.1).max(1);
         for row in (section.first_row + every..section.first_row + section.rows).step_by(every) {
             let y = frame.row(row);
             if let (true, Some(address)) = (y >= free_from && y + LINE < end, map.address_of(row)) {
-                mark(address, y, frame, canvas);
+                mark(address, y, canvas);
                 free_from = y + LINE;
             }
         }
     }
 }
 
-fn mark(address: u64, y: usize, _: Frame, canvas: &mut impl Canvas) {
+fn mark(address: u64, y: usize, canvas: &mut impl Canvas) {
     canvas.rectangle(LEFT - 8, y, 8, 1, INK);
     canvas.text(LEFT - 12, y, Anchor::End, INK, &format!("{address:x}"));
 }

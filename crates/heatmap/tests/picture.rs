@@ -6,7 +6,7 @@ use std::path::Path;
 
 use mepof_address::{Placement, Region, RuntimeAddress};
 use mepof_binary::Binary;
-use mepof_heatmap::{Caption, HeatCounter, Heatmap, HeatmapError, png, svg};
+use mepof_heatmap::{Caption, HeatCounter, Heatmap, HeatmapError, SectionRows, png, svg};
 use mepof_trace::{BranchEntry, Sample, Sink};
 
 const MOVED: u64 = 0x5555_0000_0000;
@@ -100,9 +100,25 @@ fn the_svg_file_says_what_the_axes_say() {
     let file = svg(&map, &Caption { title: "<a & b>".to_owned() }).unwrap();
     assert!(file.contains("&lt;a &amp; b&gt;"));
     assert!(file.contains(">.text<"));
-    assert!(file.contains(&format!(">{:x}<", map.sections[0].address)));
+    let text = map.sections.iter().find(|section| section.name == ".text").unwrap();
+    assert!(file.contains(&format!(">{:x}<", text.address)));
     assert!(file.contains("time since the first sample"));
     assert!(file.contains("data:image/png;base64,iVBOR"));
+}
+
+#[test]
+fn the_name_of_a_section_does_not_hide_that_of_a_larger_one() {
+    let mut map = heatmap(true);
+    let section = |name: &str, first_row: usize, rows: usize| SectionRows {
+        name: name.to_owned(),
+        address: 0x1000 * first_row as u64,
+        size: 0x1000 * rows as u64,
+        first_row,
+        rows,
+    };
+    map.sections = vec![section(".init", 0, 1), section(".text", 1, map.rows.len() - 1)];
+    let file = svg(&map, &Caption::default()).unwrap();
+    assert!(file.contains(">.text<") && !file.contains(">.init<"));
 }
 
 #[test]
