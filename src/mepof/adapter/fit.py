@@ -184,7 +184,7 @@ def _unknown(settings: Iterable[kconfig.Setting], symbols: frozenset[str]) -> It
 def _min_compiler(tree: Path, arch: Arch, toolchain: Toolchain) -> str | None:
     """The oldest version that the kernel takes of a toolchain's compiler."""
     minima = read_described(Path(__file__).with_name("minimum.toml"), _Minima, "minima").root
-    known = minima.get(toolchain.name.partition("-")[0])
+    known = minima.get(toolchain.family)
     if known is None:
         return None
     if (tree / _SCRIPT).is_file():

@@ -22,7 +22,7 @@ from mepof.g4.ast import (
     Statement,
     Word,
 )
-from mepof.g4.diagnostics import Diagnostic, quote
+from mepof.g4.diagnostics import Diagnostic, quote, suggestion
 from mepof.g4.names import is_path
 from mepof.g4.settings import NO_PACKAGE, SETTINGS, weight
 from mepof.g4.words import Vocabulary, duplicates, lookup
@@ -208,14 +208,18 @@ def _setting(statement: Set, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
 def _toolchain(word: Word, known: Collection[str]) -> Iterator[Diagnostic]:
     """A toolchain. The name that is most like that of an old version is one that does not exist
     yet, so the range is named instead."""
-    family, dash, version = word.text.rpartition("-")
-    if word.text in known or not (dash and version.isdecimal() and family in known):
-        yield from lookup("toolchain", word, word.text, known)
+    families = [name for name in known if name.rpartition("-")[0] not in known]
+    name, colon, _ = word.text.partition(":")
+    if colon:
+        yield from lookup("toolchain", word, name, families)
         return
-    versions = [name.removeprefix(f"{family}-") for name in known]
-    numbers = [int(number) for number in versions if number.isdecimal()]
-    yield Diagnostic(
-        word.span,
-        f"unknown toolchain {quote(word.text)}",
-        f"known: {family}-{min(numbers)} to {family}-{max(numbers)}",
-    )
+    family, dash, version = name.rpartition("-")
+    remedy = suggestion(name, known)
+    if is_path(name):
+        remedy = f"write {' or '.join(quote(f'{each}:{name}') for each in families)}"
+    elif dash and version.isdecimal() and family in known:
+        versions = [name.removeprefix(f"{family}-") for name in known]
+        numbers = [int(number) for number in versions if number.isdecimal()]
+        remedy = f"known: {family}-{min(numbers)} to {family}-{max(numbers)}"
+    if name not in known:
+        yield Diagnostic(word.span, f"unknown toolchain {quote(name)}", remedy)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
+from pathlib import Path
 
 from mepof.g4.instrumentation import (
     EVERYTHING,
@@ -155,6 +156,20 @@ def weight(text: str) -> Fraction:
     return Fraction(text)
 
 
+def toolchain(text: str) -> str:
+    """A toolchain by its name, or by its family and, after a colon, the directory that it is in:
+    with its whole path, since other machines may use it."""
+    family, colon, directory = text.partition(":")
+    if colon and not directory:
+        raise ValueError(f"the directory is missing after the colon: `{family}:/opt/llvm`")
+    return f"{family}:{Path(directory).absolute()}" if colon else text
+
+
+def family_of(toolchain: str) -> str:
+    """The name of a toolchain without the directory that it is in."""
+    return toolchain.partition(":")[0]
+
+
 def packaging(text: str) -> tuple[str, str | None]:
     """A format of packages, and the file after its colon."""
     name, colon, file = text.partition(":")
@@ -206,7 +221,7 @@ SETTINGS: Mapping[str, Setting] = {
     "seed": Setting(partial(whole_number, minimum=0, maximum=10**18 - 1)),
     "share": Setting(switch),
     "test-boots": Setting(partial(whole_number, minimum=1, maximum=100)),
-    "toolchain": Setting(str, "toolchains"),
+    "toolchain": Setting(toolchain, "toolchains"),
     "without": Setting(names, "untrained", "case"),
 }
 

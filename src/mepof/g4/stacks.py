@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from mepof.g4 import loops
 from mepof.g4.ast import Adap, Build, Opt, Profile, Program, Recomp, Set, Statement, Word
 from mepof.g4.diagnostics import Diagnostic, quote
+from mepof.g4.settings import family_of
 from mepof.g4.source import Span
 from mepof.g4.words import Vocabulary, lookup
 
@@ -52,7 +53,7 @@ def unsupported(
     statement: Statement, toolchain: str, vocabulary: Vocabulary
 ) -> Iterator[Diagnostic]:
     """Algorithms and options that the toolchain does not support."""
-    has = vocabulary.capabilities.get(toolchain)
+    has = vocabulary.capabilities.get(family_of(toolchain))
     if has is None:
         return
     words: list[tuple[Span, str]] = []
@@ -74,7 +75,7 @@ def unsupported(
 
 def profiles_at_once(stack: Word, toolchain: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     """Algorithms of a stack whose profiles the toolchain cannot use in one build."""
-    exclusive = vocabulary.exclusive.get(toolchain, frozenset())
+    exclusive = vocabulary.exclusive.get(family_of(toolchain), frozenset())
     first: str | None = None
     for span, part in parts(stack):
         if exclusive.isdisjoint(vocabulary.requirements.get(part, ())):

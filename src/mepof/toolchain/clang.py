@@ -34,8 +34,8 @@ class Clang(Versioned):
     description = read_description(Path(__file__).with_suffix(".toml"))
 
     def program(self, name: str) -> str:
-        """The command name of another of LLVM's programs, such as ``llvm-mc``."""
-        return name + self.suffix
+        """Another of LLVM's programs, such as ``llvm-mc``."""
+        return self.placed(name + self.suffix)
 
     def make_variables(self, arch: Arch) -> dict[str, str]:
         # The suffix means something from Linux 5.18 on, the architecture decides the target from
@@ -43,7 +43,7 @@ class Clang(Versioned):
         compiler = self.tool("compiler")
         target = "" if arch.is_native else f" --target={arch.triple}"
         return {
-            "LLVM": self.suffix or "1",
+            "LLVM": f"{self.directory}/" if self.directory else self.suffix or "1",
             "LLVM_IAS": "1",
             "CC": compiler + target,
             "LD": self.tool("linker", arch),

@@ -14,7 +14,7 @@ from mepof.errors import EnvironmentLack, InputError, MepofError
 from mepof.process import find_tool, run, version_line
 from mepof.toolchain import gcda
 from mepof.toolchain.protocol import FunctionCount, NeededFile, ProfileKind, Role, Run
-from mepof.toolchain.versions import Versioned, Versions, read_description
+from mepof.toolchain.versions import Versioned, Versions, banner_of, read_description
 
 # The parentheses hold who packaged it.
 _VERSION = re.compile(r"\) (\d+\.\d+\.\d+)\b")
@@ -37,11 +37,50 @@ class Gcc(Versioned):
         return found.group(1)
 
     def tool(self, role: Role, arch: Arch | None = None) -> str:
-        return _prefix(arch) + super().tool(role)
+        command = self.description.tools[role].named(self.suffix)
+        return self._inside(command, arch) or _prefix(arch) + command
+
+    def _inside(self, command: str, arch: Arch | None) -> str | None:
+        """A program of the directory; one with a compiler alone leaves the others to the system."""
+        if self.directory is None:
+            return None
+        found = [self.directory / command] if arch is None or arch.is_native else []
+        if arch is not None:
+            # Those who build toolchains also name themselves, as in aarch64-none-linux-gnu-gcc.
+            machine = arch.triple.partition("-")[0]
+            found += sorted(self.directory.glob(f"{machine}-*linux*-{command}"))
+        return next((str(path) for path in found if which(path)), None)
+
+    def missing(self) -> tuple[str, ...]:
+        if self.directory is not None and not self._compilers():
+            return (self.description.tools["compiler"].command,)
+        return super().missing()
+
+    def _compilers(self) -> list[str]:
+        """Those in the directory: for this machine, and for others."""
+        assert self.directory is not None
+        command = self.description.tools["compiler"].command
+        inside = [self.directory / command, *sorted(self.directory.glob(f"*-linux*-{command}"))]
+        return [str(path) for path in inside if which(path)]
+
+    def programs_of(self, role: Role) -> tuple[str, ...]:
+        if role != "compiler" or self.directory is None:
+            return super().programs_of(role)
+        found = self._compilers()
+        # The driver only starts it.
+        real = (run([each, "-print-prog-name=cc1"]).output.strip() for each in found)
+        return (*found, *real)
+
+    def banner(self, role: Role) -> str:
+        if role != "compiler" or self.directory is None:
+            return super().banner(role)
+        return banner_of(next(iter(self._compilers()), self.tool(role)), None)
 
     def make_variables(self, arch: Arch) -> dict[str, str]:
+        compiler = self.tool("compiler", arch).removesuffix("gcc" + self.suffix)
+        beside = self._inside("objcopy", arch) is not None
         return {
-            "CROSS_COMPILE": _prefix(arch),
+            "CROSS_COMPILE": compiler if beside else _prefix(arch),
             "CC": self.tool("compiler", arch),
             "HOSTCC": self.tool("compiler"),
             "LD": self.tool("linker", arch),

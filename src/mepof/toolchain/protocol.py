@@ -95,7 +95,11 @@ class Toolchain(Protocol):
 
     @property
     def name(self) -> str:
-        """Its G4 name, ``clang-22``."""
+        """Its G4 name: ``clang-22``, or ``clang:/opt/clang-r563880``."""
+
+    @property
+    def family(self) -> str:
+        """The name without a version: ``clang``."""
 
     @property
     def version(self) -> str:
@@ -126,7 +130,8 @@ class Toolchain(Protocol):
         """
 
     def identity(self) -> dict[str, str]:
-        """Version lines of the tools that decide what a build makes.
+        """Version lines of the tools that decide what a build makes, with digests of those that are
+        not the system's.
 
         Raises:
             EnvironmentLack: one of them is missing.
@@ -246,6 +251,13 @@ class Family(Protocol):
             EnvironmentLack: it is not installed.
         """
 
+    def at(self, directory: Path) -> Toolchain:
+        """The toolchain in a directory, or in its ``bin``.
+
+        Raises:
+            EnvironmentLack: it is not complete there, or too old.
+        """
+
     def programs(self) -> tuple[Program, ...]:
         """The programs that the newest version needs that is installed, if only in part."""
 
@@ -284,14 +296,16 @@ def exclusive() -> dict[str, frozenset[str]]:
 
 
 def select(name: str) -> Toolchain:
-    """The toolchain of a G4 name: ``clang`` is the newest one here, ``clang-22`` that one.
+    """The toolchain of a G4 name: ``clang`` is the newest one here, ``clang-22`` that one, and
+    ``clang:DIRECTORY`` the one there.
 
     Raises:
         InputError: the name is unknown.
         EnvironmentLack: it is not installed.
     """
     family, version = _parse(name)
-    return TOOLCHAINS.get(family).select(version)
+    found, directory = TOOLCHAINS.get(family), name.partition(":")[2]
+    return found.at(Path(directory).absolute()) if directory else found.select(version)
 
 
 def check_requirements(toolchain: str, requirements: Mapping[str, Collection[str]]) -> None:
@@ -358,6 +372,7 @@ def _suggestion(required: frozenset[str]) -> str | None:
 
 def _parse(name: str) -> tuple[str, str | None]:
     """A G4 name as a family and a version."""
+    name = name.partition(":")[0]
     families = TOOLCHAINS.names()
     family, dash, version = name.rpartition("-")
     if name not in families and dash and family in families:

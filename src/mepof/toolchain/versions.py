@@ -1,4 +1,5 @@
-"""Toolchains whose versions are installed side by side, as Debian does it: ``clang-22``.
+"""Toolchains whose versions are installed side by side, as Debian does it (``clang-22``), or each
+in a directory of its own, as Android does.
 
 What such a toolchain is stands in a data file beside its module, and what a file cannot say in a
 class derived from :class:`Versioned`.
@@ -6,10 +7,11 @@ class derived from :class:`Versioned`.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import ClassVar, Generic, Self, TypeVar
@@ -23,6 +25,7 @@ from mepof.process import run
 from mepof.toolchain.protocol import Meaning, NeededFile, Program, Role
 
 _NUMBER = re.compile(r"\b\d+\.\d+")
+_LOADED = re.compile(r"=> (/.*) \(0x")
 # Roles of the tools that decide what a build makes.
 _DECIDING: tuple[Role, ...] = ("compiler", "linker", "profile-merger")
 
@@ -94,7 +97,8 @@ def read_description(path: Path) -> Description:
 
 @dataclass(frozen=True)
 class Versioned:
-    """The tools whose names end in ``suffix`` (``-22``; empty for unversioned names)."""
+    """The tools whose names end in ``suffix`` (``-22``; empty for unversioned names), found by PATH
+    or in one ``directory``."""
 
     #: Its G4 name, without a version.
     family: ClassVar[str]
@@ -102,10 +106,11 @@ class Versioned:
     description: ClassVar[Description]
 
     suffix: str
+    directory: Path | None = field(default=None, kw_only=True)
 
     @property
     def name(self) -> str:
-        return self.family + self.suffix
+        return self.family + (f":{self.directory}" if self.directory else self.suffix)
 
     @property
     def capabilities(self) -> frozenset[str]:
@@ -124,7 +129,11 @@ class Versioned:
         tools = self.description.tools
         if role not in tools:
             raise InputError(f"{self.name} has no {role}")
-        return tools[role].named(self.suffix)
+        return self.placed(tools[role].named(self.suffix))
+
+    def placed(self, command: str) -> str:
+        """The program of a command: in PATH by its name, in a directory by its path."""
+        return command if self.directory is None else str(self.directory / command)
 
     def flags(self, meaning: Meaning, **values: object) -> tuple[str, ...]:
         flags = self.description.flags
@@ -134,13 +143,24 @@ class Versioned:
 
     def identity(self) -> dict[str, str]:
         tools = self.description.tools
-        return {tools[role].command: self.banner(role) for role in _DECIDING if role in tools}
+        return {tools[role].command: self._identified(role) for role in _DECIDING if role in tools}
+
+    def _identified(self, role: Role) -> str:
+        """Its version; of a tool that no package manager put there, who rebuilds it without a new
+        version sees a new one nevertheless."""
+        own = [path for program in self.programs_of(role) if (path := _own(program)) is not None]
+        digests = "".join(f", {_digest(path)[:16]}" for path in own)
+        return self.banner(role) + digests
+
+    def programs_of(self, role: Role) -> tuple[str, ...]:
+        """What does the work of a tool: itself, and what it starts."""
+        return (self.tool(role),)
 
     def banner(self, role: Role) -> str:
         tool, remedy = self.description.tools[role], self.description.remedy(self.suffix)
         if tool.optional and self.suffix:
             remedy = f"apt-get install {tool.package_of(self.suffix)}"
-        return _banner(self.tool(role), remedy)
+        return banner_of(self.tool(role), remedy)
 
     def files(self, arch: Arch | None = None) -> tuple[NeededFile, ...]:
         return ()
@@ -168,8 +188,35 @@ class Versioned:
 
     def is_complete(self) -> bool:
         """Whether all its tools are installed, except for optional ones."""
-        tools = self.description.tools.items()
-        return all(shutil.which(self.tool(role)) for role, tool in tools if not tool.optional)
+        return not self.missing()
+
+    def missing(self) -> tuple[str, ...]:
+        """The commands of those that are not."""
+        needed = {role: tool for role, tool in self.description.tools.items() if not tool.optional}
+        return tuple(
+            tool.named(self.suffix)
+            for role, tool in needed.items()
+            if not shutil.which(self.tool(role))
+        )
+
+    def check(self) -> None:
+        """Check that its tools are there, and that those which decide what a build makes are of one
+        version.
+
+        Raises:
+            EnvironmentLack: otherwise.
+        """
+        for role, tool in self.description.tools.items():
+            if tool.optional:
+                continue
+            found = _NUMBER.search(self.banner(role))
+            decides = tool.versioned and role in _DECIDING
+            if decides and found and int(found.group().split(".")[0]) != self.major:
+                raise EnvironmentLack(
+                    f"{shutil.which(self.tool(role))} is of version {found.group()}, and "
+                    f"{shutil.which(self.tool('compiler'))} of {self.version}",
+                    f"name the directory that has both: `set toolchain {self.family}:DIRECTORY`",
+                )
 
 
 T = TypeVar("T", bound=Versioned)
@@ -193,6 +240,23 @@ class Versions(Generic[T]):
         described = self.toolchain.description
         return tuple(map(str, range(described.max_version, described.min_version - 1, -1)))
 
+    def at(self, directory: Path) -> T:
+        inside = directory / "bin"
+        chosen = self.toolchain("", directory=inside if inside.is_dir() else directory)
+        if missing := chosen.missing():
+            raise EnvironmentLack(
+                f"{chosen.directory} does not have {', '.join(missing)}",
+                f"name a directory with all of {chosen.description.title}'s tools, or one whose "
+                "`bin` has them",
+            )
+        chosen.check()
+        if chosen.major < chosen.description.min_version:
+            raise EnvironmentLack(
+                f"{chosen.tool('compiler')} is of version {chosen.version}",
+                f"use version {chosen.description.min_version} or newer",
+            )
+        return chosen
+
     def select(self, version: str | None) -> T:
         if version is not None:
             known, family = self.versions(), self.toolchain.family
@@ -202,9 +266,7 @@ class Versions(Generic[T]):
                     f"known: {family}-{known[-1]} to {family}-{known[0]}",
                 )
             chosen = self.toolchain(f"-{version}").here()
-            for role, tool in chosen.description.tools.items():
-                if not tool.optional:
-                    chosen.banner(role)
+            chosen.check()
             return chosen
         found = self.toolchain.installed()
         if not found:
@@ -214,6 +276,7 @@ class Versions(Generic[T]):
                 "is installed with all its tools",
                 "run `make setup`",
             )
+        found[0].check()
         return found[0]
 
     def programs(self) -> tuple[Program, ...]:
@@ -244,7 +307,8 @@ class Versions(Generic[T]):
 
 
 @cache
-def _banner(tool: str, remedy: str | None) -> str:
+def banner_of(tool: str, remedy: str | None) -> str:
+    """The line in which a program reports its version."""
     path = shutil.which(tool)
     if path is None:
         raise EnvironmentLack(f"{tool} is not installed", remedy or "run `mepof doctor`")
@@ -253,9 +317,32 @@ def _banner(tool: str, remedy: str | None) -> str:
     return next(numbered, lines[0] if lines else "unknown")
 
 
+def _own(program: str) -> Path | None:
+    """The file of a program that is not the system's, whose versions say which build they are."""
+    found = shutil.which(program)
+    path = Path(found).resolve() if found is not None else None
+    if path is None or (path.is_relative_to("/usr") and not path.is_relative_to("/usr/local")):
+        return None
+    return path
+
+
+@cache
+def _digest(path: Path) -> str:
+    """The SHA-256 of a program, and of those of its shared libraries that are not the system's."""
+    lister = shutil.which("ldd")
+    listed = run([lister, path], check=False).output if lister else ""
+    loaded = (each.group(1) for each in map(_LOADED.search, listed.splitlines()) if each)
+    found = hashlib.sha256()
+    for part in (str(path), *sorted(loaded)):
+        if (own := _own(part)) is not None:
+            with own.open("rb") as file:
+                found.update(hashlib.file_digest(file, "sha256").digest())
+    return found.hexdigest()
+
+
 @cache
 def _version(tool: str, remedy: str | None) -> str:
-    found = re.search(r"version (\d+(?:\.\d+)*)", _banner(tool, remedy))
+    found = re.search(r"version (\d+(?:\.\d+)*)", banner_of(tool, remedy))
     if found is None:
         raise EnvironmentLack(f"{tool} does not report its version", "run `mepof doctor`")
     return found.group(1)

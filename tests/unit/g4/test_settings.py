@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +19,8 @@ from .reading import headlines
         ("config", "./c++/my.config", ("./c++/my.config",)),
         ("config", "slim+android+./a+b.config", ("slim", "android", "./a+b.config")),
         ("toolchain", "clang", "clang"),
+        ("toolchain", "clang:/opt/clang-r1", "clang:/opt/clang-r1"),
+        ("toolchain", "gcc:./x/gcc-14", f"gcc:{Path.cwd()}/x/gcc-14"),
         ("device", "qemu", "qemu"),
         ("seed", "0", 0),
         ("repetitions", "11", (11, 11)),

@@ -275,6 +275,23 @@ CASES = {
     ),
     "package of a file": ("set package deb:./x.", "p.g4:1:17: error: `deb` takes no file"),
     "unknown toolchain": ("set toolchain clnag.", "p.g4:1:15: error: unknown toolchain `clnag`"),
+    "a toolchain that is only a directory": (
+        "set toolchain ./llvm.",
+        "p.g4:1:15: error: unknown toolchain `./llvm`",
+    ),
+    "a version of a toolchain in a directory": (
+        "set toolchain clang-22:./llvm.",
+        "p.g4:1:15: error: unknown toolchain `clang-22`",
+    ),
+    "a toolchain without its directory": (
+        "set toolchain clang:.",
+        "p.g4:1:15: error: invalid toolchain `clang:`",
+    ),
+    "an algorithm that a directory's toolchain does not support": (
+        "set toolchain gcc:./gcc-14.\nopt /src pgo rand kbench.",
+        "p.g4:2:10: error: `pgo` needs a toolchain with llvm-instrumentation, which "
+        "`gcc:./gcc-14` does not have",
+    ),
     "a toolchain that is too old": (
         "set toolchain clang-14.",
         "p.g4:1:15: error: unknown toolchain `clang-14`",
@@ -503,6 +520,7 @@ HELP = {
     "goal worst. eval /a;/b.": "write `goal quantity bound metric*.`",
     "goal worst -1 kernel_cycles. eval /a;/b.": "write `set core` before the `eval`, such as "
     "`set core zen4`",
+    "set toolchain ./llvm.": "write `clang:./llvm` or `gcc:./llvm`",
     "set toolchain clang-14.": "known: clang-19 to clang-30",
     "set budget 90.": "expected a duration such as `90s`, `30m` or `2h`",
 }

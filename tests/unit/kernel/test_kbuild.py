@@ -79,7 +79,7 @@ class Bench:
 
 
 def forget_tools() -> None:
-    versions._banner.cache_clear()
+    versions.banner_of.cache_clear()
     versions._version.cache_clear()
 
 

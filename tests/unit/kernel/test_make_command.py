@@ -29,11 +29,11 @@ CALLERS = (
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A directory with a toolchain and a tree."""
     monkeypatch.setenv("PATH", f"{write_tools(tmp_path / 'tools')}:/usr/bin:/bin")
-    versions._banner.cache_clear()
+    versions.banner_of.cache_clear()
     versions._version.cache_clear()
     write_tree(tmp_path / "tree")
     yield tmp_path
-    versions._banner.cache_clear()
+    versions.banner_of.cache_clear()
     versions._version.cache_clear()
 
 

@@ -36,8 +36,8 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A miniature toolchain."""
     made = write_tools(tmp_path / "tools")
     monkeypatch.setenv("PATH", f"{made}:/usr/bin:/bin")
-    versions._banner.cache_clear()
+    versions.banner_of.cache_clear()
     versions._version.cache_clear()
     yield made
-    versions._banner.cache_clear()
+    versions.banner_of.cache_clear()
     versions._version.cache_clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,8 +19,8 @@ CROSS = "--target=aarch64-linux-gnu"
 
 
 def forget() -> None:
-    versions._banner.cache_clear()
-    versions._version.cache_clear()
+    for cached in (versions.banner_of, versions._version, versions._digest):
+        cached.cache_clear()
 
 
 @pytest.fixture
@@ -126,3 +127,56 @@ def test_a_tool_that_reports_no_version_is_an_error(machine: Path) -> None:
     install(machine, "", "unknown")
     with pytest.raises(EnvironmentLack, match="does not report its version"):
         select("clang")
+
+
+def test_a_directory_has_a_toolchain_of_its_own(machine: Path, tmp_path: Path) -> None:
+    install(machine, "-22", "22.1.8")
+    prebuilt = tmp_path / "clang-r563880"
+    (prebuilt / "bin").mkdir(parents=True)
+    install(prebuilt / "bin", "", "21.0.0")
+    for named in (prebuilt, prebuilt / "bin"):
+        found = select(f"clang:{named}")
+        assert (found.name, found.version) == (f"clang:{prebuilt}/bin", "21.0.0")
+    variables = found.make_variables(arch.get("x86-64"))
+    assert variables["LLVM"] == f"{prebuilt}/bin/"
+    assert variables["LD"] == f"{prebuilt}/bin/ld.lld"
+    assert variables["STRIP"] == f"{prebuilt}/bin/llvm-strip"
+
+
+def test_nothing_is_added_to_the_tools_of_a_directory(machine: Path, tmp_path: Path) -> None:
+    install(machine, "", "22.1.8")
+    prebuilt = tmp_path / "prebuilt"
+    prebuilt.mkdir()
+    install(prebuilt, "", "21.0.0", "llvm-ar", "llvm-profdata")
+    with pytest.raises(EnvironmentLack, match=r"prebuilt does not have llvm-ar, llvm-profdata"):
+        select(f"clang:{prebuilt}")
+    install(prebuilt, "", "18.1.8")
+    with pytest.raises(EnvironmentLack, match=r"clang is of version 18\.1\.8"):
+        select(f"clang:{prebuilt}")
+
+
+@pytest.mark.parametrize("name", ["clang", "clang-22"])
+def test_tools_of_two_versions_do_not_work_together(machine: Path, name: str) -> None:
+    install(machine, "", "22.1.0")
+    (machine / "llvm-profdata").unlink()
+    (machine / "old").mkdir()
+    install(machine / "old", "", "14.0.6")
+    (machine / "llvm-profdata").symlink_to(machine / "old" / "llvm-profdata")
+    with pytest.raises(EnvironmentLack, match=r"llvm-profdata is of version 14\.0") as caught:
+        select(name)
+    assert caught.value.remedy is not None and "clang:DIRECTORY" in caught.value.remedy
+
+
+def test_a_compiler_that_is_rebuilt_is_another_one(machine: Path) -> None:
+    install(machine, "-22", "22.1.8")
+    before = select("clang-22").identity()
+    with (machine / "clang-22").open("a") as file:
+        file.write("# with another pass\n")
+    forget()
+    after = select("clang-22").identity()
+    assert before["clang"] != after["clang"] and before["ld.lld"] == after["ld.lld"]
+
+
+def test_a_compiler_of_the_system_is_its_version() -> None:
+    forget()
+    assert re.fullmatch(r"[^,]*clang version [^,]*", select("clang").identity()["clang"])

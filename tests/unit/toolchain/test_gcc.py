@@ -23,11 +23,11 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The only directory on PATH, with binutils."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(arch, "machine", lambda: "x86_64")
-    versions._banner.cache_clear()
+    versions.banner_of.cache_clear()
     for name in BINUTILS:
         script(tmp_path / name, f"GNU {name} (GNU Binutils) 2.40\nor a later version")
     yield tmp_path
-    versions._banner.cache_clear()
+    versions.banner_of.cache_clear()
 
 
 def script(path: Path, prints: str) -> None:
@@ -46,7 +46,8 @@ def test_gcc_is_the_newest_version_that_is_installed(machine: Path) -> None:
     assert [each.suffix for each in Gcc.installed()] == ["-14", "-12"]
     assert select("gcc") == Gcc("-14")
     assert select("gcc-12").version == "12.2.0"
-    assert select("gcc-12").identity() == {
+    identity = {name: line.rpartition(", ")[0] for name, line in GCC.identity().items()}
+    assert identity == {
         "gcc": "gcc-12 (Debian 12.2.0-14) 12.2.0",
         "ld.bfd": "GNU ld.bfd (GNU Binutils) 2.40",
     }
@@ -142,3 +143,32 @@ def test_this_machines_own_architecture_needs_no_cross_tools(
     assert GCC.make_variables(arm64)["CROSS_COMPILE"] == ""
     assert GCC.tool("linker", arm64) == "ld.bfd"
     assert GCC.tool("linker", arch.get("x86-64")) == "x86_64-linux-gnu-ld.bfd"
+
+
+def test_a_directory_with_a_cross_compiler(machine: Path, tmp_path: Path) -> None:
+    install(machine, "12.2.0")
+    script(machine / "gcc", "gcc (Debian 12.2.0-14) 12.2.0")
+    inside = tmp_path / "arm-gnu-toolchain" / "bin"
+    inside.mkdir(parents=True)
+    prefix = "aarch64-none-linux-gnu-"
+    for name in BINUTILS:
+        script(inside / f"{prefix}{name}", f"GNU {name} (Arm GNU Toolchain) 2.41")
+    script(inside / f"{prefix}gcc", "aarch64-none-linux-gnu-gcc (Arm GNU Toolchain 13.3) 13.3.1")
+    found = select(f"gcc:{inside.parent}")
+    variables = found.make_variables(arch.get("arm64"))
+    assert found.version == "13.3.1" and "13.3.1, " in found.identity()["gcc"]
+    assert variables["CROSS_COMPILE"] == f"{inside}/{prefix}"
+    assert variables["CC"] == f"{inside}/{prefix}gcc"
+    assert variables["LD"] == f"{inside}/{prefix}ld.bfd"
+    assert variables["HOSTCC"] == "gcc"
+
+
+def test_a_directory_with_nothing_but_a_compiler(machine: Path, tmp_path: Path) -> None:
+    prefix = tmp_path / "gcc-14"
+    (prefix / "bin").mkdir(parents=True)
+    script(prefix / "bin" / "gcc", "gcc (GCC) 14.2.0")
+    variables = select(f"gcc:{prefix}").make_variables(arch.get("x86-64"))
+    assert variables["CC"] == variables["HOSTCC"] == f"{prefix}/bin/gcc"
+    assert (variables["CROSS_COMPILE"], variables["LD"]) == ("", "ld.bfd")
+    with pytest.raises(EnvironmentLack, match="does not have gcc"):
+        select(f"gcc:{machine / 'nothing'}")

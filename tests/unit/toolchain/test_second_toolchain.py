@@ -46,10 +46,10 @@ def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     spelling = {"-fprofile-use": "--counts", "-fno-profile-use": "--no-counts"}
     directory = write_tools(tmp_path / "tools", commands, spelling)
     monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
-    for forget in (_names, versions._banner, versions._version):
+    for forget in (_names, versions.banner_of, versions._version):
         forget.cache_clear()
     yield directory
-    for forget in (_names, versions._banner, versions._version):
+    for forget in (_names, versions.banner_of, versions._version):
         forget.cache_clear()
 
 
