@@ -290,7 +290,9 @@ def test_kill_9_at_random_moments_leaves_each_release_done_once(
 ) -> None:
     chosen = random.Random(23)
     calls = _calls_of_a_round(site)
-    good: list[str] = []
+    # A first round that dies before it has seen the releases makes a later one the first.
+    site.round()
+    good = ["v6.12.2"]
     bad: list[str] = []
     killed = 0
     for moment in range(moments):
@@ -306,7 +308,7 @@ def test_kill_9_at_random_moments_leaves_each_release_done_once(
     assert killed > moments / 2
     site.round()
     expected = dict.fromkeys(good, "published") | dict.fromkeys(bad, "held")
-    assert site.states() == {"v6.12.1": "earlier", "v6.12.2": "earlier"} | expected
+    assert site.states() == {"v6.12.1": "earlier"} | expected
     assert site.published() == sorted(good)
     for name in good:
         ends = [what for what, _ in events(site.root, name) if what in ("published", "held")]

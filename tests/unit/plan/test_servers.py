@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -63,8 +64,7 @@ def bucket(
     if request.param == "moto":
         pytest.importorskip("moto")
         pytest.importorskip("flask_cors")
-        moto = shutil.which("moto_server") or pytest.skip("moto_server is not installed")
-        argv = [moto, "-H", "127.0.0.1", "-p", str(port)]
+        argv = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     else:
         gateway = shutil.which("versitygw") or pytest.skip("versitygw is not on PATH")
         (tmp_path / "s3").mkdir()
