@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from mepof.cli.application import Commands, completing
+from mepof.cli.console import ErrorConsole
 from mepof.cli.metrics import Metrics, chosen_metrics
 from mepof.cli.output import Json, print_json
 from mepof.device.adb import AdbShell
@@ -192,4 +193,4 @@ def _shell(adb: str | None) -> Reachable:
 
 
 def _tell(text: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False).print(text)
+    ErrorConsole(highlight=False, soft_wrap=True, markup=False, emoji=False).print(text)

@@ -15,11 +15,10 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 def tell(error: MepofError) -> None:
     """Print on standard error what went wrong and the remedy."""
-    from rich.console import Console
-
+    from mepof.cli.console import ErrorConsole
     from mepof.executor.programs import WrongProgram  # loads much, and only errors need it
 
-    console = Console(stderr=True, highlight=False, soft_wrap=True, markup=False, emoji=False)
+    console = ErrorConsole(highlight=False, soft_wrap=True, markup=False, emoji=False)
     if isinstance(error, WrongProgram):
         console.print(error.message)
         return

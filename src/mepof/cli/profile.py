@@ -16,6 +16,7 @@ from mepof import _engine
 from mepof.cli import profile_fleet as fleet
 from mepof.cli import profile_tables as tables
 from mepof.cli.application import Commands, completing
+from mepof.cli.console import ErrorConsole
 from mepof.cli.output import Json, print_json
 from mepof.cli.profile_renew import renew
 from mepof.cli.stdin import spooled
@@ -150,7 +151,7 @@ def convert(
     else:
         # What stops it is said once, in the error.
         shown = done if done["outputs"] else {**done, "reasons": []}
-        Console(stderr=True, highlight=False, soft_wrap=True).print(tables.verdict(shown))
+        ErrorConsole(highlight=False, soft_wrap=True).print(tables.verdict(shown))
     if not done["outputs"]:
         reasons = "; ".join(done["reasons"])
         raise WorkError(f"nothing was written: {reasons}", "--allow-poor writes the profile anyway")
@@ -227,7 +228,7 @@ def merge(
     if as_json:
         print_json({"schema": "mepof-profile-merge/1", **done})
     else:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(tables.merged(done))
+        ErrorConsole(highlight=False, soft_wrap=True).print(tables.merged(done))
 
 
 app.command("renew")(renew)
@@ -345,7 +346,7 @@ def heatmap(
     if as_json:
         print_json({"schema": "mepof-profile-heatmap/1", "output": str(output), **done})
     else:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(tables.heat(done, output))
+        ErrorConsole(highlight=False, soft_wrap=True).print(tables.heat(done, output))
 
 
 def _recording(
@@ -373,7 +374,7 @@ def _recording(
 @contextmanager
 def _reading(inputs: list[Path]) -> Iterator[Callable[[int], None]]:
     """Show on a terminal how much has been read; yields what takes the bytes read so far."""
-    console = Console(stderr=True)
+    console = ErrorConsole()
     if not (console.file.isatty() and console.is_interactive):
         yield lambda done: None
         return

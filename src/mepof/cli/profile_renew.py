@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from mepof.cli.console import ErrorConsole
 from mepof.cli.output import Json, print_json
 from mepof.errors import InputError, WorkError
 from mepof.g4.settings import decay as read_decay
@@ -62,7 +62,7 @@ def renew(
         done = {"output": str(output), "functions": quality.functions, "old": asdict(left)}
         print_json({"schema": "mepof-profile-renew/1", **done})
     else:
-        Console(stderr=True, highlight=False, soft_wrap=True).print(
+        ErrorConsole(highlight=False, soft_wrap=True).print(
             f"{quality.functions:,} functions: {left}"
         )
 

@@ -23,6 +23,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from mepof.cli.console import ErrorConsole
 from mepof.events import (
     ConsoleReturned,
     ConsoleTaken,
@@ -52,7 +53,7 @@ def progress(console: Console | None = None, clock: Clock = time.monotonic) -> I
             terminal that can move its cursor, and a log elsewhere.
         clock: seconds from any start.
     """
-    console = console or Console(stderr=True)
+    console = console or ErrorConsole()
     # Colour can be forced on a pipe, where a moving display would still be noise.
     if not (console.file.isatty() and console.is_interactive):
         yield LogDisplay(console, clock)

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import io
+import os
+import sys
 import threading
 
 import pytest
@@ -211,3 +213,14 @@ def test_many_threads_lose_no_line(file: type[io.StringIO]) -> None:
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     assert all(text.count(f"made   step{n}  1.0 s") == 1 for n in range(8))
+
+
+def test_a_run_goes_on_when_nobody_reads_its_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    monkeypatch.setattr("sys.stderr", os.fdopen(writer, "w"))
+    with progress() as sink:
+        for text in ("one", "two"):
+            sink(StepNote("plain/build", text))
+    with pytest.raises(BrokenPipeError):
+        sys.stderr.close()
