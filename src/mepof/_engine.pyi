@@ -124,10 +124,13 @@ def drift(profile: Path, new: Path, old: Path | None) -> str:
     """What of an AutoFDO profile fits the binary ``new``; ``old`` is the one it was made from."""
 
 def trace_format(path: Path) -> str:
-    """The format of a branch trace, by its content.
+    """The format of a branch trace, by its content. Of perf.data, the beginning is read.
+
+    Args:
+        path: a file, or a directory of `perf record --threads`.
 
     Raises:
-        InputError: it cannot be read, or is not a branch trace.
+        InputError: it cannot be read, is not a branch trace, or has no branches of the kernel.
     """
 
 def show(profile: Path, functions: int, lines: int) -> str:

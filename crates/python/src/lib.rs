@@ -33,7 +33,7 @@ mod _engine {
 
     use mepof_convert::{Locations, ProfileOptions};
     use mepof_trace::Cause;
-    use mepof_trace::input::{Format, format_of};
+    use mepof_trace::input::{Format, probe};
     use pyo3::prelude::*;
 
     use crate::convert::{Conversion, INFERENCES};
@@ -203,7 +203,7 @@ mod _engine {
 
     #[pyfunction]
     fn trace_format(py: Python<'_>, path: PathBuf) -> PyResult<String> {
-        Ok(work::run(py, None, |_, _| Ok::<_, Fault>(format_of(&path)?.to_string()))??)
+        Ok(work::run(py, None, |stop, _| Ok::<_, Fault>(probe(&path, stop)?.to_string()))??)
     }
 
     #[pyfunction]

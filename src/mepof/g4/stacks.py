@@ -102,7 +102,8 @@ def unused_traces(program: Program, vocabulary: Vocabulary) -> Iterator[Diagnost
             yield Diagnostic(
                 given.span,
                 f"no round uses {quote(traces[max(rounds)])}",
-                "give one branch trace for each round that records branches",
+                "give one branch trace for each round that records branches; those of several "
+                "machines are one directory",
             )
 
     recorded = recorded_rounds(program, vocabulary)

@@ -37,11 +37,10 @@ class ProfileConvertBody:
         if not isinstance(raw, HostInput):
             return
         path = Path(raw.path)
-        if path.is_dir():
-            raise InputError(f"{path} is a directory", "name the file of a branch trace")
         if not path.exists():
             raise InputError(f"{path} does not exist")
-        _engine.trace_format(path)
+        for trace in _given(path):
+            _engine.trace_format(trace)
 
     def resources(self, step: Step) -> Resources:
         return Resources()
@@ -53,7 +52,8 @@ class ProfileConvertBody:
 
     def run(self, context: StepContext) -> None:
         asked = ProfileConvert[Path].of(context.step, context.inputs)
-        raw = tuple(sorted(asked.raw.glob("raw*"))) if asked.raw.is_dir() else (asked.raw,)
+        given = isinstance(context.step.inputs.get("raw"), HostInput)
+        raw = _given(asked.raw) if given else tuple(sorted(asked.raw.glob("raw*")))
         below = _below(asked, context.output)
         tools = Tools(select(asked.toolchain), context.run)
         number = Round(asked.round, asked.profile if asked.round > 1 else None)
@@ -91,6 +91,21 @@ class ProfileConvertBody:
             f"{quality.executed} of {quality.functions} functions ran "
             f"({quality.coverage_percent:g} %)" + ("" if selection is None else f"; {selection}")
         )
+
+
+def _given(path: Path) -> tuple[Path, ...]:
+    """The user's branch traces of one round: a file, or those in a directory, one for each machine
+    that recorded. `perf record --threads` also makes a directory, which is one trace.
+
+    Raises:
+        InputError: the directory has none.
+    """
+    if not path.is_dir() or (path / "data").exists():
+        return (path,)
+    found = tuple(sorted(each for each in path.iterdir() if not each.name.startswith(".")))
+    if not found:
+        raise InputError(f"{path} is empty", "put the branch traces of a round into it")
+    return found
 
 
 def _of_whole_kernel(quality: Quality, build: Path) -> Quality:

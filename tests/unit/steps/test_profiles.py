@@ -54,6 +54,8 @@ class FakeAlgorithm:
 DEFINED = {"kernel/b.o": ["stop"], "kernel/c.o": ["never"], "init/a.o": ["start"]}
 GOOD = Quality(1000, 500, 50.0, "good")
 POOR = Quality(1000, 5, 0.5, "poor", ("only 5 functions ran",))
+#: As `perf script -F ip,brstack` prints them.
+BRANCHES = "ffffffff81000010 0xffffffff81000023/0xffffffff81000010/P/-/-/0\n"
 TOOLS: dict[str, Json] = {"algorithm": "pgo", "toolchain": "clang"}
 
 
@@ -132,14 +134,21 @@ def test_a_profile_of_a_part_that_was_chosen_is_rated_by_that_part(
     assert profile_files(context.output) == (context.output / "kernel.profdata",)
 
 
-def test_a_given_branch_trace_is_used_unchanged(room: Room, algorithm: FakeAlgorithm) -> None:
+@pytest.mark.parametrize("several", [False, True])
+def test_given_branch_traces_are_used_unchanged(
+    room: Room, algorithm: FakeAlgorithm, several: bool
+) -> None:
     trace = room.root / "perf.data"
+    hosts = room.directory("hosts", a="PERFILE2", b="PERFILE2")
     trace.write_text("PERFILE2")
     build = room.directory("kernel", **{OBJECTS: json.dumps(DEFINED)})
     BUILD.write(build)
-    context = room.context("profile-convert", TOOLS, raw=trace, kernel=build)
+    given = hosts if several else trace
+    context = room.context("profile-convert", TOOLS, raw=given, kernel=build)
+    made: dict[str, Input] = {"raw": HostInput(str(given)), "kernel": StepInput("build")}
+    context = replace(context, step=replace(context.step, inputs=made))
     profile_convert.BODY.run(context)
-    assert algorithm.conversions[0].raw == (trace,)
+    assert algorithm.conversions[0].raw == ((hosts / "a", hosts / "b") if several else (trace,))
     assert Collection.find(context.output) is None
 
 
@@ -259,5 +268,20 @@ def test_a_file_that_is_not_a_branch_trace_is_refused_before_anything_is_built(
     with pytest.raises(InputError) as caught:
         profile_convert.BODY.check(step)
     assert what in str(caught.value)
-    given.write_bytes(b"PERFILE2")
+    given.write_text(BRANCHES)
     profile_convert.BODY.check(step)
+
+
+def test_the_traces_of_several_machines_are_a_directory(tmp_path: Path) -> None:
+    given = tmp_path / "hosts"
+    made: dict[str, Input] = {"raw": HostInput(str(given)), "kernel": StepInput("build")}
+    step = Step("x", "profile-convert", {**TOOLS, "algorithm": "autofdo"}, made)
+    given.mkdir()
+    with pytest.raises(InputError, match="hosts is empty"):
+        profile_convert.BODY.check(step)
+    for name in ("a.txt", "b.txt"):
+        (given / name).write_text(BRANCHES)
+    profile_convert.BODY.check(step)
+    (given / "notes").write_text("about the hosts")
+    with pytest.raises(InputError, match="notes: not a branch trace"):
+        profile_convert.BODY.check(step)

@@ -11,6 +11,7 @@
 mod damage;
 mod hardware;
 mod machines;
+mod probed;
 mod recordings;
 mod samples;
 mod shapes;
