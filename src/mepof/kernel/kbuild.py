@@ -31,7 +31,7 @@ _FIXED = {
 _COMPILED = re.compile(r"^  (?:CC|AS)(?: \[M\])?  +(\S+)")
 _FROM_C = re.compile(r"^source_\S+ := \S+\.c$", re.M)
 _WOULD_COMPILE = re.compile(r"echo '  (?:CC|AS)(?: \[M\])?  +")
-_COMPLAINT = re.compile(r"error:|undefined symbol|: not found$|syntax error")
+_COMPLAINT = re.compile(r"error:|undefined symbol|: not found$|syntax error|can't open file")
 _MAKE_COMPLAINT = re.compile(r"\*\*\* ")
 
 # Kbuild would take these from the caller's environment, which no fingerprint covers.

@@ -30,7 +30,8 @@ _TICK_NS = 100_000_000
 _SKIPPED_IN_HOST_TREES = frozenset({".git"})
 
 
-def _kind(mode: int) -> str:
+def kind_of(mode: int) -> str:
+    """The kind of an entry, by the mode of its status."""
     if stat.S_ISREG(mode):
         return "exec" if mode & stat.S_IXUSR else "file"
     if stat.S_ISDIR(mode):
@@ -49,7 +50,7 @@ def walk(root: Path, skip: Collection[str] = ()) -> list[Entry]:
                 if not prefix and item.name in skip:
                     continue
                 status = item.stat(follow_symlinks=False)
-                kind = _kind(status.st_mode)
+                kind = kind_of(status.st_mode)
                 entries.append((prefix + item.name, kind, status))
                 if kind == "dir":
                     pending.append(f"{prefix}{item.name}/")

@@ -8,10 +8,11 @@ from pathlib import Path
 from mepof.errors import InputError
 from mepof.kernel.source import check_kernel
 from mepof.source.address import attribute_keys, scheme_of
+from mepof.source.directory import taken
 from mepof.source.git import KINDS
 from mepof.source.protocol import Pin, Workshop
 from mepof.source.tarball import KEYS
-from mepof.source.unpack import copy_tree, extract, is_tarball
+from mepof.source.unpack import extract, is_tarball
 
 # Of the other kinds; a path that begins like one is written `./git+x`.
 _PREFIXES = ("debian:", "git+", "repo+")
@@ -49,13 +50,14 @@ class PathSource:
         return {}
 
     def identity(self, address: str, pin: Pin) -> Mapping[str, str]:
-        return {}
+        path = Path(address)
+        return taken(path).identity() if path.is_dir() else {}
 
     def fetch(self, address: str, pin: Pin, output: Path, workshop: Workshop) -> None:
         origin = Path(address)
         if origin.is_dir():
             check_kernel(origin, origin)
-            copy_tree(origin, output)
+            taken(origin).copy(output)
         elif origin.is_file():
             extract(origin, output, workshop.run)
             check_kernel(output, origin)

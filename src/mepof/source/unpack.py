@@ -1,23 +1,14 @@
-"""Trees out of directories and tarballs."""
+"""Trees out of tarballs."""
 
 from __future__ import annotations
 
 import errno
 import os
-import re
-import shutil
 from pathlib import Path
 from uuid import uuid4
 
 from mepof.errors import InputError, WorkError
 from mepof.toolchain.protocol import Run
-
-# Leftovers of a build in the tree, which would mislead a build outside it.
-_BUILD_PRODUCTS = re.compile(
-    r"(\.(o|a|ko|cmd|mod|mod\.c|order|dwo|lex\.c|tab\.[ch])|^\.config(\.old)?"
-    r"|^vmlinux|^System\.map|^Module\.symvers)$"
-)
-_BUILD_DIRECTORIES = {"include/config", "include/generated"}
 
 # The first bytes of what tar unpacks: xz, gzip, bzip2, zstd, lzip.
 _COMPRESSED = (b"\xfd7zXZ\0", b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"LZIP")
@@ -30,34 +21,6 @@ def is_tarball(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(_TAR_AT + len(_TAR))
     return head.startswith(_COMPRESSED) or head[_TAR_AT:] == _TAR
-
-
-def copy_tree(origin: Path, output: Path) -> None:
-    """Copy a tree without ``.git`` and the leftovers of a build.
-
-    Raises:
-        InputError: a file cannot be copied.
-    """
-
-    def ignored(directory: str, names: list[str]) -> set[str]:
-        inside = Path(directory).relative_to(origin).as_posix()
-        prefix = "" if inside == "." else inside + "/"
-        return {
-            name
-            for name in names
-            if (_BUILD_PRODUCTS.search(name) and not (Path(directory) / name).is_dir())
-            or name == ".git"
-            or prefix + name in _BUILD_DIRECTORIES
-            or (prefix + name).endswith("include/generated")
-        }
-
-    try:
-        shutil.copytree(origin, output, symlinks=True, ignore=ignored, dirs_exist_ok=True)
-    except shutil.Error as error:  # it keeps only the messages of its files' errors
-        source, _, why = error.args[0][0]
-        if os.strerror(errno.ENOSPC) in str(error):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
-        raise InputError(f"{source} cannot be copied: {why}") from error
 
 
 def extract(tarball: Path, output: Path, runner: Run, origin: Path | str | None = None) -> None:

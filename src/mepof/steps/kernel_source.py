@@ -47,9 +47,8 @@ class KernelSourceBody:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = KernelSource[Input].of(step, step.inputs)
-        if asked.address is None:
-            return {}
-        return source_of(asked.address).identity(asked.address, asked.pin or {})
+        address = _address(asked)
+        return source_of(address).identity(address, asked.pin or {})
 
     def run(self, context: StepContext) -> None:
         asked = KernelSource[Path].of(context.step, context.inputs)

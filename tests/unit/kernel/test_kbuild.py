@@ -536,6 +536,15 @@ def test_a_failure_before_the_compilation_names_what_make_said(bench: Bench) -> 
         bench.build()
 
 
+def test_a_kconfig_file_that_is_missing_is_named(bench: Bench) -> None:
+    says = 'drivers/Kconfig:246: can\'t open file \\"techpack/Kconfig\\"'
+    makefile = bench.tree / "Makefile"
+    failing = makefile.read_text().replace("@srctree=", f'@echo "{says}"; exit 1; srctree=')
+    makefile.write_text(failing)
+    with pytest.raises(WorkError, match=r'did not build: drivers/.*file "techpack/Kconfig"'):
+        bench.build()
+
+
 def test_a_syntax_error_in_the_trees_kconfig_is_an_error(bench: Bench) -> None:
     (bench.tree / "Kconfig").write_text("confyg NET\n")
     with pytest.raises(WorkError, match="did not build: make: "):

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,115 @@ def test_a_directory_is_copied_with_its_links(tree: Path, output: Path) -> None:
     assert unpack(tree, output) == "6.12.117"
     assert files(output) == ["Kbuild", "Makefile", "kernel/fork.c", "kernel/link.c"]
     assert (output / "kernel/link.c").readlink() == Path("fork.c")
+
+
+def identity(tree: Path) -> Mapping[str, str]:
+    return SOURCE.identity(str(tree), {})
+
+
+@pytest.fixture
+def vendor(tree: Path) -> Path:
+    """A directory beside the tree, to which the tree's link ``techpack`` points."""
+    root = tree.parent / "vendor"
+    (root / "audio").mkdir(parents=True)
+    (root / "Kconfig").write_text("config AUDIO\n")
+    (root / "audio/one.c").write_text("int one;\n")
+    (root / "audio/two.c").symlink_to("one.c")
+    (root / "fork.c").symlink_to(tree / "kernel/fork.c")
+    (tree / "techpack").symlink_to("../vendor")
+    (tree / "kernel/vendor.c").symlink_to("../../vendor/audio/two.c")
+    return root
+
+
+def test_what_links_out_of_a_directory_point_to_is_copied(
+    tree: Path, vendor: Path, output: Path
+) -> None:
+    unpack(tree, output)
+    assert not any((output / name).is_symlink() for name in ("techpack", "kernel/vendor.c"))
+    assert (output / "techpack/Kconfig").read_text() == "config AUDIO\n"
+    assert (output / "kernel/vendor.c").read_text() == "int one;\n"
+    assert (output / "techpack/audio/two.c").readlink() == Path("one.c")
+    # And back into the tree.
+    assert (output / "techpack/fork.c").readlink() == Path("../kernel/fork.c")
+
+
+def test_a_link_behind_a_link_out_of_a_directory_is_followed_too(
+    tree: Path, vendor: Path, output: Path
+) -> None:
+    further = tree.parent / "further"
+    further.mkdir()
+    (further / "x.c").touch()
+    (vendor / "video").symlink_to(further)
+    (further / "audio").symlink_to("../vendor/audio")
+    unpack(tree, output)
+    assert (output / "techpack/video/x.c").is_file()
+    assert (output / "techpack/video/audio").readlink() == Path("../audio")
+
+
+def change_content(vendor: Path) -> None:
+    (vendor / "audio/one.c").write_text("int two;\n")
+
+
+def change_executable(vendor: Path) -> None:
+    (vendor / "Kconfig").chmod(0o755)
+
+
+def add_file(vendor: Path) -> None:
+    (vendor / "new").touch()
+
+
+@pytest.mark.parametrize("change", [change_content, change_executable, add_file])
+def test_what_links_out_of_a_directory_point_to_counts(
+    tree: Path, vendor: Path, change: Callable[[Path], None]
+) -> None:
+    before = identity(tree)
+    assert before == identity(tree) != {}
+    change(vendor)
+    assert identity(tree) != before
+
+
+def test_links_to_the_tree_itself_stay_links_and_lead_into_the_copy(
+    tree: Path, output: Path
+) -> None:
+    (tree / "out/x86").mkdir(parents=True)
+    (tree / "out/x86/source").symlink_to(tree)  # as kbuild leaves it
+    (tree / "kernel/back.c").symlink_to(f"../../{tree.name}/kernel/fork.c")
+    assert identity(tree) == {}
+    unpack(tree, output)
+    assert (output / "out/x86/source").readlink() == Path("../..")
+    assert (output / "kernel/back.c").readlink() == Path("fork.c")
+
+
+@pytest.mark.parametrize("target", ["../none", "/dev/null"])
+def test_a_link_to_nothing_or_to_a_device_stays_a_link(
+    tree: Path, output: Path, target: str
+) -> None:
+    (tree / "kernel/x").symlink_to(target)
+    assert identity(tree) == {}
+    unpack(tree, output)
+    assert (output / "kernel/x").readlink() == Path(target)
+
+
+@pytest.mark.parametrize("target", ["/", "..", "../.."])
+def test_a_link_to_a_directory_around_the_tree_is_refused(tree: Path, target: str) -> None:
+    (tree / "up").symlink_to(target)
+    with pytest.raises(InputError, match=rf"up points to /.*, which contains {tree} itself"):
+        identity(tree)
+
+
+def test_a_loop_of_directories_outside_of_the_tree_is_refused(tree: Path, vendor: Path) -> None:
+    (vendor.parent / "loop").mkdir()
+    (vendor.parent / "loop/inner").mkdir()
+    (tree / "inner").symlink_to("../loop/inner")
+    (vendor.parent / "loop/inner/up").symlink_to("..")
+    with pytest.raises(InputError, match=r"loop/inner/up points to .*/loop, which contains"):
+        identity(tree)
+
+
+def test_a_loop_of_links_out_of_the_tree_is_refused(tree: Path) -> None:
+    (tree / "loop").symlink_to(f"../{tree.name}/loop")
+    with pytest.raises(InputError, match=r"loop cannot be read: Too many levels of symbolic"):
+        identity(tree)
 
 
 def test_what_a_build_left_in_a_directory_is_not_copied(tree: Path, output: Path) -> None:
@@ -158,10 +268,9 @@ def test_a_full_disk_while_copying_says_so(
     tree: Path, output: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*args: object, **options: object) -> None:
-        why = f"[Errno 28] {os.strerror(errno.ENOSPC)}"
-        raise shutil.Error([(str(tree / "Kbuild"), str(output / "Kbuild"), why)])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(shutil, "copytree", full)
+    monkeypatch.setattr(shutil, "copy2", full)
     with pytest.raises(OSError, match="No space left") as caught:
         unpack(tree, output)
     assert caught.value.errno == errno.ENOSPC
@@ -171,5 +280,5 @@ def test_a_tree_that_cannot_be_copied_is_an_error_that_names_the_file(
     tree: Path, output: Path
 ) -> None:
     os.mkfifo(tree / "kernel/pipe")
-    with pytest.raises(InputError, match=r"kernel/pipe. cannot be copied|kernel/pipe cannot be"):
+    with pytest.raises(InputError, match=r"kernel/pipe cannot be copied: it is a special file"):
         unpack(tree, output)

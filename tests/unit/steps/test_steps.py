@@ -55,7 +55,11 @@ def test_a_source_step_copies_a_tree(room: Room) -> None:
     context = room.context("kernel-source", {}, origin=tree)
     kernel_source.BODY.run(context)
     assert (context.output / "Makefile").read_text() == makefile
-    assert kernel_source.BODY.identity(context.step) == {}
+    step = KernelSource[Input](origin=HostInput(str(tree))).step("source")
+    assert kernel_source.BODY.identity(step) == {}
+    shared = room.directory("shared", Kconfig="")
+    (tree / "techpack").symlink_to(shared)
+    assert list(kernel_source.BODY.identity(step)) == ["files outside of the tree"]
 
 
 def test_a_url_without_a_checksum_is_refused_before_anything_is_built() -> None:

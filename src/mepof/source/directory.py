@@ -1,0 +1,161 @@
+"""The tree in a directory of this machine: what of it is taken, and copying that."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mepof.errors import InputError
+from mepof.plan.digest import Entry, kind_of, walk
+from mepof.plan.disk_full import means_full
+from mepof.plan.preflight import unreadable
+from mepof.plan.store import artifact_of
+
+# Leftovers of a build in the tree, which would mislead a build outside it.
+_BUILD_PRODUCTS = re.compile(
+    r"(\.(o|a|ko|cmd|mod|mod\.c|order|dwo|lex\.c|tab\.[ch])|^\.config(\.old)?"
+    r"|^vmlinux|^System\.map|^Module\.symvers)$"
+)
+_LEFT_OUT = re.compile(r"((^|/)\.git|^include/config|(^|/)include/generated)(/|$)")
+# The name in identities of what links lead to.
+_OUTSIDE = "files outside of the tree"
+
+
+@dataclass(frozen=True)
+class Item:
+    """A file, directory or link that is taken.
+
+    Attributes:
+        entry: with its path in the copy; a link to what lies outside of the tree is that.
+        outside: it lies outside of the tree, and a link leads to it.
+        text: of a link whose own leads out of the tree and back into it.
+    """
+
+    entry: Entry
+    outside: bool
+    text: str | None = None
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What of a directory is taken; ``root`` has no links in its path."""
+
+    root: Path
+    items: tuple[Item, ...]
+
+    def identity(self) -> Mapping[str, str]:
+        """What decides the copy besides the content of the directory.
+
+        Raises:
+            InputError: a file cannot be read.
+        """
+        outside = [item.entry for item in self.items if item.outside]
+        try:
+            return {_OUTSIDE: artifact_of(self.root, outside).digest} if outside else {}
+        except OSError as error:
+            raise unreadable(error) from error
+
+    def copy(self, output: Path) -> None:
+        """Copy it into an empty directory.
+
+        Raises:
+            InputError: a file cannot be copied.
+        """
+        for item in self.items:
+            relative, kind, _ = item.entry
+            source, copy = self.root / relative, output / relative
+            try:
+                match kind:
+                    case "dir":
+                        copy.mkdir()
+                    case "link":
+                        copy.symlink_to(item.text or source.readlink())
+                    case "file" | "exec":
+                        shutil.copy2(source, copy)
+                    case _:
+                        raise InputError(f"{source} cannot be copied: it is a special file")
+            except OSError as error:
+                if means_full(error):
+                    raise
+                raise InputError(f"{source} cannot be copied: {error.strerror}") from error
+
+
+def taken(directory: Path) -> Taken:
+    """What is taken of a tree: all but ``.git`` and the leftovers of a build.
+
+    What lies outside of the tree is taken in the place of the link that points to it. Links within
+    the tree, and those to nothing or to a device, stay links.
+
+    Raises:
+        InputError: a file cannot be read, or a link points to a directory around it.
+    """
+    try:
+        root = directory.resolve()
+        return Taken(root, tuple(_items(root, "", ())))
+    except OSError as error:
+        raise unreadable(error) from error
+
+
+def _items(root: Path, at: str, around: tuple[tuple[Path, str], ...]) -> Iterator[Item]:
+    """What is taken of a directory.
+
+    Args:
+        at: the path of its copy, with a slash behind it; empty for the tree itself.
+        around: the directories that are being taken, with the paths of their copies.
+    """
+    copied = (*around, (root, at))
+    for relative, kind, status in walk(root):
+        place = at + relative
+        if _LEFT_OUT.search(place) or (kind != "dir" and _is_product(root, relative)):
+            continue
+        target = _target_outside(root, relative) if kind == "link" else None
+        if target is None:
+            yield Item((place, kind, status), bool(at))
+        elif (inside := _copy_of(target, copied, root / relative)) is not None:
+            text = os.path.relpath(inside, Path(place).parent)
+            yield Item((place, kind, status), bool(at), text)
+        else:
+            status = target.stat()
+            yield Item((place, kind_of(status.st_mode), status), True)
+            if target.is_dir():
+                yield from _items(target, f"{place}/", copied)
+
+
+def _is_product(root: Path, relative: str) -> bool:
+    name = relative.rpartition("/")[2]
+    # A link may point to a directory.
+    return _BUILD_PRODUCTS.search(name) is not None and not (root / relative).is_dir()
+
+
+def _target_outside(root: Path, relative: str) -> Path | None:
+    """The file or directory that a link leads to by a path that leaves its tree."""
+    link = root / relative
+    lexical = os.path.normpath(Path(relative).parent / link.readlink())
+    if lexical.partition("/")[0] not in ("", ".."):
+        return None
+    try:
+        target = Path(os.path.realpath(link, strict=True))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return target if target.is_dir() or target.is_file() else None
+
+
+def _copy_of(target: Path, copied: tuple[tuple[Path, str], ...], link: Path) -> str | None:
+    """The path of the copy of something; None if it lies outside of what is being taken.
+
+    Raises:
+        InputError: what is being taken lies in it.
+    """
+    for root, at in copied:
+        if target.is_relative_to(root):
+            return at + target.relative_to(root).as_posix()
+        if root.is_relative_to(target):
+            raise InputError(
+                f"the link {link} points to {target}, which contains {root} itself",
+                "remove the link, or point it to what the kernel's build reads",
+            )
+    return None
