@@ -7,22 +7,26 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
-from mepof.errors import InputError
+from mepof.errors import EnvironmentLack, InputError
 from mepof.plan.digest import Entry, kind_of, walk
 from mepof.plan.disk_full import means_full
 from mepof.plan.preflight import unreadable
 from mepof.plan.store import artifact_of
+from mepof.process import run
 
 # Leftovers of a build in the tree, which would mislead a build outside it.
-_BUILD_PRODUCTS = re.compile(
-    r"(\.(o|a|ko|cmd|mod|mod\.c|order|dwo|lex\.c|tab\.[ch])|^\.config(\.old)?"
-    r"|^vmlinux|^System\.map|^Module\.symvers)$"
-)
 _LEFT_OUT = re.compile(r"((^|/)\.git|^include/config|(^|/)include/generated)(/|$)")
-# The name in identities of what links lead to.
-_OUTSIDE = "files outside of the tree"
+_LEFT_OUT_FILES = re.compile(r"(^|/)(\.config(\.old)?|vmlinux|System\.map|Module\.symvers)$")
+# These too, unless git tracks them: vendors ship objects without their source.
+_SUFFIXES = (
+    *(".o", ".a", ".ko", ".cmd", ".mod", ".mod.c", ".order", ".dwo"),
+    *(".lex.c", ".tab.c", ".tab.h"),
+)
+# The names in identities of what links lead to, and of which files are tracked.
+_OUTSIDE, _TRACKED = "files outside of the tree", "objects that git tracks"
 
 
 @dataclass(frozen=True)
@@ -33,19 +37,27 @@ class Item:
         entry: with its path in the copy; a link to what lies outside of the tree is that.
         outside: it lies outside of the tree, and a link leads to it.
         text: of a link whose own leads out of the tree and back into it.
+        left_out: it is not taken after all, because of its name's ending.
     """
 
     entry: Entry
     outside: bool
     text: str | None = None
+    left_out: bool = False
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What of a directory is taken; ``root`` has no links in its path."""
+    """What of a directory is taken.
+
+    Attributes:
+        root: the directory, without links in its path.
+        left_out: files that are not taken because of their names' endings.
+    """
 
     root: Path
     items: tuple[Item, ...]
+    left_out: tuple[str, ...]
 
     def identity(self) -> Mapping[str, str]:
         """What decides the copy besides the content of the directory.
@@ -53,11 +65,16 @@ class Taken:
         Raises:
             InputError: a file cannot be read.
         """
-        outside = [item.entry for item in self.items if item.outside]
-        try:
-            return {_OUTSIDE: artifact_of(self.root, outside).digest} if outside else {}
-        except OSError as error:
-            raise unreadable(error) from error
+        found = {}
+        if outside := [item.entry for item in self.items if item.outside]:
+            try:
+                found[_OUTSIDE] = artifact_of(self.root, outside).digest
+            except OSError as error:
+                raise unreadable(error) from error
+        names = (name for name, kind, _ in (i.entry for i in self.items) if kind != "dir")
+        if tracked := [name for name in names if name.endswith(_SUFFIXES)]:
+            found[_TRACKED] = sha256(os.fsencode("\0".join(tracked))).hexdigest()
+        return found
 
     def copy(self, output: Path) -> None:
         """Copy it into an empty directory.
@@ -87,6 +104,8 @@ class Taken:
 def taken(directory: Path) -> Taken:
     """What is taken of a tree: all but ``.git`` and the leftovers of a build.
 
+    Files with the endings of objects are leftovers, except those that git tracks.
+
     What lies outside of the tree is taken in the place of the link that points to it. Links within
     the tree, and those to nothing or to a device, stay links.
 
@@ -95,9 +114,11 @@ def taken(directory: Path) -> Taken:
     """
     try:
         root = directory.resolve()
-        return Taken(root, tuple(_items(root, "", ())))
+        found = tuple(_items(root, "", ()))
     except OSError as error:
         raise unreadable(error) from error
+    left_out = tuple(item.entry[0] for item in found if item.left_out)
+    return Taken(root, tuple(item for item in found if not item.left_out), left_out)
 
 
 def _items(root: Path, at: str, around: tuple[tuple[Path, str], ...]) -> Iterator[Item]:
@@ -108,10 +129,17 @@ def _items(root: Path, at: str, around: tuple[tuple[Path, str], ...]) -> Iterato
         around: the directories that are being taken, with the paths of their copies.
     """
     copied = (*around, (root, at))
+    tracked: frozenset[str] | None = None
     for relative, kind, status in walk(root):
         place = at + relative
-        if _LEFT_OUT.search(place) or (kind != "dir" and _is_product(root, relative)):
+        if _LEFT_OUT.search(place) or (kind != "dir" and _LEFT_OUT_FILES.search(place)):
             continue
+        # A link may point to a directory.
+        if relative.endswith(_SUFFIXES) and not (root / relative).is_dir():
+            tracked = _tracked(root) if tracked is None else tracked
+            if relative not in tracked:
+                yield Item((place, kind, status), bool(at), left_out=True)
+                continue
         target = _target_outside(root, relative) if kind == "link" else None
         if target is None:
             yield Item((place, kind, status), bool(at))
@@ -125,10 +153,16 @@ def _items(root: Path, at: str, around: tuple[tuple[Path, str], ...]) -> Iterato
                 yield from _items(target, f"{place}/", copied)
 
 
-def _is_product(root: Path, relative: str) -> bool:
-    name = relative.rpartition("/")[2]
-    # A link may point to a directory.
-    return _BUILD_PRODUCTS.search(name) is not None and not (root / relative).is_dir()
+def _tracked(root: Path) -> frozenset[str]:
+    """The files with the endings of products that git tracks; none outside of a checkout."""
+    patterns = [f"*{suffix}" for suffix in _SUFFIXES]
+    argv = ["git", "-C", str(root), "ls-files", "-z", "--recurse-submodules", "--", *patterns]
+    try:
+        done = run(argv, check=False)
+    except EnvironmentLack:
+        return frozenset()
+    # A warning of git ends with a line.
+    return frozenset(re.split(r"[\0\n]", done.output) if done.status == 0 else ())
 
 
 def _target_outside(root: Path, relative: str) -> Path | None:

@@ -57,7 +57,13 @@ class PathSource:
         origin = Path(address)
         if origin.is_dir():
             check_kernel(origin, origin)
-            taken(origin).copy(output)
+            found = taken(origin)
+            if found.left_out:
+                # A vendor's object is looked for, not kbuild's notes on it.
+                one = min(found.left_out, key=lambda name: name.endswith(".cmd"))
+                number = len(found.left_out)
+                workshop.note(f"left out {number} file(s) that look built, such as {one}")
+            found.copy(output)
         elif origin.is_file():
             extract(origin, output, workshop.run)
             check_kernel(output, origin)

@@ -19,6 +19,8 @@ from mepof.source.path import SOURCE
 from mepof.source.protocol import Workshop
 from mepof.toolchain.protocol import Run
 
+from .conftest import git
+
 MAKEFILE = "# SPDX\nVERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 117\nEXTRAVERSION =\n"
 
 
@@ -40,10 +42,12 @@ def output(tmp_path: Path) -> Path:
     return path
 
 
-def unpack(origin: Path, output: Path, runner: Run = run) -> str:
+def unpack(
+    origin: Path, output: Path, runner: Run = run, note: Callable[[str], None] = print
+) -> str:
     """Fetch a path; returns the release."""
     work = output.parent
-    workshop = Workshop(work, work, runner, print, threading.Event(), lambda *shown: None)
+    workshop = Workshop(work, work, runner, note, threading.Event(), lambda *shown: None)
     SOURCE.fetch(str(origin), {}, output, workshop)
     return str(version_of(output))
 
@@ -185,11 +189,41 @@ def test_what_a_build_left_in_a_directory_is_not_copied(tree: Path, output: Path
     (tree / "kernel/vmlinux.lds.S").touch()
     (tree / "kernel/configs").mkdir()
     (tree / "kernel/configs/x.config").touch()
-    unpack(tree, output)
+    notes: list[str] = []
+    unpack(tree, output, note=notes.append)
+    assert notes == ["left out 4 file(s) that look built, such as kernel/built-in.a"]
+    assert identity(tree) == {}
     assert files(output) == [
         *("Kbuild", "Makefile", "kernel/configs/x.config", "kernel/fork.c", "kernel/link.c"),
         "kernel/vmlinux.lds.S",
     ]
+
+
+def test_objects_that_git_tracks_are_copied(tree: Path, output: Path) -> None:
+    names = ("kernel/blob.o", "kernel/lib.a", "kernel/n\u00e4me.ko", "kernel/fork.o", ".config")
+    for name in names:
+        (tree / name).touch()
+    git(tree, "init", "--quiet")
+    git(tree, "add", "--force", *names[:3], ".config")
+    notes: list[str] = []
+    unpack(tree, output, note=notes.append)
+    assert {*names} & {*files(output)} == {*names[:3]}
+    assert notes == ["left out 1 file(s) that look built, such as kernel/fork.o"]
+    before = identity(tree)
+    git(tree, "add", "--force", "kernel/fork.o")
+    assert before != identity(tree) != {}
+
+
+def test_objects_behind_a_link_are_copied_if_the_checkout_there_tracks_them(
+    tree: Path, vendor: Path, output: Path
+) -> None:
+    for name in ("blob.o", "left.o"):
+        (vendor / name).touch()
+    git(vendor, "init", "--quiet")
+    git(vendor, "add", "blob.o")
+    unpack(tree, output)
+    assert (output / "techpack/blob.o").is_file()
+    assert not (output / "techpack/left.o").exists()
 
 
 @pytest.mark.parametrize(("name", "option"), [("l.tar", "-h"), ("l.tar.gz", "-z")])
