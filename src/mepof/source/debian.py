@@ -71,6 +71,9 @@ class DebianSource:
     def pin(self, address: str, workshop: Workshop) -> Pin:
         asked = _parsed(address)
         if _installed(asked) is not None:
+            # A pin would change the fingerprint; the tarball's digest is in the identity.
+            if asked.version is None and (version := _installed_version(asked.package)):
+                workshop.note(f"{asked.package} is version {version}, which is installed")
             return {}
         apt = _Apt(asked.suite, workshop)
         found = apt.package(asked)
@@ -132,15 +135,18 @@ def _installed(asked: _Asked) -> Path | None:
     tarball = installed_tarball(asked.package)
     if tarball is None or asked.suite is not None:
         return None
-    if asked.version is not None:
-        try:
-            query = ["dpkg-query", "--show", "--showformat=${Version}", asked.package]
-            done = run(query, check=False)
-        except EnvironmentLack:
-            return None
-        if done.status != 0 or done.output.strip() != asked.version:
-            return None
+    if asked.version not in (None, _installed_version(asked.package)):
+        return None
     return tarball
+
+
+def _installed_version(package: str) -> str | None:
+    try:
+        query = ["dpkg-query", "--show", "--showformat=${Version}", package]
+        done = run(query, check=False)
+    except EnvironmentLack:
+        return None
+    return done.output.strip() if done.status == 0 else None
 
 
 def _not_installed(package: str) -> EnvironmentLack:

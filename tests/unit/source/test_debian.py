@@ -186,8 +186,15 @@ def test_an_installed_package_is_taken_as_it_is(
     monkeypatch.setattr(debian, "INSTALLED", tmp_path)
     tarball = tmp_path / f"{PACKAGE}.tar.xz"
     subprocess.run(["tar", "-cJf", tarball, "-C", tmp_path, tree.name], check=True)
+    query = tmp_path / "bin/dpkg-query"
+    query.parent.mkdir()
+    query.write_text("#!/bin/sh\necho 6.12.117-1\n")
+    query.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{query.parent}:/usr/bin:/bin")
+    assert pinned(f"debian:{PACKAGE}=6.12.117-1", bench) == {} and bench.notes == []
     address = f"debian:{PACKAGE}"
-    assert pinned(address, bench) == {} and bench.notes == []
+    assert pinned(address, bench) == {}
+    assert bench.notes == [f"{PACKAGE} is version 6.12.117-1, which is installed"]
     assert SOURCE.identity(address, {}) == {"source": file_digest(tarball)}
     SOURCE.fetch(address, {}, output, bench.workshop)
     assert "kernel/fork.c" in files(output)
