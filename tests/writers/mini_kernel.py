@@ -199,6 +199,7 @@ def write_tree(root: Path, *sections: Section, contents: Mapping[str, bytes] | N
         "Makefile": _MAKEFILE.replace("@PYTHON@", sys.executable),
         "Kconfig": KCONFIG + _KCONFIG_OF_A_TREE,
         "scripts/Makefile.lib": "_c_flags = -Wall\n",
+        "scripts/kconfig/Makefile": "simple-targets := allnoconfig defconfig\n",
         "include/asm-generic/vmlinux.lds.h": "#define TEXT_TEXT \\\n\t*(.text)\n"
         "#define SOFTIRQENTRY_TEXT \\\n\t*(.softirqentry.text)\n",
         "arch/Kconfig": "",

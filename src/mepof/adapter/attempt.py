@@ -287,7 +287,7 @@ def _check(build: KernelBuild[Input], trees: Mapping[str, Path]) -> None:
     made = build.instrumented
     names = (*build.uses, *((made.algorithm,) if made is not None else ()))
     # A user's own file is left to the build.
-    config = "+".join(part for part in build.config if isinstance(part, str))
+    config = tuple(part for part in build.config if isinstance(part, str))
     toolchain = select(build.toolchain)
     fit = check_fit(tree, architecture(build.arch), toolchain, config, names)
     reasons = [*fit.reasons, *fit.config, *(r for each in fit.algorithms for r in each.reasons)]

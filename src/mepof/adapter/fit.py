@@ -17,6 +17,8 @@ from pydantic import RootModel
 from mepof.algorithm.protocol import ALGORITHMS, BuildAddition, Round, Use
 from mepof.arch import Arch
 from mepof.described import Described, read_described
+from mepof.errors import InputError
+from mepof.g4.names import is_path
 from mepof.kernel import kconfig, overlay
 from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
@@ -85,28 +87,35 @@ class Fit:
 
 
 def check_fit(
-    tree: Path, arch: Arch, toolchain: Toolchain, config: str, algorithms: Collection[str]
+    tree: Path,
+    arch: Arch,
+    toolchain: Toolchain,
+    config: Iterable[str],
+    algorithms: Collection[str],
 ) -> Fit:
     """What can be built of a tree.
 
     Args:
-        config: names of configurations, joined by ``+``.
+        config: names of configurations, and paths, which contain ``/``.
         algorithms: to look at.
 
     Raises:
-        InputError: it is not a kernel source tree, or a configuration is unknown.
+        InputError: it is not a kernel source tree, or a configuration is unknown or unreadable.
         MepofError: the toolchain is incomplete.
     """
     check_kernel(tree, tree)
     symbols = kconfig.symbols(tree)
     minimum = _min_compiler(tree, arch, toolchain)
-    fragments = [path for name in config.split("+") for path in kconfig.paths(name, arch.name)]
+    files: list[Path] = []
+    for part in config:
+        files += (Path(part),) if is_path(part) else kconfig.paths(part, arch.name)
+    fragments = kconfig.merge(files)
     return Fit(
         version=version_of(tree),
         toolchain=f"{toolchain.name} {toolchain.version}",
         min_compiler=minimum,
-        reasons=tuple(_of_the_tree(tree, arch, toolchain, minimum)),
-        config=tuple(_unknown(kconfig.merge(fragments).settings, symbols)),
+        reasons=tuple(_of_the_tree(tree, arch, toolchain, minimum, fragments)),
+        config=tuple(_unknown(fragments.settings, symbols)),
         algorithms=tuple(_algorithm(name, tree, toolchain, symbols) for name in algorithms),
         options={
             name: reasons
@@ -122,9 +131,18 @@ def check_fit(
 
 
 def _of_the_tree(
-    tree: Path, arch: Arch, toolchain: Toolchain, minimum: str | None
+    tree: Path,
+    arch: Arch,
+    toolchain: Toolchain,
+    minimum: str | None,
+    fragments: kconfig.Fragments,
 ) -> Iterator[Reason]:
-    if not (tree / "arch" / arch.source).is_dir():
+    if (tree / "arch" / arch.source).is_dir():
+        try:
+            kconfig.check_base(tree, arch.source, fragments)
+        except InputError as error:
+            yield Reason(error.message, error.remedy)
+    else:
         near = sorted(path.name for path in (tree / "arch").glob("*/") if path.is_dir())
         known = f"it has {', '.join(near)}" if near else None
         yield Reason(f"the kernel has no architecture arch/{arch.source}", known)

@@ -17,7 +17,8 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.cli.application import Commands
 from mepof.cli.output import Json, print_json
 from mepof.cli.run import StoreRoot, local
-from mepof.errors import WorkError
+from mepof.errors import InputError, WorkError
+from mepof.g4.settings import config as read_config
 from mepof.kernel.source import check_kernel
 from mepof.plan.model import HostInput, Input, Plan
 from mepof.plan.preflight import unreadable
@@ -49,7 +50,10 @@ def check(
     ),
     toolchain: Annotated[str, typer.Option(help="Toolchain.", metavar="NAME")] = DEFAULT,
     config: Annotated[
-        str, typer.Option(help="Configuration; several joined by `+`.", metavar="NAME")
+        str,
+        typer.Option(
+            help="Configuration, by name or path; several joined by `+`.", metavar="CONFIG"
+        ),
     ] = "slim",
     algorithm: Annotated[
         list[str] | None,
@@ -70,8 +74,12 @@ def check(
         ALGORITHMS.get(name)
     chosen = select(toolchain)
     record = architectures.get(arch)
+    try:
+        parts = read_config(config)
+    except ValueError as error:
+        raise InputError(f"invalid config `{config}`", str(error)) from error
     tree = _tree(source, store)
-    fit = check_fit(tree, record, chosen, config, names)
+    fit = check_fit(tree, record, chosen, parts, names)
     fits = [each.algorithm for each in fit.algorithms if fit.builds(each)]
     if as_json:
         print_json(

@@ -20,6 +20,7 @@ from mepof.g4.instrumentation import (
     instrumentation,
     tree_path,
 )
+from mepof.kernel import kconfig
 from mepof.plan.model import Input
 
 Value = (
@@ -98,11 +99,16 @@ def identifier(text: str) -> str:
 
 
 def config(text: str) -> tuple[str, ...]:
-    """The configs to merge in order: names, and a path at the end, which contains ``/``."""
+    """The configs to merge in order: names, and paths, which contain ``/``.
+
+    A path may contain ``+``: after it, only what begins a path or is a config's name is another.
+    """
     found = re.fullmatch(r"(?P<names>(?:[^+/]+\+)*)(?P<last>[^+/]+|[^+/]*/.*)", text)
     if found is None:
         raise ValueError("join configs with `+`, as in `slim+android` or `slim+./my.config`")
-    return (*found["names"].split("+")[:-1], found["last"])
+    known = "|".join(kconfig.names())
+    last = re.split(rf"(?<!\+)\+(?=\.{{0,2}}/|(?:{known})(?:\+|$))", found["last"])
+    return (*found["names"].split("+")[:-1], *last)
 
 
 def paths(text: str) -> tuple[str, ...]:

@@ -207,10 +207,12 @@ def build(
     def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
         _make(argv, {**environment, **(env or {})}, paths.log, tools.run)
 
+    fragments = kconfig.merge(spec.fragments, spec.config_lines)
+    kconfig.check_base(view, spec.arch.source, fragments)
     config = kconfig.configure(
         view,
         objects,
-        kconfig.merge(spec.fragments, spec.config_lines),
+        fragments,
         make,
         _kconfig_environment(spec, toolchain, str(version)),
         run_make,

@@ -5,9 +5,9 @@ architecture and ``NAME.ARCH.config`` for one. Where an option has had several n
 line gives them all, ``CONFIG_NEW=y | CONFIG_OLD=y``, and one of them must take. What may keep an
 option from taking stands behind it: ``| absent`` where some releases do not have it, and
 ``| unmet EXPRESSION`` where they have a dependency that may not be met. The first
-fragment that says ``# base: TARGET`` decides what the rest is laid over (``allnoconfig``,
-``defconfig``); one that says ``# over: NAME`` is laid over that fragment. One that says
-``# overlay: NAME`` has options of that overlay (:mod:`mepof.kernel.overlay`).
+fragment that says ``# base: TARGET…`` decides what the rest is laid over (``allnoconfig``,
+``gki_defconfig vendor/phone.config``); one that says ``# over: NAME`` is laid over that fragment.
+One that says ``# overlay: NAME`` has options of that overlay (:mod:`mepof.kernel.overlay`).
 
 Kconfig silently drops an option whose dependencies are not met, so every line is compared with the
 resulting configuration.
@@ -34,6 +34,8 @@ _DIRECTORY = Path(__file__).with_name("configs")
 _SETTING = re.compile(
     r"^(?:CONFIG_(?P<symbol>\w+)=(?P<value>\S.*)|# CONFIG_(?P<unset>\w+) is not set)$"
 )
+# What Kbuild's makefiles call targets that configure.
+_TARGET = re.compile(r"(?<![\w.%-])[a-z0-9]\w*config\b")
 _SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
 # Why an option did not take, and what lines call it that expect it.
 _ABSENT = "this kernel has no such option"
@@ -72,10 +74,16 @@ class Setting:
 
 @dataclass(frozen=True)
 class Fragments:
-    """Merged fragments: the base target and the settings, later ones winning."""
+    """Merged fragments: the base targets and the settings, later ones winning.
+
+    Attributes:
+        base: targets of Kbuild, separated by blanks.
+        base_origin: file and line that name them; empty for the default.
+    """
 
     base: str
     settings: tuple[Setting, ...]
+    base_origin: str
 
 
 def names() -> tuple[str, ...]:
@@ -121,16 +129,15 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
     Raises:
         InputError: a file cannot be read, or a line is not a Kconfig line.
     """
-    base = "defconfig"
-    based = False
+    base, base_origin = "defconfig", ""
     merged: dict[str, Setting] = {}
     # Whatever name an option goes by, the last line that has it says what is wanted.
     wanted_by: dict[str, str] = {}
     sources = [(str(path), _read(path).splitlines()) for path in files]
     for origin, lines in [*sources, ("mepof", list(extra))]:
         for number, line in enumerate(map(str.strip, lines), 1):
-            if line.startswith("# base: ") and not based:
-                base, based = line.removeprefix("# base: "), True
+            if line.startswith("# base: ") and not base_origin:
+                base, base_origin = line.removeprefix("# base: "), f"{origin}:{number}"
             setting = _parse(line, f"{origin}:{number}")
             if setting is not None:
                 for name in setting.names():
@@ -138,7 +145,7 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
                         merged.pop(wanted_by[name], None)
                 merged[setting.symbol] = setting
                 wanted_by |= dict.fromkeys(setting.names(), setting.symbol)
-    return Fragments(base, tuple(merged.values()))
+    return Fragments(base, tuple(merged.values()), base_origin)
 
 
 def _read(path: Path) -> str:
@@ -223,6 +230,36 @@ def unknown(wanted: Iterable[Setting], known: Set[str]) -> tuple[Setting, ...]:
     )
 
 
+def check_base(tree: Path, arch: str, fragments: Fragments) -> None:
+    """Refuse a base that a tree does not have: make says only that its ``.config`` is missing.
+
+    Args:
+        arch: the architecture's directory in ``arch/``.
+
+    Raises:
+        InputError: the message names the base, its file and line, and the nearest one.
+    """
+    if not fragments.base_origin:
+        return
+    makefiles = (tree / "scripts/kconfig/Makefile", tree / "arch" / arch / "Makefile")
+    known = {
+        target
+        for path in makefiles
+        if path.is_file()
+        for target in _TARGET.findall(path.read_text(encoding="utf-8", errors="replace"))
+    }
+    directories = (tree / "arch" / arch / "configs", tree / "kernel/configs")
+    for target in fragments.base.split():
+        if target not in known and not any((each / target).is_file() for each in directories):
+            for each in directories:
+                known |= {path.relative_to(each).as_posix() for path in each.rglob("*config")}
+            near = get_close_matches(target, sorted(known), n=1)
+            raise InputError(
+                f"{fragments.base_origin}: the kernel has no configuration `{target}`",
+                f"the nearest is `{near[0]}`" if near else f"see arch/{arch}/configs in the tree",
+            )
+
+
 def _took(setting: Setting, have: Mapping[str, str]) -> bool:
     """Whether one of its names took; an option is off only if all its names are."""
     took = [have.get(name.symbol, "n") == name.value for name in (setting, *setting.otherwise)]
@@ -252,10 +289,13 @@ def configure(
     build.mkdir(parents=True, exist_ok=True)
     wanted = build / ".mepof-config"
     wanted.write_text("".join(s.lines() for s in fragments.settings), encoding="utf-8")
-    if fragments.base.startswith("all"):
-        runner([*make, fragments.base], env={"KCONFIG_ALLCONFIG": str(wanted)})
+    targets = fragments.base.split()
+    if len(targets) == 1 and targets[0].startswith("all"):
+        runner([*make, *targets], env={"KCONFIG_ALLCONFIG": str(wanted)})
     else:
-        runner([*make, fragments.base])
+        # One by one, as Kbuild itself makes several: the defconfig, then each fragment over it.
+        for target in targets:
+            runner([*make, target])
         with (build / ".config").open("a", encoding="utf-8") as file:
             file.write(wanted.read_text(encoding="utf-8"))
         runner([*make, "olddefconfig"])

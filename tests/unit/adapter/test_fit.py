@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from mepof import arch
+from mepof.adapter import attempt
 from mepof.adapter.fit import AlgorithmFit, Fit, check_fit
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.cli import adapt
 from mepof.errors import InputError
 from mepof.kernel import kconfig
+from mepof.plan.model import HostInput, Input, StepInput
+from mepof.spec.kernel_build import KernelBuild
 from mepof.toolchain.clang import Clang
 
 from .conftest import Mepof
@@ -23,6 +26,7 @@ TREE = {
     "Kbuild": "",
     "Makefile": "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 7\n",
     "scripts/Makefile.lib": "_c_flags = -g\n",
+    "scripts/kconfig/Makefile": "simple-targets := allnoconfig\n",
     "scripts/min-tool-version.sh": '#!/bin/sh\n[ "$1" = llvm ] && echo 13.0.1\n',
     "scripts/module.lds.S": "SECTIONS {\n}\n",
     "kernel/Makefile": "obj-y = fork.o\n",
@@ -74,7 +78,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def looked_at(tree: Path, toolchain: Clang, *names: str) -> Fit:
-    return check_fit(tree, X86, toolchain, "slim", names or ALGORITHMS.names())
+    return check_fit(tree, X86, toolchain, ("slim",), names or ALGORITHMS.names())
 
 
 def algorithm(fit: Fit, name: str) -> AlgorithmFit:
@@ -195,7 +199,7 @@ def test_what_is_not_a_kernel_is_an_error(tmp_path: Path, toolchain: Clang) -> N
     with pytest.raises(InputError, match="unknown config `slimm`"):
         (tmp_path / "Kbuild").touch()
         (tmp_path / "Makefile").write_text(TREE["Makefile"])
-        check_fit(tmp_path, X86, toolchain, "slimm", ["pgo"])
+        check_fit(tmp_path, X86, toolchain, ("slimm",), ["pgo"])
 
 
 @pytest.fixture
@@ -220,6 +224,35 @@ def test_the_verdict_is_a_table_a_document_and_a_status(mepof: Mepof, tree: Path
 
 
 @pytest.mark.usefixtures("present")
+def test_a_configuration_may_be_files_of_the_users(mepof: Mepof, tree: Path) -> None:
+    own, base = tree.with_name("own.config"), tree.with_name("base.config")
+    own.write_text("CONFIG_NETT=y\n")
+    base.write_text("# base: x86_64_defconfg\n")
+    (tree / "arch/x86/configs").mkdir()
+    (tree / "arch/x86/configs/x86_64_defconfig").touch()
+    answer = mepof("adapt", "check", tree, "--config", f"slim+{own}")
+    assert answer.status == 1
+    assert f"the kernel has no CONFIG_NETT ({own}:1)" in answer.out
+    told = mepof("adapt", "check", tree, "--config", f"{base}+slim").out
+    assert f"{base}:1: the kernel has no configuration `x86_64_defconfg`" in told
+    assert "the nearest is `x86_64_defconfig`" in told
+
+
+def test_the_files_of_a_watched_program_are_left_to_the_build(
+    tree: Path, toolchain: Clang, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempt, "select", lambda name: toolchain)
+    build = KernelBuild[Input](
+        arch="x86-64",
+        toolchain="clang",
+        config=(HostInput("./none.config"),),
+        options=(),
+        source=StepInput("source"),
+    )
+    attempt._check(build, {"source": tree})
+
+
+@pytest.mark.usefixtures("present")
 @pytest.mark.parametrize(
     ("words", "what"),
     [
@@ -228,6 +261,7 @@ def test_the_verdict_is_a_table_a_document_and_a_status(mepof: Mepof, tree: Path
         (["debian:linux-image"], "is not a Debian kernel source package"),
         ([".", "--algorithm", "pgoo"], "unknown algorithm `pgoo`"),
         ([".", "--arch", "x86"], "unknown architecture `x86`"),
+        ([".", "--config", "slim+"], "invalid config `slim+`"),
         (["."], "is not a kernel source tree"),
     ],
 )

@@ -290,6 +290,15 @@ def test_a_config_of_other_lines_is_reported_before_anything_runs(
     assert_refused(answer, "my.config:2: `net yes` is not a Kconfig line")
 
 
+def test_how_to_join_config_files_is_said_where_one_is_missing(
+    shell: Shell, tmp_path: Path
+) -> None:
+    text = "set config b/one.config+b/two.config.\nopt debian:linux-source-6.12 pgo rand kbench."
+    answer = shell("g4", "check", program(tmp_path, text))
+    assert_refused(answer, "b/one.config+b/two.config does not exist")
+    assert "begin a path after a `+` with `./`, `../` or `/`" in answer.err
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [

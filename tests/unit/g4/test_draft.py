@@ -265,6 +265,13 @@ def test_scripts_and_configs_of_the_user_are_inputs() -> None:
     assert made.step("profile/collect").params["apps"] == [{"name": "kbench"}]
 
 
+def test_each_config_file_is_an_input_of_its_own() -> None:
+    made = plan("set config ./a.config+kunit+./b.config.\nbuild /src.").step("build/build")
+    assert made.params["config"] == [None, "kunit", None]
+    files = {name: given for name, given in made.inputs.items() if name.startswith("config.")}
+    assert files == {"config.0": HostInput("./a.config"), "config.2": HostInput("./b.config")}
+
+
 def test_a_suite_is_trained_on_with_its_programs_in_the_guest() -> None:
     text = "opt /l pgo rand kbench:2;ipc;threads:0.5. eval plain;opt."
     added = {"ipc": ("ipc",), "threads": ("threads",), "kbench": ()}

@@ -49,6 +49,56 @@ def test_the_first_base_counts_and_defconfig_is_the_default(tmp_path: Path) -> N
     assert merged(tmp_path, "# base: allnoconfig\n", "# base: tinyconfig\n").base == "allnoconfig"
 
 
+def test_a_base_of_several_targets_is_made_one_by_one_with_the_lines_over_it(
+    tmp_path: Path,
+) -> None:
+    made = []
+
+    def kbuild(argv: Sequence[str], env: object = None) -> None:
+        made.append((argv[-1], env))
+        (tmp_path / "build/.config").open("a").write(f"# {argv[-1]}\n")
+
+    wanted = merged(tmp_path, "# base: alldefconfig vendor/phone.config\nCONFIG_A=y\n")
+    kconfig.configure(tmp_path, tmp_path / "build", wanted, ["make"], {}, kbuild)
+    assert made == [("alldefconfig", None), ("vendor/phone.config", None), ("olddefconfig", None)]
+    assert (tmp_path / "build/.config").read_text().splitlines() == [
+        *("# alldefconfig", "# vendor/phone.config", "CONFIG_A=y", "# olddefconfig"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("base", "wrong"),
+    [
+        ("allnoconfig", None),
+        ("virtconfig", None),
+        ("gki_defconfig vendor/phone.config tiny.config", None),
+        ("gki_defconfg", ("gki_defconfg", "the nearest is `gki_defconfig`")),
+        ("gki_defconfig phone.config", ("phone.config", "the nearest is `vendor/phone.config`")),
+        ("zzzz", ("zzzz", "see arch/arm64/configs in the tree")),
+    ],
+)
+def test_a_base_that_the_tree_does_not_have_is_an_error_with_the_nearest_name(
+    tmp_path: Path, base: str, wrong: tuple[str, str] | None
+) -> None:
+    for name, text in {
+        "scripts/kconfig/Makefile": "simple-targets := oldconfig allnoconfig\n%_defconfig:\n",
+        "arch/arm64/Makefile": "virtconfig:\n",
+        "arch/arm64/configs/gki_defconfig": "",
+        "arch/arm64/configs/vendor/phone.config": "",
+        "kernel/configs/tiny.config": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    wanted = merged(tmp_path, f"CONFIG_A=y\n# base: {base}\n")
+    if wrong is None:
+        kconfig.check_base(tmp_path, "arm64", wanted)
+        return
+    with pytest.raises(InputError) as caught:
+        kconfig.check_base(tmp_path, "arm64", wanted)
+    said = f"{tmp_path}/0.config:2: the kernel has no configuration `{wrong[0]}`"
+    assert (caught.value.message, caught.value.remedy) == (said, wrong[1])
+
+
 def test_an_option_with_several_names_is_asked_for_by_all_of_them(tmp_path: Path) -> None:
     assert lines(merged(tmp_path, "CONFIG_NEW=y | CONFIG_OLD=y\n")) == (
         "CONFIG_NEW=y\nCONFIG_OLD=y\n"
