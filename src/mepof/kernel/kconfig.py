@@ -34,6 +34,8 @@ _DIRECTORY = Path(__file__).with_name("configs")
 _SETTING = re.compile(
     r"^(?:CONFIG_(?P<symbol>\w+)=(?P<value>\S.*)|# CONFIG_(?P<unset>\w+) is not set)$"
 )
+# A comment after a line; a `#` may also begin a name that is off, or be in a string.
+_COMMENT = re.compile(r'^((?:^#|(?<=\| )#|[^"#]|"(?:\\.|[^"\\])*")*?)(?<![|\s])\s+#.*$')
 # What Kbuild's makefiles call targets that configure.
 _TARGET = re.compile(r"(?<![\w.%-])[a-z0-9]\w*config\b")
 _SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
@@ -135,7 +137,9 @@ def merge(files: Sequence[Path], extra: Iterable[str] = ()) -> Fragments:
     wanted_by: dict[str, str] = {}
     sources = [(str(path), _read(path).splitlines()) for path in files]
     for origin, lines in [*sources, ("mepof", list(extra))]:
-        for number, line in enumerate(map(str.strip, lines), 1):
+        for number, whole in enumerate(map(str.strip, lines), 1):
+            # Kconfig has none after a line and would take it as part of the value.
+            line = _COMMENT.sub(r"\1", whole)
             if line.startswith("# base: ") and not base_origin:
                 base, base_origin = line.removeprefix("# base: "), f"{origin}:{number}"
             setting = _parse(line, f"{origin}:{number}")

@@ -40,6 +40,32 @@ def test_later_lines_win_over_earlier_ones(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("CONFIG_A=y  # for mepof", "CONFIG_A=y"),
+        ("CONFIG_A=m\t# CONFIG_B is not set | absent", "CONFIG_A=m"),
+        ("# CONFIG_A is not set  # too large", "# CONFIG_A is not set"),
+        ('CONFIG_S="a # b"', 'CONFIG_S="a # b"'),
+        (r'CONFIG_S="a \" # b" # why "c"', r'CONFIG_S="a \" # b"'),
+        (
+            "# CONFIG_A is not set | # CONFIG_B is not set # why",
+            "# CONFIG_A is not set\n# CONFIG_B is not set",
+        ),
+    ],
+)
+def test_a_comment_after_a_line_is_not_part_of_its_value(
+    tmp_path: Path, text: str, kept: str
+) -> None:
+    assert lines(merged(tmp_path, text)) == f"{kept}\n"
+
+
+def test_a_comment_after_a_base_is_not_part_of_it(tmp_path: Path) -> None:
+    assert merged(tmp_path, "# base: gki_defconfig x.config # both\n").base == (
+        "gki_defconfig x.config"
+    )
+
+
 def test_n_is_written_as_kconfig_writes_it(tmp_path: Path) -> None:
     assert lines(merged(tmp_path, "CONFIG_A=n\n")) == "# CONFIG_A is not set\n"
 
