@@ -20,6 +20,7 @@ from mepof.kernel.bootable import Trials, not_to_instrument
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.kbuild import FileFlags
 from mepof.kernel.options import options
+from mepof.kernel.release import release_of
 from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
 from mepof.kernel.selection import Selection, fitting
 from mepof.plan.body import Phase, Resources, StepContext
@@ -132,6 +133,7 @@ class KernelBuildBody:
                 build, selection = build.within(selection, made.image_bytes)
             build.keep_list()
         build.make()
+        build.note_release()
         if selection is not None:
             safety = Safety.find(context.output)
             selection = selection.built(
@@ -409,6 +411,16 @@ class _Build:
         if not parameters:
             context.note(f"Linux {outcome.release} booted and passed its self-check")
         return outcome.release
+
+    def note_release(self) -> None:
+        """Show the release where another build of the tree may add its commit."""
+        config = (self.context.output / "config").read_text(encoding="utf-8")
+        if "CONFIG_LOCALVERSION_AUTO=y" in config.splitlines():
+            release = release_of(self.context.output / "vmlinux")
+            self.context.note(
+                f"the release is {release}: CONFIG_LOCALVERSION_AUTO finds no git history in the "
+                "copy of the tree; put the whole suffix into CONFIG_LOCALVERSION"
+            )
 
     def note_unused_exclusions(self) -> None:
         """Show which of the program's exclusions this configuration does not compile."""

@@ -31,7 +31,12 @@ def built(
 ) -> kbuild.BuildSpec:
     """The specification that a kernel-build step passes to the builder."""
     specs: list[kbuild.BuildSpec] = []
-    monkeypatch.setattr(kbuild, "build", lambda spec, *rest: specs.append(spec))
+
+    def build(spec: kbuild.BuildSpec, tools: object, paths: kbuild.BuildPaths, *rest: Any) -> None:
+        specs.append(spec)
+        (paths.output / "config").touch()
+
+    monkeypatch.setattr(kbuild, "build", build)
     context = room.context("kernel-build", {**BASE, **params}, source=room.root, **inputs)
     kernel_build.BODY.run(context)
     return specs[0]
@@ -264,6 +269,7 @@ def test_as_much_is_instrumented_as_the_image_has_room_for(
     def build(spec: kbuild.BuildSpec, tools: object, paths: kbuild.BuildPaths, *rest: Any) -> None:
         (flags,) = spec.selected
         builds.append(list(flags.names()))
+        (paths.output / "config").touch()
         size = BuildSize(text=9, image=10_000 + 100 * len(builds[-1]))
         BUILD.model_copy(update={"size_bytes": size}).write(paths.output)
 
@@ -429,6 +435,28 @@ def test_exclusions_are_neither_instrumented_nor_built_with_the_profile(
     assert notes == ["excluded, but not compiled in this configuration: init/"] * 2
     with pytest.raises(InputError, match=r"the exclusion `kernel/c\.o` matches no C file"):
         built(room, monkeypatch, {"exclude": ["kernel/c.o"], "instrumented": {"algorithm": "pgo"}})
+
+
+@pytest.mark.parametrize("automatic", [True, False])
+def test_a_release_to_which_git_would_add_is_noted(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None, automatic: bool
+) -> None:
+    def build(spec: kbuild.BuildSpec, tools: object, paths: kbuild.BuildPaths, *rest: Any) -> None:
+        text = (
+            "CONFIG_LOCALVERSION_AUTO=y" if automatic else "# CONFIG_LOCALVERSION_AUTO is not set"
+        )
+        (paths.output / "config").write_text(f'CONFIG_LOCALVERSION="-sku7"\n{text}\n')
+        (paths.output / "vmlinux").write_bytes(b"\0Linux version 6.12.117-sku7 (someone) #1\n\0")
+
+    monkeypatch.setattr(kbuild, "build", build)
+    kernel_build.BODY.run(room.context("kernel-build", BASE, source=room.root))
+    notes = [event.text for event in room.events if isinstance(event, StepNote)]
+    assert len(notes) == automatic
+    for note in notes:
+        assert note.startswith(
+            "the release is 6.12.117-sku7: CONFIG_LOCALVERSION_AUTO finds no git"
+        )
+        assert note.endswith("put the whole suffix into CONFIG_LOCALVERSION")
 
 
 def test_exclusions_are_part_of_the_identity_only_where_there_are_some(tools: Path) -> None:
