@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ import typer
 from mepof.cli.application import completing
 from mepof.errors import InputError
 from mepof.g4.diagnostics import quote, suggestion
+from mepof.plan.preflight import unreadable
 from mepof.suite.cases import metric_names
 
 Metrics = Annotated[
@@ -33,7 +35,7 @@ def chosen_metrics(given: Sequence[str] | None, *, apps: bool = False) -> list[s
         apps: whether a path is one, of a file that describes an app.
 
     Raises:
-        InputError: one of them is unknown or given twice, or an option has none.
+        InputError: one of them is unknown, missing or given twice, or an option has none.
     """
     chosen: list[str] = []
     for name in (word.strip() for text in given or () for word in re.split("[;,]", text)):
@@ -43,9 +45,19 @@ def chosen_metrics(given: Sequence[str] | None, *, apps: bool = False) -> list[s
             own = apps and name.endswith(".toml")
             hint = f"write {quote(f'./{name}')}" if own else suggestion(name, metric_names())
             raise InputError(f"unknown metric {quote(name)}", f"--metric: {hint}")
+        if "/" in name and not _exists(name):
+            remedy = f"--metric: paths are relative to {Path.cwd()}"
+            raise InputError(f"{name} does not exist", remedy)
         if name in chosen:
             raise InputError(f"the metric {quote(name)} is given twice", "--metric: name it once")
         chosen.append(name)
     if given and not chosen:
         raise InputError("no metric is given", f"--metric: known: {', '.join(metric_names())}")
     return chosen
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except OSError as error:
+        raise unreadable(error) from error

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 from mepof.algorithm.protocol import ALGORITHMS, DEFAULT_ALGORITHM
 from mepof.app import apps
 from mepof.device.protocol import DEVICES
 from mepof.errors import InputError
 from mepof.g4 import Source, check, parse, render
+from mepof.g4.ast import Program
 from mepof.g4.compiler import compile_program
+from mepof.g4.diagnostics import Diagnostic, quote
+from mepof.g4.paths import host_paths
 from mepof.g4.stacks import recorded_rounds
 from mepof.g4.variants import Variants
 from mepof.g4.vocabulary import vocabulary
 from mepof.kernel.options import LEVEL, option_groups
 from mepof.package.protocol import FORMATS
-from mepof.plan.model import Plan
+from mepof.plan.model import HostInput, Plan
 from mepof.plan.preflight import preflight
 from mepof.scenario.protocol import SCENARIOS
+from mepof.source.path import as_git
 from mepof.steps import BODIES
 from mepof.suite.cases import groups_by_case, guest_additions
 
@@ -33,6 +40,10 @@ def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
     Raises:
         WrongProgram: it has errors.
     """
+    return _compiled(source, perf_data)[1]
+
+
+def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan]:
     parsed = parse(source)
     words = vocabulary()
     found = [*parsed.diagnostics, *check(parsed.program, words)]
@@ -58,7 +69,8 @@ def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
         cases=tuple(groups_by_case()),
         beside=frozenset(name for name, made in FORMATS.all().items() if made.beside),
     )
-    return compile_program(parsed.program, source.text, variants, perf_data)
+    plan = compile_program(parsed.program, source.text, variants, perf_data)
+    return parsed.program, plan
 
 
 def plan_of(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
@@ -69,6 +81,38 @@ def plan_of(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
         WrongProgram: it has errors.
         InputError: a file is missing, or is not what its statement needs.
     """
-    plan = compiled(source, perf_data)
+    program, plan = _compiled(source, perf_data)
+    if found := [*_missing(program, plan, Path(source.name).parent)]:
+        raise WrongProgram(render(found, source))
     preflight(plan, BODIES.all())
     return plan
+
+
+def _missing(program: Program, plan: Plan, beside: Path) -> Iterator[Diagnostic]:
+    """The paths of a program that do not exist.
+
+    Args:
+        beside: the directory of the program.
+    """
+    given = (each for step in plan.steps for each in step.inputs.values())
+    needed = {each.path for each in given if isinstance(each, HostInput)}
+    arguments = {name: scenario.argument for name, scenario in SCENARIOS.all().items()}
+    for span, path in host_paths(program, arguments):
+        if path not in needed:
+            continue  # of a setting that no statement uses
+        try:
+            if not Path(path).exists():
+                yield Diagnostic(span, f"{quote(path)} does not exist", _remedy(path, beside))
+        except OSError as error:  # a name that is too long, a directory that is closed to us
+            yield Diagnostic(span, f"{quote(path)} cannot be read: {error.strerror}")
+
+
+def _remedy(path: str, beside: Path) -> str | None:
+    """How to name a file that exists."""
+    if path.startswith("~"):
+        return "write the whole path instead of `~`"
+    if (git := as_git(path)) is not None or Path(path).is_absolute():
+        return git
+    remedy = f"paths are relative to {Path.cwd()}"
+    found = beside / path
+    return f"{remedy}; the program is beside {found}" if found.exists() else remedy

@@ -18,6 +18,14 @@ from mepof.source.unpack import extract, is_tarball
 _PREFIXES = ("debian:", "git+", "repo+")
 
 
+def as_git(address: str) -> str | None:
+    """How to name the commit of a local repository that an address without a scheme means."""
+    location, _, fragment = address.partition("#")
+    if attribute_keys(address).isdisjoint(KINDS) or not Path(location).is_dir():
+        return None
+    return f"write git+file://{Path(location).absolute()}#{fragment}"
+
+
 class PathSource:
     """A path; its content identifies it, and it is only read."""
 
@@ -39,10 +47,7 @@ class PathSource:
         if path.is_dir():
             check_kernel(path, path)
         elif not path.is_file():
-            location, _, fragment = address.partition("#")
-            local = Path(location).is_dir() and not attribute_keys(address).isdisjoint(KINDS)
-            git = f"write git+file://{Path(location).absolute()}#{fragment}" if local else None
-            raise InputError(f"{address} does not exist", git)
+            raise InputError(f"{address} does not exist", as_git(address))
         elif not is_tarball(path):
             raise InputError(f"{address} is neither a kernel source tree nor a tarball of one")
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from mepof.errors import InputError
-from mepof.executor.programs import plan_of
-from mepof.g4 import Source
+from mepof.executor import programs
+from mepof.executor.programs import WrongProgram, plan_of
+from mepof.g4 import Source, render
 
 LONG = "./" + "a" * 300
 
@@ -24,3 +28,72 @@ def test_a_name_that_is_too_long_is_the_users_error(program: str) -> None:
     with pytest.raises(InputError, match="cannot be read: File name too long") as caught:
         plan_of(Source("p.g4", program))
     assert len(caught.value.message) < 1000
+
+
+EVERY_PATH = """\
+set config slim+./no.config.
+set package bootimg:./boot.img.
+set base ./base.afdo.
+goal geomean:./own.toml 5.
+opt ~/linux autofdo script ./no/app.toml:list;"kbench:my list".
+set package none.
+set base none.
+adap ./x.tar.xz#sha256=HASH autofdo learned kbench:./memory.
+merge ./a.profdata;./b.profdata.
+set hotness ./hot.profdata.
+set instrument 95%.
+opt ./linux pgo rand kbench:3;./second.toml:2.
+set instrument all.
+set perf-data one.data,./two.data.
+opt /src/linux autofdo+propeller rand kbench.
+recomp /src/linux /old/run.profdata.
+check plain;/old/opt.img kselftest:futex/functional.
+eval ./old.img;opt pipe;./own.toml.
+""".replace("HASH", "0" * 64)
+
+MISSING = {
+    *((1, 17, "./no.config"), (2, 21, "./boot.img"), (3, 10, "./base.afdo"), (4, 14, "./own.toml")),
+    *((5, 5, "~/linux"), (5, 28, "./no/app.toml"), (5, 42, "list"), (5, 47, "my list")),
+    *((8, 6, "./x.tar.xz"), (8, 112, "./memory"), (9, 7, "./a.profdata"), (9, 20, "./b.profdata")),
+    *((10, 13, "./hot.profdata"), (12, 5, "./linux"), (12, 31, "./second.toml")),
+    *((14, 15, "one.data"), (14, 24, "./two.data"), (15, 5, "/src/linux"), (16, 8, "/src/linux")),
+    *((16, 19, "/old/run.profdata"), (17, 13, "/old/opt.img"), (18, 6, "./old.img")),
+    (18, 25, "./own.toml"),
+}
+
+
+def test_every_missing_path_is_reported_with_its_position(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(programs, "render", lambda found, source: render(found, source, 99))
+    with pytest.raises(WrongProgram) as caught:
+        plan_of(Source("p.g4", EVERY_PATH))
+    found = re.findall(r"p.g4:(\d+):(\d+): error: `(.*)` does not exist", caught.value.message)
+    assert {(int(line), int(column), path) for line, column, path in found} == MISSING
+    assert caught.value.message.count(f"help: paths are relative to {tmp_path}") == 18
+    assert "help: write the whole path instead of `~`" in caught.value.message
+
+
+def test_a_path_beside_the_program_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there/list").touch()
+    monkeypatch.chdir(tmp_path)
+    program = Source("there/p.g4", "opt debian:linux-source-6.12 pgo script kbench:list.")
+    with pytest.raises(
+        WrongProgram, match=f"relative to {tmp_path}; the program is beside there/list"
+    ):
+        plan_of(program)
+
+
+def test_a_commit_of_a_local_repository_is_shown_as_one(tmp_path: Path) -> None:
+    program = Source("p.g4", f"build {tmp_path}#tag=v6.12.")
+    with pytest.raises(WrongProgram, match=rf"help: write git\+file://{tmp_path}#tag=v6.12"):
+        plan_of(program)
+
+
+def test_a_path_that_no_step_reads_may_be_missing() -> None:
+    text = "set config ./none.config.\nset config slim.\nbuild debian:linux-source-6.12.\n"
+    assert plan_of(Source("p.g4", text)).program == text
