@@ -44,31 +44,58 @@ class Registry(Generic[T]):
     protocol: type | None = None
 
     def all(self) -> dict[str, T]:
-        """Every variant by its name, sorted.
+        """Every variant that can be used, by its name, sorted."""
+        found = self._own()
+        for point in self._outside():
+            variant = self._load(point)
+            if point.name not in found and not isinstance(variant, EnvironmentLack):
+                found[point.name] = variant
+        return dict(sorted(found.items()))
 
-        Raises:
-            EnvironmentLack: one of another distribution does not fit this version.
-        """
+    def unusable(self) -> dict[str, EnvironmentLack]:
+        """Why variants of other distributions cannot be used, by their names."""
+        own = self._own()
+        found: dict[str, EnvironmentLack] = {}
+        for point in self._outside():
+            if point.name in own:
+                found[point.name] = EnvironmentLack(
+                    f"{self._named(point)}, has the name of one of mepof's own",
+                    "give its entry point another name, or remove the package that adds it",
+                )
+            elif isinstance(error := self._load(point), EnvironmentLack):
+                found[point.name] = error
+        return found
+
+    def _own(self) -> dict[str, T]:
         found: dict[str, T] = {}
         root = importlib.import_module(self.package)
         for info in pkgutil.iter_modules(root.__path__):
             module = importlib.import_module(f"{self.package}.{info.name}")
             if hasattr(module, self.attribute):
                 found[info.name.replace("_", "-")] = getattr(module, self.attribute)
-        for point in _outside(self.package, entry_points, tuple(sys.path)):
-            found[point.name] = self._load(point)
-        return dict(sorted(found.items()))
+        return found
 
-    def _load(self, point: EntryPoint) -> T:
-        named = f"the {self.noun} `{point.name}`, {point.value}"
+    def _outside(self) -> tuple[EntryPoint, ...]:
+        return _outside(self.package, entry_points, tuple(sys.path))
+
+    def _named(self, point: EntryPoint) -> str:
+        return f"the {self.noun} `{point.name}`, {point.value}"
+
+    def _load(self, point: EntryPoint) -> T | EnvironmentLack:
+        """The variant, or why it cannot be used."""
+        named = self._named(point)
         remedy = "update or remove the package that adds it"
         try:
             variant: T = point.load()
         except Exception as error:
-            raise EnvironmentLack(f"{named}, cannot be loaded: {error}", remedy) from error
+            return EnvironmentLack(f"{named}, cannot be loaded: {error}", remedy)
+        if self.protocol is not None and isinstance(variant, type):
+            return EnvironmentLack(
+                f"{named}, is a class", "let its entry point name an instance of the class"
+            )
         missing = [name for name in _members(self.protocol) if not hasattr(variant, name)]
         if missing:
-            raise EnvironmentLack(f"{named}, does not have {', '.join(missing)}", remedy)
+            return EnvironmentLack(f"{named}, does not have {', '.join(missing)}", remedy)
         return variant
 
     def names(self) -> tuple[str, ...]:
@@ -80,7 +107,10 @@ class Registry(Generic[T]):
 
         Raises:
             InputError: there is none; the nearest name is suggested.
+            EnvironmentLack: another distribution adds it, and it cannot be used.
         """
+        if any(point.name == name for point in self._outside()) and name in self.unusable():
+            raise self.unusable()[name]
         variants = self.all()
         if name in variants:
             return variants[name]

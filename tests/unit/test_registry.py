@@ -15,6 +15,13 @@ from mepof.described import Described, Named
 from mepof.errors import EnvironmentLack, InputError
 from mepof.registry import DescribedRegistry, Registry
 
+SHARED = """\
+OTHER = 1
+class Class:
+    size = 1
+    def grow(self): ...
+"""
+
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
@@ -24,7 +31,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     (root / "__init__.py").touch()
     (root / "two_words.py").write_text("VARIANT = 'two'\n")
     (root / "alpha.py").write_text("VARIANT = 'one'\n")
-    (root / "shared.py").write_text("OTHER = 1\n")
+    (root / "shared.py").write_text(SHARED)
     monkeypatch.syspath_prepend(tmp_path)
     invalidate_caches()
     yield "trial_variants"
@@ -67,22 +74,45 @@ class Sized(Protocol):
         """Get larger."""
 
 
+UPDATE = "update or remove the package that adds it"
+
+
 @pytest.mark.parametrize(
-    ("value", "why"),
+    ("name", "value", "why", "remedy"),
     [
-        ("trial_variants.gone:THING", "cannot be loaded: No module named 'trial_variants.gone'"),
-        ("trial_variants.shared:OTHER", "does not have grow, size"),
+        (
+            "outside",
+            "trial_variants.gone:THING",
+            "cannot be loaded: No module named 'trial_variants.gone'",
+            UPDATE,
+        ),
+        ("outside", "trial_variants.shared:OTHER", "does not have grow, size", UPDATE),
+        (
+            "outside",
+            "trial_variants.shared:Class",
+            "is a class",
+            "let its entry point name an instance of the class",
+        ),
+        (
+            "alpha",
+            "trial_variants.shared:OTHER",
+            "has the name of one of mepof's own",
+            "give its entry point another name, or remove the package that adds it",
+        ),
     ],
 )
-def test_one_of_another_distribution_that_does_not_fit_is_named(
-    package: str, monkeypatch: pytest.MonkeyPatch, value: str, why: str
+def test_one_of_another_distribution_that_cannot_be_used_stops_only_what_names_it(
+    package: str, monkeypatch: pytest.MonkeyPatch, name: str, value: str, why: str, remedy: str
 ) -> None:
-    points = [EntryPoint("outside", value, package)]
+    points = [EntryPoint(name, value, package)]
     monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    things = Registry[object](package, "VARIANT", "thing", Sized)
     with pytest.raises(EnvironmentLack) as caught:
-        Registry[object](package, "VARIANT", "thing", Sized).all()
-    assert caught.value.message == f"the thing `outside`, {value}, {why}"
-    assert caught.value.remedy == "update or remove the package that adds it"
+        things.get(name)
+    assert caught.value.message == f"the thing `{name}`, {value}, {why}"
+    assert caught.value.remedy == remedy
+    assert things.all() == {"alpha": "one", "two-words": "two"}
+    assert things.get("two-words") == "two"
 
 
 class Thing(Described):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS, DEFAULT_ALGORITHM
@@ -25,6 +25,7 @@ from mepof.scenario.protocol import SCENARIOS
 from mepof.source.path import as_git
 from mepof.steps import BODIES
 from mepof.suite.cases import groups_by_case, guest_additions
+from mepof.toolchain.protocol import TOOLCHAINS
 
 
 class WrongProgram(InputError):
@@ -39,6 +40,7 @@ def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
 
     Raises:
         WrongProgram: it has errors.
+        EnvironmentLack: it names a variant of another distribution that cannot be used.
     """
     return _compiled(source, perf_data)[1]
 
@@ -48,6 +50,7 @@ def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan
     words = vocabulary()
     found = [*parsed.diagnostics, *check(parsed.program, words)]
     if found:
+        _refuse_unusable(found, source)
         raise WrongProgram(render(found, source))
     rounds = max(recorded_rounds(parsed.program, words).values(), default=0)
     if len(perf_data) > rounds:
@@ -71,6 +74,19 @@ def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan
     )
     plan = compile_program(parsed.program, source.text, variants, perf_data)
     return parsed.program, plan
+
+
+def _refuse_unusable(found: Sequence[Diagnostic], source: Source) -> None:
+    """Say why a word is unknown, if another distribution adds it.
+
+    Raises:
+        EnvironmentLack: such a variant cannot be used.
+    """
+    named = {source.text[each.span.start : each.span.end] for each in found}
+    for registry in (ALGORITHMS, DEVICES, FORMATS, SCENARIOS, TOOLCHAINS):
+        for name, lack in registry.unusable().items():
+            if name in named:
+                raise lack
 
 
 def plan_of(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:

@@ -133,10 +133,13 @@ def source_of(address: str) -> Source:
 
     Raises:
         InputError: none does.
+        EnvironmentLack: none does, and one of another distribution cannot be used.
     """
     for variant in SOURCES.all().values():
         if variant.reads(address):
             return variant
+    for lack in SOURCES.unusable().values():
+        raise lack
     raise InputError(f"`{address}` is not a kernel source that mepof can fetch", FORMS)
 
 

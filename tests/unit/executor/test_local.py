@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
-from mepof.errors import InputError
+from mepof import registry
+from mepof.errors import EnvironmentLack, InputError
 from mepof.events import unheard
 from mepof.executor.local import LocalExecutor, _copy, _files, copy_results
 from mepof.executor.programs import WrongProgram, compiled
@@ -78,6 +80,20 @@ def test_a_program_is_compiled_with_the_installed_words() -> None:
     assert {result.kind for result in made.results} == {"image", "profile", "report"}
     with pytest.raises(WrongProgram, match="unknown algorithm"):
         compiled(Source("p.g4", "opt /src nonesuch rand kbench."))
+
+
+def test_a_plug_in_that_cannot_be_used_stops_only_programs_that_name_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    point = EntryPoint("mine", "mepof.algorithm.pgo:Pgo", "mepof.algorithm")
+    monkeypatch.setattr(
+        registry, "entry_points", lambda group: [point] if group == point.group else []
+    )
+    registry._names.cache_clear()
+    compiled(Source("p.g4", "opt /src pgo rand kbench."))
+    for algorithm in ("mine", "mine+propeller"):
+        with pytest.raises(EnvironmentLack, match=r"the algorithm `mine`, .*, is a class"):
+            compiled(Source("p.g4", f"opt /src {algorithm} rand kbench."))
 
 
 def test_every_result_leaves_its_files_in_the_output_directory(tmp_path: Path) -> None:
