@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -102,6 +103,15 @@ class Registry(Generic[T]):
         """The names that users can write."""
         return _names(self)
 
+    def identity(self, *names: str) -> dict[str, str]:
+        """What decides what variants of other distributions do: the distribution, its version and
+        the content of its files. Our own are identified by the versions of what uses them."""
+        return {
+            f"{self.noun} {point.name}": _identity(point)
+            for point in self._outside()
+            if point.name in names
+        }
+
     def get(self, name: str) -> T:
         """The variant of that name.
 
@@ -124,6 +134,25 @@ def _outside(
     """Those that installed distributions add. Reading what they all say of themselves takes 30 ms,
     and each statement of a program looks for its source."""
     return tuple(find(group=group))
+
+
+def _identity(point: EntryPoint) -> str:
+    """A distribution, and the digest of the package or module that a variant of it is in."""
+    top = importlib.import_module(point.module.partition(".")[0])
+    # A package without a file of its own may be shared by several distributions.
+    module = top if top.__file__ is not None else importlib.import_module(point.module)
+    assert module.__file__ is not None
+    root = Path(module.__file__)
+    files = [root]
+    if hasattr(module, "__path__"):
+        root = root.parent
+        found = (path for path in root.rglob("*") if path.is_file())
+        files = sorted(path for path in found if path.parent.name != "__pycache__")
+    digest = sha256()
+    for path in files:
+        digest.update(f"{path.relative_to(root)}\0{sha256(path.read_bytes()).hexdigest()}".encode())
+    known = () if point.dist is None else (point.dist.name, point.dist.version)
+    return " ".join((*known, digest.hexdigest()))
 
 
 def _members(protocol: type | None) -> list[str]:

@@ -65,6 +65,24 @@ def test_another_distribution_adds_one_by_an_entry_point(
     assert Registry[object](package, "VARIANT", "thing").get("outside") == 1
 
 
+def test_one_of_another_distribution_is_identified_by_the_content_of_its_module(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = tmp_path / "trial_single.py"
+    module.write_text("THING = 1\n")
+    (tmp_path / "beside").touch()
+    points = [EntryPoint("outside", "trial_single:THING", package)]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points)
+    things: Registry[object] = Registry(package, "VARIANT", "thing")
+    before = things.identity("alpha", "outside")
+    assert list(before) == ["thing outside"]
+    (tmp_path / "beside").write_text("changed")
+    assert things.identity("outside") == before
+    module.write_text("THING = 2\n")
+    assert things.identity("outside") != before
+    assert things.identity("alpha", "unknown") == {}
+
+
 class Sized(Protocol):
     """What the things here must be."""
 

@@ -28,6 +28,7 @@ from mepof.plan.model import HostInput, Input, Step
 from mepof.spec.kernel_build import BootCheck, KernelBuild
 from mepof.steps.kernel_ingredients import (
     Ingredients,
+    algorithms_of,
     cold_small,
     ingredients_of,
     may_have_modules,
@@ -117,6 +118,7 @@ class KernelBuildBody:
             **rewriter,
             **booted,
             **loader,
+            **ALGORITHMS.identity(*algorithms_of(asked)),
             "overlays": kbuild.overlay_digest(spec.overlays),
             "config": kconfig.digest([path for path in spec.fragments if path.is_file()]),
             "flags": sha256(repr(flags).encode()).hexdigest(),

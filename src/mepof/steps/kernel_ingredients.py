@@ -141,12 +141,16 @@ class Ingredients(Generic[In]):
         return link_order.script(seed) if seed is not None and built_for.compiler_links else ""
 
 
+def algorithms_of(asked: KernelBuild[In]) -> tuple[str, ...]:
+    """The algorithms that a build uses profiles of or is profiled by."""
+    made = asked.instrumented
+    return (*asked.uses, *((made.algorithm,) if made is not None else ()))
+
+
 def requirements(asked: KernelBuild[In]) -> Mapping[str, frozenset[str]]:
     """The capabilities that algorithms and options require of the toolchain, by name."""
-    made = asked.instrumented
-    names = (*asked.uses, *((made.algorithm,) if made is not None else ()))
     return {
-        **{name: ALGORITHMS.get(name).requires for name in names},
+        **{name: ALGORITHMS.get(name).requires for name in algorithms_of(asked)},
         **{name: options()[name].requires for name in asked.options},
     }
 

@@ -34,7 +34,8 @@ class KernelPackageBody:
         return Resources()
 
     def identity(self, step: Step) -> Mapping[str, str]:
-        return select(KernelPackage[Input].of(step, step.inputs).toolchain).identity()
+        asked = KernelPackage[Input].of(step, step.inputs)
+        return {**select(asked.toolchain).identity(), **FORMATS.identity(asked.format)}
 
     def run(self, context: StepContext) -> None:
         asked = KernelPackage[Path].of(context.step, context.inputs)

@@ -87,6 +87,8 @@ class ProfileCollectBody:
         apps = _apps(asked, [_host_path(app.file) for app in asked.apps])
         return {
             **DEVICES.get(asked.device).identity(asked.arch),
+            **SCENARIOS.identity(asked.scenario),
+            **ALGORITHMS.identity(*((asked.algorithm,) if asked.algorithm else ())),
             "actions": sha256(repr(actions).encode()).hexdigest(),
             **({"memory": str(memory_of(apps))} if any(app.suites for app in apps) else {}),
         }

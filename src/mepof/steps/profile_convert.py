@@ -48,7 +48,8 @@ class ProfileConvertBody:
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = ProfileConvert[Input].of(step, step.inputs)
         engine = {"engine": file_digest(_engine.__file__)}
-        return {**select(asked.toolchain).identity(), **engine}
+        outside = ALGORITHMS.identity(*asked.below, asked.algorithm)
+        return {**select(asked.toolchain).identity(), **engine, **outside}
 
     def run(self, context: StepContext) -> None:
         asked = ProfileConvert[Path].of(context.step, context.inputs)

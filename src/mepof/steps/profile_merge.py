@@ -33,7 +33,8 @@ class ProfileMergeBody:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = ProfileMerge[Input].of(step, step.inputs)
-        return select(asked.toolchain).identity()
+        outside = ALGORITHMS.identity(*asked.algorithm.split("+"))
+        return {**select(asked.toolchain).identity(), **outside}
 
     def run(self, context: StepContext) -> None:
         asked = ProfileMerge[Path].of(context.step, context.inputs)

@@ -36,7 +36,8 @@ class ProfileRenewBody:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = ProfileRenew[Input].of(step, step.inputs)
-        return select(asked.toolchain).identity()
+        outside = ALGORITHMS.identity(asked.algorithm)
+        return {**select(asked.toolchain).identity(), **outside}
 
     def run(self, context: StepContext) -> None:
         asked = ProfileRenew[Path].of(context.step, context.inputs)
