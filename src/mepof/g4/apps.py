@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from mepof.g4.ast import Word
 from mepof.g4.diagnostics import Diagnostic, quote
@@ -15,7 +15,7 @@ from mepof.g4.words import Vocabulary, lookup
 def app(word: Word, click: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     """Check an app and the argument after its colon."""
     name, colon, text = word.text.partition(":")
-    yield from app_name(word, name, vocabulary)
+    yield from described("app", word, name, vocabulary.apps)
     argument = vocabulary.arguments.get(click)
     known = is_path(name) or name in vocabulary.apps
     if not known or not colon or argument in (None, "script", "memory"):
@@ -44,27 +44,27 @@ def metric(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
             f"write {quote(name)} without a colon",
         )
     elif is_path(name) or name.endswith(".toml"):
-        yield from app_name(word, name, vocabulary)
+        yield from described("app", word, name, vocabulary.apps)
     else:
         yield from lookup("metric", word, word.text, vocabulary.metrics)
 
 
-def app_name(word: Word, name: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
-    """An installed app, or the path of a file that describes one."""
+def described(noun: str, word: Word, name: str, known: Iterable[str]) -> Iterator[Diagnostic]:
+    """A known app or core, or the path of a file that describes one."""
     if is_path(name):
         if not name.endswith(".toml"):
-            yield not_described(name, word.part(0, len(name)))
+            yield not_described(noun, name, word.part(0, len(name)))
     elif name.endswith(".toml"):
         yield Diagnostic(
-            word.part(0, len(name)), f"unknown app {quote(name)}", f"write {quote('./' + name)}"
+            word.part(0, len(name)), f"unknown {noun} {quote(name)}", f"write {quote('./' + name)}"
         )
     else:
-        yield from lookup("app", word, name, vocabulary.apps)
+        yield from lookup(noun, word, name, known)
 
 
-def not_described(path: str, span: Span) -> Diagnostic:
+def not_described(noun: str, path: str, span: Span) -> Diagnostic:
     return Diagnostic(
         span,
         f"the path {quote(path)} does not end in `.toml`",
-        "name the file that describes the app",
+        f"name the file that describes the {noun}",
     )

@@ -265,6 +265,7 @@ class _Compiler(Tested):
         settings = self.settings
         words = [metric.text for metric in statement.metrics]
         min_boots, max_boots = settings.repetitions
+        core = settings.core
         measured = spec.Measure[Input](
             arch=settings.arch,
             device=settings.device,
@@ -275,13 +276,13 @@ class _Compiler(Tested):
             max_boots=max_boots,
             precision=settings.precision,
             budget=settings.budget,
-            core=settings.core,
+            core=HostInput(core) if core is not None and is_path(core) else core,
             cpus=settings.cpus,
             images=tuple(kernels),
             relinked=tuple(self._relinked(kernels)),
             guest=self._guest(settings),
             suites=self._suites(settings, self.variants.guest_additions, words),
-            artifacts=self._artifacts(settings, Measure(settings.core)),
+            artifacts=self._artifacts(settings, Measure(core)),
         )
         return self._add("measure", measured)
 

@@ -154,7 +154,7 @@ def _goal(statement: Goal, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
             yield Diagnostic(span, f"`{quantity}` is a size, which takes no group of cases")
         elif is_path(group):
             if not group.endswith(".toml"):
-                yield apps.not_described(group, span)
+                yield apps.not_described("app", group, span)
         else:
             yield from lookup("metric", word, group, vocabulary.metrics, span)
     if quantity in vocabulary.sizes and statement.metrics:
@@ -196,6 +196,9 @@ def _setting(statement: Set, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     known: tuple[str, ...] = getattr(vocabulary, setting.choices)
     if key.text == "toolchain":
         yield from _toolchain(word, known)
+        return
+    if key.text == "core":
+        yield from apps.described("core", word, word.text, known)
         return
     at = 0
     for part in map(str, value) if isinstance(value, tuple) else (str(value),):

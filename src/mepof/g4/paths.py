@@ -74,7 +74,7 @@ def _app(word: Word, follows: Argument) -> Iterator[tuple[Span, str]]:
 
 def _setting(key: str, word: Word) -> Iterator[tuple[Span, str]]:
     match key:
-        case "base" | "hotness":
+        case "base" | "core" | "hotness":
             yield from _path(word, 0, word.text)
         case "config":
             last = config(word.text)[-1]

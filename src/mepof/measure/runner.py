@@ -21,7 +21,7 @@ from mepof.measure.measurement import (
 from mepof.measure.memory import MEMINFO, memory_of
 from mepof.measure.result_line import result_of, unsupported_of
 from mepof.measure.work import Work, result_text
-from mepof.pmu.core import load_core
+from mepof.pmu.core import label_of, load_core
 from mepof.pmu.events import cycles_of
 from mepof.suite.cases import Case, selfcheck
 
@@ -229,7 +229,8 @@ def repeats_of(interval: Interval, priced_by: str | None) -> Repeats | None:
     counted = interval.kernel_repeats
     if counted is None or priced_by is None:
         return None
-    return Repeats(**counted, cycles=load_core(priced_by).repeat_cycles(counted), core=priced_by)
+    cycles = load_core(priced_by).repeat_cycles(counted)
+    return Repeats(**counted, cycles=cycles, core=label_of(priced_by))
 
 
 def modelled(interval: Interval, name: str) -> Modelled:
@@ -241,7 +242,7 @@ def modelled(interval: Interval, name: str) -> Modelled:
     if interval.kernel_events is None or interval.user_events is None:
         raise WorkError(f"the device modelled no events of the core {name}")
     return Modelled(
-        core=name,
+        core=label_of(name),
         kernel=_side(interval.kernel_events),
         user=_side(interval.user_events),
     )

@@ -286,7 +286,7 @@ class Core(Described):
         return self
 
 
-CORES = DescribedRegistry(Path(__file__).with_name("cores"), Core, "core")
+CORES = DescribedRegistry(Path(__file__).with_name("cores"), Core, "core", or_path=True)
 
 
 def core_names() -> tuple[str, ...]:
@@ -295,9 +295,15 @@ def core_names() -> tuple[str, ...]:
 
 
 def load_core(name: str) -> Core:
-    """The core of that name.
+    """The core of that name, or of a file whose path ends in ``.toml``.
 
     Raises:
         InputError: there is none, or its file is wrong.
     """
     return CORES.get(name)
+
+
+def label_of(name: str) -> str:
+    """What results call a core: its name, or the title of one that the user describes, whose path
+    says nothing to others."""
+    return load_core(name).title if name.endswith(".toml") else name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from hashlib import sha256
 
 from mepof import arch
@@ -71,7 +70,6 @@ def settings_of(core: Core) -> tuple[str, ...]:
     )
 
 
-@cache
 def core_digest(name: str) -> str:
     """SHA-256 over everything of a core that decides what is modelled."""
     core = load_core(name)

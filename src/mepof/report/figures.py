@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 from mepof.measure.measurement import CaseMeasurement, Measurement
 from mepof.measure.metrics import GUEST_TIME, METRICS
-from mepof.pmu.core import load_core
+from mepof.pmu.core import core_names, load_core
 from mepof.report.detail import Core, CoreCase, Figure
 
 _NANOSECONDS = "_ns"
@@ -57,7 +57,8 @@ def core_of(measurements: Sequence[Measurement]) -> Core | None:
             for case in boot.cases:
                 if case.modelled is not None:
                     name = case.modelled.core
-                    return Core(name=name, title=load_core(name).title)
+                    known = name in core_names()
+                    return Core(name=name, title=load_core(name).title if known else name)
     return None
 
 

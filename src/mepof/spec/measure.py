@@ -30,7 +30,7 @@ class Measure(StepModel[In], Generic[In]):
         max_boots: per image.
         precision: width of a confidence interval, in percent, at which measuring stops.
         budget: seconds after which no further round begins.
-        core: name of the core to model, if any.
+        core: name of the core to model, or a file of the user's that describes it, if any.
         cpus: of the guest.
         apps: of the user's, measured after the metrics.
         suites: suite programs that are added to the guest, by suite.
@@ -50,7 +50,7 @@ class Measure(StepModel[In], Generic[In]):
     guest: In
     relinked: tuple[In, ...] = ()
     budget: int | None = None
-    core: str | None = None
+    core: str | In | None = None
     cpus: int = 1
     apps: tuple[MeasuredApp[In], ...] = ()
     suites: Mapping[str, In] = {}

@@ -43,8 +43,9 @@ from mepof.measure.runner import (
 from mepof.measure.work import Work, memory_of, work_of
 from mepof.plan.body import StepContext
 from mepof.plan.digest import file_digest
+from mepof.plan.model import HostInput
 from mepof.plan.typed import In
-from mepof.pmu.core import load_core
+from mepof.pmu.core import label_of, load_core
 from mepof.pmu.locations import Locations, functions_of, locations_of, read_raw
 from mepof.pmu.settings import core_digest, modelling
 from mepof.spec.measure import Measure
@@ -138,6 +139,7 @@ class Laboratory:
         self._core = core_of(asked)
         self._measure = observation.Measure() if self._core is None else modelling(self._core)
         self._price = priced_by(asked)
+        label = self._core and label_of(self._core)
         self._artifacts = asked.artifacts
         self._cpus = asked.cpus
         self._initramfs = asked.guest / INITRAMFS
@@ -160,6 +162,8 @@ class Laboratory:
             self._measure.cpu,
             self._measure.settings,
             self._price and core_digest(self._price),
+            # Kept boots have it in their results.
+            *((label,) if label != self._core else ()),
             *(file_digest(archive) for archive in self._archives),
             cases_digest(self._cases),
             requests_of(self._work),
@@ -226,7 +230,7 @@ class Laboratory:
             if self._core is not None and target.role == "kernel" and boot and path.is_file():
                 ran = [(case.suite, case.case) for case in boot.cases]
                 raw, functions = read_raw(path), functions_of(target.given)
-                found[f"places{number}"] = locations_of(self._core, ran, raw, functions)
+                found[f"places{number}"] = locations_of(label_of(self._core), ran, raw, functions)
         return found
 
     def _reports_locations(self, turn: Turn) -> bool:
@@ -393,13 +397,16 @@ def cases_in(work: Sequence[Work]) -> tuple[Case, ...]:
 
 
 def core_of(asked: Measure[In]) -> str | None:
-    """The core to model, if any.
+    """The name of the core to model or the path of its description, if any.
 
     Raises:
         InputError: it is of another architecture.
     """
-    name = asked.core
-    if name is not None and (executed := load_core(name).arch) != asked.arch:
+    given = asked.core
+    if given is None:
+        return None
+    name = given.path if isinstance(given, HostInput) else str(given)
+    if (executed := load_core(name).arch) != asked.arch:
         raise InputError(
             f"the core {name} executes {executed}, not {asked.arch}",
             "choose another with `set core`",

@@ -181,6 +181,14 @@ CASES = {
         "opt /src pgo rand app.toml.",
         "p.g4:1:19: error: unknown app `app.toml`",
     ),
+    "a core's path that is not a description": (
+        "set core ./mine.",
+        "p.g4:1:10: error: the path `./mine` does not end in `.toml`",
+    ),
+    "a core's description that is not a path": (
+        "set core mine.toml.",
+        "p.g4:1:10: error: unknown core `mine.toml`",
+    ),
     "a metric that is not a description": (
         "eval /a.img ./shop.",
         "p.g4:1:13: error: the path `./shop` does not end in `.toml`",

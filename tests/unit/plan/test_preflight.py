@@ -37,6 +37,7 @@ set base ./base.afdo.
 goal geomean:./own.toml 5.
 opt ~/linux autofdo script ./no/app.toml:list;"kbench:my list".
 set package none.
+set core ./core.toml.
 set base none.
 adap ./x.tar.xz#sha256=HASH autofdo learned kbench:./memory.
 merge ./a.profdata;./b.profdata.
@@ -54,11 +55,17 @@ eval ./old.img;opt pipe;./own.toml.
 MISSING = {
     *((1, 17, "./no.config"), (2, 21, "./boot.img"), (3, 10, "./base.afdo"), (4, 14, "./own.toml")),
     *((5, 5, "~/linux"), (5, 28, "./no/app.toml"), (5, 42, "list"), (5, 47, "my list")),
-    *((8, 6, "./x.tar.xz"), (8, 112, "./memory"), (9, 7, "./a.profdata"), (9, 20, "./b.profdata")),
-    *((10, 13, "./hot.profdata"), (12, 5, "./linux"), (12, 31, "./second.toml")),
-    *((14, 15, "one.data"), (14, 24, "./two.data"), (15, 5, "/src/linux"), (16, 8, "/src/linux")),
-    *((16, 19, "/old/run.profdata"), (17, 13, "/old/opt.img"), (18, 6, "./old.img")),
-    (18, 25, "./own.toml"),
+    (7, 10, "./core.toml"),
+    *((9, 6, "./x.tar.xz"), (9, 112, "./memory"), (10, 7, "./a.profdata")),
+    *(
+        (10, 20, "./b.profdata"),
+        (11, 13, "./hot.profdata"),
+        (13, 5, "./linux"),
+        (13, 31, "./second.toml"),
+    ),
+    *((15, 15, "one.data"), (15, 24, "./two.data"), (16, 5, "/src/linux"), (17, 8, "/src/linux")),
+    *((17, 19, "/old/run.profdata"), (18, 13, "/old/opt.img"), (19, 6, "./old.img")),
+    (19, 25, "./own.toml"),
 }
 
 
@@ -71,7 +78,7 @@ def test_every_missing_path_is_reported_with_its_position(
         plan_of(Source("p.g4", EVERY_PATH))
     found = re.findall(r"p.g4:(\d+):(\d+): error: `(.*)` does not exist", caught.value.message)
     assert {(int(line), int(column), path) for line, column, path in found} == MISSING
-    assert caught.value.message.count(f"help: paths are relative to {tmp_path}") == 18
+    assert caught.value.message.count(f"help: paths are relative to {tmp_path}") == 19
     assert "help: write the whole path instead of `~`" in caught.value.message
 
 

@@ -38,6 +38,9 @@ def test_figures_of_the_modelled_core_are_per_operation() -> None:
     core = core_of(made)
     assert core is not None
     assert (core.name, core.title) == ("skylake", "Intel Skylake")
+    own = core_of([measurement(core="My core")])
+    assert own is not None
+    assert (own.name, own.title) == ("My core", "My core")
     (row,) = core_cases_of(made)
     assert row.instructions == 2000
     assert row.events["l1i_misses"] == 2

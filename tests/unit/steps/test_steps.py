@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from mepof.device import agent
-from mepof.device.observation import Branches, Measure
+from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.protocol import DEVICES, Interval, KernelPanic
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import StepProgress
@@ -19,7 +19,7 @@ from mepof.measure.measurement import Evaluation, read_evaluation
 from mepof.plan.body import Claim, StepContext
 from mepof.plan.journal import JournalledRun, JournalledStep
 from mepof.plan.model import HostInput, Input, Json, Step, StepInput
-from mepof.pmu.core import load_core
+from mepof.pmu.core import CORES, load_core
 from mepof.pmu.events import EVENTS, cycles_of
 from mepof.pmu.locations import read_locations
 from mepof.pmu.settings import core_digest, settings_of
@@ -488,6 +488,28 @@ def test_only_a_core_adds_artifacts_to_a_measurement(device: FakeDevice) -> None
     assert without["REP"] == core_digest("skylake")
     modelled = measure.BODY.identity(Step("m", "measure", {**ALONE, "core": "zen4"}, IMAGE))
     assert modelled == {**without, "core": core_digest("zen4"), "REP": core_digest("zen4")}
+
+
+def test_a_core_of_ones_own_is_modelled_and_called_by_its_title(
+    room: Room, device: FakeDevice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = room.root / "mine.toml"
+    described = (CORES.directory / "zen4.toml").read_text()
+    own.write_text(described.replace('title = "AMD', 'title = "My', 1))
+    step = Step("m", "measure", ALONE, {**IMAGE, "core": HostInput(str(own))})
+    identity = measure.BODY.identity(step)
+    assert identity["core"] == identity["REP"] == core_digest("zen4")
+    events = dict.fromkeys(EVENTS, 1)
+    device.intervals = (Interval(1000, 2, 30, 4, events, events),)
+    needs = {"count": ArtifactNeed("made-for-it", files=("made",))}
+    monkeypatch.setattr(FakeDevice, "needs", lambda self, arch, observed: needs)
+    found = measured(room, device, images__0=image(room, "a"), core=own)
+    cases = [case for boot in found.images[0].boots for case in boot.cases]
+    models = {case.modelled.core for case in cases if case.modelled is not None}
+    assert models == {load_core(str(own)).title}
+    assert all(title.startswith("My ") for title in models)
+    own.write_text(own.read_text().replace("line = 64", "line = 128", 1))
+    assert measure.BODY.identity(step)["core"] != identity["core"]
 
 
 def test_a_core_of_another_architecture_is_refused_before_anything_runs(device: FakeDevice) -> None:
