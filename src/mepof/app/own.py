@@ -12,10 +12,9 @@ from pydantic import Field, field_validator, model_validator
 from mepof.app.apps import Action, App, app_names
 from mepof.described import Described, Word, check_distinct, read_described
 from mepof.errors import InputError
-from mepof.suite.cases import Tool
 
-# Of the host, whose programs `[[program]]` takes.
-_HOST = "x86-64"
+#: Of this machine, whose programs `[[program]]` takes.
+HOST = "x86-64"
 
 
 class CopiedFile(Described):
@@ -56,6 +55,25 @@ class Start(Described):
         if isinstance(user, int) and not 0 <= user < 2**32 - 1:
             raise ValueError("must be from 0 to 4294967294")
         return user
+
+
+class OwnProgram(Described):
+    """A program of this machine.
+
+    Attributes:
+        path: that of the guest, too.
+        package: what to install if it is missing.
+    """
+
+    path: str
+    package: str | None = None
+
+    @field_validator("path")
+    @classmethod
+    def _is_absolute(cls, path: str) -> str:
+        if not path.startswith("/"):
+            raise ValueError("must be an absolute path, which the program has in the guest, too")
+        return path
 
 
 class OwnAction(Start, Action):
@@ -124,7 +142,7 @@ class OwnApp(App):
     leave_out: tuple[str, ...] = ()
     directory: str | None = Field(default=None, min_length=1)
     files: tuple[CopiedFile, ...] = ()
-    programs: tuple[Tool, ...] = Field(default=(), alias="program")
+    programs: tuple[OwnProgram, ...] = Field(default=(), alias="program")
     environment: Mapping[str, str] = {}
     setup: tuple[Setup, ...] = ()
 
@@ -229,7 +247,7 @@ def check_distinct_apps(apps: Sequence[App]) -> None:
 
 def check_program_arch(app: OwnApp, arch: str) -> None:
     """Refuse programs of this machine for a guest of another architecture."""
-    if app.programs and arch != _HOST:
+    if app.programs and arch != HOST:
         raise InputError(
             f"the app {app.title} takes {app.programs[0].path} from this machine, "
             f"which does not run on {arch}",

@@ -88,8 +88,8 @@ def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
 
     Raises:
         InputError: as of :func:`own_files`; an image or package cannot be read, or does not fit.
-        EnvironmentLack: a program of this machine or one of its libraries is missing, or a package
-            cannot be downloaded.
+        EnvironmentLack: what a package of this machine brings is missing, or a package cannot be
+            downloaded.
     """
     found = dict(image_of(app, description, arch).files)
     if app.packages:
@@ -106,7 +106,9 @@ def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
             found[at] = laid
     for program in app.programs:
         for each in shared_libraries.closure(program.path, program.package):
-            _add(found, _at(str(each).lstrip("/"), found, description), Laid(each, executable=True))
+            path, laid = str(each).lstrip("/"), Laid(each, executable=True)
+            _refuse_the_guests(path, laid, description)
+            _add(found, _at(path, found, description), laid)
     for path, laid in _accounts(app).items():
         found.setdefault(path, laid)
     for path_in_guest in found:

@@ -12,6 +12,7 @@ from elftools.elf.elffile import ELFFile
 
 from mepof import arch as architectures
 from mepof.app.laid import Laid, resolve
+from mepof.app.own import HOST
 from mepof.errors import InputError
 from mepof.toolchain import shared_libraries
 
@@ -86,10 +87,10 @@ def _check_program(what: str, laid: Laid, files: Mapping[str, Laid], arch: str) 
             targets = [t for path in found if (t := resolve(path, files)) is not None]
             present = [files[t] for t in targets if t in files and files[t].source is not None]
             if not present and not (_has_shell(arch) and "bin/busybox" in targets):
-                raise InputError(
-                    f"{what} needs {name}, which is not in the guest",
-                    "lay it there by `packages` or `directory`",
-                )
+                remedy = "lay it there by `packages` or `directory`"
+                if arch == HOST:
+                    remedy += "; `[[program]]` takes a program of this machine with what it needs"
+                raise InputError(f"{what} needs {name}, which is not in the guest", remedy)
             ahead += present
 
 

@@ -11,25 +11,30 @@ from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
 from elftools.elf.segments import InterpSegment
 
-from mepof.errors import EnvironmentLack
+from mepof.errors import EnvironmentLack, InputError
 from mepof.process import run
 
 _LISTED = re.compile(r"^\s*(\S+) \(libc6,x86-64.*\) => (\S+)$")
 
 
 @cache
-def closure(program: str, package: str) -> tuple[Path, ...]:
+def closure(program: str, package: str | None) -> tuple[Path, ...]:
     """A program, its interpreter, and all libraries, each under the name by which it is looked up.
 
     Args:
-        package: what installs the program.
+        package: what installs the program; None for one of the user's own.
 
     Raises:
-        EnvironmentLack: the program or one of its libraries is missing.
+        EnvironmentLack: the program of a package or one of its libraries is missing.
+        InputError: likewise, of one of the user's own; it is not an ELF program.
     """
-    remedy = f"apt-get install {package}"
     if not Path(program).is_file():
-        raise EnvironmentLack(f"{program} is not installed", remedy)
+        if package is None:
+            raise InputError(
+                f"{program} does not exist",
+                "build it, correct its path, or name the `package` that installs it",
+            )
+        raise EnvironmentLack(f"{program} is not installed", f"apt-get install {package}")
     found: dict[Path, None] = {}
     ahead = [Path(program)]
     while ahead:
@@ -41,7 +46,15 @@ def closure(program: str, package: str) -> tuple[Path, ...]:
             with path.open("rb") as file:
                 ahead += _needed(ELFFile(file), path)
         except (OSError, ELFError) as error:
-            raise EnvironmentLack(f"{program} needs {path}: {error}", remedy) from error
+            if path == Path(program) and isinstance(error, ELFError):
+                raise InputError(
+                    f"{program} is not an ELF program", "lay scripts by `files` or `directory`"
+                ) from error
+            what = f"{program} needs {path}: {error}"
+            if package is None:
+                remedy = "install it, or link the program with `-Wl,-rpath` and its directory"
+                raise InputError(what, remedy) from error
+            raise EnvironmentLack(what, f"apt-get install {package}") from error
     return tuple(sorted(found))
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import socket
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -215,8 +217,11 @@ def test_a_program_without_its_interpreter_or_library_is_refused(tmp_path: Path)
     with pytest.raises(InputError, match="which is neither an ELF program nor a script"):
         laid(path)
     run.write_bytes(Path("/bin/true").resolve().read_bytes())
-    with pytest.raises(InputError, match=r"which needs .*ld-linux.*, which is not in the guest"):
+    with pytest.raises(
+        InputError, match=r"which needs .*ld-linux.*, which is not in the"
+    ) as raised:
         laid(path)
+    assert "`[[program]]` takes a program of this machine" in str(raised.value.remedy)
     with pytest.raises(InputError, match="which is not built for arm64"):
         laid(path, "arm64")
 
@@ -256,6 +261,25 @@ def test_a_program_that_is_not_installed_is_named_with_a_remedy(tmp_path: Path) 
     assert raised.value.remedy == "apt-get install no-such"
 
 
+def test_a_program_of_ones_own_needs_no_package(tmp_path: Path) -> None:
+    own = '[[program]]\npath = "/bin/true"\n'
+    action = ACTION.replace("/shop/run", "/bin/true")
+    assert "bin/true" in laid(described(tmp_path, action=own + action))
+    with pytest.raises(InputError, match="/home/me/none does not exist") as raised:
+        laid(described(tmp_path, action=own.replace("/bin/true", "/home/me/none") + ACTION))
+    assert str(raised.value.remedy).startswith("build it, correct its path")
+    with pytest.raises(InputError, match=r"`program\[0\].path`: must be an absolute path"):
+        laid(described(tmp_path, action=own.replace("/bin/true", "./true") + ACTION))
+
+
+def test_a_program_below_what_the_guest_mounts_is_refused() -> None:
+    with TemporaryDirectory(dir="/tmp") as directory:
+        copy = shutil.copy("/bin/true", directory)
+        own = f'[[program]]\npath = "{copy}"\n'
+        with pytest.raises(InputError, match=f"{copy} would be hidden, because the guest mounts"):
+            laid(described(Path(directory), action=own + ACTION))
+
+
 def test_a_program_of_this_machine_is_refused_for_another_architecture(tmp_path: Path) -> None:
     app = load_own(described(tmp_path, action=TRUE + ACTION))
     check_program_arch(app, "x86-64")
@@ -271,12 +295,13 @@ def test_a_link_in_place_of_a_directory_is_refused(tmp_path: Path) -> None:
         laid(path)
 
 
-def test_the_description_on_the_page_is_one(tmp_path: Path) -> None:
+def test_the_descriptions_on_the_page_are_some(tmp_path: Path) -> None:
     page = Path(__file__).parents[3] / "docs/apps.md"
-    (text,) = re.findall(r"^```toml\n(.*?)^```$", page.read_text(), re.M | re.S)
-    (tmp_path / "app.toml").write_text(text)
-    app = load_own(tmp_path / "app.toml")
-    assert [action.name for action in app.actions] == ["import", "refuse"]
+    found: list[list[str]] = []
+    for text in re.findall(r"^```toml\n(.*?)^```$", page.read_text(), re.M | re.S):
+        (tmp_path / "app.toml").write_text(text)
+        found.append([action.name for action in load_own(tmp_path / "app.toml").actions])
+    assert found == [["import", "refuse"], ["buy"]]
 
 
 def test_the_example_is_an_app_whose_files_can_be_laid() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.errors import EnvironmentLack
+from mepof.errors import EnvironmentLack, InputError
 from mepof.process import run
 from mepof.toolchain.shared_libraries import closure
 
@@ -32,5 +32,20 @@ def test_a_missing_program_names_its_package() -> None:
 def test_a_file_that_is_not_a_program_is_reported(tmp_path: Path) -> None:
     text = tmp_path / "text"
     text.write_text("text")
-    with pytest.raises(EnvironmentLack, match="needs"):
+    with pytest.raises(InputError, match="is not an ELF program") as caught:
         closure(str(text), "such-tools")
+    assert caught.value.remedy == "lay scripts by `files` or `directory`"
+
+
+def test_a_missing_library_of_ones_own_program_names_no_package(tmp_path: Path) -> None:
+    source, library, program = (str(tmp_path / name) for name in ("x.c", "libgone.so", "x"))
+    Path(source).write_text("int gone(void) { return 0; }\n")
+    run(["gcc", "-shared", "-fPIC", source, "-o", library])
+    Path(source).write_text("int gone(void); int main(void) { return gone(); }\n")
+    run(["gcc", source, library, "-o", program])
+    assert Path(library) in closure(program, None)
+    run(["gcc", source, f"-L{tmp_path}", "-lgone", "-o", program])
+    closure.cache_clear()
+    with pytest.raises(InputError, match=r"x needs libgone\.so: .*No such file") as caught:
+        closure(program, None)
+    assert "`-Wl,-rpath`" in str(caught.value.remedy)
