@@ -286,8 +286,11 @@ def _check(build: KernelBuild[Input], trees: Mapping[str, Path]) -> None:
         return
     made = build.instrumented
     names = (*build.uses, *((made.algorithm,) if made is not None else ()))
-    # A user's own file is left to the build.
-    config = tuple(part for part in build.config if isinstance(part, str))
+    config = [
+        part if isinstance(part, str) else part.path
+        for part in build.config
+        if not isinstance(part, StepInput)
+    ]
     toolchain = select(build.toolchain)
     fit = check_fit(tree, architecture(build.arch), toolchain, config, names)
     reasons = [*fit.reasons, *fit.config, *(r for each in fit.algorithms for r in each.reasons)]

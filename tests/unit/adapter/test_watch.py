@@ -16,11 +16,13 @@ import pytest
 
 from mepof.adapter import attempt, watch
 from mepof.adapter.feed.protocol import Follow, Release, Seen, version_key
+from mepof.adapter.fit import Fit, Reason
 from mepof.adapter.history import History
 from mepof.adapter.results import artifacts, described
 from mepof.adapter.watch import Watcher
 from mepof.adapter.watched import read_task
 from mepof.errors import InputError, WorkError
+from mepof.kernel.source import KernelVersion
 from mepof.plan.journal import Journal
 from mepof.plan.store import Store
 from mepof.source.download import Busy
@@ -127,6 +129,26 @@ def test_of_what_is_there_only_the_newest_is_made_and_then_each_new_one_once(
     files = {"adap.img", "adap.afdo", "program.g4", "last-good/program.g4"}
     assert set(made["sha256"]) == files
     assert made["sha256"]["adap.img"] == sha256(b"100").hexdigest()
+
+
+@pytest.mark.parametrize("above", ["", "slim+"])
+def test_a_release_is_checked_with_the_users_own_configuration(
+    world: World, monkeypatch: pytest.MonkeyPatch, above: str
+) -> None:
+    own = world.root / "my.config"
+    own.write_text("CONFIG_NO_SUCH_THING=y\n")
+    (world.root / "update.g4").write_text(f"set config {above}{own}.\n{PROGRAM}")
+
+    def checked(
+        tree: Path, arch: object, toolchain: object, config: list[str], names: object
+    ) -> Fit:
+        assert config == [*above.split("+")[:-1], str(own)]
+        return Fit(KernelVersion(6, 12, 3), "", None, (), (Reason("no such option"),), (), {})
+
+    monkeypatch.setattr(attempt, "check_fit", checked)
+    world.add("v6.12.3")
+    world.round()
+    assert reason(world.root, "v6.12.3") == "it does not fit: no such option"
 
 
 def test_what_fails_is_held_back_with_its_reason(world: World) -> None:
