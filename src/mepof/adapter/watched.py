@@ -15,8 +15,9 @@ from mepof.adapter.sign import Gnupg, Minisign, Signer
 from mepof.adapter.webhook import key_of
 from mepof.described import Described, check_distinct, read_described
 from mepof.errors import InputError
-from mepof.executor.programs import compiled
+from mepof.executor.programs import compiled, plan_of
 from mepof.g4 import Source
+from mepof.source.keyring import keyring_of
 
 #: What stands for the release in a program.
 MARK = "{source}"
@@ -111,8 +112,13 @@ class Hook:
 
 @dataclass(frozen=True)
 class Task:
-    """What a watcher does: the file, its program's text, and where everything goes."""
+    """What a watcher does: the file, its program's text, and where everything goes.
 
+    Attributes:
+        home: the file's directory, to which the paths in it and in its program are relative.
+    """
+
+    home: Path
     watched: Watched
     text: str
     directory: Path
@@ -127,6 +133,22 @@ class Task:
     def history(self) -> History:
         """What was seen and done."""
         return History(self.directory / "history.sqlite")
+
+    def check(self) -> None:
+        """Look for what every release will need, with ``home`` as the working directory.
+
+        Raises:
+            InputError: a file does not exist, or is not what it should be.
+            EnvironmentLack: a keyring or a tool is not on this machine.
+        """
+        try:
+            for follow in self.watched.follow:
+                if follow.signed_by is not None:
+                    keyring_of(follow.signed_by)
+            plan_of(_example(self.watched.program, self.text))
+        except InputError as error:
+            remedy = error.remedy or f"paths are relative to {self.home}"
+            raise InputError(error.message, remedy) from error
 
 
 def read_task(path: Path) -> Task:
@@ -152,7 +174,7 @@ def read_task(path: Path) -> Task:
             f"write {MARK} for the kernel: adap {MARK} pgo rand kbench.",
         )
     # What is wrong whatever the release is wrong now.
-    compiled(Source(source.name, source.text.replace(MARK, _ANY)))
+    compiled(_example(source.name, source.text))
     here = path.parent.absolute()
     signer: Signer | None = None
     if watched.minisign is not None:
@@ -160,4 +182,9 @@ def read_task(path: Path) -> Task:
     elif watched.sign is not None:
         signer = Gnupg(watched.sign)
     hooks = tuple(Hook(each.url, key_of(here / each.secret)) for each in watched.webhook)
-    return Task(watched, source.text, here / watched.publish, signer, hooks)
+    return Task(here, watched, source.text, here / watched.publish, signer, hooks)
+
+
+def _example(name: str, text: str) -> Source:
+    """The program for some release."""
+    return Source(name, text.replace(MARK, _ANY))

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import chdir
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -66,7 +67,8 @@ def watch(
         return
     root = (store or default_store()).absolute()
     cancel = threading.Event()
-    with stop_on_signals(cancel), tempfile.TemporaryDirectory() as work:
+    # A program's paths are relative to the working directory, and a watched one's to the file.
+    with stop_on_signals(cancel), tempfile.TemporaryDirectory() as work, chdir(task.home):
         workshop = Workshop(
             cache=root / "cache",
             work=Path(work),
@@ -75,10 +77,11 @@ def watch(
             cancel=cancel,
             progress=lambda done, total, unit: None,
         )
+        task.check()
         if task.signer is not None:
             task.signer.check(workshop.run)
         runner = _runner(workshop.run, root)
-        watcher = Watcher(task, workshop, local(store, None), runner, time.time, _say)
+        watcher = Watcher(task, workshop, local(root, None), runner, time.time, _say)
         if again is not None:
             _process_again(task.history(), again)
         if once or again is not None:

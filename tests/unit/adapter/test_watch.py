@@ -21,6 +21,7 @@ from mepof.adapter.history import History
 from mepof.adapter.results import artifacts, described
 from mepof.adapter.watch import Watcher
 from mepof.adapter.watched import read_task
+from mepof.cli import watch as command
 from mepof.errors import InputError, WorkError
 from mepof.kernel.source import KernelVersion
 from mepof.plan.journal import Journal
@@ -28,6 +29,7 @@ from mepof.plan.store import Store
 from mepof.source.download import Busy
 from mepof.source.protocol import Workshop
 
+from .conftest import Mepof
 from .world import PROGRAM, Builder, Trees, events, lay, reason, states, watcher_of
 
 FILE = """
@@ -459,6 +461,44 @@ def test_configurations_and_descriptions_are_published(world: World) -> None:
         "adap.build.json": store.object("a" * 64) / "build.json",
     }
     assert artifacts(world.root) == {}
+
+
+@pytest.fixture
+def elsewhere(world: World, mepof: Mepof, monkeypatch: pytest.MonkeyPatch) -> Mepof:
+    """The command line in another directory than the watch file, whose program names a file."""
+    (world.root / "my.config").write_text("CONFIG_NET=y\n")
+    (world.root / "update.g4").write_text(f"set config slim+./my.config.\n{PROGRAM}")
+    (world.root / "elsewhere").mkdir()
+    monkeypatch.chdir(world.root / "elsewhere")
+
+    def local(store: Path, cores: None) -> Trees:
+        assert store == world.root / "elsewhere/store"
+        return world.executor
+
+    monkeypatch.setattr(command, "local", local)
+    monkeypatch.setattr(command, "_runner", lambda *given: world.builder)
+    return mepof
+
+
+def test_paths_of_a_program_are_relative_to_the_file(world: World, elsewhere: Mepof) -> None:
+    world.add("v6.12.3")
+    answer = elsewhere("watch", "../watch.toml", "--once", "--store", "store")
+    assert (answer.status, world.states()["v6.12.3"]) == (0, "published")
+
+
+@pytest.mark.parametrize("lost", ["my.config", "keys.gpg"])
+def test_a_file_that_is_missing_is_an_error_before_there_is_a_release(
+    world: World, elsewhere: Mepof, lost: str
+) -> None:
+    (world.root / "watch.toml").write_text(f'{FILE}signed-by = "./keys.gpg"\n')
+    (world.root / "keys.gpg").touch()
+    (world.root / lost).unlink()
+    (world.root / "elsewhere" / lost).touch()
+    answer = elsewhere("watch", "../watch.toml", "--once", "--store", "store")
+    assert answer.status == 2
+    assert f"./{lost} does not exist" in answer.err
+    assert f"paths are relative to {world.root}" in answer.err
+    assert not (world.root / "out").exists()
 
 
 def test_releases_are_ordered_as_people_read_them() -> None:
