@@ -3,6 +3,7 @@ files: no argument, message or log has one."""
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -22,10 +23,10 @@ class Signer(Protocol):
         """What is added to the name of a file for its signature."""
 
     def check(self, run: Run) -> None:
-        """Look for the program and the key, before anything is built.
+        """Look for the program and the key, and sign a scratch file, before anything is built.
 
         Raises:
-            InputError: there is no such key.
+            InputError: there is no such key, or it cannot sign.
             EnvironmentLack: the program is not installed.
         """
 
@@ -57,6 +58,7 @@ class Gnupg:
             raise InputError(
                 f"GnuPG has no secret key `{self.key}`", "gpg --list-secret-keys shows the keys"
             )
+        _try(self, f"gpg --change-passphrase {self.key}", run)
 
     def sign(self, file: Path, comment: str, run: Run) -> None:
         self._sign("--detach-sign", file, file.with_name(file.name + self.suffix), run)
@@ -66,8 +68,9 @@ class Gnupg:
         self._sign("--clear-sign", release, release.with_name("InRelease"), run)
 
     def _sign(self, how: str, file: Path, target: Path, run: Run) -> None:
-        options = ("--batch", "--yes", "--armor", "--local-user", self.key)
-        argv = [_gpg(), *options, "--output", target, how, file]
+        # A passphrase that gpg-agent does not know is an error, at a terminal too.
+        options = ("--batch", "--yes", "--pinentry-mode", "error", "--armor")
+        argv = [_gpg(), *options, "--local-user", self.key, "--output", target, how, file]
         _check(run(argv, check=False, timeout=_SECONDS), file, f"the GnuPG key {self.key}")
 
 
@@ -85,6 +88,7 @@ class Minisign:
                 f"there is no minisign key {self.key}",
                 f"minisign -G -W -p minisign.pub -s {self.key}",
             )
+        _try(self, f"minisign -C -W -s {self.key}", run)
 
     def sign(self, file: Path, comment: str, run: Run) -> None:
         target = file.with_name(file.name + self.suffix)
@@ -101,6 +105,26 @@ def _gpg() -> str:
 
 def _minisign() -> str:
     return find_tool("minisign", "apt-get install minisign")
+
+
+def _try(signer: Signer, removal: str, run: Run) -> None:
+    """Sign a scratch file.
+
+    Args:
+        removal: the command that removes the key's passphrase.
+
+    Raises:
+        InputError: the key cannot sign.
+    """
+    with tempfile.TemporaryDirectory() as work:
+        file = Path(work) / "index.json"
+        file.write_text("{}")
+        try:
+            signer.sign(file, "scratch", run)
+        except WorkError as error:
+            raise InputError(
+                error.message, f"nobody is there to enter a passphrase; to remove it: {removal}"
+            ) from error
 
 
 def _check(done: Completed, file: Path, by: str) -> None:

@@ -108,6 +108,7 @@ def gnupg(
 ) -> Iterator[str]:
     home = tmp_path_factory.mktemp("g")
     home.chmod(0o700)
+    (home / "gpg-agent.conf").write_text("s2k-count 65536\n")  # otherwise, it measures for seconds
     monkeypatch.setenv("GNUPGHOME", str(home))
     words = ("--pinentry-mode", "loopback", "--passphrase", "", "--quick-generate-key")
     subprocess.run(
@@ -129,6 +130,30 @@ def test_gnupg_signs_the_index(out: Path, tmp_path: Path, gnupg: str) -> None:
         assert run(["gpg", "--verify", directory / "index.json.asc", directory / "index.json"])
     with pytest.raises(InputError, match="GnuPG has no secret key"):
         Gnupg("nobody@example.org").check(run)
+
+
+def test_a_gnupg_key_with_a_passphrase_is_refused_before_anything_is_built(gnupg: str) -> None:
+    key = ("--passphrase", "secret", "--quick-generate-key", "l <l@example.org>", "ed25519", "sign")
+    run(["gpg", "--batch", "--quiet", "--pinentry-mode", "loopback", *key])
+    run(["gpgconf", "--kill", "all"])  # which knows the passphrase
+    with pytest.raises(InputError, match=r"cannot be signed by the GnuPG key l@\S+ \S") as caught:
+        Gnupg("l@example.org").check(run)
+    assert "gpg --change-passphrase l@example.org" in str(caught.value.remedy)
+
+
+def test_a_minisign_key_with_a_password_is_refused_before_anything_is_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # To derive a key from a password takes minisign itself seconds.
+    script = tmp_path / "minisign"
+    script.write_text("#!/bin/sh\necho 'Password: get_password()'\nexit 2\n")
+    script.chmod(0o755)
+    secret = tmp_path / "secret.key"
+    secret.touch()
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(InputError, match=r"cannot be signed by minisign with .*: Pass") as caught:
+        Minisign(secret).check(run)
+    assert f"minisign -C -W -s {secret}" in str(caught.value.remedy)
 
 
 @pytest.mark.skipif(shutil.which("minisign") is None, reason="minisign is not installed")
