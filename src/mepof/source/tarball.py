@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, cast
 from urllib.parse import unquote, urlsplit
 
 from mepof.errors import InputError
@@ -25,7 +20,7 @@ from mepof.source.address import (
 from mepof.source.download import download, forget
 from mepof.source.keyring import Keyring, keyring_of, verify
 from mepof.source.protocol import Pin, Workshop
-from mepof.source.unpack import extract, is_tarball
+from mepof.source.unpack import decompress, extract, is_tarball
 
 KEYS = ("sha256", "signed-by", "signature")
 _GIT_KEYS = frozenset({"tag", "branch", "commit"})
@@ -124,7 +119,7 @@ class TarballSource:
         signed = path
         if where.endswith((".tar.sign", ".tar.asc", ".tar.sig")):
             signed = workshop.work / "signed.tar"
-            _decompress(path, signed, address.location)
+            decompress(path, signed, workshop.run, address.location)
         try:
             primary = verify(signed, signature, keyring, address.location, workshop)
         except InputError:
@@ -147,29 +142,6 @@ def _signer(address: Address) -> str | None:
         host = urlsplit(address.location).hostname or ""
         return "kernel.org" if f".{host}".endswith(_KERNEL_ORG) else None
     return given
-
-
-def _decompress(path: Path, target: Path, origin: str) -> None:
-    """Write the uncompressed tar; by the suffix of where it comes from."""
-    try:
-        with _opened(path, Path(urlsplit(origin).path).suffix) as source, target.open("wb") as file:
-            shutil.copyfileobj(source, file, 1 << 20)
-    except (EOFError, lzma.LZMAError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # the disk, not the file
-            raise
-        raise InputError(f"{origin} cannot be unpacked: {error}") from error
-
-
-def _opened(path: Path, suffix: str) -> IO[bytes]:
-    match suffix:
-        case ".xz":
-            return lzma.open(path)
-        case ".gz" | ".tgz":
-            return cast(IO[bytes], gzip.open(path))
-        case ".bz2":
-            return bz2.open(path)
-        case _:
-            return path.open("rb")
 
 
 SOURCE = TarballSource()

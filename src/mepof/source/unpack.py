@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import bz2
 import errno
+import gzip
+import lzma
 import os
+import zlib
 from pathlib import Path
+from typing import IO, cast
 from uuid import uuid4
 
 from mepof.errors import InputError, WorkError
+from mepof.process import Completed, find_tool
 from mepof.toolchain.protocol import Run
 
-# The first bytes of what tar unpacks: xz, gzip, bzip2, zstd, lzip.
-_COMPRESSED = (b"\xfd7zXZ\0", b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"LZIP")
+# The first bytes of what tar unpacks.
+_XZ, _GZIP, _BZIP2, _ZSTD, _LZIP = b"\xfd7zXZ\0", b"\x1f\x8b", b"BZh", b"\x28\xb5\x2f\xfd", b"LZIP"
+_COMPRESSED = (_XZ, _GZIP, _BZIP2, _ZSTD, _LZIP)
 # Where the header of a plain tar archive has its magic number.
 _TAR_AT, _TAR = 257, b"ustar"
 
@@ -35,14 +42,59 @@ def extract(tarball: Path, output: Path, runner: Run, origin: Path | str | None 
     """
     into = ["--directory", str(output), "--no-same-owner"]
     done = runner(["tar", "--extract", *into, "--file", tarball], check=False)
+    _check(done, origin or tarball)
+    directories = [path for path in output.iterdir() if path.is_dir() and not path.is_symlink()]
+    if len(directories) == 1 and not (output / "Kbuild").exists():
+        _lift(directories[0])
+
+
+def decompress(tarball: Path, target: Path, runner: Run, origin: Path | str) -> None:
+    """Write the uncompressed tar of a tarball, whose first bytes say how it is compressed.
+
+    Args:
+        origin: what errors name instead of the file.
+
+    Raises:
+        InputError: it is damaged, or compressed by lzip.
+        EnvironmentLack: the program that decompresses it is not installed.
+        WorkError: the disk is full.
+    """
+    with tarball.open("rb") as file:
+        head = file.read(len(_XZ))
+    if head.startswith(_LZIP):
+        raise InputError(
+            f"{origin} is compressed by lzip, and its signature is of the uncompressed tar",
+            "name a .tar.xz, or with signature=… a signature of the file itself",
+        )
+    if head.startswith(_ZSTD):
+        zstd = find_tool("zstd", "apt-get install zstd")
+        _check(runner([zstd, "-dqf", "-o", target, tarball], check=False), origin)
+        return
+    try:
+        with _opened(tarball, head) as source, target.open("wb") as file:
+            shutil.copyfileobj(source, file, 1 << 20)
+    except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the disk, not the file
+            raise
+        raise InputError(f"{origin} cannot be unpacked: {error}") from error
+
+
+def _opened(path: Path, head: bytes) -> IO[bytes]:
+    if head.startswith(_XZ):
+        return lzma.open(path)
+    if head.startswith(_GZIP):
+        return cast(IO[bytes], gzip.open(path))
+    if head.startswith(_BZIP2):
+        return bz2.open(path)
+    return path.open("rb")
+
+
+def _check(done: Completed, origin: Path | str) -> None:
     if done.status != 0:
         complaint = done.output.partition("\n")[0].removeprefix("tar: ")
         # The disk is ours, the tarball is the user's.
         kind = WorkError if os.strerror(errno.ENOSPC) in done.output else InputError
-        raise kind(f"{origin or tarball} cannot be unpacked: {complaint}")
-    directories = [path for path in output.iterdir() if path.is_dir() and not path.is_symlink()]
-    if len(directories) == 1 and not (output / "Kbuild").exists():
-        _lift(directories[0])
+        raise kind(f"{origin} cannot be unpacked: {complaint}")
 
 
 def _lift(top: Path) -> None:

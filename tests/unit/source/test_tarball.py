@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -59,6 +60,49 @@ def test_a_signature_of_the_uncompressed_tar_beside_it_is_checked(
     assert "kernel/fork.c" in files(output)
     assert any(f"is signed by {signer.fingerprint}" in note for note in bench.notes)
     assert any(f"add sha256={file_digest(tarball)}" in note for note in bench.notes)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "program"),
+    [("txz", "xz"), ("tgz", "gzip"), ("tar.bz2", "bzip2"), ("tar.zst", "zstd"), ("tar", "cat")],
+)
+def test_a_tar_is_decompressed_by_what_it_begins_with(
+    tarball: Path,
+    server: Server,
+    output: Path,
+    bench: Recorder,
+    signer: Signer,
+    suffix: str,
+    program: str,
+) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not installed: tools/setup")
+    plain = tarball.with_suffix("")
+    signer.sign(plain, plain.with_suffix(".tar.sign"))
+    name, tar = f"linux-6.12.117.{suffix}", plain.read_bytes()
+    packed = subprocess.run([program], input=tar, check=True, capture_output=True).stdout
+    (server.root / name).write_bytes(packed)
+    sign = f"&signature={server.url}/linux-6.12.117.tar.sign"
+    fetch(f"{server.url}/{name}#signed-by={signer.keyring}{sign}", output, bench)
+    assert "kernel/fork.c" in files(output)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"LZIP\1", "is compressed by lzip, and its signature is of the uncompressed tar"),
+        (b"\x28\xb5\x2f\xfd" + bytes(9), "cannot be unpacked"),
+        (b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 9, "cannot be unpacked"),
+    ],
+)
+def test_what_cannot_be_decompressed_is_not_called_forged(
+    tarball: Path, output: Path, bench: Recorder, signer: Signer, content: bytes, message: str
+) -> None:
+    plain = tarball.with_suffix("")
+    signer.sign(plain, plain.with_suffix(".tar.sign"))
+    tarball.write_bytes(content)
+    with pytest.raises(InputError, match=message):
+        fetch(f"{tarball}#signed-by={signer.keyring}", output, bench)
 
 
 def test_a_signature_of_someone_else_is_refused_and_not_kept(
