@@ -179,6 +179,8 @@ def test_debians_index_is_followed(apt: Server, bench: Recorder) -> None:  # noq
         ({"feed": "git", "url": "ext::x"}, "is not a URL that mepof lets git read"),
         ({"feed": "git", "url": "https://x/y.git", "package": "linux"}, "takes `url` alone"),
         ({"feed": "kernel-org", "package": "linux"}, "takes no package"),
+        ({"feed": "kernel-org", "monikers": ("stabel",)}, "the moniker `stabel`.*`stable`"),
+        ({"feed": "kernel-org", "monikers": ("linux-next",)}, "known: longterm, mainline, stable"),
         ({"feed": "debian"}, "takes `package`"),
         ({"feed": "debian", "package": "bash"}, "is not a Debian kernel source package"),
     ],

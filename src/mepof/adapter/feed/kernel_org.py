@@ -9,12 +9,14 @@ from urllib.parse import urljoin
 from pydantic import BaseModel, ValidationError
 
 from mepof.adapter.feed.protocol import Follow, Release, Seen, version_key
-from mepof.described import first_error
+from mepof.described import first_error, nearest
 from mepof.errors import InputError, WorkError
 from mepof.source.download import changed
 from mepof.source.protocol import Workshop, parse
 
 URL = "https://www.kernel.org/releases.json"
+# Those of its releases that have a tarball, which linux-next does not.
+_MONIKERS = ("longterm", "mainline", "stable")
 
 
 class _Listed(BaseModel):
@@ -34,6 +36,12 @@ class KernelOrgFeed:
     def check(self, follow: Follow) -> None:
         if follow.package or follow.suite:
             raise InputError(f"`{follow.name}`: `kernel-org` takes no package", "remove it")
+        for moniker in follow.monikers:
+            if follow.url is None and moniker not in _MONIKERS:
+                raise InputError(
+                    f"`{follow.name}`: kernel.org has no tarballs of the moniker `{moniker}`",
+                    nearest(moniker, _MONIKERS),
+                )
 
     def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
         url = follow.url or URL
