@@ -105,9 +105,9 @@ def _tree(source: str, store: Path | None) -> Path:
     kind = source_of(source)
     kind.parse(source)
     try:
+        kind.check(source)
         if Path(source).is_dir():
             return Path(source)
-        kind.check(source)
     except OSError as error:
         raise unreadable(error) from error
     from mepof.cli.progress import progress  # loads scipy

@@ -9,7 +9,6 @@ from mepof.errors import InputError
 from mepof.kernel.source import check_kernel
 from mepof.source.address import attribute_keys, scheme_of
 from mepof.source.directory import taken
-from mepof.source.git import KINDS
 from mepof.source.protocol import Pin, Workshop
 from mepof.source.tarball import KEYS
 from mepof.source.unpack import extract, is_tarball
@@ -20,10 +19,8 @@ _PREFIXES = ("debian:", "git+", "repo+")
 
 def as_git(address: str) -> str | None:
     """How to name the commit of a local repository that an address without a scheme means."""
-    location, _, fragment = address.partition("#")
-    if attribute_keys(address).isdisjoint(KINDS) or not Path(location).is_dir():
-        return None
-    return f"write git+file://{Path(location).absolute()}#{fragment}"
+    location, _, ref = address.partition("#")
+    return _as_git(Path(location), ref) if location and ref and Path(location).is_dir() else None
 
 
 class PathSource:
@@ -45,6 +42,8 @@ class PathSource:
     def check(self, address: str) -> None:
         path = Path(address)
         if path.is_dir():
+            if _is_bare(path):
+                raise InputError(f"{address} is a bare git repository", _as_git(path, "tag=NAME"))
             check_kernel(path, path)
         elif not path.is_file():
             raise InputError(f"{address} does not exist", as_git(address))
@@ -74,6 +73,15 @@ class PathSource:
             check_kernel(output, origin)
         else:
             raise InputError(f"{address} does not exist")
+
+
+def _is_bare(directory: Path) -> bool:
+    """Whether a directory is a git repository without a tree."""
+    return (directory / "HEAD").is_file() and (directory / "objects").is_dir()
+
+
+def _as_git(repository: Path, ref: str) -> str:
+    return f"write git+file://{repository.absolute()}#{ref}"
 
 
 SOURCE = PathSource()

@@ -7,6 +7,7 @@ import errno
 import gzip
 import lzma
 import os
+import shutil
 import zlib
 from pathlib import Path
 from typing import IO, cast

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -259,6 +260,7 @@ def test_the_files_of_a_watched_program_are_left_to_the_build(
         (["./none"], "./none does not exist"),
         (["https://example.org/l.tar"], "does not say how the download is verified"),
         (["debian:linux-image"], "is not a Debian kernel source package"),
+        (["./linux.git"], "write git+file:///"),
         ([".", "--algorithm", "pgoo"], "unknown algorithm `pgoo`"),
         ([".", "--arch", "x86"], "unknown architecture `x86`"),
         ([".", "--config", "slim+"], "invalid config `slim+`"),
@@ -266,6 +268,7 @@ def test_the_files_of_a_watched_program_are_left_to_the_build(
     ],
 )
 def test_wrong_input_is_refused(mepof: Mepof, words: list[str], what: str) -> None:
+    subprocess.run(["git", "init", "--quiet", "--bare", "linux.git"], check=True)
     answer = mepof("adapt", "check", *words)
     assert (answer.status, answer.out) == (2, "")
     assert what in answer.err and "bug" not in answer.err

@@ -249,10 +249,19 @@ def test_a_tarball_may_have_no_top_directory_or_files_beside_it(
     ]
 
 
-def test_a_repository_of_this_machine_is_named_by_a_url(tree: Path) -> None:
-    with pytest.raises(InputError, match=r"#tag=v6\.12 does not exist") as caught:
-        SOURCE.check(f"{tree}#tag=v6.12")
-    assert caught.value.remedy == f"write git+file://{tree}#tag=v6.12"
+@pytest.mark.parametrize("ref", ["tag=v6.12", "v6.12"])
+def test_a_repository_of_this_machine_is_named_by_a_url(tree: Path, ref: str) -> None:
+    with pytest.raises(InputError, match=rf"#{ref} does not exist") as caught:
+        SOURCE.check(f"{tree}#{ref}")
+    assert caught.value.remedy == f"write git+file://{tree}#{ref}"
+
+
+def test_a_bare_repository_is_named_by_a_url(tmp_path: Path) -> None:
+    bare = tmp_path / "linux.git"
+    subprocess.run(["git", "init", "--quiet", "--bare", bare], check=True)
+    with pytest.raises(InputError, match="is a bare git repository") as caught:
+        SOURCE.check(str(bare))
+    assert caught.value.remedy == f"write git+file://{bare}#tag=NAME"
 
 
 def test_what_is_not_there_is_an_error(tmp_path: Path, output: Path) -> None:
