@@ -9,14 +9,11 @@ from pathlib import Path
 import pytest
 
 from mepof import arch
-from mepof.adapter import attempt
 from mepof.adapter.fit import AlgorithmFit, Fit, check_fit
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.cli import adapt
 from mepof.errors import InputError
 from mepof.kernel import kconfig
-from mepof.plan.model import HostInput, Input, StepInput
-from mepof.spec.kernel_build import KernelBuild
 from mepof.toolchain.clang import Clang
 
 from .conftest import Mepof
@@ -237,20 +234,6 @@ def test_a_configuration_may_be_files_of_the_users(mepof: Mepof, tree: Path) -> 
     told = mepof("adapt", "check", tree, "--config", f"{base}+slim").out
     assert f"{base}:1: the kernel has no configuration `x86_64_defconfg`" in told
     assert "the nearest is `x86_64_defconfig`" in told
-
-
-def test_the_files_of_a_watched_program_are_left_to_the_build(
-    tree: Path, toolchain: Clang, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(attempt, "select", lambda name: toolchain)
-    build = KernelBuild[Input](
-        arch="x86-64",
-        toolchain="clang",
-        config=(HostInput("./none.config"),),
-        options=(),
-        source=StepInput("source"),
-    )
-    attempt._check(build, {"source": tree})
 
 
 @pytest.mark.usefixtures("present")

@@ -496,7 +496,7 @@ def test_a_file_that_is_missing_is_an_error_before_there_is_a_release(
     (world.root / "elsewhere" / lost).touch()
     answer = elsewhere("watch", "../watch.toml", "--once", "--store", "store")
     assert answer.status == 2
-    assert f"./{lost} does not exist" in answer.err
+    assert f"./{lost} does not exist" in answer.err.replace("`", "")
     assert f"paths are relative to {world.root}" in answer.err
     assert not (world.root / "out").exists()
 
