@@ -77,11 +77,7 @@ class AdbShell:
         find_tool("adb", _INSTALL)
         phone = cls(serial, f"adb-{serial}")
         try:
-            if phone.by_network and not phone._is_there():
-                # adb may still know a connection of before a reboot.
-                phone._adb(("disconnect", serial), _ANSWER)
-                phone._adb(("connect", serial), _ANSWER)
-            if not phone._is_there():
+            if not phone.present():
                 raise LostConnection(f"{serial} is not connected", "see `adb devices`")
         except LostConnection:
             raise
@@ -100,6 +96,19 @@ class AdbShell:
             f"{serial} does not give root access",
             "install su on it" if root == "su" else "it needs a system whose adbd can be root",
         )
+
+    def present(self) -> bool:
+        """Whether the phone's system answers now.
+
+        Raises:
+            EnvironmentLack: adb is not installed here.
+            WorkError: adb does not answer in time.
+        """
+        if self.by_network and not self._is_there():
+            # adb may still know a connection of before a reboot.
+            self._adb(("disconnect", self.serial), _ANSWER)
+            self._adb(("connect", self.serial), _ANSWER)
+        return self._is_there()
 
     def _is_there(self) -> bool:
         said = self._adb(("-s", self.serial, "get-state"), _ANSWER)

@@ -10,7 +10,7 @@ import fcntl
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Annotated, Literal
 
@@ -18,6 +18,8 @@ from pydantic import Field, field_validator, model_validator
 
 from mepof.described import Described, check_distinct, read_described
 from mepof.device import labgrid
+from mepof.device.adb import AdbShell
+from mepof.device.fastboot import Fastboot
 from mepof.errors import EnvironmentLack, InputError, Interrupted, MepofError, WorkError
 
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -161,50 +163,88 @@ _POLL_SECONDS = 0.5
 
 
 class InUse(WorkError):
-    """Other processes use all phones."""
+    """Other processes use all phones that answer."""
 
 
 _claimed: dict[Path, tuple[Attached, IO[str]]] = {}
 _claiming = threading.Lock()
 
 
-def claim() -> Attached:
+def claim(note: Callable[[str], None] = lambda text: None) -> Attached:
     """A phone that no other process uses; the same one until this process ends.
 
-    All that a run compares is therefore measured on one phone, and several runs use several.
+    All that a run compares is therefore measured on one phone, and several runs use several. One
+    that does not answer is taken only if no phone answers and none is in use.
+
+    Args:
+        note: called with a line that names the phones before it in the list that do not answer.
 
     Raises:
         EnvironmentLack: none is known.
-        InUse: all are in use.
+        InUse: all that answer are in use.
     """
     with _claiming:
         path = list_path()
         if path in _claimed:
             return _claimed[path][0]
         known = attached()
-        directory = state_directory()
-        directory.mkdir(parents=True, exist_ok=True)
+        state_directory().mkdir(parents=True, exist_ok=True)
         # What a killed process left of a lab comes first: it may have to be restored.
-        for phone in sorted(known, key=lambda each: not _left_acquired(each)):
-            lock = _lock(phone).open("a+")
-            try:
-                reached = _reached(phone, lock)
-            except BaseException:
+        order = sorted(known, key=lambda each: not _left_acquired(each))
+        locks = {each.name: lock for each in order if (lock := _locked(each)) is not None}
+        free = [each for each in order if each.name in locks]
+        silent: list[Attached] = []
+        try:
+            for phone in _to_try(free, len(known), silent):
+                reached = _reached(phone, locks[phone.name])
+                if reached is not None:
+                    if silent and phone not in silent:
+                        names = ", ".join(each.name for each in silent)
+                        note(f"using {phone.name}: no answer by adb or fastboot from {names}")
+                    _claimed[path] = (reached, locks.pop(phone.name))
+                    return reached
+        finally:
+            for lock in locks.values():
                 lock.close()
-                raise
-            if reached is not None:
-                _claimed[path] = (reached, lock)
-                return reached
-            lock.close()
-        names = ", ".join(each.name for each in known)
-        raise InUse(f"every phone is in use: {names}", "wait until a run ends")
+        names = ", ".join(each.name for each in known if each not in silent)
+        which = "every phone that answers" if silent else "every phone"
+        raise InUse(f"{which} is in use: {names}", "wait until a run ends")
 
 
-def reserve(waiting: Callable[[str], None], cancel: threading.Event) -> None:
+def _to_try(free: Iterable[Attached], known: int, silent: list[Attached]) -> Iterator[Attached]:
+    """The phones to take, the best first.
+
+    Args:
+        free: those that no other process uses.
+        known: how many there are.
+        silent: those that do not answer are added to it.
+    """
+    for phone in free:
+        if known == 1 or _answers(phone):
+            yield phone
+        else:
+            silent.append(phone)
+    # One that is in use will be free sooner than one that is off answers.
+    if len(silent) == known:
+        yield from tuple(silent)
+
+
+def _answers(phone: Attached) -> bool:
+    """Whether a phone is on; True where a lab knows how it is reached."""
+    if phone.place:
+        return True
+    try:
+        shell = AdbShell(phone.adb or phone.fastboot, phone.name)
+        return Fastboot(phone.fastboot).present() or shell.present()
+    except WorkError:
+        return False
+
+
+def reserve(note: Callable[[str], None], cancel: threading.Event) -> None:
     """Wait until this process has a phone.
 
     Args:
-        waiting: called once if all are in use, with which these are.
+        note: called with a line if phones do not answer, and once if it must wait.
         cancel: set it to give up waiting.
 
     Raises:
@@ -214,10 +254,10 @@ def reserve(waiting: Callable[[str], None], cancel: threading.Event) -> None:
     said = False
     while True:
         try:
-            claim()
+            claim(note)
         except InUse as error:
             if not said:
-                waiting(error.message)
+                note(f"waiting: {error.message}")
             said = True
         else:
             return
@@ -229,17 +269,24 @@ def _lock(phone: Attached) -> Path:
     return state_directory() / f"{phone.name}.lock"
 
 
+def _locked(phone: Attached) -> IO[str] | None:
+    """The lock of a phone, which this process holds now; None if it is in use."""
+    lock = _lock(phone).open("a+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    return lock
+
+
 def _left_acquired(phone: Attached) -> bool:
     lock = _lock(phone)
     return lock.exists() and lock.stat().st_size > 0
 
 
 def _reached(phone: Attached, lock: IO[str]) -> Attached | None:
-    """A phone with its addresses; None if it is in use."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return None
+    """A phone with its addresses; None if somebody else uses its place."""
     if not phone.place:
         return phone
     place = labgrid.claimed(phone.place, lock)

@@ -39,7 +39,7 @@ _leaving = threading.Lock()
 
 
 class Phone:
-    """The first phone of the workplace's list that is free."""
+    """The first phone of the workplace's list that answers and is free."""
 
     # Trace buffers overflow, and adb shares the processor.
     records_all = False
@@ -147,12 +147,12 @@ def claimed(directory: Path) -> Handset:
         WorkError: all are in use.
         InputError: its description is wrong.
     """
-    phone = claim()
 
     def note(text: str) -> None:
         with (directory / "phone.log").open("a", encoding="utf-8") as log:
             log.write(f"{text}\n")
 
+    phone = claim(note)
     return Handset(phone, model_of(phone), state_directory() / phone.name, note)
 
 

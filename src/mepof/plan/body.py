@@ -25,8 +25,9 @@ class Claim:
     Attributes:
         name: of the device.
         reserve: waits until this process has one of several such devices. Its arguments are what
-            it calls once, with the reason, if it must wait, and what is set to give up, upon which
-            it raises Interrupted. Without it there is one device, which runs with one store share.
+            it calls with a line for the user, such as why it must wait, and what is set to give up,
+            upon which it raises Interrupted. Without it there is one device, which runs with one
+            store share.
     """
 
     name: str

@@ -150,7 +150,7 @@ def _reserved(
     claim: Claim, store: Store, note: Callable[[str], None], cancel: threading.Event
 ) -> Iterator[None]:
     if claim.reserve is not None:
-        claim.reserve(lambda why: note(f"waiting: {why}"), cancel)
+        claim.reserve(note, cancel)
         yield
     else:
         waiting = partial(note, f"waiting: another run uses the device {claim.name}")

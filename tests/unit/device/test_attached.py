@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -16,7 +17,12 @@ from mepof.device.phone_journal import Entry, Journal
 from mepof.device.protocol import flashable
 from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 
-PHONE = '[[phone]]\nname = "{name}"\nfastboot = "tcp:127.0.0.1:1"\nmodel = "model.toml"\n'
+PHONE = '[[phone]]\nname = "{name}"\nfastboot = "{name}-1"\nmodel = "model.toml"\n'
+TWO = PHONE.format(name="a") + PHONE.format(name="b")
+PROGRAMS = {
+    "fastboot": "#!/bin/sh\ncat '{root}/fastboot-devices'\n",
+    "adb": "#!/bin/sh\ngrep -q \"^$2\" '{root}/adb-devices' && echo device\n",
+}
 MODEL = 'title = "a phone"\nsource = "nowhere"\n'
 
 
@@ -26,7 +32,21 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("MEPOF_PHONES", str(path))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "model.toml").write_text(MODEL)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, script in PROGRAMS.items():
+        (programs / name).write_text(script.format(root=tmp_path))
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    turn_on(path, fastboot="ab")
     return path
+
+
+def turn_on(workplace: Path, fastboot: str = "", adb: str = "") -> None:
+    """Have phones, by their letters, in fastboot or with their system up, and no others."""
+    for program, phones in (("fastboot", fastboot), ("adb", adb)):
+        listed = "".join(f"{name}-1\t{program}\n" for name in phones)
+        (workplace.parent / f"{program}-devices").write_text(listed)
 
 
 def test_a_workplace_without_phones_says_where_to_list_them(workplace: Path) -> None:
@@ -55,7 +75,7 @@ def test_a_wrong_list_is_refused(workplace: Path, text: str, why: str) -> None:
 def test_one_of_several_phones_is_chosen_as_adb_does(
     workplace: Path, monkeypatch: pytest.MonkeyPatch, wanted: str
 ) -> None:
-    b = PHONE.format(name="b").replace("tcp:127.0.0.1:1", "0123ABCD")
+    b = PHONE.format(name="b").replace("b-1", "0123ABCD")
     workplace.write_text(PHONE.format(name="a") + b)
     monkeypatch.setenv("ANDROID_SERIAL", wanted)
     assert claim().name == "b"
@@ -84,7 +104,7 @@ CLAIM = "from mepof.device.attached import claim; print(claim().name, flush=True
 
 
 def test_each_process_gets_a_phone_of_its_own(workplace: Path) -> None:
-    workplace.write_text(PHONE.format(name="a") + PHONE.format(name="b"))
+    workplace.write_text(TWO)
     other = subprocess.Popen(
         [sys.executable, "-c", CLAIM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -98,6 +118,27 @@ def test_each_process_gets_a_phone_of_its_own(workplace: Path) -> None:
     assert "every phone is in use: a, b" in third.stderr
     other.kill()
     other.communicate()
+
+
+@pytest.mark.parametrize("where", ["fastboot", "adb"])
+def test_a_phone_that_is_off_is_passed_over(workplace: Path, where: str) -> None:
+    workplace.write_text(TWO)
+    turn_on(workplace, **{where: "b"})
+    said = list[str]()
+    assert claim(said.append).name == "b"
+    assert said == ["using b: no answer by adb or fastboot from a"]
+    other = subprocess.run(
+        [sys.executable, "-c", CLAIM], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert "every phone that answers is in use: b" in other.stderr, "a run waits for it"
+
+
+def test_the_first_phone_is_waited_for_if_none_answers(workplace: Path) -> None:
+    workplace.write_text(TWO)
+    turn_on(workplace)
+    said = list[str]()
+    assert claim(said.append).name == "a"
+    assert said == []
 
 
 RUN = """
@@ -164,7 +205,7 @@ class Run:
 
 
 def test_two_runs_with_one_store_use_two_phones_at_once(workplace: Path, tmp_path: Path) -> None:
-    workplace.write_text(PHONE.format(name="a") + PHONE.format(name="b"))
+    workplace.write_text(TWO)
     with Run(tmp_path, "one", "first") as one:
         assert one.says() == "first a"
         with Run(tmp_path, "two", "second") as two:
@@ -197,13 +238,13 @@ def test_a_wait_for_a_phone_can_be_given_up(workplace: Path) -> None:
     assert other.stdout.readline() == "a\n"
     cancel, said = threading.Event(), list[str]()
 
-    def waiting(why: str) -> None:
-        said.append(why)
+    def note(line: str) -> None:
+        said.append(line)
         cancel.set()
 
     with pytest.raises(Interrupted):
-        reserve(waiting, cancel)
-    assert said == ["every phone is in use: a"]
+        reserve(note, cancel)
+    assert said == ["waiting: every phone is in use: a"]
     other.kill()
     other.communicate()
 
