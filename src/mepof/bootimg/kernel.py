@@ -16,7 +16,7 @@ from mepof.bootimg.compression import (
     recognise,
 )
 from mepof.bootimg.device_tree import appended
-from mepof.bootimg.image import Bytes
+from mepof.bootimg.image import BootImage, Bytes
 from mepof.errors import InputError
 from mepof.kernel.image import HEADER_BYTES, Image
 from mepof.kernel.image import recognise as recognise_image
@@ -74,6 +74,23 @@ class Kernel:
     def memory(self) -> Memory | None:
         """What it asks of the boot loader; None if its format does not tell."""
         return memory_of(self.head, self.image)
+
+
+def kernel_of(image: BootImage, what: str) -> Bytes:
+    """The kernel section of an image whose kernel is to be replaced.
+
+    Args:
+        what: the image is, for messages.
+
+    Raises:
+        InputError: it has no kernel.
+    """
+    section = image.section("kernel")
+    if not section:
+        raise InputError(
+            f"{what} has no kernel", "name the phone's boot.img, not its init_boot or vendor_boot"
+        )
+    return section
 
 
 def describe(section: Bytes) -> Kernel:

@@ -14,7 +14,7 @@ from mepof.bootimg.compression import NAMES, decompress, recognise
 from mepof.bootimg.device_tree import table_entries
 from mepof.bootimg.directory import DESCRIPTION, packed, unpacked
 from mepof.bootimg.image import BootImage, Bytes, write
-from mepof.bootimg.kernel import describe, replaced
+from mepof.bootimg.kernel import describe, kernel_of, replaced
 from mepof.bootimg.model import read_model
 from mepof.bootimg.partition import fit
 from mepof.bootimg.plan import plan
@@ -144,8 +144,7 @@ def pack(
     image = _source(source)
     changed: dict[str, Bytes] = {}
     if kernel is not None or compression is not None:
-        _has(image, "kernel", source)
-        former = image.section("kernel")
+        former = kernel_of(image, str(source))
         new = read_file(kernel) if kernel else former
         changed["kernel"] = replaced(former, new, compression, str(kernel or source))
     for name, path in (("ramdisk", ramdisk), ("dtb", dtb)):

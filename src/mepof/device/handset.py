@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mepof.bootimg.image import BootImage, split_cmdline, write
-from mepof.bootimg.kernel import replaced
+from mepof.bootimg.kernel import kernel_of, replaced
 from mepof.bootimg.model import read_model
 from mepof.bootimg.plan import plan
 from mepof.bootimg.reader import parse, read_file
@@ -314,7 +314,7 @@ class Handset:
             )
         token = secrets.token_hex(8)
         given = read_file(kernel)
-        section = replaced(image.section("kernel"), given, None, str(kernel))
+        section = replaced(kernel_of(image, str(own)), given, None, str(kernel))
         words = [
             word
             for word in image.cmdline.decode("utf-8", "replace").split()

@@ -8,7 +8,7 @@ from pathlib import Path
 from mepof.arch import Arch
 from mepof.bootimg.description import Description, header_fields
 from mepof.bootimg.image import BootImage, write
-from mepof.bootimg.kernel import replaced
+from mepof.bootimg.kernel import describe, kernel_of, replaced
 from mepof.bootimg.reader import parse, read_file
 from mepof.bootimg.tail import with_changes
 from mepof.errors import InputError
@@ -26,8 +26,14 @@ class AndroidBootImage:
     takes_file = True
 
     def check(self, arch: Arch, given: Path | None) -> None:
-        if given is not None:
-            _with_kernel(given)
+        if given is None:
+            return
+        kernel = describe(kernel_of(_read(given), str(given))).image
+        if kernel is not None and kernel.arch != arch.name:
+            raise InputError(
+                f"{given} has a kernel for {kernel.arch}, not for {arch.name}",
+                f"write `set arch {kernel.arch}`, or name an image with a kernel for {arch.name}",
+            )
 
     def write(self, kernel: Kernel, given: Path | None, target: Path) -> None:
         new = read_file(kernel.image)
@@ -38,17 +44,14 @@ class AndroidBootImage:
             image = BootImage(described.layout, fields, sections)
             image = image.with_sections(kernel=new)
         else:
-            former = _with_kernel(given)
-            section = replaced(former.section("kernel"), new, None, str(kernel.image))
+            former = _read(given)
+            section = replaced(kernel_of(former, str(given)), new, None, str(kernel.image))
             image = with_changes(former, {"kernel": section}, None, given)
         target.write_bytes(write(image))
 
 
-def _with_kernel(path: Path) -> BootImage:
-    image = parse(read_file(path), str(path))
-    if "kernel" not in image.layout.sections:
-        raise InputError(f"{path} is not an image with a kernel", "name the phone's boot.img")
-    return image
+def _read(path: Path) -> BootImage:
+    return parse(read_file(path), str(path))
 
 
 FORMAT = AndroidBootImage()

@@ -197,6 +197,11 @@ def test_a_plan_says_that_the_partition_is_too_small(mepof: Call, boot: Path) ->
             "name a kernel for arm64",
         ),
         (
+            ("pack", "init", "--kernel", "big", "-o", "x"),
+            "init has no kernel",
+            "name the phone's boot.img, not its init_boot",
+        ),
+        (
             ("pack", "boot.img", "--compression", "zip", "-o", "x"),
             "unknown compression `zip`",
             "known: none, gzip",
@@ -219,6 +224,8 @@ def test_wrong_input_is_one_line(
 ) -> None:
     Path("text").write_text("text")
     Path("empty").mkdir()
+    Path("init").mkdir()
+    Path("init/bootimg.toml").write_text("header_version = 4\n")
     Path("bz").write_bytes(bz_image())
     Path("big").write_bytes(arm64_kernel(2_000_000))
     Path("dtbo.img").write_bytes(struct.pack(">8I", 0xD7B7AB1E, 32, 32, 32, 0, 32, 2048, 0))

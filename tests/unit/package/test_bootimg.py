@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from writers.boot_image import arm64_kernel
 
 from mepof import arch
+from mepof.bootimg.image import write
 from mepof.bootimg.reader import parse
 from mepof.errors import InputError
 from mepof.package.bootimg import FORMAT
@@ -36,3 +38,28 @@ def test_a_file_that_is_no_image_is_refused_before_anything_is_built(
     (tmp_path / "boot.img").write_bytes(content)
     with pytest.raises(InputError):
         FORMAT.check(arch.get("arm64"), tmp_path / "boot.img")
+
+
+def image(path: Path, **sections: bytes) -> Path:
+    """A boot image of version 4."""
+    FORMAT.write(kernel(path.parent), None, path)
+    path.write_bytes(write(parse(path.read_bytes(), "").with_sections(**sections)))
+    return path
+
+
+def test_an_image_without_a_kernel_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+    given = image(tmp_path / "init_boot.img", kernel=b"", ramdisk=b"070701")
+    with pytest.raises(InputError, match=r"init_boot.img has no kernel") as caught:
+        FORMAT.check(arch.get("arm64"), given)
+    assert "name the phone's boot.img" in str(caught.value.remedy)
+    with pytest.raises(InputError, match="has no kernel"):
+        FORMAT.write(kernel(tmp_path), given, tmp_path / "opt.img")
+
+
+def test_an_image_for_another_architecture_is_refused_before_anything_is_built(
+    tmp_path: Path,
+) -> None:
+    given = image(tmp_path / "boot.img", kernel=arm64_kernel())
+    FORMAT.check(arch.get("arm64"), given)
+    with pytest.raises(InputError, match="has a kernel for arm64, not for x86-64"):
+        FORMAT.check(arch.get("x86-64"), given)
