@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mepof.g4 import checks, goals, instrumentation, loops, operands, pairs, stacks
 from mepof.g4.ast import (
@@ -20,7 +20,7 @@ from mepof.g4.ast import (
     Word,
 )
 from mepof.g4.diagnostics import Diagnostic, in_order, quote
-from mepof.g4.names import Bindings, HostPath, Role, algorithm_of, bind, made_profiles
+from mepof.g4.names import Bindings, HostPath, Made, Plain, Role, algorithm_of, bind, made_profiles
 from mepof.g4.settings import NO_PROFILE, Settings
 from mepof.g4.words import Vocabulary
 
@@ -36,6 +36,7 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
     relinked = False
     toolchain = vocabulary.default_toolchain
     device = Settings().device
+    archs = tuple(_archs_in_force(program, vocabulary))
     for index, statement in enumerate(program.statements):
         found += operands.empty_operands(statement)
         found += operands.wrong_words(statement, vocabulary)
@@ -50,6 +51,7 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
             found += stacks.profiles_at_once(statement.algorithm, toolchain, vocabulary)
         if program.complete:
             found += _references(statement, bindings, index)
+            found += _of_other_arch(statement, bindings, index, archs)
             match statement:
                 case Set(key=key, value=value) if key.text == "relinked":
                     relinked = value.text.strip("0") != ""
@@ -113,6 +115,45 @@ def _references(statement: Statement, bindings: Bindings, index: int) -> Iterato
     for word in words:
         if word.text and isinstance(wrong := bindings.resolve(word, role, index), Diagnostic):
             yield wrong
+
+
+def _archs_in_force(program: Program, vocabulary: Vocabulary) -> Iterator[str]:
+    """The architecture at each statement."""
+    arch = Settings().arch
+    for statement in program.statements:
+        if isinstance(statement, Set) and statement.key.text == "arch":
+            # An unknown one is reported where the setting is checked.
+            known = statement.value.text in vocabulary.architectures
+            arch = statement.value.text if known else arch
+        yield arch
+
+
+def _of_other_arch(
+    statement: Statement, bindings: Bindings, index: int, archs: Sequence[str]
+) -> Iterator[Diagnostic]:
+    """Images that a statement boots, and that the program makes for another architecture.
+
+    Args:
+        archs: the architecture at each statement.
+    """
+    match statement:
+        case Eval(images=words) | Check(images=words):
+            pass
+        case Flash(image=word):
+            words = (word,)
+        case _:
+            return
+    for word in words:
+        made = bindings.resolve(word, "image", index) if word.text else None
+        if isinstance(made, Made | Plain) and archs[made.statement] != archs[index]:
+            arch = archs[made.statement]
+            yield Diagnostic(
+                word.span,
+                f"{quote(word.text)} is an image for {arch}, and this `{statement.verb}` is for "
+                f"{archs[index]}",
+                f"one `{statement.verb}` has images of one architecture: write another after "
+                f"`set arch {arch}`",
+            )
 
 
 def _not_relinked(word: Word, bindings: Bindings, index: int) -> Iterator[Diagnostic]:

@@ -111,6 +111,23 @@ def test_a_file_cannot_be_relinked() -> None:
     assert found == "p.g4:2:6: error: the baseline `/a.img` is a file, which cannot be relinked"
 
 
+@pytest.mark.parametrize(
+    ("verb", "images"), [("eval", "plain;opt"), ("check", "plain;opt"), ("flash", "opt")]
+)
+def test_images_are_booted_as_the_architecture_that_they_are_built_for(
+    verb: str, images: str
+) -> None:
+    made = "set device phone. set arch arm64. opt /src pgo rand kbench.\n"
+    text = f"{verb} {images}."
+    assert headlines(f"{made}{text}") == []
+    assert headlines(f"{made}set arch x86-64. set arch arm64. {text}") == []
+    found = headlines(f"{made}set arch x86-64. build /src.\n{text}")
+    assert found == [
+        f"p.g4:3:{text.index('opt') + 1}: error: `opt` is an image for arm64, "
+        f"and this `{verb}` is for x86-64"
+    ]
+
+
 def test_weights_are_exact() -> None:
     assert weight("0.1") + weight("2") == Fraction(21, 10)
 
