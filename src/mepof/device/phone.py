@@ -44,6 +44,9 @@ class Phone:
     # Trace buffers overflow, and adb shares the processor.
     records_all = False
 
+    def check(self, arch: str) -> None:
+        """Its boot loader tells whether it starts a kernel."""
+
     def identity(self, arch: str) -> Mapping[str, str]:
         # Programs do not name a phone, so what a session gives depends on the models alone.
         return {

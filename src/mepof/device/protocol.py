@@ -172,6 +172,14 @@ class Outcome:
 class Boot(Protocol):
     """A device that boots a kernel from RAM, serves the requests, and powers off."""
 
+    def check(self, arch: str) -> None:
+        """Refuse an architecture whose kernels it does not boot, before anything is made. This
+        needs no tool.
+
+        Raises:
+            InputError: it does not boot them.
+        """
+
     def identity(self, arch: str) -> Mapping[str, str]:
         """Versions of the programs that decide what a session gives.
 

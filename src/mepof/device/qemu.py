@@ -44,6 +44,9 @@ class Qemu:
 
     records_all = True
 
+    def check(self, arch: str) -> None:
+        _machine(arch)
+
     def identity(self, arch: str) -> Mapping[str, str]:
         machine = _machine(arch)
         words = [

@@ -73,8 +73,15 @@ $b poweroff -f
 class Uml:
     """User-Mode Linux."""
 
+    def check(self, arch: str) -> None:
+        if arch != ARCH:
+            raise InputError(
+                f"the device uml cannot boot {arch} kernels", f"write `set arch {ARCH}`"
+            )
+
     def identity(self, arch: str) -> Mapping[str, str]:
-        _check(arch)
+        self.check(arch)
+        _check_machine()
         words = (*_PARAMETERS, _LOGGED, _INTERACTIVE, _START)
         return {"uml": sha256("\0".join(words).encode()).hexdigest(), "processor": _processor()}
 
@@ -96,7 +103,8 @@ class Uml:
         runner: Callable[..., Completed],
         replied: Callable[[int], None],
     ) -> Outcome:
-        _check(session.arch)
+        self.check(session.arch)
+        _check_machine()
         check_cpus(self, session.arch, session.cpus)
         if directory.exists():
             shutil.rmtree(directory)
@@ -140,9 +148,7 @@ def command(session: Session) -> list[str]:
     ]
 
 
-def _check(arch: str) -> None:
-    if arch != ARCH:
-        raise InputError(f"the device uml cannot boot {arch} kernels", f"write `set arch {ARCH}`")
+def _check_machine() -> None:
     if platform.machine() != _MACHINE:
         raise EnvironmentLack(
             f"the device uml runs on x86-64 machines, and this is {platform.machine()}",

@@ -29,9 +29,9 @@ class FlashBody:
     volatile = True
 
     def check(self, step: Step) -> None:
-        """Refuse an image of another architecture."""
+        """Refuse an image of another architecture, and one that the device does not boot."""
         asked = Flash[Input].of(step, step.inputs)
-        flashable(asked.device)
+        flashable(asked.device).check(asked.arch)
         if isinstance(asked.kernel, HostInput):
             found = read_image(Path(asked.kernel.path))
             if found.arch != asked.arch:

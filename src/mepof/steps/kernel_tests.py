@@ -34,8 +34,9 @@ class KernelTestsBody:
     phase: Phase = "boot"
 
     def check(self, step: Step) -> None:
-        """Refuse an image of another architecture."""
+        """Refuse an image of another architecture, and one that the device does not boot."""
         asked = KernelTests[Input].of(step, step.inputs)
+        DEVICES.get(asked.device).check(asked.arch)
         if isinstance(asked.kernel, HostInput):
             found = read_image(Path(asked.kernel.path))
             if found.arch != asked.arch:

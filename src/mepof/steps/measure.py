@@ -39,10 +39,13 @@ class MeasureBody:
     version = 4
 
     def check(self, step: Step) -> None:
-        """Refuse a core or an image of another architecture."""
+        """Refuse a device that does not count, and a core or an image of another architecture."""
         asked = Measure[Input].of(step, step.inputs)
+        device = counter_source(asked.device)
+        device.counter(asked.arch)
+        device.check(asked.arch)
         core_of(asked)
-        check_cpus(DEVICES.get(asked.device), asked.arch, asked.cpus)
+        check_cpus(device, asked.arch, asked.cpus)
         files = _files(asked)
         check_distinct_files(zip(apps_in(files), files, strict=True))
         for image in asked.images:
@@ -68,9 +71,7 @@ class MeasureBody:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = Measure[Input].of(step, step.inputs)
-        # A device that cannot count is refused before a kernel for it is built.
-        device = counter_source(asked.device)
-        device.counter(asked.arch)
+        device = DEVICES.get(asked.device)
         work = work_of(asked.metrics, apps_in(_files(asked)))
         core, price = core_of(asked), priced_by(asked)
         return {

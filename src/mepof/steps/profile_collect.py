@@ -59,13 +59,17 @@ class ProfileCollectBody:
     phase: Phase = "run"
 
     def check(self, step: Step) -> None:
-        """Refuse a scenario that cannot run."""
+        """Refuse a scenario that cannot run, and a device that cannot do what is asked."""
         asked = ProfileCollect[Input].of(step, step.inputs)
         _planned_actions(asked)
         described = [path for app in asked.apps if (path := _host_path(app.file)) is not None]
         loaded = [(load_described(path), path) for path in described]
         check_distinct_files((app, path) for app, path in loaded if isinstance(app, OwnApp))
-        check_cpus(DEVICES.get(asked.device), asked.arch, asked.cpus)
+        device = DEVICES.get(asked.device)
+        if asked.record is not None:
+            branch_source(asked.device).branch_recorder(asked.arch)
+        device.check(asked.arch)
+        check_cpus(device, asked.arch, asked.cpus)
         if SCENARIOS.get(asked.scenario).interactive:
             _require_terminal()
 
@@ -79,11 +83,7 @@ class ProfileCollectBody:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = ProfileCollect[Input].of(step, step.inputs)
-        # A scenario that cannot run is reported before the kernel for it is built,
         actions = _planned_actions(asked)
-        if asked.record is not None:
-            # and so is a device that cannot record.
-            branch_source(asked.device).branch_recorder(asked.arch)
         apps = _apps(asked, [_host_path(app.file) for app in asked.apps])
         return {
             **DEVICES.get(asked.device).identity(asked.arch),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.errors import InputError
+from mepof.errors import InputError, MepofError
 from mepof.executor import programs
 from mepof.executor.programs import WrongProgram, plan_of
 from mepof.g4 import Source, render
@@ -104,3 +104,41 @@ def test_a_commit_of_a_local_repository_is_shown_as_one(tmp_path: Path) -> None:
 def test_a_path_that_no_step_reads_may_be_missing() -> None:
     text = "set config ./none.config.\nset config slim.\nbuild debian:linux-source-6.12.\n"
     assert plan_of(Source("p.g4", text)).program == text
+
+
+OPT = "opt debian:linux-source-6.12 {} rand kbench."
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        (
+            f"set device uml. set arch um. {OPT.format('pgo')} eval plain;opt.",
+            "the device uml does not count instructions",
+        ),
+        (
+            f"set device uml. set arch um. {OPT.format('autofdo')}",
+            "the device uml does not record branches",
+        ),
+        (
+            f"set device uml. set arch arm64. {OPT.format('pgo')}",
+            "the device uml cannot boot arm64 kernels",
+        ),
+        (
+            f"set device uml. {OPT.format('pgo')} check plain;opt.",
+            "the device uml cannot boot x86-64 kernels",
+        ),
+        (
+            f"set arch um. {OPT.format('pgo')} eval plain;opt.",
+            "the device qemu has no machine for um",
+        ),
+        (
+            f"set device phone. {OPT.format('autofdo')}",
+            "phones record branches by Arm's trace units, which x86-64 does not have",
+        ),
+    ],
+)
+def test_what_a_device_cannot_do_is_known_before_there_are_kernels(program: str, why: str) -> None:
+    with pytest.raises(MepofError) as caught:
+        plan_of(Source("p.g4", program))
+    assert caught.value.message == why

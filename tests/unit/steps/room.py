@@ -117,6 +117,9 @@ class FakeDevice:
         self.claimed: str | None = None
         self.most_cpus = 1
 
+    def check(self, arch: str) -> None:
+        """It boots anything."""
+
     def identity(self, arch: str) -> Mapping[str, str]:
         return {"qemu": "fake"}
 

@@ -186,12 +186,12 @@ def test_no_branches_are_recorded_of_an_instrumented_kernel(room: Room, device: 
 def test_a_device_that_cannot_record_is_refused_before_the_kernel_is_built(
     monkeypatch: pytest.MonkeyPatch, device: FakeDevice
 ) -> None:
-    assert profile_collect.BODY.identity(Step("c", "profile-collect", RECORD, BUILT))
-    without = SimpleNamespace(identity=device.identity, describe=device.describe, boot=device.boot)
+    profile_collect.BODY.check(Step("c", "profile-collect", RECORD, BUILT))
+    without = SimpleNamespace(check=device.check, describe=device.describe, boot=device.boot)
     register(monkeypatch, DEVICES, without)
     with pytest.raises(EnvironmentLack, match="does not record branches"):
-        profile_collect.BODY.identity(Step("c", "profile-collect", RECORD, BUILT))
-    assert profile_collect.BODY.identity(Step("c", "profile-collect", COLLECT, BUILT))
+        profile_collect.BODY.check(Step("c", "profile-collect", RECORD, BUILT))
+    profile_collect.BODY.check(Step("c", "profile-collect", COLLECT, BUILT))
 
 
 def test_an_invalid_script_is_refused_before_the_kernel_is_built(
