@@ -18,7 +18,7 @@ from mepof.bootimg.plan import plan
 from mepof.bootimg.reader import parse, read_file
 from mepof.bootimg.tail import with_changes
 from mepof.device.adb import AdbShell
-from mepof.device.attached import Attached, PhoneModel, model_path
+from mepof.device.attached import Attached, PhoneModel, model_of, model_path
 from mepof.device.fastboot import Fastboot, Refused
 from mepof.device.shell import LostConnection
 from mepof.errors import EnvironmentLack, InputError, WorkError
@@ -53,6 +53,35 @@ def patiently(shell: AdbShell, act: Callable[[], T]) -> T:
             with suppress(LostConnection):
                 shell.reconnect()
     return act()
+
+
+def check_model(phone: Attached) -> None:
+    """Check the model of a phone, and the files that it names.
+
+    Raises:
+        InputError: one cannot be read, or is wrong.
+    """
+    model = model_of(phone)
+    if model.image is not None:
+        _read_image(_described(phone, model.image), model)
+    if model.limits is not None:
+        read_model(_described(phone, model.limits))
+
+
+def _described(phone: Attached, name: str) -> Path:
+    return (model_path(phone).parent / name).resolve()
+
+
+def _read_image(path: Path, model: PhoneModel) -> BootImage:
+    """The boot image of a phone's own system."""
+    image = parse(read_file(path), str(path))
+    kernel_of(image, str(path))
+    if model.header_version not in (None, image.version):
+        raise InputError(
+            f"{path} has a header of version {image.version}, not {model.header_version}",
+            "correct `header_version` or `image` in the model",
+        )
+    return image
 
 
 @dataclass(frozen=True)
@@ -241,7 +270,7 @@ class Handset:
             WorkError: it could not be read from the phone.
         """
         if self.model.image is not None:
-            return (model_path(self.phone).parent / self.model.image).resolve()
+            return _described(self.phone, self.model.image)
         path = self.directory / "own.img"
         if not path.is_file():
             fastboot = self.to_fastboot()
@@ -306,15 +335,10 @@ class Handset:
             InputError: the kernel does not fit to the phone.
         """
         own = self.own_image()
-        image = parse(read_file(own), str(own))
-        if self.model.header_version not in (None, image.version):
-            raise InputError(
-                f"{own} has a header of version {image.version}, not {self.model.header_version}",
-                "correct `header_version` or `image` in the model",
-            )
+        image = _read_image(own, self.model)
         token = secrets.token_hex(8)
         given = read_file(kernel)
-        section = replaced(kernel_of(image, str(own)), given, None, str(kernel))
+        section = replaced(image.section("kernel"), given, None, str(kernel))
         words = [
             word
             for word in image.cmdline.decode("utf-8", "replace").split()
@@ -335,7 +359,7 @@ class Handset:
         """The image at addresses at which nothing overlaps, where the limits are described."""
         if self.model.limits is None or "kernel_address" not in image.fields:
             return image
-        limits = read_model(model_path(self.phone).parent / self.model.limits)
+        limits = read_model(_described(self.phone, self.model.limits))
         found = plan([image], limits)
         if not found.problems:
             return image

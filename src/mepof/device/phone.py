@@ -14,9 +14,17 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from mepof.device.adb import AdbShell
-from mepof.device.attached import attached, claim, model_of, model_path, reserve, state_directory
+from mepof.device.attached import (
+    attached,
+    claim,
+    list_path,
+    model_of,
+    model_path,
+    reserve,
+    state_directory,
+)
 from mepof.device.flashing import Flashed, check_permission, flash, recover
-from mepof.device.handset import FellBack, Handset, Lost
+from mepof.device.handset import FellBack, Handset, Lost, check_model
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.phone_session import run_session
 from mepof.device.protocol import (
@@ -45,7 +53,10 @@ class Phone:
     records_all = False
 
     def check(self, arch: str) -> None:
-        """Its boot loader tells whether it starts a kernel."""
+        """Refuse wrong files of models; a boot loader tells whether it starts a kernel."""
+        if list_path().is_file():  # programs are also checked where no phone is
+            for phone in attached():
+                check_model(phone)
 
     def identity(self, arch: str) -> Mapping[str, str]:
         # Programs do not name a phone, so what a session gives depends on the models alone.

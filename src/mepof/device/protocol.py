@@ -173,11 +173,11 @@ class Boot(Protocol):
     """A device that boots a kernel from RAM, serves the requests, and powers off."""
 
     def check(self, arch: str) -> None:
-        """Refuse an architecture whose kernels it does not boot, before anything is made. This
-        needs no tool.
+        """Refuse an architecture whose kernels it does not boot, and wrong files that describe the
+        device, before anything is made. This needs no tool.
 
         Raises:
-            InputError: it does not boot them.
+            InputError: it does not boot them, or a file is wrong.
         """
 
     def identity(self, arch: str) -> Mapping[str, str]:

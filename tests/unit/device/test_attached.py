@@ -9,7 +9,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from writers.boot_image import arm64_kernel
 
+from mepof.bootimg.directory import packed
+from mepof.bootimg.image import write
 from mepof.device.attached import attached, claim, model_of, reserve
 from mepof.device.flashing import check_permission
 from mepof.device.phone import DEVICE
@@ -19,6 +22,7 @@ from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 
 PHONE = '[[phone]]\nname = "{name}"\nfastboot = "{name}-1"\nmodel = "model.toml"\n'
 TWO = PHONE.format(name="a") + PHONE.format(name="b")
+NEW_IMAGE = "header_version = 4\n[files]\nkernel = 'kernel'\n"
 PROGRAMS = {
     "fastboot": "#!/bin/sh\ncat '{root}/fastboot-devices'\n",
     "adb": "#!/bin/sh\ngrep -q \"^$2\" '{root}/adb-devices' && echo device\n",
@@ -98,6 +102,35 @@ def test_a_wrong_model_is_refused(workplace: Path, line: str, why: str) -> None:
     (workplace.parent / "model.toml").write_text(f"{MODEL}{line}\n")
     with pytest.raises(InputError, match=why):
         model_of(attached()[0])
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("image = 'none.img'", "none.img cannot be read"),
+        ("image = 'text.img'", "text.img is not an Android boot image"),
+        ("image = 'init_boot.img'", "init_boot.img has no kernel"),
+        ("image = 'boot.img'\nheader_version = 2", "has a header of version 4, not 2"),
+        ("limits = 'none.toml'", "none.toml"),
+        ("limits = 'model.toml'", "model.toml:3: unknown key `limits`"),
+    ],
+)
+def test_what_a_model_names_is_read_before_anything_is_built(
+    workplace: Path, line: str, why: str
+) -> None:
+    DEVICE.check("arm64")  # programs are checked on other machines too
+    root = workplace.parent
+    workplace.write_text(PHONE.format(name="a"))
+    (root / "text.img").write_text("text")
+    (root / "kernel").write_bytes(arm64_kernel())
+    for name, described in (("boot", NEW_IMAGE), ("init_boot", "header_version = 4\n")):
+        (root / "bootimg.toml").write_text(described)
+        (root / f"{name}.img").write_bytes(write(packed(root)))
+    (root / "model.toml").write_text(f"{MODEL}image = 'boot.img'\nheader_version = 4\n")
+    DEVICE.check("arm64")
+    (root / "model.toml").write_text(f"{MODEL}{line}\n")
+    with pytest.raises(InputError, match=why):
+        DEVICE.check("arm64")
 
 
 CLAIM = "from mepof.device.attached import claim; print(claim().name, flush=True); input()"
