@@ -1,6 +1,19 @@
 //! What a DWARF discriminator says.
 
-use mepof_binary::Symbolizer;
+use mepof_binary::{Binary, Symbolizer};
+
+/// Whether the discriminators of a binary are LLVM's flow-sensitive ones. Source: LLVM 22,
+/// `llvm/lib/Transforms/Utils/SampleProfileLoaderBaseUtil.cpp`.
+pub(crate) fn is_flow_sensitive(binary: &Binary) -> bool {
+    binary.symbol("__llvm_fs_discriminator__").is_some()
+}
+
+/// What of a flow-sensitive discriminator was known before code generation: the discriminator that
+/// a build without flow-sensitive ones has. Source: LLVM 22,
+/// `llvm/include/llvm/Support/Discriminator.h`, `getBaseFSBitEnd`.
+pub(crate) fn flow_sensitive_base(discriminator: u32) -> u32 {
+    discriminator & 0xff
+}
 
 /// How to read a binary's discriminators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

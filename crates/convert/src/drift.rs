@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::ConvertError;
 use crate::autofdo::{canonical, locations};
 use crate::code::Code;
-use crate::discriminator::Discriminators;
+use crate::discriminator::{Discriminators, flow_sensitive_base, is_flow_sensitive};
 
 /// What happened to a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -90,9 +90,27 @@ fn flatten(name: &str, profile: &FunctionProfile, flat: &mut Flat) {
 #[derive(Clone, Debug, Default)]
 struct Shapes {
     functions: FxHashMap<String, (FxHashSet<LineLocation>, Option<u64>)>,
+    /// The binary or the profile has flow-sensitive discriminators. Only their base, which the
+    /// compiler looks up first, comes from the source; the rest says where this build's code
+    /// generation put copies.
+    base_only: bool,
 }
 
 impl Shapes {
+    /// A location as it can be compared.
+    fn comparable(&self, location: LineLocation) -> LineLocation {
+        let LineLocation { offset, discriminator } = location;
+        match self.base_only {
+            true => LineLocation { offset, discriminator: flow_sensitive_base(discriminator) },
+            false => location,
+        }
+    }
+
+    fn add(&mut self, name: String, location: LineLocation) {
+        let location = self.comparable(location);
+        self.functions.entry(name).or_default().0.insert(location);
+    }
+
     /// The shapes of those functions of `binary` that `profile` knows.
     pub fn read(binary: &Binary, profile: &Profile) -> Result<Self, ConvertError> {
         let mut flat = Flat::new();
@@ -102,7 +120,9 @@ impl Shapes {
             false => name.to_owned(),
         };
         let base = binary.functions().first().map_or(0, |first| first.addresses.start.0);
-        let mut shapes = Self::default();
+        let flow_sensitive = is_flow_sensitive(binary);
+        let base_only = flow_sensitive || profile.flow_sensitive;
+        let mut shapes = Self { base_only, ..Self::default() };
         let mut starts = Vec::new();
         for function in binary.functions() {
             let name = name_of(canonical(&function.name));
@@ -117,7 +137,7 @@ impl Shapes {
         let probes = if profile.probe_based { Probes::read(binary)? } else { None };
         match probes {
             Some(probes) => shapes.add_probes(&probes, &name_of),
-            None => shapes.add_lines(binary, &starts, profile.flow_sensitive, &name_of)?,
+            None => shapes.add_lines(binary, &starts, flow_sensitive, &name_of)?,
         }
         Ok(shapes)
     }
@@ -145,7 +165,7 @@ impl Shapes {
                     .map(|name| name_of(canonical(name)))
                     .unwrap_or_default()
             });
-            self.functions.entry(name.clone()).or_default().0.insert(location);
+            self.add(name.clone(), location);
         }
         Ok(())
     }
@@ -158,8 +178,7 @@ impl Shapes {
             .collect();
         let mut add = |guid: u64, offset: u32, discriminator: u32| {
             if let Some(name) = names.get(&guid) {
-                let location = LineLocation { offset, discriminator };
-                self.functions.entry(name.clone()).or_default().0.insert(location);
+                self.add(name.clone(), LineLocation { offset, discriminator });
             }
         };
         for probe in &probes.probes {
@@ -192,8 +211,9 @@ fn compare(profile: &Profile, old: Option<&Shapes>, new: &Shapes) -> Drift {
     for (name, locations) in flat {
         let samples = sum(&locations);
         let shape = new.functions.get(&name);
-        let has =
-            |location: &LineLocation| shape.is_some_and(|(shape, _)| shape.contains(location));
+        let has = |location: &LineLocation| {
+            shape.is_some_and(|(shape, _)| shape.contains(&new.comparable(*location)))
+        };
         // An empty `sum` of floats is -0.0.
         let matched: f64 = locations
             .iter()
@@ -240,7 +260,7 @@ mod tests {
             let locations = locations.iter().map(|&offset| location(offset)).collect();
             (name.to_owned(), (locations, Some(start)))
         });
-        Shapes { functions: functions.collect() }
+        Shapes { functions: functions.collect(), base_only: false }
     }
 
     fn profile() -> Profile {

@@ -13,7 +13,7 @@ use crate::branch_trace::BranchTrace;
 use crate::check::check;
 use crate::code::Code;
 use crate::coverage::coverage;
-use crate::discriminator::Discriminators;
+use crate::discriminator::{Discriminators, is_flow_sensitive};
 use crate::disjoint::disjoint;
 use crate::image::Image;
 use crate::judge::{addresses, binary_verdict, conclude, judge_image};
@@ -170,7 +170,7 @@ fn of_image(
     let profile = match &probes {
         Some(probes) => probe_profile(probes, functions, &ranges, &code, &trace.branches),
         None => {
-            let flow_sensitive = binary.symbol("__llvm_fs_discriminator__").is_some();
+            let flow_sensitive = is_flow_sensitive(binary);
             let discriminators = Discriminators::of(&symbolizer, flow_sensitive);
             let made = line_profile(&symbolizer, &ranges, &code, &trace.branches, discriminators);
             Profile { flow_sensitive, ..made }

@@ -1,0 +1,71 @@
+//! Profiles with and without flow-sensitive discriminators against binaries of both kinds.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod walk;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+
+use mepof_binary::Binary;
+use mepof_convert::{BranchTrace, ProfileOptions, Request, autofdo, drift};
+use mepof_profile::Profile;
+use mepof_trace::Space;
+use walk::{Directory, compile, perf_script, walk};
+
+const UNROLLED: [&str; 3] = ["-O3", "-funroll-loops", "-march=x86-64-v3"];
+const FLOW_SENSITIVE: [&str; 4] =
+    ["-mllvm", "-enable-fs-discriminator=true", "-mllvm", "-improved-fs-discriminator=true"];
+
+struct Build {
+    _directory: Directory,
+    program: PathBuf,
+    profile: Profile,
+}
+
+/// A program, and a profile of a walk through it.
+fn build(name: &str, flags: &[&str]) -> Build {
+    let directory = Directory::new(name);
+    let program = compile(&directory.0, &[&UNROLLED, flags].concat());
+    let script = directory.0.join("script");
+    fs::write(&script, perf_script(&walk(&Binary::open(&program).unwrap(), 1))).unwrap();
+    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    let trace = BranchTrace::read(&Request {
+        binary: &program,
+        modules: &[],
+        inputs: &[script],
+        format: None,
+        space: Space::User,
+        events: &[],
+        kallsyms: None,
+        cancelled: &cancelled,
+        progress: &progress,
+    })
+    .unwrap();
+    let profile = autofdo(&trace, ProfileOptions::default()).unwrap().profile;
+    Build { _directory: directory, program, profile }
+}
+
+fn matched(profile: &Profile, build: &Build) -> f64 {
+    drift(profile, None, &Binary::open(&build.program).unwrap()).unwrap().matched_percent
+}
+
+#[test]
+fn flow_sensitive_discriminators_match_by_their_base() {
+    for probes in [&[][..], &["-fpseudo-probe-for-profiling"]] {
+        let plain = build("plain", probes);
+        let sensitive = build("sensitive", &[&FLOW_SENSITIVE, probes].concat());
+        let flag = |of: &Profile, flow_sensitive| Profile { flow_sensitive, ..of.clone() };
+        let found = [
+            matched(&plain.profile, &plain),
+            matched(&flag(&plain.profile, true), &plain),
+            matched(&plain.profile, &sensitive),
+            matched(&flag(&sensitive.profile, true), &sensitive),
+            // As text, which does not have the flag.
+            matched(&flag(&sensitive.profile, false), &sensitive),
+            matched(&flag(&sensitive.profile, true), &plain),
+        ];
+        assert!(found.iter().all(|&percent| percent > 99.9), "{probes:?}: {found:?}");
+    }
+}
