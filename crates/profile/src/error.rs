@@ -9,6 +9,9 @@ pub enum ReadError {
     /// The data is not a profile in any known form.
     #[error("not a sample profile: neither text, nor LLVM's binary forms, nor GCC's gcov")]
     UnknownFormat,
+    /// The data is something else that is known.
+    #[error("not a sample profile: this is {0}")]
+    OtherFormat(&'static str),
     /// The data ends inside of something.
     #[error("{format} profile ends inside {inside} at byte {offset}: the file is truncated")]
     Truncated {

@@ -39,19 +39,25 @@ pub(super) fn parse(line: &str) -> Result<(usize, Line<'_>), &'static str> {
 }
 
 const FUNCTION: &str = "expected NAME:TOTAL:HEAD";
+const IN_CONTEXT: &str = "context-sensitive profiles are not supported: convert it with \
+                          llvm-profdata merge --sample --convert-sample-profile-layout=nest";
 
-pub(super) fn function(content: &str) -> Result<Line<'_>, &'static str> {
+/// Whether a line is the head of a function, or of one in its context.
+pub(super) fn is_function(line: &str) -> bool {
+    !line.starts_with(' ') && matches!(function(line), Ok(_) | Err(IN_CONTEXT))
+}
+
+fn function(content: &str) -> Result<Line<'_>, &'static str> {
     let (rest, head) = content.rsplit_once(':').ok_or(FUNCTION)?;
     let (name, total) = rest.rsplit_once(':').ok_or(FUNCTION)?;
     if name.is_empty() {
         return Err("the function has no name");
     }
-    if name.starts_with('[') && name.ends_with(']') {
-        return Err("context-sensitive profiles are not supported: convert it with \
-                    llvm-profdata merge --sample --convert-sample-profile-layout=nest");
-    }
     let total = decimal(total).ok_or(FUNCTION)?;
     let head = decimal(head).ok_or(FUNCTION)?;
+    if name.starts_with('[') && name.ends_with(']') {
+        return Err(IN_CONTEXT);
+    }
     Ok(Line::Function { name, total, head })
 }
 

@@ -6,14 +6,15 @@ use super::line::{self, Line};
 use crate::name::parse_guid;
 use crate::{FunctionProfile, LineLocation, MAX_INLINE_DEPTH, Profile, ReadError};
 
-/// Whether the first line of `bytes` that says something is the head of a function.
+/// Whether the first line of `bytes` that says something is the head of a function, also of one in
+/// its context, which [`read`] refuses.
 pub fn is_text(bytes: &[u8]) -> bool {
     let first = bytes.split(|&byte| byte == b'\n').find_map(|line| {
         let line = without_return(line);
         (!is_skipped(line)).then_some(line)
     });
     let first = first.and_then(|line| std::str::from_utf8(line).ok());
-    first.is_some_and(|line| !line.starts_with(' ') && line::function(line).is_ok())
+    first.is_some_and(line::is_function)
 }
 
 /// Reads a text profile.

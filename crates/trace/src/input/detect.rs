@@ -55,6 +55,9 @@ fn text(head: &[u8]) -> Result<Format, String> {
             return Err((*name).to_owned());
         }
     }
+    if lines().find(|line| !line.starts_with(b"#")).is_some_and(is_counted_function) {
+        return Err(AUTOFDO.to_owned());
+    }
     let looks_like_perf_script = lines().any(|line| {
         let entry = memmem::find(line, b"0x").is_some() && line.contains(&b'/');
         let address = line
@@ -71,6 +74,17 @@ fn text(head: &[u8]) -> Result<Format, String> {
     Err("this is text of an unknown kind".to_owned())
 }
 
+/// Whether a line is the head of a function in an AutoFDO profile: NAME:TOTAL:HEAD.
+fn is_counted_function(line: &[u8]) -> bool {
+    let mut parts = line.rsplitn(3, |&byte| byte == b':');
+    let mut number =
+        || parts.next().is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
+    number() && number() && parts.next().is_some_and(|name| !name.is_empty())
+}
+
+const AUTOFDO: &str =
+    "this is an AutoFDO profile already (`mepof profile merge` writes it in another format)";
+
 const MAGICS: &[(&[u8], &str)] = &[
     (b"\x7fELF", "this is an ELF binary"),
     (b"\x1f\x8b", "this is compressed with gzip (decompress it with `gunzip`)"),
@@ -81,7 +95,11 @@ const MAGICS: &[(&[u8], &str)] = &[
     (b"\xfflprofr\x81", "this is a raw profile of an instrumented kernel"),
     (b"\x81rforpl\xff", "this is a raw profile of an instrumented kernel"),
     (b"\xfflprofi\x81", "this is an indexed profile of an instrumented kernel"),
-    (b"SPROF42\xff", "this is an AutoFDO profile already"),
+    // The first bytes of `SPMagic` in LEB128, for the plain and the extensible binary form.
+    // Source: LLVM 22, llvm/include/llvm/ProfileData/SampleProf.h.
+    (b"\xff\xe5\xd0\xb1\xf4\xc9\x94\xa8", AUTOFDO),
+    (b"\x84\xe4\xd0\xb1\xf4\xc9\x94\xa8", AUTOFDO),
+    (b"adcg", AUTOFDO),
     (b"SIMPLEPERF", "this is a text report of simpleperf"),
 ];
 
@@ -92,6 +110,7 @@ const TEXTS: &[(&[u8], &str)] = &[
         b"# Total Lost Samples",
         "this is text of `perf report`; `perf script -F ip,brstack` has the branches",
     ),
+    (b"# Func Hash:", "this is a profile of an instrumented kernel, as text"),
 ];
 
 #[cfg(test)]
@@ -128,6 +147,11 @@ mod tests {
             (b"\x1f\x8b\x08", "gunzip"),
             (b"\x28\xb5\x2f\xfd", "unzstd"),
             (b"# Samples: 10K of event 'cycles'\n#\n# Overhead  Command\n", "perf script -F"),
+            (b"\x84\xe4\xd0\xb1\xf4\xc9\x94\xa8Sg\x07\0", "AutoFDO profile already"),
+            (b"\xff\xe5\xd0\xb1\xf4\xc9\x94\xa8Sg\xdd\x50", "AutoFDO profile already"),
+            (b"# c\nmain:184019:0\n 4: 534 deadbeef:3\n", "AutoFDO profile already"),
+            (b"[main:3 @ facade00]:9:1\n 0: 6\n", "AutoFDO profile already"),
+            (b":ir\nf\n# Func Hash:\n94238966\n", "instrumented kernel"),
             (b"hello, world\n", "text of an unknown kind"),
             (b"\0\0\0\0", "binary data"),
         ] {
