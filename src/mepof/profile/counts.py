@@ -92,14 +92,18 @@ def read_counts(path: Path) -> tuple[FunctionCounts, ...]:
         EnvironmentLack: llvm-profdata is missing.
     """
     tool = select_with(LLVM_INSTRUMENTATION).tool("profile-merger")
+    show: list[str | Path] = [tool, "show", "--all-functions", "--counts", path.resolve()]
     try:
-        shown = run([tool, "show", "--all-functions", "--counts", path.resolve()]).output
+        # Counts in context are shown apart from the others; without them, they are what there is.
+        found = list(_functions(run(show).output.splitlines())) or list(
+            _functions(run([*show, "--showcs"]).output.splitlines())
+        )
     except WorkError as error:
         raise InputError(
             f"{path} cannot be read: {error.message}",
             UNREADABLE,
         ) from error
-    found = sorted(_functions(shown.splitlines()), key=lambda f: (-f.total, f.name))
+    found.sort(key=lambda f: (-f.total, f.name))
     if not found:
         raise InputError(f"{path} has no functions", "collect it from an instrumented kernel")
     return tuple(found)

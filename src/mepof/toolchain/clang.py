@@ -89,7 +89,10 @@ class Clang(Versioned):
         merger = self.tool("profile-merger")
         inputs = [f"--weighted-input={weight},{path}" for path, weight in weighted]
         run([merger, "merge", "--num-threads=1", f"--output={output}", *inputs])
-        return count_functions(run([merger, "show", "--value-cutoff=1", output]).output)
+        show = [merger, "show", "--value-cutoff=1", output]
+        counted = count_functions(run(show).output)
+        # Counts in context are shown apart from the others; without them, they are what there is.
+        return counted if counted.known else count_functions(run([*show, "--showcs"]).output)
 
     def executed(self, profile: Path, run: Run) -> frozenset[str]:
         _, functions = self._executed(profile, run)

@@ -383,6 +383,20 @@ def test_counts_of_an_instrumented_kernel_are_shown(counts: Path) -> None:
     assert re.search(r"^ *hot +[\d,]+ +9\d\.\d %", result.stdout, re.M)
 
 
+def test_counts_in_context_alone_are_shown_and_merged(counts: Path, tmp_path: Path) -> None:
+    raw, out = tmp_path / "in-context.profraw", tmp_path / "out.profdata"
+    flags = ("-O1", f"-fprofile-use={counts}", "-fcs-profile-generate")
+    command: list[str | Path] = [CLANG, *flags, counts.with_name("a.c"), "-o", tmp_path / "a"]
+    subprocess.run(command, check=True)
+    environment = {"LLVM_PROFILE_FILE": str(raw)}
+    subprocess.run([tmp_path / "a"], env=environment, check=False)
+    known = done("show", raw)["statistics"]["functions"]
+    assert known > 0
+    merged = done("merge", raw, "-o", out)
+    assert (merged["functions"], merged["verdict"]) == (known, "good")
+    assert done("compare", raw, out)["overlap"] == pytest.approx(1)
+
+
 def test_counts_of_instrumented_kernels_are_compared(counts: Path, profile: Path) -> None:
     document = done("compare", counts, counts)
     assert (document["kind"], document["differences"]) == ("instrumentation", [])
