@@ -174,6 +174,8 @@ class _Record:
 # The comments that llvm-profdata writes (LLVM 22, llvm/lib/ProfileData/InstrProfWriter.cpp,
 # ``writeRecordInText``).
 _HASH, _COUNTERS, _VALUES = "# Func Hash:", "# Counter Values:", "# ValueKind"
+# Which function ran when stands before the functions, up to a blank line.
+_TRACES = ":temporal_prof_traces"
 
 
 def _records(text: str) -> tuple[list[str], list[_Record]]:
@@ -185,7 +187,7 @@ def _records(text: str) -> tuple[list[str], list[_Record]]:
         if blank:
             continue
         if not records:
-            while lines and lines[0].startswith(("#", ":")):
+            while lines and lines[0].startswith(("#", ":")) and lines[0] != _TRACES:
                 head.append(lines.pop(0))
         if _HASH not in lines:
             continue

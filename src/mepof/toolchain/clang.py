@@ -21,8 +21,9 @@ _ANSWER_SECONDS = 20.0
 # its own.
 _PREFIX = {"counts": r"(.*[;:])?", "samples": ""}
 _KIND = {"counts": "--instr", "samples": "--sample"}
-# Of a profile of counts as text: the lines before the first function, and a count that is not 0.
-_HEAD = re.compile(r"([#:].*\n)*")
+# Of a profile of counts as text: the lines before the first function, without the traces of which
+# function ran when, and a count that is not 0.
+_HEAD = re.compile(r"((?!:temporal_prof_traces)[#:].*\n)*")
 _COUNTED = re.compile(r"^# Counter Values:\n(0\n)*[1-9]", re.M)
 
 

@@ -16,7 +16,7 @@ from mepof.device.agent import Get, Put
 from mepof.errors import InputError, WorkError
 from mepof.kernel import overlay
 from mepof.kernel.kbuild import PROFILES
-from mepof.process import Completed
+from mepof.process import Completed, run
 from mepof.profile.instrumentation import quality_of
 from mepof.profile.weighted import whole_weights
 from mepof.toolchain.clang import Clang, count_functions
@@ -122,6 +122,16 @@ def test_a_merge_hands_the_weights_to_the_tool_of_the_toolchain(tmp_path: Path) 
     ]
     assert tool.calls[1][-1] == f"{tmp_path}/out/kernel.profdata"
     assert quality.verdict == "good"
+
+
+def test_functions_that_ran_stay_without_traces_of_when(tmp_path: Path) -> None:
+    record = "# Func Hash:\n7\n# Num Counters:\n1\n# Counter Values:\n"
+    traces = ":temporal_prof_traces\n# Num Temporal Profile Traces:\n1\n"
+    traces += "# Temporal Profile Trace Stream Size:\n1\n# Weight:\n1\nran,\n\n"
+    given, out = tmp_path / "given", tmp_path / "out"
+    given.write_text(f":ir\n{traces}ran\n{record}5\n\nidle\n{record}0\n\n")
+    Clang("-22").drop_unexecuted(given, out, run)
+    assert Clang("-22").merge_profiles([(out, 1)], tmp_path / "sum", run) == FunctionCount(1, 1)
 
 
 def test_the_error_for_an_unreadable_profile_names_the_usual_cause(tmp_path: Path) -> None:

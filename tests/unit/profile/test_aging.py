@@ -153,6 +153,14 @@ def test_counters_and_the_counts_of_their_values_are_scaled() -> None:
     assert left == Aged(again=1, unseen=0, dropped=0, replaced=0)
 
 
+def test_traces_of_which_function_ran_when_are_left_out() -> None:
+    traces = ":temporal_prof_traces\n# Num Temporal Profile Traces:\n1\n# Weight:\n1\nf,g,\n\n"
+    old = HEAD + traces + record("f", 7, 60)
+    aged, left = age_counts(old, HEAD + traces + record("f", 7, 60), HALF)
+    assert aged == HEAD + record("f", 7, 30)
+    assert left == Aged(again=1, unseen=0, dropped=0, replaced=0)
+
+
 def test_a_function_with_another_control_flow_is_replaced() -> None:
     old = HEAD + record("f", 7, 50) + record("g", 1, 50) + record("never", 1, 0)
     aged, left = age_counts(old, HEAD + record("f", 8, 100) + record("g", 1, 0), HALF)
