@@ -402,20 +402,9 @@ def _reading(inputs: list[Path]) -> Iterator[Callable[[int], None]]:
 
 
 def _are_counts(paths: Sequence[Path], verb: str) -> bool:
-    """Whether profiles are of instrumented kernels; else they are left to the engine.
+    from mepof.profile.instrumentation import are_instrumentation  # loads all toolchains
 
-    Raises:
-        InputError: some are and some are not.
-    """
-    from mepof.profile.instrumentation import is_instrumentation  # loads all toolchains
-
-    counts = {is_instrumentation(path): path for path in paths}
-    if len(counts) > 1:
-        raise InputError(
-            f"{counts[True]} is a profile of an instrumented kernel and {counts[False]} is not",
-            f"{verb} profiles of one kind",
-        )
-    return True in counts
+    return are_instrumentation(paths, f"{verb} profiles of one kind")
 
 
 def _print(*parts: Any) -> None:

@@ -88,12 +88,6 @@ def _renewed_counts(new: Path, old: Path, decay: Decay, output: Path) -> tuple[Q
 
 
 def _are_counts(new: Path, old: Path) -> bool:
-    from mepof.profile.instrumentation import is_instrumentation  # loads all toolchains
+    from mepof.profile.instrumentation import are_instrumentation  # loads all toolchains
 
-    kinds = {is_instrumentation(path): path for path in (new, old)}
-    if len(kinds) > 1:
-        raise InputError(
-            f"{kinds[True]} is a profile of an instrumented kernel and {kinds[False]} is not",
-            "renew a profile by one of its own kind",
-        )
-    return True in kinds
+    return are_instrumentation((new, old), "renew a profile by one of its own kind")

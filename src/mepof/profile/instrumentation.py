@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from mepof import _engine
 from mepof.errors import InputError, WorkError
 from mepof.process import run
 from mepof.profile import aging
@@ -35,6 +37,9 @@ _OTHERS = {
     b"\x84\xe4\xd0\xb1\xf4\xc9\x94\xa8": "name it NAME.afdo: the suffix says the algorithm",
 }
 _MAGIC = {_INDEXED, *_RAW, *(raw[::-1] for raw in _RAW)}
+# Of the text form of `llvm-profdata merge --text`: what was counted, or a comment that it writes.
+_TEXT = re.compile(rb"^(:fe|:ir|:csir|# Func Hash:)$", re.M)
+_TEXT_HEAD = 4096
 
 # A kernel always runs thousands of functions, if only to boot. Fewer means that the
 # profile was read from the wrong file or reset too late. Where little is instrumented, it is what
@@ -44,16 +49,33 @@ _MIN_SHARE = 0.05
 
 
 def is_instrumentation(path: Path) -> bool:
-    """Whether a file holds counts of an instrumented kernel.
+    """Whether a file holds counts of an instrumented kernel, raw, indexed or as text.
 
     Raises:
         InputError: it cannot be read.
     """
     try:
         with path.open("rb") as file:
-            return file.read(8) in _MAGIC
+            head = file.read(_TEXT_HEAD)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    return head[:8] in _MAGIC or _TEXT.search(head) is not None
+
+
+def are_instrumentation(paths: Sequence[Path], remedy: str) -> bool:
+    """Whether profiles are of instrumented kernels; else they are left to the engine.
+
+    Raises:
+        InputError: some are and some are not.
+    """
+    counts = {is_instrumentation(path): path for path in paths}
+    if len(counts) > 1:
+        _engine.show(counts[False], 0, 0)  # what is no profile at all is told as such
+        raise InputError(
+            f"{counts[True]} is a profile of an instrumented kernel and {counts[False]} is not",
+            remedy,
+        )
+    return True in counts
 
 
 def check_finished(path: Path, tools: Tools | None, raw: bool = False) -> None:
@@ -75,7 +97,9 @@ def check_finished(path: Path, tools: Tools | None, raw: bool = False) -> None:
         )
     with path.open("rb") as file:
         if not raw and file.read(8) != _INDEXED:
-            raise InputError(f"{path} is a raw profile", "convert it with `mepof profile merge`")
+            raise InputError(
+                f"{path} is a raw or text profile", "convert it with `mepof profile merge`"
+            )
     if tools is None:
         return
     with TemporaryDirectory() as scratch:
