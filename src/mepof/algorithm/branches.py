@@ -140,8 +140,10 @@ def renew_samples(
         form: as of :func:`merge_samples`.
 
     Raises:
-        InputError: one of them is not an AutoFDO profile, or has no samples.
+        InputError: one of them is not an AutoFDO profile, or has no samples, or they are of
+            different kinds.
     """
+    _engine.conflicts(new, old)  # text does not say all that makes profiles differ in kind
     scratch = output.with_name(f".{output.name}.txt")
     newer, older = (_as_text(path, scratch) for path in (new, old))
     parts = [output.with_name(f".{output.name}.{name}") for name in ("new", "old")]

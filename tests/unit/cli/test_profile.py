@@ -279,6 +279,17 @@ def test_a_profile_is_not_renewed_by_one_of_another_kind(profile: Path, tmp_path
     assert "is a profile of an instrumented kernel" in error.message
 
 
+def test_a_profile_without_names_is_not_renewed_by_one_with_them(
+    program: Path, record: Path, profile: Path, tmp_path: Path
+) -> None:
+    hashed, out = tmp_path / "hashed.afdo", tmp_path / "out.afdo"
+    converted(program, record, "autofdo", hashed, "--md5-names")
+    error = failed("renew", hashed, profile, "-o", out)
+    assert isinstance(error, InputError)
+    assert f"cannot merge {hashed} with {profile}: only one of them has MD5 names" in error.message
+    assert not out.exists()
+
+
 def test_counts_are_merged_into_no_other_format(tmp_path: Path) -> None:
     counts = tmp_path / "kernel.profdata"
     counts.write_bytes(b"\xfflprofi\x81" + bytes(20))
