@@ -101,8 +101,14 @@ def heatmap(
         The data of the heatmap without its rows.
     """
 
-def merge(weighted: Sequence[tuple[Path, int]], output: Path, format: str) -> str:
+def merge(
+    weighted: Sequence[tuple[Path, int]], output: Path, format: str, *, like: Path | None = None
+) -> str:
     """Write the weighted sum of AutoFDO profiles, in one of ``PROFILE_FORMATS``.
+
+    Args:
+        like: a profile that says what text cannot: whether discriminators are flow-sensitive, and
+            whether the profile is partial.
 
     Returns:
         ``provenance``, ``conflicts``, ``saturated`` (inputs at which a counter reached its end)

@@ -175,11 +175,13 @@ mod _engine {
     }
 
     #[pyfunction]
+    #[pyo3(signature = (weighted, output, format, *, like=None))]
     fn merge(
         py: Python<'_>,
         weighted: Vec<(PathBuf, u64)>,
         output: PathBuf,
         format: &str,
+        like: Option<PathBuf>,
     ) -> PyResult<String> {
         let writer = formats::named(format).and_then(|format| match format.writer {
             Writer::Profile(write) => Some(write),
@@ -187,7 +189,7 @@ mod _engine {
         });
         let write = named("format", format, writer, formats::profile_names())?;
         document(work::run(py, None, |cancelled, _| {
-            profiles::merge(&weighted, &output, write, cancelled)
+            profiles::merge(&weighted, &output, write, like.as_deref(), cancelled)
         })?)
     }
 

@@ -53,9 +53,14 @@ pub(crate) fn merge(
     weighted: &[(PathBuf, u64)],
     output: &Path,
     write: fn(&Profile, bool, &mut Output) -> Result<(), Fault>,
+    like: Option<&Path>,
     cancelled: &AtomicBool,
 ) -> Result<Merged, Fault> {
-    let merged = added(weighted)?.finish();
+    let mut merged = added(weighted)?.finish();
+    if let Some(like) = like {
+        let Profile { flow_sensitive, partial, .. } = load(like)?.0;
+        merged.profile = Profile { flow_sensitive, partial, ..merged.profile };
+    }
     let mut files = Files::default();
     files.write(output, |out| write(&merged.profile, merged.profile.md5_names, out))?;
     files.write_beside(output, "provenance.json", &merged.provenance)?;

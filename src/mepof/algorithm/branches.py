@@ -90,19 +90,24 @@ def recorded_modules(conversion: Conversion) -> tuple[Path, ...]:
 
 
 def merge_samples(
-    weighted: Sequence[tuple[Path, Fraction]], output: Path, *, form: str = "autofdo"
+    weighted: Sequence[tuple[Path, Fraction]],
+    output: Path,
+    *,
+    form: str = "autofdo",
+    like: Path | None = None,
 ) -> Quality:
     """Write the weighted sum of AutoFDO profiles.
 
     Args:
         form: one of the engine's profile formats.
+        like: the profile that those were made of by way of text, which does not say all of it.
 
     Raises:
         InputError: one of them is not an AutoFDO profile, or they are of different kinds.
     """
     weights = whole([weight for _, weight in weighted])
     paths = [(path, weight) for (path, _), weight in zip(weighted, weights, strict=True)]
-    done = json.loads(_engine.merge(paths, output, form))
+    done = json.loads(_engine.merge(paths, output, form, like=like))
     output.with_name(f"{output.name}.provenance.json").unlink(missing_ok=True)
     functions = done["statistics"]["functions"]
     return Quality(functions, functions, 100.0, "good")
@@ -126,7 +131,7 @@ def select_functions(
     functions = sample_tree.parse(_as_text(profile, scratch))
     kept = {name: function for name, function in functions.items() if keep(name, function)}
     scratch.write_text(sample_tree.render(kept), encoding="utf-8")
-    merge_samples([(scratch, Fraction(1))], output, form=form)
+    merge_samples([(scratch, Fraction(1))], output, form=form, like=profile)
     scratch.unlink()
 
 
@@ -152,7 +157,8 @@ def renew_samples(
         for part, text in zip(parts, (reinlined, aged), strict=True):
             part.write_text(text, encoding="utf-8")
         kept = parts if left.kept else parts[:1]
-        return merge_samples([(part, Fraction(1)) for part in kept], output, form=form), left
+        sum = [(part, Fraction(1)) for part in kept]
+        return merge_samples(sum, output, form=form, like=new), left
     finally:
         for part in parts:
             part.unlink(missing_ok=True)

@@ -259,6 +259,26 @@ def test_an_old_profile_is_renewed_with_a_decay(profile: Path, tmp_path: Path) -
     assert "are replaced" in run("renew", profile, twice, "-o", out).stderr
 
 
+def test_a_renewed_profile_stays_flow_sensitive(program: Path, tmp_path: Path) -> None:
+    flags = ("-O1", "-g", "-fdebug-info-for-profiling", "-fno-pie", "-no-pie")
+    sensitive = ("-mllvm", "-enable-fs-discriminator=true")
+    binary, trace = tmp_path / "a", tmp_path / "trace"
+    command: list[str | Path] = [CLANG, *flags, *sensitive, program.with_name("a.c"), "-o", binary]
+    subprocess.run(command, check=True)
+    symbols = subprocess.run(["nm", binary], capture_output=True, text=True, check=True).stdout
+    found = re.search(r"^([0-9a-f]+) T hot$", symbols, re.M)
+    assert found is not None
+    hot = int(found[1], 16)
+    start = hot & ~0xFFF
+    lines = [mapping(start, 0x1000, str(binary), 7, 7, offset=start & 0xFFFF)]
+    trace.write_text("".join(lines + [sample(hot, [Entry(hot, hot)] * 16, "a 7 [000] 1.0:")] * 9))
+    profile, out = tmp_path / "a.afdo", tmp_path / "out.afdo"
+    converted(binary, trace, "autofdo", profile)
+    assert done("show", profile)["flow_sensitive"]
+    done("renew", profile, profile, "-o", out)
+    assert done("show", out)["flow_sensitive"]
+
+
 @pytest.mark.parametrize(
     ("decay", "what"),
     [("1.5", "not valid"), ("-1", "not valid"), ("half", "not valid"), ("1.01", "not valid")],
