@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import file_digest, sha256
 from pathlib import Path
 
@@ -58,9 +59,9 @@ _ORDER = "mepof-order.ld"
 # The kernel as it was linked, and the digest of what it was rewritten to.
 _LINKED = "mepof-vmlinux"
 _REWRITTEN = "mepof-rewritten"
-# These hold another file by `.incbin` and a tab, which ccache does not see: an image for Arm would
-# hold the kernel of an earlier build, and one for x86 its start of further processors.
-_UNSHARED = "%piggy.o: export CCACHE_DISABLE := 1"
+# Objects that hold another file by `.incbin`, of generated sources. ccache does not see that file,
+# and would give a kernel the certificates, the initramfs or the compressed kernel of another build.
+_GENERATED_HOLDERS = ("%piggy.o", "%.dtb.o", "%.dtbo.o", "%.gen.o")
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,8 @@ def build(
         partial.replace(view)
     objects.mkdir(exist_ok=True)
     profiles = _copy_profiles(spec.profiles, view, objects)
-    _replace(objects / _SELECTED, _with_paths(_selection(spec.selected), profiles))
+    selection = _selection(spec.selected, (*_GENERATED_HOLDERS, *_holders(paths.tree)))
+    _replace(objects / _SELECTED, _with_paths(selection, profiles))
     if spec.link_order:
         _replace(objects / _ORDER, spec.link_order)
     version = version_of(paths.tree)
@@ -421,9 +423,18 @@ def _with_paths(text: str, paths: Mapping[str, str]) -> str:
     return text
 
 
-def _selection(selected: Sequence[FileFlags]) -> str:
-    """A makefile for single objects: it keeps ccache from some, and defines ``mepof-selected``, the
-    flags of an object, given its path."""
+@cache  # a tree stays as it is, and several kernels may be built of it
+def _holders(tree: Path) -> tuple[str, ...]:
+    """The objects whose sources in a tree hold another file by ``.incbin``, in C or assembly."""
+    options = ("--recursive", "--files-with-matches", "--no-messages", "--ignore-case")
+    grep = ["grep", *options, "--include=*.[cS]", "incbin", "."]
+    found = run(grep, cwd=tree, env={"LC_ALL": "C"}, check=False).output.splitlines()
+    return tuple(sorted({Path(name).with_suffix(".o").as_posix() for name in found}))
+
+
+def _selection(selected: Sequence[FileFlags], unshared: Sequence[str]) -> str:
+    """A makefile for single objects: it keeps ccache from those that are ``unshared``, and defines
+    ``mepof-selected``, the flags of an object, given its path."""
     lines = [
         f"mepof-objects-{number} := {' '.join(each.names())}"
         for number, each in enumerate(selected)
@@ -432,7 +443,8 @@ def _selection(selected: Sequence[FileFlags]) -> str:
         f"$(if $(filter $(mepof-objects-{number}),$1),{' '.join(each.cflags)})"
         for number, each in enumerate(selected)
     )
-    return "\n".join([*lines, f"mepof-selected = {' '.join(calls)}", _UNSHARED, ""])
+    disabled = f"{' '.join(unshared)}: export CCACHE_DISABLE := 1"
+    return "\n".join([*lines, f"mepof-selected = {' '.join(calls)}", disabled, ""])
 
 
 def _replace(path: Path, text: str) -> None:
