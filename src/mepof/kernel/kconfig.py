@@ -19,8 +19,9 @@ import io
 import json
 import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from hashlib import sha256
@@ -42,7 +43,13 @@ _SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
 # Why an option did not take, and what lines call it that expect it.
 _ABSENT = "this kernel has no such option"
 _UNMET = "unmet dependency "
-_SHOWN = 5
+_PROMPTLESS = "it has no prompt: only another option can set it"
+_MAX_SHOWN = 20
+# Options that name a file of certificates, without which the compilation would end.
+_FILES = re.compile(
+    r'^CONFIG_(MODULE_SIG_KEY|SYSTEM_TRUSTED_KEYS|SYSTEM_REVOCATION_KEYS)="(?!pkcs11:)(.+)"$', re.M
+)
+_GENERATED = "certs/signing_key.pem"
 
 
 @dataclass(frozen=True)
@@ -288,7 +295,7 @@ def configure(
 
     Raises:
         WorkError: an option did not take effect; the message names it and the dependency that
-            is not met.
+            is not met. Or one needs a file or program that does not exist.
     """
     build.mkdir(parents=True, exist_ok=True)
     wanted = build / ".mepof-config"
@@ -306,18 +313,52 @@ def configure(
     text = (build / ".config").read_text(encoding="utf-8")
     missing = dropped(fragments.settings, text)
     reasons = explain(tree, build / ".config", missing, environment) if missing else {}
-    missing = tuple(s for s in missing if not reasons[s.symbol].startswith(s.excuses))
+    missing = tuple(s for s in missing if not _excused(s, reasons[s.symbol]))
+    problems = list(_lacking(text, missing, (build, tree)))
     if missing:
         listed = "; ".join(
             f"{s.lines().splitlines()[0]} ({s.origin}): {reasons[s.symbol]}"
-            for s in missing[:_SHOWN]
+            for s in missing[:_MAX_SHOWN]
         )
-        more = f"; and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        raise WorkError(
-            f"{len(missing)} config option(s) did not take effect: {listed}{more}",
-            "add the dependency to the fragment, or drop the option",
-        )
+        more = f"; and {len(missing) - _MAX_SHOWN} more" if len(missing) > _MAX_SHOWN else ""
+        dropped_ones = f"{len(missing)} config option(s) did not take effect: {listed}{more}"
+        problems.append((dropped_ones, "add the dependency to the fragment, or drop the option"))
+    if problems:
+        raise WorkError(*("; ".join(parts) for parts in zip(*problems, strict=True)))
     return text
+
+
+def _lacking(
+    config: str, missing: Iterable[Setting], directories: Sequence[Path]
+) -> Iterator[tuple[str, str]]:
+    """What a configuration needs that is not there, each with its remedy.
+
+    Args:
+        missing: wanted options that the configuration does not have.
+        directories: those in which make looks for files.
+    """
+    wanted = {*config.splitlines(), *(setting.lines().rstrip() for setting in missing)}
+    # Before 6.12, the link is the first to notice.
+    if "CONFIG_DEBUG_INFO_BTF=y" in wanted and shutil.which("pahole") is None:
+        yield (
+            "CONFIG_DEBUG_INFO_BTF needs pahole, which is not installed",
+            "apt-get install pahole",
+        )
+    for symbol, name in _FILES.findall(config):
+        if name != _GENERATED and not any((each / name).is_file() for each in directories):
+            default = _GENERATED if symbol == "MODULE_SIG_KEY" else ""
+            where = "does not exist" if name.startswith("/") else "is not in the tree"
+            yield (
+                f"CONFIG_{symbol} names {name}, which {where}",
+                f'write CONFIG_{symbol}="{default}", or the absolute path of a file',
+            )
+
+
+def _excused(setting: Setting, reason: str) -> bool:
+    """Whether an option need not take; what a compiler or another option decides stands in every
+    whole configuration of a user's."""
+    ours = setting.origin.startswith((f"{_DIRECTORY}{os.sep}", "mepof:"))
+    return reason.startswith(setting.excuses) or (not ours and reason.endswith(_PROMPTLESS))
 
 
 def explain(
@@ -368,7 +409,9 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
         if symbol.choice is not None:
             needs += kconfiglib.split_expr(symbol.choice.direct_dep, kconfiglib.AND)
         unmet = [
-            kconfiglib.expr_str(part)
+            "a test of the compiler or its tools"  # Kconfig replaces $(success,…) by its result
+            if part is kconf.n
+            else kconfiglib.expr_str(part)
             for part in needs
             if part is not symbol.choice and kconfiglib.expr_value(part) == 0
         ]
@@ -384,10 +427,10 @@ def _explain_here(config: str, symbols: Sequence[str]) -> dict[str, str]:
         elif symbol.choice is not None and symbol.choice.selection is not symbol:
             chosen = symbol.choice.selection
             answer[name] = f"its choice went to {chosen.name if chosen else 'none'}"
-        elif not any(node.prompt for node in symbol.nodes):
-            answer[name] = "it has no prompt: only another option can set it"
         else:
             answer[name] = f"its value came out as {symbol.str_value or 'n'}"
+        if not any(node.prompt for node in symbol.nodes):
+            answer[name] += f"; {_PROMPTLESS}"
     return answer
 
 

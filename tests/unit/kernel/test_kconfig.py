@@ -189,10 +189,14 @@ def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     tree = tmp_path_factory.mktemp("tree")
     # `depends on … if …` is what Kconfig has had since 7.0.
     usb = 'config USB\n\tbool "USB"\n\tdepends on NET if TLS\n'
-    (tree / "Kconfig").write_text(KCONFIG + usb)
+    bug = "config GCC_BUG\n\tdef_bool y\n\tdepends on NET\n"
+    x32 = 'config X32\n\tbool "x32"\n\tdepends on $(success,false)\n'
+    macro = "success = $(shell,($(1)) && echo y || echo n)\n"
+    (tree / "Kconfig").write_text(macro + KCONFIG + usb + bug + x32)
     (tree / "config").write_text("CONFIG_TLS=y\n")
     names = (
         *("INET", "NETT", "CRYPTO", "CC_OPTIMIZE_FOR_SIZE", "NAPI", "CORE", "NET", "ZZZZ", "USB"),
+        *("GCC_BUG", "X32"),
     )
     missing = [Setting(name, "y", "x:1") for name in names]
     return kconfig.explain(tree, tree / "config", missing, {})
@@ -206,7 +210,9 @@ def reasons(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         ("ZZZZ", "this kernel has no such option"),
         ("CRYPTO", "selected by TLS"),
         ("CC_OPTIMIZE_FOR_SIZE", "its choice went to CC_OPTIMIZE_FOR_PERFORMANCE"),
-        ("NAPI", "it has no prompt: only another option can set it"),
+        ("NAPI", "its value came out as n; it has no prompt: only another option can set it"),
+        ("GCC_BUG", "unmet dependency NET; it has no prompt: only another option can set it"),
+        ("X32", "unmet dependency a test of the compiler or its tools"),
         ("NET", "its value came out as n"),
         ("USB", "unmet dependency NET || !TLS"),
     ],
@@ -240,6 +246,94 @@ def test_a_line_says_why_its_option_may_be_missing(
     wanted = kconfig.merge([], ("# base: allnoconfig", line))
     with nullcontext() if accepted else pytest.raises(WorkError, match="did not take effect"):
         kconfig.configure(tmp_path, build, wanted, ["make"], {}, kconfig_itself)
+
+
+def configured(
+    tmp_path: Path, lines: str, config: str, extra: tuple[str, ...] = ()
+) -> str | WorkError:
+    """What becomes of a user's file, where Kconfig makes this configuration of it."""
+    (tmp_path / "Kconfig").write_text(KCONFIG)
+    build = tmp_path / "build"
+
+    def kconfig_itself(argv: Sequence[str], env: object = None) -> None:
+        (build / ".config").write_text(config)
+
+    wanted = merged(tmp_path, f"# base: allnoconfig\n{lines}", extra=extra)
+    try:
+        return kconfig.configure(tmp_path, build, wanted, ["make"], {}, kconfig_itself)
+    except WorkError as error:
+        return error
+
+
+def test_a_users_file_may_have_options_that_only_others_can_set(tmp_path: Path) -> None:
+    whole = "CONFIG_NAPI=y\nCONFIG_TLS=y\n"
+    assert configured(tmp_path, whole, "CONFIG_TLS=y\n") == "CONFIG_TLS=y\n"
+    error = configured(tmp_path, whole, "")
+    assert isinstance(error, WorkError)
+    assert error.message.startswith("1 config option(s) did not take effect: CONFIG_TLS=y (")
+    assert isinstance(configured(tmp_path, "", "", ("CONFIG_NAPI=y",)), WorkError)
+
+
+def test_twenty_options_that_did_not_take_are_named(tmp_path: Path) -> None:
+    error = configured(tmp_path, "".join(f"CONFIG_Z{n:02}=y\n" for n in range(22)), "")
+    assert isinstance(error, WorkError)
+    assert "CONFIG_Z19=y" in error.message and "CONFIG_Z20" not in error.message
+    assert error.message.endswith("; and 2 more")
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong", "remedy"),
+    [
+        (
+            'CONFIG_SYSTEM_TRUSTED_KEYS="debian/certs.pem"',
+            "CONFIG_SYSTEM_TRUSTED_KEYS names debian/certs.pem, which is not in the tree",
+            'write CONFIG_SYSTEM_TRUSTED_KEYS="", or the absolute path of a file',
+        ),
+        (
+            'CONFIG_MODULE_SIG_KEY="/nowhere/key.pem"',
+            "CONFIG_MODULE_SIG_KEY names /nowhere/key.pem, which does not exist",
+            'write CONFIG_MODULE_SIG_KEY="certs/signing_key.pem", or the absolute path of a file',
+        ),
+    ],
+)
+def test_a_key_that_does_not_exist_is_noticed_before_anything_is_compiled(
+    tmp_path: Path, line: str, wrong: str, remedy: str
+) -> None:
+    error = configured(tmp_path, "CONFIG_TLS=y\n", f"{line}\n")
+    assert isinstance(error, WorkError)
+    first, _, second = error.message.partition("; ")
+    assert first == wrong
+    assert second.startswith("1 config option(s) did not take effect: CONFIG_TLS=y")
+    assert error.remedy is not None and error.remedy.startswith(remedy)
+
+
+def test_a_key_may_be_generated_or_absolute_or_in_the_tree_or_in_a_token(tmp_path: Path) -> None:
+    (tmp_path / "certs").mkdir()
+    (tmp_path / "certs/own.pem").touch()
+    config = (
+        f'CONFIG_SYSTEM_TRUSTED_KEYS="certs/own.pem"\nCONFIG_SYSTEM_REVOCATION_KEYS=""\n'
+        f'CONFIG_MODULE_SIG_KEY="{tmp_path}/certs/own.pem"\n'
+    )
+    assert configured(tmp_path, "", config) == config
+    for key in ("certs/signing_key.pem", "pkcs11:token=signing;object=key"):
+        config = f'CONFIG_MODULE_SIG_KEY="{key}"\n'
+        assert configured(tmp_path, "", config) == config
+
+
+@pytest.mark.parametrize("took_it", [True, False])
+def test_type_information_needs_pahole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, took_it: bool
+) -> None:
+    line = "CONFIG_DEBUG_INFO_BTF=y\n"
+    (tmp_path / "tools").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "tools"))
+    error = configured(tmp_path, line, line if took_it else "")
+    assert isinstance(error, WorkError)
+    assert error.message.startswith("CONFIG_DEBUG_INFO_BTF needs pahole, which is not installed")
+    assert error.remedy is not None and error.remedy.startswith("apt-get install pahole")
+    (tmp_path / "tools/pahole").write_text("#!/bin/sh\n")
+    (tmp_path / "tools/pahole").chmod(0o755)
+    assert configured(tmp_path, line, line) == line
 
 
 def test_options_that_a_kernel_must_have_are_unknown_under_all_their_names() -> None:
