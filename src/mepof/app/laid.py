@@ -167,6 +167,12 @@ def resolve_parent(path: str, files: Mapping[str, Laid]) -> str | None:
     return above if above is None else f"{above}/{name}".lstrip("/")
 
 
+def is_directory(path: str, files: Mapping[str, Laid]) -> bool:
+    """Whether a path, without links in it, is a directory; one above laid files is."""
+    laid = files.get(path)
+    return laid.is_directory if laid else any(each.startswith(f"{path}/") for each in files)
+
+
 def write_archive(files: Mapping[str, Laid], path: Path) -> None:
     """Write the initramfs archive of files by their path in the guest.
 

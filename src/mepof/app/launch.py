@@ -8,9 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from mepof.app.apps import Action
-from mepof.app.laid import Laid
+from mepof.app.laid import Laid, is_directory, resolve
+from mepof.app.layers import HIDDEN
 from mepof.app.oci import Image
 from mepof.app.own import OwnAction, OwnApp, Ready, Setup, Start
+from mepof.app.own_files import GUEST_DIRECTORIES, GUEST_FILES
 from mepof.app.starts import SEARCHED, check_start
 from mepof.device import agent
 from mepof.errors import InputError, WorkError
@@ -32,15 +34,16 @@ def command_files(
         files: what is laid into the guest.
 
     Raises:
-        InputError: a command cannot start there, or its user is unknown.
+        InputError: a command cannot start there, or its user, directory or input is unknown.
     """
     found: dict[str, Laid] = {}
     for action in app.actions:
         what = f"the action `{action.name}`"
-        text = _Fields(app, image, files, arch, what).of(action, action.argv, action.name)
+        fields = _Fields(app, image, files, arch, what, bool(app.setup))
+        text = fields.of(action, action.argv, action.name)
         found[f"mepof/actions/{action.name}"] = Laid(text)
-    for setup in app.setup:
-        fields = _Fields(app, image, files, arch, f"the setup `{setup.name}`")
+    for number, setup in enumerate(app.setup):
+        fields = _Fields(app, image, files, arch, f"the setup `{setup.name}`", number > 0)
         text = fields.of(setup, setup.argv, f"setup-{setup.name}") + fields.service(setup)
         found[f"mepof/setup/{setup.name}"] = Laid(text)
     return found
@@ -48,13 +51,18 @@ def command_files(
 
 @dataclass(frozen=True)
 class _Fields:
-    """Encodes the commands of one app."""
+    """Encodes the commands of one app.
+
+    Attributes:
+        after_setup: a setup runs before, which may make files.
+    """
 
     app: OwnApp
     image: Image
     files: Mapping[str, Laid]
     arch: str
     what: str
+    after_setup: bool
 
     def of(self, start: Start, argv: Sequence[str], name: str) -> bytes:
         """What every command has."""
@@ -71,7 +79,11 @@ class _Fields:
         given = start.input
         if given is not None and not given.startswith("/"):
             given = f"/mepof/input/{name}"
+        elif given is not None:
+            self._check_there("reads", given, directory=False)
         directory = start.workdir or self.image.directory
+        if directory:
+            self._check_there("starts in", directory, directory=True)
         return b"".join(
             (
                 *(_field("a", word) for word in argv),
@@ -105,6 +117,23 @@ class _Fields:
         path = variables.get("PATH")
         given = () if path is None else tuple(d.strip("/") for d in path.split(":") if d)
         check_start(self.what, program, self.files, self.arch, given or SEARCHED)
+
+    def _check_there(self, verb: str, path: str, *, directory: bool) -> None:
+        """Refuse a file or directory that the command would not find."""
+        at = resolve(path.lstrip("/"), self.files)
+        if self.after_setup or (at is not None and at.partition("/")[0] in HIDDEN):
+            return
+        if directory:
+            there = at in {"", *GUEST_DIRECTORIES} or (at and is_directory(at, self.files))
+        else:
+            laid = self.files.get(at or "", Laid())
+            there = at in {"bin/busybox", *GUEST_FILES} or laid.source is not None
+        if not there:
+            kind = "directory" if directory else "file"
+            raise InputError(
+                f"{self.what} {verb} {path}, which is not a {kind} in the guest",
+                "lay it there by `directory` or `files`, or make it by a `[[setup]]`",
+            )
 
     def _owner(self, user: int | str) -> tuple[int, int]:
         """Numbers of a user and a group."""

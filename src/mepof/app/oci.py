@@ -16,8 +16,8 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mepof import arch as architectures
-from mepof.app.laid import Laid
-from mepof.app.layers import decompressed, overlay
+from mepof.app.laid import Laid, is_directory, resolve
+from mepof.app.layers import HIDDEN, decompressed, overlay
 from mepof.described import first_error
 from mepof.errors import InputError
 from mepof.plan.store import default_store
@@ -131,6 +131,11 @@ def read_image(layout: Path, name: str | None, arch: str) -> Image:
     files: dict[str, Laid] = {}
     for layer in manifest.layers:
         overlay(files, _layer(layout, layer), f"the layer {layer.digest[:19]} of {layout}")
+    # Container runtimes make the working directory, which need not be in any layer.
+    directory = resolve(settings.directory or "", files)
+    hidden = directory is None or directory.partition("/")[0] in HIDDEN
+    if directory and not hidden and not is_directory(directory, files):
+        files.setdefault(directory, Laid())
     variables = [each.partition("=") for each in settings.environment or ()]
     return Image(
         files=files,

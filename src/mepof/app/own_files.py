@@ -15,7 +15,8 @@ from mepof.errors import InputError
 from mepof.plan.digest import walk
 from mepof.toolchain import shared_libraries
 
-_GUEST_FILES = frozenset(("init", "bin/kbench"))
+#: Those that nothing replaces; on some architectures there is also ``bin/busybox``.
+GUEST_FILES = frozenset(("init", "bin/kbench"))
 #: Those of every guest; the kernel does not replace one by a link.
 GUEST_DIRECTORIES = frozenset(("bin", "dev", "etc", "mepof", "proc", "root", "sys", "tmp"))
 # Debian's numbers (/usr/share/doc/base-passwd/users-and-groups.txt), which no package brings.
@@ -222,5 +223,5 @@ def _refuse_the_guests(path: str, laid: Laid, description: Path) -> None:
             f"{description}: /{path} would be hidden, because the guest mounts /{top}",
             "lay it elsewhere",
         )
-    elif path in _GUEST_FILES or top == "mepof":
+    elif path in GUEST_FILES or top == "mepof":
         raise InputError(f"{description}: /{path} is a file of the guest's own", "rename it")

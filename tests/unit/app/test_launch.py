@@ -19,7 +19,13 @@ from mepof.device import agent
 from mepof.errors import InputError, WorkError
 from mepof.kernel.overlay import native_directory
 
-SHELL = {"bin/busybox": Laid(b""), "etc/passwd": Laid(b"web:x:7:8::/:\n"), "etc/group": Laid(b"")}
+SHELL = {
+    "bin/busybox": Laid(b""),
+    "etc/passwd": Laid(b"web:x:7:8::/:\n"),
+    "etc/group": Laid(b""),
+    "srv": Laid(),
+    "usr/share/words": Laid(b""),
+}
 
 
 def app_of(directory: Path, text: str) -> OwnApp:
@@ -54,11 +60,11 @@ def test_a_command_has_input_environment_directory_and_user(tmp_path: Path) -> N
 
 
 def test_an_image_gives_what_the_description_leaves_open(tmp_path: Path) -> None:
-    image = Image({}, ("busybox", "true"), (("PATH", "/bin"), ("A", "1")), "/data", "5:6")
+    image = Image({}, ("busybox", "true"), (("PATH", "/bin"), ("A", "1")), "/srv", "5:6")
     text = '[[action]]\nname = "a"\nseconds = 5\nenvironment = {A = "2"}\n'
     app = app_of(tmp_path, 'image = "oci"\n' + text)
     assert fields(app, "actions/a", image) == [
-        *("abusybox", "atrue", "ePATH=/bin", "eA=2", "d/data", "u5", "g6"),
+        *("abusybox", "atrue", "ePATH=/bin", "eA=2", "d/srv", "u5", "g6"),
     ]
     with pytest.raises(InputError, match="the action `a` has no argv, and the image has no entry"):
         fields(app, "actions/a", Image())
@@ -83,11 +89,31 @@ def test_a_service_says_when_it_is_ready(tmp_path: Path) -> None:
             setup('ready = { argv = ["/no"] }') + action(),
             "the setup `s` runs /no, which is not in the guest",
         ),
+        (action('workdir = "/no"'), "the action `a` starts in /no, which is not a directory in"),
+        (action('workdir = "/usr/share/words"'), "starts in /usr/share/words, which is not a dir"),
+        (action('input = "/no"'), "the action `a` reads /no, which is not a file in the guest"),
+        (action('input = "/usr"'), "the action `a` reads /usr, which is not a file in the guest"),
+        (setup('workdir = "/no"') + action(), "the setup `s` starts in /no, which is not a"),
     ],
 )
 def test_a_command_that_cannot_start_is_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         command_files(app_of(tmp_path, text), Image(), SHELL, "x86-64")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        action('workdir = "/tmp/made"', 'input = "/dev/zero"'),
+        action('workdir = "/root"', 'input = "/bin/busybox"'),
+        action('workdir = "/"', 'input = "/usr/share/words"'),
+        setup() + action('workdir = "/made"', 'input = "/made/rows"'),
+    ],
+)
+def test_a_command_may_start_in_what_the_guest_has_or_a_setup_makes(
+    tmp_path: Path, text: str
+) -> None:
+    assert command_files(app_of(tmp_path, text), Image(), SHELL, "x86-64")
 
 
 @pytest.mark.parametrize(
@@ -243,6 +269,6 @@ def test_a_measured_action_prints_its_result_line_above_what_it_wrote(guest: Gue
 
 
 def test_a_program_that_does_not_exist_is_named(guest: Guest) -> None:
-    guest.describe(action('workdir = "/none"'))
+    guest.describe(action('workdir = "/tmp/none"'))
     done = guest.run("action", "a")
-    assert done.status == 127 and "cannot enter /none: No such file" in done.text
+    assert done.status == 127 and "cannot enter /tmp/none: No such file" in done.text

@@ -131,6 +131,17 @@ def test_an_image_says_how_it_starts(tmp_path: Path) -> None:
     assert (image.directory, image.user) == ("/srv", "web")
 
 
+def test_an_image_has_its_working_directory(tmp_path: Path) -> None:
+    files = layer(("opt", None, {"uid": 7}), link("work", "opt"), ("srv/x", b"", {}))
+    for number, (directory, made) in enumerate(
+        [("/work/dir", {"opt/dir": Laid()}), ("/opt", {}), ("/srv", {}), ("/tmp/x", {}), ("/", {})]
+    ):
+        path = layout(tmp_path / str(number), files, WorkingDir=directory)
+        without = layout(tmp_path / f"{number}-without", files)
+        laid = read_image(path, None, "x86-64").files
+        assert laid == read_image(without, None, "x86-64").files | made
+
+
 def test_of_several_images_the_architecture_or_the_tag_decides(tmp_path: Path) -> None:
     both = layout(tmp_path / "oci", layer(), arch="amd64", Cmd=["x86"])
     layout(both, layer(), arch="arm64", Cmd=["arm"])
