@@ -54,6 +54,9 @@ def check_start(
     name = PurePosixPath(program).name
     known = [path for path in map(PurePosixPath, files) if str(path.parent) in searched]
     near = get_close_matches(name, [path.name for path in known], n=1)
+    # Others, such as java, are links to where nothing is searched.
+    elsewhere = (path for path, laid in files.items() if laid.source and laid.permissions & 0o111)
+    near = [f"/{path}" for path in elsewhere if PurePosixPath(path).name == name][:1] or near
     raise InputError(
         f"{what} runs {program}, which is not in the guest",
         (f"did you mean `{near[0]}`? Otherwise " if near else "")

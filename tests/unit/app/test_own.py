@@ -207,6 +207,20 @@ def test_a_program_of_a_similar_name_is_suggested() -> None:
     assert str(caught.value.remedy).startswith("did you mean `lua5.4`? Otherwise lay it there")
 
 
+@pytest.mark.parametrize("written", ["java", "/usr/bin/java"])
+def test_a_program_of_the_same_name_elsewhere_is_suggested(written: str) -> None:
+    there = "usr/lib/jvm/java-17/bin/java"
+    files = {
+        "etc/java": Laid(b"settings"),
+        "usr/share/java": Laid(),
+        "usr/bin/jav": Laid(b"x", executable=True),
+        there: Laid(b"x", executable=True),
+    }
+    with pytest.raises(InputError, match=f"runs {written}, which is not in the guest") as caught:
+        check_start("the action `a`", written, files, "x86-64")
+    assert str(caught.value.remedy).startswith(f"did you mean `/{there}`? Otherwise lay it there")
+
+
 def test_a_program_without_its_interpreter_or_library_is_refused(tmp_path: Path) -> None:
     path = described(tmp_path, ROOTFS)
     run = path.parent / "rootfs/shop/run"
