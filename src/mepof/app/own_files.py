@@ -111,7 +111,10 @@ def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
             _refuse_the_guests(path, laid, description)
             _add(found, _at(path, found, description), laid)
     for path, laid in _accounts(app).items():
-        found.setdefault(path, laid)
+        known = found.get(path)
+        # Builders of images leave an empty /etc/hosts where container runtimes mount theirs.
+        if known is None or (known.source is not None and not known.size):
+            found[path] = laid
     for path_in_guest in found:
         for parent in map(str, PurePosixPath(path_in_guest).parents):
             if parent in found and not found[parent].is_directory:
@@ -121,11 +124,14 @@ def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
 
 def _accounts(app: OwnApp) -> dict[str, Laid]:
     """The users and the host that C libraries look up, for apps that would otherwise lack them."""
+    hosts = {"etc/hosts": Laid(b"127.0.0.1 localhost\n")}
+    if app.image is not None:
+        return hosts
     users = {each.user for each in (*app.actions, *app.setup)}
     numbers = sorted(
         {user for user in users if isinstance(user, int)} - {n for _, n, _ in _ACCOUNTS}
     )
-    if app.image is not None or not (app.packages or users - {None, 0}):
+    if not (app.packages or users - {None, 0}):
         return {}
     accounts = [*_ACCOUNTS, *((f"user{number}", number, "/tmp") for number in numbers)]
     passwd = "".join(f"{name}:x:{n}:{n}::{home}:/bin/sh\n" for name, n, home in accounts)
@@ -133,7 +139,7 @@ def _accounts(app: OwnApp) -> dict[str, Laid]:
     return {
         "etc/passwd": Laid(passwd.encode()),
         "etc/group": Laid(group.replace("nobody:", "nogroup:").encode()),
-        "etc/hosts": Laid(b"127.0.0.1 localhost\n"),
+        **hosts,
     }
 
 

@@ -16,6 +16,8 @@ import pytest
 from mepof.app.laid import Laid, resolve
 from mepof.app.layers import without_link
 from mepof.app.oci import read_image
+from mepof.app.own import load_own
+from mepof.app.own_files import all_files
 from mepof.errors import InputError
 
 Member = tuple[str, bytes | None, dict[str, object]]
@@ -140,6 +142,28 @@ def test_an_image_has_its_working_directory(tmp_path: Path) -> None:
         without = layout(tmp_path / f"{number}-without", files)
         laid = read_image(path, None, "x86-64").files
         assert laid == read_image(without, None, "x86-64").files | made
+
+
+LOCALHOST = Laid(b"127.0.0.1 localhost\n")
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ((), LOCALHOST),
+        ((("etc/hosts", b"", {}),), LOCALHOST),
+        ((link("etc/hosts", "../run/hosts"),), Laid(link="../run/hosts")),
+        ((("etc/hosts", b"::1 localhost\n", {}),), None),
+    ],
+)
+def test_an_image_without_hosts_knows_localhost(
+    tmp_path: Path, members: tuple[Member, ...], expected: Laid | None
+) -> None:
+    image = read_image(layout(tmp_path / "oci", layer(*members)), None, "x86-64")
+    path = tmp_path / "app.toml"
+    path.write_text('title = "I"\nimage = "oci"\n[[action]]\nname = "a"\nseconds = 9\n')
+    found = all_files(load_own(path), path, "x86-64")
+    assert found == {**image.files, "etc/hosts": expected or image.files["etc/hosts"]}
 
 
 def test_of_several_images_the_architecture_or_the_tag_decides(tmp_path: Path) -> None:
