@@ -77,12 +77,16 @@ def _decompress(blob: IO[bytes], new: Path, scratch: Path) -> None:
             shutil.copyfileobj(blob, file)
 
 
-def overlay(files: MutableMapping[str, Laid], archive: Path, what: str) -> None:
+def overlay(files: MutableMapping[str, Laid], archive: Path, what: str) -> list[str]:
     """Lay an archive over files.
 
+    Returns:
+        Its devices and FIFOs, which are left out: guests make their own in ``/dev``.
+
     Raises:
-        InputError: it is damaged, leads outside of its root, or has a device.
+        InputError: it is damaged, or leads outside of its root.
     """
+    left_out: list[str] = []
     members = list(_members(archive, what))
     # A whiteout hides what is in lower layers, not what its own layer brings.
     for path, _ in members:
@@ -100,11 +104,16 @@ def overlay(files: MutableMapping[str, Laid], archive: Path, what: str) -> None:
             raise InputError(f"{what}: the links above /{path} form a loop")
         if at.partition("/")[0] in HIDDEN and at not in HIDDEN:
             continue
+        if member.isdev():
+            _remove(files, at, itself=True)
+            left_out.append(f"/{at}")
+            continue
         laid = _laid(member, archive, files, what)
         known = files.get(at)
         if known is not None and not (known.is_directory and laid.is_directory):
             _remove(files, at, itself=True)
         files[at] = laid
+    return left_out
 
 
 def _members(archive: Path, what: str) -> Iterator[tuple[str, tarfile.TarInfo]]:

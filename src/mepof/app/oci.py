@@ -6,11 +6,12 @@ https://github.com/opencontainers/image-spec, version 1.1.
 from __future__ import annotations
 
 import re
+import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import file_digest
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -24,6 +25,8 @@ from mepof.plan.store import default_store
 
 _NAME = "org.opencontainers.image.ref.name"
 _DIGEST = re.compile(r"^sha256:[0-9a-f]{64}$")
+# What may name an image in a registry, such as docker://ghcr.io/acme/shop:1.2; or else a path.
+_REFERENCE = re.compile(r"^(?:\w+://)?([a-z0-9][\w./:@-]*)$")
 # An index may lead to an index.
 _MAX_DEPTH = 4
 
@@ -78,6 +81,7 @@ class Image:
         argv: its entry point and command.
         user: as written: names or numbers, of a user or ``user:group``.
         digest: of its manifest.
+        left_out: devices and FIFOs in its layers, which are not laid.
     """
 
     files: dict[str, Laid] = field(default_factory=dict)
@@ -86,6 +90,7 @@ class Image:
     directory: str | None = None
     user: str = ""
     digest: str = ""
+    left_out: tuple[str, ...] = ()
 
 
 @cache
@@ -99,11 +104,7 @@ def read_image(layout: Path, name: str | None, arch: str) -> Image:
         InputError: the directory is not a layout, has no such image, or is damaged.
         EnvironmentLack: a layer needs a program that is missing.
     """
-    if not (layout / "oci-layout").is_file():
-        raise InputError(
-            f"{layout} is not an OCI image layout: it has no file oci-layout",
-            f"make one, for instance with: skopeo copy docker-daemon:IMAGE oci:{layout}",
-        )
+    check_layout(layout)
     wanted = architectures.get(arch).debian or arch
     index = _read(layout / "index.json", _Index)
     named = [m for m in index.manifests if name in (None, (m.annotations or {}).get(_NAME))]
@@ -129,8 +130,10 @@ def read_image(layout: Path, name: str | None, arch: str) -> Image:
         raise InputError(f"{layout} has {len(found)} images", f'name one: `image = "{layout}:TAG"`')
     ((digest, (manifest, settings)),) = found.items()
     files: dict[str, Laid] = {}
+    left_out: list[str] = []
     for layer in manifest.layers:
-        overlay(files, _layer(layout, layer), f"the layer {layer.digest[:19]} of {layout}")
+        what = f"the layer {layer.digest[:19]} of {layout}"
+        left_out += overlay(files, _layer(layout, layer), what)
     # Container runtimes make the working directory, which need not be in any layer.
     directory = resolve(settings.directory or "", files)
     hidden = directory is None or directory.partition("/")[0] in HIDDEN
@@ -144,7 +147,56 @@ def read_image(layout: Path, name: str | None, arch: str) -> Image:
         directory=settings.directory or None,
         user=settings.user or "",
         digest=digest,
+        left_out=tuple(left_out),
     )
+
+
+def check_layout(layout: Path) -> None:
+    """Refuse what is not a layout.
+
+    Raises:
+        InputError: it is not; the remedy makes one of a tarball.
+    """
+    if (layout / "oci-layout").is_file():
+        return
+    if layout.is_dir():
+        raise InputError(
+            f"{layout} is not an OCI image layout: it has no file oci-layout",
+            "write one to another directory: skopeo copy docker-daemon:IMAGE oci:DIR",
+        )
+    beside = layout.with_name(f"{layout.name.partition('.')[0]}-oci")
+    inside = _names_in(layout)
+    remedy = None
+    # Archives of docker save have had both since version 25.
+    if "oci-layout" in inside:
+        remedy = f"mkdir {beside} && tar -xf {layout} -C {beside}"
+    elif "manifest.json" in inside:
+        remedy = f"skopeo copy docker-archive:{layout} oci:{beside}"
+    raise InputError(
+        f"{layout} is not an OCI image layout: it is a file, not a directory",
+        remedy and f"{remedy}, and name {beside.name}",
+    )
+
+
+def registry_remedy(image: str, base: Path) -> str | None:
+    """How to write an image to a layout below a directory; None if its name is not one of a
+    registry's."""
+    reference = _REFERENCE.match(image)
+    if reference is None:
+        return None
+    name = re.split("[:@]", PurePosixPath(reference[1]).name)[0]
+    return (
+        f"if a registry has it: skopeo copy docker://{reference[1]} oci:{base / name}, "
+        f"and name {name}"
+    )
+
+
+def _names_in(archive: Path) -> set[str]:
+    try:
+        with tarfile.open(archive) as tar:
+            return {name.removeprefix("./") for name in tar.getnames()}
+    except (tarfile.TarError, OSError, EOFError):
+        return set()
 
 
 def _manifests(layout: Path, descriptors: list[_Descriptor], depth: int) -> Iterator[_Descriptor]:

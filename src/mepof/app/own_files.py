@@ -9,7 +9,7 @@ from pathlib import Path, PurePosixPath
 from mepof.app.debian import package_files
 from mepof.app.laid import Laid, resolve_parent
 from mepof.app.layers import HIDDEN, without_link
-from mepof.app.oci import Image, read_image
+from mepof.app.oci import Image, check_layout, read_image, registry_remedy
 from mepof.app.own import OwnApp
 from mepof.errors import InputError
 from mepof.plan.digest import walk
@@ -29,9 +29,12 @@ def own_files(app: OwnApp, description: Path) -> dict[str, Laid]:
 
     Raises:
         InputError: a file is missing, outside of the description's directory, neither a file, a
-            directory nor a link, or where the guest has something of its own.
+            directory nor a link, or where the guest has something of its own; or the image is not
+            one.
     """
     base = description.parent
+    if app.image is not None:
+        check_layout(_layout(base, app.image)[0])
     found: dict[str, Laid] = {}
     if app.directory is not None:
         found |= _directory(_beside(base, app.directory), description)
@@ -59,8 +62,16 @@ def image_of(app: OwnApp, description: Path, arch: str) -> Image:
     """The image that the app runs in; an empty one if it names none."""
     if app.image is None:
         return Image()
-    path, _, tag = app.image.partition(":")
-    return read_image(_beside(description.parent, path), tag or None, arch)
+    return read_image(*_layout(description.parent, app.image), arch)
+
+
+def _layout(base: Path, image: str) -> tuple[Path, str | None]:
+    """The directory of an image, and its tag, if it is named."""
+    path, _, tag = image.partition(":")
+    remedy = registry_remedy(image, base)
+    if remedy is not None and ("://" in image or not (base / path).exists()):
+        raise InputError(f"the image `{image}` is not a directory below {base}", remedy)
+    return _beside(base, path), tag or None
 
 
 def check_distinct_files(apps: Iterable[tuple[OwnApp, Path]]) -> None:

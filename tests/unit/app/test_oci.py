@@ -17,7 +17,7 @@ from mepof.app.laid import Laid, resolve
 from mepof.app.layers import without_link
 from mepof.app.oci import read_image
 from mepof.app.own import load_own
-from mepof.app.own_files import all_files
+from mepof.app.own_files import all_files, own_files
 from mepof.errors import InputError
 
 Member = tuple[str, bytes | None, dict[str, object]]
@@ -160,8 +160,7 @@ def test_an_image_without_hosts_knows_localhost(
     tmp_path: Path, members: tuple[Member, ...], expected: Laid | None
 ) -> None:
     image = read_image(layout(tmp_path / "oci", layer(*members)), None, "x86-64")
-    path = tmp_path / "app.toml"
-    path.write_text('title = "I"\nimage = "oci"\n[[action]]\nname = "a"\nseconds = 9\n')
+    path = described(tmp_path, "oci")
     found = all_files(load_own(path), path, "x86-64")
     assert found == {**image.files, "etc/hosts": expected or image.files["etc/hosts"]}
 
@@ -220,7 +219,7 @@ def test_a_digest_is_not_a_path(tmp_path: Path) -> None:
     ("data", "message"),
     [
         (layer(("../x", b"", {})), r"`\.\./x` leads outside of its root"),
-        (layer(("p", b"", {"type": tarfile.FIFOTYPE})), "is neither a file, a directory nor a"),
+        (layer(("p", b"", {"type": b"Z"})), "is neither a file, a directory nor a"),
         (layer(("h", b"", {"type": tarfile.LNKTYPE, "linkname": "none"})), "is a hard link to"),
         (layer(link("a", "b"), link("b", "a"), ("a/x", b"", {})), "form a loop"),
         (b"not a tar archive" * 100, "is not a tar archive"),
@@ -231,6 +230,66 @@ def test_a_digest_is_not_a_path(tmp_path: Path) -> None:
 def test_a_layer_that_cannot_be_laid_is_refused(tmp_path: Path, data: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_image(layout(tmp_path / "oci", data), None, "x86-64")
+
+
+def test_devices_and_fifos_in_a_layer_are_left_out(tmp_path: Path) -> None:
+    lower = layer(("run/initctl", b"a file", {}), ("run/x", b"", {}))
+    upper = layer(
+        ("run/initctl", b"", {"type": tarfile.FIFOTYPE}),
+        ("lib/null", b"", {"type": tarfile.CHRTYPE}),
+        ("dev/null", b"", {"type": tarfile.CHRTYPE}),
+    )
+    image = read_image(layout(tmp_path / "oci", lower, upper), None, "x86-64")
+    assert image.files.keys() == {"run/x"}
+    assert image.left_out == ("/run/initctl", "/lib/null")
+
+
+def described(directory: Path, image: str) -> Path:
+    path = directory / "app.toml"
+    path.write_text(f'title = "I"\nimage = "{image}"\n[[action]]\nname = "a"\nseconds = 9\n')
+    return path
+
+
+@pytest.mark.parametrize(
+    ("image", "message", "remedy"),
+    [
+        ("none", "the image `none` is not a directory below", "docker://none oci:BASE/none"),
+        (
+            "ghcr.io/acme/shop:1.2",
+            "the image `ghcr.io/acme/shop:1.2` is not a directory below",
+            "skopeo copy docker://ghcr.io/acme/shop:1.2 oci:BASE/shop, and name shop",
+        ),
+        (
+            "docker://acme/shop:1.2",
+            "the image `docker://acme/shop:1.2` is not a directory below",
+            "skopeo copy docker://acme/shop:1.2 oci:BASE/shop, and name shop",
+        ),
+        ("./none", "none does not exist", "name a path below BASE"),
+        ("docker", "it has no file oci-layout", "to another directory: skopeo copy docker-daemon:"),
+        (
+            "oci.tar",
+            "oci.tar is not an OCI image layout: it is a file",
+            "mkdir BASE/oci-oci && tar -xf BASE/oci.tar -C BASE/oci-oci, and name oci-oci",
+        ),
+        (
+            "save.tar:1",
+            "save.tar is not an OCI image layout: it is a file",
+            "skopeo copy docker-archive:BASE/save.tar oci:BASE/save-oci, and name save-oci",
+        ),
+        ("app.toml", "app.toml is not an OCI image layout: it is a file, not a directory", ""),
+    ],
+)
+def test_what_is_not_a_layout_is_refused_before_anything_is_built(
+    tmp_path: Path, image: str, message: str, remedy: str
+) -> None:
+    (tmp_path / "docker").mkdir()
+    both = layer(("./oci-layout", b"{}", {}), ("./manifest.json", b"[]", {}))
+    (tmp_path / "oci.tar").write_bytes(both)
+    (tmp_path / "save.tar").write_bytes(layer(("manifest.json", b"[]", {})))
+    path = described(tmp_path, image)
+    with pytest.raises(InputError, match=message) as raised:
+        own_files(load_own(path), path)
+    assert remedy.replace("BASE", str(tmp_path)) in str(raised.value.remedy)
 
 
 def test_an_image_of_another_architecture_is_refused(tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from mepof.app.oci import Image
 from mepof.device import agent
 from mepof.errors import InputError, WorkError
+from mepof.events import StepNote
 from mepof.plan.model import HostInput, Input, Json, Step
 from mepof.scenario.collection import Collection
-from mepof.steps import profile_collect
+from mepof.steps import app_programs, profile_collect
 from mepof.steps.app_programs import BODY
 from mepof.steps.report import _cases
 
@@ -88,6 +90,16 @@ def test_every_file_that_is_laid_in_is_part_of_the_identity(description: Path, c
         case "new":
             (root / "empty").mkdir()
     assert BODY.identity(step(description)) != before
+
+
+def test_what_is_left_out_of_an_image_is_noted(
+    room: Room, description: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image = Image(left_out=("/run/initctl",))
+    monkeypatch.setattr(app_programs, "image_of", lambda *given: image)
+    archived(room, description)
+    notes = [event.text for event in room.events if isinstance(event, StepNote)]
+    assert notes == ["left out of the image, as devices and FIFOs are: /run/initctl"]
 
 
 def test_a_wrong_description_is_refused_before_anything_is_made(description: Path) -> None:
