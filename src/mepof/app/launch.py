@@ -4,10 +4,10 @@ requests that make it start, await and stop them."""
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from mepof.app.apps import Action
+from mepof.app.apps import Action, App
 from mepof.app.laid import Laid, is_directory, resolve
 from mepof.app.layers import HIDDEN
 from mepof.app.oci import Image
@@ -187,6 +187,14 @@ def request(action: Action) -> agent.Exec:
     return agent.Exec(action.argv, action.seconds)
 
 
+def port_requests(apps: Iterable[App]) -> tuple[agent.Put, ...]:
+    """The request that lets every user listen on every port, as container runtimes do, if an app
+    runs in an image; none otherwise. A kernel without networks refuses it."""
+    if not any(isinstance(app, OwnApp) and app.image is not None for app in apps):
+        return ()
+    return (agent.Put("/proc/sys/net/ipv4/ip_unprivileged_port_start", 0o644, b"0"),)
+
+
 def start_requests(setups: Sequence[Setup]) -> tuple[agent.Exec, ...]:
     """The requests that set up what actions need."""
     return tuple(
@@ -204,6 +212,15 @@ def stop_requests(setups: Sequence[Setup]) -> tuple[agent.Exec, ...]:
         agent.Exec((f"/{PROGRAM}", "stop", each.name), each.seconds + _GRACE_SECONDS)
         for each in _services(setups)
     )
+
+
+def log_requests(setups: Sequence[Setup]) -> dict[str, agent.Get]:
+    """The requests that read what services wrote, by the name of the service."""
+    return {
+        each.name: agent.Get(f"/mepof/run/{each.name}.log")
+        for each in setups
+        if each.ready is not None
+    }
 
 
 def check_setup(

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mepof.app.launch import check_action, check_setup, start_requests, stop_requests
+from mepof.app.launch import (
+    check_action,
+    check_setup,
+    port_requests,
+    start_requests,
+    stop_requests,
+)
 from mepof.app.measured import OwnCase, own_cases
 from mepof.app.own import OwnApp, Setup
 from mepof.device import agent
@@ -24,11 +30,13 @@ class Work:
     Attributes:
         memory: MiB that the guest needs.
         setups: what runs before them; services among them stop after them.
+        ports: what is asked for before that, so that services can listen on them.
     """
 
     cases: tuple[Case, ...]
     memory: int
     setups: tuple[Setup, ...] = ()
+    ports: tuple[agent.Put, ...] = ()
 
     @property
     def is_own(self) -> bool:
@@ -36,8 +44,13 @@ class Work:
         return any(isinstance(case, OwnCase) for case in self.cases)
 
     @property
-    def requests(self) -> tuple[agent.Exec, ...]:
+    def requests(self) -> tuple[agent.Request, ...]:
         """What a guest is asked to do for it."""
+        return (*self.ports, *self.commands)
+
+    @property
+    def commands(self) -> tuple[agent.Exec, ...]:
+        """The programs among it."""
         return (
             *start_requests(self.setups),
             *map(_request_of, self.cases),
@@ -49,6 +62,7 @@ class Work:
         """What each of its requests is called."""
         stopped = len(stop_requests(self.setups))
         return (
+            *("setting up",) * len(self.ports),
             *(f"setting up {each.name}" for each in self.setups),
             *(case.name for case in self.cases),
             *("stopping",) * stopped,
@@ -65,6 +79,7 @@ class Work:
         Raises:
             WorkError: the setup or a case failed.
         """
+        replies = replies[len(self.ports) :]
         first, last = len(start_requests(self.setups)), len(stop_requests(self.setups))
         end = len(replies) - last
         check_setup(self.setups, replies[:first], replies[end:])
@@ -86,7 +101,7 @@ def work_of(metrics: Sequence[str], apps: Sequence[OwnApp]) -> tuple[Work, ...]:
 
     The cases of suites come first, so that no service runs beside them.
     """
-    own = tuple(Work(own_cases(app), app.memory, app.setup) for app in apps)
+    own = tuple(Work(own_cases(app), app.memory, app.setup, port_requests([app])) for app in apps)
     if apps and not metrics:
         return own
     cases = cases_of(metrics)

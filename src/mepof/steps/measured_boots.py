@@ -133,7 +133,7 @@ class Laboratory:
         self._cases = cases_in(self._work)
         self._names = [name for each in self._work for name in each.names]
         self._memory = memory_of(self._work)
-        own = (request for each in self._work if each.is_own for request in each.requests)
+        own = (request for each in self._work if each.is_own for request in each.commands)
         self._quiet_seconds = quiet_seconds(own)
         self._machine_bytes = self._memory << 20
         self._core = core_of(asked)

@@ -13,7 +13,15 @@ from pathlib import Path
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.android import AndroidApps, load_described
 from mepof.app.apps import Action, App, lacked, load_app, memory_of
-from mepof.app.launch import check_action, check_setup, request, start_requests, stop_requests
+from mepof.app.launch import (
+    check_action,
+    check_setup,
+    log_requests,
+    port_requests,
+    request,
+    start_requests,
+    stop_requests,
+)
 from mepof.app.measured import case_ids
 from mepof.app.own import OwnApp, Setup, check_distinct_apps
 from mepof.app.own_files import check_distinct_files
@@ -50,6 +58,9 @@ from mepof.spec.kernel_build import BootCheck, KernelBuild
 from mepof.spec.profile_collect import ProfileCollect
 from mepof.steps.app_programs import archives
 from mepof.toolchain import guest
+
+# Of a command that failed, in the step's log.
+_MAX_LINES = 20
 
 
 class ProfileCollectBody:
@@ -125,6 +136,7 @@ class ProfileCollectBody:
         setups = _setups(apps)
         # Neither starting nor stopping a service is part of the profile.
         starts, stops = start_requests(setups), stop_requests(setups)
+        ports, logs = port_requests(apps), log_requests(setups)
         commands = [*starts, *map(request, actions), *stops]
         work: list[agent.Request] = [request(action) for action in actions]
         android = _android(asked, apps)
@@ -153,7 +165,7 @@ class ProfileCollectBody:
             arch=asked.arch,
             kernel=asked.kernel / "kernel",
             initramfs=asked.guest / INITRAMFS,
-            requests=(*starts, *before, *work, *after, *stops),
+            requests=(*ports, *starts, *before, *work, *after, *stops, *logs.values()),
             seed=asked.seed,
             interactive=scenario.interactive and not android,
             interlude=Interlude(len(starts) + len(before), driver.drive) if android else None,
@@ -166,6 +178,7 @@ class ProfileCollectBody:
         )
 
         def replied(count: int) -> None:
+            count = max(0, count - len(ports))
             done = min(max(0, count - len(starts) - len(before)), len(actions))
             name = actions[done].name if done < len(actions) else "reading the profile"
             if count < len(starts):
@@ -176,13 +189,22 @@ class ProfileCollectBody:
             outcome = modules.boot(
                 device, session, asked.kernel, context.work / "boot", context.run, replied
             )
-        replies = iter(outcome.replies)
+        replies = iter(outcome.replies[len(ports) :])
         started, reset, done, collected, stopped = (
             tuple(islice(replies, len(part))) for part in (starts, before, work, after, stops)
         )
-        for text in check_setup(setups, started, stopped):
-            context.note(text)
-        _check(reset, actions, done)
+        try:
+            for text in check_setup(setups, started, stopped):
+                context.note(text)
+            _check(context.log, reset, actions, done)
+        except WorkError:
+            for setup, reply in zip(setups, started, strict=True):
+                if isinstance(reply, agent.ExecResult) and reply.status != 0:
+                    _log(context.log, f"the setup {setup.name}", reply.output)
+            for name, reply in zip(logs, replies, strict=True):
+                if isinstance(reply, agent.GetResult):
+                    _log(context.log, f"the service {name}", reply.data)
+            raise
         if lacking := _lacked(outcome):
             context.note(f"not trained, because the kernel lacks it: {', '.join(lacking)}")
         if outcome.branches is not None:
@@ -351,8 +373,18 @@ def _setups(apps: Iterable[App]) -> tuple[Setup, ...]:
     return tuple(each for app in apps if isinstance(app, OwnApp) for each in app.setup)
 
 
+def _log(log: Path, what: str, output: bytes) -> None:
+    """Keep the end of what a command in the guest wrote in the step's log."""
+    lines = output.decode("utf-8", "replace").splitlines()[-_MAX_LINES:]
+    with log.open("a") as file:
+        file.write("\n".join((f"--- the last lines of {what}:", *lines, "")))
+
+
 def _check(
-    reset: Iterable[agent.Reply], actions: Sequence[Action], replies: Sequence[agent.Reply]
+    log: Path,
+    reset: Iterable[agent.Reply],
+    actions: Sequence[Action],
+    replies: Sequence[agent.Reply],
 ) -> None:
     for reply in reset:
         if isinstance(reply, agent.PutResult) and reply.errno:
@@ -369,7 +401,11 @@ def _check(
                     f"{reply.text.strip()[:80]}",
                     "choose another configuration, or leave it out with `set without`",
                 )
-            check_action(action, reply)
+            try:
+                check_action(action, reply)
+            except WorkError:
+                _log(log, f"the action {action.name}", reply.output)
+                raise
 
 
 BODY = ProfileCollectBody()

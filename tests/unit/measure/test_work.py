@@ -66,6 +66,16 @@ def booted(shop: OwnApp, replies: Sequence[agent.Reply]) -> OneBoot:
     return measure_boot(work_of((), [shop]), 1, lambda seed, requests: outcome)
 
 
+def test_an_app_in_an_image_asks_for_all_ports_before_its_setups(shop: OwnApp) -> None:
+    image = shop.model_copy(update={"image": "oci"})
+    (work,) = work_of((), [image])
+    first, *others = work.requests
+    assert isinstance(first, agent.Put) and tuple(others) == work.commands
+    assert len(work.names) == len(work.requests)
+    replies = (SOUND[0], agent.PutResult(0), *SOUND[1:])
+    assert booted(image, replies).boot is not None
+
+
 def test_suites_run_before_services_start(shop: OwnApp) -> None:
     work = work_of(["proc"], [shop])
     (case,) = cases_of(["proc"])
@@ -77,7 +87,7 @@ def test_suites_run_before_services_start(shop: OwnApp) -> None:
         ("/mepof/launch", "measure", "fail"),
         ("/mepof/launch", "stop", "db"),
     ]
-    assert [r.timeout for r in work[1].requests] == [17, 90, 5, 17]
+    assert [r.timeout for r in work[1].commands] == [17, 90, 5, 17]
     assert [name for each in work for name in each.names] == [
         *(case.name, "setting up db", "buy", "fail", "stopping"),
     ]

@@ -176,6 +176,67 @@ def test_an_action_that_fails_its_check_is_named(
         collect(room, description)
 
 
+SERVICE = """
+[[setup]]
+name = "web"
+argv = ["/shop/run"]
+seconds = 5
+ready = { port = 80 }
+"""
+
+
+def test_the_log_has_the_last_lines_of_what_failed_and_of_services(
+    room: Room, device: FakeDevice, description: Path
+) -> None:
+    description.write_text(DESCRIPTION + SERVICE)
+    panic = b"".join(b"line %d\n" % number for number in range(30))
+    ended, failed = answers(1, b"the service `web` ended"), answers(2, b"usage\nmain.go:6\n")
+
+    def answer(request: agent.Request) -> agent.Reply:
+        match request:
+            case agent.Get(path="/mepof/run/web.log"):
+                return agent.GetResult(0, panic)
+            case agent.Exec(argv=(_, "setup", _)):
+                return ended
+            case agent.Exec(argv=(_, _, "fail")):
+                return failed
+        return well(request)
+
+    device.answer = answer
+    last = "".join(f"line {number}\n" for number in range(10, 30))
+    service = f"--- the last lines of the service web:\n{last}"
+    with pytest.raises(WorkError, match="the service `web` ended"):
+        collect(room, description)
+    told = "--- the last lines of the setup web:\nthe service `web` ended\n"
+    assert (room.root / "log").read_text() == told + service
+    (room.root / "log").unlink()
+    ended = answers(0, b"")
+    with pytest.raises(WorkError, match="the action fail"):
+        collect(room, description)
+    told = "--- the last lines of the action fail:\nusage\nmain.go:6\n"
+    assert (room.root / "log").read_text() == told + service
+
+
+def test_users_of_an_image_may_listen_on_all_ports(
+    room: Room, device: FakeDevice, description: Path
+) -> None:
+    write = agent.Put("/proc/sys/net/ipv4/ip_unprivileged_port_start", 0o644, b"0")
+    device.answer = lambda request: (
+        answers(3, b"sold out")
+        if isinstance(request, agent.Exec) and request.argv[2] == "fail"
+        else agent.PutResult(2)
+        if request == write
+        else well(request)
+    )
+    collect(room, description)
+    description.write_text('image = "oci"\n' + DESCRIPTION + SERVICE)
+    collect(room, description)
+    plain, image = device.sessions
+    assert write not in plain.requests
+    start = agent.Exec(("/mepof/launch", "setup", "web"), 15)
+    assert image.requests[:2] == (write, start)
+
+
 def test_a_users_action_that_runs_a_case_counts_as_training_on_it(
     room: Room, device: FakeDevice, description: Path
 ) -> None:
