@@ -14,9 +14,13 @@ class MepofError(Exception):
     Args:
         message: one line, what is wrong and where.
         remedy: one line or command that fixes it, if one is known.
+
+    Attributes:
+        ends_run: it concerns all steps of a run, so none starts after it.
     """
 
     exit_status = 1
+    ends_run = False
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -37,6 +41,7 @@ class EnvironmentLack(MepofError):
     """Something is missing on the machine; the remedy is the command that installs it."""
 
     exit_status = 3
+    ends_run = True
 
 
 class WorkError(MepofError):
@@ -47,6 +52,8 @@ class WorkError(MepofError):
 
 class StoreFull(WorkError):
     """The file system under the store or the output has no space left."""
+
+    ends_run = True
 
 
 class Interrupted(MepofError):

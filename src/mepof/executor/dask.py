@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from mepof.events import Event, Sink, StepNote, unheard
 from mepof.executor import carried
 from mepof.executor.carried import Answer, Bodies, Request, Where
 from mepof.executor.cluster import DEFAULT_WORKERS, MAX_DEATHS, connected, started
-from mepof.executor.local import copy_results
+from mepof.executor.local import copy_finished, copy_results
 from mepof.executor.offers import offers_of_machine
 from mepof.executor.parts import Spread, perform_spread
 from mepof.executor.protocol import Finished, Settings
@@ -101,7 +102,7 @@ class DaskExecutor:
             on_cluster = OnCluster(client, self.bodies, Where.of(store))
             engine = Engine(store, bodies, settings.cores, sink, on_cluster, placed=True)
             with on_cluster.heard(sink):
-                run = engine.run(plan, out, cancel=cancel)
+                run = engine.run(plan, out, cancel=cancel, salvage=partial(copy_finished, out))
             return Finished(copy_results(run, out), run)
 
     @contextlib.contextmanager
@@ -156,6 +157,12 @@ def calling(client: Any) -> Map:
             yield futures.popleft().result()
 
     return run
+
+
+class LostScheduler(WorkError):
+    """Nothing more can be asked of the cluster."""
+
+    ends_run = True
 
 
 class WorkersDied(WorkError):
@@ -412,8 +419,8 @@ def _answer_of(answer: Future[Answer], job: Job) -> Answer:
         raise
 
 
-def _lost_scheduler() -> WorkError:
-    return WorkError(
+def _lost_scheduler() -> LostScheduler:
+    return LostScheduler(
         "the scheduler is gone",
         "finished steps are kept; start it again and run the same command",
     )

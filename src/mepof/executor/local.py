@@ -7,10 +7,11 @@ import os
 import shutil
 import threading
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
-from mepof.errors import InputError
+from mepof.errors import InputError, MepofError
 from mepof.events import Sink, unheard
 from mepof.executor.protocol import Finished, Settings
 from mepof.executor.stores import check_store, one_at_a_time, store_of
@@ -32,6 +33,7 @@ _REPORT = (
     "images.csv",
     "comparisons.csv",
 )
+_MAX_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ class LocalExecutor:
         sink = one_at_a_time(sink)
         with store_of(self.store, self.shared, sink, cancel) as store:
             plan = pinned(plan, bodies, store.cache, sink)
-            run = Engine(store, bodies, self.cores, sink).run(plan, out, cancel=cancel)
+            engine = Engine(store, bodies, self.cores, sink)
+            run = engine.run(plan, out, cancel=cancel, salvage=partial(copy_finished, out))
             return Finished(copy_results(run, out), run)
 
 
@@ -85,8 +88,26 @@ def local_executor(settings: Settings) -> LocalExecutor:
     return LocalExecutor(settings.store, settings.cores, settings.shared)
 
 
+def copy_finished(out: Path, run: RunResult) -> str:
+    """Copy the results of a run that a step failed, as far as they are finished.
+
+    Returns:
+        what the user reads of it; empty if there are none.
+    """
+    # With a shared store, some may only be there: after a full disk, nobody brings them.
+    here = {name: step for name, step in run.steps.items() if step.path.is_dir()}
+    try:
+        files = copy_results(replace(run, steps=here), out)
+    except MepofError as error:
+        return f"what is finished is not copied: {error.message}"
+    # The page stands for the other files of a report.
+    names = [name for name in files if not name.endswith((".csv", "report.json"))]
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return f"finished and copied to {out}: {', '.join(names[:_MAX_NAMED])}{more}" if names else ""
+
+
 def copy_results(run: RunResult, out: Path) -> dict[str, Path]:
-    """Write the plan and copy the files of every result; they are returned by name.
+    """Write the plan and copy the files of every result that is there; they are returned by name.
 
     Raises:
         InputError: something of another kind is in the place of a file.
@@ -98,6 +119,8 @@ def copy_results(run: RunResult, out: Path) -> dict[str, Path]:
             (out / "plan.json").write_text(text, encoding="utf-8")
             files: dict[str, Path] = {}
             for result in run.plan.results:
+                if result.step not in run.steps:
+                    continue
                 for name, path in _files(result, run.steps[result.step].path).items():
                     files[name] = out / name
                     _copy(path, out / name)

@@ -8,7 +8,7 @@ import platform
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -54,7 +54,7 @@ class StepResult:
 
 @dataclass(frozen=True)
 class RunResult:
-    """The results of all steps, by id.
+    """The results of steps by id: of all, unless one failed.
 
     Attributes:
         plan: as it was carried out: with the steps by which it recovered from failures.
@@ -99,10 +99,14 @@ class Engine:
         *,
         again: bool = False,
         cancel: threading.Event | None = None,
+        salvage: Callable[[RunResult], str] = lambda finished: "",
     ) -> RunResult:
         """Run a plan to its end and journal it.
 
-        Where the body of a step that failed can recover, its plan is carried out instead.
+        Where the body of a step that failed can recover, its plan is carried out instead. After
+        another failure, the steps that do not need its result are carried out, unless the error
+        concerns all of them. What happens to a device may rest on what failed, so no step that
+        claims one starts after that.
 
         A missing host input or tool is reported before the first step runs. In the main
         thread, SIGINT and SIGTERM stop the run as ``cancel`` does; a second signal stops it at
@@ -112,6 +116,8 @@ class Engine:
             out: the run's output directory, created if missing; it holds the journal.
             again: run every step even if the store has its result.
             cancel: set it from another thread to stop the run.
+            salvage: called with what is finished, if a step failed. What it answers is added to
+                the remedy of the error.
 
         Raises:
             InputError: a host input is missing, a kind of step is unknown, or the store or
@@ -119,7 +125,7 @@ class Engine:
             EnvironmentLack: a tool is missing.
             StoreFull: the file system of the store or of ``out`` is full.
             Interrupted: the run was stopped; finished steps are kept.
-            MepofError: the first error of a step, after the other running steps have ended.
+            MepofError: the first error of a step, after the steps that could still run.
         """
         event = cancel or threading.Event()
         with full_disk_named(self._store.root, out), stop_on_signals(event):
@@ -135,7 +141,7 @@ class Engine:
                     "choose another directory with --out",
                 ) from error
             with contextlib.closing(journal), contextlib.closing(ProgressFile(out)) as progress:
-                return _Run(self, plan, journal, progress, again, event).run()
+                return _Run(self, plan, journal, progress, again, event).run(salvage)
 
 
 class _Run:
@@ -168,7 +174,8 @@ class _Run:
         self._ready: dict[str, Job] = {}
         self._running: dict[str, Job] = {}
         self._ended: queue.SimpleQueue[tuple[str, Done | Exception, float]] = queue.SimpleQueue()
-        self._error: Exception | None = None
+        # By step: its fingerprint, and why it failed.
+        self._failed: dict[str, tuple[str, Exception]] = {}
         # Steps that run although the plan has changed what they read, and those of which is known
         # whether an earlier run recovered from their failure.
         self._outdated: set[str] = set()
@@ -176,14 +183,18 @@ class _Run:
         self._losses: dict[str, int] = {}
         self._looked_up: set[str] = set()
 
-    def run(self) -> RunResult:
+    def run(self, salvage: Callable[[RunResult], str]) -> RunResult:
         try:
             self._prepare()
             self._loop()
-            if self._error is not None:
-                raise self._error
             if self._cancel.is_set():
                 raise Interrupted("interrupted")
+            if self._failed:
+                _, first = next(iter(self._failed.values()))
+                left = salvage(RunResult(dict(self._done), self._plan))
+                if left and isinstance(first, MepofError):
+                    first.remedy = f"{first.remedy}; {left}" if first.remedy else left
+                raise first
         except BaseException as error:
             self._end_running(error)
             reported = self._close(error)
@@ -247,14 +258,22 @@ class _Run:
 
     def _loop(self) -> None:
         while True:
-            if self._error is None and not self._cancel.is_set():
+            if not self._is_over():
                 self._settle()
                 self._start_what_fits()
             if not self._running:
-                if self._error is None and not self._cancel.is_set() and self._lost_results():
+                if not self._is_over() and self._lost_results():
                     continue
                 return
             self._finish(*self._ended.get())
+
+    def _is_over(self) -> bool:
+        """Whether nothing more may start."""
+        return self._cancel.is_set() or any(
+            # An error that is not ours is the cluster's.
+            not isinstance(error, MepofError) or error.ends_run
+            for _, error in self._failed.values()
+        )
 
     def _lost_results(self) -> bool:
         """Bring what the user reads; whether some of it is lost and has to be made again."""
@@ -262,13 +281,13 @@ class _Run:
             i.step for s in self._plan.steps for i in s.inputs.values() if isinstance(i, StepInput)
         }
         names = [r.step for r in self._plan.results] or self._done.keys() - read
-        wanted = {name: self._artifacts[name] for name in names}
+        wanted = {name: self._artifacts[name] for name in names if name in self._done}
         try:
             self._store.bring(wanted, lambda text: self._emit(StepNote("results", text)))
         except ArtifactLost as error:
-            if not self._rewind(error, "results"):
-                raise
-            return True
+            if self._rewind(error, "results"):
+                return True
+            self._failed["results"] = ("", error)
         return False
 
     def _rewind(self, error: ArtifactLost, reader: str) -> bool:
@@ -293,6 +312,9 @@ class _Run:
                 continue
             job = self._ready.get(step.id) or self._job(step)
             if job is None:
+                continue
+            if any(job.fingerprint == failed for failed, _ in self._failed.values()):
+                self._ready.pop(step.id, None)
                 continue
             self._ready[step.id] = job
             if job.again or any(r.fingerprint == job.fingerprint for r in self._running.values()):
@@ -328,6 +350,7 @@ class _Run:
         for name in changed:
             self._done.pop(name, None)
             self._ready.pop(name, None)
+            self._failed.pop(name, None)
         self._outdated |= changed & self._running.keys()
         self._journal_plan()
 
@@ -378,6 +401,8 @@ class _Run:
     def _start_what_fits(self) -> None:
         # The longest path to the end first; a smaller step after it may fill a gap.
         for job in sorted(self._ready.values(), key=lambda job: -self._urgency[job.step.id]):
+            if self._failed and job.resources.device is not None:
+                continue
             if all(r.fingerprint != job.fingerprint for r in self._running.values()) and (
                 self._placed or self._fits(job.resources)
             ):
@@ -418,21 +443,21 @@ class _Run:
             if outdated:
                 del self._done[step]
             return
-        if self._error is None and self._cancel.is_set():
+        if self._cancel.is_set():
             # A child that we killed may fail its step with another error.
             outcome = Interrupted("interrupted")
         retried = False
-        if self._error is None and not isinstance(outcome, Interrupted):
+        if not self._is_over() and not isinstance(outcome, Interrupted):
             plan = None if outdated else recovered(self._plan, job.step, job.body, outcome)
             if plan is not None:
                 self._adopt(plan)
             retried = outdated or plan is not None
             if isinstance(outcome, ArtifactLost):
                 retried = self._rewind(outcome, step)
-        if not retried:
-            self._error = self._error or outcome
         if isinstance(outcome, Interrupted):
             self._cancel.set()
+        elif not retried:
+            self._failed[step] = (job.fingerprint, outcome)
         message = outcome.message if isinstance(outcome, MepofError) else str(outcome)
         log = str(self._store.log(step, job.fingerprint))
         interrupted = isinstance(outcome, Interrupted)
@@ -443,6 +468,7 @@ class _Run:
     def _settle_as(self, job: Job, done: Done) -> None:
         action = done.action
         digest = action.artifact.digest
+        self._failed.pop(job.step.id, None)
         self._artifacts[job.step.id] = action.artifact
         self._done[job.step.id] = StepResult(
             digest, self._store.object(digest), done.cached, action.seconds, job.fingerprint

@@ -5,20 +5,23 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+from collections.abc import Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from mepof import registry
-from mepof.errors import EnvironmentLack, InputError
+from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import unheard
-from mepof.executor.local import LocalExecutor, _copy, _files, copy_results
+from mepof.executor.local import LocalExecutor, _copy, _files, copy_finished, copy_results
 from mepof.executor.programs import WrongProgram, compiled
 from mepof.executor.stores import store_of
 from mepof.g4 import Source
+from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.engine import RunResult, StepResult
-from mepof.plan.model import Plan, Result
+from mepof.plan.journal import read_runs
+from mepof.plan.model import Plan, Result, Step
 from mepof.plan.store import default_store
 
 
@@ -148,6 +151,65 @@ def test_a_directory_in_the_place_of_a_result_is_named(tmp_path: Path, taken: st
         copy_results(RunResult({"build": step}, plan), tmp_path / "out")
     assert "--out" in str(caught.value.remedy)
     assert [path.name for path in (tmp_path / "out").iterdir() if path.name[0] == "."] == []
+
+
+class Kernels:
+    """Makes images; those of a step with the parameter ``bad`` fail."""
+
+    kind = "image"
+    phase: Phase = "build"
+
+    def resources(self, step: Step) -> Resources:
+        return Resources()
+
+    def identity(self, step: Step) -> Mapping[str, str]:
+        return {}
+
+    def run(self, context: StepContext) -> None:
+        if "bad" in context.params:
+            raise WorkError("it does not boot", "look at it")
+        (context.output / "kernel").write_text(str(context.params))
+
+    @staticmethod
+    def all() -> Mapping[str, Kernels]:
+        return {"image": Kernels()}
+
+
+def test_a_failed_variant_leaves_the_results_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mepof.executor.local.BODIES", Kernels)
+    names = ("bad", *"abcdef")
+    steps = tuple(Step(name, "image", {name: 1}) for name in names)
+    plan = Plan("", 0, steps, tuple(Result(name, "image", name) for name in names))
+    out = tmp_path / "out"
+    with pytest.raises(WorkError, match=r"bad: it does not boot") as caught:
+        LocalExecutor(tmp_path / "store", 1).run(plan, out, unheard)
+    assert {path.stem for path in out.glob("*.img")} == set("abcdef")
+    assert (out / "plan.json").is_file()
+    text = str(caught.value.remedy)
+    assert text.startswith("look at it; ")
+    assert text.endswith(f"; finished and copied to {out}: a.img, b.img, c.img, d.img and 2 more")
+    assert read_runs(out)[-1].state == "failed"
+
+
+def test_a_result_that_cannot_be_copied_does_not_hide_the_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mepof.executor.local.BODIES", Kernels)
+    steps = (Step("bad", "image", {"bad": 1}), Step("good", "image"))
+    plan = Plan("", 0, steps, (Result("good", "image", "good"),))
+    (tmp_path / "out/good.img").mkdir(parents=True)
+    with pytest.raises(WorkError, match="bad: it does not boot") as caught:
+        LocalExecutor(tmp_path / "store", 1).run(plan, tmp_path / "out", unheard)
+    assert "what is finished is not copied" in str(caught.value.remedy)
+
+
+def test_results_that_are_not_in_this_store_are_not_copied(tmp_path: Path) -> None:
+    made = StepResult("0" * 64, tmp_path / "elsewhere", True, 0.0, "1" * 64)
+    plan = Plan("", 0, (), (Result("x", "image", "build"),))
+    (tmp_path / "out").mkdir()
+    assert copy_finished(tmp_path / "out", RunResult({"build": made}, plan)) == ""
 
 
 def test_the_first_report_is_at_the_top_of_the_output_directory(tmp_path: Path) -> None:

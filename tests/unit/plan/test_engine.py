@@ -8,10 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.events import Event, StepFinished, StepNote, StepStarted
+from mepof.errors import (
+    EnvironmentLack,
+    InputError,
+    Interrupted,
+    MepofError,
+    StoreFull,
+    WorkError,
+)
+from mepof.events import Event, StepFailed, StepFinished, StepNote, StepStarted
 from mepof.plan.body import StepContext
-from mepof.plan.engine import Engine
+from mepof.plan.engine import Engine, RunResult
 from mepof.plan.execute import Done, Job, execute
 from mepof.plan.journal import read_runs
 from mepof.plan.model import HostInput, Step
@@ -247,14 +254,101 @@ def raise_error(error: Exception) -> Callable[[], None]:
     return fault
 
 
-def test_a_failing_step_lets_running_ones_finish_and_starts_no_more(tmp_path: Path) -> None:
+def test_after_a_failure_what_does_not_need_the_step_is_made(tmp_path: Path) -> None:
+    plan = plan_of(
+        toy("bad", n=1), toy("good", n=2), toy("lost", "bad"), toy("later", "good"), toy("aside")
+    )
+    body = Toy(fail_in("bad", raise_error(WorkError("it broke", "fix it"))))
+    left: list[set[str]] = []
+
+    def salvage(finished: RunResult) -> str:
+        left.append(set(finished.steps))
+        return "three are finished"
+
+    engine = Engine(Store(tmp_path / "store"), {"toy": body}, 1, lambda event: None)
+    with pytest.raises(WorkError) as caught:
+        engine.run(plan, tmp_path / "out", salvage=salvage)
+    assert caught.value.message == "bad: it broke"
+    assert caught.value.remedy is not None and caught.value.remedy.startswith("fix it; see /")
+    assert caught.value.remedy.endswith("; three are finished")
+    assert left == [{"good", "later", "aside"}]
+    assert sorted(body.ran) == ["aside", "bad", "good", "later"]
+    (journalled,) = read_runs(tmp_path / "out")
+    states = {s.step: s.state for s in journalled.steps.values()}
+    assert states == {"bad": "failed", "good": "done", "later": "done", "aside": "done"}
+    assert journalled.state == "failed"
+    body = Toy()
+    run(tmp_path, plan, body)
+    assert body.ran == ["bad", "lost"]
+
+
+def test_the_first_of_several_errors_ends_the_run_and_all_are_shown(tmp_path: Path) -> None:
+    def fail(context: StepContext) -> None:
+        raise WorkError(f"failure {len(body.ran)}")
+
+    body, events = Toy(fail), list[Event]()
+    with pytest.raises(WorkError, match="failure 1"):
+        run(tmp_path, plan_of(toy("a"), toy("b", n=1)), body, cores=1, sink=events.append)
+    failed = [event for event in events if isinstance(event, StepFailed)]
+    assert [event.message for event in failed] == ["a: failure 1", "b: failure 2"]
+
+
+def test_equal_steps_fail_once(tmp_path: Path) -> None:
+    body = Toy(fail_in("a", raise_error(WorkError("it broke"))))
+    with pytest.raises(WorkError, match="it broke"):
+        run(tmp_path, plan_of(toy("a", n=1), toy("b", n=1)), body, cores=2)
+    assert body.ran == ["a"]
+
+
+@pytest.mark.parametrize(
+    "error", [StoreFull("full"), EnvironmentLack("no clang"), Interrupted("stopped")]
+)
+def test_after_an_error_that_concerns_every_step_nothing_more_starts(
+    tmp_path: Path, error: MepofError
+) -> None:
+    body = Toy(fail_in("bad", raise_error(error)))
+    plan = plan_of(toy("bad", n=1), toy("last", "bad"), toy("aside"))
+    with pytest.raises(type(error)):
+        run(tmp_path, plan, body, cores=1)
+    assert body.ran == ["bad"]
+
+
+def test_an_interrupt_after_a_failure_stops_the_run(tmp_path: Path) -> None:
+    cancel = threading.Event()
+
+    def do(context: StepContext) -> None:
+        if context.step.id == "bad":
+            raise WorkError("it broke")
+        cancel.set()
+        write_all(context)
+
+    body = Toy(do)
+    plan = plan_of(toy("bad", n=1), toy("aside"), toy("last", "aside"), toy("lost", "bad"))
+    engine = Engine(Store(tmp_path / "store"), {"toy": body}, 1, lambda event: None)
+    with pytest.raises(Interrupted):
+        engine.run(plan, tmp_path / "out", cancel=cancel)
+    assert body.ran == ["bad", "aside"]
+    assert read_runs(tmp_path / "out")[-1].state == "interrupted"
+
+
+def test_after_a_failure_no_step_gets_a_device(tmp_path: Path) -> None:
+    body = Toy(fail_in("bad", raise_error(WorkError("it broke"))))
+    flash = Toy(kind="flash", device="phone", volatile=True)
+    plan = plan_of(toy("bad"), toy("end", "bad"), toy("good", n=1), toy("f", "good", kind="flash"))
+    with pytest.raises(WorkError, match="it broke"):
+        run(tmp_path, plan, body, flash, cores=1)
+    assert body.ran == ["bad", "good"]
+    assert flash.ran == []
+
+
+def test_a_failing_step_lets_running_ones_finish(tmp_path: Path) -> None:
     meeting = threading.Barrier(2)
     failed = threading.Event()
 
     def do(context: StepContext) -> None:
         meeting.wait(MEETING_SECONDS)
         if context.step.id == "bad":
-            raise WorkError("it broke", "fix it")
+            raise EnvironmentLack("no clang", "install it")
         assert failed.wait(MEETING_SECONDS)
         write_all(context)
 
@@ -262,19 +356,13 @@ def test_a_failing_step_lets_running_ones_finish_and_starts_no_more(tmp_path: Pa
         if not isinstance(event, StepStarted):
             failed.set()
 
-    plan = plan_of(toy("good", n=1), toy("bad", n=2), toy("later", "good"))
     body = Toy(do)
-    with pytest.raises(WorkError) as caught:
+    plan = plan_of(toy("good", n=1), toy("bad", n=2), toy("later", "good"))
+    with pytest.raises(EnvironmentLack):
         run(tmp_path, plan, body, sink=sink)
-    assert caught.value.message == "bad: it broke"
-    assert caught.value.remedy is not None and caught.value.remedy.startswith("fix it; see /")
     assert sorted(body.ran) == ["bad", "good"]
     (journalled,) = read_runs(tmp_path / "out")
     assert {s.step: s.state for s in journalled.steps.values()} == {"good": "done", "bad": "failed"}
-    assert journalled.state == "failed"
-    body = Toy()
-    run(tmp_path, plan, body)
-    assert sorted(body.ran) == ["bad", "later"]
 
 
 def test_an_unexpected_exception_is_reported_as_a_bug_in_mepof(tmp_path: Path) -> None:

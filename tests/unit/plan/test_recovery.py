@@ -111,8 +111,53 @@ def test_a_step_without_a_recovery_fails_the_run(tmp_path: Path) -> None:
     body = Boot(fails)
     with pytest.raises(InputError, match="wrong"):
         run(tmp_path, body, Toy())
-    assert len(body.ran) == 1
-    assert [type(error) for error in body.asked if error is not None] == [InputError]
+    assert body.ran == ["run", "aside"]
+    assert [type(error) for error in body.asked if error is not None] == [InputError] * 2
+    assert read_runs(tmp_path / "out")[-1].state == "failed"
+
+
+def test_a_step_that_failed_is_repeated_if_another_recovery_changes_what_it_reads(
+    tmp_path: Path,
+) -> None:
+    @dataclass
+    class Late(Boot):
+        def recover(self, plan: Plan, step: Step, error: Exception | None) -> Plan | None:
+            return None if step.id == "aside" else super().recover(plan, step, error)
+
+    body = Late(boots)
+    plan = plan_of(
+        toy("source"),
+        toy("kernel", "source"),
+        toy("aside", "kernel", kind="boot"),
+        toy("first", "aside"),
+        toy("second", "first"),
+        toy("run", "kernel", kind="boot", n=1),
+    )
+    result = run(tmp_path, body, Toy(), plan=plan)
+    assert body.ran[0] == "aside"
+    assert sorted(body.ran) == ["aside", "aside", "run", "run"]
+    assert set(result.steps) == {step.id for step in result.plan.steps}
+
+
+def test_a_step_recovers_after_another_has_failed(tmp_path: Path) -> None:
+    def breaks(context: StepContext) -> None:
+        if context.step.id == "bad":
+            raise WorkError("it broke")
+        write_all(context)
+
+    chain = [toy("bad", x=2), toy("b", "bad"), toy("c", "b"), toy("d", "c")]
+    events: list[Event] = []
+    with pytest.raises(WorkError, match="bad: it broke"):
+        run(
+            tmp_path,
+            *(Boot(boots), Toy(breaks)),
+            plan=plan_of(*chain, *PLAN.steps),
+            sink=events.append,
+        )
+    failed = [(e.step, e.retried) for e in events if isinstance(e, StepFailed)]
+    assert failed == [("bad", False), ("run", True)]
+    made = {e.step for e in events if isinstance(e, StepFinished)}
+    assert made == {step.id for step in PLAN.steps} | {"kernel/sound"}
     assert read_runs(tmp_path / "out")[-1].state == "failed"
 
 
