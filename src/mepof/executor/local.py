@@ -32,6 +32,7 @@ _REPORT = (
     "means.csv",
     "images.csv",
     "comparisons.csv",
+    "boots.csv",
 )
 _MAX_NAMED = 4
 

@@ -2,7 +2,7 @@
 
 from mepof.report.build import build_report
 from mepof.report.detail import Instrumented, ProfileQuality, Training
-from mepof.report.files import read_report, write_report
+from mepof.report.files import read_report, write_boots, write_report
 from mepof.report.model import Phase, ProfileSummary, Provenance, Report
 from mepof.report.terminal import summary
 
@@ -17,5 +17,6 @@ __all__ = [
     "build_report",
     "read_report",
     "summary",
+    "write_boots",
     "write_report",
 ]

@@ -1,6 +1,6 @@
-"""The report's tables, for spreadsheets and data frames: cases, means, images, comparisons.
+"""The report's tables, for spreadsheets and data frames: cases, means, images, comparisons, boots.
 
-``report.json`` has all of it too. A cell without a number is empty.
+``report.json`` has all of it too, except the boots. A cell without a number is empty.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from mepof.measure.case_pairs import PairRow
-from mepof.measure.measurement import MemoryBytes
+from mepof.measure.comparison import Build, baseline_builds, rows_of
+from mepof.measure.measurement import Evaluation, MemoryBytes
 from mepof.report.model import CaseRow, Interval, Report, SummaryRow
 from mepof.report.text import printable
 
@@ -100,6 +101,8 @@ COMPARISON_COLUMNS = (
     "reason",
 )
 
+BOOT_COLUMNS = ("image", "build", "boot", "suite", "case", "metric", "value")
+
 
 def cases_csv(report: Report) -> str:
     """``cases.csv``: each image, case and metric.
@@ -131,6 +134,27 @@ def comparisons_csv(report: Report) -> str:
     """``comparisons.csv``: cases against each other, with a row for each side that was measured."""
     rows = (row for pair in report.comparisons for row in _sides(pair))
     return _table(COMPARISON_COLUMNS, rows)
+
+
+def boots_csv(evaluation: Evaluation) -> str:
+    """``boots.csv``: what each boot of each image gave, for each case and metric."""
+    return _table(BOOT_COLUMNS, _boots(evaluation))
+
+
+def _boots(evaluation: Evaluation) -> Iterator[Mapping[str, object]]:
+    _, *others = evaluation.images
+    for builds in (baseline_builds(evaluation), *((Build((m,)),) for m in others)):
+        for row in rows_of((), builds):
+            for unit, value in sorted(row.value.items()):
+                yield {
+                    "image": builds[0].measurements[0].image,
+                    "build": unit.build,
+                    "boot": unit.seed,
+                    "suite": row.case.suite,
+                    "case": row.case.case,
+                    "metric": row.metric.name,
+                    "value": value,
+                }
 
 
 def _sides(pair: PairRow) -> Iterator[Mapping[str, object]]:

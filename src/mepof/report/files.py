@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import errno
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from mepof.described import first_error
 from mepof.errors import InputError, StoreFull, WorkError
-from mepof.report.csv import cases_csv, comparisons_csv, images_csv, means_csv
+from mepof.measure.measurement import Evaluation
+from mepof.report.csv import boots_csv, cases_csv, comparisons_csv, images_csv, means_csv
 from mepof.report.html import render
 from mepof.report.model import Report
 
 JSON_NAME = "report.json"
 HTML_NAME = "report.html"
+_BOOTS_NAME = "boots.csv"
 
 _TABLES = {
     "cases.csv": cases_csv,
@@ -25,12 +28,12 @@ _TABLES = {
     "comparisons.csv": comparisons_csv,
 }
 
-NAMES = (HTML_NAME, JSON_NAME, *_TABLES)
+NAMES = (HTML_NAME, JSON_NAME, *_TABLES, _BOOTS_NAME)
 """The files of a report."""
 
 
 def write_report(report: Report, directory: Path) -> None:
-    """Write the files of a report, each atomically.
+    """Write the files of a report, each atomically, except what each boot gave.
 
     The directory is created if necessary.
 
@@ -38,12 +41,28 @@ def write_report(report: Report, directory: Path) -> None:
         StoreFull: no space is left.
         WorkError: the directory cannot be written.
     """
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
+    with _writing(directory):
         _replace(directory / HTML_NAME, render(report))
         for name, table in _TABLES.items():
             _replace(directory / name, table(report))
         _replace(directory / JSON_NAME, report.to_json())
+
+
+def write_boots(evaluation: Evaluation, directory: Path) -> None:
+    """Write what each boot gave, beside the files of :func:`write_report` and as these.
+
+    Args:
+        evaluation: with the names that the report has for images.
+    """
+    with _writing(directory):
+        _replace(directory / _BOOTS_NAME, boots_csv(evaluation))
+
+
+@contextmanager
+def _writing(directory: Path) -> Iterator[None]:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        yield
     except OSError as error:
         kind = StoreFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else WorkError
         raise kind(f"cannot write the report to {directory}: {error.strerror}") from error

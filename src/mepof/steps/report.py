@@ -31,6 +31,7 @@ from mepof.report import (
     Provenance,
     Training,
     build_report,
+    write_boots,
     write_report,
 )
 from mepof.scenario.collection import Collection
@@ -103,6 +104,7 @@ class ReportBody:
             + [*_notes_of_trainings(asked)],
         )
         write_report(report, context.output)
+        write_boots(evaluation, context.output)
 
 
 def command(program: str) -> str:

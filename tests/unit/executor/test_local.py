@@ -112,6 +112,7 @@ def test_every_result_leaves_its_files_in_the_output_directory(tmp_path: Path) -
             "x/means.csv": tmp_path / "means.csv",
             "x/images.csv": tmp_path / "images.csv",
             "x/comparisons.csv": tmp_path / "comparisons.csv",
+            "x/boots.csv": tmp_path / "boots.csv",
         },
         "measurement": {},
     }
@@ -214,5 +215,6 @@ def test_results_that_are_not_in_this_store_are_not_copied(tmp_path: Path) -> No
 
 def test_the_first_report_is_at_the_top_of_the_output_directory(tmp_path: Path) -> None:
     assert sorted(_files(Result("report", "report", "step"), tmp_path)) == [
-        *("cases.csv", "comparisons.csv", "images.csv", "means.csv", "report.html", "report.json"),
+        *("boots.csv", "cases.csv", "comparisons.csv", "images.csv", "means.csv"),
+        *("report.html", "report.json"),
     ]

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import csv
 import io
+from math import exp, log
+from statistics import fmean
 
 import pytest
 
-from mepof.report.csv import COLUMNS, cases_csv, images_csv, means_csv
+from mepof.measure.measurement import Evaluation
+from mepof.report import build_report
+from mepof.report.csv import (
+    BOOT_COLUMNS,
+    COLUMNS,
+    boots_csv,
+    cases_csv,
+    images_csv,
+    means_csv,
+)
 from mepof.report.figures import core_cases_of, core_of, figures_of
 
-from .samples import KVM, OPERATIONS, golden_report, measurement, report
+from .samples import KVM, OPERATIONS, PROVENANCE, golden_report, measurement, report
+
+BUILDS = (("plain", "0"), ("plain", "1"), ("opt", "0"))
 
 
 def test_latencies_are_the_median_over_the_boots() -> None:
@@ -85,6 +98,37 @@ def test_means_csv_has_all_cases_then_groups_then_training() -> None:
 
 
 _SYSCALL = ("opt", "syscall", "kernel_instructions")
+
+
+def test_the_means_of_cases_csv_are_those_of_boots_csv() -> None:
+    evaluation = Evaluation(
+        images=(
+            measurement("plain", factors=(1.0, 1.01)),
+            measurement("opt", factors=(0.9, 0.92, 0.91)),
+        ),
+        same_build=measurement("plain", factors=(0.99, 1.02), seed=1001),
+        relinked=(
+            measurement("relinked", factors=(5.0,), self_check="sum is wrong"),
+            measurement("relinked", factors=(1.2, 1.1, 1.3)),
+        ),
+    )
+    rows = [*csv.DictReader(io.StringIO(boots_csv(evaluation)))]
+    assert tuple(rows[0]) == BOOT_COLUMNS
+    boots = {(row["image"], row["build"], row["boot"]) for row in rows}
+    assert len(boots) == len(rows) / len({(row["case"], row["metric"]) for row in rows}) == 10
+    assert [sum(b[:2] == (image, build) for b in boots) for image, build in BUILDS] == [4, 3, 3]
+
+    made = build_report(evaluation, [], None, PROVENANCE)
+    for case in made.cases:
+        logs: dict[tuple[str, str], list[float]] = {}
+        for row in rows:
+            if (row["case"], row["metric"]) == (case.case, case.metric):
+                logs.setdefault((row["image"], row["build"]), []).append(log(float(row["value"])))
+        means = {build: fmean(values) for build, values in logs.items()}
+        assert exp(means["opt", "0"]) == pytest.approx(case.value)
+        assert exp(fmean([means["plain", "0"], means["plain", "1"]])) == pytest.approx(
+            case.baseline
+        )
 
 
 def test_images_csv_has_sizes_and_memory() -> None:

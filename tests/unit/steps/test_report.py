@@ -114,6 +114,8 @@ def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> No
     assert built.started_seconds is not None
     assert built.waited_seconds is not None and cached.waited_seconds is None
     assert (context.output / "cases.csv").is_file()
+    boots = (context.output / "boots.csv").read_text()
+    assert {line.partition(",")[0] for line in boots.splitlines()} == {"image", "a", "b"}
 
 
 def test_a_report_needs_a_journal(room: Room) -> None:
