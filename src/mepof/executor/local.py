@@ -15,6 +15,7 @@ from mepof.errors import InputError, MepofError
 from mepof.events import Sink, unheard
 from mepof.executor.protocol import Finished, Settings
 from mepof.executor.stores import check_store, one_at_a_time, store_of
+from mepof.kernel import modules
 from mepof.plan.disk_full import full_disk_named
 from mepof.plan.document import to_document
 from mepof.plan.engine import Engine, RunResult
@@ -137,7 +138,9 @@ def _files(result: Result, artifact: Path) -> dict[str, Path]:
     """The files of a result that a user needs, by their name in the output directory."""
     match result.kind:
         case "image":
-            return {f"{result.name}.img": artifact / "kernel"}
+            image = {f"{result.name}.img": artifact / "kernel"}
+            loaded = artifact / modules.DIRECTORY
+            return image | ({f"{result.name}.modules.tar": loaded} if loaded.is_dir() else {})
         case "profile":
             return {f"{result.name}{path.suffix}": path for path in profile_files(artifact)}
         case "report":
@@ -157,13 +160,19 @@ def _files(result: Result, artifact: Path) -> dict[str, Path]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy atomically: the target is either the old file or the complete new one."""
+    """Copy a file, or pack the modules in their directory of a build.
+
+    The target is either the old file or the complete new one.
+    """
     target.parent.mkdir(exist_ok=True)
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        shutil.copyfile(source, partial)
-        if source.stat().st_mode & 0o100:  # a kernel of User-Mode Linux is a program
-            partial.chmod(0o755)
+        if source.is_dir():
+            modules.Modules.read(source.parent).pack(source.parent, partial)
+        else:
+            shutil.copyfile(source, partial)
+            if source.stat().st_mode & 0o100:  # a kernel of User-Mode Linux is a program
+                partial.chmod(0o755)
         partial.replace(target)
     finally:
         with suppress(OSError):  # it was renamed, or nothing can be written there

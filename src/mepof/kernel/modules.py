@@ -8,7 +8,9 @@ names modules, and ``softdep`` names modules or aliases that should be there fir
 
 from __future__ import annotations
 
+import io
 import shutil
+import tarfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +23,12 @@ from pydantic import BaseModel, ConfigDict
 from mepof.document import Document
 from mepof.errors import WorkError
 from mepof.kernel import integrity
+from mepof.kernel.release import release_of
 from mepof.toolchain.protocol import Run
 
 DIRECTORY = "modules"
+#: 1980-01-01: tar warns of dates before 1970 and of 1970-01-01 itself.
+_TIME = 315532800
 _SHF_EXECINSTR = 0x4
 
 
@@ -69,6 +74,29 @@ class Modules(Document):
             copy = output / f"{module.name}.ko"
             run([objcopy, "--strip-debug", module.file(build), copy])
             yield module, copy
+
+    def pack(self, build: Path, target: Path) -> None:
+        """Write a tar archive to unpack in ``/``: each as it was linked, where modprobe looks.
+
+        It has no directories, as ``/lib`` may be a link.
+
+        Raises:
+            WorkError: the kernel does not state its release.
+        """
+        below = f"lib/modules/{release_of(build / 'vmlinux')}"
+        order = "".join(f"kernel/{module.path}\n" for module in self.modules).encode()
+        with tarfile.open(target, "w", format=tarfile.GNU_FORMAT) as tar:
+            for module in self.modules:
+                with module.file(build).open("rb") as file:
+                    size = module.file(build).stat().st_size
+                    tar.addfile(_entry(f"{below}/kernel/{module.path}", size), file)
+            tar.addfile(_entry(f"{below}/modules.order", len(order)), io.BytesIO(order))
+
+
+def _entry(name: str, size: int) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.size, made.mtime, made.uname, made.gname = size, _TIME, "root", "root"
+    return made
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ class AndroidBootImage:
     # It takes the place of the kernel that is there, whose modules ask for its release.
     beside = False
     takes_file = True
+    has_modules = False
 
     def check(self, arch: Arch, given: Path | None) -> None:
         if given is None:

@@ -83,6 +83,7 @@ class DebianPackage:
     suffix = "deb"
     beside = True
     takes_file = False
+    has_modules = True
 
     def check(self, arch: Arch, given: Path | None) -> None:
         if arch.debian is None:

@@ -45,11 +45,13 @@ class Format(Protocol):
         suffix: of its files.
         beside: it is installed beside other kernels, so that each needs a release name of its own.
         takes_file: a program may name a file that it is made of: ``FORMAT:FILE``.
+        has_modules: it has the kernel's modules; the others are made without them.
     """
 
     suffix: str
     beside: bool
     takes_file: bool
+    has_modules: bool
 
     def check(self, arch: Arch, given: Path | None) -> None:
         """Refuse what cannot be packaged, before anything is built.

@@ -40,9 +40,16 @@ class KernelPackageBody:
     def run(self, context: StepContext) -> None:
         asked = KernelPackage[Path].of(context.step, context.inputs)
         toolchain, target = select(asked.toolchain), arch.get(asked.arch)
+        used = FORMATS.get(asked.format)
         release = release_of(asked.kernel / "vmlinux")
         stripped: dict[str, Path] = {}
-        if (made := Modules.find(asked.kernel)) is not None:
+        made = Modules.find(asked.kernel)
+        if made is not None and not used.has_modules:
+            name = context.step.id.rpartition("/")[0]
+            context.note(
+                f"the package has no modules: those of the kernel are in {name}.modules.tar"
+            )
+        elif made is not None:
             objcopy = toolchain.tool("objcopy", target)
             copies = made.stripped(asked.kernel, objcopy, context.work, context.run)
             stripped = {module.path: copy for module, copy in copies}
@@ -56,7 +63,6 @@ class KernelPackageBody:
             modules=stripped,
             revision=asked.revision,
         )
-        used = FORMATS.get(asked.format)
         used.write(kernel, asked.given, context.output / f"package.{used.suffix}")
 
 

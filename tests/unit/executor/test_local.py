@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import tarfile
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -18,6 +19,7 @@ from mepof.executor.local import LocalExecutor, _copy, _files, copy_finished, co
 from mepof.executor.programs import WrongProgram, compiled
 from mepof.executor.stores import store_of
 from mepof.g4 import Source
+from mepof.kernel.modules import Module, Modules
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.engine import RunResult, StepResult
 from mepof.plan.journal import read_runs
@@ -118,6 +120,24 @@ def test_every_result_leaves_its_files_in_the_output_directory(tmp_path: Path) -
     }
     for kind, files in wanted.items():
         assert _files(Result("x", kind, "step"), tmp_path) == files  # type: ignore[arg-type]
+
+
+def test_the_modules_of_a_kernel_are_packed_beside_its_image(tmp_path: Path) -> None:
+    build = tmp_path / "build"
+    (build / "modules").mkdir(parents=True)
+    (build / "modules/veth.ko").write_bytes(b"module")
+    (build / "kernel").touch()
+    (build / "vmlinux").write_bytes(b"Linux version 6.12.95 (someone)")
+    Modules(modules=(Module(name="veth", path="drivers/net/veth.ko", needs=(), text=1),)).write(
+        build
+    )
+    plan = Plan("", 0, (), (Result("x", "image", "build"),))
+    step = StepResult("0" * 64, build, True, 0.0, "1" * 64)
+    (tmp_path / "out").mkdir()
+    files = copy_results(RunResult({"build": step}, plan), tmp_path / "out")
+    assert list(files) == ["x.img", "x.modules.tar"]
+    with tarfile.open(files["x.modules.tar"]) as tar:
+        assert tar.getnames()[0] == "lib/modules/6.12.95/kernel/drivers/net/veth.ko"
 
 
 @pytest.mark.parametrize(("stored", "copied"), [(0o444, 0), (0o555, 0o111)])

@@ -60,6 +60,25 @@ def test_modules_come_after_those_that_they_need(tmp_path: Path, suffix: str) ->
     assert ext4.file(tmp_path / "output").read_bytes() == (objects / ext4.path).read_bytes()
 
 
+def test_modules_are_packed_where_modprobe_looks(tmp_path: Path) -> None:
+    objects = built(tmp_path, ("fs/ext4/ext4", {"depends": ["jbd2"]}), ("fs/jbd2/jbd2", {}))
+    found = collected(tmp_path, objects)
+    assert found is not None
+    build = tmp_path / "output"
+    (build / "vmlinux").write_bytes(b"\0Linux version 6.12.95-x (someone) #1\n\0")
+    found.pack(build, tmp_path / "one.tar")
+    root = tmp_path / "root"
+    root.mkdir()
+    subprocess.run(["tar", "-C", root, "-xf", tmp_path / "one.tar"], check=True)
+    below = root / "lib/modules/6.12.95-x"
+    for path in ("fs/ext4/ext4.ko", "fs/jbd2/jbd2.ko"):
+        assert (below / "kernel" / path).read_bytes() == (objects / path).read_bytes()
+    order = (below / "modules.order").read_text()
+    assert order == "kernel/fs/jbd2/jbd2.ko\nkernel/fs/ext4/ext4.ko\n"
+    found.pack(build, tmp_path / "two.tar")
+    assert (tmp_path / "two.tar").read_bytes() == (tmp_path / "one.tar").read_bytes()
+
+
 def test_a_configuration_with_modules_may_build_none(tmp_path: Path) -> None:
     assert collected(tmp_path, built(tmp_path)) is None
     assert list((tmp_path / "output").iterdir()) == []

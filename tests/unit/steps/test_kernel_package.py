@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from mepof.errors import InputError, WorkError
+from mepof.events import StepNote
+from mepof.kernel.modules import Module, Modules
 from mepof.package.debian_archive import fields, read_control
 from mepof.plan.body import StepContext
 from mepof.plan.model import HostInput, Json, Step
@@ -36,6 +38,20 @@ def test_a_kernel_is_packaged_under_the_release_that_it_states(room: Room, toolc
     assert found["Version"] == "6.12.95-4"
     shown = subprocess.run(["dpkg-deb", "--contents", made], check=True, capture_output=True)
     assert b"./boot/vmlinuz-6.12.95-mepof-opt" in shown.stdout
+
+
+def test_a_boot_image_says_where_the_modules_are(room: Room, toolchain: None) -> None:
+    build = room.directory("build", kernel="image")
+    (build / "vmlinux").write_bytes(BANNER)
+    context = room.context(BODY.kind, {**PARAMS, "format": "bootimg"}, kernel=build)
+    BODY.run(context)
+    assert room.events == []
+    module = Module(name="veth", path="drivers/net/veth.ko", needs=(), text=1)
+    Modules(modules=(module,)).write(build)
+    BODY.run(context)
+    (note,) = room.events
+    assert isinstance(note, StepNote)
+    assert note.text == "the package has no modules: those of the kernel are in x.modules.tar"
 
 
 def test_a_kernel_that_states_no_release_is_refused(room: Room, toolchain: None) -> None:
