@@ -101,7 +101,7 @@ class DebianSource:
             if installed is None:
                 raise _not_installed(asked.package)
             tarball = installed
-        extract(tarball, output, workshop.run, address)
+        extract(tarball, output, workshop, address)
         check_kernel(output, address)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import translate
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from mepof.plan.disk_full import means_full
 from mepof.plan.preflight import unreadable
 from mepof.plan.store import artifact_of
 from mepof.process import run
+from mepof.source.protocol import Workshop
 
 # Leftovers of a build in the tree, which would mislead a build outside it.
 _LEFT_OUT = re.compile(r"((^|/)\.git|^include/config|(^|/)include/generated)(/|$)")
@@ -25,8 +27,27 @@ _SUFFIXES = (
     *(".o", ".a", ".ko", ".cmd", ".mod", ".mod.c", ".order", ".dwo"),
     *(".lex.c", ".tab.c", ".tab.h"),
 )
-# The names in identities of what links lead to, and of which files are tracked.
+# What kbuild writes beside the source, by the .gitignore files of Linux 6.12: its own keys, and
+# headers that state what was built or configured, which the compiler finds before the new build's.
+GENERATED = (
+    *("certs/signing_key.pem", "certs/signing_key.x509", "certs/x509.genkey"),
+    *("signing_key.priv", "signing_key.x509", "x509.genkey"),  # before Linux 4.3
+    *("scripts/basic/randstruct.seed", "scripts/gcc-plugins/randomize_layout_seed.h"),
+    *("arch/*/boot/cpustr.h", "arch/*/boot/voffset.h", "arch/*/boot/zoffset.h"),
+    *("arch/*/boot/compressed/sizes.h", "arch/x86/realmode/rm/pasyms.h"),
+    *("arch/x86/kvm/kvm-asm-offsets.h", "arch/arm64/kvm/hyp_constants.h"),
+    *("arch/arm/mach-omap2/pm-asm-offsets.h", "arch/arm/mach-at91/pm_data-offsets.h"),
+    *("drivers/memory/ti-emif-asm-offsets.h", "scripts/mod/devicetable-offsets.h"),
+    *("scripts/mod/elfconfig.h", "init/utsversion-tmp.h", "kernel/config_data.h"),
+    *("lib/crc32table.h", "lib/crc64table.h", "rust/exports_*_generated.h"),
+    *("security/selinux/flask.h", "security/selinux/av_permissions.h"),
+    "security/tomoyo/builtin-policy.h",
+)
+_GENERATED = re.compile("|".join(map(translate, GENERATED)))
+# The names in identities of what links lead to, of which files are tracked, and of what was not
+# taken from between the sources.
 _OUTSIDE, _TRACKED = "files outside of the tree", "objects that git tracks"
+_NOT_TAKEN = "generated files"
 
 
 @dataclass(frozen=True)
@@ -37,7 +58,7 @@ class Item:
         entry: with its path in the copy; a link to what lies outside of the tree is that.
         outside: it lies outside of the tree, and a link leads to it.
         text: of a link whose own leads out of the tree and back into it.
-        left_out: it is not taken after all, because of its name's ending.
+        left_out: it is not taken after all, because of its name.
     """
 
     entry: Entry
@@ -52,7 +73,7 @@ class Taken:
 
     Attributes:
         root: the directory, without links in its path.
-        left_out: files that are not taken because of their names' endings.
+        left_out: files that are not taken because of their names.
     """
 
     root: Path
@@ -72,8 +93,10 @@ class Taken:
             except OSError as error:
                 raise unreadable(error) from error
         names = (name for name, kind, _ in (i.entry for i in self.items) if kind != "dir")
-        if tracked := [name for name in names if name.endswith(_SUFFIXES)]:
-            found[_TRACKED] = sha256(os.fsencode("\0".join(tracked))).hexdigest()
+        if tracked := [name for name in names if _looks_built(name)]:
+            found[_TRACKED] = _digest(tracked)
+        if generated := [name for name in self.left_out if _GENERATED.match(name)]:
+            found[_NOT_TAKEN] = _digest(generated)
         return found
 
     def copy(self, output: Path) -> None:
@@ -104,7 +127,8 @@ class Taken:
 def taken(directory: Path) -> Taken:
     """What is taken of a tree: all but ``.git`` and the leftovers of a build.
 
-    Files with the endings of objects are leftovers, except those that git tracks.
+    Files that are named like objects, or as what kbuild writes beside the source, are leftovers,
+    except those that git tracks.
 
     What lies outside of the tree is taken in the place of the link that points to it. Links within
     the tree, and those to nothing or to a device, stay links.
@@ -135,7 +159,7 @@ def _items(root: Path, at: str, around: tuple[tuple[Path, str], ...]) -> Iterato
         if _LEFT_OUT.search(place) or (kind != "dir" and _LEFT_OUT_FILES.search(place)):
             continue
         # A link may point to a directory.
-        if relative.endswith(_SUFFIXES) and not (root / relative).is_dir():
+        if _looks_built(place) and not (root / relative).is_dir():
             tracked = _tracked(root) if tracked is None else tracked
             if relative not in tracked:
                 yield Item((place, kind, status), bool(at), left_out=True)
@@ -153,10 +177,25 @@ def _items(root: Path, at: str, around: tuple[tuple[Path, str], ...]) -> Iterato
                 yield from _items(target, f"{place}/", copied)
 
 
+def note_left_out(names: Sequence[str], workshop: Workshop) -> None:
+    """Tell the user what was not taken, if anything."""
+    if names:
+        # A vendor's object is looked for, not kbuild's notes on it.
+        one = min(names, key=lambda name: name.endswith(".cmd"))
+        workshop.note(f"left out {len(names)} file(s) that look built, such as {one}")
+
+
+def _looks_built(path: str) -> bool:
+    return path.endswith(_SUFFIXES) or _GENERATED.match(path) is not None
+
+
+def _digest(names: Sequence[str]) -> str:
+    return sha256(os.fsencode("\0".join(names))).hexdigest()
+
+
 def _tracked(root: Path) -> frozenset[str]:
-    """The files with the endings of products that git tracks; none outside of a checkout."""
-    patterns = [f"*{suffix}" for suffix in _SUFFIXES]
-    argv = ["git", "-C", str(root), "ls-files", "-z", "--recurse-submodules", "--", *patterns]
+    """The files that git tracks; none outside of a checkout."""
+    argv = ["git", "-C", str(root), "ls-files", "-z", "--recurse-submodules"]
     try:
         done = run(argv, check=False)
     except EnvironmentLack:

@@ -8,7 +8,7 @@ from pathlib import Path
 from mepof.errors import InputError
 from mepof.kernel.source import check_kernel
 from mepof.source.address import attribute_keys, scheme_of
-from mepof.source.directory import taken
+from mepof.source.directory import note_left_out, taken
 from mepof.source.protocol import Pin, Workshop
 from mepof.source.tarball import KEYS
 from mepof.source.unpack import extract, is_tarball
@@ -62,14 +62,10 @@ class PathSource:
         if origin.is_dir():
             check_kernel(origin, origin)
             found = taken(origin)
-            if found.left_out:
-                # A vendor's object is looked for, not kbuild's notes on it.
-                one = min(found.left_out, key=lambda name: name.endswith(".cmd"))
-                number = len(found.left_out)
-                workshop.note(f"left out {number} file(s) that look built, such as {one}")
+            note_left_out(found.left_out, workshop)
             found.copy(output)
         elif origin.is_file():
-            extract(origin, output, workshop.run)
+            extract(origin, output, workshop)
             check_kernel(output, origin)
         else:
             raise InputError(f"{address} does not exist")

@@ -104,7 +104,7 @@ class TarballSource:
                 raise
         if checksum is None:
             workshop.note(f"to name exactly this file, add sha256={digest}")
-        extract(path, output, workshop.run, parsed.location)
+        extract(path, output, workshop, parsed.location)
         check_kernel(output, parsed.location)
 
     def _verified(self, address: Address, path: Path, keyring: Keyring, workshop: Workshop) -> Path:

@@ -15,6 +15,8 @@ from uuid import uuid4
 
 from mepof.errors import InputError, WorkError
 from mepof.process import Completed, find_tool
+from mepof.source.directory import GENERATED, note_left_out
+from mepof.source.protocol import Workshop
 from mepof.toolchain.protocol import Run
 
 # The first bytes of what tar unpacks.
@@ -31,8 +33,12 @@ def is_tarball(path: Path) -> bool:
     return head.startswith(_COMPRESSED) or head[_TAR_AT:] == _TAR
 
 
-def extract(tarball: Path, output: Path, runner: Run, origin: Path | str | None = None) -> None:
+def extract(
+    tarball: Path, output: Path, workshop: Workshop, origin: Path | str | None = None
+) -> None:
     """Unpack a tarball, without its top directory, if the kernel is in one.
+
+    What kbuild writes beside the source is removed.
 
     Args:
         origin: what errors name instead of the file.
@@ -42,11 +48,23 @@ def extract(tarball: Path, output: Path, runner: Run, origin: Path | str | None 
         WorkError: the disk is full.
     """
     into = ["--directory", str(output), "--no-same-owner"]
-    done = runner(["tar", "--extract", *into, "--file", tarball], check=False)
+    done = workshop.run(["tar", "--extract", *into, "--file", tarball], check=False)
     _check(done, origin or tarball)
     directories = [path for path in output.iterdir() if path.is_dir() and not path.is_symlink()]
     if len(directories) == 1 and not (output / "Kbuild").exists():
         _lift(directories[0])
+    note_left_out(_without_generated(output), workshop)
+
+
+def _without_generated(tree: Path) -> list[str]:
+    """Remove what kbuild writes beside the source; returns what was there."""
+    root = tree.resolve()
+    found = sorted(path for pattern in GENERATED for path in root.glob(pattern))
+    # A link of the tarball may lead to a directory elsewhere.
+    ours = [p for p in found if p.parent.resolve() == p.parent and (p.is_symlink() or p.is_file())]
+    for path in ours:
+        path.unlink()
+    return [path.relative_to(root).as_posix() for path in ours]
 
 
 def decompress(tarball: Path, target: Path, runner: Run, origin: Path | str) -> None:

@@ -226,6 +226,55 @@ def test_objects_behind_a_link_are_copied_if_the_checkout_there_tracks_them(
     assert not (output / "techpack/left.o").exists()
 
 
+GENERATED = (
+    *("arch/x86/boot/voffset.h", "arch/x86/boot/zoffset.h"),
+    *("certs/signing_key.pem", "certs/signing_key.x509", "certs/x509.genkey"),
+)
+KEPT = ("arch/x86/boot/cpuflags.h", "certs/default_x509.genkey", "certs/my_key.pem")
+
+
+@pytest.fixture
+def built(tree: Path) -> Path:
+    """The tree with what kbuild writes beside the source, and names like it."""
+    for name in (*GENERATED, *KEPT):
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).touch()
+    return tree
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_keys_and_headers_that_kbuild_wrote_are_left_out(
+    built: Path, output: Path, is_packed: bool
+) -> None:
+    notes: list[str] = []
+    unpack(packed(built, "l.tar") if is_packed else built, output, note=notes.append)
+    assert {*GENERATED, *KEPT} & {*files(output)} == {*KEPT}
+    assert notes == ["left out 5 file(s) that look built, such as arch/x86/boot/voffset.h"]
+
+
+def test_generated_headers_that_git_tracks_are_copied(built: Path, output: Path) -> None:
+    git(built, "init", "--quiet")
+    git(built, "add", GENERATED[0])
+    unpack(built, output)
+    assert {*GENERATED} & {*files(output)} == {GENERATED[0]}
+
+
+def test_what_is_left_out_between_the_sources_counts(tree: Path, built: Path) -> None:
+    assert identity(built).keys() == {"generated files"}
+    for name in GENERATED:
+        (tree / name).unlink()
+    assert identity(tree) == {}
+
+
+def test_nothing_is_removed_behind_a_link_of_a_tarball(tree: Path, output: Path) -> None:
+    key = tree.parent / "mine/signing_key.pem"
+    key.parent.mkdir()
+    key.touch()
+    (tree / "certs").symlink_to(key.parent)
+    unpack(packed(tree, "l.tar"), output)
+    assert key.exists()
+
+
 @pytest.mark.parametrize(("name", "option"), [("l.tar", "-h"), ("l.tar.gz", "-z")])
 def test_a_tarball_is_unpacked_without_its_top_directory(
     tree: Path, output: Path, name: str, option: str
