@@ -116,6 +116,10 @@ class Remote:
             while True:
                 self._end(self._idle.get_nowait())
 
+    def exists(self) -> bool:
+        """Whether there is anything at the URL itself."""
+        return self._try(lambda fs: self._missing(lambda: fs.info(self._root))) is not None
+
     def read(self, name: str) -> bytes | None:
         """The content of a small file; None if there is none."""
         return self._try(lambda fs: self._missing(lambda: bytes(fs.cat_file(self._at(name)))))

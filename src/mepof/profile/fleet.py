@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
 from fnmatch import fnmatchcase
@@ -28,7 +30,7 @@ from typing import Any
 
 from mepof import _engine
 from mepof.errors import InputError, MepofError
-from mepof.plan.remote import Remote
+from mepof.plan.remote import Remote, hidden
 
 #: Weights are multiplied by this, so that age can be told apart in whole numbers.
 SCALE = 1024
@@ -39,6 +41,7 @@ Map = Callable[[Callable[[Any], Any], Sequence[Any]], Iterator[Any]]
 _MEAN_GROUP = 32
 _MAX_GROUP = 128
 _FAN_IN = 16
+_MAX_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -115,8 +118,22 @@ def members(urls: Sequence[str], weights: Mapping[str, int]) -> list[Member]:
                 weight = next((w for p, w in weights.items() if fnmatchcase(name, p)), 1)
                 found.append(Member(url, name, entry.version, entry.modified.date(), weight))
     if not found:
-        raise InputError(f"{', '.join(urls)} has no profiles", "name a directory of profiles")
+        raise _nothing_in(urls)
     return sorted(found, key=lambda each: (each.day, each.url, each.name))
+
+
+def _nothing_in(urls: Sequence[str]) -> InputError:
+    for url in urls:
+        remote = Remote(url)
+        if not remote.exists():
+            remedy = "name a directory or bucket of profiles"
+            if weighted := re.fullmatch(r".+://[^/]*/(?:.*/)?([^/]+):(\d+)", url):
+                name, weight = weighted.groups()
+                remedy = f"name its directory, and give the weight as --weigh '{name}={weight}'"
+            return InputError(f"{remote.url} does not exist", remedy)
+    return InputError(
+        f"{', '.join(map(hidden, urls))} has no profiles", "name a directory of profiles"
+    )
 
 
 def groups(found: Sequence[Member]) -> list[tuple[Member, ...]]:
@@ -170,7 +187,7 @@ def merge_fleet(
     Args:
         found: as of :func:`members`.
         form: one of ``PROFILE_FORMATS``.
-        cache: directory of the groups that were merged before.
+        cache: directory of the groups that were merged before; not used if it cannot be written.
         run: where groups are merged.
         like: a profile of the build that is wanted; the oldest by default.
         least: outliers are left out: profiles whose flow overlap with ``like`` is smaller.
@@ -183,16 +200,17 @@ def merge_fleet(
     days = {day: aging.weight(day) for day in dict.fromkeys(each.day for each in found)}
     kept = [each for each in found if days[each.day]]
     cut = groups(kept)
-    files, reused = _merged_groups(cut, reference, least, cache, run)
     sums = []
     refused: list[Refused] = []
-    # Of groups, only those of a day are in memory.
-    for day, of_day in groupby(zip(cut, files, strict=True), key=lambda pair: pair[0][0].day):
-        parts = [_part(file, group, reference, least) for group, file in of_day]
-        refused += [each for part in parts for each in part.refused]
-        whole = reduced([part for part in parts if part.inputs], run)
-        if whole is not None:
-            sums.append((whole, days[day]))
+    with _writable(cache) as place:
+        files, reused = _merged_groups(cut, reference, least, place, run)
+        # Of groups, only those of a day are in memory.
+        for day, of_day in groupby(zip(cut, files, strict=True), key=lambda pair: pair[0][0].day):
+            parts = [_part(file, group, reference, least) for group, file in of_day]
+            refused += [each for part in parts for each in part.refused]
+            whole = reduced([part for part in parts if part.inputs], run)
+            if whole is not None:
+                sums.append((whole, days[day]))
     if not sums:
         raise InputError("no profile is left", "see the reasons: --json")
     result = _merged([(part.profile, weight) for part, weight in sums], output, form)
@@ -217,11 +235,24 @@ def _batches(parts: Sequence[Part]) -> Iterator[Sequence[Part]]:
         yield parts[start : start + _FAN_IN]
 
 
+@contextmanager
+def _writable(cache: Path) -> Iterator[Path]:
+    """The cache, or a directory for this merge alone where the cache cannot be written."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=cache):
+            pass
+    except OSError:
+        with tempfile.TemporaryDirectory() as scratch:
+            yield Path(scratch)
+    else:
+        yield cache
+
+
 def _merged_groups(
     cut: Sequence[tuple[Member, ...]], reference: bytes, least: Fraction, cache: Path, run: Map
 ) -> tuple[list[Path], int]:
     """The files of merged groups, and how many an earlier merge had written."""
-    cache.mkdir(parents=True, exist_ok=True)
     files = [cache / _key(group, reference, least) for group in cut]
     new = [(group, file) for group, file in zip(cut, files, strict=True) if not file.exists()]
     asked = partial(merge_group, reference=reference, least=least)
@@ -301,7 +332,7 @@ def _foreign(like: Path, path: Path) -> str | None:
     try:
         conflicts = json.loads(_engine.conflicts(like, path))
     except MepofError as error:
-        return error.message.replace(f"{path.parent}/", "")
+        return _reason(error, path)
     return f"{len(conflicts)} functions are of another build" if conflicts else None
 
 
@@ -343,18 +374,39 @@ def _merged(weighted: Sequence[tuple[bytes, int]], output: Path, form: str) -> d
     return result
 
 
-def _reference(found: Iterable[Member]) -> bytes:
+def _reference(found: Sequence[Member]) -> bytes:
     """The first profile that can be read; what it is of, all must be of."""
+    shown: list[str] = []
+    counts = 0
     with tempfile.TemporaryDirectory() as work:
         for each in found:
             path = _fetched(each, Path(work, "profile"))
             try:
                 _engine.merge([(path, 1)], Path(work, "sum"), "autofdo")
-            except MepofError:
+            except MepofError as error:
+                from mepof.profile.instrumentation import is_instrumentation  # loads all toolchains
+
+                counts += is_instrumentation(path)
+                if len(shown) < _MAX_SHOWN:
+                    shown.append(f"{each.name}: {_reason(error, path)}")
                 path.unlink()
                 continue
             return path.read_bytes()
-    raise InputError("none of the files is an AutoFDO profile", "convert them first")
+    more = ["…"] if len(found) > _MAX_SHOWN else []
+    said = f"none of the {len(found)} file(s) is an AutoFDO profile"
+    if counts == len(found):
+        raise InputError(
+            f"{said}: all are profiles of instrumented kernels",
+            "name the files instead: `mepof profile merge A.profdata B.profdata`",
+        )
+    raise InputError(
+        f"{said}: {'; '.join(shown + more)}", "convert branch traces first: `mepof profile convert`"
+    )
+
+
+def _reason(error: MepofError, path: Path) -> str:
+    """What an error says of a file, without our name for it."""
+    return error.message.removeprefix(f"{path}: ").replace(f"{path.parent}/", "")
 
 
 def _fetched(member: Member, path: Path) -> Path:

@@ -223,6 +223,33 @@ def test_a_wrong_half_life_is_one_line(text: str) -> None:
         command.half_life_of(text)
 
 
+def test_a_cache_that_cannot_be_written_is_not_used(fleet: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").touch()
+    made = merge(fleet, tmp_path / "tree")
+    assert (tmp_path / "tree").read_bytes() == sequential(fleet, tmp_path / "one")
+    assert (made.profiles, made.reused) == (150, 0)
+
+
+def test_profiles_of_instrumented_kernels_are_named_as_such(tmp_path: Path) -> None:
+    write(tmp_path / "f", "a.profdata", "", 0)
+    (tmp_path / "f/a.profdata").write_bytes(b"\xfflprofi\x81" + bytes(40))
+    with pytest.raises(InputError, match=r"1 file.s. is .*: all are profiles of instr") as caught:
+        merge(tmp_path / "f", tmp_path / "tree")
+    assert caught.value.remedy is not None and "A.profdata" in caught.value.remedy
+    write(tmp_path / "f", "b.txt", "f:x:y\n", 0)
+    with pytest.raises(InputError, match=r"b\.txt: not .*; a\.profdata: not a sample profile"):
+        merge(tmp_path / "f", tmp_path / "tree")
+
+
+def test_what_does_not_exist_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "f", "h1.afdo", text_of(1), 0)
+    (tmp_path / "empty").mkdir()
+    for name in ("none", "f/h1.afdo:2"):
+        with pytest.raises(InputError, match=f"{name} does not exist") as caught:
+            members([f"file://{tmp_path}/empty", f"file://{tmp_path}/{name}"], {})
+    assert caught.value.remedy is not None and "--weigh 'h1.afdo=2'" in caught.value.remedy
+
+
 def test_no_profiles_are_one_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no profiles"):
         members([str(tmp_path)], {})
