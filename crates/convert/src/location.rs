@@ -62,7 +62,12 @@ impl Location {
             Err(LocateError::NotMapped { name, .. }) if binary.is_relocatable() => {
                 (Located::default(), Some(format!("{name} was not loaded")))
             }
-            Err(error @ (LocateError::NoKernelMapping | LocateError::NotMapped { .. })) => {
+            Err(
+                error @ (LocateError::NoKernelMapping
+                | LocateError::OtherKernel { .. }
+                | LocateError::NoSymbols { .. }
+                | LocateError::NotMapped { .. }),
+            ) => {
                 let placement = linked(binary);
                 if !mostly_within(aggregate, &placement) {
                     let (input, what) = (path.to_owned(), error.to_string());
@@ -98,7 +103,7 @@ pub fn placement(
     let hints = Hints { kallsyms, any_build_id: true, ..Hints::default() };
     match locate(facts, space, &facts_of(binary), &hints) {
         Ok(located) => Ok(located.placement),
-        Err(LocateError::NoKernelMapping) => Ok(linked(binary)),
+        Err(LocateError::NoKernelMapping | LocateError::OtherKernel { .. }) => Ok(linked(binary)),
         Err(error) => Err(error),
     }
 }

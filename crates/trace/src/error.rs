@@ -101,7 +101,7 @@ pub enum TraceError {
     Cancelled,
 }
 
-fn side(space: Space) -> &'static str {
+pub(crate) fn side(space: Space) -> &'static str {
     match space {
         Space::Kernel => "the kernel",
         Space::GuestKernel => "a guest's kernel",
@@ -128,7 +128,7 @@ fn other(space: Space) -> Space {
 }
 
 /// On the command line.
-fn name(space: Space) -> &'static str {
+pub(crate) fn name(space: Space) -> &'static str {
     match space {
         Space::Kernel => "kernel",
         Space::GuestKernel => "guest",

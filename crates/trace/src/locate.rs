@@ -2,6 +2,7 @@ use std::ops::Range;
 
 use mepof_address::{BuildId, ImageAddress, Placement, Region, RuntimeAddress};
 
+use crate::error::{name, side};
 use crate::input::perf_data::module_name;
 use crate::{Addressing, Facts, Mapping, Space, TracedImage};
 
@@ -84,11 +85,20 @@ pub struct Located {
 pub enum LocateError {
     /// No mapping of the kernel, or one with hidden addresses.
     #[error(
-        "the input does not say where the kernel ran; give /proc/kallsyms of the machine (read \
-         by root, before its next boot), or the address of _stext; with \
-         `sysctl kernel.kptr_restrict=0` perf records it"
+        "the input does not say where the kernel ran; print text with `perf script \
+         --show-mmap-events`, or give a copy of /proc/kallsyms of the machine, read by root before \
+         its next boot (--kallsyms); with `sysctl kernel.kptr_restrict=0` perf records it"
     )]
     NoKernelMapping,
+    /// Only the kernel of the other side of virtual machines.
+    #[error(
+        "the input only says where {there} ran; use {there} (--space {name})",
+        there = side(*found), name = name(*found)
+    )]
+    OtherKernel {
+        /// What is there.
+        found: Space,
+    },
     /// /proc/kallsyms was read by someone who may not see addresses.
     #[error(
         "the addresses in the given kallsyms are hidden or missing: read it as root, or after \
@@ -117,6 +127,15 @@ pub enum LocateError {
         name: String,
         /// Some of what is there.
         known: String,
+    },
+    /// A binary without the symbols of a kernel, where one was asked for.
+    #[error(
+        "{name} has no symbol _text or _stext, by which a kernel is located; give the vmlinux \
+         before symbols were stripped from it, or --space user for a program"
+    )]
+    NoSymbols {
+        /// The binary.
+        name: String,
     },
     /// More than one kernel ran, or one at several addresses.
     #[error("several kernels ran: {0}; record them one at a time")]
@@ -165,7 +184,7 @@ pub fn locate(
             kernel(facts, space, binary, hints, symbol)
         }
         BinaryKind::Module(name) => module(facts, space, binary, hints, name),
-        BinaryKind::Program(name) => program(facts, binary, hints, name),
+        BinaryKind::Program(name) => program(facts, space, binary, hints, name),
     }
 }
 
@@ -227,12 +246,24 @@ fn kernel(
             .ok_or(LocateError::HiddenAddresses)?,
         (None, None) => {
             let of_image = image.and_then(recorded_base);
-            of_image.or_else(|| facts.kernel_base.clone()).ok_or(LocateError::NoKernelMapping)?
+            let base = of_image.or_else(|| facts.kernel_base.clone());
+            base.ok_or_else(|| unlocated(facts, space))?
         }
     };
     let linked = symbol(&base.0).ok_or(LocateError::NoSymbol(base.0))?;
     let slide = base.1.0.wrapping_sub(linked.0);
     Ok(located(shifted(binary, slide), Vec::new(), is_confirmed))
+}
+
+/// Why no kernel of a side is there.
+fn unlocated(facts: &Facts, wanted: Space) -> LocateError {
+    let mut kernels = facts.images.iter().filter(|image| is_kernel(&image.name));
+    match (kernels.next(), kernels.all(|image| image.space != wanted)) {
+        (Some(image), true) if image.space != wanted => {
+            LocateError::OtherKernel { found: image.space }
+        }
+        _ => LocateError::NoKernelMapping,
+    }
 }
 
 fn is_kernel(name: &str) -> bool {
@@ -327,8 +358,10 @@ fn module(
         listed_regions(binary, hints.module_sections)
     };
     if regions.is_empty() {
-        let known: Vec<_> = modules().map(|(name, _)| name).take(20).collect();
-        return Err(LocateError::NotMapped { name, known: known.join(", ") });
+        return Err(LocateError::NotMapped {
+            name,
+            known: listed(modules().map(|(name, _)| name)),
+        });
     }
     let others = modules().filter(|(other, _)| *other != name);
     let starts = others.flat_map(|(_, image)| &image.mappings);
@@ -400,8 +433,15 @@ fn without_shared(
     (kept, shared)
 }
 
+/// Some of the names, for an error.
+fn listed(names: impl Iterator<Item = impl Into<String>>) -> String {
+    let names: Vec<String> = names.take(20).map(Into::into).collect();
+    if names.is_empty() { "nothing of the kind".to_owned() } else { names.join(", ") }
+}
+
 fn program(
     facts: &Facts,
+    space: Space,
     binary: &BinaryFacts<'_>,
     hints: &Hints<'_>,
     name: &str,
@@ -414,8 +454,14 @@ fn program(
     let by_name = |image: &&TracedImage| file(&image.name) == file(name);
     let image = users().find(by_id).or_else(|| users().find(by_name));
     let Some(image) = image else {
-        let known: Vec<_> = users().take(20).map(|image| image.name.clone()).collect();
-        return Err(LocateError::NotMapped { name: name.to_owned(), known: known.join(", ") });
+        let name = name.to_owned();
+        if space != Space::User {
+            return Err(LocateError::NoSymbols { name });
+        }
+        return Err(LocateError::NotMapped {
+            name,
+            known: listed(users().map(|image| &*image.name)),
+        });
     };
     let is_confirmed = confirm(binary, Some(image), hints)?;
     let mut regions = Vec::new();

@@ -94,6 +94,8 @@ fn build_ids_confirm_or_refute() {
 fn what_the_recording_lacks_may_be_given() {
     let nothing = facts(vec![]);
     assert_eq!(find(&nothing, &vmlinux()), Err(LocateError::NoKernelMapping));
+    let said = LocateError::NoKernelMapping.to_string();
+    assert!(said.contains("--show-mmap-events") && said.contains("(--kallsyms)"), "{said}");
     // perf under kptr_restrict: a mapping without an address.
     let hidden = facts(vec![image("[kernel.kallsyms]_text", 0, 0)]);
     assert_eq!(find(&hidden, &vmlinux()), Err(LocateError::NoKernelMapping));
@@ -114,6 +116,16 @@ fn what_the_recording_lacks_may_be_given() {
 }
 
 #[test]
+fn a_kernel_without_symbols_is_not_taken_for_a_program() {
+    let kind = BinaryKind::Program("vmlinux".to_owned());
+    let stripped = BinaryFacts { kind, ..vmlinux() };
+    let facts = facts(vec![image("[kernel.kallsyms]_text", TEXT, TEXT)]);
+    assert_eq!(find(&facts, &stripped), Err(LocateError::NoSymbols { name: "vmlinux".to_owned() }));
+    let error = locate(&facts, Space::User, &stripped, &Hints::default()).unwrap_err();
+    assert!(error.to_string().ends_with("it has: nothing of the kind"), "{error}");
+}
+
+#[test]
 fn several_kernels_are_told_apart_by_build_id_or_not_at_all() {
     let guest = |name: &str, base: u64, byte: u8| TracedImage {
         space: Space::GuestKernel,
@@ -130,8 +142,8 @@ fn several_kernels_are_told_apart_by_build_id_or_not_at_all() {
     assert_eq!(placed(&located, TEXT + 0x100_0000), Some(LINKED));
     let error = locate(&facts, Space::GuestKernel, &vmlinux(), &Hints::default()).unwrap_err();
     assert!(matches!(error, LocateError::SeveralKernels(_)), "{error}");
-    let outcome = locate(&facts, Space::Kernel, &vmlinux(), &Hints::default());
-    assert_eq!(outcome, Err(LocateError::NoKernelMapping));
+    let error = locate(&facts, Space::Kernel, &vmlinux(), &Hints::default()).unwrap_err();
+    assert!(error.to_string().ends_with("use a guest's kernel (--space guest)"), "{error}");
 }
 
 #[test]

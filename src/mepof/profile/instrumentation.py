@@ -93,7 +93,11 @@ def check_finished(path: Path, tools: Tools | None, raw: bool = False) -> None:
             head = file.read(8)
         raise InputError(
             f"{path} is not an instrumentation profile",
-            _OTHERS.get(head, "name the .profdata file of a run, or one of `llvm-profdata merge`"),
+            _OTHERS.get(
+                head,
+                "name the .profdata file of a run, or one of `llvm-profdata merge`; an AutoFDO "
+                "profile, text too, is named NAME.afdo",
+            ),
         )
     with path.open("rb") as file:
         if not raw and file.read(8) != _INDEXED:

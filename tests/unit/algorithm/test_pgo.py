@@ -146,7 +146,7 @@ def test_the_error_for_an_unreadable_profile_names_the_usual_cause(tmp_path: Pat
     [
         (b"PERFILE2", "mepof profile convert"),
         (b"\x84\xe4\xd0\xb1\xf4\xc9\x94\xa8", "name it NAME.afdo"),
-        (b"text", "name the .profdata file of a run"),
+        (b"text", "text too, is named NAME.afdo"),
     ],
 )
 def test_a_file_of_another_kind_is_refused_with_what_to_do(

@@ -149,13 +149,31 @@ def test_no_debug_information(kernel: tuple[Path, Loop], tmp_path: Path, refused
     assert "CONFIG_DEBUG_INFO" in said
 
 
+def test_only_a_guests_kernel_is_located(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
+) -> None:
+    text = recorded(kernel[1], slide=SLIDE).replace("[kernel", "[guest.kernel")
+    record = written(tmp_path / "perf.txt", text)
+    assert "--space guest" in refused(2, *conversion(kernel[0], record))
+    convert(*conversion(kernel[0], record, "--space", "guest"))
+
+
+def test_a_kernel_without_symbols(
+    kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
+) -> None:
+    record = written(tmp_path / "perf.txt", recorded(kernel[1], slide=SLIDE))
+    stripped = tmp_path / "stripped"
+    subprocess.run(["strip", "-o", stripped, kernel[0]], check=True)
+    assert "has no symbol _text or _stext" in refused(2, *conversion(stripped, record))
+
+
 def test_an_unknown_load_address_of_the_kernel(
     kernel: tuple[Path, Loop], tmp_path: Path, refused: Refused
 ) -> None:
     binary, loop = kernel
     record = written(tmp_path / "perf.txt", recorded(loop, slide=SLIDE, mapped=False))
     said = refused(2, *conversion(binary, record, "--allow-poor"))
-    assert "kallsyms" in said
+    assert "--kallsyms" in said and "--show-mmap-events" in said
     kallsyms = written(tmp_path / "kallsyms", f"{TEXT + SLIDE:016x} T _text\n")
     convert(*conversion(binary, record, "--allow-poor", "--kallsyms", kallsyms))
     assert (tmp_path / "out").exists()
