@@ -16,6 +16,7 @@ use mepof_trace::{
 use crate::branch_list;
 use crate::image::Image;
 use crate::location::Location;
+use crate::outside;
 use crate::symbols::Symbols;
 use crate::verdict::{BuildIdMatch, Reason};
 use crate::{ConvertError, Subject};
@@ -131,6 +132,7 @@ impl BranchTrace {
                     branches: aggregate.entries().used,
                 });
             }
+            facts.notes.extend(outside::note(&facts, &aggregate, &placements, request.space));
             let entries = aggregate.entries().clone();
             inputs.push(Input { path: path.clone(), facts, entries, placements });
         }

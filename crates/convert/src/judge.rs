@@ -66,7 +66,10 @@ pub(crate) fn conclude(
     let samples = branch_trace.samples();
     let overlap = samples.map(|samples| verdict::expected_overlap(weights, samples));
     let other_build = branch_trace.other_build.clone();
-    let reasons = verdict::reasons(&binaries, other_build, overlap, samples.unwrap_or_default());
+    let mut events = branch_trace.inputs.iter().flat_map(|input| &input.facts.events);
+    let has_gaps = events.any(|event| event.branch_stack_has_gaps);
+    let samples = samples.unwrap_or_default();
+    let reasons = verdict::reasons(&binaries, other_build, has_gaps, overlap, samples);
     Verdict {
         quality: if reasons.is_empty() { Quality::Good } else { Quality::Poor },
         reasons,

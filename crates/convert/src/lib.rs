@@ -16,6 +16,7 @@ mod image;
 pub mod inference;
 mod judge;
 mod location;
+mod outside;
 mod patched;
 mod probes;
 mod profile;

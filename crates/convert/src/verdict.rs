@@ -73,6 +73,12 @@ pub enum Reason {
         /// How many times as many samples would do.
         factor: f64,
     },
+    /// The branch filter kept only some kinds of branches, and of no range is known that it ran.
+    #[error(
+        "the branch filter kept only some kinds of branches, so nothing is known of the code \
+         between them; record with `-j any,k`, or `-j any,u` for a program"
+    )]
+    FilteredBranches,
     /// Executed code has no debug information.
     #[error(
         "{percent:.0} % of what ran has no debug lines in {binary}; build with {flags}",
@@ -233,14 +239,18 @@ pub(crate) fn expected_overlap(counts: impl Iterator<Item = u64> + Clone, sample
     (1.0 - deviation / 2.0).max(0.0)
 }
 
-/// Why the profile is poor.
+/// Why the profile is poor. `has_gaps`: a branch filter left branches out.
 pub(crate) fn reasons(
     binaries: &[BinaryVerdict],
     other_build: Option<Reason>,
+    has_gaps: bool,
     overlap: Option<f64>,
     samples: u64,
 ) -> Vec<Reason> {
     let mut reasons: Vec<Reason> = other_build.into_iter().collect();
+    if has_gaps && binaries.iter().all(|binary| binary.ranges.read == 0) {
+        reasons.push(Reason::FilteredBranches);
+    }
     for binary in binaries {
         let path = || binary.path.clone();
         if binary.branches.used == 0 {
@@ -337,8 +347,14 @@ mod tests {
     }
 
     #[test]
+    fn filtered_branches_without_ranges_are_poor() {
+        assert_eq!(reasons(&[], None, true, None, 0), [Reason::FilteredBranches]);
+        assert_eq!(reasons(&[], None, false, None, 0), []);
+    }
+
+    #[test]
     fn the_remedy_for_few_samples_says_how_many_more() {
-        let reasons = reasons(&[], None, Some(0.6), 100);
+        let reasons = reasons(&[], None, false, Some(0.6), 100);
         let [Reason::TooFewSamples { samples: 100, factor, .. }] = reasons[..] else {
             panic!("{reasons:?}");
         };

@@ -10,14 +10,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
-use mepof_convert::{BranchTrace, Inference, ProfileOptions, Request, autofdo};
+use mepof_convert::{BranchTrace, Inference, ProfileOptions, Reason, Request, autofdo, judge};
 use mepof_profile::{Profile, compare};
-use mepof_trace::Space;
+use mepof_trace::{Event, Space};
 use walk::{Directory, Stack, compile, perf_script, walk};
 
-fn profile(program: &Path, input: &Path, inference: Inference) -> Profile {
+fn recording(program: &Path, input: &Path) -> BranchTrace {
     let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let recording = BranchTrace::read(&Request {
+    BranchTrace::read(&Request {
         binary: program,
         modules: &[],
         inputs: &[input.to_owned()],
@@ -28,7 +28,11 @@ fn profile(program: &Path, input: &Path, inference: Inference) -> Profile {
         cancelled: &cancelled,
         progress: &progress,
     })
-    .unwrap();
+    .unwrap()
+}
+
+fn profile(program: &Path, input: &Path, inference: Inference) -> Profile {
+    let recording = recording(program, input);
     let options = ProfileOptions { inference, ..ProfileOptions::default() };
     autofdo(&recording, options).unwrap().profile
 }
@@ -51,6 +55,22 @@ fn single_branches_are_enough_for_most_of_a_profile() {
     let inferred = overlap(&truth, &profile(&program, &single, Inference::default()));
     assert!(plain < 0.2, "{plain}: branches alone say nothing of the code between them");
     assert!(inferred > 0.75, "{inferred}");
+}
+
+#[test]
+fn branches_that_a_filter_left_over_make_a_poor_profile() {
+    let directory = Directory::new("filtered");
+    let program = compile(&directory.0, &[]);
+    let stacks = walk(&Binary::open(&program).unwrap(), 3);
+    let input = directory.0.join("single");
+    let newest: Vec<Stack> = stacks.iter().map(|stack| vec![stack[0]]).collect();
+    fs::write(&input, perf_script(&newest)).unwrap();
+    let mut recording = recording(&program, &input);
+    let reasons = |recording: &BranchTrace| judge(recording).unwrap().verdict.reasons;
+    assert!(!reasons(&recording).contains(&Reason::FilteredBranches));
+    let filtered = Event { branch_stack_has_gaps: true, ..Event::default() };
+    recording.inputs[0].facts.events.push(filtered);
+    assert!(reasons(&recording).contains(&Reason::FilteredBranches));
 }
 
 #[test]

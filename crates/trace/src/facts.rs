@@ -59,6 +59,8 @@ pub struct Event {
     pub branch_stack: bool,
     /// Whether the branch filter left the kernel's branches out.
     pub branch_stack_excludes_kernel: bool,
+    /// Whether the branch filter kept only some kinds of branches.
+    pub branch_stack_has_gaps: bool,
     /// Samples of this event.
     pub samples: u64,
 }

@@ -159,6 +159,7 @@ fn a_filter_on_kinds_of_branches_makes_no_ranges() {
     let (facts, aggregate) = read(&bytes);
     assert_eq!((branches(&aggregate).len(), ranges(&aggregate)), (2, vec![]));
     assert!(has_note(&facts, &["-j any,k"]), "{:?}", facts.notes);
+    assert!(facts.events[0].branch_stack_has_gaps);
 }
 
 #[test]

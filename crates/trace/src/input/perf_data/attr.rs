@@ -121,6 +121,7 @@ impl Attr {
             excludes_user: self.has(attr_flag::EXCLUDE_USER),
             branch_stack: self.has_branch_stack(),
             branch_stack_excludes_kernel: self.has_branch_stack() && kernel_left_out,
+            branch_stack_has_gaps: self.has_branch_stack() && !self.records_any_branch(),
             samples,
         }
     }
