@@ -33,7 +33,8 @@ mod _engine {
 
     use mepof_convert::{Locations, ProfileOptions};
     use mepof_trace::Cause;
-    use mepof_trace::input::{Format, probe};
+    use mepof_trace::input::Format;
+    use mepof_trace::probe;
     use pyo3::prelude::*;
 
     use crate::convert::{Conversion, INFERENCES};

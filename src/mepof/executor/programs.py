@@ -130,5 +130,7 @@ def _remedy(path: str, beside: Path) -> str | None:
     if (git := as_git(path)) is not None or Path(path).is_absolute():
         return git
     remedy = f"paths are relative to {Path.cwd()}"
+    if "+" in path:
+        remedy += ", and one after a `+` begins with `./`, `../` or `/`"
     found = beside / path
     return f"{remedy}; the program is beside {found}" if found.exists() else remedy

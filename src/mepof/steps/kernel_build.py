@@ -14,7 +14,7 @@ from mepof.algorithm.external import check_profile
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Use
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
-from mepof.errors import InputError, WorkError
+from mepof.errors import WorkError
 from mepof.kernel import exclusions, kbuild, kconfig, objtool, rewriting
 from mepof.kernel.bootable import Trials, not_to_instrument
 from mepof.kernel.description import BuildDescription, Safety
@@ -64,15 +64,8 @@ class KernelBuildBody:
             rewriting.check_configuration((), asked.arch)
             select(asked.toolchain).banner("rewriter")
         for part in asked.config:
-            if not isinstance(part, HostInput):
-                continue
-            if Path(part.path).exists():
+            if isinstance(part, HostInput) and Path(part.path).exists():
                 kconfig.merge([Path(part.path)])
-            elif "+" in part.path:
-                raise InputError(
-                    f"{part.path} does not exist",
-                    "begin a path after a `+` with `./`, `../` or `/`",
-                )
         if isinstance(asked.profile, HostInput):
             check_profile(Path(asked.profile.path), asked.uses, asked.toolchain)
 

@@ -273,11 +273,13 @@ def test_a_missing_file_is_reported_before_anything_runs(
 
 
 @pytest.mark.parametrize("command", [["g4", "check"], ["run", "--dry-run"], ["run"]])
-def test_a_directory_of_branch_traces_is_reported_before_anything_runs(
+def test_a_directory_without_branch_traces_is_reported_before_anything_runs(
     shell: Shell, tmp_path: Path, command: list[str]
 ) -> None:
-    text = f"set perf-data {tmp_path}.\nopt debian:linux-source-6.12 autofdo rand kbench."
-    assert_refused(shell(*command, program(tmp_path, text)), f"{tmp_path} is a directory")
+    (tmp_path / "hosts").mkdir()
+    (tmp_path / "hosts" / "a.data").touch()
+    text = f"set perf-data {tmp_path}/hosts.\nopt debian:linux-source-6.12 autofdo rand kbench."
+    assert_refused(shell(*command, program(tmp_path, text)), "hosts/a.data: ")
 
 
 @pytest.mark.parametrize("command", [["g4", "check"], ["run", "--dry-run"], ["run"]])
@@ -295,8 +297,8 @@ def test_how_to_join_config_files_is_said_where_one_is_missing(
 ) -> None:
     text = "set config b/one.config+b/two.config.\nopt debian:linux-source-6.12 pgo rand kbench."
     answer = shell("g4", "check", program(tmp_path, text))
-    assert_refused(answer, "b/one.config+b/two.config does not exist")
-    assert "begin a path after a `+` with `./`, `../` or `/`" in answer.err
+    assert answer.status == 2 and "`b/one.config+b/two.config` does not exist" in answer.err
+    assert "one after a `+` begins with `./`, `../` or `/`" in answer.err
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_a_file_of_the_user_is_an_old_profile_of_an_unknown_build(
         ("autofdo", b"\xfflprofi\x81", "kernel.old"),
         ("autofdo", b"opt /src pgo rand kbench.", "kernel.old"),
         ("pgo", b"f:8:8\n 1: 8\n", "is not an instrumentation profile .*llvm-profdata merge"),
-        ("pgo", b"\x81rforpl\xff", "is a raw profile"),
+        ("pgo", b"\x81rforpl\xff", "is a raw or text profile"),
         ("pgo", b"\xfflprofi\x81", "cannot read the profile"),
     ],
 )

@@ -11,7 +11,6 @@ mod gathered;
 mod options;
 pub mod perf_data;
 pub mod perf_script;
-mod probe;
 pub mod recorder;
 mod text;
 pub mod unsymbolized;
@@ -24,7 +23,6 @@ use crate::{Facts, Sink, TraceError};
 pub use format::{Format, UnknownFormat};
 use options::open;
 pub use options::{MAX_DISTINCT, Options};
-pub use probe::probe;
 pub use unusable::unusable;
 
 /// The format of the file at `path`, by its content.

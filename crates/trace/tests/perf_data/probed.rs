@@ -2,9 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use mepof_trace::TraceError;
-use mepof_trace::input::{Format, probe};
+use mepof_trace::input::Format;
 use mepof_trace::output::perf_data::{PerfHeader, RecordedEvent};
+use mepof_trace::{TraceError, probe};
 
 use crate::recordings::*;
 

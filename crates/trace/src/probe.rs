@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mepof_address::RuntimeAddress;
 
-use super::{Format, MAX_DISTINCT, Options, format_of, read};
+use crate::input::{Format, MAX_DISTINCT, Options, format_of, read};
 use crate::{Sample, Sink, Space, TraceError};
 
 /// The format of the branch records at `path`, a file or a directory of `perf record --threads`.
