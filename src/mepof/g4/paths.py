@@ -77,8 +77,10 @@ def _setting(key: str, word: Word) -> Iterator[tuple[Span, str]]:
         case "base" | "core" | "hotness":
             yield from _path(word, 0, word.text)
         case "config":
-            last = config(word.text)[-1]
-            yield from _path(word, len(word.text) - len(last), last)
+            at = 0
+            for part in config(word.text):
+                yield from _path(word, at, part)
+                at += len(part) + 1
         case "package":
             name, _, file = word.text.partition(":")
             yield word.part(len(name) + 1, len(word.text)), file

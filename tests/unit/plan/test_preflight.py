@@ -31,7 +31,7 @@ def test_a_name_that_is_too_long_is_the_users_error(program: str) -> None:
 
 
 EVERY_PATH = """\
-set config slim+./no.config.
+set config ./first.config+slim+./no.config.
 set package bootimg:./boot.img.
 set base ./base.afdo.
 goal geomean:./own.toml 5.
@@ -53,7 +53,13 @@ eval ./old.img;opt pipe;./own.toml.
 """.replace("HASH", "0" * 64)
 
 MISSING = {
-    *((1, 17, "./no.config"), (2, 21, "./boot.img"), (3, 10, "./base.afdo"), (4, 14, "./own.toml")),
+    *(
+        (1, 12, "./first.config"),
+        (1, 32, "./no.config"),
+        (2, 21, "./boot.img"),
+        (3, 10, "./base.afdo"),
+        (4, 14, "./own.toml"),
+    ),
     *((5, 5, "~/linux"), (5, 28, "./no/app.toml"), (5, 42, "list"), (5, 47, "my list")),
     (7, 10, "./core.toml"),
     *((9, 6, "./x.tar.xz"), (9, 112, "./memory"), (10, 7, "./a.profdata")),
@@ -78,7 +84,7 @@ def test_every_missing_path_is_reported_with_its_position(
         plan_of(Source("p.g4", EVERY_PATH))
     found = re.findall(r"p.g4:(\d+):(\d+): error: `(.*)` does not exist", caught.value.message)
     assert {(int(line), int(column), path) for line, column, path in found} == MISSING
-    assert caught.value.message.count(f"help: paths are relative to {tmp_path}") == 19
+    assert caught.value.message.count(f"help: paths are relative to {tmp_path}") == 20
     assert "help: write the whole path instead of `~`" in caught.value.message
 
 
