@@ -37,6 +37,8 @@ _SETTING = re.compile(
 )
 # A comment after a line; a `#` may also begin a name that is off, or be in a string.
 _COMMENT = re.compile(r'^((?:^#|(?<=\| )#|[^"#]|"(?:\\.|[^"\\])*")*?)(?<![|\s])\s+#.*$')
+# Between the names of an option, not in a string.
+_NEXT_NAME = re.compile(r' \| (?=(?:[^"]*"[^"]*")*[^"]*$)')
 # What Kbuild's makefiles call targets that configure.
 _TARGET = re.compile(r"(?<![\w.%-])[a-z0-9]\w*config\b")
 _SYMBOL = re.compile(r"^\s*(?:menu)?config\s+(\w+)\s*$", re.M)
@@ -169,7 +171,7 @@ def _read(path: Path) -> str:
 
 
 def _parse(line: str, origin: str) -> Setting | None:
-    parts = [part.strip() for part in line.split(" | ")]
+    parts = [part.strip() for part in _NEXT_NAME.split(line)]
     excuses = tuple(excuse for part in parts[1:] if (excuse := _excuse(part)) is not None)
     names = [_SETTING.match(part) for part in parts[: len(parts) - len(excuses)]]
     settings = [

@@ -60,6 +60,11 @@ def test_a_comment_after_a_line_is_not_part_of_its_value(
     assert lines(merged(tmp_path, text)) == f"{kept}\n"
 
 
+def test_a_bar_in_a_string_is_part_of_it(tmp_path: Path) -> None:
+    text = 'CONFIG_CMDLINE="a | b"\n'
+    assert lines(merged(tmp_path, text)) == text
+
+
 def test_a_comment_after_a_base_is_not_part_of_it(tmp_path: Path) -> None:
     assert merged(tmp_path, "# base: gki_defconfig x.config # both\n").base == (
         "gki_defconfig x.config"
