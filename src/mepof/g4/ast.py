@@ -7,6 +7,7 @@ Spans are not compared, so that programs that differ only in layout have equal t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from typing import ClassVar, get_type_hints
 
@@ -25,6 +26,14 @@ class Word:
         if self.span.end - self.span.start != len(self.text):
             return self.span
         return Span(self.span.start + start, self.span.start + end)
+
+    def parts(self, texts: Iterable[str]) -> Iterator[tuple[Span, str]]:
+        """The texts that the word consists of, with a character between any two, and their
+        spans."""
+        at = 0
+        for text in texts:
+            yield self.part(at, at + len(text)), text
+            at += len(text) + 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +177,16 @@ STATEMENTS: dict[str, type[Statement]] = {
     cls.verb: cls
     for cls in (Opt, Profile, Merge, Adap, Recomp, Build, Eval, Check, Flash, Set, Goal, Compare)
 }
+
+
+def kernel_of(statement: Statement) -> Word | None:
+    """The address of the kernel that a statement is about, if it is about one."""
+    match statement:
+        case Opt(path=kernel) | Profile(path=kernel) | Recomp(path=kernel) | Build(path=kernel):
+            return kernel
+        case Adap(url=kernel):
+            return kernel
+    return None
 
 
 @dataclass(frozen=True)

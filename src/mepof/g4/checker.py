@@ -14,13 +14,21 @@ from mepof.g4.ast import (
     Opt,
     Profile,
     Program,
-    Recomp,
     Set,
     Statement,
     Word,
 )
 from mepof.g4.diagnostics import Diagnostic, in_order, quote
-from mepof.g4.names import Bindings, HostPath, Made, Plain, Role, algorithm_of, bind, made_profiles
+from mepof.g4.names import (
+    Bindings,
+    HostPath,
+    Made,
+    Plain,
+    algorithm_of,
+    bind,
+    made_profiles,
+    references,
+)
 from mepof.g4.settings import NO_PROFILE, Settings
 from mepof.g4.words import Vocabulary
 
@@ -98,20 +106,10 @@ def _not_flashable(statement: Flash, device: str, vocabulary: Vocabulary) -> Dia
 
 
 def _references(statement: Statement, bindings: Bindings, index: int) -> Iterator[Diagnostic]:
-    role: Role
+    role, words = references(statement)
     match statement:
-        case Merge():
-            role, words = "profile", statement.profiles
-        case Recomp():
-            role, words = "profile", (statement.profile,)
-        case Eval() | Check():
-            role, words = "image", statement.images
-        case Flash():
-            role, words = "image", (statement.image,)
         case Set(key=key, value=value) if value.text != NO_PROFILE.get(key.text, value.text):
             role, words = "profile", (value,)
-        case _:
-            return
     for word in words:
         if word.text and isinstance(wrong := bindings.resolve(word, role, index), Diagnostic):
             yield wrong
@@ -136,13 +134,9 @@ def _of_other_arch(
     Args:
         archs: the architecture at each statement.
     """
-    match statement:
-        case Eval(images=words) | Check(images=words):
-            pass
-        case Flash(image=word):
-            words = (word,)
-        case _:
-            return
+    role, words = references(statement)
+    if role != "image":
+        return
     for word in words:
         made = bindings.resolve(word, "image", index) if word.text else None
         if isinstance(made, Made | Plain) and archs[made.statement] != archs[index]:

@@ -95,16 +95,10 @@ def _may_be_subsystem(part: str) -> bool:
 
 def wrong_words(word: Word, subsystems: Collection[str]) -> Iterator[Diagnostic]:
     """Unknown subsystems in a value of ``set instrument`` that has the right form."""
-    at = 0
-    for part in [] if word.text == ALL else word.text.split(","):
+    for span, part in word.parts([] if word.text == ALL else word.text.split(",")):
         named = _may_be_subsystem(part) and not _SIZE.fullmatch(part)
         if named and part not in subsystems:
-            yield Diagnostic(
-                word.part(at, at + len(part)),
-                f"unknown subsystem {quote(part)}",
-                suggestion(part, subsystems),
-            )
-        at += len(part) + 1
+            yield Diagnostic(span, f"unknown subsystem {quote(part)}", suggestion(part, subsystems))
 
 
 @dataclass

@@ -26,6 +26,7 @@ from mepof.g4.ast import (
     Program,
     Recomp,
     Set,
+    Statement,
     Word,
 )
 from mepof.g4.diagnostics import Diagnostic, nearest, quote
@@ -170,6 +171,21 @@ class Bindings:
             else f"name a result of an earlier statement, or write the path of a file with a `/`: "
             f"{quote('./' + word.text)}",
         )
+
+
+def references(statement: Statement) -> tuple[Role, tuple[Word, ...]]:
+    """The words of a statement that each name a result or a file, and what that is; a setting may
+    also name a profile."""
+    match statement:
+        case Merge():
+            return "profile", statement.profiles
+        case Recomp():
+            return "profile", (statement.profile,)
+        case Eval() | Check():
+            return "image", statement.images
+        case Flash():
+            return "image", (statement.image,)
+    return "image", ()
 
 
 def made_profiles(statement: Merge, bindings: Bindings, index: int) -> Iterator[tuple[Word, Made]]:

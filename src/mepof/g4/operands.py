@@ -21,6 +21,7 @@ from mepof.g4.ast import (
     Set,
     Statement,
     Word,
+    kernel_of,
 )
 from mepof.g4.diagnostics import Diagnostic, quote, suggestion
 from mepof.g4.names import is_path
@@ -38,11 +39,8 @@ def empty_operands(statement: Statement) -> Iterator[Diagnostic]:
 
 
 def wrong_words(statement: Statement, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
-    match statement:
-        case Opt(path=kernel) | Profile(path=kernel) | Recomp(path=kernel) | Build(path=kernel):
-            yield from _source(kernel)
-        case Adap(url=kernel):
-            yield from _source(kernel)
+    if (kernel := kernel_of(statement)) is not None:
+        yield from _source(kernel)
     match statement:
         case Opt() | Profile() | Adap():
             yield from stacks.algorithm(statement.algorithm, vocabulary)
@@ -200,12 +198,10 @@ def _setting(statement: Set, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     if key.text == "core":
         yield from apps.described("core", word, word.text, known)
         return
-    at = 0
-    for part in map(str, value) if isinstance(value, tuple) else (str(value),):
+    texts = map(str, value) if isinstance(value, tuple) else (str(value),)
+    for span, part in word.parts(texts):
         if not (key.text == "config" and "/" in part):
-            span = word.part(at, at + len(part))
             yield from lookup(setting.noun or key.text, word, part, known, span)
-        at += len(part) + 1
 
 
 def _toolchain(word: Word, known: Collection[str]) -> Iterator[Diagnostic]:

@@ -4,23 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mepof.g4.ast import (
-    Adap,
-    Build,
-    Check,
-    Eval,
-    Flash,
-    Goal,
-    Merge,
-    Opt,
-    Profile,
-    Program,
-    Recomp,
-    Set,
-    Statement,
-    Word,
-)
-from mepof.g4.names import is_path
+from mepof.g4.ast import Adap, Eval, Goal, Opt, Profile, Program, Set, Word, kernel_of
+from mepof.g4.names import is_path, references
 from mepof.g4.settings import config, paths
 from mepof.g4.source import Span
 from mepof.g4.variants import Argument
@@ -34,11 +19,10 @@ def host_paths(program: Program, arguments: Mapping[str, Argument]) -> Iterator[
         arguments: for each scenario, what may follow an app and a colon.
     """
     for statement in program.statements:
-        match statement:
-            case Opt(path=kernel) | Profile(path=kernel) | Recomp(path=kernel) | Build(path=kernel):
-                yield from _source(kernel)
-            case Adap(url=kernel):
-                yield from _source(kernel)
+        if (kernel := kernel_of(statement)) is not None:
+            yield from _source(kernel)
+        for word in references(statement)[1]:
+            yield from _path(word, 0, word.text)
         match statement:
             case Opt() | Profile() | Adap():
                 follows = arguments.get(statement.click.text, "script")
@@ -49,8 +33,8 @@ def host_paths(program: Program, arguments: Mapping[str, Argument]) -> Iterator[
                 yield from _path(word, len(quantity) + 1, group)
             case Set(key=key, value=word):
                 yield from _setting(key.text, word)
-            case _:
-                for word in _references(statement):
+            case Eval(metrics=metrics):
+                for word in metrics:
                     yield from _path(word, 0, word.text)
 
 
@@ -77,32 +61,11 @@ def _setting(key: str, word: Word) -> Iterator[tuple[Span, str]]:
         case "base" | "core" | "hotness":
             yield from _path(word, 0, word.text)
         case "config":
-            at = 0
-            for part in config(word.text):
-                yield from _path(word, at, part)
-                at += len(part) + 1
+            yield from (
+                (span, part) for span, part in word.parts(config(word.text)) if is_path(part)
+            )
         case "package":
             name, _, file = word.text.partition(":")
             yield word.part(len(name) + 1, len(word.text)), file
         case "perf-data":
-            at = 0
-            for path in paths(word.text):
-                yield word.part(at, at + len(path)), path
-                at += len(path) + 1
-
-
-def _references(statement: Statement) -> tuple[Word, ...]:
-    """Words that name a result, a metric or a path."""
-    match statement:
-        case Merge():
-            return statement.profiles
-        case Recomp():
-            return (statement.profile,)
-        case Eval():
-            return (*statement.images, *statement.metrics)
-        case Check():
-            return statement.images
-        case Flash():
-            return (statement.image,)
-        case _:
-            return ()
+            yield from word.parts(paths(word.text))

@@ -21,9 +21,9 @@ def algorithm(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
             "write a stack as in `autofdo+propeller`",
         )
         return
-    for span, part in parts(word):
+    for span, part in _algorithms(word):
         yield from lookup("algorithm", word, part, vocabulary.algorithms, span)
-    yield from _stack(tuple(parts(word)), vocabulary)
+    yield from _stack(tuple(_algorithms(word)), vocabulary)
 
 
 def _stack(parts: tuple[tuple[Span, str], ...], vocabulary: Vocabulary) -> Iterator[Diagnostic]:
@@ -41,12 +41,9 @@ def _stack(parts: tuple[tuple[Span, str], ...], vocabulary: Vocabulary) -> Itera
         seen.add(part)
 
 
-def parts(stack: Word) -> Iterator[tuple[Span, str]]:
+def _algorithms(stack: Word) -> Iterator[tuple[Span, str]]:
     """The algorithms of a stack, with their spans."""
-    at = 0
-    for part in stack.text.split("+"):
-        yield stack.part(at, at + len(part)), part
-        at += len(part) + 1
+    return stack.parts(stack.text.split("+"))
 
 
 def unsupported(
@@ -58,7 +55,7 @@ def unsupported(
         return
     words: list[tuple[Span, str]] = []
     if isinstance(statement, Opt | Profile | Adap):
-        words += parts(statement.algorithm)
+        words += _algorithms(statement.algorithm)
     if isinstance(statement, Opt | Adap | Recomp | Build):
         words += [(word.span, word.text) for word in statement.options]
     for span, text in words:
@@ -77,7 +74,7 @@ def profiles_at_once(stack: Word, toolchain: str, vocabulary: Vocabulary) -> Ite
     """Algorithms of a stack whose profiles the toolchain cannot use in one build."""
     exclusive = vocabulary.exclusive.get(family_of(toolchain), frozenset())
     first: str | None = None
-    for span, part in parts(stack):
+    for span, part in _algorithms(stack):
         if exclusive.isdisjoint(vocabulary.requirements.get(part, ())):
             continue
         if first is None:
