@@ -24,11 +24,10 @@ from mepof.document import Document
 from mepof.errors import WorkError
 from mepof.kernel import integrity
 from mepof.kernel.release import release_of
+from mepof.tar import member
 from mepof.toolchain.protocol import Run
 
 DIRECTORY = "modules"
-#: 1980-01-01: tar warns of dates before 1970 and of 1970-01-01 itself.
-_TIME = 315532800
 _SHF_EXECINSTR = 0x4
 
 
@@ -89,14 +88,8 @@ class Modules(Document):
             for module in self.modules:
                 with module.file(build).open("rb") as file:
                     size = module.file(build).stat().st_size
-                    tar.addfile(_entry(f"{below}/kernel/{module.path}", size), file)
-            tar.addfile(_entry(f"{below}/modules.order", len(order)), io.BytesIO(order))
-
-
-def _entry(name: str, size: int) -> tarfile.TarInfo:
-    made = tarfile.TarInfo(name)
-    made.size, made.mtime, made.uname, made.gname = size, _TIME, "root", "root"
-    return made
+                    tar.addfile(member(f"{below}/kernel/{module.path}", size=size), file)
+            tar.addfile(member(f"{below}/modules.order", size=len(order)), io.BytesIO(order))
 
 
 @dataclass(frozen=True)

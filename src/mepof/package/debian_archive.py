@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from mepof.errors import WorkError
+from mepof.tar import TIME, member
 
 _MAGIC = b"!<arch>\n"
 _VERSION = b"2.0\n"
-#: 1980-01-01: tar warns of dates before 1970 and of 1970-01-01 itself.
-_TIME = 315532800
 _CONTROL = "control.tar.xz"
 MAX_CONTROL_BYTES = 1 << 20
 
@@ -106,25 +105,17 @@ def _tar(file: lzma.LZMAFile) -> tarfile.TarFile:
     return tarfile.open(fileobj=file, mode="w|", format=tarfile.GNU_FORMAT)
 
 
-def _entry(name: str, mode: int) -> tarfile.TarInfo:
-    made = tarfile.TarInfo(f"./{name}")
-    made.mode, made.mtime, made.uname, made.gname = mode, _TIME, "root", "root"
-    return made
-
-
 def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int) -> None:
-    made = _entry(name, mode)
-    made.size = len(content)
-    tar.addfile(made, io.BytesIO(content))
+    tar.addfile(member(f"./{name}", mode=mode, size=len(content)), io.BytesIO(content))
 
 
 def _add_directory(tar: tarfile.TarFile, name: str) -> None:
-    made = _entry(f"{name}/" if name else "", 0o755)
+    made = member(f"./{name}/" if name else "./", mode=0o755)
     made.type = tarfile.DIRTYPE
     tar.addfile(made)
 
 
 def _part(name: str, content: bytes) -> bytes:
     """A member of an ``ar`` archive: a header, and the content to an even length."""
-    head = f"{name:<16}{_TIME:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n"
+    head = f"{name:<16}{TIME:<12}{0:<6}{0:<6}{'100644':<8}{len(content):<10}`\n"
     return head.encode() + content + b"\n" * (len(content) % 2)
