@@ -6,13 +6,11 @@ mod walk;
 
 use std::fs;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
-use mepof_convert::{BranchTrace, ProfileOptions, Request, autofdo, drift};
+use mepof_convert::{ProfileOptions, autofdo, drift};
 use mepof_profile::Profile;
-use mepof_trace::Space;
-use walk::{Directory, compile, perf_script, walk};
+use walk::{Directory, compile, perf_script, recording, walk};
 
 const UNROLLED: [&str; 3] = ["-O3", "-funroll-loops", "-march=x86-64-v3"];
 const FLOW_SENSITIVE: [&str; 4] =
@@ -30,19 +28,7 @@ fn build(name: &str, flags: &[&str]) -> Build {
     let program = compile(&directory.0, &[&UNROLLED, flags].concat());
     let script = directory.0.join("script");
     fs::write(&script, perf_script(&walk(&Binary::open(&program).unwrap(), 1))).unwrap();
-    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let trace = BranchTrace::read(&Request {
-        binary: &program,
-        modules: &[],
-        inputs: &[script],
-        format: None,
-        space: Space::User,
-        events: &[],
-        kallsyms: None,
-        cancelled: &cancelled,
-        progress: &progress,
-    })
-    .unwrap();
+    let trace = recording(&program, &script);
     let profile = autofdo(&trace, ProfileOptions::default()).unwrap().profile;
     Build { _directory: directory, program, profile }
 }

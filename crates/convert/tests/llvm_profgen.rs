@@ -7,12 +7,10 @@ mod walk;
 
 use std::fs;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
-use mepof_convert::{BranchTrace, Converted, Locations, ProfileOptions, Request, autofdo};
-use mepof_trace::Space;
-use walk::{Directory, compile, perf_script, run, walk};
+use mepof_convert::{Converted, Locations, ProfileOptions, autofdo};
+use walk::{Directory, compile, perf_script, recording, run, walk};
 
 /// Both profiles as text: llvm-profgen's, and ours with its verdict.
 fn both(name: &str, flags: &[&str], locations: Locations) -> (String, String, Converted) {
@@ -23,19 +21,7 @@ fn both(name: &str, flags: &[&str], locations: Locations) -> (String, String, Co
     let mut profgen = Command::new("llvm-profgen-22");
     profgen.arg("--format=text").arg("--binary").arg(&program).arg("--perfscript").arg(&script);
     run(profgen.arg("--output").arg(&theirs));
-    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    let recording = BranchTrace::read(&Request {
-        binary: &program,
-        modules: &[],
-        inputs: &[script],
-        format: None,
-        space: Space::User,
-        events: &[],
-        kallsyms: None,
-        cancelled: &cancelled,
-        progress: &progress,
-    })
-    .unwrap();
+    let recording = recording(&program, &script);
     let converted =
         autofdo(&recording, ProfileOptions { locations, ..ProfileOptions::default() }).unwrap();
     let mut ours = Vec::new();

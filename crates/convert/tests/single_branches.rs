@@ -7,29 +7,12 @@ mod walk;
 
 use std::fs;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
-use mepof_convert::{BranchTrace, Inference, ProfileOptions, Reason, Request, autofdo, judge};
+use mepof_convert::{BranchTrace, Inference, ProfileOptions, Reason, autofdo, judge};
 use mepof_profile::{Profile, compare};
-use mepof_trace::{Event, Space};
-use walk::{Directory, Stack, compile, perf_script, walk};
-
-fn recording(program: &Path, input: &Path) -> BranchTrace {
-    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
-    BranchTrace::read(&Request {
-        binary: program,
-        modules: &[],
-        inputs: &[input.to_owned()],
-        format: None,
-        space: Space::User,
-        events: &[],
-        kallsyms: None,
-        cancelled: &cancelled,
-        progress: &progress,
-    })
-    .unwrap()
-}
+use mepof_trace::Event;
+use walk::{Directory, Stack, compile, perf_script, recording, walk};
 
 fn profile(program: &Path, input: &Path, inference: Inference) -> Profile {
     let recording = recording(program, input);

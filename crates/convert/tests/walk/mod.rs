@@ -9,10 +9,13 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_address::ImageAddress;
 use mepof_binary::{Binary, instructions};
+use mepof_convert::{BranchTrace, Request};
 use mepof_machine::{Flow, Instruction};
+use mepof_trace::Space;
 use rustc_hash::FxHashMap;
 
 pub const DEPTH: usize = 16;
@@ -62,6 +65,23 @@ pub fn perf_script(stacks: &[Stack]) -> String {
         text.push('\n');
     }
     text
+}
+
+/// Branch stacks of a program, as perf script printed them.
+pub fn recording(program: &Path, input: &Path) -> BranchTrace {
+    let (cancelled, progress) = (AtomicBool::new(false), AtomicU64::new(0));
+    BranchTrace::read(&Request {
+        binary: program,
+        modules: &[],
+        inputs: &[input.to_owned()],
+        format: None,
+        space: Space::User,
+        events: &[],
+        kallsyms: None,
+        cancelled: &cancelled,
+        progress: &progress,
+    })
+    .unwrap()
 }
 
 /// Walks through the program at random; the branch stacks that a CPU would record.
