@@ -119,8 +119,10 @@ class Registry(Generic[T]):
             InputError: there is none; the nearest name is suggested.
             EnvironmentLack: another distribution adds it, and it cannot be used.
         """
-        if any(point.name == name for point in self._outside()) and name in self.unusable():
-            raise self.unusable()[name]
+        if any(point.name == name for point in self._outside()) and (
+            lack := self.unusable().get(name)
+        ):
+            raise lack
         variants = self.all()
         if name in variants:
             return variants[name]

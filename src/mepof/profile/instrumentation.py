@@ -70,7 +70,8 @@ def are_instrumentation(paths: Sequence[Path], remedy: str) -> bool:
     """
     counts = {is_instrumentation(path): path for path in paths}
     if len(counts) > 1:
-        _engine.show(counts[False], 0, 0)  # what is no profile at all is told as such
+        # If it is not a profile of any kind, the engine says that.
+        _engine.show(counts[False], 0, 0)
         raise InputError(
             f"{counts[True]} is a profile of an instrumented kernel and {counts[False]} is not",
             remedy,
