@@ -7,6 +7,8 @@ reported as one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class MepofError(Exception):
     """Base of all expected errors.
@@ -60,3 +62,9 @@ class Interrupted(MepofError):
     """The user asked mepof to stop."""
 
     exit_status = 130
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """Names for one line: the first ``most`` of them, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mepof import _engine
+from mepof.errors import listed
 
 Document = dict[str, Any]
 
@@ -103,11 +104,10 @@ def merged(done: Document) -> RenderableType:
         for name in done["saturated"]:
             shown.add_row(Text("full"), Text(f"counters reached their limit at {name}"))
         if left_out := done["conflicts"]:
-            names = ", ".join(conflict["function"] for conflict in left_out[:5])
-            more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
+            names = listed([conflict["function"] for conflict in left_out], 5)
             shown.add_row(
                 Text("left out"),
-                Text(f"other control flow than in earlier profiles: {names}{more}"),
+                Text(f"other control flow than in earlier profiles: {names}"),
             )
         made = done["statistics"]
         shown.add_row(

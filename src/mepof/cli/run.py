@@ -16,7 +16,7 @@ from rich.console import Console
 from mepof.cli.output import Json, print_json, tell
 from mepof.cli.program import Program, name_of, read_program
 from mepof.device.flashing import check_permission, permit
-from mepof.errors import InputError, WorkError
+from mepof.errors import InputError, WorkError, listed
 from mepof.events import Event, StepNote
 from mepof.executor.programs import plan_of
 from mepof.executor.protocol import EXECUTORS, Executor, Finished, Settings, Tls
@@ -255,9 +255,8 @@ def estimate(explained: Sequence[Explanation]) -> str:
     unknown = [e.step for e in due if e.seconds is None]
     if not unknown:
         return f"{count}, about {total} one after the other, as earlier runs took."
-    names = ", ".join(unknown[:_MAX_NAMED])
-    more = f" and {len(unknown) - _MAX_NAMED} more" if len(unknown) > _MAX_NAMED else ""
-    return f"{count}, at least {total}: the time of {names}{more} is unknown."
+    names = listed(unknown, _MAX_NAMED)
+    return f"{count}, at least {total}: the time of {names} is unknown."
 
 
 def _rounded(seconds: float) -> str:
@@ -329,11 +328,10 @@ def _tell_failures(check: CheckVerdict, path: Path) -> None:
                 tell(WorkError(f"{gate.gate} failed: {image.image}: {image.failure}"))
             elif image.regressions:
                 tests = [each.test for each in image.regressions]
-                named = ", ".join(tests[:_MAX_TESTS])
-                more = f" and {len(tests) - _MAX_TESTS} more" if len(tests) > _MAX_TESTS else ""
+                named = listed(tests, _MAX_TESTS)
                 tell(
                     WorkError(
-                        f"{gate.gate} failed: {image.image} does not pass {named}{more}, "
+                        f"{gate.gate} failed: {image.image} does not pass {named}, "
                         f"which {check.baseline} passes",
                         f"see {path}",
                     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from mepof.errors import InputError, MepofError
+from mepof.errors import InputError, MepofError, listed
 from mepof.events import Sink, unheard
 from mepof.executor.protocol import Finished, Settings
 from mepof.executor.stores import check_store, one_at_a_time, store_of
@@ -104,8 +104,7 @@ def copy_finished(out: Path, run: RunResult) -> str:
         return f"what is finished is not copied: {error.message}"
     # The page stands for the other files of a report.
     names = [name for name in files if not name.endswith((".csv", "report.json"))]
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return f"finished and copied to {out}: {', '.join(names[:_MAX_NAMED])}{more}" if names else ""
+    return f"finished and copied to {out}: {listed(names, _MAX_NAMED)}" if names else ""
 
 
 def copy_results(run: RunResult, out: Path) -> dict[str, Path]:

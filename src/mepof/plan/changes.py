@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mepof.errors import listed
 from mepof.plan.fingerprint import Ingredients
 from mepof.plan.model import HostInput, Input, Json, StepInput
 
@@ -77,9 +78,7 @@ def _tools(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Change]:
         else:
             yield from found
     if digests:
-        names = ", ".join(change.text for change in digests[:_MAX_NAMED])
-        if len(digests) > _MAX_NAMED:
-            names += f" and {len(digests) - _MAX_NAMED} more"
+        names = listed([change.text for change in digests], _MAX_NAMED)
         details = "; ".join(change.detail for change in digests)
         yield Change(f"{names} changed", details)
 

@@ -9,6 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mepof.errors import listed
 from mepof.gate.verdict import CheckVerdict
 from mepof.measure.metrics import METRICS, Metric
 from mepof.report.files import NAMES
@@ -85,13 +86,8 @@ def check_lines(check: CheckVerdict) -> RenderableType:
             parts += [Text(f"    {printable(each.line)}") for each in image.regressions]
         for what, names in uncounted_of(gate):
             if what != FAILING:
-                parts.append(Text(f"  {what}: {printable(_some(names))}"))
+                parts.append(Text(f"  {what}: {printable(listed(names, _MAX_TESTS))}"))
     return Group(*parts)
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _MAX_TESTS} more" if len(names) > _MAX_TESTS else ""
-    return ", ".join(names[:_MAX_TESTS]) + more
 
 
 def _disagreements(report: Report) -> Iterator[RenderableType]:

@@ -14,7 +14,7 @@ from mepof.algorithm.external import check_profile
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Use
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
-from mepof.errors import WorkError
+from mepof.errors import WorkError, listed
 from mepof.kernel import exclusions, kbuild, kconfig, objtool, rewriting
 from mepof.kernel.bootable import Trials, not_to_instrument
 from mepof.kernel.description import BuildDescription, Safety
@@ -423,9 +423,8 @@ class _Build:
             return
         compiled = kbuild.functions_in(self.context.output)
         if unused := exclusions.unused(self.ingredients.excluded(), compiled):
-            files = ", ".join(name.removesuffix("%") for name in unused[:4])
-            more = f" and {len(unused) - 4} more" if len(unused) > 4 else ""
-            self.context.note(f"excluded, but not compiled in this configuration: {files}{more}")
+            files = listed([name.removesuffix("%") for name in unused], 4)
+            self.context.note(f"excluded, but not compiled in this configuration: {files}")
 
     def note_rewritten(self) -> None:
         """Show how much of the finished kernel was rewritten."""
