@@ -51,6 +51,8 @@ def main() -> None:
         "command": f"bench/leave_one_out.py --suite {suites} --by {arguments.by}",
         "kernel": report["provenance"]["kernel"],
         "tools": report["provenance"]["tools"],
+        # Of functions that never ran; results of before this was the default lack it.
+        "unexecuted": "unknown",
         "rows": compared(report, cases, arguments.by),
     }
     RESULT.with_suffix(".json").write_text(json.dumps(result, indent=1) + "\n")
@@ -108,8 +110,12 @@ def page(result: dict[str, Any]) -> str:
         rows=rows,
         trained=trained,
         left_out=left_out,
+        when="" if "unexecuted" in result else _EARLIER,
     )
 
+
+_EARLIER = """ Measured when functions that never ran still counted as cold;
+[by default they are unknown](../decisions/0023-unknown-not-cold.md) now."""
 
 _PAGE = """# Gains on untrained work
 
@@ -117,7 +123,7 @@ _PAGE = """# Gains on untrained work
 
 Kernel instructions against the plain kernel, baseline / cost - 1 in percent, of a kernel that was
 trained on all actions of its apps, and of one whose training ran neither the case nor any mix with
-it.
+it.{when}
 
 | case | trained on it | left out | 95 % interval | verdict |
 | --- | --- | --- | --- | --- |

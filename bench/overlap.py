@@ -235,7 +235,9 @@ own can be where a profile gains most.
 
 Gains are baseline / cost - 1 in percent, of kernel instructions (*counted*), from
 [every suite](suites.md); means are geometric. For arm64 the overlap is that of x86-64, whose
-kernel's functions mostly have the same names.
+kernel's functions mostly have the same names. The gains of every training by `kbench` were measured
+when functions that never ran still counted as cold;
+[by default they are unknown](../decisions/0023-unknown-not-cold.md) now.
 """
 
 _SECTION = """

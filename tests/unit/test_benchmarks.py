@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
 import sys
 import tomllib
 from pathlib import Path
@@ -123,3 +124,15 @@ def test_the_page_of_transferred_profiles_has_each_case_under_its_name(transfer:
     values = " | ".join(f"{20 + n}.00 / {10 + n}.00" for n in range(len(names)))
     assert lines[head + 2] == f"| `{cell.name}` | {values} |"
     assert any("| 1.5 | 98.5 | 23.53 | 13.53 | 57 |" in line for line in lines)
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+def test_gains_of_the_earlier_default_say_so(
+    monkeypatch: pytest.MonkeyPatch, earlier: bool
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    module = importlib.import_module("leave_one_out")
+    result = json.loads(module.RESULT.with_suffix(".json").read_text())
+    result.pop("unexecuted", None)
+    page = module.page(result if earlier else {**result, "unexecuted": "unknown"})
+    assert ("counted as cold" in page) is earlier
