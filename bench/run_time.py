@@ -242,9 +242,21 @@ def page(results: dict[str, Any]) -> str:
     return _PAGE.format(
         cores=machine["cores"],
         processor=machine["processor"],
+        release=_release(results["runs"]),
         rows="\n".join(rows),
         steps="\n".join(steps),
     )
+
+
+def _release(runs: dict[str, Any]) -> str:
+    """What another point release takes of a run with an empty store."""
+    if not {"quickstart", "release"} <= runs.keys():
+        return ""
+    seconds, cpu, compiled = (
+        f"{100 * runs['release'][key] / runs['quickstart'][key]:.0f} %"
+        for key in ("wall", "cpu", "compiled")
+    )
+    return _RELEASE.format(seconds=seconds, cpu=cpu, compiled=compiled)
 
 
 def _longest(steps: dict[str, float]) -> str:
@@ -264,11 +276,8 @@ seconds are of all processes. *Compiled* are the files of kernels and their buil
 did not have. *Path* is the share of the wall time in which a step of the critical path ran, the
 chain of steps that decided when the run ended; in the rest, these steps waited for cores.
 
-A run with an empty store contains the plain kernel of the first row. The run of another point
-release builds both kernels of the comparison from its source. Where a header that every file
-includes has changed, nearly all files are compiled: from 6.12.115 to 6.12.117, `linux/fs.h`,
-`linux/device.h`, `linux/interrupt.h` and `asm-generic/bitops/le.h` have, among others.
-
+A run with an empty store contains the plain kernel of the first row.
+{release}
 | | seconds | to one kernel | CPU seconds | to one kernel | compiled | to one kernel | path, % |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 {rows}
@@ -278,6 +287,14 @@ Seconds of each step above five:
 | | steps |
 | --- | --- |
 {steps}
+"""
+
+_RELEASE = """
+Another point release takes {seconds} of the seconds of the quickstart with an empty store, {cpu} of
+its CPU seconds and {compiled} of its compiled files. It builds both kernels of the comparison from
+its source, and saves only the kernel that is profiled and the training: where a header that every
+file includes has changed, nearly all files are compiled. From 6.12.115 to 6.12.117, `linux/fs.h`,
+`linux/device.h`, `linux/interrupt.h` and `asm-generic/bitops/le.h` have, among others.
 """
 
 

@@ -136,3 +136,21 @@ def test_gains_of_the_earlier_default_say_so(
     result.pop("unexecuted", None)
     page = module.page(result if earlier else {**result, "unexecuted": "unknown"})
     assert ("counted as cold" in page) is earlier
+
+
+def test_the_page_of_times_states_the_share_of_a_point_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    module = importlib.import_module("run_time")
+    cold = module.Cost(wall=600.0, cpu=900.0, compiled=400, path=590.0, steps={})
+    plain = module.Cost(wall=200.0, cpu=300.0, compiled=1000, path=200.0, steps={})
+    again = module.Cost(wall=400.0, cpu=800.0, compiled=1190, path=390.0, steps={})
+    machine = {"cores": 2, "processor": "a processor"}
+    timed = {"plain": plain, "quickstart": cold + plain, "release": again}
+    results = {name: module.summary(cost, plain, False) for name, cost in timed.items()}
+    page = " ".join(module.page({"machine": machine, "runs": results}).split())
+    assert "takes 50 % of the seconds" in page
+    assert "67 % of its CPU seconds and 85 % of its compiled files" in page
+    del results["release"]
+    assert "Another point release" not in module.page({"machine": machine, "runs": results})
