@@ -42,7 +42,14 @@ def _profiles(timed: Found, found: Found) -> str:
         how=_how(timed),
         verdicts="\n".join(_verdicts(timed)),
         rows="\n".join(_rows(timed)),
+        control=fill(_CONTROL.format(control=CONTROL, moved=f"{_moved(timed):.1f}"), 100),
     )
+
+
+def _moved(timed: Found) -> float:
+    """How far the control moves at most, in percent, though nothing of it differs."""
+    compared = (timed["same_binary"], *timed["images"].values())
+    return max(abs(float(of["cases"][CONTROL]["percent"])) for of in compared)
 
 
 def _how(timed: Found) -> str:
@@ -72,13 +79,17 @@ def _verdicts(timed: Found) -> Iterator[str]:
         text = f"- With {title}: {_interval(mean)} on the geometric mean."
         if timed["repeats"]:
             fewer, more = (
-                [case for case, row in cases.items() if row["verdict"] == wanted]
+                [
+                    case
+                    for case, row in cases.items()
+                    if row["verdict"] == wanted and abs(row["percent"]) > _moved(timed)
+                ]
                 for wanted in ("fewer", "more")
             )
             named = f" ({', '.join(more)})" if more else ""
             text += (
                 f" {len(fewer)} of {len(cases)} cases take fewer cycles beyond the spread of"
-                f" layouts, {len(more)} more{named}."
+                f" layouts and what the control moves by, {len(more)} more{named}."
             )
         worst = min(cases, key=lambda case: cases[case]["percent"])
         text += f" The worst case is `{worst}`: {cases[worst]['percent']:+.1f} %."
@@ -200,8 +211,15 @@ without a profile takes than the fastest.
 | --- | --- | --- | --- | --- | --- |
 {rows}
 
-`kload` times itself and is compiled alike in every kernel; `checksum` calls nothing of the kernel.
+{control}
 """
+
+_CONTROL = (
+    "`kload` times itself and is compiled alike in every kernel; `{control}`, the control, calls "
+    "nothing of the kernel, so it should not move. Between kernels, or between a binary and its "
+    "copy, it moves by up to {moved} %, which the intervals, being of layouts alone, need not "
+    "cover. The error is at least as large: nothing below it is called a difference."
+)
 
 _OPTIONS = """
 ## Options, with and without a profile

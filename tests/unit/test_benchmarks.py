@@ -154,3 +154,19 @@ def test_the_page_of_times_states_the_share_of_a_point_release(
     assert "67 % of its CPU seconds and 85 % of its compiled files" in page
     del results["release"]
     assert "Another point release" not in module.page({"machine": machine, "runs": results})
+
+
+def test_no_native_figure_below_the_movement_of_the_control_is_a_difference(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    module = importlib.import_module("measure.native_page")
+    found = json.loads((BENCH.parent / "docs" / "benchmarks" / "native.json").read_text())
+    rows = found["profiles"]["images"]["own"]["cases"]
+    for case in rows.keys() - {"checksum"}:
+        rows[case].update(percent=1.3, low=1.2, high=1.4, verdict="fewer")
+    assert "22 of 22 cases take fewer" in " ".join(module.page(found).split())
+    rows["checksum"].update(percent=-1.5, low=-1.6, high=-1.4, verdict="more")
+    page = " ".join(module.page(found).split())
+    assert "it moves by up to 1.5 %" in page
+    assert "0 of 22 cases take fewer" in page
