@@ -106,13 +106,16 @@ def _claims(left: dict[str, Any]) -> Iterator[str]:
     gains = {image: 100 - geometric(by["kernel_instructions"]) for image, by in left.items()}
     if "pgo" in gains:
         kept = 100 * gains["autofdo"] / gains["pgo"]
-        yield f"- `autofdo` keeps {kept:.0f} % of what `pgo` saves in kernel instructions."
+        yield (
+            f"- `autofdo` keeps {kept:.0f} % of what `pgo` saves in kernel instructions "
+            "(*counted*)."
+        )
     for image, alone in _with_options(left):
         gained = (
             f"{saved(100 * geometric(left[image][m]) / geometric(left[alone][m]))} % fewer {title}"
             for m, title in COUNTED.items()
         )
-        yield f"- Beside `{alone}`, `{image}` takes {' and '.join(gained)}."
+        yield f"- Beside `{alone}`, `{image}` takes {' and '.join(gained)} (*counted*)."
     for below in ("autofdo", "pgo"):
         if f"{below}-propeller" not in left:
             continue
@@ -122,7 +125,7 @@ def _claims(left: dict[str, Any]) -> Iterator[str]:
         )
         yield (
             f"- Propeller leaves {100 * after / before:.1f} % of the taken kernel branches of "
-            f"`{below}`: {100 - 100 * after / before:.1f} % fewer."
+            f"`{below}`: {100 - 100 * after / before:.1f} % fewer (*counted*)."
         )
 
 
@@ -144,7 +147,7 @@ def _by_case(metric: str, left: dict[str, Any]) -> str:
     ]
     return "\n".join(
         [
-            f"Fewer {METRICS[metric]}, in percent:\n",
+            f"Fewer {METRICS[metric]}, *counted*, in percent:\n",
             f"| case | {' | '.join(names)} |",
             "|---" * (len(names) + 1) + "|",
             *rows,
@@ -160,9 +163,10 @@ Each algorithm is trained with the same 24 actions of `rand kbench` on the confi
 where the program is named after it, on `server` or on `slim` with `mitigations`
 ([configurations](../configs.md)). The cases are those of the suite `mepof`. The emulator counts the
 kernel's instructions and taken branches, so these numbers repeat; cycles and misses are *modelled*
-([the emulated PMU](../pmu.md)) on the core that the program names. The tables give percent fewer
-than in the plain kernel (first the geometric mean over the cases in which there are any), and the
-growth of the text in percent.
+([the emulated PMU](../pmu.md)) on the core that the program names, and work and guest time are
+[modelled without it](../statistics.md#what-is-measured). The tables give percent fewer than in the
+plain kernel (first the geometric mean over the cases in which there are any), and the growth of the
+text in percent.
 
 An image that is named after an option or ends in `-flags` has no profile: the option alone, or all
 that an algorithm adds to a build except its profile

@@ -188,6 +188,21 @@ def test_prose_wraps_at_100_columns(page: Path) -> None:
         assert len(line) <= 100 or not is_prose, line
 
 
+@pytest.mark.parametrize(
+    "page",
+    # The others say what the words of a report mean.
+    [page for page in PAGES if page.name not in {"g4.md", "report.md", "statistics.md"}],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
+def test_every_gain_is_called_native_counted_or_modelled(page: Path) -> None:
+    # Of tables, a row by itself, unless the table's head says it for all rows.
+    for block in re.split(r"\n{2,}", page.read_text()):
+        head, *rows = block.splitlines() if block.startswith("|") else [block]
+        for text in rows or [head]:
+            if re.search(r"\d %\s+(?:fewer|less|shorter)", text):
+                assert re.search(r"\b(?:native|counted|modelled)", head + text, re.I), text
+
+
 def test_the_map_of_the_documentation_is_complete() -> None:
     text = (DOCS / "index.md").read_text()
     listed = {(DOCS / link).resolve() for link in re.findall(r"\]\(([^)#]+)\)", text)}
