@@ -172,6 +172,7 @@ esac
 for word; do last=$word; done
 case "$*" in
 *--text*) cat "$3" > "$last" ;;  # a profile is its own text
+*--all-functions*) printf '  start:\\n    Hash: 0x1\\n    Counters: 1\\n    Block counts: [7]\\n' ;;
 *--num-threads=1*) cat "$3" > "$last" ;;
 *) echo "$*" > "$last" ;;
 esac

@@ -133,8 +133,9 @@ class AutoFdo(Branches):
         # Without a total it ran only where it was inlined, and its callers have its profile.
         return frozenset(each["name"] for each in shown["functions"] if each["total"])
 
-    def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
-        return Drift.model_validate_json(_engine.drift(profile / self._file, vmlinux, None))
+    def drift(self, profile: Path, build: Path, log: Path, tools: Tools) -> Drift | None:
+        found = _engine.drift(profile / self._file, build / "vmlinux", None)
+        return Drift.model_validate_json(found)
 
     def spare(
         self,

@@ -83,7 +83,7 @@ class Bolt(Branches):
     def executed(self, profile: Path, tools: Tools) -> None:
         return None
 
-    def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
+    def drift(self, profile: Path, build: Path, log: Path, tools: Tools) -> Drift | None:
         return None
 
     def spare(

@@ -94,7 +94,7 @@ class GccAutoFdo(Branches):
         form = _form(tools.toolchain)
         select_functions(file, file, lambda name, function: function.total > 0, form=form)
 
-    def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
+    def drift(self, profile: Path, build: Path, log: Path, tools: Tools) -> Drift | None:
         return None
 
     def spare(

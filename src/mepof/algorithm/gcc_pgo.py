@@ -117,7 +117,7 @@ class GccPgo:
     def drop_unexecuted(self, profile: Path, tools: Tools) -> None:
         """Do nothing: the compiler keeps functions that never ran as they are, if told."""
 
-    def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
+    def drift(self, profile: Path, build: Path, log: Path, tools: Tools) -> Drift | None:
         return None
 
     def spare(

@@ -19,9 +19,11 @@ from mepof.algorithm.protocol import (
     Use,
 )
 from mepof.device.agent import Get, Put, Request
-from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.kernel.kbuild import PROFILES, FileFlags, functions_in
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
+from mepof.profile.counts import read_counts
+from mepof.profile.discarded import matched_percent
 from mepof.profile.instrumentation import (
     LLVM_INSTRUMENTATION,
     check_finished,
@@ -104,7 +106,7 @@ class Pgo:
         flags = build.toolchain.flags
         used = (
             *flags("use-counts", profile=f"{PROFILES}/{self._file}"),
-            *flags("quiet-counts"),
+            *flags("tell-discarded-counts" if build.same_source is False else "quiet-counts"),
         )
         return BuildAddition(
             overlays=("objtool-warn",),
@@ -120,8 +122,9 @@ class Pgo:
         file = profile / self._file
         tools.toolchain.drop_unexecuted(file, file, tools.run)
 
-    def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
-        return None
+    def drift(self, profile: Path, build: Path, log: Path, tools: Tools) -> Drift | None:
+        counted = read_counts(profile / self._file, tools.toolchain)
+        return Drift(matched_percent=matched_percent(counted, functions_in(build), log))
 
     def spare(
         self,

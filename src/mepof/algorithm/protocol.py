@@ -116,8 +116,8 @@ class Use:
     """A build that uses a profile.
 
     Attributes:
-        same_source: the profile is of the same source as the build; None where it is unknown what
-            it is of.
+        same_source: the profile is known to be of the same source as the build; None while the
+            build is only planned.
         exact: everything was counted, nothing sampled.
         cold_small: code that never ran is compiled for size; otherwise functions that never ran
             have no profile, and files in which nothing ran are compiled as without one.
@@ -217,9 +217,15 @@ class Algorithm(Protocol):
         """Remove the functions that never ran from the profile in a directory, where it would call
         them cold."""
 
-    def drift(self, profile: Path, vmlinux: Path) -> Drift | None:
+    def drift(self, profile: Path, build: Path, log: Path, tools: Tools) -> Drift | None:
         """How much of a profile fits a kernel of another source; None where the algorithm
-        cannot tell."""
+        cannot tell.
+
+        Args:
+            build: directory of the finished kernel.
+            log: the output of its compilation.
+            tools: by which it was compiled.
+        """
 
     def spare(
         self,

@@ -17,7 +17,7 @@ from pathlib import Path
 from mepof.errors import InputError, WorkError
 from mepof.process import run
 from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, UNREADABLE
-from mepof.toolchain.protocol import select_with
+from mepof.toolchain.protocol import Toolchain, select_with
 
 # Below it a difference comes from rounding.
 _NOISE = 1e-12
@@ -84,14 +84,17 @@ class Comparison:
     differences: tuple[Difference, ...]
 
 
-def read_counts(path: Path) -> tuple[FunctionCounts, ...]:
+def read_counts(path: Path, toolchain: Toolchain | None = None) -> tuple[FunctionCounts, ...]:
     """Every function of a profile, raw or indexed, the largest total first.
+
+    Args:
+        toolchain: whose tools read it; an installed one by default.
 
     Raises:
         InputError: it cannot be read, or is empty.
         EnvironmentLack: llvm-profdata is missing.
     """
-    tool = select_with(LLVM_INSTRUMENTATION).tool("profile-merger")
+    tool = (toolchain or select_with(LLVM_INSTRUMENTATION)).tool("profile-merger")
     show: list[str | Path] = [tool, "show", "--all-functions", "--counts", path.resolve()]
     try:
         # Counts in context are shown apart from the others; without them, they are what there is.

@@ -439,7 +439,9 @@ class _Build:
         profile = self.ingredients.profile
         assert profile is not None
         for name in self.asked.uses:
-            drift = ALGORITHMS.get(name).drift(profile, self.context.output / "vmlinux")
+            drift = ALGORITHMS.get(name).drift(
+                profile, self.context.output, self.context.log, self.tools
+            )
             if drift is not None:
                 drift.write(self.context.output)
                 self.context.note(

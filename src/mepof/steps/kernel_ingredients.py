@@ -178,6 +178,7 @@ def ingredients_of(asked: KernelBuild[Path], context: StepContext) -> Ingredient
         files = [file for name in names for file in ALGORITHMS.get(name).profile_names]
         profile = profile_directory(asked.profile, files, context.work)
         known = ProfileDescription.find(profile)
+        use = replace(use, same_source=False)
         if known is not None and known.build is not None:
             origin = known.build
             use = Use(toolchain, origin.source == asked.source.name, known.quality.exact)

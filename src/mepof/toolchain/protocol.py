@@ -38,9 +38,11 @@ Meaning = Literal[
     "count-in-context",
     # Do not count, despite one of these two.
     "drop-counting",
-    # Use counts ({profile}), do so without the warnings that are no news, and do not use them.
+    # Use counts ({profile}), do so without the warnings that are no news, or with those that say
+    # which counts do not fit, and do not use them.
     "use-counts",
     "quiet-counts",
+    "tell-discarded-counts",
     "drop-counts",
     # Compile functions without counts as without a profile.
     "keep-untrained",

@@ -176,10 +176,10 @@ def test_the_compiler_matches_what_is_not_known_to_be_of_the_same_source(same: b
 def test_the_match_with_another_kernel_is_reported(tmp_path: Path) -> None:
     given = conversion(tmp_path, *LINES)
     autofdo("autofdo").convert(given)
-    drift = autofdo("autofdo").drift(given.output, given.build / "vmlinux")
+    drift = autofdo("autofdo").drift(given.output, given.build, given.build / "log", TOOLS)
     assert drift is not None
     assert drift.matched_percent == 100.0
-    assert Propeller().drift(given.output, given.build / "vmlinux") is None
+    assert Propeller().drift(given.output, given.build, given.build / "log", TOOLS) is None
 
 
 @pytest.mark.parametrize(("name", "flags"), AUTOFDO)

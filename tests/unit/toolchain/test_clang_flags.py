@@ -19,6 +19,8 @@ FLAGS: dict[Meaning, str] = {
     "use-counts": "-fprofile-use=P",
     "quiet-counts": "-Wno-profile-instr-unprofiled -Wno-profile-instr-out-of-date "
     "-Wno-backend-plugin",
+    "tell-discarded-counts": "-Wno-profile-instr-unprofiled -Wno-profile-instr-out-of-date "
+    "-Wno-error=backend-plugin",
     "drop-counting": "-Xclang -fprofile-instrument=none",
     "drop-counts": "-fno-profile-use",
     "keep-lines": "-fno-optimize-sibling-calls -mllvm -enable-tail-merge=false "
