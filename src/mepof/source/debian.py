@@ -1,7 +1,7 @@
 """Debian's packages of kernel source: installed, or of any suite and version by apt.
 
-apt finds, verifies and downloads packages; it needs no root here, because its lists and archives
-of other suites lie in the store.
+apt finds, verifies and downloads packages; it needs no root here, because lists that are newer than
+the machine's, or of other suites, and archives lie in the store.
 """
 
 from __future__ import annotations
@@ -111,13 +111,15 @@ def installed_tarball(package: str, directory: Path | None = None) -> Path | Non
 
 
 def versions(address: str, workshop: Workshop) -> tuple[str, ...]:
-    """The versions of a package that can be downloaded, the newest first.
+    """The versions of a package that its archives have now, the newest first.
 
     Raises:
-        WorkError: the archive cannot be read.
+        WorkError: an archive cannot be read.
     """
     asked = _parsed(address)
-    return tuple(found.version for found in _Apt(asked.suite, workshop).known(asked.package))
+    apt = _Apt(asked.suite, workshop)
+    apt.refresh()
+    return tuple(found.version for found in apt.known(asked.package))
 
 
 def _parsed(address: str) -> _Asked:
@@ -170,6 +172,7 @@ class _Apt:
 
     Args:
         suite: one that the machine's configuration may not have; its lists are kept in the cache.
+            None is the machine's configuration, with the machine's lists until they are too old.
     """
 
     def __init__(self, suite: str | None, workshop: Workshop) -> None:
@@ -186,7 +189,7 @@ class _Apt:
             InputError: there is none; the remedy lists those that exist.
             WorkError: the archive cannot be read.
         """
-        known = self.known(asked.package)
+        known = self.known(asked.package, asked.version)
         for found in known:
             if asked.version in (None, found.version):
                 return found
@@ -203,7 +206,7 @@ class _Apt:
         versions = ", ".join(found.version for found in known[:_SHOWN])
         raise InputError(
             f"{asked.package} has no version {asked.version} in {where}",
-            f"there are {versions}" + ("" if asked.suite else "; or run apt-get update"),
+            f"there are {versions}",
         )
 
     def download(self, package: str, pin: Pin) -> Path:
@@ -217,6 +220,7 @@ class _Apt:
         (here / "partial").mkdir(parents=True, exist_ok=True)
         name = f"{package}={pin['version']}"
         self._workshop.note(f"downloading {name}")
+        self.known(package, pin["version"])
         with locked(self._root / "archives.lock", self._workshop, f"another run fetches {name}"):
             options = (*self._configured(), "-o", f"Dir::Cache::archives={here}", *_POLITE)
             done = self._run("apt-get", (*options, "download", name), _DOWNLOAD_SECONDS, here)
@@ -235,8 +239,27 @@ class _Apt:
             fetched.replace(kept)
         return kept
 
-    def known(self, package: str) -> list[_Package]:
-        """Every version of a package that can be downloaded, the newest first."""
+    def known(self, package: str, version: str | None = None) -> list[_Package]:
+        """Every version of a package that can be downloaded, the newest first.
+
+        Args:
+            version: one that is needed: lists of the machine that miss it are too old.
+        """
+        found = self._shown(package)
+        if self._options == () and version not in (None, *(each.version for each in found)):
+            self.refresh()
+            found = self._shown(package)
+        return found
+
+    def refresh(self) -> None:
+        """Read what the archives have now.
+
+        Raises:
+            WorkError: one cannot be read.
+        """
+        self._options = self._of_suite(self._suite) if self._suite else self._of_machine()
+
+    def _shown(self, package: str) -> list[_Package]:
         done = self._run("apt-cache", (*self._configured(), "show", package), _UPDATE_SECONDS)
         found: dict[str, _Package] = {}
         for paragraph in done.output.split("\n\n"):
@@ -250,9 +273,15 @@ class _Apt:
     def _configured(self) -> tuple[str, ...]:
         """The options by which apt sees the suite."""
         if self._options is None:
-            assert self._suite is not None
-            self._options = self._of_suite(self._suite)
+            self.refresh()
+        assert self._options is not None
         return self._options
+
+    def _of_machine(self) -> tuple[str, ...]:
+        root = self._root / "machine"
+        options = _apart(root)
+        self._update(root, options, "apt's archives", "see what `apt-get update` says")
+        return options
 
     def _of_suite(self, suite: str) -> tuple[str, ...]:
         archives = [a for a in self._archives() if (a.is_security == suite.endswith("-security"))]
@@ -264,14 +293,15 @@ class _Apt:
         name = sha256(repr((suite, archives)).encode()).hexdigest()[:16]
         root = self._root / f"{suite}-{name}"
         options = apt_of(root, [f"deb {signed_by()}{a.uri} {suite} main" for a in archives])
-        with locked(root.with_suffix(".lock"), self._workshop, f"another run fetches {suite}"):
+        remedy = "check its name; an archived suite needs its archive in /etc/apt/sources.list"
+        self._update(root, options, f"the suite {suite}", remedy)
+        return options
+
+    def _update(self, root: Path, options: tuple[str, ...], what: str, remedy: str) -> None:
+        with locked(root.with_suffix(".lock"), self._workshop, f"another run fetches {what}"):
             done = self._run("apt-get", (*options, *_POLITE, "update"), _UPDATE_SECONDS)
         if done.status != 0 or re.search(r"^(E|Err):", done.output, re.M):
-            raise WorkError(
-                f"the suite {suite} cannot be read: {_complaint(done.output)}",
-                "check its name; an archived suite needs its archive in /etc/apt/sources.list",
-            )
-        return options
+            raise WorkError(f"{what} cannot be read: {_complaint(done.output)}", remedy)
 
     def _archives(self) -> list[_Archive]:
         """The archives of Debian in the machine's configuration."""
@@ -321,25 +351,37 @@ def signed_by() -> str:
 
 
 def apt_of(root: Path, sources: Sequence[str]) -> tuple[str, ...]:
-    """The options by which apt keeps its state apart from the machine's.
+    """The options by which apt reads certain sources, and keeps its state apart from the machine's.
 
     Args:
         root: the directory of that state, which is made.
         sources: lines of its sources.
     """
-    for each in ("lists/partial", "cache/archives/partial"):
-        (root / each).mkdir(parents=True, exist_ok=True)
+    apart = _apart(root)
     (root / "sources.list").write_text("".join(f"{line}\n" for line in sources))
     (root / "status").touch()
     settings = {
         "Dir::Etc::sourcelist": root / "sources.list",
         "Dir::Etc::sourceparts": "/dev/null",
-        "Dir::State::lists": root / "lists",
         "Dir::State::status": root / "status",
+    }
+    return (*apart, *_words(settings))
+
+
+def _apart(root: Path) -> tuple[str, ...]:
+    """The options by which apt keeps what it downloads below a directory, which is made."""
+    for each in ("lists/partial", "cache/archives/partial"):
+        (root / each).mkdir(parents=True, exist_ok=True)
+    settings = {
+        "Dir::State::lists": root / "lists",
         "Dir::Cache": root / "cache",
         "Acquire::Languages": "none",
         "APT::Sandbox::User": "",
     }
+    return _words(settings)
+
+
+def _words(settings: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(word for key, value in settings.items() for word in ("-o", f"{key}={value}"))
 
 

@@ -154,9 +154,27 @@ def test_a_version_that_does_not_exist_is_an_error_that_lists_those_that_do(
 ) -> None:
     with pytest.raises(InputError, match=r"has no version 6.12.1-1 in apt's lists") as caught:
         pinned(f"debian:{PACKAGE}=6.12.1-1", bench)
-    assert caught.value.remedy == "there are 6.12.95-1, 6.12.94-1; or run apt-get update"
+    assert caught.value.remedy == "there are 6.12.95-1, 6.12.94-1"
     with pytest.raises(InputError, match=r"apt's lists have no package linux-source-9\.9"):
         pinned("debian:linux-source-9.9", bench)
+
+
+def test_a_version_that_is_newer_than_the_machines_lists_is_read_from_its_archives(
+    apt: Server, signer: Signer, output: Path, bench: Recorder
+) -> None:
+    add_package(apt.root, "6.12.96-1", 96)
+    publish(apt.root, "stable", signer)
+    address = f"debian:{PACKAGE}=6.12.96-1"
+    SOURCE.fetch(address, pinned(address, bench), output, bench.workshop)
+    assert (output / "kernel/fork.c").read_text() == "int fork = 96;\n"
+    # The machine's own lists are as they were.
+    assert pinned(f"debian:{PACKAGE}", bench)["version"] == "6.12.95-1"
+
+
+def test_archives_that_do_not_answer_are_an_error(apt: Server, bench: Recorder) -> None:
+    apt.script[:] = [status(404)] * 10
+    with pytest.raises(WorkError, match=r"apt's archives cannot be read: .*404"):
+        pinned(f"debian:{PACKAGE}=6.12.96-1", bench)
 
 
 def test_a_package_that_was_changed_is_refused(apt: Server, output: Path, bench: Recorder) -> None:

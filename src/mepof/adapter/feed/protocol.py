@@ -23,7 +23,7 @@ class Follow(Described):
         match: shell pattern of the releases that count.
         monikers: of ``kernel-org``: kinds of releases, such as ``stable`` and ``longterm``.
         package: of ``debian``.
-        suite: of ``debian``; without it, what apt knows.
+        suite: of ``debian``; without it, those of the machine.
         signed_by: the keyring by which each release is verified.
     """
 
