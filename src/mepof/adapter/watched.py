@@ -143,8 +143,8 @@ class Task:
         """
         try:
             for follow in self.watched.follow:
-                if follow.signed_by is not None:
-                    keyring_of(follow.signed_by)
+                if (signer := FEEDS.get(follow.feed).signer(follow)) is not None:
+                    keyring_of(signer)
             plan_of(_example(self.watched.program, self.text))
         except InputError as error:
             remedy = error.remedy or f"paths are relative to {self.home}"

@@ -136,11 +136,15 @@ def signature_of(location: str) -> str:
     return f"{stem}.tar.sign" if tar else f"{location}.sign"
 
 
+def signer_of_host(url: str) -> str | None:
+    """The keyring that verifies what a server has, where an address does not say how."""
+    return "kernel.org" if f".{urlsplit(url).hostname or ''}".endswith(_KERNEL_ORG) else None
+
+
 def _signer(address: Address) -> str | None:
     given = address.attributes.get("signed-by")
     if given is None and "sha256" not in address.attributes and scheme_of(address.location):
-        host = urlsplit(address.location).hostname or ""
-        return "kernel.org" if f".{host}".endswith(_KERNEL_ORG) else None
+        return signer_of_host(address.location)
     return given
 
 

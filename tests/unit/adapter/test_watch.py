@@ -22,10 +22,11 @@ from mepof.adapter.results import artifacts, described
 from mepof.adapter.watch import Watcher
 from mepof.adapter.watched import read_task
 from mepof.cli import watch as command
-from mepof.errors import InputError, WorkError
+from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.kernel.source import KernelVersion
 from mepof.plan.journal import Journal
 from mepof.plan.store import Store
+from mepof.source import keyring
 from mepof.source.download import Busy
 from mepof.source.protocol import Workshop
 
@@ -499,6 +500,22 @@ def test_a_file_that_is_missing_is_an_error_before_there_is_a_release(
     assert f"./{lost} does not exist" in answer.err.replace("`", "")
     assert f"paths are relative to {world.root}" in answer.err
     assert not (world.root / "out").exists()
+
+
+def test_the_keyring_that_a_feed_implies_must_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "watch.toml").write_text(
+        f'{FILE[: FILE.index("[[")]}[[follow]]\nname = "k"\nfeed = "kernel-org"\n'
+    )
+    (tmp_path / "update.g4").write_text(PROGRAM)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setattr(keyring, "_SYSTEM", tmp_path)
+    task = read_task(tmp_path / "watch.toml")
+    with pytest.raises(EnvironmentLack, match=r"no keyring `kernel\.org` on this machine"):
+        task.check()
+    (tmp_path / "kernel.org.gpg").touch()
+    task.check()
 
 
 def test_releases_are_ordered_as_people_read_them() -> None:

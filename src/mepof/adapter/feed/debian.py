@@ -21,6 +21,9 @@ class DebianFeed:
             )
         parse(_address(follow, "1"))
 
+    def signer(self, follow: Follow) -> str | None:
+        return None  # apt has its own
+
     def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
         assert follow.package is not None
         suite = f"/{follow.suite}" if follow.suite else ""

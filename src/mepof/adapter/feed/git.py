@@ -23,6 +23,9 @@ class GitFeed:
             )
         parse(_address(follow, "v1"))
 
+    def signer(self, follow: Follow) -> str | None:
+        return follow.signed_by
+
     def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
         assert follow.url is not None
         listed = tags(follow.url.removeprefix("git+"), workshop)

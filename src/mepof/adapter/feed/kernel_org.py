@@ -13,6 +13,7 @@ from mepof.described import first_error, nearest
 from mepof.errors import InputError, WorkError
 from mepof.source.download import changed
 from mepof.source.protocol import Workshop, parse
+from mepof.source.tarball import signer_of_host
 
 URL = "https://www.kernel.org/releases.json"
 # Those of its releases that have a tarball, which linux-next does not.
@@ -42,6 +43,9 @@ class KernelOrgFeed:
                     f"`{follow.name}`: kernel.org has no tarballs of the moniker `{moniker}`",
                     nearest(moniker, _MONIKERS),
                 )
+
+    def signer(self, follow: Follow) -> str | None:
+        return follow.signed_by or signer_of_host(follow.url or URL)
 
     def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
         url = follow.url or URL

@@ -68,6 +68,9 @@ class Feed(Protocol):
             InputError: it does.
         """
 
+    def signer(self, follow: Follow) -> str | None:
+        """The keyring that every release is verified by; None if none is needed."""
+
     def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
         """Ask which releases there are, politely.
 
