@@ -145,8 +145,12 @@ class History:
         """
         given = list(releases)
         with self._open() as database:
-            count = "SELECT COUNT(*) FROM releases WHERE follow = ?"
-            first = database.execute(count, (follow,)).fetchone()[0] == 0
+            # A feed that only failed has no memory; one that had no release has.
+            (first,) = database.execute(
+                "SELECT NOT EXISTS (SELECT 1 FROM releases WHERE follow = ?1) AND NOT EXISTS"
+                " (SELECT 1 FROM feeds WHERE follow = ?1 AND memory != '')",
+                (follow,),
+            ).fetchone()
             added = []
             for position, release in enumerate(given):
                 state: State = "earlier" if first and position + 1 < len(given) else "new"

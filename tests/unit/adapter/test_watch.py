@@ -203,6 +203,23 @@ def test_a_pattern_that_no_release_has_is_said_once(world: World) -> None:
     assert world.said == ["stable: no release matches `v6.12.*`"]
 
 
+@pytest.mark.parametrize("answered", [True, False])
+def test_what_appears_after_a_first_answer_is_new_even_if_that_had_no_release(
+    world: World, answered: bool
+) -> None:
+    world.tags = []
+    if not answered:
+        world.feed_error = WorkError("HTTP status 503")
+    world.round()
+    world.feed_error = None
+    world.clock += 10**6
+    world.add("v6.12.3")
+    world.add("v6.12.4")
+    world.round()
+    first = "published" if answered else "earlier"
+    assert world.states() == {"v6.12.3": first, "v6.12.4": "published"}
+
+
 def test_a_history_that_cannot_be_used_is_one_error(world: World) -> None:
     (world.root / "out").mkdir()
     (world.root / "out/history.sqlite").write_text("not a database" * 99)

@@ -185,6 +185,8 @@ def test_debians_index_is_followed(apt: Server, bench: Recorder) -> None:  # noq
     assert seen.releases is not None
     assert seen.releases[1].address == f"debian:{PACKAGE}=6.12.95-1"
     assert look(follow, bench, seen.memory).releases is None
+    nothing = look(follow.model_copy(update={"match": "7.*"}), bench)
+    assert nothing.releases == () and nothing.memory
 
 
 @pytest.mark.parametrize(

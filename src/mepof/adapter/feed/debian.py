@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from hashlib import sha256
 
 from mepof.adapter.feed.protocol import Follow, Release, Seen
 from mepof.errors import InputError
@@ -29,7 +30,7 @@ class DebianFeed:
         suite = f"/{follow.suite}" if follow.suite else ""
         found = versions(f"{PREFIX}{follow.package}{suite}", workshop)
         matching = [v for v in reversed(found) if fnmatchcase(v, follow.match)]
-        state = " ".join(matching)
+        state = sha256("\n".join(matching).encode()).hexdigest()
         if state == memory:
             return Seen(None, memory)
         return Seen(tuple(Release(v, _address(follow, v)) for v in matching), state)

@@ -51,11 +51,11 @@ class Seen:
 
     Attributes:
         releases: all of them, the oldest first; None if nothing has changed since the last time.
-        memory: what the feed is given the next time.
+        memory: what the feed is given the next time; not empty.
     """
 
     releases: tuple[Release, ...] | None
-    memory: str = ""
+    memory: str
 
 
 class Feed(Protocol):
