@@ -50,7 +50,7 @@ class Attempt:
     Attributes:
         executor: fetches sources, and builds the first kernel with an old profile.
         run: runs programs.
-        last: the last release of the same kind that was published, and its directory.
+        last: the last release of the same branch that was published, and its directory.
         note: adds to the release's history what explains its result.
         now: seconds since the epoch.
         revision: of its packages.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from mepof.adapter.feed.protocol import Release
+from mepof.adapter.feed.protocol import Release, branch_of
 from mepof.errors import InputError, WorkError
 
 #: ``earlier``: was there when watching began. ``new`` and ``retry`` are to be processed;
@@ -138,7 +138,8 @@ class History:
     def saw(
         self, follow: str, releases: Iterable[Release], memory: str, next_at: float, now: str
     ) -> list[str]:
-        """A feed answered; of a first answer only the newest release is to be processed.
+        """A feed answered; of a first answer only the newest release of each branch is to be
+        processed.
 
         Returns:
             the names of what is to be processed now and was not known.
@@ -151,9 +152,11 @@ class History:
                 " (SELECT 1 FROM feeds WHERE follow = ?1 AND memory != '')",
                 (follow,),
             ).fetchone()
+            newest = {branch_of(release.name): release for release in given}
             added = []
             for position, release in enumerate(given):
-                state: State = "earlier" if first and position + 1 < len(given) else "new"
+                latest = newest[branch_of(release.name)] == release
+                state: State = "earlier" if first and not latest else "new"
                 done = database.execute(
                     "INSERT OR IGNORE INTO releases (follow, name, address, state, seen_at,"
                     " position) VALUES (?, ?, ?, ?, ?, ?)",

@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from mepof.adapter.attempt import Attempt, RunProgram, passes
-from mepof.adapter.feed.protocol import FEEDS, Follow
+from mepof.adapter.feed.protocol import FEEDS, Follow, branch_of
 from mepof.adapter.history import Entry, History, State
 from mepof.adapter.notify import Messenger, messages
 from mepof.adapter.publish import is_published, write_index
@@ -158,10 +158,10 @@ class Watcher:
         )
 
     def _last(self, history: History, entry: Entry) -> tuple[Published, Path] | None:
-        """The last good release, if its directory is still there."""
+        """The last good release of the same branch, if its directory is still there."""
         for each in history.last_published(entry.follow):
             directory = self.task.published / _directory(each)
-            if is_published(directory):
+            if branch_of(each.name) == branch_of(entry.name) and is_published(directory):
                 return Published.read(directory), directory
         return None
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from mepof.adapter import attempt, watch
-from mepof.adapter.feed.protocol import Follow, Release, Seen, version_key
+from mepof.adapter.feed.protocol import Follow, Release, Seen, branch_of, version_key
 from mepof.adapter.fit import Fit, Reason
 from mepof.adapter.history import History
 from mepof.adapter.results import artifacts, described
@@ -389,6 +389,43 @@ def test_a_release_whose_image_is_worse_than_the_last_good_one_is_held_back(worl
     world.add("v6.12.6")
     world.round()
     assert world.states()["v6.12.6"] == "held"
+
+
+def test_branches_of_one_follow_are_apart(world: World) -> None:
+    world.tags = []
+    for tag in ("v6.6.117", "v6.6.118", "v6.12.60", "v6.12.61"):
+        world.add(tag)
+    world.builder.speeds |= {"v6.6.118": 100, "v6.12.61": 80}
+    world.round()
+    assert world.states() == {
+        "v6.6.117": "earlier",
+        "v6.6.118": "published",
+        "v6.12.60": "earlier",
+        "v6.12.61": "published",
+    }
+    world.add("v6.6.119")
+    world.add("v6.18.1")
+    world.round()
+    assert world.provenance("v6.6.119")["compared_with"] == "v6.6.118"
+    assert world.provenance("v6.6.119")["profiles"]["adap"]["release"] == "v6.6.118"
+    assert world.provenance("v6.18.1")["profile"] == "full"
+    assert world.provenance("v6.18.1")["compared_with"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "branch"),
+    [
+        ("6.12.95", "6.12"),
+        ("v6.12.95", "6.12"),
+        ("6.12.94-1~bpo12+1", "6.12"),
+        ("v6.6.118-rc1", "6.6"),
+        ("v6.12", ""),
+        ("6.19-rc3", ""),
+        ("android15-6.6-2026-01_r1", ""),
+    ],
+)
+def test_a_point_release_continues_the_branch_of_its_version(name: str, branch: str) -> None:
+    assert branch_of(name) == branch
 
 
 @pytest.mark.parametrize(

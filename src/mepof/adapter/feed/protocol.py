@@ -83,6 +83,16 @@ class Feed(Protocol):
 FEEDS: Registry[Feed] = Registry("mepof.adapter.feed", "FEED", "feed", Feed)
 
 
+_POINT_RELEASE = re.compile(r"v?(\d+\.\d+)\.\d+(?![\d.])")
+
+
+def branch_of(name: str) -> str:
+    """The branch that a release continues: 6.12 of v6.12.95, and the same, empty, of all that are
+    not point releases. One follow may have several."""
+    form = _POINT_RELEASE.match(name)
+    return form[1] if form else ""
+
+
 def version_key(name: str) -> tuple[tuple[int, str], ...]:
     """Orders names of releases as people read them: 6.12.9 is before 6.12.10, 6.13-rc2 before
     6.13."""
