@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.adapter.feed.protocol import FEEDS, Follow, Seen
+from mepof.adapter.feed.protocol import FEEDS, Follow, Release, Seen
 from mepof.errors import InputError, WorkError
 from mepof.source import download
 from mepof.source.download import Busy
@@ -29,9 +29,11 @@ def names(seen: Seen) -> list[str]:
     return [release.name for release in seen.releases]
 
 
+# https://www.kernel.org/releases.json has such a source for a release candidate.
+CANDIDATE = "https://git.kernel.org/torvalds/t/linux-6.19-rc3.tar.gz"
 LIST = {
     "releases": [
-        {"moniker": "mainline", "version": "6.19-rc3", "source": "https://x.org/6.19-rc3.tar.gz"},
+        {"moniker": "mainline", "version": "6.19-rc3", "source": CANDIDATE},
         {"moniker": "stable", "version": "6.18.10", "source": "/pub/linux-6.18.10.tar.xz"},
         {"moniker": "stable", "version": "6.18.9", "source": "/pub/linux-6.18.9.tar.xz"},
         {"moniker": "longterm", "version": "6.12.95", "source": "/pub/linux-6.12.95.tar.xz"},
@@ -62,6 +64,17 @@ def test_kernel_orgs_list_is_read_by_its_monikers(
     assert seen.releases is not None
     address = f"{server.url}/pub/linux-6.12.95.tar.xz#signed-by=kernel.org"
     assert seen.releases[0].address == address
+
+
+@pytest.mark.parametrize("signer", [None, "./keys.gpg"])
+def test_a_release_candidate_is_taken_by_its_signed_tag(
+    listed: Follow, bench: Recorder, signer: str | None
+) -> None:
+    change = {"monikers": ("mainline",), "signed_by": signer}
+    seen = FEEDS.get("kernel-org").look(listed.model_copy(update=change), "", bench.workshop)
+    repository = "https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git"
+    address = f"git+{repository}#tag=v6.19-rc3&signed-by={signer or 'kernel.org'}"
+    assert seen.releases == (Release("6.19-rc3", address),)
 
 
 def test_a_list_is_asked_for_only_if_it_has_changed(

@@ -17,6 +17,10 @@ from mepof.source.protocol import Workshop, parse
 from mepof.source.tarball import signer_of_host
 
 URL = "https://www.kernel.org/releases.json"
+# Of release candidates, it makes tarballs when they are asked for, so nobody has signed them; their
+# tags are signed.
+_UNSIGNED = "https://git.kernel.org/"
+_MAINLINE = "git+https://git.kernel.org/pub/scm/linux/kernel/git/torvalds/linux.git"
 # Those of its releases that have a tarball, which linux-next does not.
 _MONIKERS = ("longterm", "mainline", "stable")
 
@@ -63,7 +67,7 @@ class KernelOrgFeed:
         except ValueError as error:
             raise WorkError(f"{url} is not JSON: {error}") from error
         found = [
-            Release(each.version, _address(urljoin(url, each.source), follow))
+            Release(each.version, _address(each.version, urljoin(url, each.source), follow))
             for each in listed
             if each.source is not None
             and (not follow.monikers or each.moniker in follow.monikers)
@@ -76,7 +80,9 @@ class KernelOrgFeed:
         )
 
 
-def _address(source: str, follow: Follow) -> str:
+def _address(version: str, source: str, follow: Follow) -> str:
+    if source.startswith(_UNSIGNED):
+        return f"{_MAINLINE}#tag=v{version}&signed-by={follow.signed_by or signer_of_host(source)}"
     return f"{source}#signed-by={follow.signed_by}" if follow.signed_by else source
 
 
