@@ -20,6 +20,12 @@ class DebianFeed:
                 f"`{follow.name}` follows debian, which takes `package` and no `url`",
                 'write package = "linux-source-6.12"',
             )
+        if follow.monikers or follow.signed_by is not None:
+            key = "monikers" if follow.monikers else "signed-by"
+            raise InputError(
+                f"`{follow.name}` follows debian, which takes no `{key}`",
+                "remove it: apt verifies packages, and `match` chooses versions",
+            )
         parse(_address(follow, "1"))
 
     def signer(self, follow: Follow) -> str | None:

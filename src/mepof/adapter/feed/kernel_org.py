@@ -42,6 +42,11 @@ class KernelOrgFeed:
     def check(self, follow: Follow) -> None:
         if follow.package or follow.suite:
             raise InputError(f"`{follow.name}`: `kernel-org` takes no package", "remove it")
+        if self.signer(follow) is None:
+            raise InputError(
+                f"`{follow.name}` does not say how the releases of {follow.url} are verified",
+                'add signed-by = "KEYRING"; `kernel.org` for copies of its tarballs',
+            )
         for moniker in follow.monikers:
             if follow.url is None and moniker not in _MONIKERS:
                 raise InputError(
