@@ -118,10 +118,10 @@ class Watcher:
         return True
 
     def _process(self, history: History, entry: Entry) -> None:
-        name = _directory(entry)
-        target = self.task.published / name
-        runs = self.task.directory / "runs" / name
         try:
+            name = self._directory(history, entry)
+            target = self.task.published / name
+            runs = self.task.directory / "runs" / name
             if not is_published(target):
                 history.begun(entry, self._time())
                 self.say(f"{entry.follow}: {entry.name} begins")
@@ -160,10 +160,29 @@ class Watcher:
     def _last(self, history: History, entry: Entry) -> tuple[Published, Path] | None:
         """The last good release of the same branch, if its directory is still there."""
         for each in history.last_published(entry.follow):
-            directory = self.task.published / _directory(each)
-            if branch_of(each.name) == branch_of(entry.name) and is_published(directory):
+            if branch_of(each.name) != branch_of(entry.name):
+                continue
+            directory = self.task.published / self._directory(history, each)
+            if is_published(directory):
                 return Published.read(directory), directory
         return None
+
+    def _directory(self, history: History, entry: Entry) -> str:
+        """A name for directories: no two releases of a history have the same.
+
+        ``a`` and ``b-c`` would have that of ``a-b`` and ``c``. Of such follows, the longer has
+        another name, except where it was published under the plain one.
+        """
+        plain = re.sub(r"[^A-Za-z0-9.+~_-]", "_", entry.name)
+        name = f"{entry.follow}-{plain}"
+        apart = f"{name}-{sha256(entry.name.encode()).hexdigest()[:8]}"
+        if plain != entry.name:
+            return apart
+        if is_published(self.task.published / name):
+            made = Published.read(self.task.published / name)
+            return name if (made.follow, made.release) == (entry.follow, entry.name) else apart
+        follows = {each.follow for each in history.entries()}
+        return apart if any(entry.follow.startswith(f"{each}-") for each in follows) else name
 
     def _not_published(self, history: History, entry: Entry, error: Exception) -> None:
         reason = _line(error)
@@ -199,14 +218,6 @@ class Watcher:
 
     def _time(self) -> str:
         return datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="seconds")
-
-
-def _directory(entry: Entry) -> str:
-    """A name for directories: no two releases of a history have the same."""
-    plain = re.sub(r"[^A-Za-z0-9.+~_-]", "_", entry.name)
-    if plain != entry.name:
-        plain += f"-{sha256(entry.name.encode()).hexdigest()[:8]}"
-    return f"{entry.follow}-{plain}"
 
 
 def _line(error: Exception) -> str:

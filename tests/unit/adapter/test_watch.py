@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -426,6 +427,32 @@ def test_branches_of_one_follow_are_apart(world: World) -> None:
 )
 def test_a_point_release_continues_the_branch_of_its_version(name: str, branch: str) -> None:
     assert branch_of(name) == branch
+
+
+def test_releases_whose_names_would_be_equal_are_both_made(world: World) -> None:
+    longer = FILE.replace("stable", "stable-rt")
+    (world.root / "watch.toml").write_text(longer)
+    world.tags = ["rt-v6.12.2"]
+    world.add("v6.12.2")
+    world.round()
+    table = FILE[FILE.index("[[follow]]") :]
+    (world.root / "watch.toml").write_text(longer + table)
+    world.round()
+    world.add("v6.12.3")
+    world.round()
+    made = {}
+    for path in world.root.glob("out/published/[!.]*/provenance.json"):
+        provenance = json.loads(path.read_text())
+        made[provenance["follow"], provenance["release"]] = path.parent.name
+        if provenance["release"] == "v6.12.3":
+            assert provenance["compared_with"] == "v6.12.2"
+    releases = ("rt-v6.12.2", "v6.12.2", "v6.12.3")
+    assert made.keys() == {(f, r) for f in ("stable", "stable-rt") for r in releases}
+    # What was published keeps its name.
+    assert made["stable-rt", "v6.12.2"] == "stable-rt-v6.12.2"
+    assert made["stable", "v6.12.2"] == "stable-v6.12.2"
+    assert re.fullmatch("stable-rt-v6.12.2-[0-9a-f]{8}", made["stable", "rt-v6.12.2"])
+    assert re.fullmatch("stable-rt-v6.12.3-[0-9a-f]{8}", made["stable-rt", "v6.12.3"])
 
 
 @pytest.mark.parametrize(
