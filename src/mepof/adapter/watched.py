@@ -18,6 +18,7 @@ from mepof.errors import InputError
 from mepof.executor.programs import compiled, plan_of
 from mepof.g4 import Source
 from mepof.source.keyring import keyring_of
+from mepof.spec.flash import Flash
 
 #: What stands for the release in a program.
 MARK = "{source}"
@@ -174,7 +175,12 @@ def read_task(path: Path) -> Task:
             f"write {MARK} for the kernel: adap {MARK} pgo rand kbench.",
         )
     # What is wrong whatever the release is wrong now.
-    compiled(_example(source.name, source.text))
+    plan = compiled(_example(source.name, source.text))
+    if any(step.kind == Flash.kind for step in plan.steps):
+        raise InputError(
+            f"{source.name} flashes a phone, and nobody is there when it is watched",
+            "remove `flash`, and flash what is published by hand: docs/devices/phone.md",
+        )
     here = path.parent.absolute()
     signer: Signer | None = None
     if watched.minisign is not None:

@@ -44,6 +44,9 @@ StoreRoot = Annotated[
         metavar="DIR",
     ),
 ]
+Where = Annotated[
+    str, typer.Option(help=f"Where to run: {', '.join(EXECUTORS.names())}.", metavar="NAME")
+]
 Shared = Annotated[
     str | None,
     typer.Option(
@@ -87,9 +90,7 @@ Cores = Annotated[
 def run(
     program: Program,
     out: Out = None,
-    executor: Annotated[
-        str, typer.Option(help=f"Where to run: {', '.join(EXECUTORS.names())}.", metavar="NAME")
-    ] = "local",
+    executor: Where = "local",
     store: StoreRoot = None,
     shared_store: Shared = None,
     cores: Cores = None,
@@ -159,9 +160,9 @@ def tls_of(ca: Path | None, cert: Path | None, key: Path | None) -> Tls | None:
     return Tls(ca, cert, key)
 
 
-def local(store: Path | None, cores: int | None) -> Executor:
+def local(store: Path | None, cores: int | None, shared: str | None = None) -> Executor:
     """The executor on this machine."""
-    return EXECUTORS.get("local")(settings_of(store, cores))
+    return EXECUTORS.get("local")(settings_of(store, cores, shared))
 
 
 def run_plan(

@@ -7,6 +7,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import chdir
 from dataclasses import asdict
 from functools import partial
@@ -20,8 +21,10 @@ from mepof.adapter.history import History
 from mepof.adapter.watch import Watcher
 from mepof.adapter.watched import read_task
 from mepof.cli.output import Json, print_json
-from mepof.cli.run import StoreRoot, local
+from mepof.cli.run import Cores, Shared, StoreRoot, Where, local, settings_of
 from mepof.errors import InputError, Interrupted, MepofError, WorkError
+from mepof.executor.protocol import EXECUTORS
+from mepof.executor.stores import default_shared
 from mepof.plan.interrupt import stop_on_signals
 from mepof.plan.store import default_store
 from mepof.process import Completed, run
@@ -51,7 +54,10 @@ def watch(
         str | None,
         typer.Option("--again", help="Process a release again that was held back.", metavar="NAME"),
     ] = None,
+    executor: Where = "local",
     store: StoreRoot = None,
+    shared_store: Shared = None,
+    cores: Cores = None,
     as_json: Json = False,
 ) -> None:
     """Follow releases of kernels.
@@ -65,7 +71,13 @@ def watch(
     if history:
         _print(task.history(), release, as_json)
         return
+    # The working directory changes below.
     root = (store or default_store()).absolute()
+    shared = shared_store or default_shared()
+    if shared is not None and "://" not in shared:
+        shared = str(Path(shared).absolute())
+    EXECUTORS.get(executor)(settings_of(root, cores, shared))  # what cannot be used is said now
+    options = {"executor": executor, "store": root, "shared-store": shared, "cores": cores}
     cancel = threading.Event()
     # A program's paths are relative to the working directory, and a watched one's to the file.
     with stop_on_signals(cancel), tempfile.TemporaryDirectory() as work, chdir(task.home):
@@ -80,8 +92,8 @@ def watch(
         task.check()
         if task.signer is not None:
             task.signer.check(workshop.run)
-        runner = _runner(workshop.run, root)
-        watcher = Watcher(task, workshop, local(root, None), runner, time.time, _say)
+        here = local(root, cores, shared)
+        watcher = Watcher(task, workshop, here, _runner(workshop.run, options), time.time, _say)
         if again is not None:
             _process_again(task.history(), again)
         if once or again is not None:
@@ -113,11 +125,12 @@ def _follow(watcher: Watcher, cancel: threading.Event) -> None:
             raise Interrupted("interrupted")
 
 
-def _runner(call: Run, store: Path) -> RunProgram:
-    """``mepof run`` in a process of its own, whose memory it gives back."""
+def _runner(call: Run, options: Mapping[str, object]) -> RunProgram:
+    """``mepof run`` with options, in a process of its own, whose memory it gives back."""
+    words = [f"--{name}={value}" for name, value in options.items() if value is not None]
 
     def runs(program: Path, out: Path) -> Completed:
-        argv = [sys.executable, "-c", _MEPOF, "run", program, "--out", out, "--store", store]
+        argv = [sys.executable, "-c", _MEPOF, "run", program, "--out", out, *words]
         return call(argv, check=False)
 
     return runs

@@ -27,6 +27,7 @@ from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.kernel.source import KernelVersion
 from mepof.plan.journal import Journal
 from mepof.plan.store import Store
+from mepof.process import Completed
 from mepof.source import keyring
 from mepof.source.download import Busy
 from mepof.source.protocol import Workshop
@@ -553,7 +554,7 @@ def elsewhere(world: World, mepof: Mepof, monkeypatch: pytest.MonkeyPatch) -> Me
     (world.root / "elsewhere").mkdir()
     monkeypatch.chdir(world.root / "elsewhere")
 
-    def local(store: Path, cores: None) -> Trees:
+    def local(store: Path, cores: int | None, shared: str | None) -> Trees:
         assert store == world.root / "elsewhere/store"
         return world.executor
 
@@ -566,6 +567,27 @@ def test_paths_of_a_program_are_relative_to_the_file(world: World, elsewhere: Me
     world.add("v6.12.3")
     answer = elsewhere("watch", "../watch.toml", "--once", "--store", "store")
     assert (answer.status, world.states()["v6.12.3"]) == (0, "published")
+
+
+def test_runs_have_the_options_of_the_watcher(
+    world: World, mepof: Mepof, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[list[str]] = []
+
+    def call(argv: list[str | Path], **how: object) -> Completed:
+        ran.append([str(word) for word in argv[3:]])
+        return world.builder(Path(argv[4]), Path(argv[6]))
+
+    monkeypatch.setattr(command, "local", lambda *given: world.executor)
+    monkeypatch.setattr(command, "run", call)
+    words = ("--executor", "dask", "--store", "store", "--shared-store", "shared", "--cores", "3")
+    assert mepof("watch", "watch.toml", "--once", *words).status == 0
+    out = world.root / "out/runs/stable-v6.12.2/full"
+    here = world.root
+    given = ("--executor=dask", f"--store={here}/store", f"--shared-store={here}/shared")
+    assert ran == [["run", f"{out}/program.g4", "--out", str(out), *given, "--cores=3"]]
+    answer = mepof("watch", "watch.toml", "--once", "--store", "store", "--executor", "dsak")
+    assert answer.status == 2 and "unknown executor `dsak`" in answer.err
 
 
 @pytest.mark.parametrize("lost", ["my.config", "keys.gpg"])
@@ -642,6 +664,14 @@ def test_a_program_with_errors_is_refused_before_there_is_a_release(tmp_path: Pa
     (tmp_path / "update.g4").write_text("adap {source} pgo rand kbench.\neval plain;opt.\n")
     (tmp_path / "watch.toml").write_text(FILE)
     with pytest.raises(InputError, match=r"update\.g4:2:12: error: unknown image `opt`"):
+        read_task(tmp_path / "watch.toml")
+
+
+def test_a_program_that_flashes_is_refused_before_there_is_a_release(tmp_path: Path) -> None:
+    text = "set device phone.\nbuild {source}.\nflash build.img.\n"
+    (tmp_path / "update.g4").write_text(text)
+    (tmp_path / "watch.toml").write_text(FILE)
+    with pytest.raises(InputError, match=r"update\.g4 flashes a phone"):
         read_task(tmp_path / "watch.toml")
 
 
