@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from mepof.errors import Interrupted
 from mepof.events import Sink, StepNote
 from mepof.plan.body import StepBody
 from mepof.plan.fingerprint import body_of
@@ -50,6 +51,7 @@ def pinned(plan: Plan, bodies: Mapping[str, StepBody], cache: Path, sink: Sink) 
         sink: receives what the bodies say.
 
     Raises:
+        Interrupted: the user asked to stop.
         MepofError: of a body: what a step names does not exist, or a server does not answer.
     """
     open_steps = {
@@ -69,6 +71,8 @@ def pinned(plan: Plan, bodies: Mapping[str, StepBody], cache: Path, sink: Sink) 
                     step, Pinning(cache, Path(work), partial(run, cancel=cancel), note, cancel)
                 )
             steps.append(step)
+            if cancel.is_set():  # while nothing looked at it
+                raise Interrupted("interrupted")
     return replace(plan, steps=tuple(steps))
 
 
