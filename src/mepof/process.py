@@ -7,6 +7,7 @@ all of it. Output goes line by line to a log and to a listener.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 import signal
@@ -23,6 +24,8 @@ from mepof.errors import EnvironmentLack, Interrupted, WorkError
 
 _TERMINATE_GRACE_SECONDS = 5.0
 _WATCH_SECONDS = 0.1
+# linux/prctl.h
+_PR_SET_PDEATHSIG = 1
 
 
 @dataclass(frozen=True)
@@ -80,6 +83,21 @@ def kill_group(process: subprocess.Popen[bytes]) -> None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
         return
+
+
+def end_with(parent: int) -> None:
+    """Have this process ended by SIGTERM when the one that started it ends, even by SIGKILL.
+
+    Linux means the *thread* that started it (prctl(2), ``PR_SET_PDEATHSIG``), so that must be one
+    that waits for it. Said by the process itself: between fork and exec of a program with threads,
+    no Python can run safely.
+
+    Args:
+        parent: the process that started it.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != parent:  # it has ended already
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def run(

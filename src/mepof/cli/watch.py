@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import tempfile
@@ -31,7 +32,10 @@ from mepof.process import Completed, run
 from mepof.source.protocol import Workshop
 from mepof.toolchain.protocol import Run
 
-_MEPOF = "from mepof.cli.main import main; main()"
+_MEPOF = (
+    "from mepof.process import end_with; end_with({parent}); "
+    "from mepof.cli.main import main; main()"
+)
 # After an error that is not of a release: a full disk, a damaged history.
 _PAUSE_SECONDS = 600.0
 
@@ -126,11 +130,13 @@ def _follow(watcher: Watcher, cancel: threading.Event) -> None:
 
 
 def _runner(call: Run, options: Mapping[str, object]) -> RunProgram:
-    """``mepof run`` with options, in a process of its own, whose memory it gives back."""
+    """``mepof run`` with options, in a process of its own, whose memory it gives back, and which
+    ends, with all that it runs, if this one is killed."""
+    code = _MEPOF.format(parent=os.getpid())
     words = [f"--{name}={value}" for name, value in options.items() if value is not None]
 
     def runs(program: Path, out: Path) -> Completed:
-        argv = [sys.executable, "-c", _MEPOF, "run", program, "--out", out, *words]
+        argv = [sys.executable, "-c", code, "run", program, "--out", out, *words]
         return call(argv, check=False)
 
     return runs

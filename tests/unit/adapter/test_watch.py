@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
+import signal
 import threading
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -27,7 +29,7 @@ from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.kernel.source import KernelVersion
 from mepof.plan.journal import Journal
 from mepof.plan.store import Store
-from mepof.process import Completed
+from mepof.process import Completed, run
 from mepof.source import keyring
 from mepof.source.download import Busy
 from mepof.source.protocol import Workshop
@@ -588,6 +590,22 @@ def test_runs_have_the_options_of_the_watcher(
     assert ran == [["run", f"{out}/program.g4", "--out", str(out), *given, "--cores=3"]]
     answer = mepof("watch", "watch.toml", "--once", "--store", "store", "--executor", "dsak")
     assert answer.status == 2 and "unknown executor `dsak`" in answer.err
+
+
+def test_a_run_ends_with_a_watcher_that_is_killed(tmp_path: Path) -> None:
+    program = tmp_path / "update.g4"
+    os.mkfifo(program)
+    if (watcher := os.fork()) == 0:
+        try:
+            command._runner(run, {"store": tmp_path})(program, tmp_path / "out")
+        finally:
+            os._exit(0)
+    with program.open("wb", buffering=0) as file:  # waits until the run reads it
+        os.kill(watcher, signal.SIGKILL)
+        os.waitpid(watcher, 0)
+        poll = select.poll()
+        poll.register(file, 0)
+        assert poll.poll(60_000), "the run still reads it"
 
 
 @pytest.mark.parametrize("lost", ["my.config", "keys.gpg"])
