@@ -15,14 +15,29 @@ settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a test that is skipped because something is not installed, where `tools/setup` has just
-    installed what the tests need."""
-    report = yield
+# How skips say that something is not installed: ours, and those of `pytest.importorskip`.
+NOT_INSTALLED = ("installed", "could not import")
+
+
+def fail_if_not_installed(report: pytest.TestReport | pytest.CollectReport) -> None:
+    """Fail a test or a file of tests that is skipped because something is not installed, where
+    `tools/setup` has just installed what the tests need."""
     if report.skipped and os.environ.get("MEPOF_SETUP_TESTS"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-        if "installed" in reason:
+        if any(words in reason for words in NOT_INSTALLED):
             report.outcome = "failed"
             report.longrepr = f"{reason}, though MEPOF_SETUP_TESTS is set: run tools/setup"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    fail_if_not_installed(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    fail_if_not_installed(report)
     return report

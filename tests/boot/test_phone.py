@@ -20,7 +20,7 @@ pytestmark = [
     pytest.mark.boot,
     pytest.mark.adbd,
     pytest.mark.skipif(
-        not all(map(shutil.which, ("adb", "fastboot"))), reason="apt-get install adb fastboot"
+        not all(map(shutil.which, ("adb", "fastboot"))), reason="adb or fastboot is not installed"
     ),
 ]
 

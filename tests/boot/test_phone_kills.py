@@ -14,7 +14,7 @@ from mepof.plan.store import default_store
 pytestmark = [
     pytest.mark.boot,
     pytest.mark.patient,
-    pytest.mark.skipif(shutil.which("fastboot") is None, reason="apt-get install fastboot"),
+    pytest.mark.skipif(shutil.which("fastboot") is None, reason="fastboot is not installed"),
 ]
 
 

@@ -89,7 +89,7 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     pytest.importorskip("paramiko")
     server = shutil.which("sshd", path="/usr/sbin:/usr/bin")
     if server is None or shutil.which("ssh-keygen") is None:
-        pytest.skip("there is no OpenSSH server here")
+        pytest.skip("no OpenSSH server is installed")
     port = free_port()
     home = tmp_path / "home" / ".ssh"
     home.mkdir(parents=True, mode=0o700)

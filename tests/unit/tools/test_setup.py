@@ -193,11 +193,13 @@ def test_what_gccs_plug_ins_need_is_installed_on_demand(machine: Machine) -> Non
     assert wanted <= {word for call in machine.calls() for word in call.split()}
 
 
-def test_a_mkbootimg_for_the_tests_comes_from_backports(machine: Machine) -> None:
-    machine.installed((*CLANG, *OTHERS, "mkbootimg"), "1:10.0.2")
+def test_androids_tools_for_the_tests_come_from_backports(machine: Machine) -> None:
+    machine.installed((*CLANG, *OTHERS, "mkbootimg", "fastboot"), "1:10.0.2")
+    machine.program("systemctl", 'echo "$*" >>"$M/calls"')
     done = machine.setup(MEPOF_SETUP_TESTS="1")
     assert done.returncode == 0, done.stderr
-    newer = "-t bookworm-backports qemu-system-arm mkbootimg"
+    newer = "-t bookworm-backports qemu-system-arm mkbootimg adb adbd fastboot"
+    assert "mask --quiet adbd.service" in machine.calls()
     assert machine.calls()[-1] == f"install --yes --quiet --no-install-recommends {newer}"
 
 
