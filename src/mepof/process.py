@@ -104,7 +104,7 @@ def run(
     argv: Sequence[str | os.PathLike[str]],
     *,
     cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str | None] | None = None,
     log: Path | None = None,
     on_line: Callable[[str], None] | None = None,
     timeout: float | None = None,
@@ -117,7 +117,7 @@ def run(
 
     Args:
         argv: program and arguments; the program must exist.
-        env: variables added to the caller's environment.
+        env: variables added to the caller's environment; those without a value are removed.
         log: file that output is appended to.
         on_line: called with every output line, without its newline.
         timeout: in seconds; the whole process group is ended when it expires.
@@ -133,7 +133,8 @@ def run(
         Interrupted: ``cancel`` was set.
     """
     args = [os.fspath(a) for a in argv]
-    environment = {**os.environ, **(env or {})}
+    added = {**os.environ, **(env or {})}
+    environment = {name: value for name, value in added.items() if value is not None}
     try:
         process = subprocess.Popen(
             args,

@@ -27,6 +27,7 @@ def test_output_is_merged_logged_and_reported_line_by_line(tmp_path: Path) -> No
 def test_arguments_are_not_a_shells_and_variables_are_added(tmp_path: Path) -> None:
     assert run(["printf", "%s", "$HOME; `id` 'x'"]).output == "$HOME; `id` 'x'"
     assert run(["sh", "-c", "echo $A"], env={"A": "b"}, cwd=tmp_path).output == "b"
+    assert run(["sh", "-c", "echo ${HOME-none}"], env={"HOME": None}).output == "none"
 
 
 def test_a_program_is_started_and_left_alone(tmp_path: Path) -> None:

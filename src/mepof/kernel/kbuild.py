@@ -45,6 +45,12 @@ _CALLERS = (
     "USERCFLAGS",
     "USERLDFLAGS",
 )
+# What the caller may tell ccache: where it keeps what it has and what runs the compiler, not which
+# objects are the same.
+_CALLERS_CCACHE = re.compile(
+    r"CCACHE_(?:LOGFILE|MAXFILES|MAXSIZE|PREFIX|REMOTE_\w+|RESHARE|SECONDARY_STORAGE|STATSLOG|TEMPDIR"
+    r"|UMASK)"
+)
 
 Progress = Callable[[int, int | None, str], None]
 
@@ -477,10 +483,12 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Pa
     return ["make", "-C", str(view), f"O={objects}", *(f"{k}={v}" for k, v in variables.items())]
 
 
-def _environment(cache: Path, *, share: bool) -> dict[str, str]:
-    """Independent of the caller's job server, locale, flags and ccache."""
+def _environment(cache: Path, *, share: bool) -> dict[str, str | None]:
+    """Independent of the caller's job server, locale, flags and settings of ccache."""
+    ccache = (name for name in os.environ if name.startswith("CCACHE_"))
     return {
         **dict.fromkeys(_CALLERS, ""),
+        **{name: None for name in ccache if not _CALLERS_CCACHE.fullmatch(name)},
         "KCONFIG_CONFIG": ".config",
         "MAKEFLAGS": "",
         "MFLAGS": "",
@@ -512,7 +520,7 @@ def _kconfig_environment(spec: BuildSpec, toolchain: Toolchain, version: str) ->
 
 def _files_to_compile(
     make: Sequence[str],
-    environment: Mapping[str, str],
+    environment: Mapping[str, str | None],
     paths: BuildPaths,
     objects: Path,
     identity: str,
@@ -539,7 +547,7 @@ def _files_to_compile(
 
 def _make(
     argv: list[str],
-    environment: Mapping[str, str],
+    environment: Mapping[str, str | None],
     log: Path,
     run: Run,
     listener: Callable[[str], None] | None = None,

@@ -149,6 +149,20 @@ def test_without_sharing_no_object_is_taken_from_ccache_and_the_images_are_the_s
         assert (shared / name).read_bytes() == (alone / name).read_bytes()
 
 
+def test_the_callers_settings_of_ccache_decide_nothing_but_where_objects_are_kept(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = bench.root / "asked"
+    ccache = bench.root / "tools" / "ccache"
+    ccache.write_text(f'#!/bin/sh\nenv | grep ^CCACHE_ | cut -d = -f 1 >> {asked}\nexec "$@"\n')
+    kept = ("CCACHE_REMOTE_STORAGE", "CCACHE_REMOTE_ONLY", "CCACHE_MAXSIZE", "CCACHE_PREFIX")
+    for name in (*kept, "CCACHE_COMPILERCHECK", "CCACHE_DISABLE", "CCACHE_SLOPPINESS"):
+        monkeypatch.setenv(name, "none")
+    bench.build()
+    own = ("CCACHE_DIR", "CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "CCACHE_DEPEND")
+    assert set(asked.read_text().split()) == {*own, *kept}
+
+
 def test_an_object_that_holds_another_file_is_not_taken_from_ccache(bench: Bench) -> None:
     for name, text in {
         "certs/system_certificates.S": '\t.incbin "certs/signing_key.x509"\n',
