@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mepof.cli.application import Commands
-from mepof.cli.output import print_json
+from mepof.cli.output import print_json, warn
 from mepof.cli.program import Program, read_program
 from mepof.cli.stdin import STDIN
 from mepof.errors import InputError
@@ -22,8 +22,8 @@ app = Commands(help="Check, format and compile G4 programs.")
 
 @app.command("check")
 def check_program(program: Program) -> None:
-    """Report the errors of a program without running it."""
-    plan_of(read_program(program))
+    """Report the errors and warnings of a program without running it."""
+    plan_of(read_program(program), warn=warn)
 
 
 @app.command("fmt")

@@ -28,6 +28,14 @@ def tell(error: MepofError) -> None:
         console.print(f"  help: {error.remedy}", style="dim")
 
 
+def warn(text: str) -> None:
+    """Print warnings about a program on standard error."""
+    from mepof.cli.console import ErrorConsole
+
+    console = ErrorConsole(highlight=False, soft_wrap=True, markup=False, emoji=False)
+    console.print(text)
+
+
 def tell_usage(error: Any) -> None:
     """Print on standard error what is wrong with a command line."""
     message = error.format_message()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from mepof.cli.output import Json, print_json, tell
+from mepof.cli.output import Json, print_json, tell, warn
 from mepof.cli.program import Program, name_of, read_program
 from mepof.device.flashing import check_permission, permit
 from mepof.errors import InputError, WorkError, listed
@@ -128,7 +128,7 @@ def run(
         tls=tls_of(tls_ca, tls_cert, tls_key),
     )
     chosen = EXECUTORS.get(executor)(settings)
-    plan = plan_of(read_program(program), tuple(map(str, perf_data or ())))
+    plan = plan_of(read_program(program), tuple(map(str, perf_data or ())), warn)
     out = out or Path("out") / name_of(program)
     if flash:
         permit()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS, DEFAULT_ALGORITHM
@@ -13,6 +13,7 @@ from mepof.g4 import Source, check, parse, render
 from mepof.g4.ast import Program
 from mepof.g4.compiler import compile_program
 from mepof.g4.diagnostics import Diagnostic, quote
+from mepof.g4.lacking import lacking
 from mepof.g4.paths import host_paths
 from mepof.g4.stacks import recorded_rounds
 from mepof.g4.variants import Variants
@@ -89,9 +90,16 @@ def _refuse_unusable(found: Sequence[Diagnostic], source: Source) -> None:
                 raise lack
 
 
-def plan_of(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
+def plan_of(
+    source: Source,
+    perf_data: tuple[str, ...] = (),
+    warn: Callable[[str], None] = lambda text: None,
+) -> Plan:
     """Check and compile a program, and check the files that it names, so that nothing is built
     from wrong input.
+
+    Args:
+        warn: is called with rendered warnings, if there are any.
 
     Raises:
         WrongProgram: it has errors.
@@ -101,6 +109,8 @@ def plan_of(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
     if found := [*_missing(program, plan, Path(source.name).parent)]:
         raise WrongProgram(render(found, source))
     preflight(plan, BODIES.all())
+    if doubts := [*lacking(program, vocabulary())]:
+        warn(render(doubts, source, kind="warning"))
     return plan
 
 

@@ -1,4 +1,4 @@
-"""Errors in a program, with location and remedy, rendered as plain text."""
+"""Errors and warnings in a program, with location and remedy, rendered as plain text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_LINE = 100
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """An error in a program.
+    """An error in a program, or a warning.
 
     Args:
         span: the part of the source that is wrong.
@@ -58,7 +58,9 @@ def suggestion(word: str, candidates: Iterable[str]) -> str:
     return f"did you mean `{near}`?" if near else "known: " + (", ".join(known) or "none")
 
 
-def render(diagnostics: Iterable[Diagnostic], source: Source, limit: int = 20) -> str:
+def render(
+    diagnostics: Iterable[Diagnostic], source: Source, limit: int = 20, kind: str = "error"
+) -> str:
     """Diagnostics as text for a terminal or a log, in the order of the text.
 
     Each names file, line and column (in characters, from 1), and shows the line with carets
@@ -66,15 +68,16 @@ def render(diagnostics: Iterable[Diagnostic], source: Source, limit: int = 20) -
 
     Args:
         limit: how many to show; the others are only counted.
+        kind: what each is, ``error`` or ``warning``.
     """
     ordered = in_order(diagnostics)
-    blocks = [_render_one(diagnostic, source) for diagnostic in ordered[:limit]]
+    blocks = [_render_one(diagnostic, source, kind) for diagnostic in ordered[:limit]]
     if (rest := len(ordered) - limit) > 0:
-        blocks.append(f"{visible(source.name)}: {rest} more error{'s' * (rest > 1)}")
+        blocks.append(f"{visible(source.name)}: {rest} more {kind}{'s' * (rest > 1)}")
     return "\n\n".join(blocks)
 
 
-def _render_one(diagnostic: Diagnostic, source: Source) -> str:
+def _render_one(diagnostic: Diagnostic, source: Source, kind: str) -> str:
     number, column = source.position(diagnostic.span.start)
     line = source.line(number)
     start = column - 1
@@ -88,7 +91,7 @@ def _render_one(diagnostic: Diagnostic, source: Source) -> str:
     before, marked, after = (visible(part.replace("\t", " ")) for part in (before, marked, after))
     gutter = " " * len(str(number))
     lines = [
-        f"{visible(source.name)}:{number}:{column}: error: {diagnostic.message}",
+        f"{visible(source.name)}:{number}:{column}: {kind}: {diagnostic.message}",
         f"  {number} | {before}{marked}{after}".rstrip(),
         f"  {gutter} | {' ' * _width(before)}{'^' * max(1, _width(marked))}",
     ]

@@ -7,6 +7,7 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import app_names
 from mepof.app.training import names_to_leave_out
 from mepof.device.protocol import DEVICES, BranchSource, Flashable
+from mepof.g4.settings import Settings
 from mepof.g4.words import Vocabulary
 from mepof.gate.kselftests import collection_names
 from mepof.gate.results import GATES
@@ -19,7 +20,7 @@ from mepof.measure.quantities import QUANTITIES as QUANTITIES_OF_CASES
 from mepof.package.protocol import FORMATS
 from mepof.pmu.core import core_names
 from mepof.scenario.protocol import SCENARIOS
-from mepof.suite.cases import cases_of, groups_by_case, metric_names
+from mepof.suite.cases import cases_of, groups_by_case, kernels, metric_names
 from mepof.toolchain import protocol as toolchain
 
 
@@ -41,6 +42,9 @@ def vocabulary() -> Vocabulary:
         sizes=SIZES,
         default_metrics=tuple(dict.fromkeys(case.metric for case in cases_of(()))),
         cases=groups_by_case(),
+        kernels={
+            name: kernel for name, kernel in kernels().items() if (kernel,) != Settings.config
+        },
         quantities_of_cases=tuple(QUANTITIES_OF_CASES),
         core_quantities=frozenset(q.name for q in QUANTITIES_OF_CASES.values() if q.of_core),
         gates=GATES,

@@ -39,6 +39,9 @@ class Vocabulary:
     core_costs: frozenset[str] = frozenset()
     #: The group of each case, by its suite and name.
     cases: Mapping[str, str] = field(default_factory=dict)
+    #: For each suite and metric that needs more than the default configuration, the one whose
+    #: kernels can run all of its cases.
+    kernels: Mapping[str, str] = field(default_factory=dict)
     #: What two cases can be compared in.
     quantities_of_cases: tuple[str, ...] = ()
     #: What of it only a modelled core has.

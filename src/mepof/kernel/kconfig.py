@@ -120,6 +120,25 @@ def paths(name: str, arch: str) -> tuple[Path, ...]:
     return (*below, *(path for path in both if path.is_file()))
 
 
+def below(name: str) -> tuple[str, ...]:
+    """The fragments that one of ours is laid over."""
+    found = dict.fromkeys(path.name.partition(".")[0] for path in paths(name, ""))
+    return tuple(each for each in found if each != name)
+
+
+def is_apart(name: str, chosen: Iterable[str]) -> bool:
+    """Whether some of our fragments turn on no option that another one adds to what it is laid
+    over, so that they have nothing of what that one is for."""
+    added = _turned_on([name]) - _turned_on(below(name))
+    return added.isdisjoint(_turned_on(chosen))
+
+
+def _turned_on(chosen: Iterable[str]) -> set[str]:
+    """The names of the options that some of our fragments turn on."""
+    merged = merge([path for name in chosen for path in paths(name, "")])
+    return {name for each in merged.settings if each.value != "n" for name in each.names()}
+
+
 def overlays(files: Iterable[Path]) -> tuple[str, ...]:
     """The overlays that some of our fragments name, each once."""
     found = (re.findall(r"^# overlay: (\S+)$", _read(path), re.M) for path in files)

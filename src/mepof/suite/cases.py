@@ -161,6 +161,16 @@ def groups_by_case() -> dict[str, str]:
     }
 
 
+def kernels() -> dict[str, str]:
+    """The configuration whose kernels can run all of a suite, by suite and metric."""
+    suites = [load_suite(name) for name in suite_names()]
+    return {
+        name: suite.config
+        for suite in suites
+        for name in (suite.name, *(case.metric for case in suite.cases))
+    }
+
+
 @cache
 def is_control(suite: str, case: str) -> bool:
     """Whether a case is a control; one that no suite has is not."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from writers.kernel_image import arm64_image, bz_image, elf, gzipped
+from writers.mini_kernel import write_tree
 
 from mepof.cli import g4cc
 from mepof.cli.main import main
@@ -292,6 +293,18 @@ def test_a_config_of_other_lines_is_reported_before_anything_runs(
     assert_refused(answer, "my.config:2: `net yes` is not a Kconfig line")
 
 
+@pytest.mark.parametrize("command", [["g4", "check"], ["run", "--dry-run"]])
+def test_a_suite_that_the_configuration_lacks_is_a_warning(
+    shell: Shell, tmp_path: Path, command: list[str]
+) -> None:
+    write_tree(tmp_path / "linux")
+    text = f"opt {tmp_path}/linux pgo trav kload."
+    answer = shell(*command, program(tmp_path, text))
+    assert answer.status == 0, answer.err
+    assert "warning: not every case of `kload` can run" in answer.err
+    assert "help: write `set config kload`" in answer.err
+
+
 def test_how_to_join_config_files_is_said_where_one_is_missing(
     shell: Shell, tmp_path: Path
 ) -> None:
@@ -345,7 +358,7 @@ def test_every_kind_of_error_has_its_exit_status(
 def test_a_bug_in_mepof_says_that_it_is_one(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mepof.cli.g4.plan_of", lambda source: 1 / 0)
+    monkeypatch.setattr("mepof.cli.g4.plan_of", lambda source, warn: 1 / 0)
     answer = shell("g4", "check", program(tmp_path, ""))
     assert answer.status == 1
     assert "this is a bug in mepof, please report it" in answer.err
@@ -354,7 +367,7 @@ def test_a_bug_in_mepof_says_that_it_is_one(
 def test_an_interrupt_from_the_keyboard_is_130(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(source: object) -> None:
+    def interrupt(source: object, warn: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("mepof.cli.g4.plan_of", interrupt)
