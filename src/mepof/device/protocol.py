@@ -305,7 +305,8 @@ def counter_source(name: str) -> CounterSource:
     if not isinstance(device, CounterSource):
         raise EnvironmentLack(
             f"the device {name} does not count instructions",
-            "measure on the device qemu, or count on this machine with `mepof device count`",
+            "measure on the device qemu, count on a machine with `mepof device count`, or time "
+            "code of `um` natively with `make bench-native` (docs/benchmarks/native.md)",
         )
     return device
 

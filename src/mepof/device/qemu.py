@@ -19,7 +19,7 @@ from pathlib import Path
 
 from mepof import arch
 from mepof.arch import Machine
-from mepof.device import batch, console, tcg_plugins
+from mepof.device import batch, console, tcg_plugins, uml
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.protocol import (
     BootFailure,
@@ -142,7 +142,8 @@ def _machine(name: str) -> Machine:
     machine = arch.get(name).machine
     if machine is None:
         known = ", ".join(each.name for each in arch.records() if each.machine is not None)
-        raise InputError(f"the device qemu has no machine for {name}", f"known: {known}")
+        remedy = "write `set device uml`" if name == uml.ARCH else f"known: {known}"
+        raise InputError(f"the device qemu has no machine for {name}", remedy)
     return machine
 
 

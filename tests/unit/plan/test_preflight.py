@@ -148,3 +148,16 @@ def test_what_a_device_cannot_do_is_known_before_there_are_kernels(program: str,
     with pytest.raises(MepofError) as caught:
         plan_of(Source("p.g4", program))
     assert caught.value.message == why
+
+
+@pytest.mark.parametrize(
+    ("program", "remedy"),
+    [
+        (f"set arch um. {OPT.format('pgo')}", "`set device uml`"),
+        (f"set arch um. set device uml. {OPT.format('pgo')} eval plain.", "`make bench-native`"),
+    ],
+)
+def test_what_there_is_for_user_mode_linux_is_named(program: str, remedy: str) -> None:
+    with pytest.raises(MepofError) as caught:
+        plan_of(Source("p.g4", program))
+    assert remedy in (caught.value.remedy or "")
