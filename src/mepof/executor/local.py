@@ -6,23 +6,28 @@ import json
 import os
 import shutil
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from mepof.errors import InputError, MepofError, listed
-from mepof.events import Sink, unheard
+from mepof.events import Sink, StepNote, unheard
 from mepof.executor.protocol import Finished, Settings
 from mepof.executor.stores import check_store, one_at_a_time, store_of
 from mepof.kernel import modules
+from mepof.kernel.kbuild import has_ccache
+from mepof.plan.body import StepBody
 from mepof.plan.disk_full import full_disk_named
 from mepof.plan.document import to_document
 from mepof.plan.engine import Engine, RunResult
 from mepof.plan.explain import Explanation, explain
 from mepof.plan.model import Plan, Result
 from mepof.plan.pin import pinned
+from mepof.plan.store import Store
 from mepof.profile.artifact import profile_files
+from mepof.spec.kernel_build import KernelBuild
 from mepof.steps import BODIES
 
 # `mepof.report` has these names too, but takes long to import.
@@ -72,9 +77,31 @@ class LocalExecutor:
         sink = one_at_a_time(sink)
         with store_of(self.store, self.shared, sink, cancel) as store:
             plan = pinned(plan, bodies, store.cache, sink)
+            _note_unshared(plan, store, bodies, sink)
             engine = Engine(store, bodies, self.cores, sink)
             run = engine.run(plan, out, cancel=cancel, salvage=partial(copy_finished, out))
             return Finished(copy_results(run, out), run)
+
+
+def _note_unshared(plan: Plan, store: Store, bodies: Mapping[str, StepBody], sink: Sink) -> None:
+    """Say that kernels will not share objects, if several are to be built that could."""
+    sharing = {
+        step.id
+        for step in plan.steps
+        if step.kind == KernelBuild.kind and step.params.get("share", True)
+    }
+    if len(sharing) < 2 or has_ccache():
+        return
+    with suppress(MepofError):  # the run itself says what is wrong
+        due = [e for e in explain(plan, store, bodies) if e.state != "cached" and e.step in sharing]
+        if len(due) > 1:
+            sink(
+                StepNote(
+                    "ccache",
+                    f"it is not installed, so each of {len(due)} kernels compiles all of its "
+                    "files: apt-get install ccache",
+                )
+            )
 
 
 def local_executor(settings: Settings) -> LocalExecutor:

@@ -459,6 +459,11 @@ def _replace(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
+def has_ccache() -> bool:
+    """Whether kernels can share objects that are compiled in the same way."""
+    return shutil.which("ccache") is not None
+
+
 def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Path) -> list[str]:
     debug = " ".join(toolchain.flags("debug-directory", directory="build"))
     variables = {
@@ -478,7 +483,7 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Pa
         **spec.variables,
         "MEPOF_EXCLUDE": " ".join(e.match for e in overlay.exclusions()),
     }
-    if shutil.which("ccache"):
+    if has_ccache():
         variables |= {name: f"ccache {variables[name]}" for name in ("CC", "HOSTCC")}
     return ["make", "-C", str(view), f"O={objects}", *(f"{k}={v}" for k, v in variables.items())]
 

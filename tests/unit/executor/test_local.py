@@ -14,7 +14,7 @@ import pytest
 
 from mepof import registry
 from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.events import unheard
+from mepof.events import Event, StepNote, unheard
 from mepof.executor.local import LocalExecutor, _copy, _files, copy_finished, copy_results
 from mepof.executor.programs import WrongProgram, compiled
 from mepof.executor.stores import store_of
@@ -193,7 +193,7 @@ class Kernels:
 
     @staticmethod
     def all() -> Mapping[str, Kernels]:
-        return {"image": Kernels()}
+        return dict.fromkeys(("image", "kernel-build"), Kernels())
 
 
 def test_a_failed_variant_leaves_the_results_of_the_others(
@@ -224,6 +224,27 @@ def test_a_result_that_cannot_be_copied_does_not_hide_the_failure(
     with pytest.raises(WorkError, match="bad: it does not boot") as caught:
         LocalExecutor(tmp_path / "store", 1).run(plan, tmp_path / "out", unheard)
     assert "what is finished is not copied" in str(caught.value.remedy)
+
+
+@pytest.mark.parametrize(
+    ("share", "tool", "notes"), [(True, "ls", 1), (True, "ccache", 0), (False, "ls", 0)]
+)
+def test_kernels_that_share_no_objects_are_noted_once_and_only_where_they_are_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, share: bool, tool: str, notes: int
+) -> None:
+    monkeypatch.setattr("mepof.executor.local.BODIES", Kernels)
+    (tmp_path / "bin").mkdir()
+    shutil.copy("/bin/true", tmp_path / "bin" / tool)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    steps = tuple(Step(name, "kernel-build", {"name": name, "share": share}) for name in "ab")
+    plan = Plan("", 0, steps, tuple(Result(name, "image", name) for name in "ab"))
+    said: list[Event] = []
+    executor = LocalExecutor(tmp_path / "store", 1)
+    for _ in range(2):  # the second time both are cached
+        executor.run(plan, tmp_path / "out", said.append)
+    found = [event.text for event in said if isinstance(event, StepNote)]
+    assert len(found) == notes
+    assert all("each of 2 kernels compiles all of its files: apt-get" in text for text in found)
 
 
 def test_results_that_are_not_in_this_store_are_not_copied(tmp_path: Path) -> None:
