@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 
 from pydantic import Field, RootModel
 
 from mepof.described import Described, read_described
+from mepof.kernel.description import BuildDescription
 from mepof.kernel.kbuild import FileFlags
 
 #: The group of the options that instrumented builds use too.
@@ -64,3 +66,21 @@ def option_groups() -> dict[str, tuple[str, ...]]:
         if option.group:
             found.setdefault(option.group, []).append(name)
     return {group: tuple(names) for group, names in found.items()}
+
+
+def added(
+    build: BuildDescription, baseline: BuildDescription, config: Collection[str]
+) -> tuple[str, ...]:
+    """The options of a build that change the code of another one, which is without them, whether or
+    not there is a profile.
+
+    Args:
+        config: the lines of the other one's configuration.
+    """
+    found: dict[str, str] = {}
+    for name, option in options().items():
+        lines, flags = set(option.config), set(option.cflags)
+        has = lines <= set(build.config_lines) and flags <= set(build.cflags)
+        if has and not (lines <= set(config) and flags <= set(baseline.cflags)):
+            found[option.group or name] = name  # `O3` has the lines of `O2` as well
+    return tuple(found.values())

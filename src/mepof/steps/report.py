@@ -14,6 +14,7 @@ from mepof.app.training import exercised
 from mepof.errors import WorkError
 from mepof.gate.verdict import CheckVerdict
 from mepof.kernel.description import BuildDescription, Safety
+from mepof.kernel.options import added
 from mepof.kernel.selection import Selection
 from mepof.measure.goal import Goal
 from mepof.measure.measurement import read_evaluation
@@ -101,7 +102,7 @@ class ReportBody:
                 if image.build is not None
                 for note in _notes(image.name, image.build)
             ]
-            + [*_notes_of_trainings(asked)],
+            + [*_notes_of_options(asked.images), *_notes_of_trainings(asked)],
         )
         write_report(report, context.output)
         write_boots(evaluation, context.output)
@@ -183,6 +184,33 @@ def _notes(image: str, build: Path) -> Iterator[str]:
             f"{image} is built with the profile of another kernel: "
             f"{drift.matched_percent:.1f} % of its samples match"
         )
+
+
+def _notes_of_options(images: Sequence[ReportedImage[Path]]) -> Iterator[str]:
+    """Images whose gain is not due to their profile alone, unless another image shows what is."""
+    first, *others = images
+    if first.build is None or _has_profile(first.build):
+        return
+    baseline = BuildDescription.read(first.build)
+    config = (first.build / "config").read_text(encoding="utf-8").splitlines()
+    named = [(each.name, each.build) for each in others if each.build is not None]
+    with_options = {
+        name: added(BuildDescription.read(build), baseline, config) for name, build in named
+    }
+    shown = {with_options[name] for name, build in named if not _has_profile(build)}
+    for name, build in named:
+        chosen = with_options[name]
+        if chosen and chosen not in shown and _has_profile(build):
+            options = ";".join(chosen)
+            yield (
+                f"{name} is built with {options} and {first.name} is not, so its gain is not due "
+                f"to its profile alone: `build PATH {options}.` makes the image to compare it with"
+            )
+
+
+def _has_profile(build: Path) -> bool:
+    """Whether a build uses a profile: only such a one boots as a check."""
+    return Safety.find(build) is not None
 
 
 def _notes_of_trainings(asked: Report[Path]) -> Iterator[str]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from report.samples import LOCATIONS, measurement
 
 from mepof.errors import WorkError
+from mepof.kernel.description import Safety
+from mepof.kernel.safeguard import OptOut
 from mepof.kernel.selection import SelectedObject, Selection
 from mepof.measure.measurement import Evaluation
 from mepof.plan.journal import Journal
 from mepof.plan.model import Json
 from mepof.profile.quality import Quality
 from mepof.report import Instrumented, read_report
+from mepof.spec.report import ReportedImage
 from mepof.steps import report
 
-from .room import Room, describe
+from .room import BUILD, Room, describe
 
 COLLECTION = {
     "scenario": "trav",
@@ -116,6 +120,42 @@ def test_a_report_combines_locations_trainings_and_the_journal(room: Room) -> No
     assert (context.output / "cases.csv").is_file()
     boots = (context.output / "boots.csv").read_text()
     assert {line.partition(",")[0] for line in boots.splitlines()} == {"image", "a", "b"}
+
+
+def _build(
+    room: Room, name: str, *lines: str, flags: tuple[str, ...] = (), profile: bool = True
+) -> ReportedImage[Path]:
+    made = room.directory(name)
+    BUILD.model_copy(update={"config_lines": lines, "cflags": flags}).write(made)
+    (made / "config").write_text("CONFIG_CC_OPTIMIZE_FOR_PERFORMANCE=y\n" + "\n".join(lines))
+    if profile:
+        Safety(
+            booted=True,
+            self_check="ok",
+            release="6.12.7",
+            opt_out=OptOut(),
+            failure=None,
+            objtool=(),
+        ).write(made)
+    return ReportedImage(name=name, build=made)
+
+
+SPEED, THIN = "CONFIG_CC_OPTIMIZE_FOR_PERFORMANCE=y", "CONFIG_LTO_CLANG_THIN=y"
+
+
+def test_a_gain_that_options_have_a_part_in_is_not_the_profiles_alone(room: Room) -> None:
+    plain = _build(room, "plain", profile=False)
+    usual = _build(room, "usual", SPEED, "CONFIG_DEBUG_FS=y", flags=("-fprofile",))
+    opt = _build(room, "opt", SPEED, THIN, flags=("-O3", "-fprofile"))
+    alone = _build(room, "alone", SPEED, THIN, flags=("-O3",), profile=False)
+    assert [*report._notes_of_options([plain, usual])] == []
+    assert [*report._notes_of_options([plain, usual, opt])] == [
+        "opt is built with O3;ThinLTO and plain is not, so its gain is not due to its profile "
+        "alone: `build PATH O3;ThinLTO.` makes the image to compare it with"
+    ]
+    assert [*report._notes_of_options([plain, alone, opt])] == []
+    assert [*report._notes_of_options([alone, opt])] == []
+    assert [*report._notes_of_options([ReportedImage(name="file"), opt])] == []
 
 
 def test_a_report_needs_a_journal(room: Room) -> None:
