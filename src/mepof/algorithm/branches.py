@@ -82,10 +82,18 @@ def convert(
 
 
 def recorded_modules(conversion: Conversion) -> tuple[Path, ...]:
-    """The modules of the build that the branch traces have the addresses of."""
-    found = frozenset().union(*(recorder_trace.modules_in(path) for path in conversion.raw))
+    """The modules of the build that the branch traces may have the addresses of."""
     built = Modules.find(conversion.build)
     known = () if built is None else built.modules
+    if not known:
+        return ()
+    found: set[str] = set()
+    for path in conversion.raw:
+        match _engine.trace_format(path):
+            case "recorder":
+                found |= recorder_trace.modules_in(path)
+            case "perf-data" | "perf-script":  # the engine passes over those that it does not name
+                found |= {each.name for each in known}
     return tuple(each.file(conversion.build) for each in known if each.name in found)
 
 

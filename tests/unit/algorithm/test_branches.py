@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import pytest
-from writers.traced_kernel import CLANG, Loop, link_kernel, loop_of, recorded
+from writers.perf_script import mapping, sample
+from writers.recorder_trace import sampled_trace
+from writers.traced_kernel import CLANG, SOURCE, TEXT, Loop, link_kernel, loop_of, recorded
 
 from mepof import _engine
 from mepof.algorithm.autofdo import AutoFdo
+from mepof.algorithm.branches import recorded_modules
 from mepof.algorithm.propeller import Propeller, functions
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Conversion, Round, Use
 from mepof.errors import InputError, MepofError, WorkError
 from mepof.kernel.kbuild import OBJECTS, PROFILES
+from mepof.kernel.modules import Module, Modules
 from mepof.process import run
 from mepof.toolchain.clang import Clang
 from mepof.toolchain.protocol import Tools
@@ -82,6 +87,38 @@ def test_lines_are_taken_where_there_are_probes_too(tmp_path: Path) -> None:
             tmp_path / "merged",
             "autofdo",
         )
+
+
+def test_perfs_own_branches_train_the_modules_of_the_build_that_were_loaded(tmp_path: Path) -> None:
+    given = conversion(tmp_path, *LINES)
+    directory = given.build / "modules"
+    directory.mkdir()
+    flags = ("-O1", "-mcmodel=kernel", "-fno-pie", *LINES)
+    for name, function in (("tiny", "busy"), ("idle", "lazy")):
+        source = tmp_path / f"{name}.c"
+        source.write_text(SOURCE.replace("hot", function).replace("start_kernel", "init_module"))
+        subprocess.run([CLANG, *flags, "-c", source, "-o", directory / f"{name}.ko"], check=True)
+    built = (Module(name=name, path=f"{name}.ko", needs=(), text=1) for name in ("tiny", "idle"))
+    Modules(modules=tuple(built)).write(given.build)
+    start = 0xFFFF_FFFF_C000_0000
+    inside = loop_of(directory / "tiny.ko", "busy")
+    branches = sample(inside.target + start, inside.stack(start), "a 7 [000] 1.0:") * 500
+    with given.raw[0].open("a") as file:
+        file.write(mapping(start, 0x4000, "[tiny]", offset=0) + branches)
+    assert autofdo("autofdo").convert(given).verdict == "good"
+    assert autofdo("autofdo").executed(given.output, TOOLS) == {"hot", "busy"}
+
+
+def test_only_traces_with_addresses_of_modules_are_read_with_them(tmp_path: Path) -> None:
+    given = conversion(tmp_path, *LINES)
+    tiny = Module(name="tiny", path="drivers/tiny.ko", needs=(), text=1)
+    Modules(modules=(tiny,)).write(given.build)
+    assert recorded_modules(given) == (given.build / "modules/tiny.ko",)
+    recording = _engine.Recording(given.build / "vmlinux", given.raw)
+    _engine.convert(recording, "unsymbolized", tmp_path / "offsets")
+    (tmp_path / "own").write_bytes(sampled_trace([[(TEXT, TEXT)]], 100, 16))
+    without = (tmp_path / "offsets", tmp_path / "own")
+    assert recorded_modules(replace(given, raw=without)) == ()
 
 
 def test_a_branch_trace_of_another_kernel_makes_a_poor_profile(tmp_path: Path) -> None:
