@@ -35,6 +35,7 @@ class Tested(Training):
                 kernel=self._with_kunit(kernel) if gate == KUNIT else kernel,
                 guest=self._guest(settings),
                 programs=programs,
+                cpus=settings.cpus,
             )
             yield self._add(f"{name}/tests/{gate}", tests)
 

@@ -15,6 +15,7 @@ class KernelTests(StepModel[In], Generic[In]):
         kernel: a build or an image file; for ``kunit``, with the tests built in.
         programs: the test programs of ``kselftest``.
         seed: of the first boot; each further boot has the next one.
+        cpus: of the guest.
     """
 
     kind: ClassVar[str] = "kernel-tests"
@@ -27,3 +28,4 @@ class KernelTests(StepModel[In], Generic[In]):
     kernel: In
     guest: In
     programs: In | None = None
+    cpus: int = 1

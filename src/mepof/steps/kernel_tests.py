@@ -8,7 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mepof.device import agent, modules
-from mepof.device.protocol import DEVICES, EMULATOR_MEMORY, INITRAMFS, Outcome, Session
+from mepof.device.protocol import (
+    DEVICES,
+    EMULATOR_MEMORY,
+    INITRAMFS,
+    Outcome,
+    Session,
+    check_cpus,
+)
 from mepof.errors import InputError
 from mepof.gate.boots import run_built_in, run_programs
 from mepof.gate.kselftests import TestPrograms, load_kselftests
@@ -36,7 +43,9 @@ class KernelTestsBody:
     def check(self, step: Step) -> None:
         """Refuse an image of another architecture, and one that the device does not boot."""
         asked = KernelTests[Input].of(step, step.inputs)
-        DEVICES.get(asked.device).check(asked.arch)
+        device = DEVICES.get(asked.device)
+        device.check(asked.arch)
+        check_cpus(device, asked.arch, asked.cpus)
         if isinstance(asked.kernel, HostInput):
             found = read_image(Path(asked.kernel.path))
             if found.arch != asked.arch:
@@ -111,6 +120,7 @@ class _Work:
             boot_seconds=_BOOT_SECONDS,
             quiet_seconds=_QUIET_SECONDS,
             parameters=_RUN_KUNIT if asked.gate == "kunit" else (),
+            cpus=asked.cpus,
         )
         total = len(self._programs)
         before = total - len(requests)

@@ -35,6 +35,13 @@ def test_kselftests_run_on_the_images_themselves() -> None:
     assert [r.kind for r in made.results if r.name == "check"] == ["check"]
 
 
+def test_tests_run_on_the_cpus_that_are_set() -> None:
+    made = plan("set cpus 4. " + OPT + "check plain.img;opt.img kselftest;kunit.")
+    assert {s.params["cpus"] for s in made.steps if s.kind == "kernel-tests"} == {4}
+    one = plan(OPT + "check plain.img;opt.img.")
+    assert "cpus" not in one.step("opt/tests/kselftest").params  # its identity stays
+
+
 def test_kunit_runs_on_a_build_with_the_same_profile() -> None:
     made = plan(OPT + "check plain.img;opt.img kunit.")
     ours, image = made.step("opt/kunit"), made.step("opt/build")

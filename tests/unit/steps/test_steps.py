@@ -28,6 +28,7 @@ from mepof.steps import (
     BODIES,
     guest,
     kernel_source,
+    kernel_tests,
     measure,
     plugins,
     pmu,
@@ -176,6 +177,16 @@ def test_training_on_several_cpus_is_asked_for(
     profile_collect.BODY.check(Step("c", "profile-collect", {**params, "cpus": 4}, BUILT))
     with pytest.raises(InputError, match="boots x86-64 kernels with at most 4 CPUs, not 5"):
         profile_collect.BODY.check(Step("c", "profile-collect", {**params, "cpus": 5}, BUILT))
+
+
+def test_tests_run_on_several_cpus(room: Room, device: FakeDevice) -> None:
+    params: dict[str, Json] = {**DEVICE_PARAMS, "gate": "kunit", "boots": 1, "cpus": 4}
+    given = {"kernel": room.directory("kernel", kernel="image"), "guest": room.root}
+    kernel_tests.BODY.run(room.context("kernel-tests", params, **given))
+    assert device.sessions[0].cpus == 4
+    device.most_cpus = 2
+    with pytest.raises(InputError, match="with at most 2 CPUs, not 4"):
+        kernel_tests.BODY.check(Step("t", "kernel-tests", params, BUILT))
 
 
 def test_no_branches_are_recorded_of_an_instrumented_kernel(room: Room, device: FakeDevice) -> None:
