@@ -87,6 +87,7 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
             program,
             bindings,
             vocabulary.core_costs,
+            vocabulary.printed_costs,
             vocabulary.metrics,
             vocabulary.default_metrics,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from mepof.g4.ast import Eval, Goal, Program, Set, Word
@@ -59,6 +59,7 @@ def unmeasured(
     program: Program,
     bindings: Bindings,
     core_metrics: Collection[str],
+    printed: Mapping[str, Collection[str]],
     groups: Collection[str],
     default_groups: Collection[str],
 ) -> Iterator[Diagnostic]:
@@ -66,6 +67,7 @@ def unmeasured(
 
     Args:
         core_metrics: the metrics that only a modelled core has.
+        printed: those that cases must print, with the groups that have a case which does.
         groups: of cases; an unknown one is reported elsewhere.
         default_groups: those that an ``eval`` measures if it names none.
     """
@@ -97,6 +99,8 @@ def unmeasured(
                         yield from _files(statement, bindings, index)
                     elif metric in core_metrics and not cored:
                         yield _without_core(goal)
+                    elif metric and metric in printed and group in (None, *measured):
+                        yield from _unprinted(goal, group, measured, printed[metric])
     for goal in held.values():
         if not goal.used:
             yield _unused(goal, "none that compares images follows")
@@ -127,6 +131,19 @@ def _without_core(goal: _Held) -> Diagnostic:
         f"nothing measures {quote(goal.metric.text)}: no core is modelled",
         "write `set core` before the `eval`, such as `set core zen4`",
     )
+
+
+def _unprinted(
+    goal: _Held, group: str | None, measured: Collection[str], printing: Collection[str]
+) -> Iterator[Diagnostic]:
+    if not {*printing} & ({group} if group else {*measured}):
+        assert goal.metric is not None
+        cases = "no case of the `eval` below" if group is None else f"no case of {quote(group)}"
+        yield Diagnostic(
+            goal.metric.span,
+            f"nothing measures {quote(goal.metric.text)}: {cases} prints its figures",
+            f"cases of {', '.join(map(quote, sorted(printing)))} do",
+        )
 
 
 def _files(statement: Eval, bindings: Bindings, index: int) -> Iterator[Diagnostic]:

@@ -20,7 +20,13 @@ from mepof.measure.quantities import QUANTITIES as QUANTITIES_OF_CASES
 from mepof.package.protocol import FORMATS
 from mepof.pmu.core import core_names
 from mepof.scenario.protocol import SCENARIOS
-from mepof.suite.cases import cases_of, groups_by_case, kernels, metric_names
+from mepof.suite.cases import (
+    cases_of,
+    groups_by_case,
+    kernels,
+    metric_names,
+    printing_groups,
+)
 from mepof.toolchain import protocol as toolchain
 
 
@@ -51,6 +57,7 @@ def vocabulary() -> Vocabulary:
         collections=collection_names(),
         costs=tuple(metric.name for metric in METRICS),
         core_costs=frozenset(m.name for m in METRICS if isinstance(m, CoreMetric)),
+        printed_costs=printing_groups(),
         option_groups=option_groups(),
         recorded_rounds={
             name: algorithm.rounds if algorithm.records_branches else 0

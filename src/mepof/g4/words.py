@@ -37,6 +37,8 @@ class Vocabulary:
     costs: tuple[str, ...] = ()
     #: Those of them that only a modelled core has.
     core_costs: frozenset[str] = frozenset()
+    #: Of those that cases must print, the groups that have a case which does.
+    printed_costs: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: The group of each case, by its suite and name.
     cases: Mapping[str, str] = field(default_factory=dict)
     #: For each suite and metric that needs more than the default configuration, the one whose

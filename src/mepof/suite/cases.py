@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
+from typing import Literal, get_args
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -19,6 +20,9 @@ _DEFAULT = "mepof"
 #: MiB of memory of a guest that nothing asks more for.
 MIN_MEMORY = 512
 
+Printed = Literal["latency", "time_per_byte"]
+"""A cost that is computed from figures that only some cases print."""
+
 CaseId = tuple[str, str]
 """Suite and case."""
 
@@ -31,6 +35,7 @@ class CaseEntry(Described):
         control: it works in user space alone, so that its figures must not move.
         baseline: operations per second that count as 10 in the suite's index; None if it is not
             part of one.
+        prints: the costs whose figures it prints, by their names in reports.
     """
 
     name: Word
@@ -39,6 +44,7 @@ class CaseEntry(Described):
     # Left out of repr(), which cases_digest() hashes: these do not change what runs.
     control: bool = Field(default=False, repr=False)
     baseline: float | None = Field(default=None, gt=0, repr=False)
+    prints: tuple[Printed, ...] = Field(default=(), repr=False)
 
 
 class Case(CaseEntry):
@@ -168,6 +174,15 @@ def kernels() -> dict[str, str]:
         name: suite.config
         for suite in suites
         for name in (suite.name, *(case.metric for case in suite.cases))
+    }
+
+
+def printing_groups() -> dict[str, frozenset[str]]:
+    """The metrics of G4 that have a case which prints the figures of a cost, by the cost."""
+    cases = [case for name in suite_names() for case in load_suite(name).cases]
+    return {
+        cost: frozenset(case.metric for case in cases if cost in case.prints)
+        for cost in get_args(Printed)
     }
 
 

@@ -37,6 +37,8 @@ def only(text: str) -> Statement:
         "eval /sys/out/opt.img file;pipe.",
         "eval /sys/out/opt.img;/sys/out/opt2.img.",
         "goal geomean 8. eval /sys/out/opt.img;/sys/out/opt2.img.",
+        "goal worst -1 time_per_byte. eval /sys/out/opt.img;/sys/out/opt2.img.",
+        "goal worst:input -1 latency. goal geomean 1 latency. eval /a.img;/b.img pipe;input.",
         "goal worst -1 guest_time. eval /sys/out/opt.img;/sys/out/opt2.img.",
         "set core zen4. goal worst +0.5 kernel_cycles. eval /a.img;/b.img.",
         "compare pipe-4 unix-4 ratio. eval /a.img ipc.",

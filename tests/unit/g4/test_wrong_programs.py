@@ -429,6 +429,24 @@ CASES = {
         "goal worst -1 guest_time;kernel_cycles.\neval /a;/b.\nset core zen4.",
         "p.g4:1:26: error: nothing measures `kernel_cycles`: no core is modelled",
     ),
+    "goal in a metric that no case prints": (
+        "goal geomean 8 guest_time;latency.\neval /a;/b pipe;file.",
+        "p.g4:1:27: error: nothing measures `latency`: no case of the `eval` below prints its "
+        "figures",
+    ),
+    "goal in a metric that no case prints by default": (
+        "goal worst -1 latency.\neval /a;/b.",
+        "p.g4:1:15: error: nothing measures `latency`: no case of the `eval` below prints its "
+        "figures",
+    ),
+    "goal in a metric that no case of its group prints": (
+        "goal worst:ipc -1 time_per_byte.\neval /a;/b ipc;pipe.",
+        "p.g4:1:19: error: nothing measures `time_per_byte`: no case of `ipc` prints its figures",
+    ),
+    "goal in a metric that an app does not print": (
+        "goal worst:./app.toml -1 latency.\neval /a;/b ./app.toml;network.",
+        "p.g4:1:26: error: nothing measures `latency`: no case of `./app.toml` prints its figures",
+    ),
     "unknown case": (
         "compare pipe-5 unix-4 ratio.\neval /a ipc.",
         "p.g4:1:9: error: unknown case `pipe-5`",

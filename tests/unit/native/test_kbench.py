@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mepof.app.apps import load_app
+from mepof.suite.cases import load_suite
 
 CASES = {
     "syscall": "syscall",
@@ -21,6 +22,7 @@ CASES = {
     "file1024": "file",
     "file8k": "file",
 }
+MOVE_BYTES = {case.name for case in load_suite("mepof").cases if "time_per_byte" in case.prints}
 CHECKS = ("pipes", "files", "processes", "futexes", "loopback", "timers")
 
 
@@ -67,6 +69,7 @@ def test_case_passes_its_checks(built: Path, tmp_path: Path, case: str) -> None:
         assert line["operations"] == "40"
         assert line["check"] == "ok"
         assert int(line["elapsed_ns"]) > 0
+        assert (int(line["bytes"]) > 0) == (case in MOVE_BYTES)
     assert not list(tmp_path.iterdir()), "the case left files behind"
 
 

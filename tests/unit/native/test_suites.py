@@ -127,6 +127,9 @@ def test_a_case_passes_or_names_what_the_kernel_does_not_have(
     assert (done.returncode, line["check"], done.stderr) == (0, "ok", "")
     assert int(line["operations"]) > 0
     assert int(line["elapsed_ns"]) > 0
+    (known,) = (each for each in load_suite(suite).cases if each.name == case)
+    printed = {"latency": "p99_ns" in line, "time_per_byte": int(line.get("bytes", 0)) > 0}
+    assert {cost for cost, found in printed.items() if found} == {*known.prints}
 
 
 @pytest.mark.parametrize(("suite", "case"), CASES)

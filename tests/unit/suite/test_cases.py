@@ -62,7 +62,7 @@ def test_a_metric_adds_the_programs_of_its_suite() -> None:
 def test_a_digest_depends_on_what_runs_alone() -> None:
     case = Case(suite="s", name="c", metric="m", argv=("/bin/true",))
     digest = cases_digest([case])
-    for same in ({"control": True}, {"baseline": 3.0}):
+    for same in ({"control": True}, {"baseline": 3.0}, {"prints": ("latency",)}):
         assert cases_digest([case.model_copy(update=same)]) == digest
     for other in ({"suite": "t"}, {"name": "d"}, {"metric": "n"}, {"argv": ("/bin/false",)}):
         assert cases_digest([case.model_copy(update=other)]) != digest
