@@ -110,6 +110,7 @@ class _State:
     hotness: bool = False
     scout: bool = True
     device: str = ""
+    config: str = ""
 
 
 def unfit(
@@ -118,6 +119,7 @@ def unfit(
     recorders: Collection[str],
     interactive: Collection[str],
     whole: Collection[str],
+    modular: Collection[str],
     device: str,
 ) -> Iterator[Diagnostic]:
     """Statements that cannot instrument what ``set instrument`` chooses.
@@ -127,6 +129,7 @@ def unfit(
         recorders: the devices that record all branches.
         interactive: the scenarios whose actions are not known beforehand.
         whole: the options for which all of the kernel must be counted.
+        modular: the configurations whose kernels have modules.
         device: of a program that sets none.
     """
     state = _State(device=device)
@@ -134,7 +137,9 @@ def unfit(
         if isinstance(statement, Set):
             _set(statement, state)
         elif isinstance(statement, Opt | Adap | Profile) and state.chosen != EVERYTHING:
-            yield from _unfit(statement, state, recorded_rounds, recorders, interactive, whole)
+            yield from _unfit(
+                statement, state, recorded_rounds, recorders, interactive, whole, modular
+            )
 
 
 def _set(statement: Set, state: _State) -> None:
@@ -151,6 +156,8 @@ def _set(statement: Set, state: _State) -> None:
             state.scout = value.text != "off"
         case "device":
             state.device = value.text
+        case "config":
+            state.config = value.text
 
 
 def _unfit(
@@ -160,6 +167,7 @@ def _unfit(
     recorders: Collection[str],
     interactive: Collection[str],
     whole: Collection[str],
+    modular: Collection[str],
 ) -> Iterator[Diagnostic]:
     stack, options = statement.algorithm, _options(statement)
     if all(recorded_rounds.get(part, 0) for part in stack.text.split("+")):
@@ -177,7 +185,9 @@ def _unfit(
                 f"leave it out, or write `set instrument {ALL}` before it",
             )
     click = statement.click.text
-    blind = not state.scout or state.device not in recorders or click in interactive
+    with_modules = [part for part in state.config.split("+") if part in modular]
+    unrecorded = state.device not in recorders
+    blind = not state.scout or click in interactive or unrecorded or with_modules
     if state.chosen.ranks and blind and not state.hotness:
         why = (
             "`set scout off` forbids to record it"
@@ -185,6 +195,9 @@ def _unfit(
             else f"the scenario {quote(click)} decides only later what runs"
             if click in interactive
             else f"the device {quote(state.device)} does not record it"
+            if unrecorded
+            else f"the configuration {quote(with_modules[0])} has modules, whose code is not "
+            "recorded beforehand"
         )
         assert state.value is not None
         yield Diagnostic(

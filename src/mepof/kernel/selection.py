@@ -158,8 +158,13 @@ def fitting(selection: Selection, limit: int, image_of: Callable[[Selection], in
 
     Raises:
         InputError: the kernel is too large without instrumentation.
-        WorkError: it is too large with the hottest object alone.
+        WorkError: it is too large with the hottest object alone, or what is hot is unknown.
     """
+    if selection.weight is None:
+        raise WorkError(
+            "what is hot is unknown: the kernel ran code of modules",
+            "name an earlier profile with `set hotness`",
+        )
     if selection.plain_image > limit:
         raise InputError(
             f"the kernel's image has {selection.plain_image} bytes without instrumentation, "

@@ -148,6 +148,8 @@ class ProfileCollectBody:
         read: tuple[agent.Request, ...] = ()
         if algorithm is not None:
             before, read = algorithm.reset(), algorithm.collect(with_modules)
+            if with_modules and not algorithm.records_branches and read == algorithm.collect(False):
+                context.note(f"{asked.algorithm} does not count in modules: they get no profile")
         after = read
         device = DEVICES.get(asked.device)
         if asked.record is not None:

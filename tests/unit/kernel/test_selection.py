@@ -54,6 +54,8 @@ def test_shares_are_of_the_whole_kernel() -> None:
     )
     unknown = Selection(objects=some(1), files=3, text=2000, weight=None, plain_image=1)
     assert str(unknown) == "1 of 3 files are instrumented: 50.0 % of the text"
+    with pytest.raises(WorkError, match="what is hot is unknown"):
+        fitting(unknown, 10, lambda selection: 1)
 
 
 def test_a_function_that_several_objects_have_belongs_where_its_neighbours_do() -> None:

@@ -14,7 +14,7 @@ from mepof.device import agent
 from mepof.device.observation import ArtifactNeed, Branches, Measure
 from mepof.device.protocol import DEVICES, Interval, KernelPanic
 from mepof.errors import EnvironmentLack, InputError, WorkError
-from mepof.events import StepProgress
+from mepof.events import StepNote, StepProgress
 from mepof.measure.measurement import Evaluation, read_evaluation
 from mepof.plan.body import Claim, StepContext
 from mepof.plan.journal import JournalledRun, JournalledStep
@@ -120,6 +120,22 @@ def test_a_collection_resets_counters_runs_the_workload_and_reads_the_profile(
     assert known["coverage"]["never"] == []
     progress = [event for event in room.events if isinstance(event, StepProgress)]
     assert progress[-1].done == progress[-1].total == len(requests) - 2
+
+
+@pytest.mark.parametrize(("algorithm", "says"), [("gcc-pgo", True), ("pgo", False)])
+def test_an_algorithm_that_does_not_count_in_modules_says_so(
+    room: Room, device: FakeDevice, algorithm: str, says: bool
+) -> None:
+    (room.root / "modules.cpio").touch()
+    load = agent.ExecResult(0, 1, b"loaded ext4\n", False)
+    device.answer = lambda request: load if is_loader(request) else well(request)
+    collect(room, device, {**COLLECT, "algorithm": algorithm})
+    notes = [event.text for event in room.events if isinstance(event, StepNote)]
+    assert notes == [f"{algorithm} does not count in modules: they get no profile"] * says
+
+
+def is_loader(request: agent.Request) -> bool:
+    return isinstance(request, agent.Exec) and request.argv[0] == "/mepof/modules/load"
 
 
 @pytest.mark.parametrize(
