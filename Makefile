@@ -16,7 +16,7 @@ help:
 	@echo 'make demo    optimise, boot and measure a kernel with examples/quickstart.g4'
 	@echo 'make test    lint, unit tests and boots of real kernels'
 	@echo 'make test-all'
-	@echo '             the same, with kernels for arm64, by GCC and of two rounds, kselftests, a'
+	@echo '             the same, with kernels for arm64, by GCC and of two rounds, kselftests, KUnit, a'
 	@echo '             real adbd, BOLT and an older Clang'
 	@echo 'make lint    style and types'
 	@echo 'make test-matrix'

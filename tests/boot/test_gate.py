@@ -16,13 +16,18 @@ pytestmark = [pytest.mark.boot, pytest.mark.gate]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "gate.g4"
 
 
+@pytest.mark.parametrize(("name", "passing"), [("kselftest", 500), ("kunit", 300)])
 def test_the_optimised_kernel_passes_what_the_plain_one_passes(
-    executor: LocalExecutor, tmp_path: Path
+    executor: LocalExecutor, tmp_path: Path, name: str, passing: int
 ) -> None:
-    plan = plan_of(Source.read(EXAMPLE))
+    text = Source.read(EXAMPLE).text
+    asked = " kselftest."
+    assert text.count(asked) == 1
+    plan = plan_of(Source(EXAMPLE.name, text.replace(asked, f" {name}.")))
     steps = executor.run(plan, tmp_path / "out", lambda event: None).run.steps
     check = CheckVerdict.read(steps["check"].path)
     (gate,) = check.gates
+    assert gate.gate == name
     assert [image.regressions for image in gate.images] == [()]
     assert check.passed
-    assert gate.passing > 500
+    assert gate.passing > passing
