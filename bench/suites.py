@@ -5,7 +5,8 @@
 Runs the programs of that training for x86-64 and arm64 (kernels to build, then boots of minutes),
 or only the named ones. ``--dry-run`` shows what their runs would do; ``--report`` reads the results
 of an earlier run of one program instead. Writes docs/benchmarks/suites.json and .md; programs that
-did not run keep the results they have there. They need what `MEPOF_SETUP_TOOLS=1
+did not run keep the results they have there. Ends with status 1 if the image misses a goal of its
+program. They need what `MEPOF_SETUP_TOOLS=1
 MEPOF_SETUP_ARM64=1 make setup` installs, and arm64 the library that docs/suites/sqlite.md names.
 """
 
@@ -13,12 +14,20 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
+from measure.left import geometric, saved
 from measure.program import planned, ran, report_of
+
+from mepof.g4 import Source, parse
+from mepof.g4.ast import Goal
+from mepof.g4.goals import metrics_of, quantity_of
+from mepof.suite.cases import groups_by_case
 
 ROOT = Path(__file__).parents[1]
 _ROOM = ROOT / "bench" / "suites"
@@ -60,6 +69,7 @@ def main() -> None:
         parser.error("a report is of one program: name it")
     record = RESULT.with_suffix(".json")
     results = json.loads(record.read_text()) if record.is_file() else {}
+    missed = False
     for program in programs:
         if arguments.report is not None:
             report = report_of(arguments.report)
@@ -69,6 +79,11 @@ def main() -> None:
         results[name] = summary(report)
         record.write_text(json.dumps(results, indent=1) + "\n")
         RESULT.with_suffix(".md").write_text(page(results))
+        for goal in judged(name, results[name]):
+            if not goal.met:
+                print(f"{name}: missed goal {goal.title}: {goal.found}", file=sys.stderr)
+                missed = True
+    sys.exit(missed)
 
 
 def summary(report: dict[str, Any]) -> dict[str, Any]:
@@ -97,6 +112,52 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class Judged:
+    """Whether the image meets a goal of its program.
+
+    Attributes:
+        title: as the program writes it.
+    """
+
+    title: str
+    found: str
+    met: bool
+
+
+def judged(name: str, result: dict[str, Any]) -> Iterator[Judged]:
+    """The goals of a program, by the results that are kept of it."""
+    groups = groups_by_case()
+    cases = {
+        f"{s}/{c}": by for s, of_suite in result["suites"].items() for c, by in of_suite.items()
+    }
+    for goal in parse(Source.read(ROOT / name)).program.statements:
+        if not isinstance(goal, Goal):
+            continue
+        quantity, group = quantity_of(goal)
+        (metric,) = metrics_of(goal)
+        left = {
+            case: 100 / (1 + by[metric] / 100)
+            for case, by in cases.items()
+            if metric in by and group in (None, groups[case])
+        }
+        worst = max(left, key=lambda case: left[case])
+        found = left[worst] if quantity == "worst" else geometric(left)
+        yield Judged(
+            f"{goal.quantity.text} {goal.bound.text}",
+            saved(found) + (f", `{worst}`" if quantity == "worst" else ""),
+            100 - found >= float(goal.bound.text),
+        )
+
+
+def _goals(name: str, result: dict[str, Any]) -> str:
+    rows = "".join(
+        f"| `{goal.title}` | {goal.found} | {'met' if goal.met else 'missed'} |\n"
+        for goal in judged(name, result)
+    )
+    return f"\n| goal | percent fewer | |\n| --- | --- | --- |\n{rows}" if rows else ""
+
+
 def _mean(percents: Sequence[float]) -> str:
     """The geometric mean of improvements in percent."""
     if not percents:
@@ -118,6 +179,7 @@ def _section(name: str, result: dict[str, Any]) -> str:
         lines="| --- " * (len(METRICS) + 2) + "|",
         training="\n".join((*_training(result["by_training"]), *_options(result))),
         suites="\n".join(_suites(result["suites"])),
+        goals=_goals(name, result),
         slower="\n".join(_slower(result)) or "None.",
     )
 
@@ -164,6 +226,9 @@ the image takes 9.1 % fewer. They are geometric means over the cases that do suc
 instructions and branches are counted. A row such as *`ThinLTO` alone* is of an image with the same
 options and no profile.
 
+A [goal](../g4.md#goal-quantity-bound-metric) of a program is about kernel instructions: 1 - cost /
+baseline in percent, of the image with the profile.
+
 Cases that take more kernel instructions with the profile than without it, beyond chance, are listed
 below each table. The sections of `kbench` were measured when code that never ran was compiled for
 size, which is the option `ColdSmall` ([options](../configs.md#recompilation-options)) now; those of
@@ -183,7 +248,7 @@ _SECTION = """
 | suite | cases | {titles} |
 {lines}
 {suites}
-
+{goals}
 More kernel instructions:
 
 {slower}

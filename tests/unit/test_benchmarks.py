@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -170,3 +171,65 @@ def test_no_native_figure_below_the_movement_of_the_control_is_a_difference(
     page = " ".join(module.page(found).split())
     assert "it moves by up to 1.5 %" in page
     assert "0 of 22 cases take fewer" in page
+
+
+def test_goals_of_suites_are_judged_by_the_stored_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    suites = importlib.import_module("suites")
+    result: dict[str, Any] = {
+        "suites": {
+            "mepof": {
+                "proc": {"kernel_instructions": 25.0},
+                "syscall": {"kernel_instructions": 0.0},
+                "pipe128": {"guest_time": -50.0},
+            }
+        }
+    }
+
+    def judged() -> list[tuple[str, str, bool]]:
+        found = suites.judged("bench/suites/general.g4", result)
+        return [(goal.title, goal.found, goal.met) for goal in found]
+
+    assert judged() == [("geomean 8", "10.56", True), ("worst -1", "0.00, `mepof/syscall`", True)]
+    result["suites"]["mepof"]["syscall"]["kernel_instructions"] = -20.0
+    assert judged() == [
+        ("geomean 8", "0.00", False),
+        ("worst -1", "-25.00, `mepof/syscall`", False),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "goals", "ends"),
+    [
+        (0, [], None),
+        (1, [{"met": True, "value": 9.0}, {"met": False, "value": -2.5}], None),
+        (1, [{"met": False, "value": None}], 1),  # the image did not boot
+        (1, [], 1),
+        (1, None, 1),
+        (2, [{"met": False, "value": -2.5}], 2),
+    ],
+)
+def test_a_run_that_misses_a_goal_keeps_its_report(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    status: int,
+    goals: list[dict[str, Any]] | None,
+    ends: int | None,
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    program = importlib.import_module("measure.program")
+    written = None if goals is None else {"goals": goals}
+    (tmp_path / "report.json").write_text('{"goals": [{"met": false, "value": 1}]}')  # an old one
+
+    def run(command: list[str | Path], check: bool) -> subprocess.CompletedProcess[bytes]:
+        if written is not None:
+            (tmp_path / "report.json").write_text(json.dumps(written))
+        return subprocess.CompletedProcess(command, status)
+
+    monkeypatch.setattr(subprocess, "run", run)
+    if ends is None:
+        assert program.ran(Path("p.g4"), tmp_path, None) == written
+    else:
+        with pytest.raises(SystemExit) as ended:
+            program.ran(Path("p.g4"), tmp_path, None)
+        assert ended.value.code == ends
