@@ -89,15 +89,18 @@ def test_lines_are_taken_where_there_are_probes_too(tmp_path: Path) -> None:
         )
 
 
-def test_perfs_own_branches_train_the_modules_of_the_build_that_were_loaded(tmp_path: Path) -> None:
-    given = conversion(tmp_path, *LINES)
+@pytest.mark.parametrize(("algorithm", "flags"), AUTOFDO)
+def test_perfs_own_branches_train_the_modules_of_the_build_that_were_loaded(
+    tmp_path: Path, algorithm: str, flags: Sequence[str]
+) -> None:
+    given = conversion(tmp_path, *flags)
     directory = given.build / "modules"
     directory.mkdir()
-    flags = ("-O1", "-mcmodel=kernel", "-fno-pie", *LINES)
+    common = ("-O1", "-mcmodel=kernel", "-fno-pie", *flags)
     for name, function in (("tiny", "busy"), ("idle", "lazy")):
         source = tmp_path / f"{name}.c"
         source.write_text(SOURCE.replace("hot", function).replace("start_kernel", "init_module"))
-        subprocess.run([CLANG, *flags, "-c", source, "-o", directory / f"{name}.ko"], check=True)
+        subprocess.run([CLANG, *common, "-c", source, "-o", directory / f"{name}.ko"], check=True)
     built = (Module(name=name, path=f"{name}.ko", needs=(), text=1) for name in ("tiny", "idle"))
     Modules(modules=tuple(built)).write(given.build)
     start = 0xFFFF_FFFF_C000_0000
@@ -105,8 +108,8 @@ def test_perfs_own_branches_train_the_modules_of_the_build_that_were_loaded(tmp_
     branches = sample(inside.target + start, inside.stack(start), "a 7 [000] 1.0:") * 500
     with given.raw[0].open("a") as file:
         file.write(mapping(start, 0x4000, "[tiny]", offset=0) + branches)
-    assert autofdo("autofdo").convert(given).verdict == "good"
-    assert autofdo("autofdo").executed(given.output, TOOLS) == {"hot", "busy"}
+    assert autofdo(algorithm).convert(given).verdict == "good"
+    assert autofdo(algorithm).executed(given.output, TOOLS) == {"hot", "busy"}
 
 
 def test_only_traces_with_addresses_of_modules_are_read_with_them(tmp_path: Path) -> None:
