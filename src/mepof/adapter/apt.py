@@ -16,7 +16,7 @@ from pathlib import Path
 from mepof.adapter.published import Published
 from mepof.adapter.results import Artifacts
 from mepof.adapter.sign import Signer
-from mepof.package.deb import FORMAT, metapackage
+from mepof.package.deb import FORMAT, headers_beside, metapackage
 from mepof.package.debian_archive import fields, read_control
 from mepof.toolchain.protocol import Run
 
@@ -26,8 +26,8 @@ _COMPONENT = "main"
 
 
 def packages_of(found: Artifacts, done: Path, follow: str, work: Path) -> list[Path]:
-    """The Debian packages that a run made, and for each architecture the metapackage that depends
-    on the last of them.
+    """The Debian packages that a run made, and for each architecture the metapackages that depend
+    on the last kernel of them and on its headers.
 
     Args:
         done: the directory of the run's results.
@@ -36,12 +36,17 @@ def packages_of(found: Artifacts, done: Path, follow: str, work: Path) -> list[P
     names = (name for name, kind in found if kind == "package")
     made = [path for name in names if (path := done / f"{name}.{FORMAT.suffix}").is_file()]
     last = {fields(read_control(path))["Architecture"]: path for path in made}
-    packages = list(made)
+    packages = [each for path in made for each in (path, headers_beside(path)) if each.is_file()]
     for arch, path in last.items():
-        name = f"linux-image-mepof-{follow.replace('_', '-')}"
-        target = work / f"{name}-{arch}.{FORMAT.suffix}"
-        metapackage(path, name, target)
-        packages.append(target)
+        for kind, what, package in (
+            ("image", "the newest kernel", path),
+            ("headers", "headers of the newest kernel", headers_beside(path)),
+        ):
+            if package.is_file():
+                name = f"linux-{kind}-mepof-{follow.replace('_', '-')}"
+                target = work / f"{name}-{arch}.{FORMAT.suffix}"
+                metapackage(package, name, what, target)
+                packages.append(target)
     return packages
 
 

@@ -100,6 +100,7 @@ class Draft:
             exclude=settings.exclude if counts or uses else (),
             share=settings.share,
             suffix=suffix,
+            installed=bool(suffix),
         )
         return self._add(identifier, build)
 

@@ -163,6 +163,20 @@ class BuildPaths:
     log: Path
     cache: Path
 
+    @property
+    def view(self) -> Path:
+        """The tree with the overlays."""
+        return self.work / "tree"
+
+    @property
+    def objects(self) -> Path:
+        """Where make runs.
+
+        With the objects inside the source, kbuild calls the source `..`: no command line has a path
+        of this machine, so ccache and DWARF see none.
+        """
+        return self.view / "build"
+
 
 def build(
     spec: BuildSpec,
@@ -189,10 +203,7 @@ def build(
         WorkError: the configuration, a compilation, the link or the layout check failed.
     """
     toolchain = tools.toolchain
-    # With the objects inside the source, kbuild calls the source `..`: no command line has a path
-    # of this machine, so ccache and DWARF see none.
-    view = paths.work / "tree"
-    objects = view / "build"
+    view, objects = paths.view, paths.objects
     # Flags come last: they win over those of other overlays, and of the kernel.
     named = (overlay.load(name) for name in (*spec.overlays, "flags"))
     overlays = tuple(each for each in named if each.is_for(paths.tree))
@@ -306,6 +317,22 @@ def build(
         rewritten=rewritten,
     ).write(paths.output)
     return objtool.warnings(paths.log)
+
+
+def make(spec: BuildSpec, tools: Tools, paths: BuildPaths, what: str, *words: str) -> None:
+    """Make something else where a kernel was built.
+
+    Args:
+        what: the words make, for an error.
+
+    Raises:
+        WorkError: it cannot be made.
+    """
+    profiles = _copy_profiles(spec.profiles, paths.view, paths.objects)
+    command = _make_command(spec, tools.toolchain, paths.view, paths.objects)
+    environment = _environment(paths.cache, share=spec.share)
+    argv = [_with_paths(word, profiles) for word in command]
+    _make([*argv, *words], environment, paths.log, tools.run, what=what)
 
 
 def _rewrite(
@@ -556,6 +583,7 @@ def _make(
     log: Path,
     run: Run,
     listener: Callable[[str], None] | None = None,
+    what: str = "the kernel",
 ) -> None:
     """Run make; its error is a tool's first complaint, with the object, otherwise make's own."""
     result = run(argv, env=environment, on_line=listener, check=False)
@@ -565,10 +593,10 @@ def _make(
             next((line for line in lines if wanted.search(line)), None)
             for wanted in (_COMPLAINT, _MAKE_COMPLAINT)
         )
-        what = tool or make or f"make ended with status {result.status}"
+        why = tool or make or f"make ended with status {result.status}"
         if tool and make and make.partition("]")[0].endswith(".o"):
-            what += f"; {make}"
-        raise WorkError(f"the kernel did not build: {what}", f"see {log}")
+            why += f"; {make}"
+        raise WorkError(f"{what} did not build: {why}", f"see {log}")
 
 
 def overlay_digest(names: tuple[str, ...]) -> str:

@@ -1,17 +1,20 @@
 """``deb``: a Debian package ``linux-image-RELEASE``, with image, configuration, symbols and
-modules, whose scripts run the hooks of ``/etc/kernel`` as those of Debian's kernels do
-(Debian Linux Kernel Handbook, "Maintainer scripts and hooks")."""
+modules, and ``linux-headers-RELEASE``, with which other modules are compiled. Their
+scripts run the hooks of ``/etc/kernel`` as those of Debian's kernels do (Debian Linux Kernel
+Handbook, "Maintainer scripts and hooks")."""
 
 from __future__ import annotations
 
 import re
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from mepof.arch import Arch, records
 from mepof.errors import InputError
+from mepof.kernel.installed import HEADERS
 from mepof.package import debian_archive
-from mepof.package.debian_archive import Content
+from mepof.package.debian_archive import Content, Link, Program
 from mepof.package.protocol import Kernel
 
 _MAINTAINER = "mepof <mepof@localhost>"
@@ -61,6 +64,11 @@ fi
 run_hooks postrm
 {forget}""",
 }
+# What compiles modules by itself, DKMS for example, then does so for this kernel.
+_HEADERS_ACTION = """
+[ "$1" = configure ] || exit 0
+run_hooks header_postinst
+"""
 _DEPMOD = 'depmod -F "/boot/System.map-$release" "$release"\n'
 # What depmod wrote belongs to no package.
 _FORGET = """if [ -d "/lib/modules/$release" ]; then
@@ -113,11 +121,23 @@ class DebianPackage:
             for name, text in _ACTIONS.items()
         }
         debian_archive.write(target, _control(kernel, loads, initrd), scripts, files)
+        if (kernel.build / HEADERS).is_file():
+            debian_archive.write(
+                headers_beside(target),
+                _headers_control(kernel),
+                {"postinst": head + _HEADERS_ACTION},
+                dict(_headers(kernel)),
+            )
 
 
-def package_name(release: str) -> str:
-    """The name of the package of a release: Debian's have no capitals and no ``_``."""
-    return f"linux-image-{release.lower().replace('_', '-')}"
+def headers_beside(package: Path) -> Path:
+    """The file of the package with headers, beside that of the kernel."""
+    return package.with_suffix(f".headers{package.suffix}")
+
+
+def package_name(release: str, kind: str = "image") -> str:
+    """The name of a package of a release: Debian's have no capitals and no ``_``."""
+    return f"linux-{kind}-{release.lower().replace('_', '-')}"
 
 
 def package_version(version: str, revision: int) -> str:
@@ -126,12 +146,13 @@ def package_version(version: str, revision: int) -> str:
     return f"{re.sub(r'[^A-Za-z0-9.+~-]', '.', upstream)}-{revision}"
 
 
-def metapackage(package: Path, name: str, target: Path) -> None:
+def metapackage(package: Path, name: str, what: str, target: Path) -> None:
     """Write an empty package that depends on exactly one that is there.
 
     Args:
         package: on which it depends.
         name: of the metapackage.
+        what: it stands for.
 
     Raises:
         WorkError: the package cannot be read.
@@ -146,8 +167,8 @@ def metapackage(package: Path, name: str, target: Path) -> None:
             "Depends": f"{found['Package']} (= {found['Version']})",
             "Section": "metapackages",
             "Priority": "optional",
-            "Description": "the newest kernel that mepof published\n"
-            " It depends on the kernel, and changes whenever a newer one is published.",
+            "Description": f"{what} that mepof published\n"
+            " It depends on that package, and changes whenever a newer one is published.",
         }
     )
     debian_archive.write(target, control, {}, {})
@@ -170,6 +191,24 @@ def _control(kernel: Kernel, modules: bool, initrd: bool) -> str:
     return _control_file(fields)
 
 
+def _headers_control(kernel: Kernel) -> str:
+    assert kernel.arch.debian is not None
+    fields = {
+        "Package": package_name(kernel.release, "headers"),
+        "Version": package_version(kernel.version, kernel.revision),
+        "Architecture": kernel.arch.debian,
+        "Maintainer": _MAINTAINER,
+        # Libraries of the programs in it, and what compiled the kernel: it compiles the modules.
+        "Depends": ", ".join(("libc6", "libelf1", *kernel.compilers)),
+        "Provides": "linux-headers",
+        "Section": "kernel",
+        "Priority": "optional",
+        "Description": f"headers of Linux {kernel.release}\n"
+        f" With these, modules are compiled for it, by {kernel.compiler}.",
+    }
+    return _control_file(fields)
+
+
 def _control_file(fields: dict[str, str]) -> str:
     return "".join(f"{name}: {value}\n" for name, value in fields.items() if value)
 
@@ -185,8 +224,30 @@ def _files(kernel: Kernel) -> Iterator[tuple[str, Content]]:
     if kernel.modules:
         order = "".join(f"kernel/{path}\n" for path in kernel.modules)
         yield f"{below}/modules.order", order.encode()
+    yield _copyright(kernel, package_name(release))
+
+
+def _headers(kernel: Kernel) -> Iterator[tuple[str, Content]]:
+    directory = f"usr/src/linux-headers-{kernel.release}"
+    yield from _unpacked(kernel.build / HEADERS, directory)
+    yield f"lib/modules/{kernel.release}/build", Link(f"/{directory}")
+    yield _copyright(kernel, package_name(kernel.release, "headers"))
+
+
+def _unpacked(archive: Path, below: str) -> Iterator[tuple[str, Content]]:
+    with tarfile.open(archive) as tar:
+        for each in tar:
+            file = tar.extractfile(each) if each.isfile() else None
+            if file is None:
+                yield f"{below}/{each.name}", Link(each.linkname)
+            else:
+                content = file.read()
+                yield f"{below}/{each.name}", Program(content) if each.mode & 0o100 else content
+
+
+def _copyright(kernel: Kernel, package: str) -> tuple[str, Content]:
     text = _COPYRIGHT.format(version=kernel.version)
-    yield f"usr/share/doc/{package_name(release)}/copyright", text.encode()
+    return f"usr/share/doc/{package}/copyright", text.encode()
 
 
 FORMAT = DebianPackage()

@@ -11,6 +11,7 @@ import io
 import lzma
 import tarfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from mepof.errors import WorkError
@@ -22,7 +23,21 @@ _CONTROL = "control.tar.xz"
 MAX_CONTROL_BYTES = 1 << 20
 
 
-Content = bytes | Path
+@dataclass(frozen=True)
+class Program:
+    """An executable file."""
+
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Link:
+    """A symbolic link."""
+
+    to: str
+
+
+Content = bytes | Path | Program | Link
 """What a file contains, or the file that contains the same."""
 
 
@@ -42,8 +57,11 @@ def write(
         for name in _directories(files):
             _add_directory(tar, name)
         for name, given in sorted(files.items()):
-            content = given if isinstance(given, bytes) else given.read_bytes()
-            _add(tar, name, content, 0o644)
+            if isinstance(given, Link):
+                _add_link(tar, name, given.to)
+                continue
+            content = _content(given)
+            _add(tar, name, content, 0o755 if isinstance(given, Program) else 0o644)
             sums.append(f"{hashlib.md5(content, usedforsecurity=False).hexdigest()}  {name}\n")
             size += -(-len(content) // 1024)
     about = {
@@ -107,6 +125,21 @@ def _tar(file: lzma.LZMAFile) -> tarfile.TarFile:
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int) -> None:
     tar.addfile(member(f"./{name}", mode=mode, size=len(content)), io.BytesIO(content))
+
+
+def _content(given: bytes | Path | Program) -> bytes:
+    match given:
+        case Program(content):
+            return content
+        case Path():
+            return given.read_bytes()
+    return given
+
+
+def _add_link(tar: tarfile.TarFile, name: str, to: str) -> None:
+    made = member(f"./{name}", mode=0o777)
+    made.type, made.linkname = tarfile.SYMTYPE, to
+    tar.addfile(made)
 
 
 def _add_directory(tar: tarfile.TarFile, name: str) -> None:

@@ -22,6 +22,7 @@ class Kernel:
         build: the artifact.
         modules: without debug information, by their paths in the tree.
         revision: of the package; it grows where the same version is packaged again.
+        compilers: Debian's packages of what compiled it, and compiles other modules for it.
     """
 
     release: str
@@ -31,6 +32,7 @@ class Kernel:
     build: Path
     modules: Mapping[str, Path] = field(default_factory=dict)
     revision: int = 1
+    compilers: tuple[str, ...] = ()
 
     @property
     def image(self) -> Path:
@@ -65,6 +67,9 @@ class Format(Protocol):
 
     def write(self, kernel: Kernel, given: Path | None, target: Path) -> None:
         """Write the package: the same bytes for the same kernel.
+
+        A further package of the same kernel is written beside it; its name is that of ``target``
+        with a word before the suffix.
 
         Raises:
             InputError: it cannot be made of this kernel.

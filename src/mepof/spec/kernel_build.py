@@ -52,6 +52,8 @@ class KernelBuild(StepModel[In], Generic[In]):
             do not use the profile.
         share: take objects that another build compiled in the same way.
         suffix: what is added to the release name.
+        installed: keep what belongs to it where it is installed: the headers with which other
+            modules are compiled.
         layout_seed: seed of the order in which the linker lays out code; at least 1.
     """
 
@@ -69,4 +71,5 @@ class KernelBuild(StepModel[In], Generic[In]):
     exclude: tuple[str, ...] = ()
     share: bool = True
     suffix: str = ""
+    installed: bool = False
     layout_seed: int | None = None

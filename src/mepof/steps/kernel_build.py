@@ -15,7 +15,7 @@ from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Use
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import DEVICES, INITRAMFS, Session
 from mepof.errors import WorkError, listed
-from mepof.kernel import exclusions, kbuild, kconfig, objtool, rewriting
+from mepof.kernel import exclusions, installed, kbuild, kconfig, objtool, rewriting
 from mepof.kernel.bootable import Trials, not_to_instrument
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.kbuild import FileFlags
@@ -128,6 +128,8 @@ class KernelBuildBody:
                 build, selection = build.within(selection, made.image_bytes)
             build.keep_list()
         build.make()
+        if asked.installed:
+            build.keep_installed()
         build.note_release()
         if selection is not None:
             safety = Safety.find(context.output)
@@ -205,19 +207,30 @@ class _Build:
         if listed.exists():
             shutil.copyfile(listed, self.context.output / EXECUTED_OBJECTS)
 
-    def once(self, spec: kbuild.BuildSpec) -> frozenset[objtool.Warned]:
+    def keep_installed(self) -> None:
+        """Keep what belongs to the kernel where it is installed."""
         context = self.context
-        paths = kbuild.BuildPaths(
+        why = installed.keep(self.ingredients.spec(), self.tools, self._paths, context.cores)
+        if why is not None:
+            context.note(f"no headers for other modules: {why}")
+
+    @property
+    def _paths(self) -> kbuild.BuildPaths:
+        context = self.context
+        return kbuild.BuildPaths(
             tree=self.asked.source,
             work=context.work,
             output=context.output,
             log=context.log,
             cache=context.cache,
         )
+
+    def once(self, spec: kbuild.BuildSpec) -> frozenset[objtool.Warned]:
+        context = self.context
         warned = kbuild.build(
             spec,
             self.tools,
-            paths,
+            self._paths,
             context.cores,
             lambda done, total, name: context.progress(done, total, "files", name),
         )

@@ -19,7 +19,7 @@ _VERSION = re.compile(r"\d+(\.\d+)*(-rc\d+)?")
 
 
 class KernelPackageBody:
-    """Makes ``package.SUFFIX``."""
+    """Makes ``package.SUFFIX`` and, if the format has any, ``package.WORD.SUFFIX``."""
 
     kind = KernelPackage.kind
     phase: Phase = "other"
@@ -62,6 +62,7 @@ class KernelPackageBody:
             build=asked.kernel,
             modules=stripped,
             revision=asked.revision,
+            compilers=toolchain.packages(),
         )
         used.write(kernel, asked.given, context.output / f"package.{used.suffix}")
 

@@ -146,6 +146,10 @@ class Toolchain(Protocol):
             EnvironmentLack: it is missing.
         """
 
+    def packages(self) -> tuple[str, ...]:
+        """Debian's packages of what compiles a kernel's modules; none for a toolchain in a
+        directory."""
+
     def make_variables(self, arch: Arch) -> dict[str, str]:
         """The variables by which kbuild takes all tools from this toolchain."""
 

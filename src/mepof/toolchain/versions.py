@@ -28,6 +28,8 @@ _NUMBER = re.compile(r"\b\d+\.\d+")
 _LOADED = re.compile(r"=> (/.*) \(0x")
 # Roles of the tools that decide what a build makes.
 _DECIDING: tuple[Role, ...] = ("compiler", "linker", "profile-merger")
+# Roles of the tools that a build of modules needs.
+_COMPILING: tuple[Role, ...] = ("compiler", "linker", "archiver", "nm", "objcopy")
 
 
 class DescribedTool(Described):
@@ -161,6 +163,12 @@ class Versioned:
         if tool.optional and self.suffix:
             remedy = f"apt-get install {tool.package_of(self.suffix)}"
         return banner_of(self.tool(role), remedy)
+
+    def packages(self) -> tuple[str, ...]:
+        if self.directory is not None:
+            return ()
+        tools = (self.description.tools[role] for role in _COMPILING)
+        return tuple(dict.fromkeys(tool.package_of(self.suffix) for tool in tools))
 
     def files(self, arch: Arch | None = None) -> tuple[NeededFile, ...]:
         return ()

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from package.kernels import kernel, package
+from package.kernels import kernel, package, with_headers
 
 from mepof.adapter import publish as publishing
 from mepof.adapter.apt import packages_of
@@ -19,6 +19,7 @@ from mepof.process import run
 from .test_publish import MADE, gnupg  # noqa: F401
 
 META = "linux-image-mepof-stable"
+HEADERS = "linux-headers-mepof-stable"
 
 
 class Apt:
@@ -81,11 +82,19 @@ def apt(tmp_path: Path, gnupg: str) -> Apt:  # noqa: F811
     return Apt(tmp_path, gnupg)
 
 
-def release(root: Path, version: str, number: int, key: str | None = "m@example.org") -> Path:
+def release(
+    root: Path,
+    version: str,
+    number: int,
+    key: str | None = "m@example.org",
+    *,
+    headers: bool = False,
+) -> Path:
     """Publish a release with a package, as a watcher does."""
     out = root / f"run-{version}"
     out.mkdir()
-    package(out, kernel(out, version, revision=number))
+    made_of = kernel(out, version, revision=number)
+    package(out, with_headers(made_of) if headers else made_of)
     found = {("opt", "image"): out, ("opt", "package"): out}
     work = root / f"work-{version}"
     work.mkdir()
@@ -116,6 +125,28 @@ def test_apt_installs_and_upgrades_by_the_metapackage(apt: Apt, tmp_path: Path) 
     assert apt("update").returncode == 0
     upgraded = set(apt.installs("upgrade", "--with-new-pkgs"))
     assert upgraded == {("linux-image-6.12.100-mepof-opt", "6.12.100-2"), (META, "6.12.100-2")}
+
+
+def test_headers_are_installed_and_upgraded_by_a_metapackage_of_their_own(
+    apt: Apt, tmp_path: Path
+) -> None:
+    first = release(tmp_path, "6.12.95", 1, headers=True)
+    # What they depend on comes from the distribution.
+    library = "Package: {}\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1\n"
+    there = [library.format(name) for name in ("libc6", "libelf1")]
+    (tmp_path / "status").write_text("\n".join(there))
+    assert apt("update").returncode == 0
+    image, headers = (f"linux-{kind}-6.12.95-mepof-opt" for kind in ("image", "headers"))
+    assert set(apt.installs("install", HEADERS)) == {(headers, "6.12.95-1"), (HEADERS, "6.12.95-1")}
+    assert {name for name, _ in apt.installs("install", META)} == {image, META}
+    apt.has(*first.glob("*.deb"))
+    with (tmp_path / "status").open("a") as status:
+        status.write("\n" + "\n".join(there))
+    release(tmp_path, "6.12.100", 2, headers=True)
+    assert apt("update").returncode == 0
+    upgraded = {name for name, _ in apt.installs("upgrade", "--with-new-pkgs")}
+    new = {f"linux-{kind}-6.12.100-mepof-opt" for kind in ("image", "headers")}
+    assert upgraded == {*new, META, HEADERS}
 
 
 def test_a_release_is_listed_once_and_its_packages_are_whole(apt: Apt, tmp_path: Path) -> None:

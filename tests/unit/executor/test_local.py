@@ -122,6 +122,15 @@ def test_every_result_leaves_its_files_in_the_output_directory(tmp_path: Path) -
         assert _files(Result("x", kind, "step"), tmp_path) == files  # type: ignore[arg-type]
 
 
+def test_each_package_of_a_kernel_has_its_name(tmp_path: Path) -> None:
+    for name in ("package.deb", "package.headers.deb"):
+        (tmp_path / name).touch()
+    assert _files(Result("x", "package", "step"), tmp_path) == {
+        "x.deb": tmp_path / "package.deb",
+        "x.headers.deb": tmp_path / "package.headers.deb",
+    }
+
+
 def test_the_modules_of_a_kernel_are_packed_beside_its_image(tmp_path: Path) -> None:
     build = tmp_path / "build"
     (build / "modules").mkdir(parents=True)

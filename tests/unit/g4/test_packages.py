@@ -28,12 +28,14 @@ def test_each_image_is_packaged_under_a_release_of_its_own() -> None:
     assert made.step("build/build").params["suffix"] == "-mepof-build"
     # What is trained is not installed.
     assert "suffix" not in made.step("opt/instrument").params
+    assert made.step("opt/build").params["installed"] is True
+    assert "installed" not in made.step("opt/instrument").params
 
 
 def test_a_boot_image_keeps_the_release_that_modules_ask_for() -> None:
     made = plan(f"set package bootimg:./boot.img. {OPT}")
     assert made.step("opt/package").inputs["given"] == HostInput("./boot.img")
-    assert "suffix" not in made.step("opt/build").params
+    assert not {"suffix", "installed"} & set(made.step("opt/build").params)
 
 
 def test_nothing_is_packaged_unless_a_program_says_so() -> None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import io
+import tarfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from mepof import arch
+from mepof.kernel.installed import HEADERS
 from mepof.package.deb import FORMAT
 from mepof.package.protocol import Kernel
+from mepof.tar import member
 
 
-def kernel(root: Path, version: str = "6.12.95", *, modules: bool = False, **given: int) -> Kernel:
+def kernel(
+    root: Path, version: str = "6.12.95", *, modules: bool = False, revision: int = 1
+) -> Kernel:
     build = root / f"build-{version}"
     build.mkdir(parents=True, exist_ok=True)
     release = f"{version}-mepof-opt"
@@ -20,7 +27,25 @@ def kernel(root: Path, version: str = "6.12.95", *, modules: bool = False, **giv
     if modules:
         (build / "veth.ko").write_bytes(b"module")
         loaded = {"drivers/net/veth.ko": build / "veth.ko"}
-    return Kernel(release, version, arch.get("x86-64"), "clang 22", build, loaded, **given)
+    return Kernel(release, version, arch.get("x86-64"), "clang 22", build, loaded, revision)
+
+
+def archive(target: Path, files: Mapping[str, bytes], links: Mapping[str, str]) -> None:
+    """Pack files, programs among them (``#!``), and links."""
+    with tarfile.open(target, "w") as tar:
+        for name, data in files.items():
+            mode = 0o755 if data.startswith(b"#!") else 0o644
+            tar.addfile(member(name, mode=mode, size=len(data)), io.BytesIO(data))
+        for name, to in links.items():
+            link = member(name)
+            link.type, link.linkname = tarfile.SYMTYPE, to
+            tar.addfile(link)
+
+
+def with_headers(made: Kernel) -> Kernel:
+    files = {"Makefile": b"all:\n", "scripts/mod/modpost": b"#!/bin/sh\n", "include/io.h": b"\n"}
+    archive(made.build / HEADERS, files, {"include/link.h": "io.h"})
+    return made
 
 
 def package(root: Path, made: Kernel, name: str = "opt.deb") -> Path:

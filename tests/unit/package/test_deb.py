@@ -12,10 +12,10 @@ import pytest
 
 from mepof import arch
 from mepof.errors import InputError, WorkError
-from mepof.package.deb import FORMAT, metapackage, package_name, package_version
+from mepof.package.deb import FORMAT, headers_beside, metapackage, package_name, package_version
 from mepof.package.debian_archive import fields, read_control
 
-from .kernels import kernel, package
+from .kernels import kernel, package, with_headers
 
 
 def dpkg_deb(*words: str | Path) -> str:
@@ -48,17 +48,48 @@ def test_a_kernel_without_modules_needs_nothing(tmp_path: Path) -> None:
     assert "lib/modules" not in dpkg_deb("--contents", made)
 
 
+def test_headers_are_a_package_of_their_own(tmp_path: Path) -> None:
+    made = replace(kernel(tmp_path, revision=3), compilers=("clang-22", "lld-22"))
+    headers = headers_beside(package(tmp_path, with_headers(made)))
+    assert headers == tmp_path / "opt.headers.deb"
+    assert dpkg_deb("--field", headers, "Package").strip() == "linux-headers-6.12.95-mepof-opt"
+    assert dpkg_deb("--field", headers, "Version").strip() == "6.12.95-3"
+    assert dpkg_deb("--field", headers, "Architecture").strip() == "amd64"
+    depends = dpkg_deb("--field", headers, "Depends").strip()
+    assert depends == "libc6, libelf1, clang-22, lld-22"
+    dpkg_deb("--extract", headers, tmp_path / "root")
+    below = "usr/src/linux-headers-6.12.95-mepof-opt"
+    build = tmp_path / "root/lib/modules/6.12.95-mepof-opt/build"
+    assert str(build.readlink()) == f"/{below}"
+    installed = tmp_path / "root" / below
+    assert (installed / "Makefile").read_text() == "all:\n"
+    assert (installed / "include/link.h").resolve() == installed / "include/io.h"
+    assert os.access(installed / "scripts/mod/modpost", os.X_OK)
+    assert not os.access(installed / "Makefile", os.X_OK)
+    dpkg_deb("--control", headers, tmp_path / "control")
+    sums = ["md5sum", "--check", "--strict", "../control/md5sums"]
+    subprocess.run(sums, check=True, cwd=tmp_path / "root", stdout=subprocess.DEVNULL)
+
+
+def test_a_kernel_without_headers_has_no_package_of_them(tmp_path: Path) -> None:
+    assert not headers_beside(package(tmp_path, kernel(tmp_path, modules=True))).exists()
+
+
 def test_the_same_kernel_gives_the_same_bytes(tmp_path: Path) -> None:
-    made = kernel(tmp_path, modules=True)
-    first = package(tmp_path / "a", made).read_bytes()
+    made = with_headers(kernel(tmp_path, modules=True))
+    first = package(tmp_path / "a", made)
     os.utime(made.image, (0, 0))
     made.image.chmod(0o600)
-    assert package(tmp_path / "b", made).read_bytes() == first
+    again = package(tmp_path / "b", made)
+    assert again.read_bytes() == first.read_bytes()
+    assert headers_beside(again).read_bytes() == headers_beside(first).read_bytes()
 
 
 @pytest.mark.parametrize(
     ("script", "words", "hooks"),
     [
+        ("headers", ("configure", ""), "header_postinst"),
+        ("headers", ("abort-upgrade", "1"), ""),
         ("preinst", ("install",), "preinst"),
         ("postinst", ("configure", ""), "postinst"),
         ("postinst", ("abort-upgrade", "1"), ""),
@@ -72,10 +103,13 @@ def test_the_same_kernel_gives_the_same_bytes(tmp_path: Path) -> None:
 def test_scripts_run_the_hooks(
     tmp_path: Path, script: str, words: tuple[str, ...], hooks: str
 ) -> None:
-    dpkg_deb("--control", package(tmp_path, kernel(tmp_path)), tmp_path / "control")
+    made = package(tmp_path, with_headers(kernel(tmp_path)))
+    if script == "headers":
+        made, script = headers_beside(made), "postinst"
+    dpkg_deb("--control", made, tmp_path / "control")
     file = tmp_path / "control" / script
     etc = tmp_path / "etc/kernel"
-    for name in ("preinst", "postinst", "prerm", "postrm"):
+    for name in ("preinst", "postinst", "prerm", "postrm", "header_postinst"):
         hook = etc / f"{name}.d/record"
         hook.parent.mkdir(parents=True)
         said = f'echo "{name} $1 $2 $INITRD $DEB_MAINT_PARAMS" >> {tmp_path}/said'
@@ -134,9 +168,11 @@ def test_a_release_that_is_no_name_is_an_error(tmp_path: Path) -> None:
 
 def test_a_metapackage_depends_on_exactly_one(tmp_path: Path) -> None:
     made = package(tmp_path, kernel(tmp_path, revision=2))
-    metapackage(made, "linux-image-mepof-stable", tmp_path / "meta.deb")
+    name, what = "linux-image-mepof-stable", "the newest kernel"
+    metapackage(made, name, what, tmp_path / "meta.deb")
     found = fields(read_control(tmp_path / "meta.deb"))
     assert found["Depends"] == "linux-image-6.12.95-mepof-opt (= 6.12.95-2)"
+    assert found["Description"] == "the newest kernel that mepof published"
     assert dpkg_deb("--field", tmp_path / "meta.deb", "Version").strip() == "6.12.95-2"
 
 

@@ -13,7 +13,7 @@ from writers.mini_kernel import SUFFIX, write_tree
 from mepof.algorithm.protocol import EXECUTED_OBJECTS
 from mepof.errors import InputError
 from mepof.events import StepNote
-from mepof.kernel import kbuild, overlay, rewriting
+from mepof.kernel import installed, kbuild, overlay, rewriting
 from mepof.kernel.description import BuildSize, Origin
 from mepof.kernel.selection import SelectedObject, Selection
 from mepof.plan.model import Input, Json, Step, StepInput
@@ -49,6 +49,24 @@ def test_a_plain_build_has_nothing_added(
     assert (spec.cflags, spec.config_lines, spec.overlays) == ((), (), ())
     assert (spec.profiles, spec.selected, spec.same_as) == ({}, (), None)
     assert spec.fragments[0].name == "slim.config"
+
+
+def test_what_is_installed_with_a_kernel_is_kept_only_where_it_is_packaged(
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+) -> None:
+    asked: list[Path] = []
+
+    def keep(spec: kbuild.BuildSpec, tools: object, paths: kbuild.BuildPaths, cores: int) -> str:
+        asked.append(paths.output)
+        return "a library is missing"
+
+    monkeypatch.setattr(installed, "keep", keep)
+    built(room, monkeypatch, {"uses": []})
+    assert asked == []
+    built(room, monkeypatch, {"uses": [], "installed": True})
+    assert len(asked) == 1
+    (note,) = (event for event in room.events if isinstance(event, StepNote))
+    assert note.text == "no headers for other modules: a library is missing"
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
 
 from mepof.errors import InputError, WorkError
 from mepof.events import StepNote
+from mepof.kernel.installed import HEADERS
 from mepof.kernel.modules import Module, Modules
 from mepof.package.debian_archive import fields, read_control
 from mepof.plan.body import StepContext
@@ -38,6 +40,18 @@ def test_a_kernel_is_packaged_under_the_release_that_it_states(room: Room, toolc
     assert found["Version"] == "6.12.95-4"
     shown = subprocess.run(["dpkg-deb", "--contents", made], check=True, capture_output=True)
     assert b"./boot/vmlinuz-6.12.95-mepof-opt" in shown.stdout
+
+
+def test_headers_depend_on_what_compiled_the_kernel(room: Room, toolchain: None) -> None:
+    build = room.directory("build", kernel="image", config="", System_map="1 T _text\n")
+    (build / "vmlinux").write_bytes(BANNER)
+    with tarfile.open(build / HEADERS, "w"):
+        pass
+    context = packaged(room, build)
+    BODY.run(context)
+    found = fields(read_control(context.output / "package.headers.deb"))
+    assert found["Package"] == "linux-headers-6.12.95-mepof-opt"
+    assert found["Depends"] == "libc6, libelf1, clang-22, lld-22, llvm-22"
 
 
 def test_a_boot_image_says_where_the_modules_are(room: Room, toolchain: None) -> None:

@@ -137,6 +137,8 @@ def test_a_directory_has_a_toolchain_of_its_own(machine: Path, tmp_path: Path) -
     for named in (prebuilt, prebuilt / "bin"):
         found = select(f"clang:{named}")
         assert (found.name, found.version) == (f"clang:{prebuilt}/bin", "21.0.0")
+    assert select("clang").packages() == ("clang-22", "lld-22", "llvm-22")
+    assert found.packages() == ()
     variables = found.make_variables(arch.get("x86-64"))
     assert variables["LLVM"] == f"{prebuilt}/bin/"
     assert variables["LD"] == f"{prebuilt}/bin/ld.lld"

@@ -1,0 +1,112 @@
+"""Headers of a real kernel: modules of others are compiled with their package, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from mepof import arch
+from mepof.executor.local import LocalExecutor
+from mepof.executor.programs import compiled
+from mepof.g4 import Source
+from mepof.kernel import installed, kbuild
+from mepof.kernel.release import release_of
+from mepof.package.deb import FORMAT, headers_beside
+from mepof.package.protocol import Kernel
+from mepof.plan.model import Plan
+from mepof.process import run
+from mepof.spec.kernel_source import KernelSource
+from mepof.toolchain.protocol import Tools, select
+
+# It compiles a kernel, though a tiny one.
+pytestmark = [pytest.mark.boot, pytest.mark.rounds]
+
+TINY = """\
+# base: allnoconfig
+CONFIG_64BIT=y
+CONFIG_PRINTK=y
+CONFIG_BINFMT_ELF=y
+CONFIG_UNWINDER_ORC=y
+CONFIG_CPU_MITIGATIONS=y
+CONFIG_MITIGATION_RETPOLINE=y
+CONFIG_MODULES=y
+CONFIG_MODULE_UNLOAD=y
+CONFIG_MODVERSIONS=y
+CONFIG_CRC7=m
+"""
+MODULE = """
+#include <linux/module.h>
+#include <linux/slab.h>
+
+static void *kept;
+
+static int __init other_init(void)
+{
+	kept = kmalloc(64, GFP_KERNEL);
+	pr_info("other: loaded\\n");
+	return kept ? 0 : -ENOMEM;
+}
+
+static void __exit other_exit(void)
+{
+	kfree(kept);
+}
+
+module_init(other_init);
+module_exit(other_exit);
+MODULE_LICENSE("GPL");
+"""
+
+
+@pytest.fixture(scope="module")
+def headers(executor: LocalExecutor, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The headers of a tiny kernel, as their package installs them."""
+    root = tmp_path_factory.mktemp("headers")
+    plan = compiled(Source("tiny.g4", "build debian:linux-source-6.12 O2."))
+    steps = tuple(step for step in plan.steps if step.kind == KernelSource.kind)
+    done = executor.run(Plan("", 0, steps, ()), root / "source", lambda event: None)
+    tree = done.run.steps[steps[0].id].path
+    work, output, fragment = root / "work", root / "output", root / "tiny.config"
+    work.mkdir()
+    output.mkdir()
+    fragment.write_text(TINY)
+    paths = kbuild.BuildPaths(tree, work, output, root / "log", executor.store / "cache")
+    spec = kbuild.BuildSpec(arch.get("x86-64"), (fragment,), cflags=("-O3",), suffix="-mepof-opt")
+    toolchain = select("clang")
+    tools, cores = Tools(toolchain, partial(run, log=paths.log)), os.cpu_count() or 1
+    kbuild.build(spec, tools, paths, cores, lambda done, total, name: None)
+    assert installed.keep(spec, tools, paths, cores) is None
+    release = release_of(output / "vmlinux")
+    package = root / "package.deb"
+    FORMAT.write(Kernel(release, "6.12", spec.arch, toolchain.name, output), None, package)
+    run(["dpkg-deb", "--extract", headers_beside(package), root / "installed"])
+    return root / f"installed/usr/src/linux-headers-{release}"
+
+
+@pytest.mark.parametrize("given", [(), ("CC=clang", "LD=ld.lld")], ids=["plain", "as DKMS"])
+def test_a_module_is_compiled_with_the_package_alone(
+    headers: Path, tmp_path: Path, given: tuple[str, ...]
+) -> None:
+    (tmp_path / "other.c").write_text(MODULE)
+    (tmp_path / "Makefile").write_text("obj-m := other.o\n")
+    make = ["make", "-C", str(headers), f"M={tmp_path}", *given, "modules"]
+    done = subprocess.run(make, capture_output=True, text=True, check=False)
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    assert "compiler differs" not in said
+    assert "undefined" not in said
+    made = (tmp_path / "other.ko").read_bytes()
+    release = headers.name.removeprefix("linux-headers-")
+    assert f"vermagic={release} ".encode() in made
+    # The kernel refuses a module whose symbols have no versions.
+    assert b"__versions" in made
+
+
+def test_nothing_in_the_package_names_the_directory_of_the_build(headers: Path) -> None:
+    root = str(headers.parents[3]).encode()
+    named = [path for path in headers.rglob("*") if path.is_file() and root in path.read_bytes()]
+    assert named == []
