@@ -1,6 +1,6 @@
 """What belongs to a kernel where it is installed: the *headers* with which other modules are
 compiled (makefiles, generated headers, the programs that kbuild runs, and the symbols that the
-kernel exports).
+kernel exports), and its device trees.
 
 Newer kernels say themselves what other modules need: ``scripts/package/install-extmod-build``. For
 the others, the list is that of their ``scripts/package/builddeb``.
@@ -22,9 +22,11 @@ from mepof.toolchain.protocol import Toolchain, Tools
 
 #: In a build, if its configuration has modules.
 HEADERS = "headers.tar"
+#: In a build, if its configuration has any.
+DEVICE_TREES = "device-trees.tar"
 
 # As errors call them.
-_HEADERS = "the headers for modules"
+_HEADERS, _TREES = "the headers for modules", "the device trees"
 _SCRIPT = "scripts/package/install-extmod-build"
 # What every build of modules runs.
 _PROGRAMS = ("scripts/basic/fixdep", "scripts/mod/modpost", "tools/objtool/objtool")
@@ -46,8 +48,24 @@ def keep(spec: BuildSpec, tools: Tools, paths: BuildPaths, cores: int) -> str | 
         WorkError: something cannot be made.
     """
     config = (paths.output / "config").read_text(encoding="utf-8")
-    (paths.output / HEADERS).unlink(missing_ok=True)
+    for name in (HEADERS, DEVICE_TREES):
+        (paths.output / name).unlink(missing_ok=True)
+    # As scripts/package/builddeb decides.
+    if "CONFIG_OF_EARLY_FLATTREE=y" in config.splitlines() and (
+        (paths.tree / "arch" / spec.arch.source / "boot/dts").is_dir()
+    ):
+        _keep_device_trees(spec, tools, paths, cores)
     return _keep_headers(spec, tools, paths) if kconfig.has_modules(config) else None
+
+
+def _keep_device_trees(spec: BuildSpec, tools: Tools, paths: BuildPaths, cores: int) -> None:
+    made = _empty(paths.work / "device-trees")
+    kbuild.make(spec, tools, paths, _TREES, f"-j{cores}", "dtbs")
+    # Without boards, there may be no list of what to install.
+    boards = paths.objects / "arch" / spec.arch.source / "boot/dts"
+    if any(boards.rglob("*.dtb")):
+        kbuild.make(spec, tools, paths, _TREES, f"INSTALL_DTBS_PATH={made}", "dtbs_install")
+        _pack(made, paths.output / DEVICE_TREES)
 
 
 def _keep_headers(spec: BuildSpec, tools: Tools, paths: BuildPaths) -> str | None:

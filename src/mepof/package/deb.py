@@ -1,5 +1,5 @@
-"""``deb``: a Debian package ``linux-image-RELEASE``, with image, configuration, symbols and
-modules, and ``linux-headers-RELEASE``, with which other modules are compiled. Their
+"""``deb``: a Debian package ``linux-image-RELEASE``, with image, configuration, symbols, modules
+and device trees, and ``linux-headers-RELEASE``, with which other modules are compiled. Their
 scripts run the hooks of ``/etc/kernel`` as those of Debian's kernels do (Debian Linux Kernel
 Handbook, "Maintainer scripts and hooks")."""
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mepof.arch import Arch, records
 from mepof.errors import InputError
-from mepof.kernel.installed import HEADERS
+from mepof.kernel.installed import DEVICE_TREES, HEADERS
 from mepof.package import debian_archive
 from mepof.package.debian_archive import Content, Link, Program
 from mepof.package.protocol import Kernel
@@ -224,6 +224,8 @@ def _files(kernel: Kernel) -> Iterator[tuple[str, Content]]:
     if kernel.modules:
         order = "".join(f"kernel/{path}\n" for path in kernel.modules)
         yield f"{below}/modules.order", order.encode()
+    if (kernel.build / DEVICE_TREES).is_file():
+        yield from _unpacked(kernel.build / DEVICE_TREES, f"usr/lib/linux-image-{release}")
     yield _copyright(kernel, package_name(release))
 
 

@@ -53,7 +53,7 @@ class KernelBuild(StepModel[In], Generic[In]):
         share: take objects that another build compiled in the same way.
         suffix: what is added to the release name.
         installed: keep what belongs to it where it is installed: the headers with which other
-            modules are compiled.
+            modules are compiled, and device trees.
         layout_seed: seed of the order in which the linker lays out code; at least 1.
     """
 

@@ -16,13 +16,14 @@ from writers.mini_kernel import SUFFIX, write_tools
 from mepof import arch
 from mepof.errors import WorkError
 from mepof.kernel import installed, kbuild
-from mepof.kernel.installed import HEADERS
+from mepof.kernel.installed import DEVICE_TREES, HEADERS
 from mepof.process import run
 from mepof.toolchain.protocol import Tools, select
 
 from .test_kbuild import forget_tools
 
 MODULES = "CONFIG_MODULES=y\n"
+TREES = "CONFIG_OF_EARLY_FLATTREE=y\n"
 # Its makefile has what is asked of kbuild; the objects' directory is its own.
 MAKEFILE = """\
 export srctree := ..
@@ -30,6 +31,10 @@ run-command:
 	$(MAKE) -C $(O) -f $(CURDIR)/Makefile there
 there:
 	$(KBUILD_RUN_COMMAND)
+dtbs:
+	mkdir -p $(O)/arch/arm64/boot/dts/acme && cp board.txt $(O)/arch/arm64/boot/dts/acme/x.dtb
+dtbs_install:
+	mkdir -p $(INSTALL_DTBS_PATH)/acme && cp board.txt $(INSTALL_DTBS_PATH)/acme/x.dtb
 """
 SCRIPT = """\
 mkdir -p "$1/scripts/mod"
@@ -83,6 +88,7 @@ def build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Finished]
     paths = kbuild.BuildPaths(tree, work, output, tmp_path / "log", tmp_path / "cache")
     made = Finished(tmp_path, paths)
     made.put(tree, "Makefile", MAKEFILE)
+    made.put(tree, "board.txt", "a board")
     made.put(tree, "arch/x86/Makefile")
     made.put(tree, "arch/x86/include/asm/io.h")
     made.put(tree, "arch/x86/kernel/setup.c")
@@ -163,6 +169,23 @@ def test_a_kernel_without_modules_has_no_headers(build: Finished) -> None:
     build.keep(MODULES)
     assert build.keep("") is None
     assert not (build.paths.output / HEADERS).exists()
+
+
+def test_device_trees_are_kept_where_the_configuration_has_boards(build: Finished) -> None:
+    assert build.keep(TREES, "arm64") is None
+    assert not (build.paths.output / DEVICE_TREES).exists()
+    build.put(build.paths.tree, "arch/arm64/boot/dts/Makefile")
+    build.keep("", "arm64")
+    assert not (build.paths.output / DEVICE_TREES).exists()
+    build.keep(TREES, "arm64")
+    assert list(build.kept(DEVICE_TREES)) == ["acme/x.dtb"]
+
+
+def test_a_configuration_without_boards_installs_no_device_trees(build: Finished) -> None:
+    build.put(build.paths.tree, "arch/arm64/boot/dts/Makefile")
+    build.put(build.paths.tree, "Makefile", "dtbs:\n")
+    build.keep(TREES, "arm64")
+    assert not (build.paths.output / DEVICE_TREES).exists()
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from mepof import arch
-from mepof.kernel.installed import HEADERS
+from mepof.kernel.installed import DEVICE_TREES, HEADERS
 from mepof.package.deb import FORMAT
 from mepof.package.protocol import Kernel
 from mepof.tar import member
@@ -45,6 +45,11 @@ def archive(target: Path, files: Mapping[str, bytes], links: Mapping[str, str]) 
 def with_headers(made: Kernel) -> Kernel:
     files = {"Makefile": b"all:\n", "scripts/mod/modpost": b"#!/bin/sh\n", "include/io.h": b"\n"}
     archive(made.build / HEADERS, files, {"include/link.h": "io.h"})
+    return made
+
+
+def with_device_trees(made: Kernel) -> Kernel:
+    archive(made.build / DEVICE_TREES, {"acme/board.dtb": b"tree"}, {})
     return made
 
 

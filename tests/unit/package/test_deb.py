@@ -15,7 +15,7 @@ from mepof.errors import InputError, WorkError
 from mepof.package.deb import FORMAT, headers_beside, metapackage, package_name, package_version
 from mepof.package.debian_archive import fields, read_control
 
-from .kernels import kernel, package, with_headers
+from .kernels import kernel, package, with_device_trees, with_headers
 
 
 def dpkg_deb(*words: str | Path) -> str:
@@ -73,6 +73,13 @@ def test_headers_are_a_package_of_their_own(tmp_path: Path) -> None:
 
 def test_a_kernel_without_headers_has_no_package_of_them(tmp_path: Path) -> None:
     assert not headers_beside(package(tmp_path, kernel(tmp_path, modules=True))).exists()
+
+
+def test_device_trees_are_where_flash_kernel_looks(tmp_path: Path) -> None:
+    made = replace(kernel(tmp_path), arch=arch.get("arm64"))
+    dpkg_deb("--extract", package(tmp_path, with_device_trees(made)), tmp_path / "root")
+    tree = "usr/lib/linux-image-6.12.95-mepof-opt/acme/board.dtb"
+    assert (tmp_path / "root" / tree).read_bytes() == b"tree"
 
 
 def test_the_same_kernel_gives_the_same_bytes(tmp_path: Path) -> None:
