@@ -19,7 +19,7 @@ from mepof.arch import Arch
 from mepof.described import Described, read_described
 from mepof.errors import InputError
 from mepof.g4.names import is_path
-from mepof.kernel import kconfig, overlay
+from mepof.kernel import kconfig, overlay, rewriting
 from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
 from mepof.process import run
@@ -116,7 +116,9 @@ def check_fit(
         min_compiler=minimum,
         reasons=tuple(_of_the_tree(tree, arch, toolchain, minimum, fragments)),
         config=tuple(_unknown(fragments.settings, symbols)),
-        algorithms=tuple(_algorithm(name, tree, toolchain, symbols) for name in algorithms),
+        algorithms=tuple(
+            _algorithm(name, tree, arch, toolchain, fragments, symbols) for name in algorithms
+        ),
         options={
             name: reasons
             for name, option in options().items()
@@ -158,7 +160,12 @@ def _of_the_tree(
 
 
 def _algorithm(
-    name: str, tree: Path, toolchain: Toolchain, symbols: frozenset[str]
+    name: str,
+    tree: Path,
+    arch: Arch,
+    toolchain: Toolchain,
+    fragments: kconfig.Fragments,
+    symbols: frozenset[str],
 ) -> AlgorithmFit:
     algorithm = ALGORITHMS.get(name)
     lacks = tuple(_lacks(algorithm.requires, toolchain))
@@ -170,8 +177,16 @@ def _algorithm(
         added += algorithm.instrument(toolchain, Round(number))
     plain = _misfits(tree, added.overlays, toolchain)
     both = _misfits(tree, (*added.overlays, *added.module_overlays), toolchain)
-    reasons = (*plain, *_unknown(_settings(added), symbols))
+    rewritten = () if added.rewriting is None else _not_rewritten(arch, fragments)
+    reasons = (*rewritten, *plain, *_unknown(_settings(added), symbols))
     return AlgorithmFit(name, reasons, tuple(r for r in both if r not in plain))
+
+
+def _not_rewritten(arch: Arch, fragments: kconfig.Fragments) -> Iterator[Reason]:
+    try:
+        rewriting.check_wanted(fragments, arch.name)
+    except InputError as error:
+        yield Reason(error.message, error.remedy)
 
 
 def _settings(added: BuildAddition) -> tuple[kconfig.Setting, ...]:

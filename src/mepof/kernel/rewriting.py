@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict
 from mepof.errors import InputError, WorkError
 from mepof.kernel import code_tables
 from mepof.kernel.code_tables import KEY, KEY_SYMBOLS, RETURNS, CodeTables, Jump
+from mepof.kernel.kconfig import Fragments
 from mepof.kernel.vmlinux import Function, Section, Vmlinux
 from mepof.toolchain.protocol import Run
 
@@ -29,6 +30,8 @@ _JUMPS = ".mepof_jumps"
 _NO_JUMPS = Section(_JUMPS, 0, 0, 0, allocated=True, code=False)
 _SPACE = ("__bolt_reserved_start", "__bolt_reserved_end")
 _X86_64 = 62
+# What must be off; the second selects the first.
+_RELOCATABLE = ("CONFIG_RELOCATABLE", "CONFIG_EFI_STUB")
 # What BOLT is asked for. Blocks that nothing seems to reach are those that exceptions lead to.
 OPTIONS = (
     "--reorder-blocks=ext-tsp",
@@ -80,15 +83,32 @@ def check_configuration(lines: Collection[str], arch: str) -> None:
             f"BOLT rewrites kernels for x86-64 only, not for {arch}",
             "use `propeller` instead of `bolt`",
         )
-    for option, what in {
-        "CONFIG_RELOCATABLE": "the relocations of a kernel that can be loaded anywhere",
-        "CONFIG_KASAN": "the calls of a kernel that checks its memory accesses",
+    for what, options in {
+        "the relocations of a kernel that can be loaded anywhere": _RELOCATABLE,
+        "the calls of a kernel that checks its memory accesses": ("CONFIG_KASAN",),
     }.items():
-        if f"{option}=y" in lines:
+        if f"{options[0]}=y" in lines:
+            off = " and ".join(f"`# {option} is not set`" for option in options)
             raise InputError(
-                f"BOLT does not move {what} ({option})",
-                f"set a configuration with `# {option} is not set`, or use `propeller`",
+                f"BOLT does not move {what} ({options[0]})",
+                f"set a configuration with {off}, or use `propeller`",
             )
+
+
+def check_wanted(fragments: Fragments, arch: str) -> None:
+    """Refuse what cannot be rewritten before Kconfig is asked, which makes kernels relocatable
+    unless a configuration says otherwise.
+
+    Raises:
+        InputError: it cannot, and why.
+    """
+    wanted = {name: each.value for each in fragments.settings for name in each.names()}
+    default = "n" if fragments.base == "allnoconfig" else "y"
+    stub = "n" if wanted.get("EFI") == "n" else wanted.get("EFI_STUB", default)
+    lines = {f"CONFIG_{name}={value}" for name, value in wanted.items()}
+    if "y" in (stub, wanted.get("RELOCATABLE", default)):
+        lines.add(f"{_RELOCATABLE[0]}=y")
+    check_configuration(lines, arch)
 
 
 def check_kernel(vmlinux: Path) -> tuple[Vmlinux, CodeTables]:

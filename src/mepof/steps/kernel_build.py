@@ -30,6 +30,7 @@ from mepof.steps.kernel_ingredients import (
     Ingredients,
     algorithms_of,
     cold_small,
+    config_files,
     ingredients_of,
     may_have_modules,
     requirements,
@@ -55,17 +56,18 @@ class KernelBuildBody:
 
     def check(self, step: Step) -> None:
         """Refuse an unknown architecture, a toolchain that does not have the required
-        capabilities, a config that is not Kconfig lines, and a profile of another algorithm."""
+        capabilities, a config that is not Kconfig lines or not for the algorithm, and a profile of
+        another algorithm."""
         asked = KernelBuild[Input].of(step, step.inputs)
         arch.get(asked.arch)
         required = requirements(asked)
         check_requirements(asked.toolchain, required)
+        own = [Path(part.path) for part in asked.config if isinstance(part, HostInput)]
+        # What does not exist is reported with its position.
+        config = kconfig.merge([path for path in config_files(asked, own) if path.exists()])
         if any("binary-layout" in each for each in required.values()):
-            rewriting.check_configuration((), asked.arch)
+            rewriting.check_wanted(config, asked.arch)
             select(asked.toolchain).banner("rewriter")
-        for part in asked.config:
-            if isinstance(part, HostInput) and Path(part.path).exists():
-                kconfig.merge([Path(part.path)])
         if isinstance(asked.profile, HostInput):
             check_profile(Path(asked.profile.path), asked.uses, asked.toolchain)
 

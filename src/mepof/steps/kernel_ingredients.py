@@ -79,7 +79,7 @@ class Ingredients(Generic[In]):
         built_for = arch.get(self.asked.arch)
         return kbuild.BuildSpec(
             arch=built_for,
-            fragments=tuple(self._fragments()),
+            fragments=tuple(config_files(self.asked, self.own_fragments)),
             config_lines=(
                 *addition.config_lines,
                 *(line for option in chosen for line in option.config),
@@ -90,7 +90,8 @@ class Ingredients(Generic[In]):
             variables=addition.variables,
             overlays=(
                 *built_for.overlays,
-                *kconfig.overlays(self._our_fragments()),
+                # The user's own files cannot have an overlay's options.
+                *kconfig.overlays(config_files(self.asked, ())),
                 *addition.overlays,
                 *(addition.module_overlays if self.modules else ()),
             ),
@@ -112,21 +113,6 @@ class Ingredients(Generic[In]):
         flags = tuple(flag for option in chosen for flag in option.profiled_cflags)
         if flags and self.profile is not None:
             yield FileFlags(self.profile / EXECUTED_OBJECTS, flags)
-
-    def _fragments(self) -> Iterator[Path]:
-        """The config fragments in order; the user's own only once the inputs exist."""
-        own = iter(self.own_fragments)
-        for part in self.asked.config:
-            if isinstance(part, str):
-                yield from kconfig.paths(part, self.asked.arch)
-            elif (file := next(own, None)) is not None:
-                yield file
-
-    def _our_fragments(self) -> Iterator[Path]:
-        """The config fragments without the user's own, which cannot have an overlay's options."""
-        for part in self.asked.config:
-            if isinstance(part, str):
-                yield from kconfig.paths(part, self.asked.arch)
 
     def _layout(self, built_for: Arch) -> tuple[str, ...]:
         """The flag that makes the linker shuffle the code within each output section."""
@@ -199,18 +185,27 @@ def ingredients_of(asked: KernelBuild[Path], context: StepContext) -> Ingredient
     return Ingredients(asked, own, profile, use, may_have_modules(asked, own), same_as)
 
 
+def config_files(asked: KernelBuild[In], own: Sequence[Path]) -> Iterator[Path]:
+    """The files of the configuration, in order.
+
+    Args:
+        own: the user's, in order; none to leave them out.
+    """
+    files = iter(own)
+    for part in asked.config:
+        if isinstance(part, str):
+            yield from kconfig.paths(part, asked.arch)
+        elif (file := next(files, None)) is not None:
+            yield file
+
+
 def may_have_modules(asked: KernelBuild[In], own: Sequence[Path]) -> bool:
     """Whether the configuration can have modules.
 
     Args:
         own: the user's config files, in order.
     """
-    files = iter(own)
-    parts = (
-        kconfig.paths(part, asked.arch) if isinstance(part, str) else (next(files),)
-        for part in asked.config
-    )
-    return kconfig.may_have_modules([path for paths in parts for path in paths])
+    return kconfig.may_have_modules([*config_files(asked, own)])
 
 
 def _without_unexecuted(

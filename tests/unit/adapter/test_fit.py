@@ -165,6 +165,19 @@ def test_an_algorithm_needs_its_own_options(tree: Path, toolchain: Clang) -> Non
     assert reason.message.startswith("the kernel has no CONFIG_DEBUG_FS")
 
 
+def test_an_algorithm_may_not_fit_the_configuration_or_the_architecture(
+    tree: Path, toolchain: Clang
+) -> None:
+    own = tree.with_name("own.config")
+    own.write_text("CONFIG_RELOCATABLE=y\n")
+    relocatable = check_fit(tree, X86, toolchain, ("slim", str(own)), ["bolt"])
+    (reason,) = algorithm(relocatable, "bolt").reasons
+    assert "CONFIG_RELOCATABLE" in reason.message
+    assert reason.nearest is not None and "# CONFIG_EFI_STUB is not set" in reason.nearest
+    other = check_fit(tree, arch.get("arm64"), toolchain, ("slim",), ["bolt"])
+    assert "x86-64 only" in algorithm(other, "bolt").reasons[0].message
+
+
 def test_a_compiler_that_is_too_old_for_the_kernel_is_named(tree: Path, toolchain: Clang) -> None:
     (tree / "scripts/min-tool-version.sh").write_text("echo 23.0.0\n")
     fit = looked_at(tree, toolchain)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import shutil
 import struct
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from writers.movable_kernel import COUNTS, FUNCTIONS, link
 
 from mepof.errors import InputError, WorkError
-from mepof.kernel import code_tables, rewriting
+from mepof.kernel import code_tables, kconfig, rewriting
 from mepof.kernel.vmlinux import Vmlinux
 from mepof.process import run
 
@@ -188,10 +189,35 @@ def test_a_configuration_that_bolt_cannot_take_is_refused_with_the_remedy(
     with pytest.raises(InputError, match=reason) as raised:
         rewriting.check_configuration(lines, arch)
     assert "propeller" in str(raised.value.remedy)
+    # Both names, as the second selects the first.
+    assert ("CONFIG_RELOCATABLE=y" in lines) == ("EFI_STUB" in str(raised.value.remedy))
 
 
 def test_other_configurations_are_taken() -> None:
     rewriting.check_configuration(["# CONFIG_RELOCATABLE is not set", "CONFIG_SMP=y"], "x86-64")
+
+
+@pytest.mark.parametrize(
+    ("lines", "taken"),
+    [
+        ([], False),
+        (["# CONFIG_RELOCATABLE is not set"], False),
+        (["# CONFIG_EFI_STUB is not set"], False),
+        (["# CONFIG_RELOCATABLE is not set", "# CONFIG_EFI_STUB is not set"], True),
+        (["# CONFIG_RELOCATABLE is not set", "# CONFIG_EFI is not set"], True),
+        (["# base: allnoconfig"], True),
+        (["# base: allnoconfig", "CONFIG_RELOCATABLE=y"], False),
+        (["# base: allnoconfig", "CONFIG_EFI=y", "CONFIG_EFI_STUB=y"], False),
+        (["# base: allnoconfig", "CONFIG_KASAN=y"], False),
+    ],
+)
+def test_what_a_configuration_becomes_is_known_before_kconfig_is_asked(
+    tmp_path: Path, lines: list[str], taken: bool
+) -> None:
+    config = tmp_path / "my.config"
+    config.write_text("".join(f"{line}\n" for line in lines))
+    with nullcontext() if taken else pytest.raises(InputError, match=r"RELOCATABLE|KASAN"):
+        rewriting.check_wanted(kconfig.merge([config]), "x86-64")
 
 
 @pytest.mark.parametrize("data", [b"", b"\x7fELF" + bytes(60), b"MZ" * 64])

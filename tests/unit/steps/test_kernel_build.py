@@ -16,7 +16,7 @@ from mepof.events import StepNote
 from mepof.kernel import installed, kbuild, overlay, rewriting
 from mepof.kernel.description import BuildSize, Origin
 from mepof.kernel.selection import SelectedObject, Selection
-from mepof.plan.model import Input, Json, Step, StepInput
+from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.profile.quality import Quality
 from mepof.spec.kernel_build import KernelBuild
 from mepof.steps import kernel_build
@@ -515,3 +515,24 @@ def test_what_rewrites_a_kernel_is_part_of_the_identity(
     assert "rewriter" not in identity({"instrumented": {"algorithm": "bolt"}})
     monkeypatch.setattr(rewriting, "OPTIONS", ("--other",))
     assert identity({"uses": ["bolt"]})["flags"] != used["flags"]
+
+
+@pytest.mark.parametrize("params", [{"uses": ["bolt"]}, {"instrumented": {"algorithm": "bolt"}}])
+def test_a_configuration_that_cannot_be_rewritten_is_refused_before_anything_is_built(
+    tmp_path: Path, tools: Path, params: dict[str, Json]
+) -> None:
+    def check(*config: str | None) -> None:
+        asked: dict[str, Json] = {**BASE, "config": [*config], **params}
+        inputs: dict[str, Input] = {"source": StepInput("source"), "config.1": HostInput(str(own))}
+        if "uses" in params:
+            inputs["profile"] = StepInput("profile")
+        if None not in config:
+            del inputs["config.1"]
+        kernel_build.BODY.check(Step("x/build", "kernel-build", asked, inputs))
+
+    own = tmp_path / "own.config"
+    own.write_text("# CONFIG_RELOCATABLE is not set\n# CONFIG_EFI_STUB is not set\n")
+    check("slim")
+    with pytest.raises(InputError, match="CONFIG_RELOCATABLE"):
+        check("server")
+    check("server", None)
