@@ -177,14 +177,15 @@ def _algorithm(
         added += algorithm.instrument(toolchain, Round(number))
     plain = _misfits(tree, added.overlays, toolchain)
     both = _misfits(tree, (*added.overlays, *added.module_overlays), toolchain)
-    rewritten = () if added.rewriting is None else _not_rewritten(arch, fragments)
+    rewritten = () if added.rewriting is None else _not_rewritten(tree, arch, fragments)
     reasons = (*rewritten, *plain, *_unknown(_settings(added), symbols))
     return AlgorithmFit(name, reasons, tuple(r for r in both if r not in plain))
 
 
-def _not_rewritten(arch: Arch, fragments: kconfig.Fragments) -> Iterator[Reason]:
+def _not_rewritten(tree: Path, arch: Arch, fragments: kconfig.Fragments) -> Iterator[Reason]:
     try:
         rewriting.check_wanted(fragments, arch.name)
+        rewriting.check_release(version_of(tree))
     except InputError as error:
         yield Reason(error.message, error.remedy)
 

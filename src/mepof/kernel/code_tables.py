@@ -1,7 +1,7 @@
 """The tables of an x86-64 kernel that point into its code, and what they say once that has moved.
 
-An *anchor* is the start of an instruction that a table points to, or to a byte of. Formats: Linux
-6.1 to 7.0, ``arch/x86/include/asm/{asm,extable,alternative,bug,runtime-const}.h``,
+An *anchor* is the start of an instruction that a table points to, or to a byte of. Formats:
+``arch/x86/include/asm/{asm,extable,alternative,bug,runtime-const}.h``,
 ``include/asm-generic/bug.h`` and ``arch/x86/include/asm/paravirt.h``.
 """
 
@@ -14,6 +14,9 @@ from dataclasses import dataclass, replace
 
 from mepof.errors import WorkError
 from mepof.kernel.vmlinux import Function, Section, Vmlinux
+
+#: The releases whose tables have these formats.
+FIRST, LAST = (6, 1), (7, 0)
 
 _EXCEPTIONS = "__ex_table"
 _ALTERNATIVES, _REPLACEMENTS = ".altinstructions", ".altinstr_replacement"

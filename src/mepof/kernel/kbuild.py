@@ -203,6 +203,9 @@ def build(
         WorkError: the configuration, a compilation, the link or the layout check failed.
     """
     toolchain = tools.toolchain
+    version = version_of(paths.tree)
+    if spec.rewriting is not None:
+        rewriting.check_release(version)
     view, objects = paths.view, paths.objects
     # Flags come last: they win over those of other overlays, and of the kernel.
     named = (overlay.load(name) for name in (*spec.overlays, "flags"))
@@ -219,7 +222,6 @@ def build(
     _replace(objects / _SELECTED, _with_paths(selection, profiles))
     if spec.link_order:
         _replace(objects / _ORDER, spec.link_order)
-    version = version_of(paths.tree)
     make = [_with_paths(word, profiles) for word in _make_command(spec, toolchain, view, objects)]
     environment = _environment(paths.cache, share=spec.share)
 

@@ -22,6 +22,7 @@ from mepof.errors import InputError, WorkError
 from mepof.kernel import code_tables
 from mepof.kernel.code_tables import KEY, KEY_SYMBOLS, RETURNS, CodeTables, Jump
 from mepof.kernel.kconfig import Fragments
+from mepof.kernel.source import KernelVersion
 from mepof.kernel.vmlinux import Function, Section, Vmlinux
 from mepof.toolchain.protocol import Run
 
@@ -109,6 +110,21 @@ def check_wanted(fragments: Fragments, arch: str) -> None:
     if "y" in (stub, wanted.get("RELOCATABLE", default)):
         lines.add(f"{_RELOCATABLE[0]}=y")
     check_configuration(lines, arch)
+
+
+def check_release(version: KernelVersion) -> None:
+    """Refuse a release whose tables are not known to have the formats that are read.
+
+    Raises:
+        InputError: it is one, and which are not.
+    """
+    if not code_tables.FIRST <= (version.version, version.patchlevel) <= code_tables.LAST:
+        first, last = (".".join(map(str, each)) for each in (code_tables.FIRST, code_tables.LAST))
+        raise InputError(
+            f"the tables of Linux {version} that point into its code are not known: BOLT rewrites "
+            f"Linux {first} to {last}",
+            "use `propeller` instead of `bolt`",
+        )
 
 
 def check_kernel(vmlinux: Path) -> tuple[Vmlinux, CodeTables]:

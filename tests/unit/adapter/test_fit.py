@@ -178,6 +178,24 @@ def test_an_algorithm_may_not_fit_the_configuration_or_the_architecture(
     assert "x86-64 only" in algorithm(other, "bolt").reasons[0].message
 
 
+@pytest.mark.parametrize(
+    ("release", "fits"), [("6 0", False), ("6 1", True), ("7 0", True), ("7 1", False)]
+)
+def test_an_algorithm_may_not_fit_the_release(
+    tree: Path, toolchain: Clang, release: str, fits: bool
+) -> None:
+    version, patchlevel = release.split()
+    stated = f"VERSION = {version}\nPATCHLEVEL = {patchlevel}\nSUBLEVEL = 4\n"
+    (tree / "Makefile").write_text(stated)
+    fit = looked_at(tree, toolchain, "bolt", "propeller")
+    assert fit.builds(algorithm(fit, "bolt")) == fits
+    assert fit.builds(algorithm(fit, "propeller"))
+    if not fits:
+        (reason,) = algorithm(fit, "bolt").reasons
+        assert f"Linux {version}.{patchlevel}.4" in reason.message
+        assert "6.1 to 7.0" in reason.message
+
+
 def test_a_compiler_that_is_too_old_for_the_kernel_is_named(tree: Path, toolchain: Clang) -> None:
     (tree / "scripts/min-tool-version.sh").write_text("echo 23.0.0\n")
     fit = looked_at(tree, toolchain)

@@ -21,7 +21,7 @@ from writers.mini_kernel import SUFFIX, VERSION, write_tools, write_tree
 from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, BuildAddition, Round, Use
 from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
-from mepof.kernel import kbuild, rewriting
+from mepof.kernel import code_tables, kbuild, rewriting
 from mepof.kernel.description import BuildDescription, Origin
 from mepof.kernel.modules import Modules
 from mepof.kernel.rewriting import Rewritten
@@ -722,6 +722,15 @@ def test_a_kernel_that_cannot_be_rewritten_is_refused_before_it_is_compiled(benc
     with pytest.raises(InputError, match="BOLT rewrites kernels for x86-64 only"):
         bench.build(spec=spec)
     assert bench.seen == []
+
+
+def test_a_release_that_cannot_be_rewritten_is_refused_before_it_is_configured(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_tables, "LAST", (6, 11))
+    with pytest.raises(InputError, match=r"the tables of Linux 6\.12\.7 .* Linux 6\.1 to 6\.11"):
+        bench.build(spec=replace(SPEC, rewriting=kbuild.Rewriting(None)))
+    assert not (bench.paths().work / "tree").exists()
 
 
 def test_a_kernel_that_will_be_rewritten_must_have_the_space(bench: Bench) -> None:
