@@ -148,6 +148,9 @@ def _of_the_tree(
         near = sorted(path.name for path in (tree / "arch").glob("*/") if path.is_dir())
         known = f"it has {', '.join(near)}" if near else None
         yield Reason(f"the kernel has no architecture arch/{arch.source}", known)
+    if not arch.built_by(toolchain.family):
+        able = " or ".join(arch.toolchains)
+        yield Reason(f"{toolchain.name} does not build kernels for {arch.name}", f"choose {able}")
     if minimum is not None and _numbers(toolchain.version) < _numbers(minimum):
         yield Reason(
             f"the kernel needs {toolchain.name.partition('-')[0]} {minimum} or later, and "

@@ -141,6 +141,7 @@ class Arch(Named):
         elf_machine: ``e_machine`` of ``vmlinux`` (System V ABI).
         debian: Debian's name, which OCI images use too (Go's ``GOARCH``).
         overlays: laid over every tree that is built for it.
+        toolchains: the families of those that build kernels for it; empty for all.
         compiler_links: whether the compiler links the kernel, with GNU ld, instead of the linker
             of the toolchain.
         frees_init: whether the kernel frees the memory of its code for booting.
@@ -156,6 +157,7 @@ class Arch(Named):
     elf_machine: int
     debian: str | None = None
     overlays: tuple[str, ...] = ()
+    toolchains: tuple[str, ...] = ()
     compiler_links: bool = Field(default=False, alias="compiler-links")
     frees_init: bool = Field(default=True, alias="frees-init")
     guest: Guest | None = None
@@ -166,6 +168,10 @@ class Arch(Named):
     def cross_prefix(self) -> str:
         """What the names of Debian's GNU tools for it begin with."""
         return f"{self.triple}-"
+
+    def built_by(self, family: str) -> bool:
+        """Whether a family of toolchains builds kernels for it."""
+        return not self.toolchains or family in self.toolchains
 
     @property
     def guest_debian(self) -> str | None:

@@ -55,6 +55,7 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
         if isinstance(statement, Flash) and device not in vocabulary.flashable:
             found.append(_not_flashable(statement, device, vocabulary))
         found += stacks.unsupported(statement, toolchain, vocabulary)
+        found += stacks.not_for_arch(statement, archs[index], toolchain, vocabulary)
         if isinstance(statement, Opt | Profile | Adap):
             found += stacks.profiles_at_once(statement.algorithm, toolchain, vocabulary)
         if program.complete:

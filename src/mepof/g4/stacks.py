@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mepof.g4 import loops
-from mepof.g4.ast import Adap, Build, Opt, Profile, Program, Recomp, Set, Statement, Word
+from mepof.g4.ast import (
+    Adap,
+    Build,
+    Opt,
+    Profile,
+    Program,
+    Recomp,
+    Set,
+    Statement,
+    Word,
+    kernel_of,
+)
 from mepof.g4.diagnostics import Diagnostic, quote
 from mepof.g4.settings import family_of
 from mepof.g4.source import Span
@@ -68,6 +79,20 @@ def unsupported(
                 f"which `{toolchain}` does not have",
                 f"write `set toolchain {able[0]}` before it" if able else None,
             )
+
+
+def not_for_arch(
+    statement: Statement, arch: str, toolchain: str, vocabulary: Vocabulary
+) -> Iterator[Diagnostic]:
+    """A kernel for an architecture that the toolchain does not build kernels for."""
+    kernel, able = kernel_of(statement), vocabulary.builders.get(arch, ())
+    family = family_of(toolchain)
+    if kernel is not None and able and family in vocabulary.toolchains and family not in able:
+        yield Diagnostic(
+            kernel.span,
+            f"`{toolchain}` does not build kernels for {arch}",
+            f"write `set toolchain {able[0]}` before it",
+        )
 
 
 def profiles_at_once(stack: Word, toolchain: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:

@@ -78,6 +78,7 @@ def vocabulary() -> Vocabulary:
         },
         capabilities=toolchain.capabilities(),
         exclusive=toolchain.exclusive(),
+        builders={each.name: toolchain.builders(each) for each in arch.records()},
         packages={name: made.takes_file for name, made in FORMATS.all().items()},
         recorders=frozenset(
             name

@@ -70,6 +70,8 @@ class Vocabulary:
     capabilities: Mapping[str, frozenset[str]] = field(default_factory=dict)
     #: Those of which one build takes a single profile, by toolchain.
     exclusive: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    #: The toolchains that build kernels for each architecture.
+    builders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Formats of packages, and whether each takes a file after a colon.
     packages: Mapping[str, bool] = field(default_factory=dict)
     #: Devices that can be flashed.

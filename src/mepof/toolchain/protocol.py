@@ -296,6 +296,11 @@ def capabilities() -> dict[str, frozenset[str]]:
     return {name: TOOLCHAINS.get(_parse(name)[0]).capabilities for name in names()}
 
 
+def builders(arch: Arch) -> tuple[str, ...]:
+    """The G4 names of the toolchains that build kernels for an architecture."""
+    return tuple(name for name in names() if arch.built_by(_parse(name)[0]))
+
+
 def exclusive() -> dict[str, frozenset[str]]:
     """The capabilities of which one build takes a single profile, by the toolchains' G4 names."""
     return {name: TOOLCHAINS.get(_parse(name)[0]).exclusive for name in names()}

@@ -222,6 +222,15 @@ def test_an_architecture_that_the_kernel_does_not_have_is_named(
     assert reason.nearest == "it has riscv"
 
 
+def test_an_architecture_that_the_toolchain_builds_no_kernels_for_is_refused(
+    tree: Path, toolchain: Clang
+) -> None:
+    (tree / "arch/arm").mkdir()
+    (reason,) = check_fit(tree, arch.get("arm"), toolchain, ("slim",), ["pgo"]).reasons
+    assert reason.message == "clang-22 does not build kernels for arm"
+    assert reason.nearest == "choose gcc"
+
+
 def test_what_is_not_a_kernel_is_an_error(tmp_path: Path, toolchain: Clang) -> None:
     with pytest.raises(InputError, match="is not a kernel source tree"):
         looked_at(tmp_path, toolchain)

@@ -300,6 +300,14 @@ CASES = {
         "p.g4:2:10: error: `pgo` needs a toolchain with llvm-instrumentation, which "
         "`gcc:./gcc-14` does not have",
     ),
+    "a toolchain that builds no kernels for the architecture": (
+        "set arch arm.\nbuild /src.",
+        "p.g4:2:7: error: `clang` does not build kernels for arm",
+    ),
+    "another version of one that builds none": (
+        "set arch arm.\nset toolchain clang-22.\nbuild /src.",
+        "p.g4:3:7: error: `clang-22` does not build kernels for arm",
+    ),
     "a toolchain that is too old": (
         "set toolchain clang-14.",
         "p.g4:1:15: error: unknown toolchain `clang-14`",
@@ -547,6 +555,7 @@ HELP = {
     "goal worst -1 kernel_cycles. eval /a;/b.": "write `set core` before the `eval`, such as "
     "`set core zen4`",
     "set toolchain ./llvm.": "write `clang:./llvm` or `gcc:./llvm`",
+    "set arch arm.\nbuild /src.": "write `set toolchain gcc` before it",
     "set toolchain clang-14.": "known: clang-19 to clang-30",
     "set budget 90.": "expected a duration such as `90s`, `30m` or `2h`",
 }
