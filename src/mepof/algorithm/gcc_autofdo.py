@@ -32,8 +32,8 @@ from mepof.toolchain.protocol import Toolchain, Tools
 _FILE = "kernel.gcov"
 # More functions than a kernel has.
 _ALL = 2**31
-# GCC 13 is the first that tells the blocks of a line apart; 16 reads another form.
-_FIRST_WITH_BLOCKS, _LAST = 13, 15
+# The first version that tells the blocks of a line apart.
+_FIRST_WITH_BLOCKS = 13
 
 
 class GccAutoFdo(Branches):
@@ -120,12 +120,12 @@ def _form(toolchain: Toolchain) -> str:
     Raises:
         InputError: nothing that the engine writes.
     """
-    major = int(toolchain.version.split(".")[0])
-    if major > _LAST:
+    if not GccAutoFdo.requires <= toolchain.capabilities:
         raise InputError(
             f"{toolchain.name} reads AutoFDO profiles of another format",
-            f"use GCC 12 to {_LAST}: set toolchain",
+            "use an older GCC: set toolchain",
         )
+    major = int(toolchain.version.split(".")[0])
     return "gcov-13" if major >= _FIRST_WITH_BLOCKS else "gcov"
 
 

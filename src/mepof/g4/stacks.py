@@ -72,7 +72,12 @@ def unsupported(
     for span, text in words:
         required = vocabulary.requirements.get(text, frozenset())
         if missing := sorted(required - has):
-            able = [name for name, all_ in vocabulary.capabilities.items() if required <= all_]
+            # Its family's name may stand for itself.
+            able = [
+                name
+                for name, all_ in vocabulary.capabilities.items()
+                if required <= all_ and name != toolchain.rpartition("-")[0]
+            ]
             yield Diagnostic(
                 span,
                 f"`{text}` needs a toolchain with {', '.join(missing)}, "

@@ -8,6 +8,7 @@ mean, so it works with every toolchain that has them. What only some toolchains 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
@@ -240,7 +241,10 @@ class Family(Protocol):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """What all of them can do that not every toolchain can."""
+        """What they can do that not every toolchain can, if only some of them."""
+
+    def capabilities_of(self, version: str) -> frozenset[str]:
+        """What one of them can do of this; it need not be installed."""
 
     @property
     def exclusive(self) -> frozenset[str]:
@@ -293,7 +297,13 @@ def names() -> tuple[str, ...]:
 
 def capabilities() -> dict[str, frozenset[str]]:
     """What each toolchain can do that not every one can, by its G4 names."""
-    return {name: TOOLCHAINS.get(_parse(name)[0]).capabilities for name in names()}
+    return {name: _capabilities(name) for name in names()}
+
+
+def _capabilities(name: str) -> frozenset[str]:
+    family, version = _parse(name)
+    found = TOOLCHAINS.get(family)
+    return found.capabilities if version is None else found.capabilities_of(version)
 
 
 def builders(arch: Arch) -> tuple[str, ...]:
@@ -320,7 +330,8 @@ def select(name: str) -> Toolchain:
 
 
 def check_requirements(toolchain: str, requirements: Mapping[str, Collection[str]]) -> None:
-    """Refuse a toolchain that cannot do what is required; it need not be installed.
+    """Refuse a toolchain that cannot do what is required; it need not be installed, unless its name
+    leaves the version open.
 
     Args:
         toolchain: its G4 name.
@@ -329,7 +340,10 @@ def check_requirements(toolchain: str, requirements: Mapping[str, Collection[str
     Raises:
         InputError: it does not have one of them.
     """
-    has = TOOLCHAINS.get(_parse(toolchain)[0]).capabilities
+    has = _capabilities(toolchain)
+    if any(requirements.values()) and _parse(toolchain)[1] is None:
+        with suppress(EnvironmentLack):
+            has = select(toolchain).capabilities
     for name, required in requirements.items():
         if missing := sorted(set(required) - has):
             raise InputError(
@@ -377,7 +391,12 @@ def select_with(capability: str) -> Toolchain:
 
 
 def _suggestion(required: frozenset[str]) -> str | None:
-    able = [name for name, family in TOOLCHAINS.all().items() if required <= family.capabilities]
+    able = []
+    for name, family in TOOLCHAINS.all().items():
+        newest, *_ = versions = family.versions()
+        found = next((v for v in versions if required <= family.capabilities_of(v)), None)
+        if found is not None:
+            able.append(name if found == newest else f"{name}-{found}")
     return f"use {' or '.join(able)}" if able else None
 
 

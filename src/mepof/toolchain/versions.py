@@ -66,6 +66,7 @@ class Description(Described):
         min_version: the oldest major version that is supported.
         max_version: the newest major version that is looked for.
         capabilities: what it can do and not every toolchain can.
+        until: the newest major version that has a capability, of those that later ones lack.
         exclusive: capabilities of which one build takes a single profile.
         tools: by their roles.
         flags: by their meanings, with the values in braces.
@@ -75,9 +76,14 @@ class Description(Described):
     min_version: int = Field(gt=0)
     max_version: int = Field(gt=0)
     capabilities: frozenset[str] = frozenset()
+    until: dict[str, int] = Field(default={})
     exclusive: frozenset[str] = frozenset()
     tools: dict[Role, DescribedTool]
     flags: dict[Meaning, tuple[str, ...]]
+
+    def capabilities_of(self, major: int) -> frozenset[str]:
+        """What a major version can do."""
+        return self.capabilities - {name for name, last in self.until.items() if major > last}
 
     def remedy(self, suffix: str) -> str | None:
         """The command that installs all tools of a version, except for optional ones."""
@@ -116,7 +122,10 @@ class Versioned:
 
     @property
     def capabilities(self) -> frozenset[str]:
-        return self.description.capabilities
+        if not self.description.until:
+            return self.description.capabilities
+        named = self.suffix.removeprefix("-")
+        return self.description.capabilities_of(int(named) if named else self.major)
 
     @property
     def version(self) -> str:
@@ -239,6 +248,9 @@ class Versions(Generic[T]):
     @property
     def capabilities(self) -> frozenset[str]:
         return self.toolchain.description.capabilities
+
+    def capabilities_of(self, version: str) -> frozenset[str]:
+        return self.toolchain.description.capabilities_of(int(version))
 
     @property
     def exclusive(self) -> frozenset[str]:

@@ -61,7 +61,7 @@ def test_two_additions_are_one_with_shared_overlays_and_lines_once() -> None:
 @pytest.mark.parametrize("name", ALGORITHMS.names())
 def test_flags_without_a_profile_name_none(name: str) -> None:
     algorithm = ALGORITHMS.get(name)
-    gcc = algorithm.requires & Gcc("").capabilities
+    gcc = algorithm.requires & Gcc("-12").capabilities
     used = algorithm.use(Path("/p"), Use(Gcc("") if gcc else Clang(""), True))
     assert PROFILES in str((used.cflags, used.ldflags, used.variables, used.selected)) or (
         used.rewriting is not None
@@ -74,7 +74,7 @@ def test_flags_without_a_profile_name_none(name: str) -> None:
 @pytest.mark.parametrize("name", ALGORITHMS.names())
 def test_what_an_algorithm_adds_is_there(name: str) -> None:
     algorithm = ALGORITHMS.get(name)
-    has = algorithm.requires & Gcc("").capabilities
+    has = algorithm.requires & Gcc("-12").capabilities
     toolchain = Gcc("") if has else Clang("")
     used = algorithm.use(Path("/p"), Use(toolchain, True))
     for addition in (algorithm.instrument(toolchain, Round()), used):
