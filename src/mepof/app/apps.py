@@ -98,6 +98,9 @@ class InstalledApp(App):
     programs: Programs | None = None
 
 
+#: That of a training that names none.
+DEFAULT = "general"
+
 _LACKS = re.compile(r"^action=\S+ check=ok lacks=(\S+)$", re.M)
 
 

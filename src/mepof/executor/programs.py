@@ -67,6 +67,7 @@ def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan
         guest_additions(),
         apps.guest_additions(),
         {name: scenario.argument for name, scenario in SCENARIOS.all().items()},
+        apps.DEFAULT,
         words.interactive,
         words.recorders,
         words.whole,

@@ -244,7 +244,12 @@ class Training(Draft):
 
     def _apps(self, order: _Order) -> tuple[TrainingApp[Input], ...]:
         statement = order.statement
-        argument = self.variants.arguments.get(statement.click.text, "script")
+        scenario = statement.click.text
+        argument = self.variants.arguments.get(scenario, "script")
+        if not statement.apps and argument != "script":
+            # At a console, the user decides.
+            at_console = scenario in self.variants.interactive
+            return () if at_console else (TrainingApp[Input](name=self.variants.default_app),)
         return tuple(self._app(word, argument, order.kernel.settings) for word in statement.apps)
 
     def _collect(

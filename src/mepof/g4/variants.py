@@ -46,6 +46,7 @@ class Variants:
         guest_additions: for each metric, the suites whose programs are added to the guest.
         app_additions: the same for each app.
         arguments: for each scenario, what may follow an app and a colon.
+        default_app: what a scenario exercises if the program names no app.
         interactive: the scenarios in which the user works at the console.
         recorders: the devices that record all branches.
         whole: the options for which functions that never ran are part of a profile.
@@ -60,6 +61,7 @@ class Variants:
     guest_additions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     app_additions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     arguments: Mapping[str, Argument] = field(default_factory=dict)
+    default_app: str = ""
     interactive: frozenset[str] = frozenset()
     recorders: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()

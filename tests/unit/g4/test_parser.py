@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from mepof.executor.programs import compiled
 from mepof.g4 import check, parse
 from mepof.g4.ast import Eval, Merge, Opt, Program, Statement
 from mepof.g4.vocabulary import vocabulary
+from mepof.spec.profile_collect import ProfileCollect
+from mepof.steps import profile_collect
 
 from .reading import headlines, sound, source
 
@@ -18,36 +22,48 @@ def only(text: str) -> Statement:
     return statement
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "opt /sys/src pgo rand kbench O2;ThinLTO.",
-        "opt debian:linux-source-6.12 pgo rand kbench.",
-        "opt /sys/src autofdo+propeller manual - O3.",
-        "opt ./linux-6.12.tar.xz cspgo trav.",
-        "profile /sys/src pgo rand kbench.",
-        "profile /sys/src pgo script kbench:actions.txt.",
-        "merge /out/a.profdata;/out/b.profdata 2;0.5.",
-        "merge /out/a.profdata;/out/b.profdata.",
-        "adap https://cdn.kernel.org/pub/linux/kernel/v6.x/linux-6.12.tar.xz pgo rand kbench O2.",
-        "recomp /sys/src /sys/out/opt.profdata O2;FullLTO.",
-        "recomp /sys/src /sys/out/opt.profdata.",
-        "build /sys/src.",
-        "build debian:linux-source-6.12 O3;ThinLTO.",
-        "eval /sys/out/opt.img file;pipe.",
-        "eval /sys/out/opt.img;/sys/out/opt2.img.",
-        "goal geomean 8. eval /sys/out/opt.img;/sys/out/opt2.img.",
-        "goal worst -1 time_per_byte. eval /sys/out/opt.img;/sys/out/opt2.img.",
-        "goal worst:input -1 latency. goal geomean 1 latency. eval /a.img;/b.img pipe;input.",
-        "goal worst -1 guest_time. eval /sys/out/opt.img;/sys/out/opt2.img.",
-        "set core zen4. goal worst +0.5 kernel_cycles. eval /a.img;/b.img.",
-        "compare pipe-4 unix-4 ratio. eval /a.img ipc.",
-        "set core zen4. compare walk-4k walk-2m per-event:dtlb_misses. eval /a.img pages.",
-    ],
-)
+PUBLISHED = [
+    "opt /sys/src pgo rand kbench O2;ThinLTO.",
+    "opt debian:linux-source-6.12 pgo rand kbench.",
+    "opt /sys/src autofdo+propeller manual - O3.",
+    "opt ./linux-6.12.tar.xz cspgo trav.",
+    "profile /sys/src pgo rand kbench.",
+    "profile /sys/src pgo script kbench:actions.txt.",
+    "merge /out/a.profdata;/out/b.profdata 2;0.5.",
+    "merge /out/a.profdata;/out/b.profdata.",
+    "adap https://cdn.kernel.org/pub/linux/kernel/v6.x/linux-6.12.tar.xz pgo rand kbench O2.",
+    "recomp /sys/src /sys/out/opt.profdata O2;FullLTO.",
+    "recomp /sys/src /sys/out/opt.profdata.",
+    "build /sys/src.",
+    "build debian:linux-source-6.12 O3;ThinLTO.",
+    "eval /sys/out/opt.img file;pipe.",
+    "eval /sys/out/opt.img;/sys/out/opt2.img.",
+    "goal geomean 8. eval /sys/out/opt.img;/sys/out/opt2.img.",
+    "goal worst -1 time_per_byte. eval /sys/out/opt.img;/sys/out/opt2.img.",
+    "goal worst:input -1 latency. goal geomean 1 latency. eval /a.img;/b.img pipe;input.",
+    "goal worst -1 guest_time. eval /sys/out/opt.img;/sys/out/opt2.img.",
+    "set core zen4. goal worst +0.5 kernel_cycles. eval /a.img;/b.img.",
+    "compare pipe-4 unix-4 ratio. eval /a.img ipc.",
+    "set core zen4. compare walk-4k walk-2m per-event:dtlb_misses. eval /a.img pages.",
+]
+
+
+@pytest.mark.parametrize("text", PUBLISHED)
 def test_published_one_liners_are_valid(text: str) -> None:
     assert headlines(text) == []
     assert headlines(text + "\n") == []
+
+
+@pytest.mark.parametrize("text", PUBLISHED)
+def test_published_one_liners_have_something_to_train(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "actions.txt").write_text("syscall\n")
+    interactive = vocabulary().interactive
+    for step in compiled(source(text)).steps:
+        if step.kind == ProfileCollect.kind and step.params["scenario"] not in interactive:
+            profile_collect.BODY.check(step)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from mepof.plan.model import HostInput, StepInput
+from mepof.g4.compiler import compile_program
+from mepof.plan.model import HostInput, Json, StepInput
 from mepof.spec.report import Report
 
-from .planning import assert_well_formed, ids, kinds, made_from, plan
+from .planning import VARIANTS, assert_well_formed, ids, kinds, made_from, plan
+from .reading import sound
 
 OPT = "opt /src autofdo rand kbench O2;ThinLTO.\n"
 
@@ -136,3 +140,22 @@ def test_branch_traces_are_those_of_the_rounds_in_their_order() -> None:
     raw = [made.step(f"opt/profile{n}").inputs["raw"] for n in ("", "2", "3")]
     assert raw == [HostInput("1.data"), HostInput("2.data"), HostInput("3.data")]
     assert kinds(made)["profile-collect"] == 0
+
+
+def test_a_scenario_without_an_app_takes_the_default_one_but_at_a_console() -> None:
+    variants = replace(
+        VARIANTS,
+        arguments={"trav": "none", "rand": "weight", "manual": "none", "script": "script"},
+        interactive=frozenset({"manual"}),
+        default_app="general",
+    )
+
+    def apps(training: str) -> Json:
+        text = f"profile /src pgo {training}.\n"
+        made = compile_program(sound(text), text, variants)
+        return made.step("profile/collect").params.get("apps")
+
+    default = apps("trav general")
+    assert default and apps("trav") == apps("trav -") == apps("rand") == default
+    assert apps("trav kbench") != default
+    assert apps("manual") == apps("script") != default
