@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from measure.left import COUNTED, METRICS, WORK, fewer, geometric, left_percent, saved
-from measure.program import ran
+from measure.program import compiler, ran
 
 from mepof.kernel.options import options
 
@@ -88,7 +88,7 @@ def _section(name: str, result: dict[str, Any]) -> str:
     return _SECTION.format(
         name=name,
         kernel=result["kernel"],
-        clang=result["tools"]["clang"],
+        compiler=compiler(result),
         modelled=_MODELLED.format(
             core=result["core"], when="" if result.get("model") == model() else _EARLIER
         )
@@ -179,7 +179,7 @@ _EARLIER = ", before the model's last change"
 
 _SECTION = """## {name}: {kernel}
 
-{clang}
+{compiler}
 
 Percent fewer than in the plain kernel; {modelled}growth of the text in percent.
 

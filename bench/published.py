@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from measure.left import METRICS, Left, fewer, geometric, left_percent
-from measure.program import ran
+from measure.program import compiler, ran
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = ROOT / "bench" / "published"
@@ -135,7 +135,7 @@ def summary(report: Mapping[str, Any], table: Table) -> dict[str, Any]:
     left = left_percent(report, {table.metric, *METRICS})
     return {
         "kernel": report["provenance"]["kernel"],
-        "clang": report["provenance"]["tools"]["clang"],
+        "compiler": compiler(report["provenance"]),
         "text_bytes": {i["name"]: i["size_bytes"]["text"] for i in report["images"]},
         "left_percent": {
             image: {
@@ -178,7 +178,7 @@ def _section(table: Table, result: Mapping[str, Any]) -> str:
         source=table.source,
         figure=table.figure,
         kernel=result["kernel"],
-        clang=result["clang"],
+        compiler=result["compiler"],
         titles=" | ".join(METRICS.values()),
         lines="|---" * (len(METRICS) + 4) + "|",
         rows="\n".join(rows),
@@ -208,7 +208,7 @@ _SECTION = """## {title}
 {lines}
 {rows}
 
-{kernel}, {clang}; cases {cases}.
+{kernel}, {compiler}; cases {cases}.
 
 {differs}
 """

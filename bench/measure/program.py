@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from mepof.toolchain.protocol import DEFAULT
+
+_TOOLCHAIN = re.compile(r"^set toolchain ([\w-]+)", re.MULTILINE)
+
+
+def compiler(provenance: Mapping[str, Any]) -> str:
+    """What compiled the kernels, as it reports itself.
+
+    Args:
+        provenance: of a report: the program, and all tools, some of which another compiler made.
+    """
+    name = next(iter(_TOOLCHAIN.findall(provenance["program"])), DEFAULT)
+    found: list[str] = provenance["tools"][name.partition("-")[0]].split(", ")
+    return next((each for each in found if each.startswith(f"{name} ")), found[-1])
 
 
 def report_of(out: Path) -> dict[str, Any]:

@@ -233,3 +233,37 @@ def test_a_run_that_misses_a_goal_keeps_its_report(
         with pytest.raises(SystemExit) as ended:
             program.ran(Path("p.g4"), tmp_path, None)
         assert ended.value.code == ends
+
+
+@pytest.mark.parametrize(
+    ("program", "tools", "expected"),
+    [
+        ("build /src.", {"clang": "clang version 22.1.8", "gcc": "gcc (Debian) 12.2.0"}, "22.1.8"),
+        ("set toolchain gcc-12.", {"gcc": "gcc (Debian) 13.1.0, gcc-12 (Debian) 12.2.0"}, "12.2.0"),
+        ("set toolchain gcc:./gcc.", {"gcc": "gcc (GCC) 14.1.0"}, "14.1.0"),
+    ],
+)
+def test_a_table_names_the_compiler_of_its_program(
+    monkeypatch: pytest.MonkeyPatch, program: str, tools: dict[str, str], expected: str
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    published = importlib.import_module("published")
+    (name, table), *_ = published.TABLES.items()
+    row = {"image": "pgo", "metric": table.metric, "case": f"{table.cases}1"}
+    report = {
+        "provenance": {"kernel": "Linux 6.12", "program": program, "tools": tools},
+        "images": [{"name": n, "size_bytes": {"text": 10}} for n in ("plain", "pgo")],
+        "baseline": "plain",
+        "cases": [{**row, "value": 9, "baseline": 10}],
+    }
+    result = published.summary(report, table)
+    assert result["compiler"].endswith(expected)
+    assert f"Linux 6.12, {result['compiler']};" in published.page({name: result})
+
+
+@pytest.mark.parametrize("name", ["algorithms", "published"])
+def test_a_page_is_what_its_results_say(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    made = importlib.import_module(name)
+    results = json.loads(made.RESULT.with_suffix(".json").read_text())
+    assert made.page(results) == made.RESULT.with_suffix(".md").read_text()
