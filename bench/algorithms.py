@@ -5,7 +5,7 @@
 Runs the programs of bench/algorithms/ (hours on two cores when the store is empty, seconds
 afterwards), and writes docs/benchmarks/algorithms.json and .md from their reports. Programs that
 are not named keep the results they have there. They need Debian's linux-source-6.12 and -7.2, and
-arm64 what `MEPOF_SETUP_ARM64=1 make setup` adds.
+arm64 what `MEPOF_SETUP_ARM64=1 make setup` adds, gcc-values what `MEPOF_SETUP_GCC=1` does.
 """
 
 from __future__ import annotations

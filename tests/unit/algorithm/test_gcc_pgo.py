@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,10 +12,11 @@ from mepof.algorithm.gcc_pgo import ALGORITHM
 from mepof.algorithm.protocol import Conversion, Round, Use
 from mepof.errors import InputError
 from mepof.kernel import kbuild, overlay
+from mepof.kernel.options import options
 from mepof.process import run
 from mepof.profile.aging import Decay
 from mepof.toolchain import gcda
-from mepof.toolchain.gcc import Gcc
+from mepof.toolchain.gcc import TOOLCHAIN, Gcc
 from mepof.toolchain.gcda import Counts, Function
 from mepof.toolchain.protocol import Tools
 
@@ -22,6 +24,17 @@ GCC = Gcc("-12")
 TOOLS = Tools(GCC, run)
 VERSION = int.from_bytes(b"B22*", "big")
 FILE = "kernel.gcda.tar"
+VALUES = """
+__attribute__((noinline)) int twice(int n) { return 2 * n; }
+int (*volatile called)(int) = twice;
+__attribute__((noinline)) int work(int n)
+{
+    int sum = 0;
+    for (int i = 0; i < n; i++) sum += called(i);
+    return sum;
+}
+int main(void) { return work(1000000) == 7; }
+"""
 
 
 def archive(path: Path, ran: int, version: int = VERSION) -> Path:
@@ -119,3 +132,23 @@ def test_a_profile_is_not_renewed(tmp_path: Path) -> None:
         ALGORITHM.renew(
             tmp_path, tmp_path, Decay(Fraction(1, 2), same_source=True), tmp_path, TOOLS
         )
+
+
+@pytest.mark.parametrize("option", [None, "NoValues"])
+def test_counts_are_used_without_values_where_the_option_says_so(
+    tmp_path: Path, option: str | None
+) -> None:
+    (tmp_path / "work.c").write_text(VALUES)
+    gcc = TOOLCHAIN.select(None)
+    compile_ = [gcc.tool("compiler"), "-O2", "-c", "work.c"]
+    run([*compile_, "-fprofile-generate"], cwd=tmp_path)
+    run([gcc.tool("compiler"), "-fprofile-generate", "work.o", "-o", "work"], cwd=tmp_path)
+    run([tmp_path / "work"], cwd=tmp_path)
+    without = options()[option].profiled_cflags if option else ()
+    dump = tmp_path / "dump"
+    use = (*gcc.flags("use-counts"), *gcc.flags("keep-untrained"), *without)
+    run([*compile_, *use, f"-fdump-tree-optimized={dump}"], cwd=tmp_path)
+    (work,) = re.findall(r";; Function work (.*?)(?=;; Function|\Z)", dump.read_text(), re.S)
+    assert "count: 1000000" in work
+    # The call is direct where the target is the most frequent one.
+    assert ("== twice" in work) == (option is None)
