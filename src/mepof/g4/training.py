@@ -15,12 +15,9 @@ from mepof.plan.model import HostInput, Input, StepInput
 from mepof.spec.executed_objects import ExecutedObjects
 from mepof.spec.instrumented_objects import InstrumentedObjects
 from mepof.spec.kernel_build import Instrumented
-from mepof.spec.profile_collect import ProfileCollect, TrainingApp
+from mepof.spec.profile_collect import EVERY_ACTION, ProfileCollect, TrainingApp
 from mepof.spec.profile_convert import ProfileConvert
 from mepof.spec.profile_renew import ProfileRenew
-
-# The scenario that runs every action of the apps once.
-_EVERY_ACTION = "trav"
 
 
 @dataclass(frozen=True)
@@ -183,17 +180,18 @@ class Training(Draft):
         ):
             return None, None
         plain = self._build("plain/build", order.kernel, [])
-        # Whatever the scenario picks, so that another one profiles the same kernel.
-        apps = tuple(
-            app.model_copy(update={"weight": None, "script": None}) for app in self._apps(order)
-        )
+        apps = self._apps(order)
+        if self.variants.arguments.get(scenario) != "script":
+            # Whatever the scenario picks, so that another one profiles the same kernel.
+            scenario = EVERY_ACTION
+            apps = tuple(app.model_copy(update={"weight": None, "script": None}) for app in apps)
         always = Settings(
             arch=settings.arch,
             cpus=settings.cpus,
             device=settings.device,
             without=settings.without,
         )
-        collect = self._collect(_EVERY_ACTION, apps, always, plain, Branches())
+        collect = self._collect(scenario, apps, always, plain, Branches())
         raw = self._add(f"{order.name}/scout", collect)
         listed = ExecutedObjects[Input](raw=raw, kernel=plain)
         return raw, self._add(f"{order.name}/executed", listed)

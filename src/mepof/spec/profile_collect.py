@@ -11,6 +11,9 @@ from pydantic import model_validator
 from mepof.device.observation import Branches
 from mepof.plan.typed import In, Part, StepModel
 
+#: The scenario that runs every action of the apps once.
+EVERY_ACTION = "trav"
+
 
 class TrainingApp(Part[In], Generic[In]):
     """An app of a training run.

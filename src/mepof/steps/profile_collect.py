@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from hashlib import sha256
 from itertools import islice
@@ -55,7 +55,7 @@ from mepof.scenario.driver import Driver, only_given
 from mepof.scenario.protocol import SCENARIOS, Part
 from mepof.scenario.script import read_script
 from mepof.spec.kernel_build import BootCheck, KernelBuild
-from mepof.spec.profile_collect import ProfileCollect
+from mepof.spec.profile_collect import EVERY_ACTION, ProfileCollect
 from mepof.steps.app_programs import archives
 from mepof.toolchain import guest
 
@@ -198,7 +198,9 @@ class ProfileCollectBody:
         try:
             for text in check_setup(setups, started, stopped):
                 context.note(text)
-            _check(context.log, reset, actions, done)
+            # A scout of every action may run some that the training does not draw.
+            drawn = asked.algorithm is not None or asked.scenario != EVERY_ACTION
+            _check(context.log, reset, actions, done, None if drawn else context.note)
         except WorkError:
             for setup, reply in zip(setups, started, strict=True):
                 if isinstance(reply, agent.ExecResult) and reply.status != 0:
@@ -387,7 +389,13 @@ def _check(
     reset: Iterable[agent.Reply],
     actions: Sequence[Action],
     replies: Sequence[agent.Reply],
+    note: Callable[[str], None] | None,
 ) -> None:
+    """Refuse actions that could not run, or did not do what their app expects.
+
+    Args:
+        note: takes such errors while any other action succeeded; None if each is one.
+    """
     for reply in reset:
         if isinstance(reply, agent.PutResult) and reply.errno:
             raise WorkError(
@@ -395,19 +403,30 @@ def _check(
             )
     if not actions:
         return  # what the user did at the console is theirs to judge
-    for action, reply in zip(actions, replies, strict=True):
-        if isinstance(reply, agent.ExecResult):
-            if reply.status == SKIPPED != action.check.status:
-                raise WorkError(
-                    f"the action {action.name} cannot run on this kernel: "
-                    f"{reply.text.strip()[:80]}",
-                    "choose another configuration, or leave it out with `set without`",
-                )
-            try:
-                check_action(action, reply)
-            except WorkError:
-                _log(log, f"the action {action.name}", reply.output)
-                raise
+    errors = [
+        error for a, r in zip(actions, replies, strict=True) if (error := _failure(log, a, r))
+    ]
+    for error in errors:
+        if note is None or len(errors) == len(actions):
+            raise error
+        note(f"{error.message}; a training that takes it fails")
+
+
+def _failure(log: Path, action: Action, reply: agent.Reply) -> WorkError | None:
+    """Why an action could not run or failed; None if it succeeded."""
+    if not isinstance(reply, agent.ExecResult):
+        return None
+    if reply.status == SKIPPED != action.check.status:
+        return WorkError(
+            f"the action {action.name} cannot run on this kernel: {reply.text.strip()[:80]}",
+            "choose another configuration, or leave it out with `set without`",
+        )
+    try:
+        check_action(action, reply)
+    except WorkError as error:
+        _log(log, f"the action {action.name}", reply.output)
+        return error
+    return None
 
 
 BODY = ProfileCollectBody()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mepof.g4.compiler import compile_program
-from mepof.plan.model import Plan
+from mepof.plan.model import HostInput, Plan
 
 from .planning import VARIANTS, assert_well_formed, ids, made_from
 from .planning import plan as plan_without
@@ -18,6 +18,7 @@ RECORDING = replace(
     recorders=frozenset({"qemu"}),
     interactive=frozenset({"manual"}),
     whole=frozenset({"ColdSmall"}),
+    arguments={"rand": "weight", "script": "script", "trav": "none"},
 )
 
 
@@ -50,6 +51,16 @@ def test_another_training_of_the_same_apps_profiles_the_same_kernel(change: str)
     assert sum(i.endswith("/instrument") for i in ids(made)) == 1
     made = plan(f"set name one.\n{opt}set name two.\nopt /src pgo trav kbench O2.")
     assert sum(i.endswith("/instrument") for i in ids(made)) == 1
+
+
+def test_a_script_is_scouted_by_its_own_actions() -> None:
+    made = plan("opt /src pgo script kbench:/list.txt O2.")
+    scout, collect = made.step("opt/scout"), made.step("opt/collect")
+    assert scout.params["scenario"] == "script"
+    assert (
+        scout.inputs["apps.0.script"] == collect.inputs["apps.0.script"] == HostInput("/list.txt")
+    )
+    assert plan("opt /src pgo rand kbench:3 O2.").step("opt/scout").params["scenario"] == "trav"
 
 
 def test_all_rounds_of_an_algorithm_instrument_what_ran() -> None:

@@ -258,6 +258,43 @@ def test_an_action_that_the_kernel_cannot_run_is_named_with_a_remedy(
         collect(room, device)
 
 
+def test_a_scout_notes_the_actions_that_the_training_may_not_draw(
+    room: Room, device: FakeDevice
+) -> None:
+    def answer(request: agent.Request) -> agent.Reply:
+        match request:
+            case agent.Exec(argv=(_, _, "syscall")):
+                return agent.ExecResult(77, 1, b"case=syscall needs=CONFIG_NET", False)
+            case agent.Exec(argv=(_, "run", "proc")):
+                return agent.ExecResult(1, 1, b"bad sum", False)
+        return well(request)
+
+    device.answer, device.branches = answer, b"branches"
+    scout: dict[str, Json] = {k: v for k, v in RECORD.items() if k != "algorithm"}
+    context = collect(room, device, scout)
+    assert (context.output / "raw0").read_bytes() == b"branches"
+    notes = [event.text for event in room.events if isinstance(event, StepNote)]
+    assert len(notes) == 2
+    assert "syscall cannot run on this kernel: case=syscall needs=CONFIG_NET" in notes[0]
+    assert "the action proc: " in notes[1]
+    # Nothing would be known of what the training runs.
+    device.answer = lambda request: (
+        agent.ExecResult(77, 1, b"", False) if isinstance(request, agent.Exec) else well(request)
+    )
+    with pytest.raises(WorkError, match="cannot run on this kernel"):
+        collect(room, device, scout)
+    # The training runs all that a script lists.
+    script = room.root / "actions.txt"
+    script.write_text("proc\nfile512\n")
+    device.answer = answer
+    inputs = {**dict.fromkeys(("kernel", "guest", "artifacts__record"), room.root)}
+    context = room.context(
+        "profile-collect", {**scout, "scenario": "script"}, **inputs, apps__0__script=script
+    )
+    with pytest.raises(WorkError, match="the action proc"):
+        profile_collect.BODY.run(context)
+
+
 def test_training_adds_suite_programs_to_the_guest(room: Room, device: FakeDevice) -> None:
     made = dict.fromkeys(("kernel", "guest", "suites__pages"), room.root)
     params: dict[str, Json] = {**COLLECT, "apps": [{"name": "pages"}], "suites": {}}
