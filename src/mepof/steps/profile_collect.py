@@ -42,7 +42,7 @@ from mepof.device.protocol import (
     check_cpus,
     quiet_seconds,
 )
-from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.errors import EnvironmentLack, InputError, WorkError, listed
 from mepof.events import ConsoleReturned, ConsoleTaken
 from mepof.kernel.description import Safety
 from mepof.measure.result_line import SKIPPED
@@ -57,10 +57,13 @@ from mepof.scenario.script import read_script
 from mepof.spec.kernel_build import BootCheck, KernelBuild
 from mepof.spec.profile_collect import EVERY_ACTION, ProfileCollect
 from mepof.steps.app_programs import archives
+from mepof.suite.cases import DEFAULT_CONFIG, load_suite
 from mepof.toolchain import guest
 
 # Of a command that failed, in the step's log.
 _MAX_LINES = 20
+# Of actions, in a message.
+_MAX_NAMES = 8
 
 
 class ProfileCollectBody:
@@ -200,7 +203,7 @@ class ProfileCollectBody:
                 context.note(text)
             # A scout of every action may run some that the training does not draw.
             drawn = asked.algorithm is not None or asked.scenario != EVERY_ACTION
-            _check(context.log, reset, actions, done, None if drawn else context.note)
+            _check(context.log, apps, reset, actions, done, None if drawn else context.note)
         except WorkError:
             for setup, reply in zip(setups, started, strict=True):
                 if isinstance(reply, agent.ExecResult) and reply.status != 0:
@@ -386,6 +389,7 @@ def _log(log: Path, what: str, output: bytes) -> None:
 
 def _check(
     log: Path,
+    apps: Sequence[App],
     reset: Iterable[agent.Reply],
     actions: Sequence[Action],
     replies: Sequence[agent.Reply],
@@ -403,30 +407,53 @@ def _check(
             )
     if not actions:
         return  # what the user did at the console is theirs to judge
-    errors = [
-        error for a, r in zip(actions, replies, strict=True) if (error := _failure(log, a, r))
-    ]
-    for error in errors:
-        if note is None or len(errors) == len(actions):
-            raise error
-        note(f"{error.message}; a training that takes it fails")
+    errors: list[WorkError] = []
+    skipped: dict[str, str] = {}
+    succeeded = False
+    for action, reply in zip(actions, replies, strict=True):
+        if not isinstance(reply, agent.ExecResult):
+            continue
+        if reply.status == SKIPPED != action.check.status:
+            skipped.setdefault(action.name, reply.text.strip())
+            continue
+        try:
+            check_action(action, reply)
+            succeeded = True
+        except WorkError as error:
+            _log(log, f"the action {action.name}", reply.output)
+            errors.append(error)
+    if skipped:
+        errors.insert(0, _cannot_run(skipped, apps))
+    for why in errors:
+        if note is None or not succeeded:
+            raise why
+        note(f"{why}; a training that takes it fails")
 
 
-def _failure(log: Path, action: Action, reply: agent.Reply) -> WorkError | None:
-    """Why an action could not run or failed; None if it succeeded."""
-    if not isinstance(reply, agent.ExecResult):
-        return None
-    if reply.status == SKIPPED != action.check.status:
-        return WorkError(
-            f"the action {action.name} cannot run on this kernel: {reply.text.strip()[:80]}",
-            "choose another configuration, or leave it out with `set without`",
-        )
-    try:
-        check_action(action, reply)
-    except WorkError as error:
-        _log(log, f"the action {action.name}", reply.output)
-        return error
-    return None
+def _cannot_run(skipped: Mapping[str, str], apps: Sequence[App]) -> WorkError:
+    """The error for actions that the kernel cannot run.
+
+    Args:
+        skipped: what each of them wrote, by its name.
+    """
+    names = [*skipped]
+    several = len(names) > 1
+    suites = {
+        suite
+        for app in apps
+        if any(action.name in skipped for action in app.actions)
+        for suite in app.suites
+    }
+    configs = sorted({load_suite(suite).config for suite in suites} - {DEFAULT_CONFIG})
+    change = (
+        f"write `set config {'+'.join(configs)}`" if configs else "choose another configuration"
+    )
+    words = f" {','.join(names)}" if len(names) <= _MAX_NAMES else ""
+    return WorkError(
+        f"the action{'s' * several} {listed(names, _MAX_NAMES)} cannot run on this kernel: "
+        f"{skipped[names[0]][:80]}",
+        f"{change}, or leave {'them' if several else 'it'} out with `set without{words}`",
+    )
 
 
 BODY = ProfileCollectBody()

@@ -20,6 +20,9 @@ _DEFAULT = "mepof"
 #: MiB of memory of a guest that nothing asks more for.
 MIN_MEMORY = 512
 
+#: The configuration of suites that need no other.
+DEFAULT_CONFIG = "slim"
+
 Printed = Literal["latency", "time_per_byte"]
 """A cost that is computed from figures that only some cases print."""
 
@@ -96,7 +99,7 @@ class Suite(Named):
 
     title: str
     selfcheck: tuple[str, ...] = ()
-    config: str = "slim"
+    config: str = DEFAULT_CONFIG
     architectures: tuple[str, ...] = ()
     memory: int = Field(default=MIN_MEMORY, gt=0)
     programs: Programs | None = None

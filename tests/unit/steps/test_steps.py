@@ -254,8 +254,28 @@ def test_an_action_that_the_kernel_cannot_run_is_named_with_a_remedy(
 ) -> None:
     skipped = agent.ExecResult(77, 1, b"case=syscall needs=CONFIG_NET", False)
     device.answer = lambda request: skipped if isinstance(request, agent.Exec) else well(request)
-    with pytest.raises(WorkError, match=r"syscall cannot run on this kernel: .*needs=CONFIG_NET"):
+    wrong = r"syscall, .* and 4 more cannot run on this kernel: .*needs=CONFIG_NET"
+    with pytest.raises(WorkError, match=wrong) as caught:
         collect(room, device)
+    # The suite needs nothing that the smallest configuration lacks.
+    assert caught.value.remedy is not None
+    assert caught.value.remedy.startswith("choose another configuration, or leave them out")
+
+
+def test_all_actions_that_the_kernel_cannot_run_are_named_with_a_configuration_that_can(
+    room: Room, device: FakeDevice
+) -> None:
+    skipped = agent.ExecResult(77, 1, b"case=binder-4 needs=CONFIG_ANDROID_BINDERFS", False)
+    device.answer = lambda request: (
+        skipped
+        if isinstance(request, agent.Exec) and "binder" in " ".join(request.argv)
+        else well(request)
+    )
+    with pytest.raises(WorkError, match="the actions binder-4, binder-124 cannot run") as caught:
+        collect(room, device, {**COLLECT, "apps": [{"name": "ipc"}, {"name": "kbench"}]})
+    assert caught.value.remedy == (
+        "write `set config suites`, or leave them out with `set without binder-4,binder-124`"
+    )
 
 
 def test_a_scout_notes_the_actions_that_the_training_may_not_draw(
