@@ -7,9 +7,12 @@ from pathlib import Path
 
 from mepof.algorithm.protocol import ALGORITHMS, DEFAULT_ALGORITHM
 from mepof.app import apps
+from mepof.app.android import load_described
+from mepof.app.apps import App
 from mepof.device.protocol import DEVICES
 from mepof.errors import InputError
 from mepof.g4 import Source, check, parse, render
+from mepof.g4.apps import own_apps
 from mepof.g4.ast import Program
 from mepof.g4.compiler import compile_program
 from mepof.g4.diagnostics import Diagnostic, quote
@@ -17,7 +20,8 @@ from mepof.g4.lacking import lacking
 from mepof.g4.paths import host_paths
 from mepof.g4.stacks import recorded_rounds
 from mepof.g4.variants import Variants
-from mepof.g4.vocabulary import vocabulary
+from mepof.g4.vocabulary import vocabulary, with_own
+from mepof.g4.words import Vocabulary
 from mepof.kernel.options import LEVEL, option_groups
 from mepof.package.protocol import FORMATS
 from mepof.plan.model import HostInput, Plan
@@ -34,7 +38,8 @@ class WrongProgram(InputError):
 
 
 def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
-    """Check and compile a program, without reading the files that it names.
+    """Check and compile a program. Of the files that it names, none is read but descriptions of
+    apps, and these only where words would be unknown otherwise.
 
     Args:
         perf_data: branch traces, as in :func:`mepof.g4.compiler.compile_program`.
@@ -50,6 +55,9 @@ def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan
     parsed = parse(source)
     words = vocabulary()
     found = [*parsed.diagnostics, *check(parsed.program, words)]
+    if found:
+        words, unread = _with_own(parsed.program, words)
+        found = [*parsed.diagnostics, *check(parsed.program, words), *unread]
     if found:
         _refuse_unusable(found, source)
         raise WrongProgram(render(found, source))
@@ -76,6 +84,18 @@ def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan
     )
     plan = compile_program(parsed.program, source.text, variants, perf_data)
     return parsed.program, plan
+
+
+def _with_own(program: Program, words: Vocabulary) -> tuple[Vocabulary, list[Diagnostic]]:
+    """The words of a program with those of the user's apps in it, and which cannot be read."""
+    known: dict[str, App] = {}
+    unread: list[Diagnostic] = []
+    for span, path in own_apps(program):
+        try:
+            known[path] = load_described(Path(path))
+        except InputError as error:
+            unread.append(Diagnostic(span, error.message, error.remedy))
+    return with_own(words, known), unread
 
 
 def _refuse_unusable(found: Sequence[Diagnostic], source: Source) -> None:

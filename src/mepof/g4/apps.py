@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mepof.g4.ast import Word
+from mepof.g4.ast import Adap, Eval, Opt, Profile, Program, Word
 from mepof.g4.diagnostics import Diagnostic, quote
 from mepof.g4.names import is_path
 from mepof.g4.settings import weight
@@ -47,6 +47,17 @@ def metric(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
         yield from described("app", word, name, vocabulary.apps)
     else:
         yield from lookup("metric", word, word.text, vocabulary.metrics)
+
+
+def own_apps(program: Program) -> Iterator[tuple[Span, str]]:
+    """The paths of descriptions of apps that a program trains on or measures."""
+    for statement in program.statements:
+        match statement:
+            case Opt(apps=words) | Profile(apps=words) | Adap(apps=words) | Eval(metrics=words):
+                for word in words:
+                    name = word.text.partition(":")[0]
+                    if is_path(name) and name.endswith(".toml"):
+                        yield word.part(0, len(name)), name
 
 
 def described(noun: str, word: Word, name: str, known: Iterable[str]) -> Iterator[Diagnostic]:

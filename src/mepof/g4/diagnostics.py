@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+from mepof.errors import listed
 from mepof.g4.source import Source, Span
 
 _MAX_QUOTED = 60
 _MAX_LINE = 100
+_MAX_KNOWN = 24
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,10 @@ def nearest(word: str, candidates: Iterable[str]) -> str | None:
 
 
 def suggestion(word: str, candidates: Iterable[str]) -> str:
-    """The help for an unknown word: the nearest known word, or all of them."""
+    """The help for an unknown word: the nearest known word, or what is known."""
     known = sorted(candidates)
     near = nearest(word, known)
-    return f"did you mean `{near}`?" if near else "known: " + (", ".join(known) or "none")
+    return f"did you mean `{near}`?" if near else "known: " + (listed(known, _MAX_KNOWN) or "none")
 
 
 def render(

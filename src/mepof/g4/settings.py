@@ -228,7 +228,7 @@ SETTINGS: Mapping[str, Setting] = {
     "share": Setting(switch),
     "test-boots": Setting(partial(whole_number, minimum=1, maximum=100)),
     "toolchain": Setting(toolchain, "toolchains"),
-    "without": Setting(names, "untrained", "case"),
+    "without": Setting(names, "untrained", "app, case or action"),
 }
 
 

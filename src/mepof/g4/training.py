@@ -248,7 +248,13 @@ class Training(Draft):
             # At a console, the user decides.
             at_console = scenario in self.variants.interactive
             return () if at_console else (TrainingApp[Input](name=self.variants.default_app),)
-        return tuple(self._app(word, argument, order.kernel.settings) for word in statement.apps)
+        settings = order.kernel.settings
+        paths = {name for name in settings.without if name.endswith(".toml")}
+        return tuple(
+            self._app(word, argument, settings)
+            for word in statement.apps
+            if word.text.partition(":")[0] not in paths
+        )
 
     def _collect(
         self,

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS
-from mepof.app.apps import app_names
-from mepof.app.training import names_to_leave_out
+from mepof.app.apps import App, app_names
+from mepof.app.training import names_in, names_to_leave_out
 from mepof.device.protocol import DEVICES, BranchSource, Flashable
 from mepof.g4.settings import Settings
 from mepof.g4.words import Vocabulary
@@ -90,3 +93,13 @@ def vocabulary() -> Vocabulary:
         subsystems=tuple(subsystems()),
         flashable=frozenset(n for n, dev in DEVICES.all().items() if isinstance(dev, Flashable)),
     )
+
+
+def with_own(words: Vocabulary, apps: Mapping[str, App]) -> Vocabulary:
+    """The words of a program that names apps of the user's.
+
+    Args:
+        apps: by the path of the description.
+    """
+    names = (name for app in apps.values() for name in names_in(app))
+    return replace(words, untrained=(*words.untrained, *apps, *names))

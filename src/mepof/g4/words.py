@@ -24,7 +24,7 @@ class Vocabulary:
     toolchains: tuple[str, ...]
     devices: tuple[str, ...]
     configs: tuple[str, ...]
-    #: What training can leave out: suites, cases, groups of cases.
+    #: What training can leave out: suites, cases, groups of cases, apps, actions.
     untrained: tuple[str, ...] = ()
     cores: tuple[str, ...] = ()
     #: What goals are about.

@@ -36,8 +36,29 @@ def test_leaving_out_a_case_leaves_out_the_mixes_with_it() -> None:
     assert without([KBENCH], ["mepof"])[0].actions == ()
 
 
-def test_suites_groups_and_cases_can_be_left_out() -> None:
-    assert {"mepof", "pipe", "pipe128", "syscall"} <= set(names_to_leave_out())
+def test_apps_and_actions_can_be_left_out() -> None:
+    general = load_app("general")
+    names = {action.name for action in general.actions}
+
+    def left(*given: str) -> set[str]:
+        (app,) = without([general], given)
+        return {action.name for action in app.actions}
+
+    assert left("rings", "timers") == names - {"rings", "timers"}
+    assert left("general") == set()
+    # A suite has that name, of which the app runs no case.
+    assert left("threads") == names
+    assert left("general/threads") == names - {"threads"}
+    assert left("kbench/rings") == names
+    (kbench,) = without([KBENCH], ["mix-io", "mepof/pipe128"])
+    assert ran(*(action.name for action in kbench.actions)) == ran("mix-all") - {"pipe128"}
+    assert "mix-io" not in {action.name for action in kbench.actions}
+
+
+def test_all_that_can_be_trained_on_can_be_left_out() -> None:
+    known = set(names_to_leave_out())
+    assert {"mepof", "pipe", "pipe128", "mepof/syscall"} <= known
+    assert {"general", "rings", "general/threads", "kbench", "mix-io", "ipc/pipe-4"} <= known
 
 
 def test_included_groups_are_not_part_of_the_identity_of_a_training() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from mepof.g4 import Diagnostic, Source, render
-from mepof.g4.diagnostics import nearest
+from mepof.g4.diagnostics import nearest, suggestion
 from mepof.g4.source import Span
 
 from .reading import errors, source
@@ -18,6 +18,12 @@ def test_a_diagnostic_shows_the_line_and_points_at_the_error() -> None:
         "    |                              ^^^^",
         "    help: did you mean `pgo`?",
     ]
+
+
+def test_a_long_list_of_known_words_is_cut() -> None:
+    known = [f"word{number:03}" for number in range(130)]
+    assert suggestion("xyz", known) == f"known: {', '.join(known[:24])} and 106 more"
+    assert suggestion("xyz", known[:24]) == f"known: {', '.join(known[:24])}"
 
 
 def test_carets_align_after_wide_characters_and_tabs() -> None:

@@ -95,10 +95,11 @@ def test_a_change_is_a_plain_number(text: str) -> None:
         signed_percent(text)
 
 
-def test_training_can_leave_out_only_known_cases_groups_and_suites() -> None:
+def test_training_can_leave_out_only_what_is_known() -> None:
     assert headlines("set without pipe,syscal.") == [
-        "p.g4:1:18: error: unknown case `syscal`",
+        "p.g4:1:18: error: unknown app, case or action `syscal`",
     ]
+    assert headlines("set without general,rings,kbench/mix-io,ipc/pipe-4.") == []
     with pytest.raises(ValueError, match="separate names with commas"):
         SETTINGS["without"].read("pipe,,proc")
 

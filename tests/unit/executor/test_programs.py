@@ -1,0 +1,73 @@
+"""Programs that name what the user's own files describe."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mepof.executor.programs import WrongProgram, compiled
+from mepof.g4 import Source
+from mepof.plan.model import HostInput, Plan
+
+SHOP = """
+title = "My shop"
+[[action]]
+name = "import"
+argv = ["/bin/kbench"]
+seconds = 5
+[[action]]
+name = "two"
+argv = ["/bin/kbench"]
+seconds = 5
+"""
+OPT = "opt debian:linux-source-6.12 pgo rand kbench;./shop/app.toml O2.\n"
+
+
+@pytest.fixture(autouse=True)
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop").mkdir()
+    path = tmp_path / "shop/app.toml"
+    path.write_text(SHOP)
+    return path
+
+
+def plan(text: str) -> Plan:
+    return compiled(Source("p.g4", text))
+
+
+def refused(text: str) -> str:
+    with pytest.raises(WrongProgram) as caught:
+        plan(text)
+    return caught.value.message
+
+
+@pytest.mark.parametrize("name", ["import", "my-shop/import", "my-shop"])
+def test_training_can_leave_out_actions_of_the_users(name: str) -> None:
+    assert plan(f"set without {name}.\n{OPT}").step("opt/collect").params["without"] == [name]
+
+
+def test_training_can_leave_out_an_app_of_the_users_with_its_files() -> None:
+    made = plan(f"set without ./shop/app.toml.\n{OPT}")
+    assert HostInput("./shop/app.toml") in plan(OPT).step("opt/collect").inputs.values()
+    for name in ("opt/scout", "opt/collect"):
+        assert made.step(name).params["apps"] == [{"name": "kbench"}]
+
+
+def test_an_unknown_action_is_reported_with_the_users_own_words() -> None:
+    message = refused(f"set without imports.\n{OPT}")
+    assert "p.g4:1:13: error: unknown app, case or action `imports`" in message
+    assert "help: did you mean `import`?" in message
+
+
+def test_a_wrong_description_is_reported_beside_the_words_that_it_lacks(shop: Path) -> None:
+    shop.write_text(SHOP.replace("seconds", "second"))
+    message = refused(f"set without import.\n{OPT}")
+    assert "p.g4:1:13: error: unknown app, case or action `import`" in message
+    assert "p.g4:2:46: error: shop/app.toml:6: unknown key `second`" in message
+
+
+def test_no_description_is_read_where_all_words_are_known(shop: Path) -> None:
+    shop.unlink()
+    assert plan(f"set without pipe128.\n{OPT}eval plain;opt ./shop/app.toml.").results
