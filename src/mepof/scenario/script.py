@@ -1,7 +1,8 @@
 """``script``: the actions that a file lists, one on each line; ``#`` begins a comment.
 
-A program names the file after the app and a colon: ``kbench:./actions.txt``. For apps of a phone
-the lines are touches and keys, as :mod:`mepof.scenario.system` performs them.
+A program names the file after the app and a colon: ``kbench:./actions.txt``. An app without
+one runs all its actions, in their order. For apps of a phone the lines are touches and keys, as
+:mod:`mepof.scenario.system` performs them.
 """
 
 from __future__ import annotations
@@ -37,11 +38,7 @@ class Script:
     argument: Argument = "script"
 
     def pick(self, parts: tuple[Part, ...], count: int, seed: int) -> tuple[Action, ...]:
-        if any(part.script is None for part in parts):
-            raise InputError(
-                "scenario `script` needs a file for each app", "write kbench:./actions.txt"
-            )
-        actions = tuple(part.app.action(name) for part in parts for _, name in _lines(part.script))
+        actions = tuple(action for part in parts for action in _listed(part))
         if not actions:
             raise InputError("the script lists no actions")
         return actions
@@ -87,6 +84,13 @@ def read_touches(text: str | None) -> tuple[str, ...]:
     if not found:
         raise InputError("the script lists no actions")
     return tuple(found)
+
+
+def _listed(part: Part) -> tuple[Action, ...]:
+    """The actions of an app that its file lists; all of them without a file."""
+    if part.script is None:
+        return part.app.actions
+    return tuple(part.app.action(name) for _, name in _lines(part.script))
 
 
 def _lines(text: str | None) -> Iterator[tuple[int, str]]:

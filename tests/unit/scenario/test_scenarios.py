@@ -93,11 +93,14 @@ def test_script_follows_its_lines() -> None:
     assert pick("script", ONE, TWO, scripts=("open", "fork\n")) == ["open", "fork"]
 
 
+def test_script_runs_all_actions_of_an_app_without_a_file() -> None:
+    assert pick("script", ONE) == ["read", "write", "open"]
+    assert pick("script", TWO, ONE, scripts=("fork\nfork",)) == ["fork", "fork", *pick("trav", ONE)]
+
+
 @pytest.mark.parametrize(
     ("apps", "scripts", "message"),
     [
-        ((ONE,), (), "needs a file for each app"),
-        ((ONE, TWO), ("open",), "needs a file for each app"),
         ((ONE,), ("# nothing\n",), "lists no action"),
         ((), (), "lists no action"),
         ((ONE,), ("raed",), "app `one` has no action `raed`"),
