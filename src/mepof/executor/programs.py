@@ -29,7 +29,7 @@ from mepof.plan.preflight import preflight
 from mepof.scenario.protocol import SCENARIOS
 from mepof.source.path import as_git
 from mepof.steps import BODIES
-from mepof.suite.cases import groups_by_case, guest_additions
+from mepof.suite.cases import guest_additions
 from mepof.toolchain.protocol import TOOLCHAINS
 
 
@@ -79,7 +79,7 @@ def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan
         words.interactive,
         words.recorders,
         words.whole,
-        cases=tuple(groups_by_case()),
+        cases=tuple(words.cases),
         beside=frozenset(name for name, made in FORMATS.all().items() if made.beside),
     )
     plan = compile_program(parsed.program, source.text, variants, perf_data)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import App, app_names
+from mepof.app.measured import case_ids
+from mepof.app.own import OwnApp
 from mepof.app.training import names_in, names_to_leave_out
 from mepof.device.protocol import DEVICES, BranchSource, Flashable
 from mepof.g4.settings import Settings
@@ -102,4 +104,12 @@ def with_own(words: Vocabulary, apps: Mapping[str, App]) -> Vocabulary:
         apps: by the path of the description.
     """
     names = (name for app in apps.values() for name in names_in(app))
-    return replace(words, untrained=(*words.untrained, *apps, *names))
+    cases = {
+        f"{suite}/{case}": path
+        for path, app in apps.items()
+        if isinstance(app, OwnApp)
+        for suite, case in case_ids(app)
+    }
+    return replace(
+        words, untrained=(*words.untrained, *apps, *names), cases={**words.cases, **cases}
+    )

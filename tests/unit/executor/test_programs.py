@@ -8,7 +8,8 @@ import pytest
 
 from mepof.executor.programs import WrongProgram, compiled
 from mepof.g4 import Source
-from mepof.plan.model import HostInput, Plan
+from mepof.plan.model import HostInput, Input, Plan
+from mepof.spec.report import Report
 
 SHOP = """
 title = "My shop"
@@ -71,3 +72,27 @@ def test_a_wrong_description_is_reported_beside_the_words_that_it_lacks(shop: Pa
 def test_no_description_is_read_where_all_words_are_known(shop: Path) -> None:
     shop.unlink()
     assert plan(f"set without pipe128.\n{OPT}eval plain;opt ./shop/app.toml.").results
+
+
+@pytest.mark.parametrize("first", ["import", "my-shop/import"])
+def test_actions_of_the_users_are_compared_as_cases(first: str) -> None:
+    made = plan(f"{OPT}compare {first} two ratio.\neval plain;opt ./shop/app.toml.")
+    step = made.step("report")
+    (pair,) = Report[Input].of(step, step.inputs).pairs
+    assert (pair.first, pair.second) == (("my-shop", "import"), ("my-shop", "two"))
+
+
+def test_a_comparison_of_actions_that_nothing_measures_names_their_description() -> None:
+    message = refused(f"{OPT}compare import pipe-4 ratio.\neval plain;opt ipc.")
+    assert "an `eval` below does not name `./shop/app.toml`" in message
+    message = refused(f"{OPT}compare imports two ratio.\neval plain;opt ./shop/app.toml.")
+    assert "p.g4:2:9: error: unknown case `imports`" in message
+    assert "help: did you mean `import`?" in message
+
+
+def test_an_action_that_is_called_as_a_case_of_a_suite_is_named_with_its_app(shop: Path) -> None:
+    shop.write_text(SHOP.replace('"two"', '"pipe-4"'))
+    program = f"{OPT}compare my-shop/import {{}} ratio.\neval plain;opt ./shop/app.toml;ipc."
+    message = refused(program.format("pipe-4"))
+    assert "`pipe-4` is a case of `ipc` and `my-shop`" in message
+    plan(program.format("my-shop/pipe-4"))
