@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mepof.g4.ast import Adap, Eval, Opt, Profile, Program, Word
+from mepof.g4.ast import Adap, Eval, Opt, Profile, Program, Statement, Word
 from mepof.g4.diagnostics import Diagnostic, quote
 from mepof.g4.names import is_path
 from mepof.g4.settings import weight
@@ -49,15 +49,33 @@ def metric(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
         yield from lookup("metric", word, word.text, vocabulary.metrics)
 
 
+def of_other_arch(statement: Statement, arch: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
+    """Apps and metrics whose programs guests of an architecture cannot run."""
+    for span, name in _named(statement):
+        known = vocabulary.bound_to_arch.get(name, (arch,))
+        if arch not in known:
+            yield Diagnostic(
+                span,
+                f"{quote(name)} has no programs for {arch}",
+                f"leave it out, or write `set arch {known[0]}` before the statement",
+            )
+
+
 def own_apps(program: Program) -> Iterator[tuple[Span, str]]:
     """The paths of descriptions of apps that a program trains on or measures."""
     for statement in program.statements:
-        match statement:
-            case Opt(apps=words) | Profile(apps=words) | Adap(apps=words) | Eval(metrics=words):
-                for word in words:
-                    name = word.text.partition(":")[0]
-                    if is_path(name) and name.endswith(".toml"):
-                        yield word.part(0, len(name)), name
+        for span, name in _named(statement):
+            if is_path(name) and name.endswith(".toml"):
+                yield span, name
+
+
+def _named(statement: Statement) -> Iterator[tuple[Span, str]]:
+    """The apps and metrics of a statement, without what follows a colon."""
+    match statement:
+        case Opt(apps=words) | Profile(apps=words) | Adap(apps=words) | Eval(metrics=words):
+            for word in words:
+                name = word.text.partition(":")[0]
+                yield word.part(0, len(name)), name
 
 
 def described(noun: str, word: Word, name: str, known: Iterable[str]) -> Iterator[Diagnostic]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mepof.g4 import checks, goals, instrumentation, loops, operands, pairs, stacks
+from mepof.g4 import apps, checks, goals, instrumentation, loops, operands, pairs, stacks
 from mepof.g4.ast import (
     Adap,
     Check,
@@ -54,6 +54,7 @@ def check(program: Program, vocabulary: Vocabulary) -> tuple[Diagnostic, ...]:
             device = statement.value.text
         if isinstance(statement, Flash) and device not in vocabulary.flashable:
             found.append(_not_flashable(statement, device, vocabulary))
+        found += apps.of_other_arch(statement, archs[index], vocabulary)
         found += stacks.unsupported(statement, toolchain, vocabulary)
         found += stacks.not_for_arch(statement, archs[index], toolchain, vocabulary)
         if isinstance(statement, Opt | Profile | Adap):

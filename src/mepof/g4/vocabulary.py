@@ -26,6 +26,7 @@ from mepof.package.protocol import FORMATS
 from mepof.pmu.core import core_names
 from mepof.scenario.protocol import SCENARIOS
 from mepof.suite.cases import (
+    bound_to_arch,
     cases_of,
     groups_by_case,
     kernels,
@@ -52,6 +53,7 @@ def vocabulary() -> Vocabulary:
         cores=core_names(),
         quantities=QUANTITIES,
         sizes=SIZES,
+        bound_to_arch=bound_to_arch(),
         default_metrics=tuple(dict.fromkeys(case.metric for case in cases_of(()))),
         cases=groups_by_case(),
         kernels={

@@ -31,6 +31,8 @@ class Vocabulary:
     quantities: tuple[str, ...] = ()
     #: Those of them that are sizes, which have neither a metric nor a group.
     sizes: frozenset[str] = frozenset()
+    #: The architectures of apps and metrics that not all guests can run.
+    bound_to_arch: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: The metrics that `eval` measures if it names none.
     default_metrics: tuple[str, ...] = ()
     #: The costs that goals are about, as reports call them.

@@ -121,7 +121,7 @@ def _programs(name: str, arch: str) -> Programs:
     if suite.architectures and arch not in suite.architectures:
         raise InputError(
             f"the suite {suite.name} has no programs for {arch}",
-            "leave out its metrics, or evaluate on " + " or ".join(suite.architectures),
+            "leave it out, or choose " + " or ".join(suite.architectures),
         )
     return programs
 

@@ -226,6 +226,16 @@ def guest_additions() -> dict[str, tuple[str, ...]]:
     }
 
 
+def bound_to_arch() -> dict[str, tuple[str, ...]]:
+    """The architectures of suites that not all guests can run, by suite and by metric."""
+    bound = [suite for suite in map(load_suite, suite_names()) if suite.architectures]
+    return {
+        name: suite.architectures
+        for suite in bound
+        for name in (suite.name, *(case.metric for case in suite.cases))
+    }
+
+
 def cases_digest(cases: Sequence[Case]) -> str:
     """SHA-256 over the names and commands of cases."""
     return sha256(repr(cases).encode()).hexdigest()

@@ -460,6 +460,14 @@ CASES = {
         "goal worst:./app.toml -1 latency.\neval /a;/b ./app.toml;network.",
         "p.g4:1:26: error: nothing measures `latency`: no case of `./app.toml` prints its figures",
     ),
+    "an app without programs for the architecture": (
+        "set arch arm64.\nopt /src pgo rand kbench;tools:2.",
+        "p.g4:2:26: error: `tools` has no programs for arm64",
+    ),
+    "a metric without programs for the architecture": (
+        "set arch arm64.\neval /a;/b pipe;tools.",
+        "p.g4:2:17: error: `tools` has no programs for arm64",
+    ),
     "unknown case": (
         "compare pipe-5 unix-4 ratio.\neval /a ipc.",
         "p.g4:1:9: error: unknown case `pipe-5`",
@@ -564,6 +572,8 @@ HELP = {
     "before it",
     "set arch arm.\nbuild /src.": "write `set toolchain gcc` before it",
     "set toolchain clang-14.": "known: clang-19 to clang-30",
+    "set arch arm64. eval /a tools.": "leave it out, or write `set arch x86-64` before the "
+    "statement",
     "set budget 90.": "expected a duration such as `90s`, `30m` or `2h`",
 }
 
