@@ -343,6 +343,11 @@ def _actions(
         scenario.check_given(only_given(texts))
         return ()
     _require_shell(asked.scenario, asked.arch)
+    if asked.without and not scenario.interactive and not any(app.actions for app in apps):
+        raise InputError(
+            f"`set without {','.join(asked.without)}` leaves no action to train on",
+            "name another app, or write `set without none` before the statement",
+        )
     parts = tuple(
         Part(app, given.weight, text)
         for app, given, text in zip(apps, asked.apps, texts, strict=True)

@@ -245,7 +245,7 @@ def test_training_does_not_run_what_it_leaves_out(room: Room, device: FakeDevice
     ran = {r.argv[2] for r in device.sessions[0].requests if isinstance(r, agent.Exec)}
     # A mix goes with the cases that it includes.
     assert ran == {"syscall", "overhead", "proc", "file512", "file1024"}
-    with pytest.raises(InputError, match="no app to exercise"):
+    with pytest.raises(InputError, match="`set without mepof` leaves no action to train on"):
         collect(room, device, {**COLLECT, "without": ["mepof"]})
 
 
