@@ -117,9 +117,10 @@ def all_files(app: OwnApp, description: Path, arch: str) -> dict[str, Laid]:
         if at not in found or not (laid.is_directory and found[at].is_directory):
             found[at] = laid
     for program in app.programs:
+        elsewhere = f"install {program.path} elsewhere, such as below /opt, and name it there"
         for each in shared_libraries.closure(program.path, program.package):
             path, laid = str(each).lstrip("/"), Laid(each, executable=True)
-            _refuse_the_guests(path, laid, description)
+            _refuse_the_guests(path, laid, description, elsewhere)
             _add(found, _at(path, found, description), laid)
     for path, laid in _accounts(app).items():
         known = found.get(path)
@@ -230,7 +231,9 @@ def _origin(laid: Laid) -> str:
             return "that of the image or a package"
 
 
-def _refuse_the_guests(path: str, laid: Laid, description: Path) -> None:
+def _refuse_the_guests(
+    path: str, laid: Laid, description: Path, elsewhere: str = "lay it elsewhere"
+) -> None:
     top = path.partition("/")[0]
     if path in GUEST_DIRECTORIES:
         if not laid.is_directory:
@@ -238,7 +241,7 @@ def _refuse_the_guests(path: str, laid: Laid, description: Path) -> None:
     elif top in HIDDEN:
         raise InputError(
             f"{description}: /{path} would be hidden, because the guest mounts /{top}",
-            "lay it elsewhere",
+            elsewhere,
         )
     elif path in GUEST_FILES or top == "mepof":
         raise InputError(f"{description}: /{path} is a file of the guest's own", "rename it")

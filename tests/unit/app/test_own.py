@@ -290,8 +290,12 @@ def test_a_program_below_what_the_guest_mounts_is_refused() -> None:
     with TemporaryDirectory(dir="/tmp") as directory:
         copy = shutil.copy("/bin/true", directory)
         own = f'[[program]]\npath = "{copy}"\n'
-        with pytest.raises(InputError, match=f"{copy} would be hidden, because the guest mounts"):
+        wrong = f"{copy} would be hidden, because the guest mounts"
+        with pytest.raises(InputError, match=wrong) as raised:
             laid(described(Path(directory), action=own + ACTION))
+        # What must be laid elsewhere is a program of this machine.
+        assert raised.value.remedy is not None
+        assert raised.value.remedy.startswith(f"install {copy} elsewhere")
 
 
 def test_a_program_of_this_machine_is_refused_for_another_architecture(tmp_path: Path) -> None:
