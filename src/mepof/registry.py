@@ -45,13 +45,17 @@ class Registry(Generic[T]):
     protocol: type | None = None
 
     def all(self) -> dict[str, T]:
-        """Every variant that can be used, by its name, sorted."""
-        found = self._own()
-        for point in self._outside():
-            variant = self._load(point)
-            if point.name not in found and not isinstance(variant, EnvironmentLack):
-                found[point.name] = variant
-        return dict(sorted(found.items()))
+        """Every variant that can be used, by its name: mepof's own, then those of other
+        distributions, each sorted. Where several would do, the first is meant, so an installed
+        distribution does not change what a program says."""
+        own = self._own()
+        others = {
+            point.name: variant
+            for point in self._outside()
+            if point.name not in own
+            and not isinstance(variant := self._load(point), EnvironmentLack)
+        }
+        return {**dict(sorted(own.items())), **dict(sorted(others.items()))}
 
     def unusable(self) -> dict[str, EnvironmentLack]:
         """Why variants of other distributions cannot be used, by their names."""

@@ -59,10 +59,12 @@ def test_another_distribution_adds_one_by_an_entry_point(
 ) -> None:
     def points(group: str) -> list[EntryPoint]:
         assert group == package
-        return [EntryPoint("outside", "trial_variants.shared:OTHER", group)]
+        return [EntryPoint(name, "trial_variants.shared:OTHER", group) for name in ("more", "less")]
 
     monkeypatch.setattr(registry, "entry_points", points)
-    assert Registry[object](package, "VARIANT", "thing").get("outside") == 1
+    things = Registry[object](package, "VARIANT", "thing")
+    assert things.get("less") == 1
+    assert things.names() == ("alpha", "two-words", "less", "more")
 
 
 def test_one_of_another_distribution_is_identified_by_the_content_of_its_module(

@@ -1,4 +1,4 @@
-"""What variants of other distributions make is identified by their code."""
+"""Variants of other distributions: their code identifies results, and changes nothing else."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mepof.algorithm.protocol import ALGORITHMS
 from mepof.executor.programs import compiled
 from mepof.g4 import Source
 from mepof.registry import _names
@@ -94,3 +95,10 @@ def test_built_in_variants_keep_their_identity(plug_in: Path, tools: Path) -> No
         assert found, kind
         for identity in found:
             assert not any(name.startswith(("algorithm", "scen", "format")) for name in identity)
+
+
+def test_a_profile_that_one_of_our_algorithms_reads_is_of_no_plug_in(plug_in: Path) -> None:
+    program = "recomp debian:linux-source-6.12 ./old.profdata O2."
+    steps = {step.id: step for step in compiled(Source("p.g4", program)).steps}
+    assert "mine" in ALGORITHMS.all()
+    assert steps["recomp/build"].params["uses"] == ["pgo"]
