@@ -33,7 +33,7 @@ _UNMERGEABLE = InputError(
 class Bolt(Branches):
     """Blocks of the finished kernel laid out by a profile of the same kernel."""
 
-    profile_names = (_COUNTS,)
+    profile_names: tuple[str, ...] = (_COUNTS,)
     same_build = True
     repeats = False
     requires = frozenset({"binary-layout"})

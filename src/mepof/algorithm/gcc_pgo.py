@@ -35,7 +35,7 @@ class GccPgo:
     rounds = 1
     profile_names: tuple[str, ...] = (_FILE,)
     records_branches = False
-    period = None
+    period: int | None = None
     same_build = False
     # The compiler counts before it optimises: a second round would give the same counts.
     repeats = False

@@ -56,7 +56,7 @@ class Pgo:
 
     rounds = 1
     records_branches = False
-    period = None
+    period: int | None = None
     same_build = False
     # The compiler counts before it optimises: a second round would give the same counts.
     repeats = False

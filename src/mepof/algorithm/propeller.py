@@ -48,6 +48,7 @@ class Propeller(Branches):
         path_cloning: copy blocks along hot paths, which only branch stacks show.
     """
 
+    profile_names: tuple[str, ...]
     same_build = True
     repeats = False
     requires = frozenset({"basic-block-sections"})
