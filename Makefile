@@ -4,7 +4,7 @@
 BIN := .venv/bin
 # The same variable as in the build of the Python module, so that both share compiled crates.
 CARGO := PYO3_PYTHON=$(CURDIR)/.venv/bin/python cargo
-PYTHON_CODE := src tests $(wildcard bench)
+PYTHON_CODE := src tests $(wildcard bench) examples/plugin
 
 # The programs that we start have their own parallelism and must not see an outer make's job server
 # and variables.
@@ -16,8 +16,8 @@ help:
 	@echo 'make demo    optimise, boot and measure a kernel with examples/quickstart.g4'
 	@echo 'make test    lint, unit tests and boots of real kernels'
 	@echo 'make test-all'
-	@echo '             the same, with kernels for arm64, by GCC and of two rounds, kselftests, KUnit, a'
-	@echo '             real adbd, BOLT and an older Clang'
+	@echo '             the same, with kernels for arm64, by GCC, of two rounds and of a plug-in,'
+	@echo '             kselftests, KUnit, a real adbd, BOLT and an older Clang'
 	@echo 'make lint    style and types'
 	@echo 'make test-matrix'
 	@echo '             optimise kernels of several releases by several compilers: many hours; it'

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mepof import _engine, arch
+from mepof.adapter.feed.protocol import FEEDS
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import DESCRIBED, load_app
 from mepof.cli import profile
@@ -20,9 +21,11 @@ from mepof.g4 import Source
 from mepof.g4.settings import SETTINGS
 from mepof.kernel import kconfig
 from mepof.kernel.options import options
+from mepof.package.protocol import FORMATS
 from mepof.pmu.core import core_names
 from mepof.pmu.counter import counters_names
 from mepof.scenario.protocol import SCENARIOS
+from mepof.source.protocol import SOURCES
 from mepof.suite.cases import load_suite, suite_names
 from mepof.toolchain.protocol import TOOLCHAINS
 
@@ -50,6 +53,18 @@ def rows(page: str) -> set[str]:
 def test_every_variant_has_a_page_under_its_name(page: str, name: str) -> None:
     assert (DOCS / page).is_file(), f"write docs/{page}"
     assert name in (DOCS / page).read_text().splitlines()[0]
+
+
+def test_every_group_of_entry_points_is_described() -> None:
+    own = (ALGORITHMS, DEVICES, EXECUTORS, FEEDS, FORMATS, SCENARIOS, SOURCES, TOOLCHAINS)
+    assert {each.package for each in own} == rows("plugins.md")
+
+
+def test_the_page_about_plug_ins_has_the_files_of_the_example() -> None:
+    page = (DOCS / "plugins.md").read_text()
+    for language, file in (("toml", "pyproject.toml"), ("python", "mepof_hot_pgo.py")):
+        (block,) = re.findall(rf"^```{language}\n(.*?)^```$", page, re.M | re.S)
+        assert block == (ROOT / "examples/plugin" / file).read_text(), file
 
 
 def test_every_config_and_option_is_described() -> None:
