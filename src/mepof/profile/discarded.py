@@ -19,7 +19,7 @@ _DISCARDED = re.compile(
 def matched_percent(
     counted: Iterable[FunctionCounts], defined: Mapping[str, Collection[str]], log: Path
 ) -> float:
-    """The share of a profile's counts that a build used.
+    """The share of a profile's counts that a build used at most.
 
     Counts are lost with a function whose control flow differs, and with one that is gone: a global
     one that no object defines, or a static one whose file is not compiled. A static one that is
