@@ -166,8 +166,8 @@ function=$(sed -n 's/.*OBJTOOL: //p' "$last")
 # Its profiles are the command that made them.
 _PROFDATA = f"""\
 #!/bin/sh
-case "$1" in
---version) echo LLVM version {VERSION}; exit ;;
+case "$*" in
+*--version) echo LLVM version {VERSION}; exit ;;
 esac
 for word; do last=$word; done
 case "$*" in

@@ -163,7 +163,8 @@ def _functions(lines: Iterable[str]) -> Iterator[FunctionCounts]:
     name = flow = ""
     for line in lines:
         if found := _NAME.match(line):
-            name = found[1]
+            # Before Clang 18, a colon stands between the file and the name.
+            name = found[1].replace(":", ";")
         elif found := _HASH.match(line):
             flow = found[1]
         elif found := _BLOCKS.match(line):

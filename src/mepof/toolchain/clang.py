@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,8 @@ _ANSWER_SECONDS = 20.0
 # its own.
 _PREFIX = {"counts": r"(.*[;:])?", "samples": ""}
 _KIND = {"counts": "--instr", "samples": "--sample"}
+# Since then, the merger is known to leave functions out by itself; that of 16 does not.
+_LEAVES_OUT = 19
 # Of a profile of counts as text: the lines before the first function, without the traces of which
 # function ran when, and a count that is not 0.
 _HEAD = re.compile(r"((?!:temporal_prof_traces)[#:].*\n)*")
@@ -96,27 +98,30 @@ class Clang(Versioned):
         return counted if counted.known else count_functions(run([*show, "--showcs"]).output)
 
     def executed(self, profile: Path, run: Run) -> frozenset[str]:
-        _, functions = self._executed(profile, run)
-        return frozenset(each.strip().partition("\n")[0] for each in functions)
+        _, functions = self._as_text(profile, run)
+        executed = filter(_COUNTED.search, functions)
+        # Before Clang 18, a colon stands between the two.
+        return frozenset(each.strip().partition("\n")[0].replace(":", ";") for each in executed)
 
     def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> None:
-        head, functions = self._executed(profile, run)
+        head, functions = self._as_text(profile, run)
+        self._write_text(head, filter(_COUNTED.search, functions), output, run)
+
+    def _write_text(self, head: str, functions: Iterable[str], output: Path, run: Run) -> None:
         with TemporaryDirectory() as scratch:
             text = Path(scratch) / "text"
             text.write_text(head + "".join(f"{each}\n\n" for each in functions))
             run([self.tool("profile-merger"), "merge", "--num-threads=1", text, "-o", output])
 
-    def _executed(self, profile: Path, run: Run) -> tuple[str, list[str]]:
-        """A profile of counts as text: the lines before the first function, and those functions
-        that ran."""
+    def _as_text(self, profile: Path, run: Run) -> tuple[str, list[str]]:
+        """A profile of counts as text: the lines before the first function, and the functions."""
         with TemporaryDirectory() as scratch:
             text = Path(scratch) / "text"
             run([self.tool("profile-merger"), "merge", "--text", profile, "-o", text])
             whole = text.read_text(encoding="utf-8")
         head = _HEAD.match(whole)
         start = head.end() if head else 0
-        functions = [each for each in whole[start:].split("\n\n") if _COUNTED.search(each)]
-        return whole[:start], functions
+        return whole[:start], [each for each in whole[start:].split("\n\n") if each.strip()]
 
     def drop_functions(
         self,
@@ -127,7 +132,13 @@ class Clang(Versioned):
         run: Run,
     ) -> None:
         names = "|".join(map(re.escape, functions))
-        dropped = f"--no-function=^{_PREFIX[kind]}({names})$"
+        pattern = f"{_PREFIX[kind]}({names})"
+        if kind == "counts" and self.major < _LEAVES_OUT:
+            head, counted = self._as_text(profile, run)
+            kept = [each for each in counted if not re.match(rf"\s*{pattern}\n", each)]
+            self._write_text(head, kept, output, run)
+            return
+        dropped = f"--no-function=^{pattern}$"
         merger = self.tool("profile-merger")
         run([merger, "merge", _KIND[kind], dropped, profile, "-o", output])
 

@@ -55,6 +55,7 @@ class Tool:
         options: further words for apt-get.
         required: without it no program runs; otherwise something is slower or missing.
         goal: what it is for.
+        version: the words that make it report its version.
     """
 
     command: str
@@ -64,6 +65,7 @@ class Tool:
     options: str = ""
     required: bool = True
     goal: str = KERNELS
+    version: tuple[str, ...] = ("--version",)
 
     @property
     def remedy(self) -> str:
@@ -184,6 +186,7 @@ def toolchain_tools() -> tuple[Tool, ...]:
             program.package,
             required=name == DEFAULT and not program.optional,
             goal=goal_of(name),
+            version=program.version,
         )
         for name, family in TOOLCHAINS.all().items()
         for program in family.programs()
@@ -199,7 +202,7 @@ def look_for(tool: Tool) -> Finding:
     if path is None:
         state = "missing"
     else:
-        found = _ask_version(path)
+        found = _ask_version(path, tool.version)
         if found is None and tool.min_version:
             state = "broken"
         elif found is not None and parse_version(found) < tool.min_version:
@@ -216,8 +219,8 @@ def look_for(tool: Tool) -> Finding:
     )
 
 
-def _ask_version(path: str) -> str | None:
+def _ask_version(path: str, words: tuple[str, ...]) -> str | None:
     try:
-        return version_in(run([path, "--version"], timeout=ANSWER_SECONDS, check=False).output)
+        return version_in(run([path, *words], timeout=ANSWER_SECONDS, check=False).output)
     except MepofError:
         return None

@@ -215,6 +215,7 @@ class Program:
     command: str
     purpose: str
     min_version: tuple[int, ...]
+        version: the words that make it report its version.
     package: str | None
     optional: bool = False
 
@@ -222,6 +223,7 @@ class Program:
 @dataclass(frozen=True)
 class NeededFile:
     """A file that a toolchain needs.
+    version: tuple[str, ...] = ("--version",)
 
     Attributes:
         capability: needs it to instrument kernels; None where an overlay takes it.

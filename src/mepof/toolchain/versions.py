@@ -42,6 +42,7 @@ class DescribedTool(Described):
         versioned: whether the names of the command and of the package end in the version.
         optional: a version of the toolchain is complete without it.
     """
+        version: the words that make it report its version.
 
     command: str
     package: str
@@ -49,6 +50,7 @@ class DescribedTool(Described):
     versioned: bool = True
     optional: bool = False
 
+    version: tuple[str, ...] = ("--version",)
     def named(self, suffix: str) -> str:
         """Its command in a version of the toolchain."""
         return self.command + (suffix if self.versioned else "")
@@ -133,8 +135,8 @@ class Versioned:
 
     @property
     def major(self) -> int:
-        """The major version."""
-        return int(self.version.split(".")[0])
+        """The major version: that of the tools' names, which need not be installed."""
+        return int(self.suffix.removeprefix("-") or self.version.split(".")[0])
 
     def tool(self, role: Role, arch: Arch | None = None) -> str:
         tools = self.description.tools
@@ -171,7 +173,7 @@ class Versioned:
         tool, remedy = self.description.tools[role], self.description.remedy(self.suffix)
         if tool.optional and self.suffix:
             remedy = f"apt-get install {tool.package_of(self.suffix)}"
-        return banner_of(self.tool(role), remedy)
+        return banner_of(self.tool(role), remedy, tool.version)
 
     def packages(self) -> tuple[str, ...]:
         if self.directory is not None:
@@ -323,16 +325,17 @@ class Versions(Generic[T]):
         toolchains = [self.toolchain(s) for s in (*(f"-{v}" for v in self.versions()), "")]
         complete = (each.suffix for each in toolchains if each.is_complete())
         compilers = (each.suffix for each in toolchains if shutil.which(each.tool("compiler")))
+                tool.version,
         return next(complete, next(compilers, None))
 
 
 @cache
-def banner_of(tool: str, remedy: str | None) -> str:
-    """The line in which a program reports its version."""
+def banner_of(tool: str, remedy: str | None, words: tuple[str, ...] = ("--version",)) -> str:
+    """The line in which a program reports its version, asked by these words."""
     path = shutil.which(tool)
     if path is None:
         raise EnvironmentLack(f"{tool} is not installed", remedy or "run `mepof doctor`")
-    lines = [line.strip() for line in run([path, "--version"]).output.splitlines()]
+    lines = [line.strip() for line in run([path, *words]).output.splitlines()]
     numbered = (line for line in lines if _NUMBER.search(line))
     return next(numbered, lines[0] if lines else "unknown")
 

@@ -17,10 +17,15 @@ from mepof.errors import InputError, WorkError
 from mepof.kernel import overlay
 from mepof.kernel.kbuild import PROFILES
 from mepof.process import Completed, run
+from mepof.profile.counts import read_counts
 from mepof.profile.instrumentation import quality_of
 from mepof.profile.weighted import whole_weights
 from mepof.toolchain.clang import Clang, count_functions
 from mepof.toolchain.protocol import FunctionCount, Tools
+
+# Under all the names that they may have, and functions with similar ones.
+LEFT_OUT = ("pipe_write", "pipe.c;pipe_write", "pipe.c:pipe_write", "memcpy.isra.0")
+KEPT = ("my_pipe_write", "pipe_write_end", "memcpyXisra.0")
 
 weights = st.lists(
     st.fractions(min_value=Fraction(1, 1000), max_value=1000, max_denominator=1000),
@@ -124,6 +129,12 @@ def test_a_merge_hands_the_weights_to_the_tool_of_the_toolchain(tmp_path: Path) 
     assert quality.verdict == "good"
 
 
+def write_counts(path: Path, *functions: str) -> None:
+    """Write a profile as text in which each function ran five times."""
+    record = "# Func Hash:\n7\n# Num Counters:\n1\n# Counter Values:\n5\n"
+    path.write_text(":ir\n" + "".join(f"{name}\n{record}\n" for name in functions))
+
+
 def test_functions_that_ran_stay_without_traces_of_when(tmp_path: Path) -> None:
     record = "# Func Hash:\n7\n# Num Counters:\n1\n# Counter Values:\n"
     traces = ":temporal_prof_traces\n# Num Temporal Profile Traces:\n1\n"
@@ -194,11 +205,33 @@ def test_some_functions_are_left_out_under_all_their_names(tmp_path: Path) -> No
     (command,) = tool.calls
     (option,) = (word for word in command if word.startswith("--no-function="))
     pattern = re.compile(option.removeprefix("--no-function="))
-    for left_out in ("pipe_write", "pipe.c;pipe_write", "pipe.c:pipe_write", "memcpy.isra.0"):
+    for left_out in LEFT_OUT:
         assert pattern.fullmatch(left_out), left_out
-    for kept in ("my_pipe_write", "pipe_write_end", "memcpyXisra.0"):
+    for kept in KEPT:
         assert not pattern.search(kept), kept
     assert command[:3] == ["llvm-profdata-22", "merge", "--instr"]
     assert command[-1] == str(tmp_path / "less")
     assert spared.profiles == {"less": tmp_path / "less"}
     assert spared.cflags == (f"-fprofile-use={PROFILES}/less",)
+
+
+class Older(Clang):
+    """A Clang whose merger takes no `--no-function`."""
+
+    major = 16
+
+
+def test_an_older_clang_leaves_out_the_same_functions(tmp_path: Path) -> None:
+    older = Older("-22")
+    write_counts(tmp_path / "kernel.profdata", *LEFT_OUT, *KEPT)
+    functions = ["pipe_write", "memcpy.isra.0"]
+    ALGORITHM.spare(tmp_path, functions, tmp_path / "less", Tools(older, run))
+    assert older.executed(tmp_path / "less", run) == set(KEPT)
+
+
+def test_static_functions_are_named_alike_whichever_clang_counted(tmp_path: Path) -> None:
+    given = tmp_path / "given"
+    write_counts(given, "../fs/pipe.c:pipe_write", "../fs/open.c;do_open", "main")
+    names = {"../fs/pipe.c;pipe_write", "../fs/open.c;do_open", "main"}
+    assert Clang("-22").executed(given, run) == names
+    assert {each.name for each in read_counts(given)} == names
