@@ -23,7 +23,7 @@ from mepof.kernel import kconfig, overlay, rewriting
 from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
 from mepof.process import run
-from mepof.toolchain.protocol import Toolchain
+from mepof.toolchain.protocol import Toolchain, oldest_with
 
 _SCRIPT = "scripts/min-tool-version.sh"
 _SCRIPT_SECONDS = 10.0
@@ -199,7 +199,13 @@ def _settings(added: BuildAddition) -> tuple[kconfig.Setting, ...]:
 
 def _lacks(required: frozenset[str], toolchain: Toolchain) -> Iterator[Reason]:
     if missing := sorted(required - toolchain.capabilities):
-        yield Reason(f"{toolchain.name} does not have {', '.join(missing)}")
+        if oldest := oldest_with(toolchain.family, toolchain.version, missing):
+            yield Reason(
+                f"it needs {toolchain.family} {oldest} or later, and {toolchain.name} is "
+                f"{toolchain.version}"
+            )
+        else:
+            yield Reason(f"{toolchain.name} does not have {', '.join(missing)}")
 
 
 def _misfits(tree: Path, names: Iterable[str], toolchain: Toolchain) -> tuple[Reason, ...]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
-from mepof.algorithm.pgo import NODES_PER_SITE, RUN_TIME, Pgo
+from mepof.algorithm.pgo import NODES_PER_SITE, Pgo, run_time
 from mepof.algorithm.protocol import BuildAddition, Conversion, Round, Use
 from mepof.profile.instrumentation import merge_profiles
 from mepof.profile.quality import Quality
@@ -28,7 +28,7 @@ class CsPgo(Pgo):
         flags = toolchain.flags("count-in-context", targets=NODES_PER_SITE)
         used = self.use(round.profile, Use(toolchain, True, exact=True))
         opt_out = toolchain.flags("drop-counting")
-        return RUN_TIME + used + BuildAddition(cflags=flags, opt_out=opt_out)
+        return run_time(toolchain) + used + BuildAddition(cflags=flags, opt_out=opt_out)
 
     def convert(self, conversion: Conversion) -> Quality:
         earlier = conversion.round.profile

@@ -40,11 +40,16 @@ _DEBUGFS = "/sys/kernel/debug/mepof/pgo"
 # that promotion of indirect calls gains from.
 NODES_PER_SITE = 4
 
-# What keeps the counts in the kernel, and where the raw profile is read: a configuration without
-# debugfs would be noticed only after the boot.
-RUN_TIME = BuildAddition(
-    overlays=("pgo",), module_overlays=("pgo-modules",), config_lines=("CONFIG_DEBUG_FS=y",)
-)
+
+def run_time(toolchain: Toolchain) -> BuildAddition:
+    """What keeps the counts in the kernel."""
+    return BuildAddition(
+        overlays=("pgo", *toolchain.overlays),
+        module_overlays=("pgo-modules",),
+        # Where the raw profile is read: a configuration without debugfs would be noticed only after
+        # the boot.
+        config_lines=("CONFIG_DEBUG_FS=y",),
+    )
 
 
 class Pgo:
@@ -67,7 +72,7 @@ class Pgo:
         self._file = file
 
     def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
-        return RUN_TIME + BuildAddition(
+        return run_time(toolchain) + BuildAddition(
             cflags=toolchain.flags("count", targets=NODES_PER_SITE),
             opt_out=toolchain.flags("drop-counting"),
         )

@@ -72,15 +72,20 @@ def unsupported(
     for span, text in words:
         required = vocabulary.requirements.get(text, frozenset())
         if missing := sorted(required - has):
-            # Its family's name may stand for itself.
+            family, _, version = toolchain.rpartition("-")
+            # A family's name may stand for the version in question.
             able = [
                 name
                 for name, all_ in vocabulary.capabilities.items()
-                if required <= all_ and name != toolchain.rpartition("-")[0]
+                if required <= all_ and name != family
             ]
+            # The names of versions are in order, the oldest last.
+            newer = [name for name in able if _is_newer(name, family, version)]
             yield Diagnostic(
                 span,
-                f"`{text}` needs a toolchain with {', '.join(missing)}, "
+                f"`{text}` needs `{newer[-1]}` or later, and the toolchain is `{toolchain}`"
+                if newer
+                else f"`{text}` needs a toolchain with {', '.join(missing)}, "
                 f"which `{toolchain}` does not have",
                 f"write `set toolchain {able[0]}` before it" if able else None,
             )
@@ -155,3 +160,9 @@ def recorded_rounds(program: Program, vocabulary: Vocabulary) -> dict[int, int]:
             )
             found[index] = lowest * rounds + sum(others)
     return found
+
+
+def _is_newer(name: str, family: str, version: str) -> bool:
+    """Whether a toolchain is of a family, and newer than a version."""
+    own, _, other = name.rpartition("-")
+    return own == family and other.isdecimal() and version.isdecimal() and int(other) > int(version)

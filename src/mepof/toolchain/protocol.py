@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from mepof.arch import Arch
-from mepof.errors import EnvironmentLack, InputError
+from mepof.errors import EnvironmentLack, InputError, MepofError
 from mepof.process import Completed
 from mepof.registry import Registry
 
@@ -111,6 +111,10 @@ class Toolchain(Protocol):
     @property
     def capabilities(self) -> frozenset[str]:
         """What not every toolchain can do."""
+
+    @property
+    def overlays(self) -> tuple[str, ...]:
+        """What kernels that count need beyond the overlay ``pgo``."""
 
     def tool(self, role: Role, arch: Arch | None = None) -> str:
         """The command name of the tool with a role.
@@ -210,20 +214,20 @@ class Program:
         min_version: of the program itself.
         package: Debian's; None where `make setup` chooses the version to install.
         optional: the toolchain works without it, except for its purpose.
+        version: the words that make it report its version.
     """
 
     command: str
     purpose: str
     min_version: tuple[int, ...]
-        version: the words that make it report its version.
     package: str | None
     optional: bool = False
+    version: tuple[str, ...] = ("--version",)
 
 
 @dataclass(frozen=True)
 class NeededFile:
     """A file that a toolchain needs.
-    version: tuple[str, ...] = ("--version",)
 
     Attributes:
         capability: needs it to instrument kernels; None where an overlay takes it.
@@ -242,8 +246,8 @@ class Family(Protocol):
     """The versions of a toolchain."""
 
     @property
-    def capabilities(self) -> frozenset[str]:
-        """What they can do that not every toolchain can, if only some of them."""
+    def capabilities(self) -> Mapping[str, int]:
+        """What not every toolchain can do, and the oldest major version that can."""
 
     def capabilities_of(self, version: str) -> frozenset[str]:
         """What one of them can do of this; it need not be installed."""
@@ -298,14 +302,9 @@ def names() -> tuple[str, ...]:
 
 
 def capabilities() -> dict[str, frozenset[str]]:
-    """What each toolchain can do that not every one can, by its G4 names."""
-    return {name: _capabilities(name) for name in names()}
-
-
-def _capabilities(name: str) -> frozenset[str]:
-    family, version = _parse(name)
-    found = TOOLCHAINS.get(family)
-    return found.capabilities if version is None else found.capabilities_of(version)
+    """What each toolchain can do that not every one can, by its G4 names; without a version, what
+    some version can."""
+    return {name: _capabilities(*_parse(name)) for name in names()}
 
 
 def builders(arch: Arch) -> tuple[str, ...]:
@@ -332,8 +331,8 @@ def select(name: str) -> Toolchain:
 
 
 def check_requirements(toolchain: str, requirements: Mapping[str, Collection[str]]) -> None:
-    """Refuse a toolchain that cannot do what is required; it need not be installed, unless its name
-    leaves the version open.
+    """Refuse a toolchain that cannot do what is required. It need not be installed; then one
+    without a version in its name may be any.
 
     Args:
         toolchain: its G4 name.
@@ -342,16 +341,38 @@ def check_requirements(toolchain: str, requirements: Mapping[str, Collection[str
     Raises:
         InputError: it does not have one of them.
     """
-    has = _capabilities(toolchain)
-    if any(requirements.values()) and _parse(toolchain)[1] is None:
-        with suppress(EnvironmentLack):
-            has = select(toolchain).capabilities
+    family, version = _parse(toolchain)
+    has = _capabilities(family, version)
+    if version is None and any(requirements.values()):
+        with suppress(MepofError):
+            chosen = select(toolchain)
+            has, version = chosen.capabilities, chosen.version
     for name, required in requirements.items():
         if missing := sorted(set(required) - has):
+            if oldest := oldest_with(family, version, missing):
+                raise InputError(
+                    f"{name} needs {family} {oldest} or later, not {version}",
+                    f"set toolchain {family}-{oldest}, or a newer one",
+                )
             raise InputError(
                 f"{toolchain} cannot be used with {name}: it does not have {', '.join(missing)}",
                 _suggestion(frozenset(required)),
             )
+
+
+def oldest_with(family: str, version: str | None, missing: Collection[str]) -> int | None:
+    """The oldest major version of a family that has what an older one lacks; None if it is not for
+    its age that one lacks it.
+
+    Args:
+        version: that lacks it.
+        missing: capabilities.
+    """
+    since = TOOLCHAINS.get(family).capabilities
+    if version is None or not set(missing) <= since.keys():
+        return None
+    oldest = max(since[each] for each in missing)
+    return oldest if int(version.partition(".")[0]) < oldest else None
 
 
 def check_files(toolchain: Toolchain, arch: Arch, required: Collection[str]) -> None:
@@ -400,6 +421,12 @@ def _suggestion(required: frozenset[str]) -> str | None:
         if found is not None:
             able.append(name if found == newest else f"{name}-{found}")
     return f"use {' or '.join(able)}" if able else None
+
+
+def _capabilities(family: str, version: str | None) -> frozenset[str]:
+    """Those of a version; without one, those that some version has."""
+    found = TOOLCHAINS.get(family)
+    return frozenset(found.capabilities) if version is None else found.capabilities_of(version)
 
 
 def _parse(name: str) -> tuple[str, str | None]:

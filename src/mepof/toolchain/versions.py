@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -41,16 +42,16 @@ class DescribedTool(Described):
         purpose: what needs it.
         versioned: whether the names of the command and of the package end in the version.
         optional: a version of the toolchain is complete without it.
-    """
         version: the words that make it report its version.
+    """
 
     command: str
     package: str
     purpose: str
     versioned: bool = True
     optional: bool = False
-
     version: tuple[str, ...] = ("--version",)
+
     def named(self, suffix: str) -> str:
         """Its command in a version of the toolchain."""
         return self.command + (suffix if self.versioned else "")
@@ -67,9 +68,12 @@ class Description(Described):
         title: as its makers write it.
         min_version: the oldest major version that is supported.
         max_version: the newest major version that is looked for.
-        capabilities: what it can do and not every toolchain can.
+        capabilities: what it can do and not every toolchain can, and the oldest major version that
+            can.
         until: the newest major version that has a capability, of those that later ones lack.
         exclusive: capabilities of which one build takes a single profile.
+        overlays: what kernels that count need beyond the overlay ``pgo``, and the newest major
+            version that needs it.
         tools: by their roles.
         flags: by their meanings, with the values in braces.
     """
@@ -77,15 +81,20 @@ class Description(Described):
     title: str
     min_version: int = Field(gt=0)
     max_version: int = Field(gt=0)
-    capabilities: frozenset[str] = frozenset()
+    capabilities: dict[str, int] = Field(default={})
     until: dict[str, int] = Field(default={})
     exclusive: frozenset[str] = frozenset()
+    overlays: dict[str, int] = Field(default={})
     tools: dict[Role, DescribedTool]
     flags: dict[Meaning, tuple[str, ...]]
 
     def capabilities_of(self, major: int) -> frozenset[str]:
         """What a major version can do."""
-        return self.capabilities - {name for name, last in self.until.items() if major > last}
+        return frozenset(
+            name
+            for name, oldest in self.capabilities.items()
+            if oldest <= major <= self.until.get(name, major)
+        )
 
     def remedy(self, suffix: str) -> str | None:
         """The command that installs all tools of a version, except for optional ones."""
@@ -124,10 +133,15 @@ class Versioned:
 
     @property
     def capabilities(self) -> frozenset[str]:
-        if not self.description.until:
-            return self.description.capabilities
-        named = self.suffix.removeprefix("-")
-        return self.description.capabilities_of(int(named) if named else self.major)
+        described = self.description
+        if not described.until and max(described.capabilities.values()) <= described.min_version:
+            return frozenset(described.capabilities)
+        return described.capabilities_of(self.major)
+
+    @property
+    def overlays(self) -> tuple[str, ...]:
+        newest = self.description.overlays
+        return tuple(name for name in newest if self.major <= newest[name])
 
     @property
     def version(self) -> str:
@@ -248,7 +262,7 @@ class Versions(Generic[T]):
     toolchain: type[T]
 
     @property
-    def capabilities(self) -> frozenset[str]:
+    def capabilities(self) -> Mapping[str, int]:
         return self.toolchain.description.capabilities
 
     def capabilities_of(self, version: str) -> frozenset[str]:
@@ -310,6 +324,7 @@ class Versions(Generic[T]):
                 (described.min_version,) if tool.versioned else (),
                 tool.package_of(suffix) if suffix else None,
                 tool.optional,
+                tool.version,
             )
             for tool in described.tools.values()
         )
@@ -325,7 +340,6 @@ class Versions(Generic[T]):
         toolchains = [self.toolchain(s) for s in (*(f"-{v}" for v in self.versions()), "")]
         complete = (each.suffix for each in toolchains if each.is_complete())
         compilers = (each.suffix for each in toolchains if shutil.which(each.tool("compiler")))
-                tool.version,
         return next(complete, next(compilers, None))
 
 

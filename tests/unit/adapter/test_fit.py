@@ -204,6 +204,16 @@ def test_a_compiler_that_is_too_old_for_the_kernel_is_named(tree: Path, toolchai
     assert not fit.builds(algorithm(fit, "pgo"))
 
 
+def test_an_algorithm_that_is_newer_than_the_compiler_says_which_it_needs(
+    tree: Path, toolchain: Clang, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Present, "version", "16.0.6")
+    fit = looked_at(tree, Present("-16"))
+    assert fit.builds(algorithm(fit, "pgo"))
+    (reason,) = algorithm(fit, "propeller").reasons
+    assert reason.message == "it needs clang 19 or later, and clang-16 is 16.0.6"
+
+
 def test_the_minimum_of_old_kernels_is_in_a_header(tree: Path, toolchain: Clang) -> None:
     (tree / "scripts/min-tool-version.sh").unlink()
     assert looked_at(tree, toolchain, "pgo").min_compiler is None

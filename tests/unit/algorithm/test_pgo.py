@@ -181,7 +181,7 @@ def test_it_resets_before_and_reads_after_the_same_directory() -> None:
 
 
 def test_the_instrumented_build_has_the_run_time_that_the_flags_need() -> None:
-    addition = ALGORITHM.instrument(Clang(""), Round())
+    addition = ALGORITHM.instrument(Clang("-22"), Round())
     assert "-fprofile-instrument=llvm" in addition.cflags
     assert [overlay.load(name).name for name in addition.overlays] == ["pgo"]
     assert [overlay.load(name).name for name in addition.module_overlays] == ["pgo-modules"]

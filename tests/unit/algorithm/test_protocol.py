@@ -62,7 +62,7 @@ def test_two_additions_are_one_with_shared_overlays_and_lines_once() -> None:
 def test_flags_without_a_profile_name_none(name: str) -> None:
     algorithm = ALGORITHMS.get(name)
     gcc = algorithm.requires & Gcc("-12").capabilities
-    used = algorithm.use(Path("/p"), Use(Gcc("") if gcc else Clang(""), True))
+    used = algorithm.use(Path("/p"), Use(Gcc("") if gcc else Clang("-22"), True))
     assert PROFILES in str((used.cflags, used.ldflags, used.variables, used.selected)) or (
         used.rewriting is not None
     )
@@ -75,7 +75,7 @@ def test_flags_without_a_profile_name_none(name: str) -> None:
 def test_what_an_algorithm_adds_is_there(name: str) -> None:
     algorithm = ALGORITHMS.get(name)
     has = algorithm.requires & Gcc("-12").capabilities
-    toolchain = Gcc("") if has else Clang("")
+    toolchain = Gcc("") if has else Clang("-22")
     used = algorithm.use(Path("/p"), Use(toolchain, True))
     for addition in (algorithm.instrument(toolchain, Round()), used):
         for each in addition.overlays:

@@ -313,9 +313,13 @@ CASES = {
         "set arch arm.\nset toolchain clang-22.\nbuild /src.",
         "p.g4:3:7: error: `clang-22` does not build kernels for arm",
     ),
+    "an algorithm that is newer than the toolchain": (
+        "set toolchain clang-16.\nopt /src autofdo rand kbench.",
+        "p.g4:2:10: error: `autofdo` needs `clang-19` or later, and the toolchain is `clang-16`",
+    ),
     "a toolchain that is too old": (
-        "set toolchain clang-14.",
-        "p.g4:1:15: error: unknown toolchain `clang-14`",
+        "set toolchain clang-13.",
+        "p.g4:1:15: error: unknown toolchain `clang-13`",
     ),
     "unknown device": ("set device quemu.", "p.g4:1:12: error: unknown device `quemu`"),
     "seed of words": ("set seed lucky.", "p.g4:1:10: error: invalid seed `lucky`"),
@@ -571,7 +575,7 @@ HELP = {
     "set toolchain gcc-16.\nopt /src gcc-autofdo rand kbench.": "write `set toolchain gcc-15` "
     "before it",
     "set arch arm.\nbuild /src.": "write `set toolchain gcc` before it",
-    "set toolchain clang-14.": "known: clang-19 to clang-30",
+    "set toolchain clang-13.": "known: clang-14 to clang-30",
     "set arch arm64. eval /a tools.": "leave it out, or write `set arch x86-64` before the "
     "statement",
     "set budget 90.": "expected a duration such as `90s`, `30m` or `2h`",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.kernel.overlay import native_directory
+from mepof.kernel.overlay import load, native_directory
 from mepof.process import run
 from mepof.toolchain.clang import Clang
 
@@ -35,6 +35,9 @@ def program(toolchain: Clang, tmp_path: Path) -> Path:
     header = toolchain.resource_directory() / "include/profile/InstrProfData.inc"
     (tmp_path / "InstrProfData.inc").write_bytes(header.read_bytes())
     common = [clang, "-c", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter"]
+    for overlay in map(load, toolchain.overlays):
+        (edit,) = overlay.edits
+        common += [word for word in edit.text.split() if word.startswith("-")]
     for name in ("raw_profile", "value_profile"):
         # Compiled from a copy, so that the compiler's header lies beside it as in the kernel.
         for source in (f"{name}.c", "profile.h"):
