@@ -163,7 +163,7 @@ def _functions(lines: Iterable[str]) -> Iterator[FunctionCounts]:
     name = flow = ""
     for line in lines:
         if found := _NAME.match(line):
-            # Before Clang 18, a colon stands between the file and the name.
+            # Clang 16 puts a colon between the file and the name, 19 a semicolon.
             name = found[1].replace(":", ";")
         elif found := _HASH.match(line):
             flow = found[1]

@@ -100,7 +100,7 @@ class Clang(Versioned):
     def executed(self, profile: Path, run: Run) -> frozenset[str]:
         _, functions = self._as_text(profile, run)
         executed = filter(_COUNTED.search, functions)
-        # Before Clang 18, a colon stands between the two.
+        # Clang 16 puts a colon between the two, 19 a semicolon.
         return frozenset(each.strip().partition("\n")[0].replace(":", ";") for each in executed)
 
     def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> None:
