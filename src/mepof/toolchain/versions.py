@@ -134,7 +134,10 @@ class Versioned:
     @property
     def capabilities(self) -> frozenset[str]:
         described = self.description
-        if not described.until and max(described.capabilities.values()) <= described.min_version:
+        if (
+            not described.until
+            and max(described.capabilities.values(), default=0) <= described.min_version
+        ):
             return frozenset(described.capabilities)
         return described.capabilities_of(self.major)
 
