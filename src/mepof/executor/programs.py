@@ -51,7 +51,7 @@ def compiled(source: Source, perf_data: tuple[str, ...] = ()) -> Plan:
     return _compiled(source, perf_data)[1]
 
 
-def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan]:
+def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan, Vocabulary]:
     parsed = parse(source)
     words = vocabulary()
     found = [*parsed.diagnostics, *check(parsed.program, words)]
@@ -83,7 +83,7 @@ def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan
         beside=frozenset(name for name, made in FORMATS.all().items() if made.beside),
     )
     plan = compile_program(parsed.program, source.text, variants, perf_data)
-    return parsed.program, plan
+    return parsed.program, plan, words
 
 
 def _with_own(program: Program, words: Vocabulary) -> tuple[Vocabulary, list[Diagnostic]]:
@@ -126,11 +126,11 @@ def plan_of(
         WrongProgram: it has errors.
         InputError: a file is missing, or is not what its statement needs.
     """
-    program, plan = _compiled(source, perf_data)
+    program, plan, words = _compiled(source, perf_data)
     if found := [*_missing(program, plan, Path(source.name).parent)]:
         raise WrongProgram(render(found, source))
     preflight(plan, BODIES.all())
-    if doubts := [*lacking(program, vocabulary())]:
+    if doubts := [*lacking(program, words)]:
         warn(render(doubts, source, kind="warning"))
     return plan
 

@@ -51,7 +51,7 @@ def metric(word: Word, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
 
 def of_other_arch(statement: Statement, arch: str, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
     """Apps and metrics whose programs guests of an architecture cannot run."""
-    for span, name in _named(statement):
+    for span, name in named(statement):
         known = vocabulary.bound_to_arch.get(name, (arch,))
         if arch not in known:
             yield Diagnostic(
@@ -64,12 +64,12 @@ def of_other_arch(statement: Statement, arch: str, vocabulary: Vocabulary) -> It
 def own_apps(program: Program) -> Iterator[tuple[Span, str]]:
     """The paths of descriptions of apps that a program trains on or measures."""
     for statement in program.statements:
-        for span, name in _named(statement):
+        for span, name in named(statement):
             if is_path(name) and name.endswith(".toml"):
                 yield span, name
 
 
-def _named(statement: Statement) -> Iterator[tuple[Span, str]]:
+def named(statement: Statement) -> Iterator[tuple[Span, str]]:
     """The apps and metrics of a statement, without what follows a colon."""
     match statement:
         case Opt(apps=words) | Profile(apps=words) | Adap(apps=words) | Eval(metrics=words):

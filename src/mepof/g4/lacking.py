@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from mepof.g4.apps import named
 from mepof.g4.ast import Adap, Eval, Opt, Profile, Program, Set, Word
 from mepof.g4.diagnostics import Diagnostic, quote
 from mepof.g4.names import Bindings, Made, Plain, bind, is_path
 from mepof.g4.settings import Settings, config
+from mepof.g4.source import Span
 from mepof.g4.words import Vocabulary
 from mepof.kernel import kconfig
 
@@ -25,19 +27,18 @@ def lacking(program: Program, vocabulary: Vocabulary) -> Iterator[Diagnostic]:
         match statement:
             case Set(key=key, value=value) if key.text == "without":
                 without = tuple(value.text.split(","))
-            case Opt(apps=apps) | Adap(apps=apps) | Profile(apps=apps):
-                for word in apps:
-                    suite = word.text.partition(":")[0]
+            case Opt() | Adap() | Profile():
+                for span, suite in named(statement):
                     if not _is_left_out(suite, without, vocabulary.cases):
-                        yield from _lacking(word, suite, configs[index], vocabulary)
-            case Eval(images=images, metrics=metrics):
+                        yield from _lacking(span, suite, configs[index], vocabulary)
+            case Eval(images=images):
                 built = [_built(image, bindings, index) for image in images]
-                for word in metrics:
+                for span, metric in named(statement):
                     found = (
                         each
                         for at in built
                         if at is not None
-                        for each in _lacking(word, word.text, configs[at], vocabulary)
+                        for each in _lacking(span, metric, configs[at], vocabulary)
                     )
                     yield from list(found)[:1]
 
@@ -63,12 +64,12 @@ def _is_left_out(suite: str, without: tuple[str, ...], cases: Mapping[str, str])
         name in without
         for case, metric in cases.items()
         if case.startswith(f"{suite}/")
-        for name in (suite, metric, case.partition("/")[2])
+        for name in (suite, metric, case, case.partition("/")[2])
     )
 
 
 def _lacking(
-    word: Word, name: str, chosen: tuple[str, ...], vocabulary: Vocabulary
+    span: Span, name: str, chosen: tuple[str, ...], vocabulary: Vocabulary
 ) -> Iterator[Diagnostic]:
     """What a suite or metric needs and a configuration does not have."""
     needed = vocabulary.kernels.get(name)
@@ -77,7 +78,7 @@ def _lacking(
     under = kconfig.below(needed)
     sufficient = "+".join((needed, *(each for each in chosen if each not in under)))
     yield Diagnostic(
-        word.part(0, len(name)),
+        span,
         f"not every case of {quote(name)} can run on a kernel of `set config {'+'.join(chosen)}`",
         f"write `set config {sufficient}` before the statement that builds it",
     )

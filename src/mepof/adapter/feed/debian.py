@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from hashlib import sha256
 
-from mepof.adapter.feed.protocol import Follow, Release, Seen
+from mepof.adapter.feed.protocol import Follow, Release, Seen, memory_of
 from mepof.errors import InputError
 from mepof.source.debian import PREFIX, versions
 from mepof.source.protocol import Workshop, parse
@@ -36,7 +35,7 @@ class DebianFeed:
         suite = f"/{follow.suite}" if follow.suite else ""
         found = versions(f"{PREFIX}{follow.package}{suite}", workshop)
         matching = [v for v in reversed(found) if fnmatchcase(v, follow.match)]
-        state = sha256("\n".join(matching).encode()).hexdigest()
+        state = memory_of(matching)
         if state == memory:
             return Seen(None, memory)
         return Seen(tuple(Release(v, _address(follow, v)) for v in matching), state)

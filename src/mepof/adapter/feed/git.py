@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from hashlib import sha256
 
-from mepof.adapter.feed.protocol import Follow, Release, Seen, version_key
+from mepof.adapter.feed.protocol import Follow, Release, Seen, memory_of, version_key
 from mepof.errors import InputError
 from mepof.source.mirror import tags
 from mepof.source.protocol import Workshop, parse
@@ -30,7 +29,7 @@ class GitFeed:
         assert follow.url is not None
         listed = tags(follow.url.removeprefix("git+"), workshop)
         found = sorted((t for t in listed if fnmatchcase(t, follow.match)), key=version_key)
-        state = sha256("\n".join(found).encode()).hexdigest()
+        state = memory_of(found)
         if state == memory:
             return Seen(None, memory)
         return Seen(tuple(Release(tag, _address(follow, tag)) for tag in found), state)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Protocol
 
 from pydantic import Field
@@ -81,6 +83,11 @@ class Feed(Protocol):
 
 
 FEEDS: Registry[Feed] = Registry("mepof.adapter.feed", "FEED", "feed", Feed)
+
+
+def memory_of(names: Iterable[str]) -> str:
+    """What a feed remembers of the releases that it saw."""
+    return sha256("\n".join(names).encode()).hexdigest()
 
 
 _POINT_RELEASE = re.compile(r"v?(\d+\.\d+)\.\d+(?![\d.])")
