@@ -136,7 +136,7 @@ bench: setup
 ONE_SCRIPT := algorithms chaos cluster farm fleet general leave-one-out loop native overlap \
 	phone-emulated phone-faults phone-kills published selective serve suites time transfer verdicts
 
-# PARTS="options emulated" runs these.
+# PARTS="sampled options emulated" runs these.
 bench-native: SCRIPT := native_cycles
 bench-time: SCRIPT := run_time
 

@@ -5,10 +5,11 @@
 
 Parts: `profiles`, which runs if none is named, builds the kernels of bench/native_cycles/pgo.g4 and
 relinks each in further layouts, then times the load of kernel code (docs/suites/kload.md) in all of
-them in turn, pinned to one core, with a copy of the first kernel as its A/A control; `options` does
-so with those of options.g4; `emulated` counts and models the load on x86-64, by emulated.g4. Writes
-docs/benchmarks/native.json and .md after each part; an interrupted one continues where it ended.
-Exits with 1, without verdicts, where the copy differs from its original.
+them in turn, pinned to one core, with a copy of the first kernel as its A/A control; `sampled` and
+`options` do so with those of sampled.g4 and options.g4; `emulated` counts and models the load on
+x86-64, by emulated.g4. Writes docs/benchmarks/native.json and .md after each part; an interrupted
+one continues where it ended. Exits with 1, without verdicts, where the copy differs from its
+original.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from measure.left import left_percent
-from measure.native_page import EMULATED, OPTIONS, OTHER, OWN, PLAIN, page
+from measure.native_page import EMULATED, OPTIONS, OTHER, OWN, PLAIN, SAMPLED, page
 from measure.program import planned, ran
 
 from mepof.cli.run import explain_plan, local
@@ -56,6 +57,7 @@ COPY = "copy"
 #: The timed parts: their programs, and the images beside the plain one.
 TIMED = {
     "profiles": ("pgo.g4", (OWN, OTHER)),
+    "sampled": ("sampled.g4", (OWN, SAMPLED)),
     "options": (
         "options.g4",
         tuple(name for pair in OPTIONS.values() for name in pair if name not in (None, PLAIN)),

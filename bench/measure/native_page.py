@@ -12,9 +12,15 @@ from measure.left import geometric, saved
 from mepof.measure.native import CONTROL, MAX_SELF_DIFFERENCE_PERCENT
 
 PLAIN = "build"
-OWN, OTHER = "own", "other"
+OWN, OTHER, SAMPLED = "own", "other", "sampled"
 #: Of the images with a profile.
-TITLES = {OWN: "a profile of the load itself", OTHER: "a profile of something else, kbench"}
+TITLES = {
+    OWN: "a profile of the load itself",
+    OTHER: "a profile of something else, kbench",
+    SAMPLED: "samples of the load itself on x86-64",
+}
+#: Of their columns.
+COLUMNS = {OWN: "profile of the load", OTHER: "profile of kbench", SAMPLED: "samples of the load"}
 #: Images with an option, beside those with the option and a profile.
 OPTIONS = {
     "O2": (PLAIN, OWN),
@@ -31,15 +37,30 @@ Found = Mapping[str, Any]
 
 def page(found: Found) -> str:
     """Markdown of the parts that have been measured."""
-    parts = {"profiles": _profiles, "options": _options, "emulated": _emulated}
+    parts = {
+        "profiles": _profiles,
+        "sampled": _profiles,
+        "options": _options,
+        "emulated": _emulated,
+    }
     return _HEAD + "".join(
         part(found[name], found) for name, part in parts.items() if name in found
     )
 
 
 def _profiles(timed: Found, found: Found) -> str:
-    return _PROFILES.format(
+    columns = [
+        "case",
+        "cycles without a profile",
+        *(COLUMNS[image] for image in timed["images"]),
+        "same, %",
+        "layouts, %",
+    ]
+    sampled = SAMPLED in timed["images"]
+    return (_SAMPLED if sampled else _PROFILES).format(
         how=_how(timed),
+        columns=" | ".join(columns),
+        lines="| --- " * len(columns) + "|",
         verdicts="\n".join(_verdicts(timed)),
         rows="\n".join(_rows(timed)),
         control=fill(_CONTROL.format(control=CONTROL, moved=f"{_moved(timed):.1f}"), 100),
@@ -73,10 +94,10 @@ def _how(timed: Found) -> str:
 
 
 def _verdicts(timed: Found) -> Iterator[str]:
-    for image, title in TITLES.items():
-        cases = {c: row for c, row in timed["images"][image]["cases"].items() if c != CONTROL}
-        mean = timed["images"][image]["mean"]
-        text = f"- With {title}: {_interval(mean)} on the geometric mean."
+    for image, compared in timed["images"].items():
+        cases = {c: row for c, row in compared["cases"].items() if c != CONTROL}
+        mean = compared["mean"]
+        text = f"- With {TITLES[image]}: {_interval(mean)} on the geometric mean."
         if timed["repeats"]:
             fewer, more = (
                 [
@@ -97,12 +118,12 @@ def _verdicts(timed: Found) -> Iterator[str]:
 
 
 def _rows(timed: Found) -> Iterator[str]:
-    own, other = (timed["images"][image]["cases"] for image in TITLES)
     for case, itself in timed["same_binary"]["cases"].items():
         name = f"`{case}`" + (", the control" if case == CONTROL else "")
         cycles = timed["cycles"][PLAIN][0][case]
+        fewer = " | ".join(_interval(of["cases"][case]) for of in timed["images"].values())
         yield (
-            f"| {name} | {cycles:,.0f} | {_interval(own[case])} | {_interval(other[case])} "
+            f"| {name} | {cycles:,.0f} | {fewer} "
             f"| {itself['percent']:+.1f} | {timed['layouts'][case]:.1f} |"
         )
 
@@ -121,7 +142,7 @@ def _options(timed: Found, found: Found) -> str:
 
 def _emulated(emulated: Found, found: Found) -> str:
     timed = found.get("profiles")
-    tables = [_by_case(image, emulated, timed) for image in TITLES]
+    tables = [_by_case(image, emulated, timed) for image in (OWN, OTHER)]
     core = emulated["core"]
     return _EMULATED.format(core=core, kernel=emulated["kernel"], tables="\n".join(tables))
 
@@ -179,11 +200,11 @@ def _interval(row: Mapping[str, float]) -> str:
 
 _HEAD = """# Native cycles of kernel code
 
-`make bench-native` (`bench/native_cycles.py`) writes this page, and with `PARTS="options emulated"`
-its other parts: kernels as [User-Mode Linux](../devices/uml.md) run
-[the load of kernel code](../suites/kload.md) on a real processor. Figures are *native*, cycles of
-the time-stamp counter, except where others are named. Each is the shortest of many rounds in many
-runs; the kernels take turns, pinned to one core.
+`make bench-native` (`bench/native_cycles.py`) writes this page, and with `PARTS="sampled options
+emulated"` its other parts: kernels as [User-Mode Linux](../devices/uml.md) run [the load of kernel
+code](../suites/kload.md) on a real processor. Figures are *native*, cycles of the time-stamp
+counter, except where others are named. Each is the shortest of many rounds in many runs; the
+kernels take turns, pinned to one core.
 
 Each kernel is built in several layouts: the linker shuffles the order of the objects' code.
 Percentages are of fewer cycles, geometric means over layouts, with 95 % intervals of the spread
@@ -207,8 +228,26 @@ _PROFILES = """
 *Same* is what the same binary takes fewer than itself, *layouts* how much more the slowest layout
 without a profile takes than the fastest.
 
-| case | cycles without a profile | profile of the load | profile of kbench | same, % | layouts, % |
-| --- | --- | --- | --- | --- | --- |
+| {columns} |
+{lines}
+{rows}
+
+{control}
+"""
+
+_SAMPLED = """
+## AutoFDO
+
+Nothing records the branches of a process of the host, so they were recorded in an emulated kernel
+for x86-64 of the same source and configuration, which ran the same load. Code that User-Mode Linux
+has of its own has no samples.
+
+{how}
+
+{verdicts}
+
+| {columns} |
+{lines}
 {rows}
 
 {control}

@@ -173,6 +173,19 @@ def test_no_native_figure_below_the_movement_of_the_control_is_a_difference(
     assert "0 of 22 cases take fewer" in page
 
 
+def test_native_cycles_of_samples_have_a_table_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    module = importlib.import_module("measure.native_page")
+    found = json.loads((BENCH.parent / "docs" / "benchmarks" / "native.json").read_text())
+    images = found["profiles"]["images"]
+    sampled = {**found["profiles"], "images": {"own": images["own"], "sampled": images["other"]}}
+    page = module.page({"profiles": found["profiles"], "sampled": sampled})
+    assert "| profile of the load | profile of kbench | same, %" in page
+    assert "| profile of the load | samples of the load | same, %" in page.partition("AutoFDO")[2]
+
+
 def test_goals_of_suites_are_judged_by_the_stored_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(BENCH))
     suites = importlib.import_module("suites")
