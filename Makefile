@@ -25,6 +25,8 @@ help:
 	@echo 'make bench   run every benchmark under bench/ that takes less than hours'
 	@echo 'make bench-algorithms'
 	@echo '             compare what every algorithm gains: hours'
+	@echo 'make bench-by-hand'
+	@echo '             optimise a kernel by hand and by mepof, five times: hours'
 	@echo 'make bench-chaos'
 	@echo '             run steps on a cluster while 200 faults occur: a quarter of an hour'
 	@echo 'make bench-cluster'
@@ -113,8 +115,8 @@ lint: setup
 	$(CARGO) clippy --quiet --locked --workspace --all-targets -- -D warnings
 
 # These build kernels: a dozen each, or one.
-HOURS := bench/algorithms.py bench/general.py bench/leave_one_out.py bench/loop.py \
-	bench/matrix.py bench/native_cycles.py bench/overlap.py bench/published.py \
+HOURS := bench/algorithms.py bench/by_hand.py bench/general.py bench/leave_one_out.py \
+	bench/loop.py bench/matrix.py bench/native_cycles.py bench/overlap.py bench/published.py \
 	bench/run_time.py bench/selective.py bench/suites.py bench/transfer.py
 # These take as long on a busy machine.
 HOURS += bench/chaos.py bench/cluster.py bench/farm.py bench/fleet.py
@@ -133,8 +135,9 @@ bench: setup
 	@echo 'benchmarks: $(or $(BENCHMARKS),none under bench/)'
 	@set -e; for script in $(BENCHMARKS); do echo "== $$script"; $(BIN)/python $$script; done
 
-ONE_SCRIPT := algorithms chaos cluster farm fleet general leave-one-out loop native overlap \
-	phone-emulated phone-faults phone-kills published selective serve suites time transfer verdicts
+ONE_SCRIPT := algorithms by-hand chaos cluster farm fleet general leave-one-out loop native \
+	overlap phone-emulated phone-faults phone-kills published selective serve suites time transfer \
+	verdicts
 
 # PARTS="sampled options emulated" runs these.
 bench-native: SCRIPT := native_cycles

@@ -202,7 +202,8 @@ def _heatmaps(name: str, row_bytes: int | None) -> str:
 _PAGE = """# Published comparisons, repeated
 
 `make bench-published` writes this page from the programs of `bench/published/`, and what it says of
-the publications from `bench/published.toml`.
+the publications from `bench/published.toml`. How long the same takes by hand is [a page of its
+own](by-hand.md).
 
 Each kernel is trained with the work that is measured, as in the publications. *Published* and
 *here* are in percent better than the plain kernel, here *modelled*: by the guest's clock. Columns
