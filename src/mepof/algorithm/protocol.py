@@ -186,7 +186,8 @@ class Algorithm(Protocol):
         self, new: Path, old: Path, decay: Decay, output: Path, tools: Tools
     ) -> tuple[Quality, Aged]:
         """Write the sum of a new profile and of what is left of an old one into the directory
-        ``output``; each is a directory.
+        ``output``; each is a directory. Only where the kernel counts by itself may the new one be
+        of a part of it (``decay.part``).
 
         Raises:
             InputError: one of them has no counts, or they cannot be added up.

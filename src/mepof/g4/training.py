@@ -70,18 +70,21 @@ class Training(Draft):
         """The profile of the lowest algorithm: after all rounds, with what is left of its base."""
         settings, part = order.kernel.settings, self.variants.algorithms[algorithm]
         known = None if part.same_build else settings.base
+        in_part = not part.records_branches and settings.instrument != EVERYTHING
         made: StepInput | None = None
         for _ in range(settings.rounds if part.repeats else 1):
             recorded = known if part.repeats else None
             made, suffix = self._collected_rounds(order, algorithm, base=recorded)
-            # Without weight, the base still shapes a profile that was recorded on it.
-            if known is not None and (part.repeats or settings.decay):
+            # Without weight, the base still shapes a profile that was recorded on it, and has the
+            # counts of what is not instrumented.
+            if known is not None and (part.repeats or settings.decay or in_part):
                 renewed = ProfileRenew[Input](
                     algorithm=algorithm,
                     toolchain=settings.toolchain,
                     new=made,
                     old=known,
                     decay=settings.decay,
+                    part=in_part,
                 )
                 made = self._add(f"{order.name}/renew{suffix}", renewed)
             known = made

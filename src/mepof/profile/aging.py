@@ -3,14 +3,18 @@
 The old profile is scaled so that its total is a stated part of the new one's, whatever the lengths
 of the two recordings. The sum then has the scale of the new profile, so that the counts of a loop
 do not grow from round to round.
+
+Totals cannot be compared if the new profile counted a part of the kernel only. Then the functions
+that both have tell the scale, and those that were not counted keep their share.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import groupby
+from itertools import accumulate, groupby
 
 from mepof.errors import InputError
 from mepof.profile import sample_tree
@@ -31,10 +35,12 @@ class Decay:
     Attributes:
         weight: its total in the sum, relative to the new profile's; from 0 to 1.
         same_source: both profiles are of the same source. Otherwise their lines differ.
+        part: the new profile counted some files of the kernel only.
     """
 
     weight: Fraction
     same_source: bool
+    part: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,21 @@ class Aged:
         parts += [f"{self.unseen} that did not are kept"]
         parts += [f"{self.dropped} have faded"] if self.dropped else []
         parts += [f"{self.replaced} are replaced"] if self.replaced else []
+        return ", ".join(parts)
+
+
+class Refreshed(Aged):
+    """What is left of an old profile beside one that counted some files only.
+
+    ``unseen`` are the functions of the other files, and ``dropped`` those that these files do not
+    have any more.
+    """
+
+    def __str__(self) -> str:
+        parts = [f"{self.unseen} functions of the old profile were not counted again and are kept"]
+        parts += [f"{self.again} are added up"] if self.again else []
+        parts += [f"{self.replaced} are replaced"]
+        parts += [f"{self.dropped} are gone"] if self.dropped else []
         return ", ".join(parts)
 
 
@@ -98,13 +119,15 @@ def age_counts(old: str, new: str, decay: Decay) -> tuple[str, Aged]:
     identifies it.
 
     Raises:
-        InputError: one of the profiles has no counts.
+        InputError: one of the profiles has no counts, or nothing tells their scale.
     """
     (head, older), (_, newer) = _records(old), _records(new)
     total = sum(record.total for record in newer)
     old_total = sum(record.total for record in older)
     _require(total, "new")
     _require(old_total, "old")
+    if decay.part:
+        return _refreshed(head, older, newer, decay.weight)
     factor = decay.weight * total / old_total
     ran = {record.name for record in newer if record.total}
     known = {record.name for record in newer}
@@ -118,6 +141,64 @@ def age_counts(old: str, new: str, decay: Decay) -> tuple[str, Aged]:
         if fates.keeps(record.name in ran, same, factor * record.total, total):
             kept += [*_scaled_record(record.lines, factor), ""]
     return "".join(f"{line}\n" for line in kept), fates.aged()
+
+
+def _refreshed(
+    head: list[str], older: list[_Record], newer: list[_Record], weight: Fraction
+) -> tuple[str, Aged]:
+    """What old counters still say beside those of some files.
+
+    A function of these files counts as in any sum. Where it did not change, that is
+    ``1 + weight`` times what the old profile has; so all others are multiplied by that, too.
+    """
+    scale = _scale(older, newer)
+    known = {record.name for record in newer}
+    flows = {(record.name, record.hash) for record in newer}
+    # A static function has its file in its name.
+    files = {record.name.rpartition(";")[0] for record in newer} - {""}
+    kept = [*head]
+    again = unseen = dropped = replaced = 0
+    for record in older:
+        if record.name in known:
+            factor = weight * scale
+            if (record.name, record.hash) not in flows or factor * record.total < 1:
+                replaced += record.total > 0
+                continue
+            again += 1
+        elif record.name.rpartition(";")[0] in files:
+            dropped += record.total > 0
+            continue
+        else:
+            factor = (1 + weight) * scale
+            unseen += record.total > 0
+        kept += [*_scaled_record(record.lines, factor), ""]
+    return "".join(f"{line}\n" for line in kept), Refreshed(again, unseen, dropped, replaced)
+
+
+def _scale(older: Iterable[_Record], newer: Iterable[_Record]) -> Fraction:
+    """How many times as often code ran in the new training as in the old one.
+
+    It is the median of what functions with an unchanged control flow say, weighted by their old
+    counts: the factor with the least sum of absolute differences. A function that is called
+    differently by now does not shift it.
+
+    Raises:
+        InputError: no such function ran in both.
+    """
+    before = {(record.name, record.hash): record.total for record in older if record.total}
+    ratios = sorted(
+        (Fraction(record.total, old), old)
+        for record in newer
+        if record.total and (old := before.get((record.name, record.hash)))
+    )
+    if not ratios:
+        raise InputError(
+            "the scale of the old counts is unknown: no function that was counted again is as it "
+            "was",
+            "count more files again, or all of them: `set instrument all`",
+        )
+    so_far = list(accumulate(old for _, old in ratios))
+    return ratios[bisect_left(so_far, so_far[-1] / 2)][0]
 
 
 @dataclass

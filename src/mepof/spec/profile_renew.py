@@ -16,6 +16,8 @@ class ProfileRenew(StepModel[In], Generic[In]):
         old: profile that the kernel of that round was built with, or that is older than it.
         decay: total of the old profile in the sum, relative to that of the new one; from 0 to
             1.
+        part: the new profile counted some files of the kernel only; the others keep the counts of
+            the old one.
     """
 
     kind: ClassVar[str] = "profile-renew"
@@ -25,3 +27,4 @@ class ProfileRenew(StepModel[In], Generic[In]):
     new: In
     old: In
     decay: Fraction
+    part: bool = False

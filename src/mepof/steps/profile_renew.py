@@ -50,7 +50,7 @@ class ProfileRenewBody:
         builds = [None if known is None else known.build for known in (newer, older)]
         sources = {None if build is None else build.source for build in builds}
         same_source = len(sources) == 1 and None not in sources
-        decay = Decay(asked.decay, same_source)
+        decay = Decay(asked.decay, same_source, asked.part)
         quality, left = algorithm.renew(new, old, decay, context.output, tools)
         context.note(str(left))
         exact = all(known is not None and known.quality.exact for known in (newer, older))

@@ -92,6 +92,19 @@ def test_without_weight_the_old_profile_still_shapes_what_was_recorded_on_it() -
     assert made_from(made, made.step("opt/build"), "profile").id == "opt/profile"
 
 
+@pytest.mark.parametrize("decay", ["0", "1/2"])
+def test_what_is_not_instrumented_keeps_the_counts_of_the_base(decay: str) -> None:
+    base = "set base /old/kernel.profdata.\n"
+    text = f"{base}set instrument sched.\nopt /src pgo rand kbench."
+    made = plan(f"set decay {'0' if decay == '0' else '0.5'}.\n{text}")
+    assert_well_formed(made)
+    renew = made.step("opt/renew")
+    assert (renew.params["decay"], renew.params["part"]) == (decay, True)
+    assert made_from(made, made.step("opt/build"), "profile").id == "opt/renew"
+    # Where all is counted, the step is what it always was.
+    assert "part" not in plan(f"{base}opt /src pgo rand kbench.").step("opt/renew").params
+
+
 def test_what_is_above_builds_on_the_profile_that_comes_out() -> None:
     made = plan("set rounds 2.\nopt /src autofdo+propeller rand kbench O2.")
     assert_well_formed(made)

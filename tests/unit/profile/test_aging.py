@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from mepof.errors import InputError
-from mepof.profile.aging import MIN_SHARE, Aged, Decay, age_counts, renew_samples
+from mepof.profile.aging import MIN_SHARE, Aged, Decay, Refreshed, age_counts, renew_samples
 
 HALF = Decay(Fraction(1, 2), same_source=True)
 
@@ -173,3 +173,51 @@ def test_counters_below_the_limit_are_dropped() -> None:
     aged, left = age_counts(old, HEAD + record("f", 7, 10**9) + record("rare", 1, 0), HALF)
     assert "rare" not in aged
     assert left == Aged(again=1, unseen=0, dropped=1, replaced=0)
+
+
+FILES = Decay(Fraction(0), same_source=False, part=True)
+
+
+def test_what_was_not_counted_again_keeps_its_counts_at_the_scale_of_the_new_training() -> None:
+    old = HEAD + record("f", 7, 100, 20) + record("a.c;g", 1, 50, values=VALUES)
+    old += record("b.c;other", 5, 30) + record("cold", 1, 0)
+    new = HEAD + record("f", 7, 300, 60) + record("a.c;g", 1, 150)
+    aged, left = age_counts(old, new, FILES)
+    assert aged == HEAD + record("b.c;other", 5, 90) + record("cold", 1, 0)
+    assert left == Refreshed(again=0, unseen=1, dropped=0, replaced=2)
+    assert str(left) == (
+        "1 functions of the old profile were not counted again and are kept, 2 are replaced"
+    )
+
+
+def test_of_files_that_were_counted_again_nothing_old_is_left_beside_the_new() -> None:
+    old = HEAD + record("same", 7, 100) + record("a.c;flow", 1, 50) + record("a.c;gone", 1, 9)
+    old += record("b.c;gone", 1, 9) + record("stopped", 3, 5)
+    new = HEAD + record("same", 7, 100) + record("a.c;flow", 2, 10) + record("stopped", 3, 0)
+    aged, left = age_counts(old, new, FILES)
+    assert aged == HEAD + record("b.c;gone", 1, 9)
+    assert (left.unseen, left.dropped, left.replaced) == (1, 1, 3)
+
+
+def test_a_function_that_is_called_otherwise_does_not_shift_the_scale() -> None:
+    old = HEAD + record("f", 7, 100) + record("g", 1, 90) + record("h", 2, 80)
+    old += record("b.c;other", 5, 30)
+    new = HEAD + record("f", 7, 200) + record("g", 1, 180) + record("h", 2, 10**9)
+    assert age_counts(old, new, FILES)[0] == HEAD + record("b.c;other", 5, 60)
+
+
+def test_with_a_weight_the_other_files_keep_their_share_of_the_sum() -> None:
+    old = HEAD + record("f", 7, 100) + record("b.c;other", 5, 30) + record("a.c;flow", 1, 50)
+    new = HEAD + record("f", 7, 200) + record("a.c;flow", 2, 7)
+    half = Decay(Fraction(1, 2), same_source=False, part=True)
+    aged, left = age_counts(old, new, half)
+    # 200 + 100 beside 90, as 100 beside 30 before.
+    assert aged == HEAD + record("f", 7, 100) + record("b.c;other", 5, 90)
+    assert left == Refreshed(again=1, unseen=1, dropped=0, replaced=1)
+
+
+@pytest.mark.parametrize("new", [record("f", 8, 100), record("new", 1, 100)])
+def test_without_a_function_that_is_as_it_was_the_scale_is_unknown(new: str) -> None:
+    old = HEAD + record("f", 7, 100) + record("b.c;other", 5, 30)
+    with pytest.raises(InputError, match="the scale of the old counts is unknown"):
+        age_counts(old, HEAD + new, FILES)

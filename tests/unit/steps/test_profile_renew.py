@@ -12,10 +12,13 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.errors import InputError
 from mepof.kernel.description import Origin
 from mepof.plan.model import HostInput, Input, Json, Step, StepInput
+from mepof.process import run
 from mepof.profile.artifact import ProfileDescription
+from mepof.profile.counts import read_counts
 from mepof.profile.quality import Quality
 from mepof.scenario.collection import Collection
 from mepof.steps import profile_renew
+from mepof.toolchain.protocol import select
 
 from .room import ORIGIN, Room, describe
 
@@ -94,6 +97,32 @@ def test_a_file_of_the_user_is_an_old_profile_of_an_unknown_build(
     file = profile(room, "old", "f:100:10\n 9: 10\n") / "kernel.afdo"
     text, known = renewed(room, new, file)
     assert (text, known.build) == ("f:100:8\n 1: 8\n", None)
+
+
+def counts(room: Room, name: str, **functions: tuple[int, int]) -> Path:
+    """A profile of counters: a hash and a count for each function."""
+    text = "".join(f"{f}\n{flow}\n1\n{count}\n\n" for f, (flow, count) in functions.items())
+    directory = room.directory(name)
+    (room.root / "text").write_text(f":ir\n{text}")
+    merger = select("clang").tool("profile-merger")
+    run([merger, "merge", room.root / "text", "-o", directory / "kernel.profdata"])
+    describe(directory, "pgo", EXACT, ORIGIN.model_copy(update={"source": name}))
+    return directory
+
+
+def test_a_kernel_that_was_instrumented_in_part_keeps_the_other_counts(room: Room) -> None:
+    old = counts(room, "old", same=(7, 100), changed=(1, 50), other=(3, 30))
+    new = counts(room, "new", same=(7, 200), changed=(2, 10))
+    params: dict[str, Json] = {**PARAMS, "algorithm": "pgo", "decay": "0", "part": True}
+    context = room.context("profile-renew", params, new=new, old=old)
+    profile_renew.BODY.run(context)
+    found = {
+        (f.name, int(f.hash, 16)): f.total for f in read_counts(context.output / "kernel.profdata")
+    }
+    assert found == {("same", 7): 200, ("changed", 2): 10, ("other", 3): 60}
+    # It is of two sources: a build says what of it still matches.
+    known = ProfileDescription.read(context.output)
+    assert known.build is None and known.quality.functions == 3
 
 
 @pytest.mark.parametrize(
