@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from filecmp import cmp
 from math import fsum
@@ -50,12 +51,14 @@ class Affected:
     Attributes:
         file: of the old tree.
         share: in percent of all samples.
+        units: the C files of the new tree that are compiled with it; empty where that is unknown.
     """
 
     name: str
     file: str
     state: State
     share: float
+    units: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,18 @@ class Judgement:
     def changed_percent(self) -> float:
         """The share of samples in functions that have changed or are gone."""
         return fsum(each.share for each in self.affected if each.state != "moved")
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """The C files that are compiled with a function that changed, in alphabetical order."""
+        changed = (each for each in self.affected if each.state != "moved")
+        return tuple(sorted({unit for each in changed for unit in each.units}))
+
+    @property
+    def unknown_percent(self) -> float:
+        """The share of samples in functions that changed, and of which no such file is known."""
+        unknown = (each for each in self.affected if not each.units and each.state != "moved")
+        return fsum(each.share for each in unknown)
 
     @property
     def files(self) -> Mapping[str, float]:
@@ -172,25 +187,60 @@ def judge(
             defined.setdefault(function, []).append(file)
     ran = frozenset(f"{name.removesuffix('.o')}.c" for name in objects or ())
     # What the files that ran and are as they were define.
-    same = {name for file in ran - before.keys() for name in _read(old / file)}
+    kept = {file: frozenset(_read(old / file)) for file in ran - before.keys()}
+    same = frozenset[str]().union(*kept.values())
     affected = []
     for each in sampled:
         name = source_name(each.name)
         if name not in defined:
             name = name.lstrip("_")  # what a macro declares often has more of them
-        files = defined.get(name, ())
-        if each.source is not None:
-            files = [file for file in files if f"/{each.source}".endswith(f"/{file}")]
+        files = defined.get(name, [])
+        if each.source is not None and files:
+            unit = each.source.removeprefix("../")
+            own = before.get(unit) or kept.get(unit) or _read(old / unit)
+            files = _of_unit(files, each.source, name in own)
         elif objects is not None:
             # A header's function may be in any object, and so may that of a C file which another
             # one includes.
-            own = [file for file in files if file in ran or file.endswith(".h")]
-            files = own or ([] if name in same else files)
+            own_files = [file for file in files if file in ran or file.endswith(".h")]
+            files = own_files or ([] if name in same else files)
         states = [(_state(before[f][name], after[f].get(name), appeared), f) for f in files]
         if known := [(state, file) for state, file in states if state is not None]:
             state, file = min(known, key=lambda pair: _ORDER.index(pair[0]))
-            affected.append(Affected(each.name, file, state, each.share))
+            units = [f for f, functions in after.items() if name in functions]
+            units = [each.source.removeprefix("../")] if each.source else [*files, *units]
+            compiled = tuple(sorted(_compiled(units, new, ran)))
+            affected.append(Affected(each.name, file, state, each.share, compiled))
     return Judgement(len(sampled), tuple(affected), len(differing))
+
+
+def _of_unit(files: Sequence[str], source: str, defines: bool) -> list[str]:
+    """Which of several files the static function of a C file may be from: from it, or from a file
+    that it may include.
+
+    Args:
+        defines: it has a function of that name itself.
+    """
+    unit = source.removeprefix("../")
+    own = [file for file in files if f"/{source}".endswith(f"/{file}")]
+    if own or defines:
+        return own
+    above = [(file, file.rpartition("/")[0]) for file in files]
+    return [f for f, at in above if "include" in at.split("/") or unit.startswith(f"{at}/")]
+
+
+def _compiled(files: Iterable[str], new: Path, ran: Collection[str]) -> set[str]:
+    """Those of some files that are compiled, and the files beside the others that include them."""
+    found: set[str] = set()
+    for file in files:
+        if file in ran:
+            found.add(file)
+            continue
+        at, _, name = file.rpartition("/")
+        line = re.compile(rf'^[ \t]*#[ \t]*include[ \t]+"{re.escape(name)}"', re.M)
+        beside = (unit for unit in ran if unit.rpartition("/")[0] == at)
+        found.update(unit for unit in beside if line.search(_text(new / unit)))
+    return {unit for unit in found if (new / unit).is_file()}
 
 
 # The worst first: with several candidates, it counts.
@@ -206,10 +256,14 @@ def _state(before: str, after: str | None, appeared: Collection[str]) -> State |
 
 
 def _read(path: Path) -> dict[str, str]:
+    return definitions(_text(path))
+
+
+def _text(path: Path) -> str:
     try:
-        return definitions(path.read_text(encoding="utf-8", errors="replace"))
+        return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return {}
+        return ""
 
 
 def _differing(old: Path, new: Path, arch: str, below: Collection[str] | None) -> Iterator[str]:

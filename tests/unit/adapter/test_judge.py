@@ -102,6 +102,63 @@ def test_a_profile_that_names_the_source_of_a_static_function_is_taken_at_its_wo
         assert len(found.affected) == count, source
 
 
+def test_a_static_function_of_a_header_belongs_to_each_file_that_has_it(tmp_path: Path) -> None:
+    changed = {"include/linux/get.h": HEADER.replace("3", "4")}
+    old, new = tree(tmp_path / "a", {}), tree(tmp_path / "b", changed)
+    ran = ("fs/read.o", "drivers/tty/tty.o")
+    sampled = [Sampled("get", f"../{name[:-2]}.c", 10.0) for name in ran]
+    found = judge(sampled, old, new, "x86", ran)
+    assert [each.file for each in found.affected] == ["include/linux/get.h"] * 2
+    assert found.units == ("drivers/tty/tty.c", "fs/read.c")
+    # A file with a function of that name has it from nowhere else, and not from a header that is
+    # not above it.
+    tree(old, {"fs/read.c": READ + HEADER})
+    tree(new, {"fs/read.c": READ + HEADER})
+    for header in ("drivers/usb/get.h", "drivers/tty/get.h"):
+        tree(old, {header: HEADER.replace("get", "other")})
+        tree(new, {header: HEADER.replace("get", "other").replace("3", "4")})
+    assert judge(sampled[:1], old, new, "x86", ran).affected == ()
+    other = judge([Sampled("other", "drivers/tty/tty.c", 1.0)], old, new, "x86", ran)
+    assert other.affected[0].units == ("drivers/tty/tty.c",)
+    assert judge([Sampled("other", "fs/read.c", 1.0)], old, new, "x86", ran).affected == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "units"),
+    [
+        # What changed, in the file that is compiled.
+        ("vfs_read", {"fs/read.c": READ.replace("helper()", "7")}, ("fs/read.c",)),
+        # In a file that others include.
+        ("tick", {"fs/tick.h": "int tick(void)\n{\n\treturn 2;\n}\n"}, ("fs/all.c",)),
+        # Where it has gone to, and where it came from.
+        (
+            "vfs_read",
+            {"fs/read.c": "", "fs/all.c": READ.replace("helper()", "7")},
+            ("fs/all.c", "fs/read.c"),
+        ),
+        # With its file.
+        ("vfs_read", {"fs/read.c": None}, ()),
+        # To a file of which it is not known whether it is compiled.
+        ("vfs_read", {"fs/read.c": None, "fs/new.c": READ.replace("helper()", "7")}, ()),
+    ],
+)
+def test_the_files_that_are_compiled_with_a_changed_function_are_known(
+    tmp_path: Path, name: str, changes: dict[str, str | None], units: tuple[str, ...]
+) -> None:
+    beside: dict[str, str | None] = {
+        "fs/tick.h": "int tick(void)\n{\n\treturn 1;\n}\n",
+        "fs/all.c": '#include <linux/fs.h>\n# include "tick.h"\n',
+        "fs/idle.c": '#include "tick.h"\n',
+    }
+    old, new = tree(tmp_path / "a", beside), tree(tmp_path / "b", {**beside, **changes})
+    ran = ("fs/read.o", "fs/all.o")
+    found = judge([Sampled(name, None, 30.0)], old, new, "x86", ran)
+    assert (found.changed_percent, found.units) == (30.0, units)
+    assert found.unknown_percent == (0 if units else 30)
+    # Without the objects that ran, nothing says what is compiled.
+    assert judge([Sampled(name, None, 30.0)], old, new, "x86").units == ()
+
+
 def test_other_architectures_and_tools_are_not_looked_at(tmp_path: Path) -> None:
     old = tree(tmp_path / "a", {})
     new = tree(tmp_path / "b", {"fs/read.c": READ})
