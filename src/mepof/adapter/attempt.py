@@ -17,7 +17,14 @@ from mepof.adapter.judge import judge, sampled_functions
 from mepof.adapter.publish import publish
 from mepof.adapter.published import Origin, Published
 from mepof.adapter.results import artifacts, described, origins, source_step, whole_profiles
-from mepof.adapter.reuse import comparison, optimised, scouted, trained, with_profiles
+from mepof.adapter.reuse import (
+    comparison,
+    counting,
+    optimised,
+    scouted,
+    trained,
+    with_profiles,
+)
 from mepof.adapter.watched import MARK, Task
 from mepof.arch import get as architecture
 from mepof.errors import EnvironmentLack, Interrupted, MepofError, WorkError
@@ -100,15 +107,16 @@ class Attempt:
         done, decision = self._carry_out(text, decision, out)
         found = artifacts(done)
         extras = dict(described(found))
-        profiles = dict(decision.profiles)
+        profiles = {n: p for n, p in decision.profiles.items() if n not in decision.refreshed}
         if self.last is not None:
             extras |= _kept(profiles.values(), self.last[1])
         if decision.kind != "reuse" and source is not None:
-            profiles = origins(trained(text) or (), done, found, source, self.release)
-            extras |= dict(whole_profiles(profiles, found))
+            made = origins(trained(text) or (), done, found, source, self.release)
+            extras |= dict(whole_profiles(made, found))
+            profiles |= {name: self._refreshed(name, p, decision) for name, p in made.items()}
         packages = packages_of(found, done, self.follow, out)
         extras |= {path.name: path for path in packages if path.parent != done}
-        made = Published(
+        provenance = Published(
             follow=self.follow,
             release=self.release,
             address=self.address,
@@ -123,7 +131,7 @@ class Attempt:
             packages=tuple(path.name for path in packages),
             published_at=datetime.fromtimestamp(self.now(), UTC).isoformat(timespec="seconds"),
         )
-        publish(done, target, extras, made)
+        publish(done, target, extras, provenance)
 
     def _fetch(self, plan: Plan, out: Path) -> Finished:
         sources = tuple(step for step in plan.steps if step.kind == KernelSource.kind)
@@ -163,8 +171,8 @@ class Attempt:
             raise
         except MepofError as error:
             return Decision("full", f"the profile cannot be judged: {error.message}")
-        made = decide(judged, found, self.task.watched.judge)
-        if made.kind == "refresh" and scouted(text) is None:
+        made = decide(judged, found, self.task.watched.judge, counting(trained(text) or ()))
+        if made.kind == "refresh" and not made.refreshed and scouted(text) is None:
             return replace(made, kind="full", reason=f"{made.reason}; the program scouts already")
         return made
 
@@ -190,10 +198,11 @@ class Attempt:
 
     def _run(self, text: str, decision: Decision, out: Path) -> Path:
         out.mkdir(parents=True, exist_ok=True)
-        if decision.kind == "reuse":
+        if decision.profiles:
             assert self.last is not None
             files = {name: origin.used(self.last[1]) for name, origin in decision.profiles.items()}
-            text = with_profiles(text, files)
+            counted = {name: part.files for name, part in decision.refreshed.items()}
+            text = with_profiles(text, files, counted)
             self._build(plan_of(Source(f"{self.release}.g4", text)))
         elif decision.kind == "refresh":
             text = scouted(text) or text
@@ -201,6 +210,14 @@ class Attempt:
         self._call(text, out)
         self._compare(text, out)
         return out
+
+    def _refreshed(self, name: str, origin: Origin, decision: Decision) -> Origin:
+        """A profile that was made, with what of it was counted if that is not all."""
+        part = decision.refreshed.get(name)
+        if part is None:
+            return origin
+        self.note("refreshed", f"{name}: {part}: {', '.join(part.files)}")
+        return origin.model_copy(update={"refreshed": part})
 
     def _build(self, plan: Plan) -> None:
         """Build what uses the old profile, and ask how much of the profile matches it.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from mepof.adapter.judge import Judgement
-from mepof.adapter.published import Origin, Published
+from mepof.adapter.published import Origin, Published, Refreshed
 from mepof.adapter.reuse import trained
 from mepof.adapter.watched import Limits
 
-#: ``reuse``: build with the old profile. ``refresh``: train on a scouted kernel, of which only the
-#: files that run are instrumented. ``full``: as the program says.
+#: ``reuse``: build with the old profile. ``refresh``: count again what changed, or, where a part
+#: cannot be counted, train on a scouted kernel. ``full``: as the program says.
 Kind = Literal["reuse", "refresh", "full"]
 
 
@@ -23,12 +23,14 @@ class Decision:
     Attributes:
         changed: by result, the share of samples in functions that changed, in percent.
         profiles: by result, the profile to build with.
+        refreshed: by result, what of its profile is counted again.
     """
 
     kind: Kind
     reason: str
     changed: Mapping[str, float] = field(default_factory=dict)
     profiles: Mapping[str, Origin] = field(default_factory=dict)
+    refreshed: Mapping[str, Refreshed] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.reason}"
@@ -61,20 +63,55 @@ def candidates(
 
 
 def decide(
-    judged: Mapping[str, Judgement], profiles: Mapping[str, Origin], limits: Limits
+    judged: Mapping[str, Judgement],
+    profiles: Mapping[str, Origin],
+    limits: Limits,
+    counting: Collection[str],
 ) -> Decision:
     """Apply the rule to the worst of the profiles.
 
     Args:
         judged: each result's profile against the new source.
+        counting: the results whose profiles can be counted again in part.
     """
     name = max(judged, key=lambda each: judged[each].changed_percent)
     worst = judged[name]
     reason = f"of the profile of {profiles[name].release}, {worst}"
     changed = {each: round(judged[each].changed_percent, 2) for each in judged}
-    kind: Kind = "full"
     if worst.changed_percent <= limits.reuse:
-        kind = "reuse"
-    elif worst.changed_percent <= limits.refresh:
-        kind = "refresh"
-    return Decision(kind, reason, changed, dict(profiles) if kind == "reuse" else {})
+        return Decision("reuse", reason, changed, dict(profiles))
+    if worst.changed_percent > limits.refresh:
+        return Decision("full", reason, changed)
+    made = {n: _refreshed(j, profiles[n]) for n, j in judged.items() if j.units}
+    if (why := _whole(judged, made, limits, counting)) is not None:
+        return Decision("refresh", f"{reason}; {why}", changed)
+    reason = f"{reason}; counted again: {made[name]}"
+    return Decision("refresh", reason, changed, dict(profiles), made)
+
+
+def _refreshed(judged: Judgement, origin: Origin) -> Refreshed:
+    before, share = origin.refreshed, judged.changed_percent
+    return Refreshed(
+        files=judged.units,
+        percent=round(share, 2),
+        total_percent=round(share + (before.total_percent if before else 0.0), 2),
+        trained=before.trained if before else origin.release,
+    )
+
+
+def _whole(
+    judged: Mapping[str, Judgement],
+    made: Mapping[str, Refreshed],
+    limits: Limits,
+    counting: Collection[str],
+) -> str | None:
+    """Why profiles are not counted again in part; None if they are."""
+    for name, each in judged.items():
+        if name not in counting:
+            return f"a part of the profile `{name}` cannot be counted alone"
+        if each.unknown_percent > limits.reuse:
+            return f"the files of functions with {each.unknown_percent:.1f} % are unknown"
+    for part in made.values():
+        if part.total_percent > limits.refresh:
+            return f"{part.total_percent:.1f} % have been counted again since {part.trained}"
+    return None

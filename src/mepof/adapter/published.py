@@ -14,12 +14,34 @@ from mepof.errors import WorkError
 FILE = "provenance.json"
 
 
+class Refreshed(BaseModel):
+    """What of a profile was counted on its release; the rest is of earlier ones.
+
+    Attributes:
+        files: that were instrumented.
+        percent: the share of the samples of the profile before in functions that had changed.
+        total_percent: the same, of all releases since all of it was counted.
+        trained: the release on which all of it was.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    files: tuple[str, ...]
+    percent: float
+    total_percent: float
+    trained: str
+
+    def __str__(self) -> str:
+        return f"{len(self.files)} files with {self.percent:.1f} % of the samples"
+
+
 class Origin(BaseModel):
     """Where a profile comes from.
 
     Attributes:
         file: its name in the directory of the release.
         release: the release that was trained.
+        refreshed: what of it was counted there, if that is not all.
         source: the step that fetches its source, as in ``plan.json``.
         artifact: directory with the whole profile: what it is of, and what ran; None of
             releases that were published without it.
@@ -33,6 +55,7 @@ class Origin(BaseModel):
     source: dict[str, Any]
     artifact: str | None = None
     objects: tuple[str, ...] | None = None
+    refreshed: Refreshed | None = None
 
     def used(self, directory: Path) -> Path:
         """What a program builds with: all that is known of the profile, or its file alone."""

@@ -3,7 +3,7 @@ compare images."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +32,8 @@ _NOT_OF_IMAGES = frozenset(
         *("package", "revision", "instrument", "hotness"),
     }
 )
+# What a program with profiles that are there sets by itself.
+_OF_TRAINING = frozenset({"base", "hotness", "decay", "instrument"})
 
 
 @dataclass(frozen=True)
@@ -91,12 +93,25 @@ def _ending(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def with_profiles(text: str, profiles: Mapping[str, Path]) -> str:
+def counting(results: Iterable[Trained]) -> frozenset[str]:
+    """The results whose kernels count by themselves, in one round that needs nothing of other
+    files: of such a profile, a part can be counted again."""
+    algorithms = {each.name: ALGORITHMS.get(each.algorithm) for each in results}
+    return frozenset(
+        name for name, a in algorithms.items() if a.rounds == 1 and not a.records_branches
+    )
+
+
+def with_profiles(
+    text: str, profiles: Mapping[str, Path], counted: Mapping[str, Sequence[str]] | None = None
+) -> str:
     """A program that builds with profiles that are there, in place of training.
 
     Args:
         text: in which :func:`trained` found results.
         profiles: a file for each of these, by its name.
+        counted: by result, the files that are counted again; the rest keeps the counts of the
+            profile that is there. A result without such files is built with that alone.
     """
     program = parse(Source("program", text)).program
     results = bind(program).by_statement
@@ -104,8 +119,8 @@ def with_profiles(text: str, profiles: Mapping[str, Path]) -> str:
     named = False
     for index, statement in enumerate(program.statements):
         if isinstance(statement, Set):
-            if statement.key.text in ("base", "hotness"):
-                continue  # nothing is trained, and it may name what has no profile any more
+            if statement.key.text in _OF_TRAINING:
+                continue  # it may name what has no profile any more
             named = named or statement.key.text == "name"
         elif isinstance(statement, Opt | Adap):
             name = results[index].name
@@ -113,7 +128,13 @@ def with_profiles(text: str, profiles: Mapping[str, Path]) -> str:
             if not named:
                 made.append(_set("name", name))
             profile = _word(str(profiles[name]))
-            made.append(Recomp(path, profile, statement.options, span=_NOWHERE))
+            if files := (counted or {}).get(name):
+                # The counts say what is hot, so that nothing is recorded beforehand.
+                chosen = (("base", profile.text), ("hotness", profile.text), ("decay", "0"))
+                made += [_set(*each) for each in (*chosen, ("instrument", ",".join(files)))]
+                made.append(statement)
+            else:
+                made.append(Recomp(path, profile, statement.options, span=_NOWHERE))
             named = False
             continue
         elif not isinstance(statement, Goal):

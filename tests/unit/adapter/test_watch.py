@@ -33,6 +33,7 @@ from mepof.process import Completed, run
 from mepof.source import keyring
 from mepof.source.download import Busy
 from mepof.source.protocol import Workshop
+from mepof.toolchain.protocol import select as toolchain
 
 from .conftest import Mepof
 from .world import PROGRAM, Builder, Trees, events, lay, reason, states, watcher_of
@@ -334,6 +335,105 @@ def test_a_program_that_scouts_has_nothing_to_refresh(world: World) -> None:
     made = world.provenance("v6.12.4")
     assert made["profile"] == "full" and made["changed"] == {"adap": 20.0}
     assert made["reason"].endswith("; the program scouts already")
+
+
+COUNTS = ":ir\nvfs_read\n1\n1\n80\n\n../fs/write.c;vfs_write\n1\n1\n20\n"
+
+
+@pytest.fixture
+def counted(world: World) -> World:
+    """A program whose kernel counts by itself, and a published profile of it."""
+    (world.root / "update.g4").write_text(PROGRAM.replace("autofdo", "pgo"))
+    text, made = world.root / "counts", world.root / "counts.profdata"
+    text.write_text(COUNTS)
+    run([toolchain("clang").tool("profile-merger"), "merge", text, "-o", made])
+    world.builder.counts = made.read_bytes()
+    world.add("v6.12.3")
+    world.round()
+    edit_origin(world, "v6.12.3", objects=["fs/read.o", "fs/write.o"])
+    return world
+
+
+def edit_origin(world: World, name: str, **what: object) -> None:
+    """Change what a published release says of its profile."""
+    path = world.root / f"out/published/stable-{name}/provenance.json"
+    made = json.loads(path.read_text())
+    made["profiles"]["adap"] |= what
+    path.write_text(json.dumps(made))
+
+
+def test_what_changed_is_counted_again_and_the_rest_is_kept(counted: World) -> None:
+    counted.add("v6.12.4", write="return 2;")
+    counted.round()
+    assert counted.builder.ran[1:] == ["v6.12.4/refresh", "v6.12.4/refresh/last-good"]
+    program = counted.builder.programs["v6.12.4/refresh"]
+    old = counted.root / "out/published/stable-v6.12.3/adap.profdata"
+    assert f"set base {old}.\n" in program and "set instrument fs/write.c.\n" in program
+    assert " pgo rand kbench" in program
+    made = counted.provenance("v6.12.4")
+    assert made["profile"] == "refresh" and made["changed"] == {"adap": 20.0}
+    assert made["reason"].endswith("; counted again: 1 files with 20.0 % of the samples")
+    # From now on, the profile is of this release.
+    origin = made["profiles"]["adap"]
+    assert origin["release"] == "v6.12.4" and "v6.12.4" in str(origin["source"])
+    assert origin["refreshed"] == {
+        "files": ["fs/write.c"],
+        "percent": 20.0,
+        "total_percent": 20.0,
+        "trained": "v6.12.3",
+    }
+    assert events(counted.root, "v6.12.4")[-2:] == [
+        ("refreshed", "adap: 1 files with 20.0 % of the samples: fs/write.c"),
+        ("published", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [
+        ("fails", "refresh was given up: it does not boot"),
+        ("unmatched", "refresh was given up: 61.0 % of samples match"),
+        ("unknown", "the files of functions with 20.0 % are unknown"),
+        ("often", "50.0 % have been counted again since v6.12.1"),
+    ],
+)
+def test_what_cannot_be_counted_again_in_part_is_trained_in_full(
+    counted: World, why: str, reason: str
+) -> None:
+    match why:
+        case "fails":
+            counted.builder.outcomes["v6.12.4/refresh"] = (1, "mepof: it does not boot")
+        case "unmatched":
+            counted.executor.matched["v6.12.4"] = 61.0
+        case "unknown":
+            edit_origin(counted, "v6.12.3", objects=None)
+        case "often":
+            before = {"files": [], "percent": 30.0, "total_percent": 30.0, "trained": "v6.12.1"}
+            edit_origin(counted, "v6.12.3", refreshed=before)
+    counted.add("v6.12.4", write="return 2;")
+    counted.round()
+    assert "v6.12.4/full" in counted.builder.ran
+    provenance = counted.provenance("v6.12.4")
+    assert provenance["profile"] == "full" and reason in provenance["reason"]
+    assert provenance["profiles"]["adap"]["refreshed"] is None
+
+
+def test_the_shares_of_refreshed_profiles_add_up_until_all_is_counted_again(
+    counted: World,
+) -> None:
+    counted.add("v6.12.4", write="return 2;")
+    counted.round()
+    edit_origin(counted, "v6.12.4", objects=["fs/read.o", "fs/write.o"])
+    counted.add("v6.12.5", write="return 3;")
+    counted.round()
+    refreshed = counted.provenance("v6.12.5")["profiles"]["adap"]["refreshed"]
+    assert (refreshed["total_percent"], refreshed["trained"]) == (40.0, "v6.12.3")
+    # A release that changes nothing more takes the profile as it is, with where it is from.
+    counted.add("v6.12.6", write="return 3;")
+    counted.round()
+    made = counted.provenance("v6.12.6")
+    assert made["profile"] == "reuse"
+    assert made["profiles"]["adap"]["refreshed"] == refreshed
 
 
 def test_the_rule_is_in_the_file(world: World) -> None:

@@ -48,6 +48,7 @@ class Builder:
         ran: every run, as ``RELEASE/full``, ``RELEASE/reuse`` or ``RELEASE/full/last-good``.
         changed: the share of samples of ``vfs_write``, in percent.
         size: of a report, in bytes.
+        counts: the profile, if it is one of counters.
     """
 
     outcomes: dict[str, tuple[int, str]] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class Builder:
     programs: dict[str, str] = field(default_factory=dict)
     changed: int = 5
     size: int = 0
+    counts: bytes | None = None
 
     def __call__(self, program: Path, out: Path) -> Completed:
         parts = out.parts[out.parts.index("runs") + 1 :]
@@ -77,7 +79,10 @@ class Builder:
             if self.size:
                 (out / "report.html").write_bytes(bytes(self.size))
             if not text.lstrip().startswith("set name adap.\nrecomp"):
-                (out / "adap.afdo").write_text(profile(self.changed))
+                if self.counts is None:
+                    (out / "adap.afdo").write_text(profile(self.changed))
+                else:
+                    (out / "adap.profdata").write_bytes(self.counts)
         return Completed((), status, said)
 
 
