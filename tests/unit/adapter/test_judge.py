@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ tty_open:100:1
 """
 
 
-def tree(root: Path, changes: dict[str, str | None]) -> Path:
+def tree(root: Path, changes: Mapping[str, str | None]) -> Path:
     for name, text in {**FILES, **changes}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

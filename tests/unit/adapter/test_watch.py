@@ -564,6 +564,7 @@ def test_releases_whose_names_would_be_equal_are_both_made(world: World) -> None
         ("program", "the program is not the one of v6.12.3"),
         ("compiler", "the compiler is not the one of v6.12.3"),
         ("profile", "the profile cannot be judged"),
+        ("source", "the profile cannot be judged: linux-source-6.12 has no version v6.12.3"),
         ("lost", "there is no earlier release"),
         ("stack", "a profile of the program cannot be used alone"),
     ],
@@ -585,6 +586,8 @@ def test_what_is_not_comparable_is_trained_in_full(
             monkeypatch.setattr(attempt, "select", lambda name: newer)
         case "profile":
             (published / "adap.afdo").write_text("garbage")
+        case "source":
+            world.executor.gone.add("v6.12.3")
         case "lost":
             (published / "provenance.json").unlink()
     world.add("v6.12.4")

@@ -13,6 +13,7 @@ from typing import Any
 from mepof.adapter.history import History
 from mepof.adapter.watch import Watcher
 from mepof.adapter.watched import read_task
+from mepof.errors import InputError
 from mepof.executor.protocol import Executor
 from mepof.plan.model import Plan
 from mepof.process import Completed, run
@@ -92,11 +93,13 @@ class Trees:
 
     Attributes:
         matched: percent of samples that match a build, by release.
+        gone: the releases that no archive has any more.
     """
 
     trees: dict[str, Path] = field(default_factory=dict)
     matched: dict[str, float] = field(default_factory=dict)
     error: Exception | None = None
+    gone: set[str] = field(default_factory=set)
     built: list[str] = field(default_factory=list)
     root: Path = Path()
 
@@ -108,6 +111,8 @@ class Trees:
                 if self.error is not None:
                     raise self.error
                 release = str(step.params["address"]).rpartition("=")[2]
+                if release in self.gone:
+                    raise InputError(f"linux-source-6.12 has no version {release}")
                 if release in self.trees:
                     steps[step.id] = SimpleNamespace(path=self.trees[release])
             else:
