@@ -72,15 +72,22 @@ class Aged:
         return ", ".join(parts)
 
 
+@dataclass(frozen=True)
 class Refreshed(Aged):
     """What is left of an old profile beside one that counted some files only.
 
     ``unseen`` are the functions of the other files, and ``dropped`` those that these files do not
     have any more.
+
+    Attributes:
+        scale: how many times as often code ran in the new training as in the old one.
     """
 
+    scale: Fraction
+
     def __str__(self) -> str:
-        parts = [f"{self.unseen} functions of the old profile were not counted again and are kept"]
+        parts = [f"the new training ran {float(self.scale):.3g} times as much as the old one"]
+        parts += [f"{self.unseen} functions that were not counted again are kept"]
         parts += [f"{self.again} are added up"] if self.again else []
         parts += [f"{self.replaced} are replaced"]
         parts += [f"{self.dropped} are gone"] if self.dropped else []
@@ -172,7 +179,7 @@ def _refreshed(
             factor = (1 + weight) * scale
             unseen += record.total > 0
         kept += [*_scaled_record(record.lines, factor), ""]
-    return "".join(f"{line}\n" for line in kept), Refreshed(again, unseen, dropped, replaced)
+    return "".join(f"{line}\n" for line in kept), Refreshed(again, unseen, dropped, replaced, scale)
 
 
 def _scale(older: Iterable[_Record], newer: Iterable[_Record]) -> Fraction:

@@ -184,9 +184,10 @@ def test_what_was_not_counted_again_keeps_its_counts_at_the_scale_of_the_new_tra
     new = HEAD + record("f", 7, 300, 60) + record("a.c;g", 1, 150)
     aged, left = age_counts(old, new, FILES)
     assert aged == HEAD + record("b.c;other", 5, 90) + record("cold", 1, 0)
-    assert left == Refreshed(again=0, unseen=1, dropped=0, replaced=2)
+    assert left == Refreshed(again=0, unseen=1, dropped=0, replaced=2, scale=Fraction(3))
     assert str(left) == (
-        "1 functions of the old profile were not counted again and are kept, 2 are replaced"
+        "the new training ran 3 times as much as the old one, "
+        "1 functions that were not counted again are kept, 2 are replaced"
     )
 
 
@@ -213,7 +214,7 @@ def test_with_a_weight_the_other_files_keep_their_share_of_the_sum() -> None:
     aged, left = age_counts(old, new, half)
     # 200 + 100 beside 90, as 100 beside 30 before.
     assert aged == HEAD + record("f", 7, 100) + record("b.c;other", 5, 90)
-    assert left == Refreshed(again=1, unseen=1, dropped=0, replaced=1)
+    assert left == Refreshed(again=1, unseen=1, dropped=0, replaced=1, scale=Fraction(2))
 
 
 @pytest.mark.parametrize("new", [record("f", 8, 100), record("new", 1, 100)])
