@@ -26,6 +26,8 @@ _ASIDE = frozenset({".git", "Documentation", "tools", "samples", "scripts"})
 # More functions than any kernel has.
 _ALL = 1 << 30
 
+_CALL = re.compile(r"\b(\w+)\s*\(")
+
 State = Literal["changed", "moved", "gone"]
 
 
@@ -69,11 +71,14 @@ class Judgement:
         functions: with samples.
         affected: those whose code is not the same, the largest share first.
         differing: how many C files of the old tree are not in the new one as they were.
+        callers: the C files of the new tree with a function with samples that calls a function of a
+            header which changed: a compiler inlines small ones before it counts.
     """
 
     functions: int
     affected: tuple[Affected, ...]
     differing: int
+    callers: tuple[str, ...] = ()
 
     @property
     def changed_percent(self) -> float:
@@ -82,9 +87,10 @@ class Judgement:
 
     @property
     def units(self) -> tuple[str, ...]:
-        """The C files that are compiled with a function that changed, in alphabetical order."""
+        """The C files that are compiled with a function that changed or with a call of one, in
+        alphabetical order."""
         changed = (each for each in self.affected if each.state != "moved")
-        return tuple(sorted({unit for each in changed for unit in each.units}))
+        return tuple(sorted({unit for each in changed for unit in each.units}.union(self.callers)))
 
     @property
     def unknown_percent(self) -> float:
@@ -187,7 +193,7 @@ def judge(
             defined.setdefault(function, []).append(file)
     ran = frozenset(f"{name.removesuffix('.o')}.c" for name in objects or ())
     # What the files that ran and are as they were define.
-    kept = {file: frozenset(_read(old / file)) for file in ran - before.keys()}
+    kept = {file: _read(old / file) for file in ran - before.keys()}
     same = frozenset[str]().union(*kept.values())
     affected = []
     for each in sampled:
@@ -209,9 +215,42 @@ def judge(
             state, file = min(known, key=lambda pair: _ORDER.index(pair[0]))
             units = [f for f, functions in after.items() if name in functions]
             units = [each.source.removeprefix("../")] if each.source else [*files, *units]
-            compiled = tuple(sorted(_compiled(units, new, ran)))
-            affected.append(Affected(each.name, file, state, each.share, compiled))
-    return Judgement(len(sampled), tuple(affected), len(differing))
+            units = sorted(_compiled(units, new, ran))
+            affected.append(Affected(each.name, file, state, each.share, tuple(units)))
+    altered = {
+        name: [file for file in files if _altered(before[file][name], after[file].get(name), file)]
+        for name, files in defined.items()
+    }
+    names = {source_name(each.name) for each in sampled}
+    compiled = {file: after[file] if file in after else kept[file] for file in ran}
+    callers = _callers({n: files for n, files in altered.items() if files}, compiled, names)
+    return Judgement(len(sampled), tuple(affected), len(differing), callers)
+
+
+def _altered(before: str, after: str | None, file: str) -> bool:
+    return file.endswith(".h") and after is not None and after != before
+
+
+def _callers(
+    altered: Mapping[str, Sequence[str]],
+    compiled: Mapping[str, Mapping[str, str]],
+    sampled: Collection[str],
+) -> tuple[str, ...]:
+    """The C files in which a function with samples calls one of a header that it may include.
+
+    Args:
+        altered: the headers with functions that changed, by their names.
+        compiled: the code of the functions of each C file.
+    """
+    return tuple(
+        file
+        for file, functions in sorted(compiled.items())
+        if any(
+            name in sampled
+            and any(_of_unit(altered.get(n, ()), file, False) for n in _CALL.findall(code))
+            for name, code in functions.items()
+        )
+    )
 
 
 def _of_unit(files: Sequence[str], source: str, defines: bool) -> list[str]:

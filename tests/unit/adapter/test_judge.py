@@ -124,6 +124,19 @@ def test_a_static_function_of_a_header_belongs_to_each_file_that_has_it(tmp_path
     assert judge([Sampled("other", "fs/read.c", 1.0)], old, new, "x86", ran).affected == ()
 
 
+def test_files_that_call_a_changed_function_of_a_header_are_known(tmp_path: Path) -> None:
+    calls = READ.replace("return helper()", "return helper() + get ()")
+    old = tree(tmp_path / "a", {"fs/read.c": calls})
+    new = tree(
+        tmp_path / "b", {"fs/read.c": calls, "include/linux/get.h": HEADER.replace("3", "4")}
+    )
+    sampled = [Sampled("vfs_read", None, 50.0), Sampled("tty_open", None, 5.0)]
+    found = judge(sampled, old, new, "x86", ("fs/read.o", "drivers/tty/tty.o"))
+    # Its own code is as it was, but what is counted in it is not.
+    assert (found.affected, found.units) == ((), ("fs/read.c",))
+    assert judge(sampled[1:], old, new, "x86", ("fs/read.o", "drivers/tty/tty.o")).units == ()
+
+
 @pytest.mark.parametrize(
     ("name", "changes", "units"),
     [
