@@ -15,7 +15,8 @@ from mepof.executor.programs import compiled
 from mepof.g4 import Source
 from mepof.kernel import installed, kbuild
 from mepof.kernel.release import release_of
-from mepof.package.deb import FORMAT, headers_beside
+from mepof.package.contents import headers_beside
+from mepof.package.deb import FORMAT
 from mepof.package.protocol import Kernel
 from mepof.plan.model import Plan
 from mepof.process import run

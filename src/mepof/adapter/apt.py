@@ -16,7 +16,8 @@ from pathlib import Path
 from mepof.adapter.published import Published
 from mepof.adapter.results import Artifacts
 from mepof.adapter.sign import Signer
-from mepof.package.deb import FORMAT, headers_beside, metapackage
+from mepof.package.contents import headers_beside
+from mepof.package.deb import FORMAT, metapackage
 from mepof.package.debian_archive import fields, read_control
 from mepof.toolchain.protocol import Run
 

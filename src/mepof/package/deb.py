@@ -6,18 +6,25 @@ Handbook, "Maintainer scripts and hooks")."""
 from __future__ import annotations
 
 import re
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from mepof.arch import Arch, records
-from mepof.errors import InputError
+from mepof.arch import Arch
 from mepof.kernel.installed import DEVICE_TREES, HEADERS
 from mepof.package import debian_archive
-from mepof.package.debian_archive import Content, Link, Program
+from mepof.package.contents import (
+    MAINTAINER,
+    Content,
+    Link,
+    check_arch,
+    check_release,
+    has_initrd,
+    headers_beside,
+    modules,
+    unpacked,
+)
 from mepof.package.protocol import Kernel
 
-_MAINTAINER = "mepof <mepof@localhost>"
 _SCRIPT = """#!/bin/sh
 set -e
 
@@ -92,27 +99,18 @@ class DebianPackage:
     beside = True
     takes_file = False
     has_modules = True
+    programs: tuple[tuple[str, str], ...] = ()
 
     def check(self, arch: Arch, given: Path | None) -> None:
-        if arch.debian is None:
-            known = ", ".join(each.name for each in records() if each.debian is not None)
-            raise InputError(
-                f"Debian has no packages of kernels for {arch.name}", f"they exist for {known}"
-            )
+        check_arch(arch, "Debian")
 
     def write(self, kernel: Kernel, given: Path | None, target: Path) -> None:
         self.check(kernel.arch, given)
-        release = kernel.release
-        if not re.fullmatch(r"[A-Za-z0-9.+~_-]+", release):
-            raise InputError(
-                f"the kernel's release `{release}` cannot be part of a file's name",
-                "change CONFIG_LOCALVERSION",
-            )
-        config = (kernel.build / "config").read_text(encoding="utf-8")
-        initrd = "CONFIG_BLK_DEV_INITRD=y" in config.splitlines()
+        check_release(kernel.release)
+        initrd = has_initrd(kernel)
         files = dict(_files(kernel))
         loads = bool(kernel.modules)
-        head = _SCRIPT.format(release=release, initrd="Yes" if initrd else "No")
+        head = _SCRIPT.format(release=kernel.release, initrd="Yes" if initrd else "No")
         scripts = {
             name: head
             + text.replace("{depmod}", _DEPMOD if loads else "").replace(
@@ -128,11 +126,6 @@ class DebianPackage:
                 {"postinst": head + _HEADERS_ACTION},
                 dict(_headers(kernel)),
             )
-
-
-def headers_beside(package: Path) -> Path:
-    """The file of the package with headers, beside that of the kernel."""
-    return package.with_suffix(f".headers{package.suffix}")
 
 
 def package_name(release: str, kind: str = "image") -> str:
@@ -163,7 +156,7 @@ def metapackage(package: Path, name: str, what: str, target: Path) -> None:
             "Package": name,
             "Version": found["Version"],
             "Architecture": found["Architecture"],
-            "Maintainer": _MAINTAINER,
+            "Maintainer": MAINTAINER,
             "Depends": f"{found['Package']} (= {found['Version']})",
             "Section": "metapackages",
             "Priority": "optional",
@@ -180,7 +173,7 @@ def _control(kernel: Kernel, modules: bool, initrd: bool) -> str:
         "Package": package_name(kernel.release),
         "Version": package_version(kernel.version, kernel.revision),
         "Architecture": kernel.arch.debian,
-        "Maintainer": _MAINTAINER,
+        "Maintainer": MAINTAINER,
         "Depends": "kmod" if modules else "",
         "Recommends": "initramfs-tools | linux-initramfs-tool" if initrd else "",
         "Provides": "linux-image",
@@ -197,7 +190,7 @@ def _headers_control(kernel: Kernel) -> str:
         "Package": package_name(kernel.release, "headers"),
         "Version": package_version(kernel.version, kernel.revision),
         "Architecture": kernel.arch.debian,
-        "Maintainer": _MAINTAINER,
+        "Maintainer": MAINTAINER,
         # Libraries of the programs in it, and what compiled the kernel: it compiles the modules.
         "Depends": ", ".join(("libc6", "libelf1", *kernel.compilers)),
         "Provides": "linux-headers",
@@ -218,33 +211,16 @@ def _files(kernel: Kernel) -> Iterator[tuple[str, Content]]:
     yield f"boot/vmlinuz-{release}", kernel.image
     for name in ("config", "System.map"):
         yield f"boot/{name}-{release}", kernel.build / name
-    below = f"lib/modules/{release}"
-    for path, file in kernel.modules.items():
-        yield f"{below}/kernel/{path}", file
-    if kernel.modules:
-        order = "".join(f"kernel/{path}\n" for path in kernel.modules)
-        yield f"{below}/modules.order", order.encode()
-    if (kernel.build / DEVICE_TREES).is_file():
-        yield from _unpacked(kernel.build / DEVICE_TREES, f"usr/lib/linux-image-{release}")
+    yield from modules(kernel, f"lib/modules/{release}")
+    yield from unpacked(kernel.build / DEVICE_TREES, f"usr/lib/linux-image-{release}")
     yield _copyright(kernel, package_name(release))
 
 
 def _headers(kernel: Kernel) -> Iterator[tuple[str, Content]]:
     directory = f"usr/src/linux-headers-{kernel.release}"
-    yield from _unpacked(kernel.build / HEADERS, directory)
+    yield from unpacked(kernel.build / HEADERS, directory)
     yield f"lib/modules/{kernel.release}/build", Link(f"/{directory}")
     yield _copyright(kernel, package_name(kernel.release, "headers"))
-
-
-def _unpacked(archive: Path, below: str) -> Iterator[tuple[str, Content]]:
-    with tarfile.open(archive) as tar:
-        for each in tar:
-            file = tar.extractfile(each) if each.isfile() else None
-            if file is None:
-                yield f"{below}/{each.name}", Link(each.linkname)
-            else:
-                content = file.read()
-                yield f"{below}/{each.name}", Program(content) if each.mode & 0o100 else content
 
 
 def _copyright(kernel: Kernel, package: str) -> tuple[str, Content]:

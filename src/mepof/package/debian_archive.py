@@ -11,34 +11,16 @@ import io
 import lzma
 import tarfile
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from mepof.errors import WorkError
-from mepof.tar import TIME, member
+from mepof.package.contents import Content, Link, Program, add, data_of, directories
+from mepof.tar import TIME
 
 _MAGIC = b"!<arch>\n"
 _VERSION = b"2.0\n"
 _CONTROL = "control.tar.xz"
 MAX_CONTROL_BYTES = 1 << 20
-
-
-@dataclass(frozen=True)
-class Program:
-    """An executable file."""
-
-    content: bytes
-
-
-@dataclass(frozen=True)
-class Link:
-    """A symbolic link."""
-
-    to: str
-
-
-Content = bytes | Path | Program | Link
-"""What a file contains, or the file that contains the same."""
 
 
 def write(
@@ -54,27 +36,26 @@ def write(
     data = io.BytesIO()
     sums, size = [], 0
     with lzma.open(data, "wb", preset=6) as packed, _tar(packed) as tar:
-        for name in _directories(files):
-            _add_directory(tar, name)
+        for name in directories(files):
+            add(tar, f"./{name}".removesuffix("/"), None)
         for name, given in sorted(files.items()):
+            add(tar, f"./{name}", given)
             if isinstance(given, Link):
-                _add_link(tar, name, given.to)
                 continue
-            content = _content(given)
-            _add(tar, name, content, 0o755 if isinstance(given, Program) else 0o644)
+            content = data_of(given)
             sums.append(f"{hashlib.md5(content, usedforsecurity=False).hexdigest()}  {name}\n")
             size += -(-len(content) // 1024)
-    about = {
-        "control": (f"{control}Installed-Size: {size}\n", 0o644),
-        "md5sums": ("".join(sums), 0o644),
-        **{name: (text, 0o755) for name, text in scripts.items()},
+    about: dict[str, bytes | Program] = {
+        "control": f"{control}Installed-Size: {size}\n".encode(),
+        **{name: Program(text.encode()) for name, text in scripts.items()},
     }
+    if sums:
+        about["md5sums"] = "".join(sums).encode()
     head = io.BytesIO()
     with lzma.open(head, "wb", preset=6) as packed, _tar(packed) as tar:
-        _add_directory(tar, "")
-        for name, (text, mode) in sorted(about.items()):
-            if text:
-                _add(tar, name, text.encode(), mode)
+        add(tar, ".", None)
+        for name, given in sorted(about.items()):
+            add(tar, f"./{name}", given)
     with target.open("wb") as file:
         file.write(_MAGIC)
         file.write(_part("debian-binary", _VERSION))
@@ -114,38 +95,8 @@ def fields(control: str) -> dict[str, str]:
     return {name: value.strip() for name, _, value in pairs}
 
 
-def _directories(files: Mapping[str, Content]) -> list[str]:
-    found = {str(parent) for name in files for parent in PurePosixPath(name).parents}
-    return sorted("" if name == "." else name for name in found)
-
-
 def _tar(file: lzma.LZMAFile) -> tarfile.TarFile:
     return tarfile.open(fileobj=file, mode="w|", format=tarfile.GNU_FORMAT)
-
-
-def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int) -> None:
-    tar.addfile(member(f"./{name}", mode=mode, size=len(content)), io.BytesIO(content))
-
-
-def _content(given: bytes | Path | Program) -> bytes:
-    match given:
-        case Program(content):
-            return content
-        case Path():
-            return given.read_bytes()
-    return given
-
-
-def _add_link(tar: tarfile.TarFile, name: str, to: str) -> None:
-    made = member(f"./{name}", mode=0o777)
-    made.type, made.linkname = tarfile.SYMTYPE, to
-    tar.addfile(made)
-
-
-def _add_directory(tar: tarfile.TarFile, name: str) -> None:
-    made = member(f"./{name}/" if name else "./", mode=0o755)
-    made.type = tarfile.DIRTYPE
-    tar.addfile(made)
 
 
 def _part(name: str, content: bytes) -> bytes:

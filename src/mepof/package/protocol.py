@@ -48,12 +48,14 @@ class Format(Protocol):
         beside: it is installed beside other kernels, so that each needs a release name of its own.
         takes_file: a program may name a file that it is made of: ``FORMAT:FILE``.
         has_modules: it has the kernel's modules; the others are made without them.
+        programs: that write it, each with the name of Debian's package.
     """
 
     suffix: str
     beside: bool
     takes_file: bool
     has_modules: bool
+    programs: tuple[tuple[str, str], ...]
 
     def check(self, arch: Arch, given: Path | None) -> None:
         """Refuse what cannot be packaged, before anything is built.

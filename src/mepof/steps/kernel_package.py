@@ -12,6 +12,7 @@ from mepof.kernel.release import release_of
 from mepof.package.protocol import FORMATS, Kernel
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
+from mepof.process import find_tool, version_line
 from mepof.spec.kernel_package import KernelPackage
 from mepof.toolchain.protocol import select
 
@@ -35,7 +36,15 @@ class KernelPackageBody:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = KernelPackage[Input].of(step, step.inputs)
-        return {**select(asked.toolchain).identity(), **FORMATS.identity(asked.format)}
+        programs = {
+            name: version_line(find_tool(name, f"apt-get install {package}"))
+            for name, package in FORMATS.get(asked.format).programs
+        }
+        return {
+            **select(asked.toolchain).identity(),
+            **FORMATS.identity(asked.format),
+            **programs,
+        }
 
     def run(self, context: StepContext) -> None:
         asked = KernelPackage[Path].of(context.step, context.inputs)

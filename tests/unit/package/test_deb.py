@@ -12,7 +12,8 @@ import pytest
 
 from mepof import arch
 from mepof.errors import InputError, WorkError
-from mepof.package.deb import FORMAT, headers_beside, metapackage, package_name, package_version
+from mepof.package.contents import headers_beside
+from mepof.package.deb import FORMAT, metapackage, package_name, package_version
 from mepof.package.debian_archive import fields, read_control
 
 from .kernels import kernel, package, with_device_trees, with_headers
