@@ -179,9 +179,14 @@ class Arch(Named):
         return self.debian if self.guest is None else self.guest.debian or self.debian
 
     @property
+    def cpu(self) -> str:
+        """What ``uname -m`` prints on it, and what rpm and pacman call it."""
+        return self.triple.partition("-")[0]
+
+    @property
     def is_native(self) -> bool:
         """Whether its code is that of this machine."""
-        return self.triple.partition("-")[0] == machine()
+        return self.cpu == machine()
 
 
 ARCHITECTURES = DescribedRegistry(Path(__file__).parent, Arch, "architecture")

@@ -1,1 +1,1 @@
-"""Kernels as they are installed: Debian packages, Android boot images."""
+"""Kernels as they are installed: packages of distributions, Android boot images."""

@@ -132,8 +132,9 @@ TOOLS = (
     Tool("curl", "downloads kernel source", (7, 60), required=False, goal=EXTRAS),
     Tool("gpgv", "verifies kernel source", (2, 0), required=False, goal=EXTRAS),
     Tool("ccache", "fast second builds", required=False, goal=EXTRAS),
-    Tool("zstd", "kernels compressed with it", required=False, goal=EXTRAS),
+    Tool("zstd", "kernels compressed with it, and set package pkg", required=False, goal=EXTRAS),
     Tool("lz4", "kernels compressed with it", required=False, goal=EXTRAS),
+    Tool("rpmbuild", "set package rpm", package="rpm", required=False, goal=EXTRAS),
     Tool("cpio", "kernels with headers", required=False, goal=EXTRAS),
     Tool("rsync", "kernel headers", required=False, goal=EXTRAS),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from mepof.executor.programs import compiled
 from mepof.g4 import Source
 from mepof.plan.model import HostInput, Plan, StepInput
@@ -17,13 +19,14 @@ def results(made: Plan) -> list[tuple[str, str]]:
     return [(result.name, result.kind) for result in made.results]
 
 
-def test_each_image_is_packaged_under_a_release_of_its_own() -> None:
-    made = plan(f"set package deb. set revision 3. {OPT}build debian:linux-source-6.12 O3.")
+@pytest.mark.parametrize("form", ["deb", "rpm", "pkg"])
+def test_each_image_is_packaged_under_a_release_of_its_own(form: str) -> None:
+    made = plan(f"set package {form}. set revision 3. {OPT}build debian:linux-source-6.12 O3.")
     assert ("opt", "package") in results(made)
     assert ("build", "package") in results(made)
     step = made.step("opt/package")
     assert step.inputs["kernel"] == StepInput("opt/build")
-    assert (step.params["format"], step.params["revision"]) == ("deb", 3)
+    assert (step.params["format"], step.params["revision"]) == (form, 3)
     assert made.step("opt/build").params["suffix"] == "-mepof-opt"
     assert made.step("build/build").params["suffix"] == "-mepof-build"
     # What is trained is not installed.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 from mepof import arch
 from mepof.kernel.installed import DEVICE_TREES, HEADERS
 from mepof.package.deb import FORMAT
-from mepof.package.protocol import Kernel
+from mepof.package.protocol import Format, Kernel
 from mepof.tar import member
 
 
@@ -53,7 +55,16 @@ def with_device_trees(made: Kernel) -> Kernel:
     return made
 
 
-def package(root: Path, made: Kernel, name: str = "opt.deb") -> Path:
+def package(root: Path, made: Kernel, form: Format = FORMAT) -> Path:
     root.mkdir(parents=True, exist_ok=True)
-    FORMAT.write(made, None, root / name)
-    return root / name
+    target = root / f"opt.{form.suffix}"
+    form.write(made, None, target)
+    return target
+
+
+def as_root(*words: str | Path) -> str:
+    """What a program prints that only root may run: as root in a namespace of its own."""
+    other = () if os.geteuid() == 0 else ("unshare", "--map-root-user")
+    done = subprocess.run([*other, *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.errors import InputError, WorkError
+from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.events import StepNote
 from mepof.kernel.installed import HEADERS
 from mepof.kernel.modules import Module, Modules
@@ -16,6 +16,7 @@ from mepof.package.debian_archive import fields, read_control
 from mepof.plan.body import StepContext
 from mepof.plan.model import HostInput, Json, Step
 from mepof.steps.kernel_package import BODY
+from mepof.toolchain.protocol import select
 
 from .room import Room
 
@@ -79,3 +80,26 @@ def test_an_architecture_that_debian_does_not_have_is_refused_before_a_build(roo
     step = Step("opt/package", BODY.kind, params, {"kernel": HostInput("/build")})
     with pytest.raises(InputError, match="no packages of kernels for um"):
         BODY.check(step)
+
+
+def identity(format: str) -> set[str]:
+    step = Step("opt/package", BODY.kind, {**PARAMS, "format": format}, {"kernel": HostInput("/b")})
+    return set(BODY.identity(step))
+
+
+def test_the_version_of_what_writes_a_package_decides_its_bytes(toolchain: None) -> None:
+    ours = identity("deb")
+    assert identity("bootimg") == ours
+    assert identity("rpm") == ours | {"rpmbuild"}
+    assert identity("pkg") == ours | {"zstd"}
+
+
+def test_a_missing_program_is_said_before_a_build(
+    tmp_path: Path, toolchain: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = select("clang")
+    monkeypatch.setattr(type(known), "identity", lambda self: {})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentLack, match="rpmbuild is not installed") as caught:
+        identity("rpm")
+    assert caught.value.remedy == "apt-get install rpm"
