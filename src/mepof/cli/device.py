@@ -19,6 +19,7 @@ from mepof.device.former_values import default_directory
 from mepof.device.preparation import Preparation, cores_of, load_preparation, preparation_names
 from mepof.device.prepared import Prepared, pending, prepared, restore
 from mepof.device.shell import LocalShell, Reachable
+from mepof.device.ssh import SshShell
 from mepof.errors import InputError, WorkError
 from mepof.process import run
 
@@ -39,6 +40,13 @@ Adb = Annotated[
         metavar="SERIAL",
     ),
 ]
+Ssh = Annotated[
+    str | None,
+    typer.Option(
+        help="Machine that ssh reaches, as root or with sudo.  [default: this machine]",
+        metavar="[USER@]HOST",
+    ),
+]
 
 
 @app.command("prepare")
@@ -53,6 +61,7 @@ def prepare(
         ),
     ] = None,
     adb: Adb = None,
+    ssh: Ssh = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be set, without setting it.")
     ] = False,
@@ -64,7 +73,7 @@ def prepare(
         Interrupted: a signal ended the command; the machine is restored.
     """
     preparation = _preparation(kind, adb)
-    shell = _shell(adb)
+    shell = _shell(adb, ssh)
     if dry_run:
         for line in pending(shell, preparation):
             typer.echo(line)
@@ -72,7 +81,7 @@ def prepare(
     with prepared(shell, preparation, default_directory(), _tell, leave=not command) as machine:
         status = 0
         if command:
-            argv = tuple(command) if adb else machine.cores.command(tuple(command))
+            argv = tuple(command) if adb or ssh else machine.cores.command(tuple(command))
             status = run(argv, interactive=True, check=False).status
     if not command:
         _tell(f"to restore the machine: mepof device restore {shell.option}".rstrip())
@@ -80,13 +89,13 @@ def prepare(
 
 
 @app.command("restore")
-def set_back(adb: Adb = None) -> None:
+def set_back(adb: Adb = None, ssh: Ssh = None) -> None:
     """Restore what a preparation changed. Running it again does no harm.
 
     Raises:
         WorkError: a setting could not be restored; it stays in the journal.
     """
-    restore(_shell(adb), default_directory(), _tell)
+    restore(_shell(adb, ssh), default_directory(), _tell)
 
 
 @app.command("count")
@@ -122,6 +131,7 @@ def count(
         ),
     ] = None,
     adb: Adb = None,
+    ssh: Ssh = None,
     as_json: Json = False,
 ) -> None:
     """Run cases on the machine's own kernel and count with `perf stat`.
@@ -139,10 +149,15 @@ def count(
         raise InputError(
             "--reboot needs to know how the machine reboots", "name its kind with --prepare KIND"
         )
+    if reboot and adb is None and ssh is None:
+        raise InputError(
+            "--reboot would end mepof together with this machine",
+            "reach it from another one with --ssh, or use `mepof device compare`",
+        )
     chosen = None if counters == "none" else load_counters(counters)
     cases = cases_of(chosen_metrics(metric))
     preparation = None if kind is None else _preparation(kind, adb)
-    shell = _shell(adb)
+    shell = _shell(adb, ssh)
     boots = []
     with _ready(shell, preparation) as machine:
         cores = machine.cores if machine else cores_of(shell, "fastest")
@@ -188,7 +203,11 @@ def _preparation(kind: str, adb: str | None) -> Preparation:
     return preparation
 
 
-def _shell(adb: str | None) -> Reachable:
+def _shell(adb: str | None, ssh: str | None) -> Reachable:
+    if adb is not None and ssh is not None:
+        raise InputError("--adb and --ssh name two machines", "give one of them")
+    if ssh is not None:
+        return SshShell.connect(ssh)
     return LocalShell() if adb is None else AdbShell.connect(adb)
 
 

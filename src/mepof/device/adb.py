@@ -8,16 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mepof.device.shell import LostConnection, Ran, Refused
+from mepof.device.scripted import ANSWER_SECONDS, ScriptedShell, marked, ran
+from mepof.device.shell import LostConnection, Ran
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.process import find_tool, run
 
 _INSTALL = "apt-get install -t bookworm-backports adb"
-# Seconds for an immediate answer, and for the phone to come back.
-_ANSWER = 30.0
+# Seconds for the phone to come back.
 _RETURN = 60.0
-# Before Android 7 adb did not report the exit status; a broken connection has no last line.
-_STATUS = re.compile(r"\r?\n?mepof-status=(\d+)\s*\Z")
 # Ways to be root: adbd is root already, AOSP's su, the su of Magisk and similar tools.
 _PREFIXES: tuple[tuple[str, ...], ...] = ((), ("su", "0", "sh", "-c"), ("su", "-c"))
 _SCRATCH = "/data/local/tmp"
@@ -25,7 +23,7 @@ _ADDRESS = re.compile(r"[^:]+:\d+|adb-.*\._adb-tls-connect\._tcp\.?")
 
 
 @dataclass(frozen=True)
-class AdbShell:
+class AdbShell(ScriptedShell):
     """A phone over adb, as root; :meth:`connect` makes one.
 
     Attributes:
@@ -55,8 +53,8 @@ class AdbShell:
         phone.reconnect()
         for prefix in _PREFIXES:
             root = cls(serial, phone.name, prefix)
-            if root.run(("id", "-u"), _ANSWER).output.strip() == "0":
-                number = root.run(("getprop", "ro.serialno"), _ANSWER)
+            if root.run(("id", "-u"), ANSWER_SECONDS).output.strip() == "0":
+                number = root.run(("getprop", "ro.serialno"), ANSWER_SECONDS)
                 known = number.output.strip() if number.status == 0 else ""
                 return cls(serial, f"adb-{known or serial}", prefix)
         raise EnvironmentLack(
@@ -82,15 +80,15 @@ class AdbShell:
         except LostConnection:
             raise
         except WorkError as error:
-            raise LostConnection(f"{serial} did not answer within {_ANSWER:g} s") from error
+            raise LostConnection(f"{serial} did not answer within {ANSWER_SECONDS:g} s") from error
         for attempt in range(2):
             for prefix in _PREFIXES[1:] if root == "su" else _PREFIXES[:1]:
                 shell = cls(serial, phone.name, prefix)
-                if shell.run(("id", "-u"), _ANSWER).output.strip() == "0":
+                if shell.run(("id", "-u"), ANSWER_SECONDS).output.strip() == "0":
                     return shell
             if root == "su" or attempt:
                 break
-            phone._adb(("-s", serial, "root"), _ANSWER)
+            phone._adb(("-s", serial, "root"), ANSWER_SECONDS)
             phone.reconnect()
         raise EnvironmentLack(
             f"{serial} does not give root access",
@@ -106,12 +104,12 @@ class AdbShell:
         """
         if self.by_network and not self._is_there():
             # adb may still know a connection of before a reboot.
-            self._adb(("disconnect", self.serial), _ANSWER)
-            self._adb(("connect", self.serial), _ANSWER)
+            self._adb(("disconnect", self.serial), ANSWER_SECONDS)
+            self._adb(("connect", self.serial), ANSWER_SECONDS)
         return self._is_there()
 
     def _is_there(self) -> bool:
-        said = self._adb(("-s", self.serial, "get-state"), _ANSWER)
+        said = self._adb(("-s", self.serial, "get-state"), ANSWER_SECONDS)
         return said.status == 0 and said.output.strip().rpartition("\n")[2] == "device"
 
     def push(self, source: Path, path: str, timeout: float) -> None:
@@ -139,7 +137,7 @@ class AdbShell:
             if done.status != 0:
                 raise WorkError(f"{path} cannot be read on {self.name}: {done.output.strip()}")
             self._copied(("pull", copy, str(target)), path, timeout)
-            self.run(("rm", "-f", copy), _ANSWER)
+            self.run(("rm", "-f", copy), ANSWER_SECONDS)
             return
         self._copied(("pull", path, str(target)), path, timeout)
 
@@ -163,32 +161,6 @@ class AdbShell:
     def by_network(self) -> bool:
         return _ADDRESS.fullmatch(self.serial) is not None
 
-    def run(self, argv: Sequence[str], timeout: float) -> Ran:
-        return self._script(shlex.join(argv), timeout)
-
-    def read(self, path: str) -> str | None:
-        got = self._script(f"cat {shlex.quote(path)}", _ANSWER)
-        return got.output if got.status == 0 else None
-
-    def write(self, path: str, text: str) -> None:
-        file = shlex.quote(path)
-        # The shell would create a file that does not exist.
-        done = self._script(
-            f"[ -e {file} ] && printf '%s\\n' {shlex.quote(text)} > {file}", _ANSWER
-        )
-        if done.status != 0:
-            why = done.output.strip().rpartition(": ")[2] or "it does not exist"
-            raise Refused(f"{path} does not accept `{text}`: {why}")
-
-    def paths(self, pattern: str) -> tuple[str, ...]:
-        # Everything is quoted except the pattern.
-        words = re.sub(r"[^*?\[\]]+", lambda found: shlex.quote(found[0]), pattern)
-        got = self._script(
-            f'for file in {words}; do [ -e "$file" ] && printf \'%s\\n\' "$file"; done; true',
-            _ANSWER,
-        )
-        return tuple(sorted(line for line in got.output.split("\n") if line))
-
     def reconnect(self) -> None:
         try:
             if self.by_network:
@@ -200,23 +172,20 @@ class AdbShell:
             raise self._lost(done.output)
         if self.prefix == ():
             # After a reboot adbd is no longer root.
-            self._adb(("-s", self.serial, "root"), _ANSWER)
+            self._adb(("-s", self.serial, "root"), ANSWER_SECONDS)
             self._adb(("-s", self.serial, "wait-for-device"), _RETURN)
 
-    def _script(self, script: str, timeout: float) -> Ran:
-        asked = shlex.join((*self.prefix, script)) if self.prefix else f"( {script} )"
-        # adb carries the two streams apart, and the status must be last. A file may end without a
-        # newline.
-        marked = f"exec 2>&1; {asked}; printf '\\nmepof-status=%s\\n' $?"
+    def script(self, text: str, timeout: float) -> Ran:
+        """As root."""
+        asked = ("-s", self.serial, "shell", marked(text, self.prefix or ()))
         try:
-            done = self._adb(("-s", self.serial, "shell", marked), timeout)
+            done = self._adb(asked, timeout)
         except WorkError as error:
             raise LostConnection(f"{self.name} did not answer within {timeout:g} s") from error
-        status = _STATUS.search(done.output)
-        if status is None:
+        found = ran(done.output)
+        if found is None:
             raise self._lost(done.output)
-        output = done.output[: status.start()].replace("\r\n", "\n")
-        return Ran(int(status[1]), output)
+        return found
 
     def _adb(self, words: Sequence[str], timeout: float) -> Ran:
         done = run((find_tool("adb", _INSTALL), *words), timeout=timeout, check=False)

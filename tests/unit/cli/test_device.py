@@ -15,6 +15,7 @@ import pytest
 from mepof.cli import device
 from mepof.cli.main import main
 from mepof.device.shell import LocalShell, Ran
+from mepof.errors import InputError
 
 PREPARATION = """\
 title = "made up"
@@ -68,7 +69,7 @@ def mepof(
     (tmp_path / "counters.toml").write_text(COUNTERS)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(device, "_shell", lambda adb: Machine(tmp_path))
+    monkeypatch.setattr(device, "_shell", lambda adb, ssh: Machine(tmp_path))
 
     def call(*words: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["mepof", "device", *words])
@@ -156,7 +157,8 @@ def test_counts_as_json_are_measurements(mepof: Call) -> None:
         (("--metric", "nothing"), "unknown metric `nothing`"),
         (("--counters", "abacus"), "unknown counters `abacus`"),
         (("--reboot",), "--reboot needs to know how the machine reboots"),
-        (("--reboot", "--prepare", "kind.toml"), "does not say how to reboot"),
+        (("--reboot", "--prepare", "kind.toml"), "would end mepof together with this machine"),
+        (("--reboot", "--prepare", "kind.toml", "--ssh", "box"), "does not say how to reboot"),
     ],
 )
 def test_what_cannot_be_counted_is_the_users_mistake(
@@ -201,3 +203,8 @@ def test_a_real_kernel_is_restored_after_a_kill(tmp_path: Path) -> None:
         check=False,
     )
     assert done.stdout.split() == ["prepared", "prepared", "before"], done.stderr
+
+
+def test_two_machines_are_not_one() -> None:
+    with pytest.raises(InputError, match="two machines"):
+        device._shell("x", "box")
