@@ -18,6 +18,7 @@ from mepof.errors import EnvironmentLack
 from mepof.registry import DescribedRegistry
 
 _PMUS = "/sys/bus/event_source/devices"
+_HYBRID = "cpu_*"
 _USER = "user_"
 
 GENERIC = "generic"
@@ -110,11 +111,15 @@ def countable(files: Files, counters: Counters, cores: Sequence[int]) -> Countab
         EnvironmentLack: the machine does not have that PMU.
     """
     pmu = _pmu(files, counters, cores) if counters.pmu else ""
+    hybrid = "" if pmu else _hybrid(files, cores)
     events: dict[str, list[Event]] = {}
     lacking: dict[str, str] = {}
     for counter in counters.counter:
         side = "u" if counter.metric.startswith(_USER) else "k"
-        if not pmu:
+        if hybrid:
+            name = f"{hybrid}/{counter.event}"
+            event = Event(counter.metric, f"{name}/{side}", name)
+        elif not pmu:
             event = Event(counter.metric, f"{counter.event}:{side}", counter.event)
         elif "=" in counter.event or files.read(f"{_PMUS}/{pmu}/events/{counter.event}"):
             # Named explicitly, since perf's spelling of an event differs between releases.
@@ -129,19 +134,30 @@ def countable(files: Files, counters: Counters, cores: Sequence[int]) -> Countab
     return Countable(tuple(tuple(run) for run in runs), lacking)
 
 
+def _hybrid(files: Files, cores: Sequence[int]) -> str:
+    """The PMU for generic events on Intel's processors with several kinds of cores, of which perf
+    otherwise counts each event twice (Linux, tools/perf/Documentation/intel-hybrid.txt)."""
+    paths = files.paths(f"{_PMUS}/{_HYBRID}")
+    return _covering(files, paths, _HYBRID, cores) if len(paths) > 1 else ""
+
+
 def _pmu(files: Files, counters: Counters, cores: Sequence[int]) -> str:
     paths = files.paths(f"{_PMUS}/{counters.pmu}")
+    if paths:
+        return _covering(files, paths, counters.pmu, cores)
+    raise EnvironmentLack(
+        f"{files.name} has no PMU {counters.pmu}, which the counters of {counters.title} need",
+        "pass the host's PMU through to a virtual machine, or evaluate on the device qemu",
+    )
+
+
+def _covering(files: Files, paths: Sequence[str], pattern: str, cores: Sequence[int]) -> str:
     for path in paths:
         of = files.read(f"{path}/cpus")
         # A PMU of all cores has no such file.
         if of is None or set(cores) <= set(cpu_numbers(of)):
             return Path(path).name
-    if paths:
-        raise EnvironmentLack(
-            f"no PMU {counters.pmu} of {files.name} covers all of the cores {list(cores)}",
-            "choose cores of one kind",
-        )
     raise EnvironmentLack(
-        f"{files.name} has no PMU {counters.pmu}, which the counters of {counters.title} need",
-        "pass the host's PMU through to a virtual machine, or evaluate on the device qemu",
+        f"no PMU {pattern} of {files.name} covers all of the cores {list(cores)}",
+        "choose cores of one kind",
     )

@@ -45,6 +45,19 @@ def test_generic_events_need_no_pmu_by_name(tmp_path: Path) -> None:
     assert not able.lacking
 
 
+def test_generic_events_are_those_of_the_cores_in_use(tmp_path: Path) -> None:
+    shell = machine(
+        tmp_path, {"cpu_atom": (), "cpu_core": ()}, {"cpu_core": "0-15\n", "cpu_atom": "16-23\n"}
+    )
+    able = countable(shell, load_counters("generic"), (0, 2))
+    assert [(event.text, event.name) for event in able.runs[0][:2]] == [
+        ("cpu_core/instructions/k", "cpu_core/instructions"),
+        ("cpu_core/instructions/u", "cpu_core/instructions"),
+    ]
+    with pytest.raises(EnvironmentLack, match=r"no PMU cpu_\* of local covers"):
+        countable(shell, load_counters("generic"), (15, 16))
+
+
 def test_events_by_number_are_named_for_their_metric(tmp_path: Path) -> None:
     able = countable(machine(tmp_path, {"cpu": ()}, {}), load_counters("zen4"), (0, 1))
     texts = [event.text for run in able.runs for event in run]
