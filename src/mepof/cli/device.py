@@ -1,17 +1,17 @@
-"""``mepof device``: prepare a machine that measures, restore it, and count on it."""
+"""``mepof device``: prepare a machine, restore it, count on it, and compare its kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from mepof.cli.application import Commands, completing
-from mepof.cli.console import ErrorConsole
+from mepof.cli.compare import compare
+from mepof.cli.machine import CounterNames, Programs, Scratch, Ssh, say
 from mepof.cli.metrics import Metrics, chosen_metrics
 from mepof.cli.output import Json, print_json
 from mepof.device.adb import AdbShell
@@ -23,7 +23,8 @@ from mepof.device.ssh import SshShell
 from mepof.errors import InputError, WorkError
 from mepof.process import run
 
-app = Commands(help="Prepare a machine for measuring, restore it, and count on it.")
+app = Commands(help="Prepare a machine, count on it, and compare its kernels.")
+app.command("compare")(compare)
 
 Kind = Annotated[
     str,
@@ -38,13 +39,6 @@ Adb = Annotated[
     typer.Option(
         help="Serial number of a phone that adb reaches.  [default: this machine]",
         metavar="SERIAL",
-    ),
-]
-Ssh = Annotated[
-    str | None,
-    typer.Option(
-        help="Machine that ssh reaches, as root or with sudo.  [default: this machine]",
-        metavar="[USER@]HOST",
     ),
 ]
 
@@ -78,13 +72,13 @@ def prepare(
         for line in pending(shell, preparation):
             typer.echo(line)
         return
-    with prepared(shell, preparation, default_directory(), _tell, leave=not command) as machine:
+    with prepared(shell, preparation, default_directory(), say, leave=not command) as machine:
         status = 0
         if command:
             argv = tuple(command) if adb or ssh else machine.cores.command(tuple(command))
             status = run(argv, interactive=True, check=False).status
     if not command:
-        _tell(f"to restore the machine: mepof device restore {shell.option}".rstrip())
+        say(f"to restore the machine: mepof device restore {shell.option}".rstrip())
     raise typer.Exit(status)
 
 
@@ -95,24 +89,14 @@ def set_back(adb: Adb = None, ssh: Ssh = None) -> None:
     Raises:
         WorkError: a setting could not be restored; it stays in the journal.
     """
-    restore(_shell(adb, ssh), default_directory(), _tell)
+    restore(_shell(adb, ssh), default_directory(), say)
 
 
 @app.command("count")
 def count(
-    programs: Annotated[
-        Path,
-        typer.Option(
-            help="Directory on the machine that holds the suites' programs.", metavar="DIR"
-        ),
-    ],
+    programs: Programs,
     metric: Metrics = None,
-    counters: Annotated[
-        str,
-        typer.Option(
-            help="Kind of core whose events perf counts, a TOML file, or none.", metavar="NAME"
-        ),
-    ] = "generic",
+    counters: CounterNames = "generic",
     kind: Annotated[
         str | None,
         typer.Option("--prepare", help="Prepare the machine as this kind.", metavar="KIND"),
@@ -123,13 +107,7 @@ def count(
     reboot: Annotated[
         bool, typer.Option("--reboot", help="Reboot the machine before each run.")
     ] = False,
-    scratch: Annotated[
-        str | None,
-        typer.Option(
-            help="Directory that cases may write to.  [default: /tmp, on a phone /data/local/tmp]",
-            metavar="DIR",
-        ),
-    ] = None,
+    scratch: Scratch = None,
     adb: Adb = None,
     ssh: Ssh = None,
     as_json: Json = False,
@@ -162,7 +140,7 @@ def count(
     with _ready(shell, preparation) as machine:
         cores = machine.cores if machine else cores_of(shell, "fastest")
         directory = scratch or ("/data/local/tmp" if adb else "/tmp")
-        bench = Bench(shell, cores, str(programs), directory, _tell)
+        bench = Bench(shell, cores, str(programs), directory, say)
         for number in range(1, runs + 1):
             if machine and reboot:
                 machine.reboot()
@@ -184,7 +162,7 @@ def _ready(shell: Reachable, preparation: Preparation | None) -> Iterator[Prepar
     if preparation is None:
         yield None
         return
-    with prepared(shell, preparation, default_directory(), _tell) as machine:
+    with prepared(shell, preparation, default_directory(), say) as machine:
         yield machine
 
 
@@ -209,7 +187,3 @@ def _shell(adb: str | None, ssh: str | None) -> Reachable:
     if ssh is not None:
         return SshShell.connect(ssh)
     return LocalShell() if adb is None else AdbShell.connect(adb)
-
-
-def _tell(text: str) -> None:
-    ErrorConsole(highlight=False, soft_wrap=True, markup=False, emoji=False).print(text)

@@ -158,11 +158,13 @@ class Reboot(Described):
     Attributes:
         command: that reboots it; it may not return.
         ready: command that prints ``answer`` when the system is up.
+        seconds: until it must be up.
     """
 
     command: tuple[str, ...]
     ready: tuple[str, ...]
     answer: str
+    seconds: float = Field(default=300.0, gt=0)
 
 
 class Preparation(Described):

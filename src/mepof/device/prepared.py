@@ -6,27 +6,20 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from mepof.device.former_values import Change, FormerValues
-from mepof.device.preparation import Cores, Due, Preparation, Reboot, Setting, cores_of
-from mepof.device.shell import LostConnection, Reachable, Refused
+from mepof.device.preparation import Cores, Due, Preparation, Setting, cores_of
+from mepof.device.restart import remedy, restart
+from mepof.device.shell import LostConnection, Reachable, Refused, persistent
 from mepof.errors import InputError, Interrupted, WorkError
 
-P = ParamSpec("P")
-T = TypeVar("T")
 Report = Callable[[str], None]
 
-_ATTEMPTS = 3
-_ANSWER = 30.0
-# Seconds until a rebooted machine must be up.
-_BOOT = 300.0
-_LOOK = 1.0
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -66,28 +59,8 @@ class Prepared:
                 f"the preparation of {self.preparation.title} does not say how to reboot",
                 "add a table [reboot] to it",
             )
-        before = _persistent(self.shell, self.shell.read, _BOOT_ID)
-        until = now() + _BOOT
-        with suppress(LostConnection):  # that is what a reboot looks like
-            self.shell.run(way.command, _ANSWER)
-        while not self._is_up(way, before):
-            if now() >= until:
-                raise WorkError(
-                    f"{self.shell.name} was not up within {_BOOT:g} s of its reboot",
-                    f"when it is up, {_remedy(self.shell)}",
-                )
-            pause(_LOOK)
+        restart(self.shell, way, now, pause)
         apply(self.shell, self.preparation, self.journal, self.report)
-
-    def _is_up(self, way: Reboot, before: str | None) -> bool:
-        try:
-            self.shell.reconnect()
-            booted = self.shell.read(_BOOT_ID)
-            if booted is None or booted == before:
-                return False
-            return self.shell.run(way.ready, _ANSWER).output.strip() == way.answer
-        except LostConnection:
-            return False
 
 
 @contextmanager
@@ -115,7 +88,7 @@ def prepared(
         try:
             try:
                 apply(shell, preparation, journal, report)
-                cores = _persistent(shell, cores_of, shell, preparation.cores)
+                cores = persistent(shell, cores_of, shell, preparation.cores)
                 yield Prepared(shell, preparation, journal, cores, report)
                 well = True
             finally:
@@ -151,7 +124,7 @@ def restore(shell: Reachable, directory: Path, report: Report) -> None:
         remain = undo(shell, journal, report)
     if remain:
         names = ", ".join(change.setting.what for change in remain)
-        raise WorkError(f"{shell.name} did not accept the former value of {names}", _remedy(shell))
+        raise WorkError(f"{shell.name} did not accept the former value of {names}", remedy(shell))
 
 
 def apply(
@@ -166,7 +139,7 @@ def apply(
     """
     known = {change.setting.key for change in journal.changes()}
     for wanted in preparation.setting:
-        for due in _persistent(shell, wanted.due, shell):
+        for due in persistent(shell, wanted.due, shell):
             line = _make(shell, due, journal, known)
             if line is not None:
                 report(line)
@@ -185,10 +158,10 @@ def _make(shell: Reachable, due: Due, journal: FormerValues, known: set[str]) ->
         journal.add(Change(setting, former))
         known.add(setting.key)
     try:
-        _persistent(shell, setting.put, shell, value)
+        persistent(shell, setting.put, shell, value)
     except Refused as refused:
         return f"{setting.what} stays {former}: {refused.message}"
-    now = _persistent(shell, setting.get, shell)
+    now = persistent(shell, setting.get, shell)
     if now != value:
         return f"{setting.what} was set to {value}, but is {now}"
     return f"{setting.what}: {value}, was {former}"
@@ -196,7 +169,7 @@ def _make(shell: Reachable, due: Due, journal: FormerValues, known: set[str]) ->
 
 def _changeable(shell: Reachable, due: Due) -> str | None:
     """The value that a setting has, if it has to be changed."""
-    former = _persistent(shell, due.setting.get, shell)
+    former = persistent(shell, due.setting.get, shell)
     if former == due.value or (due.only and former not in due.only):
         return None
     return former
@@ -233,7 +206,7 @@ def undo(shell: Reachable, journal: FormerValues, report: Report) -> list[Change
         except LostConnection as lost:
             journal.keep([*changes[: number + 1], *remain])
             raise WorkError(
-                f"{lost.message}: {number + 1} settings are not restored", _remedy(shell)
+                f"{lost.message}: {number + 1} settings are not restored", remedy(shell)
             ) from lost
         if line is not None:
             report(line)
@@ -243,30 +216,16 @@ def undo(shell: Reachable, journal: FormerValues, report: Report) -> list[Change
 
 
 def _undo_one(shell: Reachable, setting: Setting, former: str) -> str | None:
-    now = _persistent(shell, setting.get, shell)
+    now = persistent(shell, setting.get, shell)
     if now == former:
         return None
     if now is None:
         return f"{setting.what} is gone; it was {former}"
-    _persistent(shell, setting.put, shell, former)
-    now = _persistent(shell, setting.get, shell)
+    persistent(shell, setting.put, shell, former)
+    now = persistent(shell, setting.get, shell)
     if now != former:
         raise Refused(f"it was {former}, and is {now}")
     return f"{setting.what}: {former} again"
-
-
-def _remedy(shell: Reachable) -> str:
-    return f"mepof device restore {shell.option}".rstrip()
-
-
-def _persistent(shell: Reachable, act: Callable[P, T], *args: P.args, **words: P.kwargs) -> T:
-    """Do something on a machine that may be unreachable for a while."""
-    for _ in range(_ATTEMPTS - 1):
-        try:
-            return act(*args, **words)
-        except LostConnection:
-            shell.reconnect()
-    return act(*args, **words)
 
 
 class _Signals:

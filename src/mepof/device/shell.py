@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ParamSpec, Protocol, TypeVar
 
 from mepof.errors import EnvironmentLack, WorkError
 from mepof.process import run
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_ATTEMPTS = 3
 
 NOT_FOUND = 127
 """Exit status of a program that is not installed, as shells report it."""
@@ -93,6 +98,16 @@ class Recovery(Named, Protocol):
 
 class Reachable(Files, Shell, Recovery, Protocol):
     """A machine that can be prepared: its files, its programs, and a way back to it."""
+
+
+def persistent(shell: Recovery, act: Callable[P, T], *args: P.args, **words: P.kwargs) -> T:
+    """Do something on a machine that may be unreachable for a while."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return act(*args, **words)
+        except LostConnection:
+            shell.reconnect()
+    return act(*args, **words)
 
 
 @dataclass(frozen=True)

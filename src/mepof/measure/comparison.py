@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mepof.measure.measurement import Evaluation, Measurement
 from mepof.measure.metrics import METRICS, Kind, Metric
-from mepof.statistics import Comparison, Unit, compare, log_costs, mean_over_cases
+from mepof.statistics import Comparison, Unit, compare, enough, log_costs, mean_over_cases
 from mepof.suite.cases import is_control
 
 Costs = dict[Unit, float]
@@ -125,6 +125,23 @@ def totals_of(
         if found is not None:
             totals.append(Total(metric, used[0].kind, tuple(r.case for r in used), found))
     return totals
+
+
+def precise(evaluation: Evaluation) -> bool:
+    """Whether every comparison is precise enough; a single image is not compared."""
+    baseline, *others = evaluation.images
+    if not baseline.sound or not others:
+        return True
+    builds = baseline_builds(evaluation)
+    comparisons: list[Comparison | None] = []
+    for image in others:
+        rows = rows_of(builds, [Build((image,))])
+        # Modelled events only explain a difference; too many are too rare to wait for. So are
+        # percentiles of latencies.
+        rows = [row for row in rows if not (row.metric.may_be_none or row.metric.printed)]
+        comparisons += [row.comparison for row in rows]
+        comparisons += [total.comparison for total in totals_of(rows)]
+    return enough(comparisons, evaluation.precision_percent)
 
 
 def _costs(metric: Metric, builds: Sequence[Build]) -> dict[CaseName, Costs]:

@@ -10,15 +10,13 @@ from mepof.app.own_files import check_distinct_files
 from mepof.device.protocol import DEVICES, EMULATOR_MEMORY, check_cpus, counter_source
 from mepof.errors import InputError
 from mepof.kernel.image import read_image
-from mepof.measure.comparison import Build, rows_of, totals_of
-from mepof.measure.measurement import Evaluation
+from mepof.measure.comparison import precise
 from mepof.measure.runner import Design, measure_images
 from mepof.measure.work import memory_of, work_of
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
 from mepof.pmu.settings import core_digest
 from mepof.spec.measure import Measure
-from mepof.statistics import Comparison, enough
 from mepof.steps.measured_boots import (
     Laboratory,
     apps_in,
@@ -94,7 +92,7 @@ class MeasureBody:
                 laboratory.first_seeds,
                 design,
                 laboratory.round_of,
-                lambda images: _enough(laboratory.evaluation(images, precision, "")),
+                lambda images: precise(laboratory.evaluation(images, precision, "")),
                 lambda: budget is not None and time.monotonic() - started >= budget,
             )
         text = laboratory.evaluation(images, precision, ended).model_dump_json(indent=1)
@@ -113,24 +111,6 @@ class MeasureBody:
 def _files(asked: Measure[Input]) -> list[Path]:
     """The files that describe its apps."""
     return [Path(app.file.path) for app in asked.apps if isinstance(app.file, HostInput)]
-
-
-def _enough(evaluation: Evaluation) -> bool:
-    """Whether every comparison is precise enough; a single image is not compared."""
-    baseline, *others = evaluation.images
-    if not baseline.sound or not others:
-        return True
-    same = (evaluation.same_build,) if evaluation.same_build else ()
-    builds = (Build((baseline, *same)), *(Build((m,)) for m in evaluation.relinked if m.sound))
-    comparisons: list[Comparison | None] = []
-    for image in others:
-        rows = rows_of(builds, [Build((image,))])
-        # Modelled events only explain a difference; too many are too rare to wait for. So are
-        # percentiles of latencies.
-        rows = [row for row in rows if not (row.metric.may_be_none or row.metric.printed)]
-        comparisons += [row.comparison for row in rows]
-        comparisons += [total.comparison for total in totals_of(rows)]
-    return enough(comparisons, evaluation.precision_percent)
 
 
 BODY = MeasureBody()

@@ -58,6 +58,15 @@ def test_prefix_of_a_pmu_and_its_modifier_are_part_of_the_name() -> None:
     assert counts[0].value == 5
 
 
+def test_an_event_of_one_kind_of_core_is_parsed() -> None:
+    """As perf prints it on Intel's hybrid processors (Linux, tools/perf/Documentation)."""
+    core = Event("kernel_cycles", "cpu_core/cycles/k", "cpu_core/cycles")
+    counts, _ = counts_of(Ran(0, "604097080;;cpu_core/cycles/k;9;99.57;;\n"), (core,))
+    assert figures_of(counts) == ({"kernel_cycles": 604097080}, {})
+    elsewhere, _ = counts_of(Ran(0, "160444092;;cpu_core/cycles/k;9;0.47;;\n"), (core,))
+    assert "only 0.47 % of the time" in figures_of(elsewhere)[1]["kernel_cycles"]
+
+
 @pytest.mark.parametrize(
     ("line", "fault"),
     [

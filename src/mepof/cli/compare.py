@@ -1,0 +1,289 @@
+"""``mepof device compare``: kernels that are installed on a machine, booted in turns."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+import mepof
+from mepof.cli.application import completing
+from mepof.cli.machine import CounterNames, Programs, Scratch, Ssh, say
+from mepof.cli.metrics import Metrics, chosen_metrics
+from mepof.cli.output import Json, print_json
+from mepof.device import resume
+from mepof.device.former_values import default_directory
+from mepof.device.preparation import Preparation, Reboot, load_preparation, preparation_names
+from mepof.device.prepared import Prepared, pending, prepared
+from mepof.device.restart import is_up, restart
+from mepof.device.shell import LocalShell, Reachable
+from mepof.device.ssh import SshShell
+from mepof.errors import EnvironmentLack, InputError, MepofError, WorkError
+
+if TYPE_CHECKING:  # loads the suites, and scipy
+    from mepof.measure.installed import Boots
+    from mepof.measure.measurement import Evaluation
+    from mepof.measure.runner import Design, OneBoot
+    from mepof.report import Report
+    from mepof.suite.cases import Case
+
+_LOOK = 1.0
+_ANSWER = 30.0
+
+
+def compare(
+    kernels: Annotated[
+        list[str],
+        typer.Argument(
+            help="Releases of installed kernels, as `uname -r` prints them; the first is the "
+            "baseline.",
+            metavar="RELEASE",
+        ),
+    ],
+    programs: Programs,
+    metric: Metrics = None,
+    counters: CounterNames = "generic",
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--prepare",
+            help="Prepare the machine as this kind, which says how it reboots.",
+            metavar="KIND",
+            autocompletion=completing(*preparation_names()),
+        ),
+    ] = "server",
+    repetitions: Annotated[
+        str, typer.Option(metavar="N|N-M", help="Boots of each kernel, such as 8 or 5-12.")
+    ] = "5-12",
+    ssh: Ssh = None,
+    scratch: Scratch = None,
+    out: Annotated[
+        Path, typer.Option("--out", help="Directory for results.", metavar="DIR")
+    ] = Path("out/compare"),
+    as_json: Json = False,
+) -> None:
+    """Boot installed kernels in turns, count on each, and compare them.
+
+    GRUB boots each kernel once, and its default again after any other reset. The machine returns
+    to that at the end, whatever happens. The same command continues a comparison that was
+    interrupted; on this machine itself, it does so after each reboot.
+
+    Raises:
+        InputError: a kernel is not installed.
+        EnvironmentLack: perf is missing, may not count, or finds no PMU; or the machine would not
+            return to the kernel that it runs.
+        WorkError: a kernel did not boot, or failed its self-check or a case.
+    """
+    from mepof.g4.settings import boots as repetitions_of
+    from mepof.measure.installed import Boots
+    from mepof.measure.runner import Design
+    from mepof.pmu.counter import load_counters
+    from mepof.report import summary
+    from mepof.suite.cases import cases_of
+
+    if len(set(kernels)) < max(2, len(kernels)):
+        raise InputError("give at least two kernels, each once", "see `ls /boot/vmlinuz-*` there")
+    try:
+        fewest, most = repetitions_of(repetitions)
+    except ValueError as error:
+        raise InputError(
+            f"invalid repetitions `{repetitions}`", f"--repetitions: {error}"
+        ) from error
+    preparation = load_preparation(kind)
+    if counters != "none":
+        load_counters(counters)
+    cases = cases_of(chosen_metrics(metric))
+    shell = _machine(ssh, preparation)
+    lab = _Laboratory(
+        shell, preparation, str(programs), scratch or "/tmp", out, counters, tuple(cases)
+    )
+    boots = Boots(shell, out / "progress.json", say)
+    try:
+        if ssh is not None:
+            # A boot that nobody waited for, such as one that ended in a reset.
+            boots.withdraw()
+        boots.begin(kernels)
+        evaluation, notes = lab.measured(kernels, boots, Design(fewest, most))
+        report = _report(evaluation, notes, out)
+    except typer.Exit:  # this machine reboots
+        raise
+    except BaseException as failure:
+        if ssh is None:
+            say(f"{failure}")  # a reboot may end us before the command tells it
+        try:
+            with suppress(typer.Exit):
+                lab.go_back(boots)
+        except MepofError as error:
+            say(f"{error.message}; a reset leads back to {boots.origin}")
+        raise
+    if as_json:
+        print_json(report.model_dump(mode="json", by_alias=True))
+    else:
+        Console(highlight=False).print(summary(report, out))
+    lab.go_back(boots)
+
+
+@dataclass(frozen=True)
+class _Laboratory:
+    """A machine, and how its kernels are measured.
+
+    Attributes:
+        programs: directory of the suites' programs there.
+        scratch: directory there that cases may write to.
+        out: directory of results here.
+    """
+
+    shell: Reachable
+    preparation: Preparation
+    programs: str
+    scratch: str
+    out: Path
+    counters: str
+    cases: tuple[Case, ...]
+
+    @property
+    def _way(self) -> Reboot:
+        way = self.preparation.reboot
+        assert way is not None
+        return way
+
+    def measured(
+        self, kernels: list[str], boots: Boots, design: Design
+    ) -> tuple[Evaluation, list[str]]:
+        """Measure the kernels; the notes say how the machine is not as its kind should be.
+
+        Raises:
+            typer.Exit: this machine reboots, and the command continues then.
+        """
+        from mepof.measure.installed import Kernel, NeedsBoot, Rounds, device_of
+        from mepof.measure.measurement import DEFAULT_PRECISION_PERCENT
+
+        self._wait()
+        found = [Kernel.of(self.shell, release) for release in kernels]
+        device = device_of(self.shell)
+        while True:
+            try:
+                with prepared(self.shell, self.preparation, default_directory(), say) as machine:
+                    rounds = Rounds(
+                        self.shell,
+                        self.out,
+                        found,
+                        self.cases,
+                        self.counters,
+                        partial(self._boot, machine, self.cases),
+                    )
+                    if boots.fresh:
+                        self._try(machine)
+                    evaluation = rounds.evaluation(design, DEFAULT_PRECISION_PERCENT, device)
+                    return evaluation, pending(self.shell, self.preparation)
+            except NeedsBoot as needed:
+                say(f"{self.shell.name} boots {boots.ask(needed.release)}")
+                self._restart(resumes=True)
+
+    def go_back(self, boots: Boots) -> None:
+        """Have the machine run what it ran at first.
+
+        Raises:
+            WorkError: it does not.
+        """
+        if boots.withdraw():
+            say(f"{self.shell.name} returns to {boots.origin}")
+            self._restart(resumes=False)
+            if boots.withdraw():
+                raise WorkError(f"{self.shell.name} did not boot {boots.origin} again")
+
+    def _try(self, machine: Prepared) -> None:
+        """See that this machine can be measured, before anything is booted."""
+        made = self._boot(machine, self.cases[:1], 0)
+        if made.boot is None:
+            raise WorkError(made.self_check)
+
+    def _boot(self, machine: Prepared, cases: tuple[Case, ...], seed: int) -> OneBoot:
+        from mepof.measure.hardware import Bench, measure_running
+        from mepof.pmu.counter import Countable, countable, load_counters
+
+        cores = machine.cores
+        able = Countable((), {})
+        if self.counters != "none":
+            able = countable(self.shell, load_counters(self.counters), cores.numbers)
+        bench = Bench(self.shell, cores, self.programs, self.scratch, say)
+        return measure_running(bench, cases, seed, self.counters, able)
+
+    def _restart(self, *, resumes: bool) -> None:
+        if not isinstance(self.shell, LocalShell):
+            restart(self.shell, self._way)
+            return
+        if resumes:
+            command = (sys.executable, "-m", "mepof.cli.main", *sys.argv[1:])
+            log = (self.out / "log").absolute()
+            resume.arm(self.shell, command, Path.cwd(), os.environ, log)
+            say(f"this machine reboots, and the comparison continues; it writes to {log}")
+        self.shell.run(self._way.command, _ANSWER)
+        raise typer.Exit(0)
+
+    def _wait(self) -> None:
+        """Wait until the machine has booted: systemd starts this command before that."""
+        until = time.monotonic() + self._way.seconds
+        while not is_up(self.shell, self._way):
+            if time.monotonic() >= until:
+                raise WorkError(
+                    f"{self.shell.name} does not answer `{self._way.answer}` to "
+                    f"`{shlex.join(self._way.ready)}`",
+                    "see `systemctl list-jobs` there",
+                )
+            time.sleep(_LOOK)
+
+
+def _machine(ssh: str | None, preparation: Preparation) -> Reachable:
+    """The machine that is measured.
+
+    Raises:
+        InputError: its kind is a phone, or does not say how it reboots.
+        EnvironmentLack: it does not give root access.
+    """
+    if preparation.phone or preparation.reboot is None:
+        raise InputError(
+            f"{preparation.title} is not a machine that boots installed kernels",
+            "choose --prepare server, or a file with a table [reboot]",
+        )
+    if ssh is not None:
+        return SshShell.connect(ssh)
+    shell = LocalShell()
+    if shell.run(("id", "-u"), _ANSWER).output.strip() != "0":
+        raise EnvironmentLack("booting kernels needs root", "run it with `sudo`, or use --ssh")
+    # Whatever comes now, nothing reboots this machine again unless we ask for it.
+    resume.disarm(shell)
+    return shell
+
+
+def _report(evaluation: Evaluation, notes: list[str], out: Path) -> Report:
+    from mepof.report import Provenance, build_report, write_boots, write_report
+
+    releases = [each.image for each in evaluation.images]
+    report = build_report(
+        evaluation,
+        (),
+        None,
+        Provenance(
+            tools={"mepof": mepof.__version__},
+            kernel=", ".join(f"Linux {release}" for release in releases),
+            program="",
+            seed=1,
+            command=shlex.join(("mepof", *sys.argv[1:])),
+        ),
+        notes=[f"the machine was not prepared entirely: {note}" for note in notes],
+    )
+    write_report(report, out)
+    write_boots(evaluation, out)
+    text = evaluation.model_dump_json(indent=1) + "\n"
+    (out / "evaluation.json").write_text(text, encoding="utf-8")
+    return report

@@ -1,0 +1,356 @@
+"""Measuring the kernels that are installed on a machine, in turns, each boot of them once.
+
+What was measured is kept after each boot, so that a comparison continues where it was: in the same
+process on a machine that is reached from another one, or in the next one after the machine that
+runs it has rebooted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from mepof.described import first_error
+from mepof.device import grub
+from mepof.device.restart import boot_id
+from mepof.device.shell import Reachable, persistent
+from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.measure.boots import KeptBoots
+from mepof.measure.comparison import precise
+from mepof.measure.measurement import (
+    PASSED,
+    Boot,
+    Device,
+    Evaluation,
+    Measurement,
+    Record,
+    SizeBytes,
+)
+from mepof.measure.runner import (
+    CONTROL_SEEDS,
+    Design,
+    Images,
+    OneBoot,
+    Turn,
+    measure_images,
+)
+from mepof.suite.cases import Case, cases_digest
+
+_ANSWER = 30.0
+# Debian and those that follow it; what `systemd-detect-virt` calls QEMU is TCG.
+_ACCELERATORS = {"none": "hardware", "qemu": "tcg", "": "hardware"}
+
+
+class NeedsBoot(Exception):
+    """The comparison continues when the machine has booted a kernel again.
+
+    Attributes:
+        release: of that kernel.
+    """
+
+    def __init__(self, release: str) -> None:
+        super().__init__(release)
+        self.release = release
+
+
+class Asked(Record):
+    """A boot that was asked for: the release, and the boot id that the machine had then."""
+
+    release: str
+    before: str
+
+
+class Progress(Record):
+    """How far a comparison is, beside the boots that are kept.
+
+    Attributes:
+        origin: the release that the machine ran at first, and to which it returns.
+        rehearsed: whether the machine has shown that it boots an entry once.
+        asked: the boot that was asked for last; None if it was used.
+    """
+
+    origin: str
+    rehearsed: bool = False
+    asked: Asked | None = None
+
+    @staticmethod
+    def find(path: Path) -> Progress | None:
+        """The progress that a file has, if there is one.
+
+        Raises:
+            InputError: the file is not one of progress.
+        """
+        try:
+            return Progress.model_validate_json(path.read_bytes())
+        except FileNotFoundError:
+            return None
+        except ValidationError as error:
+            raise InputError(
+                f"{path} is not the progress of a comparison: {first_error(error)}",
+                "remove it, or write elsewhere with --out",
+            ) from error
+
+    def write(self, path: Path) -> None:
+        """Write it; when this returns, it is on the disk: the machine may go down now."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".new")
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(self.model_dump_json() + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        os.sync()
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An installed kernel: its release, and the SHA-256 and bytes of its image."""
+
+    release: str
+    digest: str
+    size: int
+
+    @classmethod
+    def of(cls, shell: Reachable, release: str) -> Kernel:
+        """Read what is installed.
+
+        Raises:
+            InputError: the machine has no such image.
+        """
+        path = f"/boot/vmlinuz-{release}"
+        summed, sized = (
+            persistent(shell, shell.run, words, _ANSWER)
+            for words in (("sha256sum", path), ("stat", "-c", "%s", path))
+        )
+        if summed.status != 0 or sized.status != 0:
+            raise InputError(f"{shell.name} has no {path}", "install the kernel's package there")
+        return cls(release, summed.output.split()[0], int(sized.output))
+
+
+def device_of(shell: Reachable) -> Device:
+    """The machine as a report names it."""
+    virtual = persistent(shell, shell.run, ("systemd-detect-virt", "--vm"), _ANSWER).output.strip()
+    lines = (persistent(shell, shell.read, "/proc/cpuinfo") or "").splitlines()
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    cpu = next(named, "") or shell.run(("uname", "-m"), _ANSWER).output.strip()
+    return Device(name=shell.name, accel=_ACCELERATORS.get(virtual, virtual), cpu=cpu)
+
+
+def running(shell: Reachable) -> str:
+    """The release that a machine runs."""
+    return persistent(shell, shell.run, ("uname", "-r"), _ANSWER).output.strip()
+
+
+class Rounds:
+    """The rounds of a comparison of installed kernels.
+
+    Args:
+        directory: of what is kept.
+        kernels: the baseline first.
+        cases: that each boot runs.
+        counters: what counts, as results name it.
+        measure: measures the running kernel, as the boot of a number.
+    """
+
+    def __init__(
+        self,
+        shell: Reachable,
+        directory: Path,
+        kernels: Sequence[Kernel],
+        cases: Sequence[Case],
+        counters: str,
+        measure: Callable[[int], OneBoot],
+    ) -> None:
+        self._shell = shell
+        self._progress = directory / "progress.json"
+        self._kernels = kernels
+        self._measure = measure
+        # The baseline again, as A/A control.
+        self._targets = (*kernels, *(kernels[:1] if len(kernels) > 1 else ()))
+        self._first_seeds = [
+            1 + CONTROL_SEEDS * (number == len(kernels)) for number in range(len(self._targets))
+        ]
+        decided = (shell.name, counters, cases_digest(cases))
+        self._kept = [
+            KeptBoots(directory / "boots", (*decided, kernel.release, kernel.digest))
+            for kernel in self._targets
+        ]
+
+    def evaluation(self, design: Design, precision: float, device: Device) -> Evaluation:
+        """Measure as long as the machine runs the kernel whose turn it is.
+
+        Raises:
+            NeedsBoot: it has to boot one.
+            WorkError: a kernel did not boot, or failed a check or a case.
+        """
+
+        def so_far(images: Images, ended: str) -> Evaluation:
+            measured = [
+                Measurement(
+                    image=kernel.release,
+                    digest=kernel.digest,
+                    device=device,
+                    booted=made.booted,
+                    self_check=made.self_check,
+                    size_bytes=SizeBytes(text=None, image=kernel.size),
+                    boots=made.boots,
+                )
+                for kernel, made in zip(self._targets, images, strict=True)
+            ]
+            count = len(self._kernels)
+            return Evaluation(
+                images=tuple(measured[:count]),
+                same_build=next(iter(measured[count:]), None),
+                precision_percent=precision,
+                ended=ended,
+            )
+
+        made, ended = measure_images(
+            self._first_seeds, design, self._round_of, lambda images: precise(so_far(images, ""))
+        )
+        return so_far(made, ended)
+
+    def _round_of(self, turns: Sequence[Turn]) -> list[OneBoot]:
+        return [OneBoot(True, PASSED, self._boot(image, seed)) for image, seed in turns]
+
+    def _boot(self, image: int, seed: int) -> Boot:
+        kept = self._kept[image].find(seed)
+        if kept is not None:
+            return kept
+        release = self._targets[image].release
+        progress = Progress.find(self._progress)
+        if progress is None or not progress.rehearsed or progress.asked is None:
+            raise NeedsBoot(release)
+        if progress.asked.release != release or not arrived(self._shell, progress.asked):
+            raise NeedsBoot(release)
+        made = self._measure(seed)
+        if made.boot is None:
+            raise WorkError(f"{release} is not sound: {made.self_check}")
+        self._kept[image].keep(made.boot)
+        progress.model_copy(update={"asked": None}).write(self._progress)
+        return made.boot
+
+
+def arrived(shell: Reachable, asked: Asked) -> bool:
+    """Whether a machine has made a boot that was asked for; False if it did not reboot since.
+
+    Raises:
+        WorkError: it has booted another kernel, so that the one asked for does not boot; or GRUB
+            would boot it again.
+    """
+    if boot_id(shell) == asked.before:
+        return False
+    if grub.Menu.of(shell).waits:
+        grub.forget(shell)
+        raise WorkError(
+            f"GRUB on {shell.name} did not clear the entry that it was to boot once",
+            "it cannot write to /boot/grub: put that on a plain partition with ext4, without LVM, "
+            "RAID and Btrfs",
+        )
+    if (runs := running(shell)) != asked.release:
+        raise WorkError(
+            f"{asked.release} did not boot: {shell.name} is back on {runs}",
+            "see the machine's console, and `journalctl --boot -1` for what it could still write",
+        )
+    return True
+
+
+class Boots:
+    """The boots of a machine that are asked for, and the way back.
+
+    Args:
+        path: of the file of progress.
+        tell: called with a line for what a person has to know.
+    """
+
+    def __init__(self, shell: Reachable, path: Path, tell: Callable[[str], None]) -> None:
+        self._shell = shell
+        self._path = path
+        self._tell = tell
+
+    @property
+    def origin(self) -> str:
+        """The release that the machine ran at first."""
+        progress = Progress.find(self._path)
+        return progress.origin if progress else running(self._shell)
+
+    @property
+    def fresh(self) -> bool:
+        """Whether no boot was asked for yet."""
+        progress = Progress.find(self._path)
+        return progress is None or not (progress.rehearsed or progress.asked)
+
+    def begin(self, releases: Sequence[str]) -> None:
+        """Check that the machine can boot kernels, and that it boots by itself what it runs.
+
+        Raises:
+            InputError: GRUB's menu does not have one of them.
+            EnvironmentLack: the machine would not return to the kernel that it runs.
+        """
+        menu, origin = grub.Menu.of(self._shell), self.origin
+        for release in releases:
+            menu.path_of(release)
+            if "panic=" not in menu.parameters_of(release) and release != origin:
+                self._tell(
+                    f"{release} has no panic= among its parameters: if it panics, somebody has to "
+                    f"reset {self._shell.name} (docs/workstation.md)"
+                )
+        self._check_default(menu, origin)
+        if Progress.find(self._path) is None:
+            Progress(origin=origin).write(self._path)
+
+    def ask(self, release: str) -> str:
+        """Have the next boot be one of a kernel, or first of the origin: a rehearsal, which shows
+        that the machine comes back and that GRUB boots the entry once.
+
+        Returns:
+            The release that boots next.
+
+        Raises:
+            EnvironmentLack: the machine would not return to the kernel that it ran at first.
+            WorkError: as :func:`arrived`.
+        """
+        progress = Progress.find(self._path) or Progress(origin=self.origin)
+        asked = progress.asked
+        if not progress.rehearsed and asked is not None and arrived(self._shell, asked):
+            progress = progress.model_copy(update={"rehearsed": True})
+        menu = grub.Menu.of(self._shell)
+        self._check_default(menu, progress.origin)
+        chosen = release if progress.rehearsed else progress.origin
+        before = boot_id(self._shell) or ""
+        progress.model_copy(
+            update={"asked": Asked(release=chosen, before=before)},
+        ).write(self._path)
+        grub.boot_once(self._shell, menu.path_of(chosen))
+        return chosen
+
+    def withdraw(self) -> bool:
+        """Have the next boot use GRUB's default, and no boot be expected.
+
+        Returns:
+            Whether the machine runs another kernel than at first, so that it has to reboot.
+        """
+        progress = Progress.find(self._path)
+        if progress is None:
+            return False
+        if grub.Menu.of(self._shell).waits:
+            grub.forget(self._shell)
+        progress.model_copy(update={"asked": None}).write(self._path)
+        return running(self._shell) != progress.origin
+
+    def _check_default(self, menu: grub.Menu, origin: str) -> None:
+        if menu.default == origin:
+            return
+        pin = f"grub-set-default '{menu.path_of(origin)}'"
+        if not menu.saves:
+            saved = "echo GRUB_DEFAULT=saved >> /etc/default/grub.d/mepof.cfg && update-grub"
+            pin = f"{saved} && {pin}"
+        raise EnvironmentLack(
+            f"{self._shell.name} runs {origin}, but GRUB boots {menu.default or 'something else'} "
+            "by itself, so a kernel that hangs would not lead back to it",
+            f"on {self._shell.name}: {pin}",
+        )
