@@ -248,8 +248,8 @@ def arrived(shell: Reachable, asked: Asked) -> bool:
         grub.forget(shell)
         raise WorkError(
             f"GRUB on {shell.name} did not clear the entry that it was to boot once",
-            "it cannot write to /boot/grub: put that on a plain partition with ext4, without LVM, "
-            "RAID and Btrfs",
+            "either the machine starts otherwise than by this GRUB, or GRUB cannot write: put "
+            "/boot/grub on a plain partition with ext4, without LVM, RAID and Btrfs",
         )
     if (runs := running(shell)) != asked.release:
         raise WorkError(
