@@ -77,7 +77,7 @@ class Clang(Versioned):
 
     def files(self, arch: Arch | None = None) -> tuple[NeededFile, ...]:
         """The compiler's own description of its raw profiles, which the overlay ``pgo`` takes."""
-        path, package = None, f"libclang-rt{self.suffix}-dev"
+        path, package = None, f"libclang-common{self.suffix}-dev"
         with suppress(MepofError):
             path = self.resource_directory() / "include/profile/InstrProfData.inc"
         return (NeededFile("InstrProfData.inc", "the layout of profiles", None, path, package),)

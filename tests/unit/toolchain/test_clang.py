@@ -178,6 +178,11 @@ def test_kernels_that_older_versions_count_are_told_former_names(
             assert [each for each in added if each.startswith("pgo")] == ["pgo", *overlays]
 
 
+def test_the_layout_of_profiles_is_in_a_package_that_every_version_has(machine: Path) -> None:
+    (header,) = Clang("-15").files()
+    assert (header.path, header.package) == (None, "libclang-common-15-dev")
+
+
 def test_a_tool_that_reports_no_version_is_an_error(machine: Path) -> None:
     install(machine, "", "unknown")
     with pytest.raises(EnvironmentLack, match="does not report its version"):
