@@ -21,7 +21,7 @@ from pydantic import Field
 
 from mepof.arch import Arch
 from mepof.described import Described, read_described
-from mepof.errors import EnvironmentLack, InputError
+from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.process import run
 from mepof.toolchain.protocol import Meaning, NeededFile, Program, Role
 
@@ -352,7 +352,11 @@ def banner_of(tool: str, remedy: str | None, words: tuple[str, ...] = ("--versio
     path = shutil.which(tool)
     if path is None:
         raise EnvironmentLack(f"{tool} is not installed", remedy or "run `mepof doctor`")
-    lines = [line.strip() for line in run([path, *words]).output.splitlines()]
+    try:
+        lines = [line.strip() for line in run([path, *words]).output.splitlines()]
+    except WorkError as error:
+        remedy = remedy or f"install what it needs, such as shared libraries: see `ldd {path}`"
+        raise EnvironmentLack(error.message, remedy) from error
     numbered = (line for line in lines if _NUMBER.search(line))
     return next(numbered, lines[0] if lines else "unknown")
 

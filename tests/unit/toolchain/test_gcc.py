@@ -80,6 +80,15 @@ def test_the_version_stands_behind_the_name_of_the_package(machine: Path) -> Non
         _ = select("gcc-15").version
 
 
+def test_a_tool_that_does_not_run_is_an_error_of_the_machine(machine: Path) -> None:
+    script(machine / "gcc", "gcc (GCC) 13.3.0")
+    lacking = machine / "ld.bfd"
+    lacking.write_text("#!/bin/sh\necho 'libbfd.so: cannot open shared object file'\nexit 127\n")
+    with pytest.raises(EnvironmentLack, match=r"libbfd\.so: cannot open") as caught:
+        select(f"gcc:{machine}")
+    assert caught.value.remedy is not None and f"ldd {lacking}" in caught.value.remedy
+
+
 def test_a_missing_version_is_named_with_its_packages(machine: Path) -> None:
     with pytest.raises(EnvironmentLack, match="gcc-13 is not installed") as caught:
         select("gcc-13")
