@@ -43,7 +43,7 @@ class GccPgo:
 
     def instrument(self, toolchain: Toolchain, round: Round) -> BuildAddition:
         return BuildAddition(
-            overlays=("gcov",),
+            overlays=("gcov", *toolchain.overlays),
             config_lines=("CONFIG_DEBUG_FS=y",),
             # For kbuild alone: in the configuration, they would have every file compiled again.
             variables={

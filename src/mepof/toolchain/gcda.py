@@ -1,10 +1,12 @@
 """GCC's files of counts (``.gcda``), and archives with those of one kernel.
 
 An archive is a tar file; a member's path is that of the object in the build directory, with
-``.gcda`` instead of ``.o``. The layout of a file is that of GCC 12, gcc/gcov-io.h: words of 32 bits
-in records of a tag, a length and data. The kinds of counters are those of gcc/gcov-counter.def, and
-are added up as libgcc/libgcov-merge.c does it; GCC's own ``gcov-tool`` does the same, but fails on
-files that have value profiles (12.2).
+``.gcda`` instead of ``.o``. The layout of a file is that of gcc/gcov-io.h: words of 32 bits in
+records of a tag, a length and data. Lengths are in bytes and the header has a checksum from GCC 12
+on, and in what counting kernels write for every version; GCC 11 itself has lengths in words and no
+checksum. The kinds of counters are those of gcc/gcov-counter.def, and are added up as
+libgcc/libgcov-merge.c does it; GCC's own ``gcov-tool`` does the same, but fails on files that have
+value profiles (12.2).
 """
 
 from __future__ import annotations
@@ -32,8 +34,11 @@ _MAX_VALUES = 32
 _MAX_WORD = 0xFFFFFFFF
 _SUFFIX = ".gcda"
 
-#: The oldest major version of GCC whose files are read.
-MIN_VERSION = 12
+#: The oldest major version of GCC whose files are read: earlier ones keep values otherwise.
+MIN_VERSION = 11
+# The first whose lengths are in bytes, and whose header has a checksum.
+_IN_BYTES = 12
+_WORD = 4
 
 
 @dataclass(frozen=True)
@@ -64,12 +69,12 @@ class Counts:
 
     Attributes:
         version: the word in which the compiler names itself.
-        stamp: what it has in common with the object: stamp and checksum.
+        stamp: what it has in common with the object: stamp and, from GCC 12 on, checksum.
         runs: how many runs were added up.
     """
 
     version: int
-    stamp: tuple[int, int]
+    stamp: tuple[int, ...]
     runs: int
     functions: tuple[Function, ...]
 
@@ -139,8 +144,11 @@ def parse(data: bytes, name: str) -> Counts:
             raise InputError(f"{name} is not a file of GCC's counts")
         if major < MIN_VERSION:
             raise InputError(f"{name} is of GCC {major}", f"use GCC {MIN_VERSION} or newer")
+        at, unit = 16, 1
+        if major < _IN_BYTES and stamp.pop() == _SUMMARY:
+            at, unit = 12, _WORD
         runs, functions = 1, list[Function]()
-        for tag, values in _records(data, name):
+        for tag, values in _records(data, at, unit, name):
             if tag == _SUMMARY:
                 (runs,) = struct.unpack_from("<I", values)
             elif tag == _FUNCTION and values:
@@ -157,7 +165,7 @@ def parse(data: bytes, name: str) -> Counts:
                 functions[-1] = replace(last, counters={**last.counters, kind: counters})
     except struct.error as error:
         raise InputError(f"{name} is damaged: {error}") from error
-    return Counts(version, (stamp[0], stamp[1]), runs, tuple(functions))
+    return Counts(version, tuple(stamp), runs, tuple(functions))
 
 
 def serialize(counts: Counts, max_arc: int) -> bytes:
@@ -166,14 +174,14 @@ def serialize(counts: Counts, max_arc: int) -> bytes:
     Args:
         max_arc: the largest count of an arc in the whole program.
     """
-    parts = [
-        struct.pack("<IIII", _MAGIC, counts.version, *counts.stamp),
-        struct.pack("<IIII", _SUMMARY, 8, min(counts.runs, _MAX_WORD), min(max_arc, _MAX_WORD)),
-    ]
+    unit = 1 if counts.major >= _IN_BYTES else _WORD
+    summary = min(counts.runs, _MAX_WORD), min(max_arc, _MAX_WORD)
+    header = (_MAGIC, counts.version, *counts.stamp, _SUMMARY, 8 // unit, *summary)
+    parts = [struct.pack(f"<{len(header)}I", *header)]
     for function in counts.functions:
-        parts.append(struct.pack("<IIIII", _FUNCTION, 12, *function.key))
+        parts.append(struct.pack("<IIIII", _FUNCTION, 12 // unit, *function.key))
         for kind, values in sorted(function.counters.items()):
-            tag, size = _COUNTERS + kind * _KIND_STEP, 8 * len(values)
+            tag, size = _COUNTERS + kind * _KIND_STEP, 8 * len(values) // unit
             if any(values):
                 parts.append(struct.pack(f"<Ii{len(values)}q", tag, size, *values))
             else:
@@ -274,15 +282,19 @@ def _of_sites(sites: Iterable[tuple[int, Mapping[int, int]]]) -> tuple[int, ...]
     return tuple(found)
 
 
-def _records(data: bytes, name: str) -> Iterator[tuple[int, bytes]]:
+def _records(data: bytes, at: int, unit: int, name: str) -> Iterator[tuple[int, bytes]]:
     """The tags and the data of a file's records. Counters that are all zero have a negative length
-    and no data."""
-    at = 16
+    and no data.
+
+    Args:
+        at: where the first one begins.
+        unit: what lengths are multiples of, in bytes.
+    """
     while at < len(data):
         (tag,) = struct.unpack_from("<I", data, at)
         if tag == 0:
             return
-        (length,) = struct.unpack_from("<i", data, at + 4)
+        length = unit * struct.unpack_from("<i", data, at + 4)[0]
         at += 8
         if length < 0:
             yield tag, bytes(min(-length, len(data) << 10))

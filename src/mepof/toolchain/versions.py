@@ -72,8 +72,8 @@ class Description(Described):
             can.
         until: the newest major version that has a capability, of those that later ones lack.
         exclusive: capabilities of which one build takes a single profile.
-        overlays: what kernels that count need beyond the overlay ``pgo``, and the newest major
-            version that needs it.
+        overlays: what kernels that count need beyond the overlay of their algorithm, and the newest
+            major version that needs it.
         tools: by their roles.
         flags: by their meanings, with the values in braces.
     """

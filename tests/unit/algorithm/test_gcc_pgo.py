@@ -110,8 +110,15 @@ def test_a_build_uses_counts_only_where_something_ran(tmp_path: Path) -> None:
     assert "-fprofile-partial-training" not in small.cflags
 
 
+@pytest.mark.parametrize(
+    ("suffix", "overlays"), [("-11", ("gcov", "gcov-no-checksum")), ("-12", ("gcov",))]
+)
+def test_objects_of_older_versions_have_no_checksum(suffix: str, overlays: tuple[str, ...]) -> None:
+    assert ALGORITHM.instrument(Gcc(suffix), Round()).overlays == overlays
+
+
 def test_its_overlays_exist() -> None:
-    made = ALGORITHM.instrument(GCC, Round())
+    made = ALGORITHM.instrument(Gcc("-11"), Round())
     used = ALGORITHM.use(Path("profile"), Use(GCC, None))
     for name in (*made.overlays, *used.overlays):
         assert overlay.load(name).edits

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mepof.kernel.overlay import native_directory
+from mepof.kernel.overlay import load, native_directory
 from mepof.process import run
 from mepof.toolchain import gcda
 from mepof.toolchain.gcc import Gcc
@@ -25,18 +25,30 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture(scope="module", params=Gcc.installed(), ids=lambda toolchain: toolchain.version)
-def gcc(request: pytest.FixtureRequest) -> str:
+def toolchain(request: pytest.FixtureRequest) -> Gcc:
     chosen: Gcc = request.param
-    return chosen.tool("compiler")
+    return chosen
 
 
 @pytest.fixture(scope="module")
-def program(gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def gcc(toolchain: Gcc) -> str:
+    return toolchain.tool("compiler")
+
+
+def edited(toolchain: Gcc, header: str) -> str:
+    """The runtime's header with the overlays of a version."""
+    for edit in (edit for name in toolchain.overlays for edit in load(name).edits):
+        header = edit.text + header if edit.prepend else header + edit.text
+    return header
+
+
+@pytest.fixture(scope="module")
+def program(toolchain: Gcc, gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     room = tmp_path_factory.mktemp("program")
     common = [gcc, "-c", "-O2", "-Wall", "-Wextra", "-Wno-unused-parameter"]
     generate = ["-fprofile-generate=.", f"-fprofile-prefix-path={room}"]
     run([*common, *generate, HERE / "program.c"], cwd=room)
-    (room / "counts.h").write_bytes((SOURCES / "counts.h").read_bytes())
+    (room / "counts.h").write_text(edited(toolchain, (SOURCES / "counts.h").read_text()))
     for name in ("count_files", "value_profile"):
         text = (SOURCES / f"{name}.c").read_text()
         # User programs have thread-local storage.
@@ -50,6 +62,14 @@ def program(gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     run([*common, HERE / "main.c", "-o", "plain-main.o"], cwd=room)
     run([gcc, "-fprofile-generate", "plain-main.o", OBJECT, "-o", "theirs"], cwd=room)
     return room / "ours"
+
+
+def test_objects_of_older_versions_have_no_room_for_a_checksum(gcc: str, tmp_path: Path) -> None:
+    header = edited(Gcc("-11"), (SOURCES / "counts.h").read_text())
+    offsets = (f"offsetof(struct object_counts, {name})" for name in ("stamp", "checksum"))
+    program = f'{header}\n_Static_assert({" == ".join(offsets)}, "");\nint stamp, checksum;\n'
+    (tmp_path / "checked.c").write_text(program)
+    run([gcc, "-fsyntax-only", "-Wall", "-Werror", f"-I{HERE}", "checked.c"], cwd=tmp_path)
 
 
 def without_addresses(counts: gcda.Counts) -> gcda.Counts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import tarfile
 from pathlib import Path
 
@@ -89,6 +90,23 @@ def test_an_archive_has_the_same_bytes_for_the_same_counts(tmp_path: Path) -> No
 
 
 GOOD = gcda.serialize(counts(RAN, IDLE), 7)
+GCC_11 = int.from_bytes(b"B13*", "big")
+
+
+def test_gcc_11_has_lengths_in_words_and_no_checksum() -> None:
+    function = Function((1, 2, 3), {0: (5,), 7: (0,)})
+    given_counts = Counts(GCC_11, (11,), 1, (function,))
+    data = gcda.serialize(given_counts, 5)
+    words = [0x67636461, GCC_11, 11, 0xA1000000, 2, 1, 5, 0x01000000, 3, 1, 2, 3]
+    words += [0x01A10000, 2, 5, 0, 0x01AF0000, 2**32 - 2, 0]
+    assert data == struct.pack("<19I", *words)
+    assert gcda.parse(data, "f") == given_counts
+
+
+def test_a_kernel_counted_by_gcc_11_writes_as_for_later_versions() -> None:
+    written = gcda.serialize(counts(RAN, IDLE), 7)
+    read = gcda.parse(written[:4] + GCC_11.to_bytes(4, "little") + written[8:], "f")
+    assert read == Counts(GCC_11, (11,), 1, (RAN, IDLE))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +116,7 @@ GOOD = gcda.serialize(counts(RAN, IDLE), 7)
         (b"\0" * 64, "is not a file of GCC's counts"),
         (b"gcda" + GOOD[4:], "is not a file of GCC's counts"),
         (GOOD[:4] + b"????" + GOOD[8:], "is not a file of GCC's counts"),
-        (GOOD[:4] + b"*11B" + GOOD[8:], "is of GCC 11"),
+        (GOOD[:4] + b"*20B" + GOOD[8:], "is of GCC 10"),
         (GOOD[:-60], "is cut off"),
         (GOOD[:38], "is damaged"),
         (
