@@ -19,7 +19,8 @@ from mepof.algorithm.protocol import (
     Use,
 )
 from mepof.device.agent import Get, Put, Request
-from mepof.kernel.kbuild import PROFILES, FileFlags, functions_in
+from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.kernel.objects import functions_in
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.counts import read_counts

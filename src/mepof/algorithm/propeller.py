@@ -21,8 +21,8 @@ from mepof.algorithm.protocol import (
     Use,
 )
 from mepof.errors import InputError, WorkError
-from mepof.kernel import kbuild
 from mepof.kernel.kbuild import PROFILES, FileFlags
+from mepof.kernel.objects import objects_of
 from mepof.profile.aging import Aged, Decay
 from mepof.profile.artifact import Drift
 from mepof.profile.quality import Quality
@@ -80,7 +80,7 @@ class Propeller(Branches):
         output = conversion.output / self._stem
         quality = convert(conversion, "propeller", output, path_cloning=self._path_cloning)
         lines = (conversion.output / self._blocks).read_text(encoding="utf-8").splitlines()
-        hot = kbuild.objects_of(conversion.build, functions(lines))
+        hot = objects_of(conversion.build, functions(lines))
         (conversion.output / self._hot).write_text("".join(f"{name}\n" for name in hot))
         return quality
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,6 +17,7 @@ from mepof.arch import Arch
 from mepof.errors import InputError, WorkError
 from mepof.kernel import integrity, kconfig, layout, modules, objtool, overlay, rewriting
 from mepof.kernel.description import BuildDescription, BuildSize, Origin, SelectedFlags
+from mepof.kernel.objects import OBJECTS, defined_functions
 from mepof.kernel.objtool import Warned
 from mepof.kernel.source import version_of
 from mepof.process import run
@@ -30,7 +31,6 @@ _FIXED = {
     "KBUILD_BUILD_VERSION": "1",
 }
 _COMPILED = re.compile(r"^  (?:CC|AS)(?: \[M\])?  +(\S+)")
-_FROM_C = re.compile(r"^source_\S+ := \S+\.c$", re.M)
 _WOULD_COMPILE = re.compile(r"echo '  (?:CC|AS)(?: \[M\])?  +")
 _COMPLAINT = re.compile(r"error:|undefined symbol|: not found$|syntax error|can't open file")
 _MAKE_COMPLAINT = re.compile(r"\*\*\* ")
@@ -55,8 +55,6 @@ _CALLERS_CCACHE = re.compile(
 Progress = Callable[[int, int | None, str], None]
 
 
-# The functions that each object defines: JSON, beside the kernel.
-OBJECTS = "objects.json"
 # What flags and variables call the directory of profiles: `PROFILES/NAME`.
 PROFILES = "mepof-profiles"
 # In the objects' directory, where the compiler runs.
@@ -276,13 +274,13 @@ def build(
         _make(
             [*make, f"-j{cores}", *image, *with_modules], environment, paths.log, tools.run, count
         )
-        defined, rewritten = _functions(objects, toolchain, spec.arch), None
+        defined, rewritten = defined_functions(objects, toolchain, spec.arch), None
         if spec.rewriting is not None:
             rewriting.check_kernel(objects / "vmlinux")
     else:
         vmlinux = ("vmlinux", *with_modules)
         _make([*make, f"-j{cores}", *vmlinux], environment, paths.log, tools.run, count)
-        defined = _functions(objects, toolchain, spec.arch)
+        defined = defined_functions(objects, toolchain, spec.arch)
         rewritten = _rewrite(spec.rewriting, objects, defined, tools, spec.arch)
         _make([*make, f"-j{cores}", *image], environment, paths.log, tools.run, count)
 
@@ -378,60 +376,8 @@ def _not_sound(what: str, faults: Sequence[str], log: Path) -> WorkError:
     return WorkError(f"{what}: {faults[0]}{more}", f"see {log}")
 
 
-def functions_in(build: Path) -> dict[str, list[str]]:
-    """The functions of a finished build, by the paths of the objects that define them."""
-    defined: dict[str, list[str]] = json.loads((build / OBJECTS).read_text(encoding="utf-8"))
-    return defined
-
-
-def objects_of(build: Path, functions: Collection[str]) -> tuple[str, ...]:
-    """The objects of a finished build that define one of some functions, sorted.
-
-    Args:
-        functions: names of symbols, or ``SOURCE;NAME`` for static ones, with the path of the source
-            from the objects' directory.
-    """
-    sources = {name.rpartition(";")[0] for name in functions}
-    compiled = {f"{source.removeprefix('../').removesuffix('.c')}.o" for source in sources}
-    symbols = frozenset(functions)
-    return tuple(
-        name
-        for name, defined in sorted(functions_in(build).items())
-        if name in compiled
-        or not symbols.isdisjoint(defined)
-        # A profile has the name in the source, and GCC may define nothing but a copy, `f.isra.0`.
-        or not symbols.isdisjoint(symbol.partition(".")[0] for symbol in defined)
-    )
-
-
 def _digest(data: bytes) -> str:
     return sha256(data).hexdigest()
-
-
-def _functions(objects: Path, toolchain: Toolchain, arch: Arch) -> dict[str, list[str]]:
-    """The functions that the objects of C sources define, by the objects' paths."""
-    compiled = []
-    for command in objects.rglob(".*.o.cmd"):
-        made = command.with_name(command.name[1:].removesuffix(".cmd"))
-        name = made.relative_to(objects)
-        # The kernel's own tools are for this machine: no nm of another architecture reads them.
-        if name.parts[0] == "scripts":
-            continue
-        text = command.read_text(encoding="utf-8", errors="replace")
-        if _FROM_C.search(text) and made.is_file():
-            compiled.append(name.as_posix())
-    names = objects / "mepof-objects"
-    names.write_text("\n".join(compiled))
-    # Its remarks on objects without symbols would appear in the middle of other lines.
-    options = ("--quiet", "--defined-only", "--format=posix", "--print-file-name")
-    nm = [toolchain.tool("nm", arch), *options, f"@{names.name}"]
-    defined: dict[str, list[str]] = {name: [] for name in compiled}
-    for line in run(nm, cwd=objects).output.splitlines():
-        file, colon, symbol = line.partition(": ")
-        fields = symbol.split()
-        if colon and len(fields) > 1 and fields[1] in "tTwW":
-            defined[file].append(fields[0])
-    return defined
 
 
 def _copy_profiles(profiles: Mapping[str, Path], view: Path, objects: Path) -> dict[str, str]:

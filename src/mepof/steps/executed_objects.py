@@ -10,7 +10,7 @@ from mepof import _engine
 from mepof.algorithm.protocol import EXECUTED_OBJECTS
 from mepof.device import recorder_trace
 from mepof.errors import WorkError
-from mepof.kernel import kbuild
+from mepof.kernel.objects import functions_in, objects_of
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
 from mepof.plan.model import Step
@@ -48,11 +48,11 @@ class ExecutedObjectsBody:
         _engine.convert(recording, _ADDRESSES, listing, allow_poor=True)
         with listing.open(encoding="utf-8") as lines:
             names = executed_functions(_ranges(lines), functions_of(asked.kernel))
-        objects = kbuild.objects_of(asked.kernel, names)
+        objects = objects_of(asked.kernel, names)
         if not objects:
             raise WorkError("no kernel function was executed", "let the scenario run more actions")
         (context.output / EXECUTED_OBJECTS).write_text("\n".join(objects) + "\n")
-        context.note(f"{len(objects)} of {len(kbuild.functions_in(asked.kernel))} files ran")
+        context.note(f"{len(objects)} of {len(functions_in(asked.kernel))} files ran")
 
 
 def _ranges(lines: Iterable[str]) -> Iterator[tuple[int, int]]:

@@ -11,8 +11,8 @@ from mepof import _engine
 from mepof.algorithm.protocol import EXECUTED_OBJECTS
 from mepof.device import recorder_trace
 from mepof.errors import InputError, WorkError
-from mepof.kernel import kbuild
 from mepof.kernel.description import BuildDescription
+from mepof.kernel.objects import functions_in
 from mepof.kernel.overlay import exclusions
 from mepof.kernel.selection import (
     SelectedObject,
@@ -55,7 +55,7 @@ class InstrumentedObjectsBody:
 
     def run(self, context: StepContext) -> None:
         asked = InstrumentedObjects[Path].of(context.step, context.inputs)
-        defined = kbuild.functions_in(asked.kernel)
+        defined = functions_in(asked.kernel)
         functions = functions_of(asked.kernel)
         owners = list(objects_of_functions([each.name for each in functions], defined))
         text: Counter[str] = Counter()

@@ -19,6 +19,7 @@ from mepof.kernel import exclusions, installed, kbuild, kconfig, objtool, rewrit
 from mepof.kernel.bootable import Trials, not_to_instrument
 from mepof.kernel.description import BuildDescription, Safety
 from mepof.kernel.kbuild import FileFlags
+from mepof.kernel.objects import OBJECTS, functions_in
 from mepof.kernel.options import options
 from mepof.kernel.release import release_of
 from mepof.kernel.safeguard import EVERYTHING, OptOut, smallest_opt_out
@@ -270,7 +271,7 @@ class _Build:
         failure = trial(opt_out)
         if failure is not None:
             opt_out = smallest_opt_out(
-                failure, trial, lambda: kbuild.functions_in(context.output), context.note
+                failure, trial, lambda: functions_in(context.output), context.note
             )
             if opt_out == OptOut():
                 context.note(
@@ -300,7 +301,7 @@ class _Build:
             left_out = FileFlags(opt_out.files, flags)
             # The same build as with these files in `set exclude`.
             self.once(replace(spec, selected=(*spec.selected, left_out)))
-            shutil.copyfile(context.output / kbuild.OBJECTS, context.work / kbuild.OBJECTS)
+            shutil.copyfile(context.output / OBJECTS, context.work / OBJECTS)
 
         def boot(opt_out: OptOut) -> WorkError | None:
             nonlocal released, silence
@@ -348,7 +349,7 @@ class _Build:
     def _counting(self) -> dict[str, list[str]]:
         """The functions of the last trial, by the objects that may be instrumented."""
         found, listed = (
-            kbuild.functions_in(self.context.work),
+            functions_in(self.context.work),
             self.context.output / EXECUTED_OBJECTS,
         )
         if not listed.exists():
@@ -436,7 +437,7 @@ class _Build:
         """Show which of the program's exclusions this configuration does not compile."""
         if not self.asked.exclude:
             return
-        compiled = kbuild.functions_in(self.context.output)
+        compiled = functions_in(self.context.output)
         if unused := exclusions.unused(self.ingredients.excluded(), compiled):
             files = listed([name.removesuffix("%") for name in unused], 4)
             self.context.note(f"excluded, but not compiled in this configuration: {files}")

@@ -10,8 +10,8 @@ from pathlib import Path
 from mepof import _engine
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, Conversion, Round
 from mepof.errors import InputError, WorkError
-from mepof.kernel import kbuild
 from mepof.kernel.description import BuildDescription
+from mepof.kernel.objects import functions_in, objects_of
 from mepof.kernel.selection import Selection
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.digest import file_digest
@@ -77,7 +77,7 @@ class ProfileConvertBody:
         if below is not None:
             objects = below.executed_objects
         elif (executed := algorithm.executed(context.output, tools)) is not None:
-            objects = kbuild.objects_of(asked.kernel, executed)
+            objects = objects_of(asked.kernel, executed)
         else:
             objects = None
         ProfileDescription(
@@ -112,7 +112,7 @@ def _given(path: Path) -> tuple[Path, ...]:
 def _of_whole_kernel(quality: Quality, build: Path) -> Quality:
     """The quality of a profile whose kernel was instrumented in part only: the functions of the
     other files count as functions that never ran."""
-    functions = max(quality.functions, sum(map(len, kbuild.functions_in(build).values())))
+    functions = max(quality.functions, sum(map(len, functions_in(build).values())))
     percent = round(100 * quality.executed / functions, 2)
     return replace(quality, functions=functions, coverage_percent=percent)
 

@@ -12,6 +12,7 @@ from mepof.algorithm.gcc_pgo import ALGORITHM
 from mepof.algorithm.protocol import Conversion, Round, Use
 from mepof.errors import InputError
 from mepof.kernel import kbuild, overlay
+from mepof.kernel.objects import OBJECTS, objects_of
 from mepof.kernel.options import options
 from mepof.process import run
 from mepof.profile.aging import Decay
@@ -63,8 +64,8 @@ def test_a_profile_knows_what_ran_and_in_which_objects(tmp_path: Path) -> None:
     executed = ALGORITHM.executed(given.output, TOOLS)
     assert len(executed) == 350
     given.build.mkdir()
-    (given.build / kbuild.OBJECTS).write_text('{"fs/a.o": ["f"], "idle.o": ["g"], "b.o": ["h"]}')
-    assert kbuild.objects_of(given.build, executed) == ("fs/a.o",)
+    (given.build / OBJECTS).write_text('{"fs/a.o": ["f"], "idle.o": ["g"], "b.o": ["h"]}')
+    assert objects_of(given.build, executed) == ("fs/a.o",)
 
 
 def test_a_profile_of_few_functions_is_poor(tmp_path: Path) -> None:

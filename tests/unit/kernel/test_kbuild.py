@@ -24,6 +24,7 @@ from mepof.errors import EnvironmentLack, InputError, Interrupted, WorkError
 from mepof.kernel import code_tables, kbuild, rewriting
 from mepof.kernel.description import BuildDescription, Origin
 from mepof.kernel.modules import Modules
+from mepof.kernel.objects import functions_in
 from mepof.kernel.rewriting import Rewritten
 from mepof.process import run
 from mepof.toolchain import clang, versions
@@ -193,7 +194,7 @@ def test_an_object_that_holds_another_file_is_not_taken_from_ccache(bench: Bench
 
 
 def test_the_functions_of_every_object_of_a_c_source_are_known(bench: Bench) -> None:
-    assert kbuild.functions_in(bench.build()) == {
+    assert functions_in(bench.build()) == {
         "arch/x86/boot/c.o": [],
         "init/a.o": ["start", "stop"],
         "kernel/b.o": ["work"],
@@ -207,7 +208,7 @@ def test_nm_is_not_asked_for_the_tools_that_the_kernel_builds_for_itself(bench: 
     tool.parent.mkdir(exist_ok=True)
     tool.write_text("defines main\n")
     tool.with_name(".tool.o.cmd").write_text("source_scripts/tool.o := ../scripts/tool.c\n")
-    assert tool.relative_to(tool.parents[1]).as_posix() not in kbuild.functions_in(bench.build())
+    assert tool.relative_to(tool.parents[1]).as_posix() not in functions_in(bench.build())
     assert tool.is_file()
 
 
@@ -221,7 +222,7 @@ def test_modules_are_built_listed_and_copied_where_the_configuration_has_them(
         ("m", "drivers/m.ko", (), 0x20),
     ]
     # Their files use profiles and flags like all others, so the search knows them.
-    assert kbuild.functions_in(output)["drivers/m.o"] == ["drive"]
+    assert functions_in(output)["drivers/m.o"] == ["drive"]
     objects = bench.paths().work / "tree/build"
     assert "-Wall -O3 -fmini" in (objects / "drivers/m.o").read_text()
     assert bench.seen[-1][0] == bench.seen[-1][1] and "drivers/m.o" in {f for *_, f in bench.seen}

@@ -271,7 +271,7 @@ EXCERPTS["5.10"] = {
 }
 
 # Those of one toolchain: the runtimes of two would be at the same place.
-GCC = ("gcov", "gcov-use")
+GCC = ("gcov", "gcov-no-checksum", "gcov-use")
 NAMES = sorted(
     path.name
     for path in (overlay.native_directory() / "overlays").iterdir()

@@ -11,7 +11,7 @@ from writers.traced_kernel import link_kernel, recorded
 from mepof.device import recorder_trace
 from mepof.errors import WorkError
 from mepof.events import StepNote
-from mepof.kernel.kbuild import OBJECTS
+from mepof.kernel.objects import OBJECTS
 from mepof.pmu.locations import Function
 from mepof.steps import executed_objects
 from mepof.steps.executed_objects import executed_functions

@@ -12,7 +12,7 @@ from mepof.device import recorder_trace
 from mepof.errors import InputError, WorkError
 from mepof.events import StepNote
 from mepof.kernel.description import BuildSize
-from mepof.kernel.kbuild import OBJECTS
+from mepof.kernel.objects import OBJECTS
 from mepof.kernel.selection import Selection
 from mepof.plan.model import HostInput, Input, Json, StepInput
 from mepof.pmu.locations import Function

@@ -435,7 +435,7 @@ def test_the_device_that_boots_a_kernel_is_part_of_the_identity(
 def test_exclusions_are_neither_instrumented_nor_built_with_the_profile(
     room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
 ) -> None:
-    monkeypatch.setattr(kbuild, "functions_in", lambda build: {"kernel/b.o": []})
+    monkeypatch.setattr(kernel_build, "functions_in", lambda build: {"kernel/b.o": []})
     write_tree(room.root)
     profile = room.root / "my.profdata"
     profile.write_text("profile")

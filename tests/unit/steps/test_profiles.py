@@ -13,7 +13,7 @@ import pytest
 from mepof.algorithm.protocol import ALGORITHMS, Conversion
 from mepof.errors import InputError, WorkError
 from mepof.kernel.description import Origin
-from mepof.kernel.kbuild import OBJECTS
+from mepof.kernel.objects import OBJECTS
 from mepof.kernel.selection import SelectedObject, Selection
 from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.profile.artifact import ProfileDescription, profile_files

@@ -22,6 +22,7 @@ from mepof.g4 import Source, check, parse
 from mepof.g4.vocabulary import vocabulary
 from mepof.kernel import kbuild
 from mepof.kernel.kbuild import PROFILES
+from mepof.kernel.objects import functions_in
 from mepof.process import run
 from mepof.registry import _names
 from mepof.toolchain import protocol, versions
@@ -98,7 +99,7 @@ def test_a_kernel_is_built_by_its_tools_with_its_flags(tools: Path, tmp_path: Pa
     command = (paths.work / "tree/build/init/a.o").read_text().partition("\n")[0]
     assert command.startswith(" --debug-from build")
     assert "--counts=../mepof-profiles/" in command
-    assert kbuild.functions_in(paths.output)["init/a.o"] == ["start", "stop"]
+    assert functions_in(paths.output)["init/a.o"] == ["start", "stop"]
     assert json.loads((paths.output / "build.json").read_text())["origin"]["compiler"] == VERSION
     assert all("MCC=-22" in call and "CROSS_COMPILE=x86_64-linux-gnu-" in call for call in calls)
     assert all("CC=ccache mcc-22" in call for call in calls)
