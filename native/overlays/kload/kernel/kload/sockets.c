@@ -123,7 +123,10 @@ static int open_unix_datagram(void)
 	return open_unix(SOCK_DGRAM);
 }
 
-/* A socket of that type with a free port of the loopback address, which it stores. */
+/*
+ * A socket of that type with a free port of the loopback address, which it stores. Addresses are
+ * passed as void *: the type that functions take is sockaddr_unsized since Linux 6.19.
+ */
 static int bound(int type, struct socket **made, struct sockaddr_in *address)
 {
 	int error = sock_create_kern(&init_net, AF_INET, type, 0, made);
@@ -133,7 +136,7 @@ static int bound(int type, struct socket **made, struct sockaddr_in *address)
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 	};
 	if (!error)
-		error = kernel_bind(*made, (struct sockaddr *)address, sizeof(*address));
+		error = kernel_bind(*made, (void *)address, sizeof(*address));
 	if (!error)
 		error = min(kernel_getsockname(*made, (struct sockaddr *)address), 0);
 	return error;
@@ -149,11 +152,9 @@ static int open_udp(void)
 	if (!error)
 		error = bound(SOCK_DGRAM, &far_end, &far_address);
 	if (!error)
-		error = kernel_connect(near_end, (struct sockaddr *)&far_address,
-				       sizeof(far_address), 0);
+		error = kernel_connect(near_end, (void *)&far_address, sizeof(far_address), 0);
 	if (!error)
-		error = kernel_connect(far_end, (struct sockaddr *)&near_address,
-				       sizeof(near_address), 0);
+		error = kernel_connect(far_end, (void *)&near_address, sizeof(near_address), 0);
 	return failed(error);
 }
 
@@ -182,7 +183,7 @@ static int open_tcp(void)
 	if (!error)
 		error = sock_create_kern(&init_net, AF_INET, SOCK_STREAM, 0, &near_end);
 	if (!error)
-		error = kernel_connect(near_end, (struct sockaddr *)&address, sizeof(address), 0);
+		error = kernel_connect(near_end, (void *)&address, sizeof(address), 0);
 	if (!error)
 		error = kernel_accept(listener, &far_end, 0);
 	if (listener)
