@@ -9,8 +9,9 @@ from mepof.measure.native import cycles_in, least, repeats, saving, timed_cases
 
 CONSOLE = """\
 Linux version 6.12.117
-kload: case=lookup operations=50000 check=ok batch=500 rounds=100 least_cycles=192500
+kload: case=lookup operations=50000 check=ok batch=500 rounds=100 least_cycles=192500 sum=7
 [    0.500000] kload: case=tcp operations=50 check=ok batch=50 rounds=1 least_cycles=350000
+kload: left out: the cases of ext4, without CONFIG_KLOAD_DISK
 kload: done
 reboot: Power down
 """

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The page cache, names, and pipes, on a tmpfs of our own. */
+/* The page cache, names, and pipes, on a tmpfs of our own; files of ext4 on a disk in memory. */
 #include <linux/err.h>
+#include <linux/fadvise.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/init.h>
@@ -12,6 +13,7 @@
 #include <linux/slab.h>
 #include <linux/stat.h>
 #include <linux/string.h>
+#include <linux/version.h>
 
 #include "kload.h"
 
@@ -23,7 +25,11 @@
 
 static struct file *data;
 static struct file *pipe_ends[2];
+/* What is written; in the cases of a file, what is read comes behind it. */
 static char *buffer;
+#define READ_INTO (buffer + SZ_16K)
+/* How much of the file a round writes over, in pieces of what size. */
+static size_t written, piece;
 
 int __init kload_files_init(void)
 {
@@ -52,14 +58,19 @@ static void close_data(void)
 	kfree(buffer);
 }
 
-static int open_data(void)
+/* Fills a file with 16 KiB, over and over. */
+static int open_file(const char *path)
 {
 	loff_t at = 0;
+	u32 i;
 
-	buffer = kzalloc(SZ_16K, GFP_KERNEL);
+	buffer = kmalloc(2 * SZ_16K, GFP_KERNEL);
 	if (!buffer)
 		return -ENOMEM;
-	data = filp_open(DATA, O_CREAT | O_RDWR, 0600);
+	for (i = 0; i < SZ_16K / sizeof(i); i++)
+		((u32 *)buffer)[i] = i * 2654435761u;
+	written = 0;
+	data = filp_open(path, O_CREAT | O_RDWR, 0600);
 	if (IS_ERR(data)) {
 		kfree(buffer);
 		return PTR_ERR(data);
@@ -73,12 +84,36 @@ static int open_data(void)
 	return 0;
 }
 
+static int open_data(void)
+{
+	return open_file(DATA);
+}
+
+/* Reads the whole file, and compares it with what was written. */
+static int check_data(u32 *sum)
+{
+	loff_t at = 0;
+	size_t i;
+
+	while (at < FILE_SIZE) {
+		const size_t before = at;
+
+		if (kernel_read(data, READ_INTO, SZ_16K, &at) != SZ_16K)
+			return -EIO;
+		for (i = 0; i < SZ_16K; i++)
+			if (READ_INTO[i] != buffer[before + i < written ? (before + i) % piece : i])
+				return -EBADMSG;
+		*sum = *sum * 31 + kload_checksum(READ_INTO, SZ_16K);
+	}
+	return 0;
+}
+
 static int read_pages(unsigned int batch, size_t size)
 {
 	loff_t at = 0;
 
 	while (batch--) {
-		if (kernel_read(data, buffer, size, &at) != size)
+		if (kernel_read(data, READ_INTO, size, &at) != size)
 			return -EIO;
 		if (at >= FILE_SIZE)
 			at = 0;
@@ -90,6 +125,8 @@ static int write_pages(unsigned int batch, size_t size)
 {
 	loff_t at = 0;
 
+	piece = size;
+	written = min_t(size_t, batch * size, FILE_SIZE);
 	while (batch--) {
 		if (kernel_write(data, buffer, size, &at) != size)
 			return -EIO;
@@ -174,6 +211,17 @@ static int open_close(unsigned int batch)
 	return 0;
 }
 
+static int unlink_in(const struct path *path, struct inode *parent)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 3, 0)
+	return vfs_unlink(mnt_idmap(path->mnt), parent, path->dentry, NULL);
+#elif LINUX_VERSION_CODE >= KERNEL_VERSION(5, 12, 0)
+	return vfs_unlink(mnt_user_ns(path->mnt), parent, path->dentry, NULL);
+#else
+	return vfs_unlink(parent, path->dentry, NULL);
+#endif
+}
+
 static int unlink_file(struct file *file)
 {
 	/* As a lookup would: d_delete() takes the inode from a dentry of which this is the only user. */
@@ -183,7 +231,7 @@ static int unlink_file(struct file *file)
 
 	if (!error) {
 		inode_lock_nested(d_inode(parent), I_MUTEX_PARENT);
-		error = vfs_unlink(mnt_idmap(file->f_path.mnt), d_inode(parent), dentry, NULL);
+		error = unlink_in(&file->f_path, d_inode(parent));
 		inode_unlock(d_inode(parent));
 		mnt_drop_write(file->f_path.mnt);
 	}
@@ -192,20 +240,29 @@ static int unlink_file(struct file *file)
 	return error;
 }
 
+/* Creates and unlinks a file, into which so much is written and synced. */
+static int make_file(const char *path, size_t size)
+{
+	struct file *file = filp_open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+	loff_t at = 0;
+	int error = 0, unlinked;
+
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	if (size > 0)
+		error = kernel_write(file, buffer, size, &at) == size ? vfs_fsync(file, 0) : -EIO;
+	unlinked = unlink_file(file);
+	__fput_sync(file);
+	return error ?: unlinked;
+}
+
 static int create_unlink(unsigned int batch)
 {
-	while (batch--) {
-		struct file *file = filp_open(FRESH, O_CREAT | O_EXCL | O_WRONLY, 0600);
-		int error;
+	int error = 0;
 
-		if (IS_ERR(file))
-			return PTR_ERR(file);
-		error = unlink_file(file);
-		__fput_sync(file);
-		if (error)
-			return error;
-	}
-	return 0;
+	while (!error && batch--)
+		error = make_file(FRESH, 0);
+	return error;
 }
 
 static int open_pipe(void)
@@ -239,17 +296,99 @@ static void close_pipe(void)
 	kfree(buffer);
 }
 
+#ifdef CONFIG_KLOAD_DISK
+#define DISK_DATA KLOAD_EXT4 "/data"
+#define DISK_FRESH KLOAD_EXT4 "/fresh"
+
+/* Has the device alone hold the file. */
+static int drop_pages(void)
+{
+	int error = vfs_fsync(data, 0);
+
+	return error ?: vfs_fadvise(data, 0, 0, POSIX_FADV_DONTNEED);
+}
+
+static int open_disk_data(void)
+{
+	int error = open_file(DISK_DATA);
+
+	if (error)
+		return error;
+	error = vfs_fsync(data, 0);
+	if (error)
+		close_data();
+	return error;
+}
+
+static int check_disk_data(u32 *sum)
+{
+	int error = drop_pages();
+
+	return error ?: check_data(sum);
+}
+
+static int read_device(unsigned int batch)
+{
+	int error = drop_pages();
+
+	return error ?: read_16k(batch);
+}
+
+static int write_sync(unsigned int batch)
+{
+	loff_t at = 0;
+	int error = 0;
+
+	piece = SZ_1K;
+	written = batch * SZ_1K;
+	while (!error && batch--) {
+		if (kernel_write(data, buffer, SZ_1K, &at) != SZ_1K)
+			return -EIO;
+		error = vfs_fsync(data, 0);
+	}
+	return error;
+}
+
+static int create_unlink_disk(unsigned int batch)
+{
+	int error = 0;
+
+	while (!error && batch--)
+		error = make_file(DISK_FRESH, 0);
+	return error;
+}
+
+static int make_files(unsigned int batch)
+{
+	int error = 0;
+
+	while (!error && batch--)
+		error = make_file(DISK_FRESH, SZ_16K);
+	return error;
+}
+#endif
+
 const struct kload_case kload_files[] = {
-	{ "read-64", 500, open_data, read_64, close_data },
-	{ "read-1k", 500, open_data, read_1k, close_data },
-	{ "read-16k", 100, open_data, read_16k, close_data },
-	{ "write-64", 500, open_data, write_64, close_data },
-	{ "write-1k", 500, open_data, write_1k, close_data },
-	{ "write-16k", 100, open_data, write_16k, close_data },
+	{ "read-64", 500, open_data, read_64, close_data, check_data },
+	{ "read-1k", 500, open_data, read_1k, close_data, check_data },
+	{ "read-16k", 100, open_data, read_16k, close_data, check_data },
+	{ "write-64", 500, open_data, write_64, close_data, check_data },
+	{ "write-1k", 500, open_data, write_1k, close_data, check_data },
+	{ "write-16k", 100, open_data, write_16k, close_data, check_data },
 	{ "lookup", 500, NULL, look_up, NULL },
 	{ "stat", 500, NULL, get_attributes, NULL },
 	{ "open-close", 200, NULL, open_close, NULL },
 	{ "create-unlink", 100, NULL, create_unlink, NULL },
 	{ "pipe-512", 500, open_pipe, pass_pipe, close_pipe },
+#ifdef CONFIG_KLOAD_DISK
+	{ "ext4-read-1k", 500, open_disk_data, read_1k, close_data, check_disk_data },
+	{ "ext4-read-16k", 100, open_disk_data, read_16k, close_data, check_disk_data },
+	{ "ext4-read-device", 16, open_disk_data, read_device, close_data, check_disk_data },
+	{ "ext4-write-1k", 500, open_disk_data, write_1k, close_data, check_disk_data },
+	{ "ext4-write-16k", 100, open_disk_data, write_16k, close_data, check_disk_data },
+	{ "ext4-fsync", 20, open_disk_data, write_sync, close_data, check_disk_data },
+	{ "ext4-create-unlink", 50, NULL, create_unlink_disk, NULL },
+	{ "ext4-new-file", 5, open_disk_data, make_files, close_data, check_disk_data },
+#endif
 	{ }
 };

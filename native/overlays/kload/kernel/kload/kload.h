@@ -12,6 +12,8 @@
  * @prepare: may be missing; its error skips the case.
  * @round: does @batch operations; an error or a wrong result is a negative number.
  * @finish: undoes @prepare; called only after it succeeded.
+ * @check: may be missing; adds what the rounds left to a sum, or is a negative number if that is
+ *	wrong. Called before @finish, and not timed.
  */
 struct kload_case {
 	const char *name;
@@ -19,9 +21,11 @@ struct kload_case {
 	int (*prepare)(void);
 	int (*round)(unsigned int batch);
 	void (*finish)(void);
+	int (*check)(u32 *sum);
 };
 
 #define KLOAD_DIRECTORY "/kload"
+#define KLOAD_EXT4 KLOAD_DIRECTORY "/ext4"
 
 extern const struct kload_case kload_files[];
 extern const struct kload_case kload_sockets[];
@@ -30,5 +34,8 @@ extern const struct kload_case kload_memory[];
 
 int kload_files_init(void);
 int kload_sockets_init(void);
+int kload_disk_init(void);
+
+u32 kload_checksum(const char *data, size_t size);
 
 #endif /* _KLOAD_H */

@@ -87,7 +87,7 @@ static int fault(unsigned int batch)
 }
 
 /* Adler-32, whose next sum needs the one before: nothing to vectorise or unroll. */
-static noinline u32 checksum(const char *data, size_t size)
+noinline u32 kload_checksum(const char *data, size_t size)
 {
 	u32 low = 1, high = 0;
 
@@ -107,15 +107,21 @@ static int fill_bytes(void)
 		return -ENOMEM;
 	for (i = 0; i < SZ_4K; i++)
 		bytes[i] = i * 31;
-	expected = checksum(bytes, SZ_4K);
+	expected = kload_checksum(bytes, SZ_4K);
 	return 0;
 }
 
 static int sum_bytes(unsigned int batch)
 {
 	while (batch--)
-		if (checksum(bytes, SZ_4K) != expected)
+		if (kload_checksum(bytes, SZ_4K) != expected)
 			return -EIO;
+	return 0;
+}
+
+static int check_sum(u32 *sum)
+{
+	*sum = expected;
 	return 0;
 }
 
@@ -128,6 +134,6 @@ const struct kload_case kload_memory[] = {
 	{ "kmalloc", 100, NULL, allocate_objects, NULL },
 	{ "alloc-page", 100, NULL, allocate_pages, NULL },
 	{ "fault", 64, take_mm, fault, leave_mm_of_case },
-	{ "checksum", 10, fill_bytes, sum_bytes, free_bytes },
+	{ "checksum", 10, fill_bytes, sum_bytes, free_bytes, check_sum },
 	{ }
 };
