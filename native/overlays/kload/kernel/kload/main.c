@@ -17,6 +17,7 @@
 #include <linux/debugfs.h>
 #include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/fs_struct.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
@@ -124,8 +125,12 @@ static int run_order(void *data)
 {
 	struct order *order = data;
 
-	order->error = run_case(order->one, order->rounds, order->check, result,
-				sizeof(result));
+	/* Where kernel threads have a root of their own, which is empty, paths need that of init. */
+#ifdef scoped_with_init_fs
+	scoped_with_init_fs()
+#endif
+		order->error = run_case(order->one, order->rounds, order->check, result,
+					sizeof(result));
 	complete(&order->done);
 	return 0;
 }
