@@ -12,7 +12,7 @@ from mepof.executor.programs import plan_of
 from mepof.g4 import Source
 from mepof.kernel.description import Safety
 
-pytestmark = [pytest.mark.boot, pytest.mark.rounds]
+pytestmark = [pytest.mark.boot, pytest.mark.examples]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 #: What each image promises at least: percent fewer kernel instructions than the first of its
