@@ -78,15 +78,22 @@ cp -a {staged}/. %{{buildroot}}/
 {files}
 """
 # The boot loader's entry and the initramfs, if there are any, are made of what is in /boot.
-_POST = """release={release}
+# While something is copied, it has a name that no boot loader looks for.
+_POST = """set -e
+release={release}
 modules=/lib/modules/$release
+new=/boot/.mepof-$release
+trap 'rm -rf "$new"' EXIT
 mkdir -p /boot
+rm -rf "$new"
 for file in vmlinuz System.map config; do
-    cp -f "$modules/$file" "/boot/$file-$release"
+    cp "$modules/$file" "$new"
+    mv -f "$new" "/boot/$file-$release"
 done
 if [ -d "$modules/dtb" ]; then
+    cp -r "$modules/dtb" "$new"
     rm -rf "/boot/dtb-$release"
-    cp -r "$modules/dtb" "/boot/dtb-$release"
+    mv "$new" "/boot/dtb-$release"
 fi
 {depmod}if [ -x /usr/bin/kernel-install ]; then
     /usr/bin/kernel-install add "$release" "$modules/vmlinuz"

@@ -121,7 +121,7 @@ class Machine:
         busybox = root / "bin/busybox"
         busybox.write_bytes(Path("/bin/busybox").read_bytes())
         busybox.chmod(0o755)
-        for name in ("sh", "cp", "mkdir", "rm"):
+        for name in ("sh", "cp", "mkdir", "mv", "rm"):
             (root / "bin" / name).symlink_to("busybox")
         noted = '#!/bin/sh\necho "${0##*/} $*" >> /said\n'
         tables = ': > "/lib/modules/$3/modules.dep"\n'
@@ -211,6 +211,28 @@ def test_a_machine_without_kernel_install_gets_the_kernel_in_boot(
     assert names == {f"{name}-{RELEASE}" for name in ("vmlinuz", "System.map", "config")}
     machine.rpm("--erase", "--nodeps", f"kernel-{RELEASE}")
     assert list((machine.root / "boot").iterdir()) == []
+
+
+def test_a_copy_that_fails_ends_the_script(machine: Machine, tmp_path: Path) -> None:
+    made = package(tmp_path, kernel(tmp_path, modules=True), FORMAT)
+    left_out = f"--excludepath=/lib/modules/{RELEASE}/vmlinuz"
+    machine.rpm("--install", "--nodeps", left_out, made)
+    assert machine.said() == []
+    assert list((machine.root / "boot").iterdir()) == []
+
+
+def test_the_image_in_boot_is_replaced_when_the_new_one_is_complete(
+    machine: Machine, tmp_path: Path
+) -> None:
+    machine.installs(package(tmp_path / "1", kernel(tmp_path), FORMAT))
+    image, former = machine.root / f"boot/vmlinuz-{RELEASE}", tmp_path / "former"
+    former.hardlink_to(image)
+    again = kernel(tmp_path, revision=2)
+    again.image.write_bytes(b"another image")
+    machine.installs(package(tmp_path / "2", again, FORMAT))
+    assert image.read_bytes() == b"another image"
+    # It was not written into.
+    assert former.read_bytes() == b"image of 6.12.95-mepof-opt"
 
 
 def compared(one: str, other: str) -> int:
