@@ -78,8 +78,12 @@ cp -a {staged}/. %{{buildroot}}/
 {files}
 """
 # The boot loader's entry and the initramfs, if there are any, are made of what is in /boot.
+# `kernel.spec` has it as `%post`, which is before the files of the revision that is replaced are
+# removed: depmod and the maker of the initramfs would see modules that are about to go. Fedora's
+# own kernels call kernel-install in `%posttrans`, too.
+#
 # While something is copied, it has a name that no boot loader looks for.
-_POST = """set -e
+_POSTTRANS = """set -e
 release={release}
 modules=/lib/modules/$release
 new=/boot/.mepof-$release
@@ -131,17 +135,19 @@ class RpmPackage:
         compiler = kernel.compiler.replace("%", "%%")
         below = _directory(kernel)
         files, ghosts = dict(_files(kernel)), dict(_ghosts(kernel))
-        fields = ["Requires(post): coreutils"]
-        fields += ["Requires(post): kmod"] if kernel.modules else []
+        fields = ["Requires(posttrans): coreutils"]
+        # Also what is called later, such as a maker of the initramfs, runs depmod.
+        fields += ["Requires: kmod"] if kernel.modules else []
         fields += ["Recommends: dracut"] if has_initrd(kernel) else []
-        post = _POST.format(release=kernel.release, depmod=_DEPMOD if kernel.modules else "")
+        depmod = _DEPMOD if kernel.modules else ""
+        posttrans = _POSTTRANS.format(release=kernel.release, depmod=depmod)
         spec = _spec(
             kernel,
             "kernel",
             summary=f"Linux {kernel.release}",
             description=f"Built by mepof with {compiler}.",
             fields="\n".join(fields),
-            scripts=f"%post\n{post}\n%preun\n{_PREUN.format(release=kernel.release)}",
+            scripts=f"%posttrans\n{posttrans}\n%preun\n{_PREUN.format(release=kernel.release)}",
             files="\n".join(_listed(kernel, files, ghosts)),
         )
         _build(spec, files | ghosts, kernel, target)

@@ -42,6 +42,9 @@ def test_rpm_reads_header_and_content(tmp_path: Path) -> None:
     assert named == f"kernel-{RELEASE} 6.12.95 3 x86_64 localhost"
     needed = rpm("--query", "--package", "--requires", made).splitlines()
     assert {"/bin/sh", "coreutils", "kmod"} <= set(needed)
+    # It stays needed when the scripts have run.
+    requires = asked(made, "[%{REQUIRENAME} %{REQUIREFLAGS:deptype}\n]").splitlines()
+    assert "kmod manual" in requires
     assert rpm("--query", "--package", "--recommends", made) == "dracut\n"
     assert "digests OK" in rpm("--checksig", made)
     below = unpacked(made, tmp_path / "root") / "lib/modules" / RELEASE
@@ -211,6 +214,20 @@ def test_a_machine_without_kernel_install_gets_the_kernel_in_boot(
     assert names == {f"{name}-{RELEASE}" for name in ("vmlinuz", "System.map", "config")}
     machine.rpm("--erase", "--nodeps", f"kernel-{RELEASE}")
     assert list((machine.root / "boot").iterdir()) == []
+
+
+def test_depmod_and_kernel_install_see_the_modules_of_the_new_revision_alone(
+    machine: Machine, tmp_path: Path
+) -> None:
+    former = kernel(tmp_path, modules=True)
+    (former.build / "gone.ko").write_bytes(b"module")
+    more = {**former.modules, "drivers/net/gone.ko": former.build / "gone.ko"}
+    machine.installs(package(tmp_path / "1", replace(former, modules=more), FORMAT))
+    noted = '#!/bin/sh\n(cd /lib/modules/*/kernel/drivers/net && echo "${0##*/}" *) >> /said\n'
+    machine.program("sbin/depmod", noted)
+    machine.program("usr/bin/kernel-install", noted)
+    again = package(tmp_path / "2", replace(former, revision=2), FORMAT)
+    assert machine.installs(again) == ["depmod veth.ko", "kernel-install veth.ko"]
 
 
 def test_a_copy_that_fails_ends_the_script(machine: Machine, tmp_path: Path) -> None:
