@@ -4,6 +4,9 @@
 comes after those that it needs. What a module needs is in its section ``.modinfo``
 (Documentation/kbuild/modules.rst and include/linux/module.h in the kernel's tree): ``depends``
 names modules, and ``softdep`` names modules or aliases that should be there first.
+
+``modules.builtin`` and ``modules.builtin.modinfo`` beside it say what would be a module and is in
+the kernel instead, for depmod and makers of an initramfs (Documentation/kbuild/kbuild.rst).
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from mepof.tar import member
 from mepof.toolchain.protocol import Run
 
 DIRECTORY = "modules"
+_BUILT_IN = ("modules.builtin", "modules.builtin.modinfo")
 _SHF_EXECINSTR = 0x4
 
 
@@ -90,6 +94,9 @@ class Modules(Document):
                     size = module.file(build).stat().st_size
                     tar.addfile(member(f"{below}/kernel/{module.path}", size=size), file)
             tar.addfile(member(f"{below}/modules.order", size=len(order)), io.BytesIO(order))
+            for path in lists_of_built_in(build):
+                data = path.read_bytes()
+                tar.addfile(member(f"{below}/{path.name}", size=len(data)), io.BytesIO(data))
 
 
 @dataclass(frozen=True)
@@ -117,7 +124,8 @@ def collect(objects: Path, output: Path) -> Sequence[str]:
         WorkError: a module is missing or is not readable, or modules need each other.
     """
     shutil.rmtree(output / DIRECTORY, ignore_errors=True)
-    (output / Modules.file).unlink(missing_ok=True)
+    for name in (Modules.file, *_BUILT_IN):
+        (output / name).unlink(missing_ok=True)
     linked, faults = {}, []
     for path in _built(objects):
         linked[_name(path)] = _read(objects / path, path)
@@ -127,6 +135,8 @@ def collect(objects: Path, output: Path) -> Sequence[str]:
     (output / DIRECTORY).mkdir()
     for each in linked.values():
         shutil.copy2(objects / each.path, output / DIRECTORY)
+    for listed in lists_of_built_in(objects):
+        shutil.copy2(listed, output)
     Modules(
         modules=tuple(
             Module(name=name, path=linked[name].path, needs=needs, text=linked[name].text)
@@ -134,6 +144,14 @@ def collect(objects: Path, output: Path) -> Sequence[str]:
         )
     ).write(output)
     return faults
+
+
+def lists_of_built_in(directory: Path) -> list[Path]:
+    """What says which modules are in the kernel itself: those of the files that are there.
+
+    Older kernels do not make the second one, and builds of older versions of mepof have neither.
+    """
+    return [path for name in _BUILT_IN if (path := directory / name).is_file()]
 
 
 def code_sections(module: Path) -> dict[str, int]:

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from mepof.arch import Arch, records
 from mepof.errors import InputError
+from mepof.kernel.modules import lists_of_built_in
 from mepof.package.protocol import Kernel
 from mepof.tar import member
 
@@ -76,7 +77,7 @@ def directories(paths: Iterable[str]) -> list[str]:
 
 
 def modules(kernel: Kernel, below: str) -> Iterator[tuple[str, Content]]:
-    """The kernel's modules, where modprobe looks for them, and their order.
+    """The kernel's modules, where modprobe looks for them, their order, and what is built in.
 
     Args:
         below: the directory of the release.
@@ -86,6 +87,8 @@ def modules(kernel: Kernel, below: str) -> Iterator[tuple[str, Content]]:
     if kernel.modules:
         order = "".join(f"kernel/{path}\n" for path in kernel.modules)
         yield f"{below}/modules.order", order.encode()
+        for listed in lists_of_built_in(kernel.build):
+            yield f"{below}/{listed.name}", listed
 
 
 def unpacked(archive: Path, below: str) -> Iterator[tuple[str, Content]]:

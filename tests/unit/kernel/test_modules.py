@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -77,6 +78,31 @@ def test_modules_are_packed_where_modprobe_looks(tmp_path: Path) -> None:
     assert order == "kernel/fs/jbd2/jbd2.ko\nkernel/fs/ext4/ext4.ko\n"
     found.pack(build, tmp_path / "two.tar")
     assert (tmp_path / "two.tar").read_bytes() == (tmp_path / "one.tar").read_bytes()
+
+
+def test_what_is_built_in_is_kept_and_packed_where_kbuild_lists_it(tmp_path: Path) -> None:
+    objects, build = built(tmp_path, ("a", {})), tmp_path / "output"
+    listed = {"modules.builtin": b"kernel/b.ko\n", "modules.builtin.modinfo": b"b.alias=x\0"}
+
+    def packed() -> dict[str, bytes]:
+        found = collected(tmp_path, objects)
+        assert found is not None
+        (build / "vmlinux").write_bytes(b"\0Linux version 6.12.95-x (someone) #1\n\0")
+        found.pack(build, tmp_path / "one.tar")
+        with tarfile.open(tmp_path / "one.tar") as tar:
+            files = ((Path(name).name, tar.extractfile(name)) for name in tar.getnames())
+            return {name: file.read() for name, file in files if file and "builtin" in name}
+
+    for name, data in listed.items():
+        (objects / name).write_bytes(data)
+    assert packed() == listed
+    # Older kernels make one list.
+    (objects / "modules.builtin.modinfo").unlink()
+    assert packed() == {"modules.builtin": b"kernel/b.ko\n"}
+    # Nor are they kept where no module was built.
+    built(tmp_path)
+    assert collected(tmp_path, objects) is None
+    assert {path.name for path in build.iterdir()} == {"vmlinux"}
 
 
 def test_a_configuration_with_modules_may_build_none(tmp_path: Path) -> None:

@@ -28,6 +28,8 @@ def kernel(
     loaded = {}
     if modules:
         (build / "veth.ko").write_bytes(b"module")
+        (build / "modules.builtin").write_text("kernel/fs/ext4/ext4.ko\n")
+        (build / "modules.builtin.modinfo").write_bytes(b"ext4.alias=fs-ext4\0")
         loaded = {"drivers/net/veth.ko": build / "veth.ko"}
     return Kernel(release, version, arch.get("x86-64"), "clang 22", build, loaded, revision)
 

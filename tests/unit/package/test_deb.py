@@ -36,6 +36,8 @@ def test_dpkg_reads_control_and_content(tmp_path: Path) -> None:
     assert (boot / "System.map-6.12.95-mepof-opt").is_file()
     assert (modules / "kernel/drivers/net/veth.ko").read_bytes() == b"module"
     assert (modules / "modules.order").read_text() == "kernel/drivers/net/veth.ko\n"
+    assert (modules / "modules.builtin").read_text() == "kernel/fs/ext4/ext4.ko\n"
+    assert (modules / "modules.builtin.modinfo").read_bytes() == b"ext4.alias=fs-ext4\0"
     listed = dpkg_deb("--contents", made).splitlines()
     assert all(" root/root " in line for line in listed)
     dpkg_deb("--control", made, tmp_path / "control")
@@ -47,6 +49,14 @@ def test_a_kernel_without_modules_needs_nothing(tmp_path: Path) -> None:
     made = package(tmp_path, kernel(tmp_path))
     assert dpkg_deb("--field", made, "Depends").strip() == ""
     assert "lib/modules" not in dpkg_deb("--contents", made)
+
+
+def test_a_build_without_lists_of_what_is_built_in_is_packaged(tmp_path: Path) -> None:
+    made = kernel(tmp_path, modules=True)
+    for name in ("modules.builtin", "modules.builtin.modinfo"):
+        (made.build / name).unlink()
+    listed = dpkg_deb("--contents", package(tmp_path, made))
+    assert "/modules.order" in listed and "modules.builtin" not in listed
 
 
 def test_headers_are_a_package_of_their_own(tmp_path: Path) -> None:

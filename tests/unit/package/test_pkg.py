@@ -101,6 +101,8 @@ def test_files_are_where_hooks_look_for_them(tmp_path: Path) -> None:
     assert (root / "System.map").is_file()
     assert (root / "kernel/drivers/net/veth.ko").read_bytes() == b"module"
     assert (root / "modules.order").read_text() == "kernel/drivers/net/veth.ko\n"
+    assert (root / "modules.builtin").read_text() == "kernel/fs/ext4/ext4.ko\n"
+    assert (root / "modules.builtin.modinfo").read_bytes() == b"ext4.alias=fs-ext4\0"
     assert (root / "dtb/acme/board.dtb").read_bytes() == b"tree"
 
 

@@ -53,6 +53,8 @@ def test_rpm_reads_header_and_content(tmp_path: Path) -> None:
     assert (below / "System.map").is_file()
     assert (below / "kernel/drivers/net/veth.ko").read_bytes() == b"module"
     assert (below / "modules.order").read_text() == "kernel/drivers/net/veth.ko\n"
+    assert (below / "modules.builtin").read_text() == "kernel/fs/ext4/ext4.ko\n"
+    assert (below / "modules.builtin.modinfo").read_bytes() == b"ext4.alias=fs-ext4\0"
     # What the script makes is removed with the package, and is not in it.
     ghosts = asked(made, "[%{FILEFLAGS:fflags} %{FILENAMES}\n]").splitlines()
     assert f"g /boot/vmlinuz-{RELEASE}" in ghosts
