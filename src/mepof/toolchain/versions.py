@@ -355,8 +355,9 @@ def banner_of(tool: str, remedy: str | None, words: tuple[str, ...] = ("--versio
     try:
         lines = [line.strip() for line in run([path, *words]).output.splitlines()]
     except WorkError as error:
-        remedy = remedy or f"install what it needs, such as shared libraries: see `ldd {path}`"
-        raise EnvironmentLack(error.message, remedy) from error
+        # It is there, so its package is installed already.
+        needed = f"install what it needs, such as shared libraries: see `ldd {path}`"
+        raise EnvironmentLack(error.message, needed) from error
     numbered = (line for line in lines if _NUMBER.search(line))
     return next(numbered, lines[0] if lines else "unknown")
 

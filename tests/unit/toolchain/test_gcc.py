@@ -90,6 +90,17 @@ def test_a_tool_that_does_not_run_is_an_error_of_the_machine(machine: Path) -> N
     assert caught.value.remedy is not None and f"ldd {lacking}" in caught.value.remedy
 
 
+def test_a_version_that_does_not_run_is_not_to_be_installed_again(machine: Path) -> None:
+    lacking = machine / "gcc-13"
+    lacking.write_text("#!/bin/sh\necho 'libmpc.so: cannot open shared object file'\nexit 127\n")
+    lacking.chmod(0o755)
+    with pytest.raises(EnvironmentLack, match=r"libmpc\.so: cannot open") as caught:
+        select("gcc-13")
+    assert caught.value.remedy == (
+        f"install what it needs, such as shared libraries: see `ldd {lacking}`"
+    )
+
+
 def test_a_missing_version_is_named_with_its_packages(machine: Path) -> None:
     with pytest.raises(EnvironmentLack, match="gcc-13 is not installed") as caught:
         select("gcc-13")
