@@ -9,10 +9,11 @@ The form is that of makepkg's ``create_package`` (pacman 6.0): ``.BUILDINFO`` (B
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import re
+import struct
 import tarfile
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -40,6 +41,10 @@ from mepof.process import find_tool, run
 from mepof.tar import TIME
 
 _PROGRAM = "zstd"
+# Deflated, with neither a name nor a time, on an unknown system.
+_GZIP = b"\x1f\x8b\x08" + bytes(6) + b"\xff"
+# The most bytes of a block that is not compressed.
+_STORED = 0xFFFF
 
 
 class PacmanPackage:
@@ -132,7 +137,7 @@ def _write(target: Path, fields: list[tuple[str, str]], files: Mapping[str, Cont
         ".PKGINFO": _lines((*fields, ("size", str(size)))),
         **files,
     }
-    inside[".MTREE"] = gzip.compress("\n".join(_mtree(inside)).encode(), mtime=0)
+    inside[".MTREE"] = _gzipped("\n".join(_mtree(inside)).encode())
     with TemporaryDirectory(prefix=".pkg-", dir=target.parent) as scratch:
         plain = Path(scratch) / "made.tar"
         with tarfile.open(plain, "w", format=tarfile.GNU_FORMAT) as tar:
@@ -141,6 +146,18 @@ def _write(target: Path, fields: list[tuple[str, str]], files: Mapping[str, Cont
         program = find_tool(_PROGRAM, f"apt-get install {_PROGRAM}")
         # As many threads everywhere: their number decides what is written.
         run([program, "-q", "-f", "-19", "-T1", plain, "-o", target])
+
+
+def _gzipped(data: bytes) -> bytes:
+    """A gzip file (RFC 1952) of stored blocks (RFC 1951, 3.2.4): what a compressor makes, even
+    without compression, depends on the build of zlib."""
+    made = [_GZIP]
+    for start in range(0, len(data), _STORED):
+        block = data[start : start + _STORED]
+        last = start + _STORED >= len(data)
+        made += [struct.pack("<BHH", last, len(block), len(block) ^ 0xFFFF), block]
+    made.append(struct.pack("<II", zlib.crc32(data), len(data)))
+    return b"".join(made)
 
 
 def _sorted(files: Mapping[str, Content]) -> Iterator[tuple[str, Content | None]]:

@@ -90,6 +90,24 @@ def test_the_package_has_what_makepkg_writes(tmp_path: Path) -> None:
     assert described == [f"./{name.rstrip('/')}" for name in names if name != ".MTREE"]
 
 
+@pytest.mark.parametrize("modules", [1, 1000])
+def test_the_description_of_files_does_not_depend_on_a_build_of_zlib(
+    pacman: Pacman, tmp_path: Path, modules: int
+) -> None:
+    made = kernel(tmp_path, modules=True)
+    file = made.build / "veth.ko"
+    made = replace(made, modules={f"drivers/net/veth{n}.ko": file for n in range(modules)})
+    packed = package(tmp_path, made, FORMAT)
+    described = bsdtar("-xOf", packed, ".MTREE")
+    assert described[:10] == b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
+    plain = gzip.decompress(described)
+    # Nothing is compressed: 18 bytes around it, and 5 before each block; all but the last are full.
+    assert len(described) == 18 + 5 * -(-len(plain) // 0xFFFF) + len(plain)
+    assert (len(plain) > 0xFFFF) == (modules > 1)
+    pacman.installs(packed)
+    assert " 0 altered files" in pacman("-Qkk")
+
+
 def test_files_are_where_hooks_look_for_them(tmp_path: Path) -> None:
     made = package(tmp_path, with_device_trees(kernel(tmp_path, modules=True)), FORMAT)
     bsdtar("-xf", made, "-C", tmp_path)
