@@ -24,6 +24,7 @@ class KernelPackageBody:
 
     kind = KernelPackage.kind
     phase: Phase = "other"
+    version = 2
 
     def check(self, step: Step) -> None:
         """Refuse what cannot be packaged."""
