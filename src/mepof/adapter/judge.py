@@ -28,7 +28,8 @@ _ALL = 1 << 30
 
 _CALL = re.compile(r"\b(\w+)\s*\(")
 
-State = Literal["changed", "moved", "gone"]
+#: ``renamed``: moved, but a profile's name of it has the file that it was in.
+State = Literal["changed", "moved", "renamed", "gone"]
 
 
 @dataclass(frozen=True)
@@ -183,10 +184,11 @@ def judge(
         for code, tree in ((before, old), (after, new)):
             code[name] = _read(tree / name)
     # Of a file that is new, only where a function has moved to.
-    appeared = {code for made in after.values() for code in made.values()}
-    for name in _files(new, arch, below):
-        if not (old / name).exists():
-            appeared.update(_read(new / name).values())
+    appeared: dict[str, list[str]] = {}
+    added = (name for name in _files(new, arch, below) if not (old / name).exists())
+    for name, made in (*after.items(), *((name, _read(new / name)) for name in added)):
+        for body in made.values():
+            appeared.setdefault(body, []).append(name)
     defined: dict[str, list[str]] = {}
     for file, functions in before.items():
         for function in functions:
@@ -213,10 +215,16 @@ def judge(
         states = [(_state(before[f][name], after[f].get(name), appeared), f) for f in files]
         if known := [(state, file) for state, file in states if state is not None]:
             state, file = min(known, key=lambda pair: _ORDER.index(pair[0]))
-            units = [f for f, functions in after.items() if name in functions]
-            units = [each.source.removeprefix("../")] if each.source else [*files, *units]
-            units = sorted(_compiled(units, new, ran))
-            affected.append(Affected(each.name, file, state, each.share, tuple(units)))
+            found = [f for f, functions in after.items() if name in functions]
+            found = [each.source.removeprefix("../")] if each.source else [*files, *found]
+            units = _compiled(found, new, ran)
+            places = appeared.get(before[file][name], [])
+            if state == "moved" and each.source and not _in_header((file, *places)):
+                state = "changed" if name in after[file] else "renamed"
+                if state == "renamed":
+                    there = _compiled(places, new, ran)
+                    units = units | there if there else there
+            affected.append(Affected(each.name, file, state, each.share, tuple(sorted(units))))
     altered = {
         name: [file for file in files if _altered(before[file][name], after[file].get(name), file)]
         for name, files in defined.items()
@@ -284,6 +292,11 @@ def _compiled(files: Iterable[str], new: Path, ran: Collection[str]) -> set[str]
 
 # The worst first: with several candidates, it counts.
 _ORDER: tuple[State, ...] = ("gone", "changed", "moved")
+
+
+def _in_header(files: Iterable[str]) -> bool:
+    """Whether a static function is one of each C file that has it, wherever it is defined."""
+    return any(file.endswith(".h") for file in files)
 
 
 def _state(before: str, after: str | None, appeared: Collection[str]) -> State | None:

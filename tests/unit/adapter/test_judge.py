@@ -124,6 +124,34 @@ def test_a_static_function_of_a_header_belongs_to_each_file_that_has_it(tmp_path
     assert judge([Sampled("other", "fs/read.c", 1.0)], old, new, "x86", ran).affected == ()
 
 
+HELPER = READ[: READ.index("int vfs_read")]
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "units"),
+    [
+        # The old counts are under the name of the file that it was in.
+        ({"fs/write.c": HELPER}, "renamed", ("fs/read.c", "fs/write.c")),
+        # It is not known whether the other file is compiled.
+        ({"fs/new.c": HELPER}, "renamed", ()),
+        # A static function of a header is one of each file that has it.
+        ({"fs/read.h": HELPER}, "moved", ()),
+        # The other file has a copy of what it was.
+        ({"fs/read.c": READ.replace("1", "7"), "fs/write.c": HELPER}, "changed", ("fs/read.c",)),
+    ],
+)
+def test_a_static_function_that_moved_to_another_file_has_another_name(
+    tmp_path: Path, changes: dict[str, str | None], state: str, units: tuple[str, ...]
+) -> None:
+    old = tree(tmp_path / "a", {"fs/write.c": "\n"})
+    new = tree(tmp_path / "b", {"fs/read.c": READ.removeprefix(HELPER), **changes})
+    sampled = [Sampled("helper", "../fs/read.c", 30.0)]
+    found = judge(sampled, old, new, "x86", ("fs/read.o", "fs/write.o"))
+    assert [each.state for each in found.affected] == [state]
+    assert (found.changed_percent, found.units) == (0.0 if state == "moved" else 30.0, units)
+    assert found.unknown_percent == (30.0 if state == "renamed" and not units else 0.0)
+
+
 def test_files_that_call_a_changed_function_of_a_header_are_known(tmp_path: Path) -> None:
     calls = READ.replace("return helper()", "return helper() + get ()")
     old = tree(tmp_path / "a", {"fs/read.c": calls})
