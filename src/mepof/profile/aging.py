@@ -26,6 +26,8 @@ from mepof.profile.sample_tree import Function
 #: llvm/lib/ProfileData/ProfileSummaryBuilder.cpp, ``ProfileSummaryCutoffCold``): a function that
 #: has faded that far becomes unknown again, which is not cold.
 MIN_SHARE = Fraction(1, 10**6)
+#: As many functions must tell the scale of a part: a few may be called otherwise by now.
+MIN_TELLING = 10
 
 
 @dataclass(frozen=True)
@@ -81,12 +83,17 @@ class Refreshed(Aged):
 
     Attributes:
         scale: how many times as often code ran in the new training as in the old one.
+        telling: the functions that tell the scale.
     """
 
     scale: Fraction
+    telling: int
 
     def __str__(self) -> str:
-        parts = [f"the new training ran {float(self.scale):.3g} times as much as the old one"]
+        parts = [
+            f"the new training ran {float(self.scale):.3g} times as much as the old one, by "
+            f"{self.telling} functions that both counted"
+        ]
         parts += [f"{self.unseen} functions that were not counted again are kept"]
         parts += [f"{self.again} are added up"] if self.again else []
         parts += [f"{self.replaced} are replaced"]
@@ -158,7 +165,7 @@ def _refreshed(
     A function of these files counts as in any sum. Where it did not change, that is
     ``1 + weight`` times what the old profile has; so all others are multiplied by that, too.
     """
-    scale = _scale(older, newer)
+    scale, telling = _scale(older, newer)
     known = {record.name for record in newer}
     flows = {(record.name, record.hash) for record in newer}
     # A static function has its file in its name.
@@ -179,18 +186,20 @@ def _refreshed(
             factor = (1 + weight) * scale
             unseen += record.total > 0
         kept += [*_scaled_record(record.lines, factor), ""]
-    return "".join(f"{line}\n" for line in kept), Refreshed(again, unseen, dropped, replaced, scale)
+    left = Refreshed(again, unseen, dropped, replaced, scale, telling)
+    return "".join(f"{line}\n" for line in kept), left
 
 
-def _scale(older: Iterable[_Record], newer: Iterable[_Record]) -> Fraction:
-    """How many times as often code ran in the new training as in the old one.
+def _scale(older: Iterable[_Record], newer: Iterable[_Record]) -> tuple[Fraction, int]:
+    """How many times as often code ran in the new training as in the old one, and how many
+    functions tell this.
 
     It is the median of what functions with an unchanged control flow say, weighted by their old
     counts: the factor with the least sum of absolute differences. A function that is called
     differently by now does not shift it.
 
     Raises:
-        InputError: no such function ran in both.
+        InputError: too few such functions ran in both, or one of them would decide alone.
     """
     before = {(record.name, record.hash): record.total for record in older if record.total}
     ratios = sorted(
@@ -198,14 +207,21 @@ def _scale(older: Iterable[_Record], newer: Iterable[_Record]) -> Fraction:
         for record in newer
         if record.total and (old := before.get((record.name, record.hash)))
     )
-    if not ratios:
+    so_far = list(accumulate(old for _, old in ratios))
+    why = None
+    if len(ratios) < MIN_TELLING:
+        why = (
+            f"{len(ratios)} functions that were counted again are as they were, and "
+            f"{MIN_TELLING} are needed"
+        )
+    elif 2 * max(old for _, old in ratios) > so_far[-1]:
+        why = "one function has more than half of the counts that would tell it"
+    if why is not None:
         raise InputError(
-            "the scale of the old counts is unknown: no function that was counted again is as it "
-            "was",
+            f"the scale of the old counts is unknown: {why}",
             "count more files again, or all of them: `set instrument all`",
         )
-    so_far = list(accumulate(old for _, old in ratios))
-    return ratios[bisect_left(so_far, so_far[-1] / 2)][0]
+    return ratios[bisect_left(so_far, so_far[-1] / 2)][0], len(ratios)
 
 
 @dataclass

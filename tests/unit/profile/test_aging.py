@@ -178,16 +178,21 @@ def test_counters_below_the_limit_are_dropped() -> None:
 FILES = Decay(Fraction(0), same_source=False, part=True)
 
 
+def telling(times: int = 1) -> str:
+    """Functions that did not change, and ran so many times as often."""
+    return "".join(record(f"told{i}", 7, 10 * times) for i in range(10))
+
+
 def test_what_was_not_counted_again_keeps_its_counts_at_the_scale_of_the_new_training() -> None:
     old = HEAD + record("f", 7, 100, 20) + record("a.c;g", 1, 50, values=VALUES)
     old += record("b.c;other", 5, 30) + record("cold", 1, 0)
-    new = HEAD + record("f", 7, 300, 60) + record("a.c;g", 1, 150)
-    aged, left = age_counts(old, new, FILES)
+    new = HEAD + record("f", 7, 300, 60) + record("a.c;g", 1, 150) + telling(3)
+    aged, left = age_counts(old + telling(), new, FILES)
     assert aged == HEAD + record("b.c;other", 5, 90) + record("cold", 1, 0)
-    assert left == Refreshed(again=0, unseen=1, dropped=0, replaced=2, scale=Fraction(3))
+    assert left == Refreshed(0, unseen=1, dropped=0, replaced=12, scale=Fraction(3), telling=12)
     assert str(left) == (
-        "the new training ran 3 times as much as the old one, "
-        "1 functions that were not counted again are kept, 2 are replaced"
+        "the new training ran 3 times as much as the old one, by 12 functions that both counted, "
+        "1 functions that were not counted again are kept, 12 are replaced"
     )
 
 
@@ -195,15 +200,15 @@ def test_of_files_that_were_counted_again_nothing_old_is_left_beside_the_new() -
     old = HEAD + record("same", 7, 100) + record("a.c;flow", 1, 50) + record("a.c;gone", 1, 9)
     old += record("b.c;gone", 1, 9) + record("stopped", 3, 5)
     new = HEAD + record("same", 7, 100) + record("a.c;flow", 2, 10) + record("stopped", 3, 0)
-    aged, left = age_counts(old, new, FILES)
+    aged, left = age_counts(old + telling(), new + telling(), FILES)
     assert aged == HEAD + record("b.c;gone", 1, 9)
-    assert (left.unseen, left.dropped, left.replaced) == (1, 1, 3)
+    assert (left.unseen, left.dropped, left.replaced) == (1, 1, 13)
 
 
 def test_a_function_that_is_called_otherwise_does_not_shift_the_scale() -> None:
     old = HEAD + record("f", 7, 100) + record("g", 1, 90) + record("h", 2, 80)
-    old += record("b.c;other", 5, 30)
-    new = HEAD + record("f", 7, 200) + record("g", 1, 180) + record("h", 2, 10**9)
+    old += record("b.c;other", 5, 30) + telling()
+    new = HEAD + record("f", 7, 200) + record("g", 1, 180) + record("h", 2, 10**9) + telling(2)
     assert age_counts(old, new, FILES)[0] == HEAD + record("b.c;other", 5, 60)
 
 
@@ -211,14 +216,21 @@ def test_with_a_weight_the_other_files_keep_their_share_of_the_sum() -> None:
     old = HEAD + record("f", 7, 100) + record("b.c;other", 5, 30) + record("a.c;flow", 1, 50)
     new = HEAD + record("f", 7, 200) + record("a.c;flow", 2, 7)
     half = Decay(Fraction(1, 2), same_source=False, part=True)
-    aged, left = age_counts(old, new, half)
+    aged, left = age_counts(old + telling(), new + telling(2), half)
     # 200 + 100 beside 90, as 100 beside 30 before.
-    assert aged == HEAD + record("f", 7, 100) + record("b.c;other", 5, 90)
-    assert left == Refreshed(again=1, unseen=1, dropped=0, replaced=1, scale=Fraction(2))
+    assert aged == HEAD + record("f", 7, 100) + record("b.c;other", 5, 90) + telling()
+    assert left == Refreshed(11, unseen=1, dropped=0, replaced=1, scale=Fraction(2), telling=11)
 
 
-@pytest.mark.parametrize("new", [record("f", 8, 100), record("new", 1, 100)])
-def test_without_a_function_that_is_as_it_was_the_scale_is_unknown(new: str) -> None:
-    old = HEAD + record("f", 7, 100) + record("b.c;other", 5, 30)
-    with pytest.raises(InputError, match="the scale of the old counts is unknown"):
+@pytest.mark.parametrize(
+    ("new", "why"),
+    [
+        (record("f", 8, 100), "0 functions that were counted again are as they were"),
+        (record("f", 7, 100), "1 functions .* 10 are needed"),
+        (record("f", 7, 100) + telling(), "one function has more than half of the counts"),
+    ],
+)
+def test_what_a_few_functions_say_is_no_scale(new: str, why: str) -> None:
+    old = HEAD + record("f", 7, 101) + record("b.c;other", 5, 30) + telling()
+    with pytest.raises(InputError, match=f"the scale of the old counts is unknown: {why}"):
         age_counts(old, HEAD + new, FILES)
