@@ -15,8 +15,15 @@ from mepof.adapter.decision import Decision, candidates, decide
 from mepof.adapter.fit import check_fit
 from mepof.adapter.judge import judge, sampled_functions
 from mepof.adapter.publish import publish
-from mepof.adapter.published import Origin, Published
-from mepof.adapter.results import artifacts, described, origins, source_step, whole_profiles
+from mepof.adapter.published import Origin, Published, Refreshed
+from mepof.adapter.results import (
+    artifacts,
+    described,
+    instrumented,
+    origins,
+    source_step,
+    whole_profiles,
+)
 from mepof.adapter.reuse import (
     comparison,
     counting,
@@ -113,7 +120,8 @@ class Attempt:
         if decision.kind != "reuse" and source is not None:
             made = origins(trained(text) or (), done, found, source, self.release)
             extras |= dict(whole_profiles(made, found))
-            profiles |= {name: self._refreshed(name, p, decision) for name, p in made.items()}
+            parts = _counted(decision, done)
+            profiles |= {n: self._refreshed(n, p, parts.get(n)) for n, p in made.items()}
         packages = packages_of(found, done, self.follow, out)
         extras |= {path.name: path for path in packages if path.parent != done}
         provenance = Published(
@@ -208,12 +216,15 @@ class Attempt:
             text = scouted(text) or text
             plan_of(Source(f"{self.release}.g4", text))
         self._call(text, out)
+        for name, part in _counted(decision, out).items():
+            missing = sorted({*decision.refreshed[name].files}.difference(part.files))
+            if missing:
+                raise WorkError(f"{', '.join(missing)} should be counted again, and was not")
         self._compare(text, out)
         return out
 
-    def _refreshed(self, name: str, origin: Origin, decision: Decision) -> Origin:
+    def _refreshed(self, name: str, origin: Origin, part: Refreshed | None) -> Origin:
         """A profile that was made, with what of it was counted if that is not all."""
-        part = decision.refreshed.get(name)
         if part is None:
             return origin
         self.note("refreshed", f"{name}: {part}: {', '.join(part.files)}")
@@ -325,6 +336,15 @@ def _source(pinned: Plan, plan: Plan, address: str) -> Step | None:
             if address in (asked.address, origin):
                 return pinned.step(step.id)
     return None
+
+
+def _counted(decision: Decision, out: Path) -> dict[str, Refreshed]:
+    """What was counted again, with the files that a run instrumented where that is known."""
+    made = {}
+    for name, part in decision.refreshed.items():
+        files = instrumented(out, name)
+        made[name] = part if files is None else part.model_copy(update={"files": files})
+    return made
 
 
 def _kept(profiles: Iterable[Origin], last: Path) -> dict[str, Path]:

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from mepof.adapter.published import Origin
 from mepof.adapter.reuse import Trained
 from mepof.errors import InputError
+from mepof.kernel.selection import Selection
 from mepof.plan.document import to_document
 from mepof.plan.journal import read_runs
 from mepof.plan.model import HostInput, Input, Plan, ResultKind, Step
 from mepof.plan.store import Store
 from mepof.profile.artifact import ProfileDescription
+from mepof.spec.profile_renew import ProfileRenew
 
 #: Directory of whole profiles. The ending of each names its algorithm, as that of a file does.
 PROFILES = "profiles"
@@ -28,20 +31,43 @@ Artifacts = Mapping[tuple[str, ResultKind], Path]
 
 def artifacts(out: Path) -> Artifacts:
     """The artifacts of the results of the last run in a directory; none if none ran there."""
+    plan, made = _last_run(out)
+    return {
+        (each["name"], each["kind"]): made[each["step"]]
+        for each in plan.get("results", ())
+        if each["step"] in made
+    }
+
+
+def instrumented(out: Path, name: str) -> tuple[str, ...] | None:
+    """The C files that were instrumented for the profile of a result of the last run in a
+    directory, in alphabetical order; None where nothing tells."""
+    plan, made = _last_run(out)
+    steps = {each["id"]: each for each in plan.get("steps", ())}
+    wanted = (name, "profile")
+    results = plan.get("results", ())
+    found = next((each["step"] for each in results if (each["name"], each["kind"]) == wanted), None)
+    if found in steps and steps[found]["kind"] == ProfileRenew.kind:
+        found = steps[found]["inputs"]["new"].get("step")
+    selection = Selection.find(made[found]) if found in made else None
+    if selection is None:
+        return None
+    return tuple(sorted(f"{each.name.removesuffix('.o')}.c" for each in selection.objects))
+
+
+def _last_run(out: Path) -> tuple[dict[str, Any], dict[str, Path]]:
+    """The plan of the last run in a directory, and the artifacts of its steps; both empty if none
+    ran there."""
     try:
         runs = read_runs(out)
-        results = json.loads((out / "plan.json").read_text(encoding="utf-8"))["results"]
+        plan = json.loads((out / "plan.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
-        return {}
+        return {}, {}
     if not runs:
-        return {}
+        return {}, {}
     store = Store(Path(runs[-1].store))
-    digests = {name: step.digest for name, step in runs[-1].steps.items()}
-    return {
-        (each["name"], each["kind"]): store.object(digest)
-        for each in results
-        if (digest := digests.get(each["step"])) is not None
-    }
+    steps = runs[-1].steps.items()
+    return plan, {name: store.object(step.digest) for name, step in steps if step.digest}
 
 
 def described(found: Artifacts) -> Iterator[tuple[str, Path]]:

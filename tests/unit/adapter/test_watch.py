@@ -8,7 +8,7 @@ import re
 import select
 import signal
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +26,7 @@ from mepof.adapter.watch import Watcher
 from mepof.adapter.watched import read_task
 from mepof.cli import watch as command
 from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.kernel.selection import SelectedObject, Selection
 from mepof.kernel.source import KernelVersion
 from mepof.plan.journal import Journal
 from mepof.plan.store import Store
@@ -418,6 +419,54 @@ def test_what_cannot_be_counted_again_in_part_is_trained_in_full(
     assert provenance["profiles"]["adap"]["refreshed"] is None
 
 
+@pytest.mark.parametrize("missing", [False, True])
+def test_what_was_not_instrumented_is_not_taken_for_counted_again(
+    counted: World, missing: bool
+) -> None:
+    store = Store(counted.root / "store")
+    artifact = store.object("c" * 64)
+    artifact.mkdir(parents=True)
+    names = ["fs/idle.o", *([] if missing else ["fs/write.o"])]
+    chosen = tuple(SelectedObject(name=name, text=1) for name in names)
+    Selection(objects=chosen, files=2, text=9, weight=None, plain_image=1).write(artifact)
+    (artifact / "kernel.profdata").touch()
+    ran = counted.watcher().run
+
+    def leave(program: Path, out: Path) -> Completed:
+        done = ran(program, out)
+        if out.name == "refresh":
+            finish(out, store, {"adap/profile": "c" * 64, "adap/renew": "d" * 64})
+            store.object("d" * 64).mkdir()
+            renew = {"new": {"step": "adap/profile"}, "old": {"host": "old.profdata"}}
+            steps = [{"id": "adap/renew", "kind": "profile-renew", "inputs": renew}]
+            results = [{"name": "adap", "kind": "profile", "step": "adap/renew"}]
+            (out / "plan.json").write_text(json.dumps({"steps": steps, "results": results}))
+        return done
+
+    counted.add("v6.12.4", write="return 2;")
+    replace(counted.watcher(), run=leave).round()
+    provenance = counted.provenance("v6.12.4")
+    refreshed = provenance["profiles"]["adap"]["refreshed"]
+    if missing:
+        why = "refresh was given up: fs/write.c should be counted again, and was not"
+        assert provenance["profile"] == "full" and why in provenance["reason"]
+        assert refreshed is None
+    else:
+        assert refreshed["files"] == ["fs/idle.c", "fs/write.c"]
+        text = "adap: 2 files with 20.0 % of the samples: fs/idle.c, fs/write.c"
+        assert ("refreshed", text) in events(counted.root, "v6.12.4")
+
+
+def finish(out: Path, store: Store, digests: dict[str, str]) -> None:
+    """Write the journal of a run that made artifacts."""
+    journal = Journal(out)
+    journal.write("run", program="", seed=0, tools={}, versions={}, store=str(store.root), cores=1)
+    for step, digest in digests.items():
+        shown = {"step": step, "kind": "k", "phase": "build", "fingerprint": "f", "inputs": []}
+        journal.write("finish", **shown, digest=digest, seconds=1.0, log="")  # type: ignore[arg-type]
+    journal.close()
+
+
 def test_the_shares_of_refreshed_profiles_add_up_until_all_is_counted_again(
     counted: World,
 ) -> None:
@@ -632,12 +681,7 @@ def test_configurations_and_descriptions_are_published(world: World) -> None:
             (store.object(digest) / name).write_text(text)
     out = world.root / "run"
     out.mkdir()
-    journal = Journal(out)
-    journal.write("run", program="", seed=0, tools={}, versions={}, store=str(store.root), cores=1)
-    for step, digest in (("adap/build", "a" * 64), ("adap/profile", "b" * 64)):
-        shown = {"step": step, "kind": "k", "phase": "build", "fingerprint": "f", "inputs": []}
-        journal.write("finish", **shown, digest=digest, seconds=1.0, log="")  # type: ignore[arg-type]
-    journal.close()
+    finish(out, store, {"adap/build": "a" * 64, "adap/profile": "b" * 64})
     results = [
         {"name": "adap", "kind": "image", "step": "adap/build"},
         {"name": "adap", "kind": "profile", "step": "adap/profile"},
