@@ -185,7 +185,9 @@ def _refreshed(
         else:
             factor = (1 + weight) * scale
             unseen += record.total > 0
-        kept += [*_scaled_record(record.lines, factor), ""]
+        # To a compiler, a count of 0 is cold, which code that ran is not.
+        least = 0 if record.name in known else 1
+        kept += [*_scaled_record(record.lines, factor, least), ""]
     left = Refreshed(again, unseen, dropped, replaced, scale, telling)
     return "".join(f"{line}\n" for line in kept), left
 
@@ -261,8 +263,9 @@ def _require(total: int, which: str) -> None:
         raise InputError(f"the {which} profile has no counts", "leave it out of the loop")
 
 
-def _scaled(count: str, factor: Fraction) -> int:
-    return int(count) * factor.numerator // factor.denominator
+def _scaled(count: str, factor: Fraction, least: int) -> int:
+    number = int(count)
+    return max(number * factor.numerator // factor.denominator, least if number else 0)
 
 
 @dataclass(frozen=True)
@@ -311,17 +314,21 @@ def _sections(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield section, line
 
 
-def _scaled_record(lines: Iterable[str], factor: Fraction) -> Iterator[str]:
-    """The lines of a function with its counters, and the counts of its values, scaled."""
+def _scaled_record(lines: Iterable[str], factor: Fraction, least: int = 0) -> Iterator[str]:
+    """The lines of a function with its counters, and the counts of its values, scaled.
+
+    Args:
+        least: what is left of a count that is not 0.
+    """
     section, values = "", False
     for line in lines:
         if line.startswith("# "):
             section, values = line, values or line.startswith(_VALUES)
             yield line
         elif section == _COUNTERS:
-            yield str(_scaled(line, factor))
+            yield str(_scaled(line, factor, least))
         elif values and ":" in line:
             name, _, count = line.rpartition(":")
-            yield f"{name}:{_scaled(count, factor)}"
+            yield f"{name}:{_scaled(count, factor, least)}"
         else:
             yield line

@@ -196,6 +196,14 @@ def test_what_was_not_counted_again_keeps_its_counts_at_the_scale_of_the_new_tra
     )
 
 
+def test_what_ran_does_not_become_cold_by_a_short_training() -> None:
+    old = HEAD + record("b.c;other", 5, 1000, 3, 0, values=VALUES)
+    old += "".join(record(f"told{i}", 7, 1000) for i in range(10))
+    aged, _ = age_counts(old, HEAD + telling(), FILES)
+    kept = record("b.c;other", 5, 10, 1, 0, values=VALUES.replace(":40", ":1"))
+    assert aged == HEAD + kept
+
+
 def test_of_files_that_were_counted_again_nothing_old_is_left_beside_the_new() -> None:
     old = HEAD + record("same", 7, 100) + record("a.c;flow", 1, 50) + record("a.c;gone", 1, 9)
     old += record("b.c;gone", 1, 9) + record("stopped", 3, 5)
