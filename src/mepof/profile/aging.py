@@ -270,7 +270,11 @@ def _scaled(count: str, factor: Fraction, least: int) -> int:
 
 @dataclass(frozen=True)
 class _Record:
-    """A function of a profile of counters."""
+    """A function of a profile of counters.
+
+    Attributes:
+        name: of its symbol, after its file and ``;`` if it is static.
+    """
 
     name: str
     hash: str
@@ -300,7 +304,8 @@ def _records(text: str) -> tuple[list[str], list[_Record]]:
             continue
         flow = lines[lines.index(_HASH) + 1]
         total = sum(int(line) for section, line in _sections(lines) if section == _COUNTERS)
-        records.append(_Record(lines[0], flow, total, tuple(lines)))
+        # Clang 16 puts a colon between the file and the name, 19 a semicolon.
+        records.append(_Record(lines[0].replace(":", ";"), flow, total, tuple(lines)))
     return head, records
 
 

@@ -204,12 +204,14 @@ def test_what_ran_does_not_become_cold_by_a_short_training() -> None:
     assert aged == HEAD + kept
 
 
-def test_of_files_that_were_counted_again_nothing_old_is_left_beside_the_new() -> None:
-    old = HEAD + record("same", 7, 100) + record("a.c;flow", 1, 50) + record("a.c;gone", 1, 9)
-    old += record("b.c;gone", 1, 9) + record("stopped", 3, 5)
-    new = HEAD + record("same", 7, 100) + record("a.c;flow", 2, 10) + record("stopped", 3, 0)
+@pytest.mark.parametrize("mark", [";", ":"])
+def test_of_files_that_were_counted_again_nothing_old_is_left_beside_the_new(mark: str) -> None:
+    a, b = f"a.c{mark}", f"b.c{mark}"
+    old = HEAD + record("same", 7, 100) + record(f"{a}flow", 1, 50) + record(f"{a}gone", 1, 9)
+    old += record(f"{b}gone", 1, 9) + record("stopped", 3, 5)
+    new = HEAD + record("same", 7, 100) + record(f"{a}flow", 2, 10) + record("stopped", 3, 0)
     aged, left = age_counts(old + telling(), new + telling(), FILES)
-    assert aged == HEAD + record("b.c;gone", 1, 9)
+    assert aged == HEAD + record(f"{b}gone", 1, 9)
     assert (left.unseen, left.dropped, left.replaced) == (1, 1, 13)
 
 
