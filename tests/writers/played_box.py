@@ -91,6 +91,7 @@ class Box:
     def __post_init__(self) -> None:
         self.file("boot/grub/grub.cfg", config())
         self.file("proc/sys/kernel/random/boot_id", "boot-0")
+        self.file("etc/machine-id", "0a1b")
         self.file("sys/devices/system/cpu/online", "0-3")
         self.file("proc/cpuinfo", "processor : 0\nmodel name : AMD Ryzen 7 7700\n")
         self.file("etc/systemd/system/other.service", "")

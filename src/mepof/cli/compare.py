@@ -23,7 +23,7 @@ from mepof.cli.output import Json, print_json
 from mepof.device import resume
 from mepof.device.former_values import default_directory
 from mepof.device.preparation import Preparation, Reboot, load_preparation, preparation_names
-from mepof.device.prepared import Prepared, pending, prepared
+from mepof.device.prepared import Prepared, Signals, pending, prepared
 from mepof.device.restart import is_up, restart
 from mepof.device.shell import LocalShell, Reachable
 from mepof.device.ssh import SshShell
@@ -107,29 +107,27 @@ def compare(
         shell, preparation, str(programs), scratch or "/tmp", out, counters, tuple(cases)
     )
     boots = Boots(shell, out / "progress.json", say)
-    try:
-        if ssh is not None:
-            # A boot that nobody waited for, such as one that ended in a reset.
-            boots.withdraw()
-        boots.begin(kernels)
-        evaluation, notes = lab.measured(kernels, boots, Design(fewest, most))
-        report = _report(evaluation, notes, out)
-    except typer.Exit:  # this machine reboots
-        raise
-    except BaseException as failure:
-        if ssh is None:
-            say(f"{failure}")  # a reboot may end us before the command tells it
+    boots.check()
+    with Signals() as signals:
         try:
-            with suppress(typer.Exit):
-                lab.go_back(boots)
-        except MepofError as error:
-            say(f"{error.message}; a reset leads back to {boots.origin}")
-        raise
-    if as_json:
-        print_json(report.model_dump(mode="json", by_alias=True))
-    else:
-        Console(highlight=False).print(summary(report, out))
-    lab.go_back(boots)
+            if ssh is not None:
+                # A boot that nobody waited for, such as one that ended in a reset.
+                boots.withdraw()
+            boots.begin(kernels)
+            evaluation, notes = lab.measured(kernels, boots, Design(fewest, most))
+            report = _report(evaluation, notes, out)
+        except typer.Exit:  # this machine reboots
+            raise
+        except BaseException as failure:
+            signals.wait = True
+            lab.give_up(boots, failure)
+            raise
+        signals.wait = True
+        if as_json:
+            print_json(report.model_dump(mode="json", by_alias=True))
+        else:
+            Console(highlight=False).print(summary(report, out))
+        lab.go_back(boots)
 
 
 @dataclass(frozen=True)
@@ -181,16 +179,21 @@ class _Laboratory:
                         self.counters,
                         partial(self._boot, machine, self.cases),
                     )
-                    if boots.fresh:
-                        self._try(machine)
-                    evaluation = rounds.evaluation(design, DEFAULT_PRECISION_PERCENT, device)
+                    try:
+                        evaluation = rounds.evaluation(design, DEFAULT_PRECISION_PERCENT, device)
+                    except NeedsBoot:
+                        if not boots.under_way:
+                            self._try(machine)
+                        raise
                     return evaluation, pending(self.shell, self.preparation)
             except NeedsBoot as needed:
                 say(f"{self.shell.name} boots {boots.ask(needed.release)}")
                 self._restart(resumes=True)
+                if isinstance(self.shell, LocalShell):
+                    raise typer.Exit(0) from None
 
     def go_back(self, boots: Boots) -> None:
-        """Have the machine run what it ran at first.
+        """Have the machine run what it ran at first; this machine reboots after this returns.
 
         Raises:
             WorkError: it does not.
@@ -198,8 +201,28 @@ class _Laboratory:
         if boots.withdraw():
             say(f"{self.shell.name} returns to {boots.origin}")
             self._restart(resumes=False)
-            if boots.withdraw():
+            if not isinstance(self.shell, LocalShell) and boots.withdraw():
                 raise WorkError(f"{self.shell.name} did not boot {boots.origin} again")
+        boots.finish()
+
+    def give_up(self, boots: Boots, failure: BaseException) -> None:
+        """Have the machine run what it ran at first, or say how to: something has failed."""
+        if isinstance(self.shell, LocalShell):
+            say(f"{failure}")  # a reboot may end us before the command tells it
+        if not boots.under_way:
+            return
+        try:
+            if not is_up(self.shell, self._way):
+                say(f"waiting for {self.shell.name}, to return it to {boots.origin}")
+                with suppress(WorkError):
+                    self._wait()
+            self.go_back(boots)
+        except MepofError as error:
+            command = f"grub-editenv - unset next_entry && {shlex.join(self._way.command)}"
+            say(
+                f"{error.message}; a reset leads back to {boots.origin}, or, on {self.shell.name}: "
+                f"{command}"
+            )
 
     def _try(self, machine: Prepared) -> None:
         """See that this machine can be measured, before anything is booted."""
@@ -228,7 +251,6 @@ class _Laboratory:
             resume.arm(self.shell, command, Path.cwd(), os.environ, log)
             say(f"this machine reboots, and the comparison continues; it writes to {log}")
         self.shell.run(self._way.command, _ANSWER)
-        raise typer.Exit(0)
 
     def _wait(self) -> None:
         """Wait until the machine has booted: systemd starts this command before that."""

@@ -82,7 +82,7 @@ def prepared(
             is the command that restores it later.
         Interrupted: by a signal.
     """
-    with FormerValues.of(directory, shell.name) as journal, _Signals() as signals:
+    with FormerValues.of(directory, shell.name) as journal, Signals() as signals:
         undo(shell, journal, report)
         well = False
         try:
@@ -120,7 +120,7 @@ def restore(shell: Reachable, directory: Path, report: Report) -> None:
     Raises:
         WorkError: a former value was not accepted.
     """
-    with FormerValues.of(directory, shell.name) as journal, _Signals(wait=True):
+    with FormerValues.of(directory, shell.name) as journal, Signals(wait=True):
         remain = undo(shell, journal, report)
     if remain:
         names = ", ".join(change.setting.what for change in remain)
@@ -228,7 +228,7 @@ def _undo_one(shell: Reachable, setting: Setting, former: str) -> str | None:
     return f"{setting.what}: {former} again"
 
 
-class _Signals:
+class Signals:
     """SIGINT, SIGTERM and SIGHUP interrupt once, and are then ignored; in the main thread, which
     receives them.
 
@@ -240,7 +240,7 @@ class _Signals:
         self.wait = wait
         self._before: dict[signal.Signals, Any] = {}
 
-    def __enter__(self) -> _Signals:
+    def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.signal(number, self._came) for number in _SIGNALS}
         return self

@@ -65,14 +65,16 @@ class Asked(Record):
 
 
 class Progress(Record):
-    """How far a comparison is, beside the boots that are kept.
+    """How far a comparison is, beside the boots that are kept, until the machine has returned.
 
     Attributes:
+        machine: the one that boots, so that no other continues it.
         origin: the release that the machine ran at first, and to which it returns.
         rehearsed: whether the machine has shown that it boots an entry once.
         asked: the boot that was asked for last; None if it was used.
     """
 
+    machine: str
     origin: str
     rehearsed: bool = False
     asked: Asked | None = None
@@ -143,6 +145,11 @@ def device_of(shell: Reachable) -> Device:
 def running(shell: Reachable) -> str:
     """The release that a machine runs."""
     return persistent(shell, shell.run, ("uname", "-r"), _ANSWER).output.strip()
+
+
+def machine_of(shell: Reachable) -> str:
+    """What tells a machine from others."""
+    return (persistent(shell, shell.read, "/etc/machine-id") or "").strip() or shell.name
 
 
 class Rounds:
@@ -279,10 +286,22 @@ class Boots:
         return progress.origin if progress else running(self._shell)
 
     @property
-    def fresh(self) -> bool:
-        """Whether no boot was asked for yet."""
+    def under_way(self) -> bool:
+        """Whether a boot was asked for, and the machine has not returned since."""
+        return Progress.find(self._path) is not None
+
+    def check(self) -> None:
+        """Check that a comparison that is under way is this machine's.
+
+        Raises:
+            InputError: it is another one's.
+        """
         progress = Progress.find(self._path)
-        return progress is None or not (progress.rehearsed or progress.asked)
+        if progress is not None and progress.machine != machine_of(self._shell):
+            raise InputError(
+                f"{self._path} is the progress of another machine than {self._shell.name}",
+                "write elsewhere with --out, or remove the file",
+            )
 
     def begin(self, releases: Sequence[str]) -> None:
         """Check that the machine can boot kernels, and that it boots by itself what it runs.
@@ -291,7 +310,11 @@ class Boots:
             InputError: GRUB's menu does not have one of them.
             EnvironmentLack: the machine would not return to the kernel that it runs.
         """
-        menu, origin = grub.Menu.of(self._shell), self.origin
+        menu = grub.Menu.of(self._shell)
+        progress = Progress.find(self._path)
+        if progress and not progress.asked and menu.default != progress.origin:
+            self.finish()  # the machine was set up otherwise since
+        origin = self.origin
         for release in releases:
             menu.path_of(release)
             if "panic=" not in menu.parameters_of(release) and release != origin:
@@ -300,8 +323,6 @@ class Boots:
                     f"reset {self._shell.name} (docs/workstation.md)"
                 )
         self._check_default(menu, origin)
-        if Progress.find(self._path) is None:
-            Progress(origin=origin).write(self._path)
 
     def ask(self, release: str) -> str:
         """Have the next boot be one of a kernel, or first of the origin: a rehearsal, which shows
@@ -314,7 +335,9 @@ class Boots:
             EnvironmentLack: the machine would not return to the kernel that it ran at first.
             WorkError: as :func:`arrived`.
         """
-        progress = Progress.find(self._path) or Progress(origin=self.origin)
+        progress = Progress.find(self._path) or Progress(
+            machine=machine_of(self._shell), origin=running(self._shell)
+        )
         asked = progress.asked
         if not progress.rehearsed and asked is not None and arrived(self._shell, asked):
             progress = progress.model_copy(update={"rehearsed": True})
@@ -341,6 +364,10 @@ class Boots:
             grub.forget(self._shell)
         progress.model_copy(update={"asked": None}).write(self._path)
         return running(self._shell) != progress.origin
+
+    def finish(self) -> None:
+        """Forget the origin and the rehearsal: the machine has returned."""
+        self._path.unlink(missing_ok=True)
 
     def _check_default(self, menu: grub.Menu, origin: str) -> None:
         if menu.default == origin:

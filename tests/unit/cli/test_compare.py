@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -259,6 +261,70 @@ def test_a_lost_connection_leaves_no_boot_behind(
     status, _, err = mepof(PLAIN, OPT)
     assert status == 1 and "box is gone" in err
     assert box.environment == {}
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_has_the_machine_return_when_it_is_up(
+    mepof: Call, box: Box, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    began = compare.restart
+    answers = iter([False, True])
+
+    def interrupted(*given: Any) -> None:
+        began(*given)
+        if box.runs == OPT:
+            monkeypatch.setattr(compare, "restart", began)
+            up = compare.is_up
+            monkeypatch.setattr(compare, "is_up", lambda *of: next(answers, True) and up(*of))
+            os.kill(os.getpid(), number)
+
+    monkeypatch.setattr(compare, "restart", interrupted)
+    status, _, err = mepof(PLAIN, OPT)
+    assert status == 130, err
+    assert f"waiting for box, to return it to {OLD}" in err
+    assert box.runs == OLD and not Path("out/compare/progress.json").exists()
+
+
+def test_a_machine_that_stays_away_is_told_with_the_command_that_returns_it(
+    mepof: Call, box: Box
+) -> None:
+    box.hangs = (OPT,)
+    assert "on box: grub-editenv - unset next_entry && systemctl reboot" in mepof(PLAIN, OPT)[2]
+
+
+def test_another_machine_does_not_continue_a_comparison(mepof: Call, box: Box) -> None:
+    box.hangs = (OPT,)
+    mepof(PLAIN, OPT)
+    box.hangs = ()
+    box.reset()
+    box.file("etc/machine-id", "ff00")
+    del box.history[:]
+    status, _, err = mepof(PLAIN, OPT)
+    assert (status, box.history) == (2, [])
+    assert "is the progress of another machine than box" in err and "with --out" in err
+
+
+def test_a_finished_comparison_decides_nothing_about_the_next(mepof: Call, box: Box) -> None:
+    assert mepof(PLAIN, OPT)[0] == 0
+    box.runs = PLAIN
+    box.file("boot/grub/grub.cfg", config(first=PLAIN))
+    del box.history[:]
+    assert mepof(PLAIN, "6.13")[0] == 2
+    assert box.history == []
+
+
+def test_the_origin_of_a_machine_that_was_set_up_otherwise_is_dropped(
+    mepof: Call, box: Box
+) -> None:
+    box.hangs = (OPT,)
+    mepof(PLAIN, OPT)
+    box.hangs = ()
+    box.reset()
+    box.runs = PLAIN
+    box.file("boot/grub/grub.cfg", config(first=PLAIN))
+    del box.history[:]
+    assert mepof(PLAIN, "6.13")[0] == 2
+    assert box.history == []
 
 
 def test_a_virtual_machine_is_reported_as_one(mepof: Call, box: Box) -> None:
