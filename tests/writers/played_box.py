@@ -66,6 +66,7 @@ class Box:
         environment: GRUB's.
         hangs: kernels that do not come up; somebody has to reset the machine.
         panics: kernels that reboot by themselves.
+        refuses: it does not reboot when it is told to.
         clears: GRUB can write to its environment.
         costs: thousands of instructions of an operation, by kernel; 100 if it is not there.
         counting: perf's output, for operations and their cost; None for instructions.
@@ -80,6 +81,7 @@ class Box:
     environment: dict[str, str] = field(default_factory=dict)
     hangs: tuple[str, ...] = ()
     panics: tuple[str, ...] = ()
+    refuses: bool = False
     clears: bool = True
     down: bool = False
     costs: dict[str, int] = field(default_factory=dict)
@@ -145,6 +147,8 @@ class Box:
                 self.environment.pop(name, None)
             case ["grub-reboot", path]:
                 self.environment["next_entry"] = path
+            case ["systemctl", "reboot"] if self.refuses:
+                return Ran(1, 'Operation inhibited by "apt"\n')
             case ["systemctl", "reboot"]:
                 self._reboot()
             case ["systemctl", "enable" | "disable", _]:

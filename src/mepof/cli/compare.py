@@ -24,7 +24,7 @@ from mepof.device import resume
 from mepof.device.former_values import default_directory
 from mepof.device.preparation import Preparation, Reboot, load_preparation, preparation_names
 from mepof.device.prepared import Prepared, Signals, pending, prepared
-from mepof.device.restart import is_up, restart
+from mepof.device.restart import is_up, order, restart
 from mepof.device.shell import LocalShell, Reachable
 from mepof.device.ssh import SshShell
 from mepof.errors import EnvironmentLack, InputError, MepofError, WorkError
@@ -38,6 +38,7 @@ if TYPE_CHECKING:  # loads the suites, and scipy
 
 _LOOK = 1.0
 _ANSWER = 30.0
+_CONTINUES = "--continues"
 
 
 def compare(
@@ -70,6 +71,7 @@ def compare(
         Path, typer.Option("--out", help="Directory for results.", metavar="DIR")
     ] = Path("out/compare"),
     as_json: Json = False,
+    continues: Annotated[bool, typer.Option(_CONTINUES, hidden=True)] = False,
 ) -> None:
     """Boot installed kernels in turns, count on each, and compare them.
 
@@ -90,6 +92,7 @@ def compare(
     from mepof.report import summary
     from mepof.suite.cases import cases_of
 
+    here = _here() if ssh is None else None
     if len(set(kernels)) < max(2, len(kernels)):
         raise InputError("give at least two kernels, each once", "see `ls /boot/vmlinuz-*` there")
     try:
@@ -99,22 +102,30 @@ def compare(
             f"invalid repetitions `{repetitions}`", f"--repetitions: {error}"
         ) from error
     preparation = load_preparation(kind)
-    if counters != "none":
-        load_counters(counters)
-    cases = cases_of(chosen_metrics(metric))
-    shell = _machine(ssh, preparation)
-    lab = _Laboratory(
-        shell, preparation, str(programs), scratch or "/tmp", out, counters, tuple(cases)
-    )
+    if preparation.phone or preparation.reboot is None:
+        raise InputError(
+            f"{preparation.title} is not a machine that boots installed kernels",
+            "choose --prepare server, or a file with a table [reboot]",
+        )
+    shell = here or SshShell.connect(ssh or "")
+    lab = _Laboratory(shell, preparation, str(programs), scratch or "/tmp", out, counters)
     boots = Boots(shell, out / "progress.json", say)
     boots.check()
+    if continues and not boots.under_way:
+        raise WorkError(
+            f"{out / 'progress.json'} is gone since this machine rebooted",
+            "reboot into GRUB's default, and choose --out on a disk that keeps it",
+        )
     with Signals() as signals:
         try:
+            if counters != "none":
+                load_counters(counters)
+            cases = tuple(cases_of(chosen_metrics(metric)))
             if ssh is not None:
                 # A boot that nobody waited for, such as one that ended in a reset.
                 boots.withdraw()
             boots.begin(kernels)
-            evaluation, notes = lab.measured(kernels, boots, Design(fewest, most))
+            evaluation, notes = lab.measured(kernels, cases, boots, Design(fewest, most))
             report = _report(evaluation, notes, out)
         except typer.Exit:  # this machine reboots
             raise
@@ -146,7 +157,6 @@ class _Laboratory:
     scratch: str
     out: Path
     counters: str
-    cases: tuple[Case, ...]
 
     @property
     def _way(self) -> Reboot:
@@ -155,7 +165,7 @@ class _Laboratory:
         return way
 
     def measured(
-        self, kernels: list[str], boots: Boots, design: Design
+        self, kernels: list[str], cases: tuple[Case, ...], boots: Boots, design: Design
     ) -> tuple[Evaluation, list[str]]:
         """Measure the kernels; the notes say how the machine is not as its kind should be.
 
@@ -175,15 +185,15 @@ class _Laboratory:
                         self.shell,
                         self.out,
                         found,
-                        self.cases,
+                        cases,
                         self.counters,
-                        partial(self._boot, machine, self.cases),
+                        partial(self._boot, machine, cases),
                     )
                     try:
                         evaluation = rounds.evaluation(design, DEFAULT_PRECISION_PERCENT, device)
                     except NeedsBoot:
                         if not boots.under_way:
-                            self._try(machine)
+                            self._try(machine, cases[:1])
                         raise
                     return evaluation, pending(self.shell, self.preparation)
             except NeedsBoot as needed:
@@ -224,9 +234,9 @@ class _Laboratory:
                 f"{command}"
             )
 
-    def _try(self, machine: Prepared) -> None:
+    def _try(self, machine: Prepared, cases: tuple[Case, ...]) -> None:
         """See that this machine can be measured, before anything is booted."""
-        made = self._boot(machine, self.cases[:1], 0)
+        made = self._boot(machine, cases, 0)
         if made.boot is None:
             raise WorkError(made.self_check)
 
@@ -246,11 +256,17 @@ class _Laboratory:
             restart(self.shell, self._way)
             return
         if resumes:
-            command = (sys.executable, "-m", "mepof.cli.main", *sys.argv[1:])
+            words = _command()
+            words.insert(words.index("compare") + 1, _CONTINUES)
+            command = (sys.executable, "-m", "mepof.cli.main", *words)
             log = (self.out / "log").absolute()
             resume.arm(self.shell, command, Path.cwd(), os.environ, log)
             say(f"this machine reboots, and the comparison continues; it writes to {log}")
-        self.shell.run(self._way.command, _ANSWER)
+        try:
+            order(self.shell, self._way)
+        except WorkError:
+            resume.disarm(self.shell)
+            raise
 
     def _wait(self) -> None:
         """Wait until the machine has booted: systemd starts this command before that."""
@@ -265,20 +281,17 @@ class _Laboratory:
             time.sleep(_LOOK)
 
 
-def _machine(ssh: str | None, preparation: Preparation) -> Reachable:
-    """The machine that is measured.
+def _command() -> list[str]:
+    """The words that the user gave."""
+    return [word for word in sys.argv[1:] if word != _CONTINUES]
+
+
+def _here() -> LocalShell:
+    """This machine, which no longer continues by itself when it has booted.
 
     Raises:
-        InputError: its kind is a phone, or does not say how it reboots.
-        EnvironmentLack: it does not give root access.
+        EnvironmentLack: we are not root.
     """
-    if preparation.phone or preparation.reboot is None:
-        raise InputError(
-            f"{preparation.title} is not a machine that boots installed kernels",
-            "choose --prepare server, or a file with a table [reboot]",
-        )
-    if ssh is not None:
-        return SshShell.connect(ssh)
     shell = LocalShell()
     if shell.run(("id", "-u"), _ANSWER).output.strip() != "0":
         raise EnvironmentLack("booting kernels needs root", "run it with `sudo`, or use --ssh")
@@ -300,7 +313,7 @@ def _report(evaluation: Evaluation, notes: list[str], out: Path) -> Report:
             kernel=", ".join(f"Linux {release}" for release in releases),
             program="",
             seed=1,
-            command=shlex.join(("mepof", *sys.argv[1:])),
+            command=shlex.join(("mepof", *_command())),
         ),
         notes=[f"the machine was not prepared entirely: {note}" for note in notes],
     )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from contextlib import suppress
 
 from mepof.device.preparation import Reboot
-from mepof.device.shell import LostConnection, Reachable, persistent
+from mepof.device.shell import LostConnection, Reachable, Shell, persistent
 from mepof.errors import WorkError
 
 _ANSWER = 30.0
 _LOOK = 1.0
+# A machine that goes down ends its programs by signals: shells report those from here on.
+_BY_SIGNAL = 128
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -28,12 +31,12 @@ def restart(
         pause: waits for a number of seconds.
 
     Raises:
-        WorkError: it did not come up.
+        WorkError: it did not go down, or did not come up.
     """
     before = boot_id(shell)
     until = now() + way.seconds
     with suppress(LostConnection):  # that is what a reboot looks like
-        shell.run(way.command, _ANSWER)
+        order(shell, way)
     while not is_up(shell, way, before):
         if now() >= until:
             raise WorkError(
@@ -41,6 +44,21 @@ def restart(
                 f"when it is up, {remedy(shell)}",
             )
         pause(_LOOK)
+
+
+def order(shell: Shell, way: Reboot) -> None:
+    """Tell a machine to reboot, and return before it does.
+
+    Raises:
+        WorkError: it refused.
+        LostConnection: it is gone, as after a reboot.
+    """
+    done = shell.run(way.command, _ANSWER)
+    if 0 < done.status < _BY_SIGNAL:
+        raise WorkError(
+            f"`{shlex.join(way.command)}` failed on {shell.name}: {done.last}",
+            "see `systemctl list-jobs` and `systemd-inhibit --list` there",
+        )
 
 
 def boot_id(shell: Reachable) -> str | None:

@@ -251,6 +251,38 @@ def test_the_unit_has_the_command_and_is_gone_when_it_runs(mepof: Call, box: Box
     assert not (box.root / UNIT).exists() and box.runs == OLD
 
 
+@pytest.mark.parametrize("on", [("--ssh", "box"), ()])
+def test_a_machine_that_does_not_reboot_is_left_as_it_is(
+    mepof: Call, box: Box, on: tuple[str, ...]
+) -> None:
+    box.refuses = True
+    status, _, err = mepof(PLAIN, OPT, on=on)
+    assert status == 1 and "`systemctl reboot` failed on" in err and "inhibited" in err
+    assert box.environment == {} and not (box.root / UNIT).exists()
+
+
+def test_a_unit_that_cannot_continue_returns_and_does_not_start_again(
+    mepof: Call, box: Box
+) -> None:
+    for _ in range(2):
+        assert mepof(PLAIN, OPT, on=())[0] == 0
+    assert box.runs == PLAIN
+    Path("counters.toml").unlink()
+    status, _, err = mepof("--continues", PLAIN, OPT, on=())
+    assert status == 2 and "counters.toml" in err
+    assert not (box.root / UNIT).exists() and box.runs == OLD
+
+
+def test_a_unit_whose_progress_is_gone_reboots_nothing(mepof: Call, box: Box) -> None:
+    mepof(PLAIN, OPT, on=())
+    assert '"compare" "--continues" ' in (box.root / UNIT).read_text()
+    Path("out/compare/progress.json").unlink()
+    boots = box.boots
+    status, _, err = mepof("--continues", PLAIN, OPT, on=())
+    assert status == 1 and "progress.json is gone since this machine rebooted" in err
+    assert not (box.root / UNIT).exists() and box.boots == boots
+
+
 def test_a_lost_connection_leaves_no_boot_behind(
     mepof: Call, box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
