@@ -95,6 +95,10 @@ def compare(
     here = _here() if ssh is None else None
     if len(set(kernels)) < max(2, len(kernels)):
         raise InputError("give at least two kernels, each once", "see `ls /boot/vmlinuz-*` there")
+    if ssh is not None and not programs.is_absolute():
+        raise InputError(
+            f"--programs {programs} is relative", f"write its whole path on {ssh}, from `/`"
+        )
     try:
         fewest, most = repetitions_of(repetitions)
     except ValueError as error:
@@ -108,7 +112,9 @@ def compare(
             "choose --prepare server, or a file with a table [reboot]",
         )
     shell = here or SshShell.connect(ssh or "")
-    lab = _Laboratory(shell, preparation, str(programs), scratch or "/tmp", out, counters)
+    lab = _Laboratory(
+        shell, preparation, str(programs.absolute()), scratch or "/tmp", out, counters
+    )
     boots = Boots(shell, out / "progress.json", say)
     boots.check()
     if continues and not boots.under_way:
@@ -238,7 +244,10 @@ class _Laboratory:
         """See that this machine can be measured, before anything is booted."""
         made = self._boot(machine, cases, 0)
         if made.boot is None:
-            raise WorkError(made.self_check)
+            raise WorkError(
+                made.self_check,
+                f"see `dmesg` on {self.shell.name}, and run that there in {self.programs}",
+            )
 
     def _boot(self, machine: Prepared, cases: tuple[Case, ...], seed: int) -> OneBoot:
         from mepof.measure.hardware import Bench, measure_running

@@ -166,7 +166,10 @@ def _grub(shell: Reachable, *words: str) -> Ran:
             f"{words[0]} is not installed on {shell.name}", "apt-get install grub2-common"
         )
     if done.status != 0:
-        raise WorkError(f"`{' '.join(words)}` failed on {shell.name}: {done.last}")
+        raise WorkError(
+            f"`{' '.join(words)}` failed on {shell.name}: {done.last}",
+            "see whether /boot/grub there has space and can be written",
+        )
     return done
 
 

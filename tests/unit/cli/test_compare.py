@@ -152,7 +152,11 @@ def test_nothing_but_the_old_kernel_is_booted_before_grub_has_cleared_an_entry(
 @pytest.mark.parametrize(
     ("default", "remedy"),
     [
-        ("1", "echo GRUB_DEFAULT=saved >> /etc/default/grub.d/mepof.cfg && update-grub && grub"),
+        (
+            "1",
+            "mkdir -p /etc/default/grub.d && echo GRUB_DEFAULT=saved >> "
+            "/etc/default/grub.d/mepof.cfg && update-grub && grub-set-default",
+        ),
         (SAVED, f"on box: grub-set-default 'gnulinux-advanced-5e>gnulinux-{OLD}-advanced-5e'"),
     ],
 )
@@ -167,7 +171,7 @@ def test_a_machine_that_would_not_return_is_not_rebooted(
 
 
 def test_a_kernel_that_stays_down_after_a_panic_is_warned_of(mepof: Call, box: Box) -> None:
-    box.file("boot/grub/grub.cfg", config().replace(" panic=10", ""))
+    box.file("boot/grub/grub.cfg", config().replace(" panic=10", " softlockup_panic=1"))
     assert f"{OPT} has no panic= among its parameters" in mepof(PLAIN, OPT)[2]
 
 
@@ -359,8 +363,22 @@ def test_the_origin_of_a_machine_that_was_set_up_otherwise_is_dropped(
     assert box.history == []
 
 
-def test_a_virtual_machine_is_reported_as_one(mepof: Call, box: Box) -> None:
-    box.virtual = "kvm"
+# Of a guest of KVM on arm64, systemd says `qemu`.
+@pytest.mark.parametrize("virtual", ["kvm", "qemu"])
+def test_a_virtual_machine_is_reported_as_one(mepof: Call, box: Box, virtual: str) -> None:
+    box.virtual = virtual
     assert mepof(PLAIN, OPT)[0] == 0
     (image, _) = report()["images"]
-    assert image["device"]["accel"] == "kvm"
+    assert image["device"]["accel"] == virtual
+    (row,) = (r for r in report()["cases"] if r["metric"] == "kernel_instructions")
+    assert row["kind"] == "counted"
+    method = " ".join(report()["method"])
+    assert "Native" in method and "ran in a virtual machine" in method
+
+
+def test_relative_programs_are_of_this_machine_alone(mepof: Call, box: Box) -> None:
+    status, _, err = mepof(PLAIN, OPT, on=("--ssh", "box", "--programs", "out/p"))
+    assert (status, box.history) == (2, []) and "--programs out/p is relative" in err
+    box.selfcheck = {OLD: 1}
+    status, _, err = mepof(PLAIN, OPT, on=("--programs", "out/p"))
+    assert status == 1 and f"and run that there in {Path.cwd()}/out/p" in err
