@@ -58,10 +58,16 @@ class NeedsBoot(Exception):
 
 
 class Asked(Record):
-    """A boot that was asked for: the release, and the boot id that the machine had then."""
+    """A boot that was asked for.
+
+    Attributes:
+        before: the boot id that the machine had then.
+        measured: the boot id of this boot, if its measurement has begun; empty before.
+    """
 
     release: str
     before: str
+    measured: str = ""
 
 
 class Progress(Record):
@@ -234,14 +240,17 @@ class Rounds:
             raise NeedsBoot(release)
         if progress.asked.release != release or not arrived(self._shell, progress.asked):
             raise NeedsBoot(release)
+        begun = progress.asked.model_copy(update={"measured": boot_id(self._shell) or ""})
+        progress.model_copy(update={"asked": begun}).write(self._progress)
         made = self._measure(seed)
         if made.boot is None:
             raise WorkError(
                 f"{release} is not sound: {made.self_check}",
                 f"see `journalctl --dmesg --boot -1` on {self._shell.name}; compare without it",
             )
-        self._kept[image].keep(made.boot)
+        # In this order, because one boot must not be kept as two.
         progress.model_copy(update={"asked": None}).write(self._progress)
+        self._kept[image].keep(made.boot)
         return made.boot
 
 
@@ -327,6 +336,10 @@ class Boots:
                     f"reset {self._shell.name} (docs/workstation.md)"
                 )
         self._check_default(menu, origin)
+        asked = progress.asked if progress else None
+        if progress and asked and asked.measured not in ("", boot_id(self._shell)):
+            self._tell(f"{self._shell.name} was reset while {asked.release} was measured: again")
+            progress.model_copy(update={"asked": None}).write(self._path)
 
     def ask(self, release: str) -> str:
         """Have the next boot be one of a kernel, or first of the origin: a rehearsal, which shows

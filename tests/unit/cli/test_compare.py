@@ -17,6 +17,7 @@ from mepof.cli import compare
 from mepof.cli.main import main
 from mepof.device.shell import LostConnection, Ran
 from mepof.device.ssh import SshShell
+from mepof.measure.boots import KeptBoots
 
 KIND = """\
 title = "made up"
@@ -285,6 +286,39 @@ def test_a_unit_whose_progress_is_gone_reboots_nothing(mepof: Call, box: Box) ->
     status, _, err = mepof("--continues", PLAIN, OPT, on=())
     assert status == 1 and "progress.json is gone since this machine rebooted" in err
     assert not (box.root / UNIT).exists() and box.boots == boots
+
+
+def test_a_machine_that_was_reset_while_it_measured_continues(
+    mepof: Call, box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        assert mepof(PLAIN, OPT, on=())[0] == 0
+    assert box.runs == PLAIN
+    progress = Path("out/compare/progress.json")
+    seen: list[str] = []
+    keep = KeptBoots.keep
+
+    def look(kept: KeptBoots, boot: Any) -> None:
+        seen.append(progress.read_text())
+        keep(kept, boot)
+
+    monkeypatch.setattr(KeptBoots, "keep", look)
+
+    def measured(*given: Any) -> None:
+        seen.append(progress.read_text())
+        raise SystemExit(9)  # as after a reset, nothing else runs
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mepof.measure.hardware.measure_running", measured)
+        patched.setattr(compare._Laboratory, "give_up", lambda *given: None)
+        assert mepof(PLAIN, OPT, on=())[0] == 9
+    assert json.loads(seen.pop())["asked"]["measured"] == f"boot-{box.boots}\n"
+    box.reset()
+    status, _, err = mepof(PLAIN, OPT, on=())
+    assert status == 0 and f"was reset while {PLAIN} was measured" in err
+    assert box.runs == PLAIN
+    assert mepof(PLAIN, OPT, on=())[0] == 0 and box.runs == OPT
+    assert [json.loads(each)["asked"] for each in seen] == [None]
 
 
 def test_a_lost_connection_leaves_no_boot_behind(
