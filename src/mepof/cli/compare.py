@@ -184,6 +184,7 @@ class _Laboratory:
         self._wait()
         found = [Kernel.of(self.shell, release) for release in kernels]
         device = device_of(self.shell)
+        decided = self._decided(cases)
         while True:
             try:
                 with prepared(self.shell, self.preparation, default_directory(), say) as machine:
@@ -192,7 +193,7 @@ class _Laboratory:
                         self.out,
                         found,
                         cases,
-                        self.counters,
+                        decided,
                         partial(self._boot, machine, cases),
                     )
                     try:
@@ -207,6 +208,18 @@ class _Laboratory:
                 self._restart(resumes=True)
                 if isinstance(self.shell, LocalShell):
                     raise typer.Exit(0) from None
+
+    def _decided(self, cases: tuple[Case, ...]) -> list[str]:
+        """What decides a boot's result, beside the kernel and the cases."""
+        from mepof.measure.installed import digests
+        from mepof.pmu.counter import load_counters
+        from mepof.suite.cases import selfcheck
+
+        ran = {selfcheck()[0], *(case.argv[0] for case in cases)}
+        paths = [f"{self.programs.rstrip('/')}{path}" for path in sorted(ran)]
+        counts = self.counters != "none"
+        counters = load_counters(self.counters).model_dump_json() if counts else ""
+        return [counters, self.preparation.model_dump_json(), digests(self.shell, paths)]
 
     def go_back(self, boots: Boots) -> None:
         """Have the machine run what it ran at first; this machine reboots after this returns.

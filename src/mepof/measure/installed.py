@@ -116,18 +116,23 @@ class Progress(Record):
 
 @dataclass(frozen=True)
 class Kernel:
-    """An installed kernel: its release, and the SHA-256 and bytes of its image."""
+    """An installed kernel: its release, and the SHA-256 and bytes of its image.
+
+    Attributes:
+        start: what else decides how it runs: its parameters, and the digest of its initrd.
+    """
 
     release: str
     digest: str
     size: int
+    start: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, shell: Reachable, release: str) -> Kernel:
         """Read what is installed.
 
         Raises:
-            InputError: the machine has no such image.
+            InputError: the machine has no such image, or GRUB's menu does not have it.
         """
         path = f"/boot/vmlinuz-{release}"
         summed, sized = (
@@ -136,7 +141,14 @@ class Kernel:
         )
         if summed.status != 0 or sized.status != 0:
             raise InputError(f"{shell.name} has no {path}", "install the kernel's package there")
-        return cls(release, summed.output.split()[0], int(sized.output))
+        parameters = grub.Menu.of(shell).parameters_of(release)
+        start = (parameters, digests(shell, [f"/boot/initrd.img-{release}"]))
+        return cls(release, summed.output.split()[0], int(sized.output), start)
+
+
+def digests(shell: Reachable, paths: Sequence[str]) -> str:
+    """What ``sha256sum`` says of files, of which some may not exist."""
+    return persistent(shell, shell.run, ("sha256sum", *paths), _ANSWER).output
 
 
 def device_of(shell: Reachable) -> Device:
@@ -165,7 +177,7 @@ class Rounds:
         directory: of what is kept.
         kernels: the baseline first.
         cases: that each boot runs.
-        counters: what counts, as results name it.
+        decided: what else decides a result, beside the kernel.
         measure: measures the running kernel, as the boot of a number.
     """
 
@@ -175,7 +187,7 @@ class Rounds:
         directory: Path,
         kernels: Sequence[Kernel],
         cases: Sequence[Case],
-        counters: str,
+        decided: Sequence[str],
         measure: Callable[[int], OneBoot],
     ) -> None:
         self._shell = shell
@@ -187,9 +199,9 @@ class Rounds:
         self._first_seeds = [
             1 + CONTROL_SEEDS * (number == len(kernels)) for number in range(len(self._targets))
         ]
-        decided = (shell.name, counters, cases_digest(cases))
+        same = (shell.name, cases_digest(cases), *decided)
         self._kept = [
-            KeptBoots(directory / "boots", (*decided, kernel.release, kernel.digest))
+            KeptBoots(directory / "boots", (*same, kernel.release, kernel.digest, *kernel.start))
             for kernel in self._targets
         ]
 

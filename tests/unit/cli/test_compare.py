@@ -15,6 +15,7 @@ from writers.played_box import OLD, OPT, PLAIN, SAVED, Box, Here, config
 
 from mepof.cli import compare
 from mepof.cli.main import main
+from mepof.device import restart
 from mepof.device.shell import LostConnection, Ran
 from mepof.device.ssh import SshShell
 from mepof.measure.boots import KeptBoots
@@ -321,6 +322,40 @@ def test_a_machine_that_was_reset_while_it_measured_continues(
     assert [json.loads(each)["asked"] for each in seen] == [None]
 
 
+def other_initrds(box: Box) -> None:
+    box.contents = {f"/boot/initrd.img-{each}": "ef" * 32 for each in (PLAIN, OPT)}
+
+
+def other_programs(box: Box) -> None:
+    box.contents = {"/p/bin/kbench": "ef" * 32}
+
+
+def other_parameters(box: Box) -> None:
+    box.file("boot/grub/grub.cfg", config().replace("quiet", "quiet mitigations=off"))
+
+
+def other_counters(box: Box) -> None:
+    Path("counters.toml").write_text(COUNTERS.replace("at_once = 2", "at_once = 1"))
+
+
+def other_preparation(box: Box) -> None:
+    Path("kind.toml").write_text(KIND.replace('"performance"', '"powersave"'))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [other_initrds, other_programs, other_parameters, other_counters, other_preparation],
+)
+def test_boots_of_something_else_are_not_taken(
+    mepof: Call, box: Box, change: Callable[[Box], None]
+) -> None:
+    assert mepof(PLAIN, OPT)[0] == 0
+    change(box)
+    del box.history[:]
+    mepof(PLAIN, OPT)
+    assert box.history[:3] == [OLD, PLAIN, OPT]
+
+
 def test_a_lost_connection_leaves_no_boot_behind(
     mepof: Call, box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -337,14 +372,14 @@ def test_a_lost_connection_leaves_no_boot_behind(
 def test_a_signal_has_the_machine_return_when_it_is_up(
     mepof: Call, box: Box, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    began = compare.restart
+    began = restart.restart
     answers = iter([False, True])
 
     def interrupted(*given: Any) -> None:
         began(*given)
         if box.runs == OPT:
             monkeypatch.setattr(compare, "restart", began)
-            up = compare.is_up
+            up = restart.is_up
             monkeypatch.setattr(compare, "is_up", lambda *of: next(answers, True) and up(*of))
             os.kill(os.getpid(), number)
 
