@@ -23,7 +23,7 @@ PROMISED = {
     "autofdo-propeller": {"opt": 11.0, "opt2": 11.0},
     "autofdo-bolt": {"opt": 11.0, "opt2": 10.0},
     "cspgo": {"once": 11.0, "twice": 11.0},
-    "options": {"o2-pgo": 11.0, "os-pgo": 5.0, "o3-pgo": 11.0},
+    "options": {"o2-pgo": 11.0, "os-pgo": 8.0, "o3-pgo": 10.0},
     "propeller-paths": {"layout": 11.0, "paths": 11.0},
     "selective": {"parts": 8.0, "hottest": 8.0},
 }
