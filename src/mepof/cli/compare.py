@@ -17,14 +17,14 @@ from rich.console import Console
 
 import mepof
 from mepof.cli.application import completing
-from mepof.cli.machine import CounterNames, Programs, Scratch, Ssh, say
-from mepof.cli.metrics import Metrics, chosen_metrics
+from mepof.cli.machine import CounterNames, Programs, Scratch, Ssh, counters_of, say
+from mepof.cli.metrics import Metrics, chosen_metrics, chosen_repetitions
 from mepof.cli.output import Json, print_json
 from mepof.device import resume
 from mepof.device.former_values import default_directory
 from mepof.device.preparation import Preparation, Reboot, load_preparation, preparation_names
 from mepof.device.prepared import Prepared, Signals, pending, prepared
-from mepof.device.restart import is_up, order, restart
+from mepof.device.restart import comes_up, is_up, order, restart
 from mepof.device.shell import LocalShell, Reachable
 from mepof.device.ssh import SshShell
 from mepof.errors import EnvironmentLack, InputError, MepofError, WorkError
@@ -33,10 +33,10 @@ if TYPE_CHECKING:  # loads the suites, and scipy
     from mepof.measure.installed import Boots
     from mepof.measure.measurement import Evaluation
     from mepof.measure.runner import Design, OneBoot
+    from mepof.pmu.counter import Counters
     from mepof.report import Report
     from mepof.suite.cases import Case
 
-_LOOK = 1.0
 _ANSWER = 30.0
 _CONTINUES = "--continues"
 
@@ -85,10 +85,8 @@ def compare(
             return to the kernel that it runs.
         WorkError: a kernel did not boot, or failed its self-check or a case.
     """
-    from mepof.g4.settings import boots as repetitions_of
     from mepof.measure.installed import Boots
     from mepof.measure.runner import Design
-    from mepof.pmu.counter import load_counters
     from mepof.report import summary
     from mepof.suite.cases import cases_of
 
@@ -99,12 +97,7 @@ def compare(
         raise InputError(
             f"--programs {programs} is relative", f"write its whole path on {ssh}, from `/`"
         )
-    try:
-        fewest, most = repetitions_of(repetitions)
-    except ValueError as error:
-        raise InputError(
-            f"invalid repetitions `{repetitions}`", f"--repetitions: {error}"
-        ) from error
+    fewest, most = chosen_repetitions(repetitions)
     preparation = load_preparation(kind)
     if preparation.phone or preparation.reboot is None:
         raise InputError(
@@ -124,14 +117,13 @@ def compare(
         )
     with Signals() as signals:
         try:
-            if counters != "none":
-                load_counters(counters)
+            counts = counters_of(counters)
             cases = tuple(cases_of(chosen_metrics(metric)))
             if ssh is not None:
                 # A boot that nobody waited for, such as one that ended in a reset.
                 boots.withdraw()
             boots.begin(kernels)
-            evaluation, notes = lab.measured(kernels, cases, boots, Design(fewest, most))
+            evaluation, notes = lab.measured(kernels, cases, counts, boots, Design(fewest, most))
             report = _report(evaluation, notes, out)
         except typer.Exit:  # this machine reboots
             raise
@@ -171,9 +163,17 @@ class _Laboratory:
         return way
 
     def measured(
-        self, kernels: list[str], cases: tuple[Case, ...], boots: Boots, design: Design
+        self,
+        kernels: list[str],
+        cases: tuple[Case, ...],
+        counts: Counters | None,
+        boots: Boots,
+        design: Design,
     ) -> tuple[Evaluation, list[str]]:
         """Measure the kernels; the notes say how the machine is not as its kind should be.
+
+        Args:
+            counts: what is counted.
 
         Raises:
             typer.Exit: this machine reboots, and the command continues then.
@@ -184,7 +184,7 @@ class _Laboratory:
         self._wait()
         found = [Kernel.of(self.shell, release) for release in kernels]
         device = device_of(self.shell)
-        decided = self._decided(cases)
+        decided = self._decided(cases, counts)
         while True:
             try:
                 with prepared(self.shell, self.preparation, default_directory(), say) as machine:
@@ -194,13 +194,13 @@ class _Laboratory:
                         found,
                         cases,
                         decided,
-                        partial(self._boot, machine, cases),
+                        partial(self._boot, machine, cases, counts),
                     )
                     try:
                         evaluation = rounds.evaluation(design, DEFAULT_PRECISION_PERCENT, device)
                     except NeedsBoot:
                         if not boots.under_way:
-                            self._try(machine, cases[:1])
+                            self._try(machine, cases[:1], counts)
                         raise
                     return evaluation, pending(self.shell, self.preparation)
             except NeedsBoot as needed:
@@ -209,16 +209,14 @@ class _Laboratory:
                 if isinstance(self.shell, LocalShell):
                     raise typer.Exit(0) from None
 
-    def _decided(self, cases: tuple[Case, ...]) -> list[str]:
+    def _decided(self, cases: tuple[Case, ...], counts: Counters | None) -> list[str]:
         """What decides a boot's result, beside the kernel and the cases."""
         from mepof.measure.installed import digests
-        from mepof.pmu.counter import load_counters
         from mepof.suite.cases import selfcheck
 
         ran = {selfcheck()[0], *(case.argv[0] for case in cases)}
         paths = [f"{self.programs.rstrip('/')}{path}" for path in sorted(ran)]
-        counts = self.counters != "none"
-        counters = load_counters(self.counters).model_dump_json() if counts else ""
+        counters = counts.model_dump_json() if counts else ""
         return [counters, self.preparation.model_dump_json(), digests(self.shell, paths)]
 
     def go_back(self, boots: Boots) -> None:
@@ -253,23 +251,23 @@ class _Laboratory:
                 f"{command}"
             )
 
-    def _try(self, machine: Prepared, cases: tuple[Case, ...]) -> None:
+    def _try(self, machine: Prepared, cases: tuple[Case, ...], counts: Counters | None) -> None:
         """See that this machine can be measured, before anything is booted."""
-        made = self._boot(machine, cases, 0)
+        made = self._boot(machine, cases, counts, 0)
         if made.boot is None:
             raise WorkError(
                 made.self_check,
                 f"see `dmesg` on {self.shell.name}, and run that there in {self.programs}",
             )
 
-    def _boot(self, machine: Prepared, cases: tuple[Case, ...], seed: int) -> OneBoot:
+    def _boot(
+        self, machine: Prepared, cases: tuple[Case, ...], counts: Counters | None, seed: int
+    ) -> OneBoot:
         from mepof.measure.hardware import Bench, measure_running
-        from mepof.pmu.counter import Countable, countable, load_counters
+        from mepof.pmu.counter import countable
 
         cores = machine.cores
-        able = Countable((), {})
-        if self.counters != "none":
-            able = countable(self.shell, load_counters(self.counters), cores.numbers)
+        able = countable(self.shell, counts, cores.numbers)
         bench = Bench(self.shell, cores, self.programs, self.scratch, say)
         return measure_running(bench, cases, seed, self.counters, able)
 
@@ -292,15 +290,12 @@ class _Laboratory:
 
     def _wait(self) -> None:
         """Wait until the machine has booted: systemd starts this command before that."""
-        until = time.monotonic() + self._way.seconds
-        while not is_up(self.shell, self._way):
-            if time.monotonic() >= until:
-                raise WorkError(
-                    f"{self.shell.name} does not answer `{self._way.answer}` to "
-                    f"`{shlex.join(self._way.ready)}`",
-                    "see `systemctl list-jobs` there",
-                )
-            time.sleep(_LOOK)
+        if not comes_up(self.shell, self._way, time.monotonic() + self._way.seconds):
+            raise WorkError(
+                f"{self.shell.name} does not answer `{self._way.answer}` to "
+                f"`{shlex.join(self._way.ready)}`",
+                "see `systemctl list-jobs` there",
+            )
 
 
 def _command() -> list[str]:

@@ -11,13 +11,14 @@ from rich.console import Console
 
 from mepof.cli.application import Commands, completing
 from mepof.cli.compare import compare
-from mepof.cli.machine import CounterNames, Programs, Scratch, Ssh, say
+from mepof.cli.machine import CounterNames, Programs, Scratch, Ssh, counters_of, say
 from mepof.cli.metrics import Metrics, chosen_metrics
 from mepof.cli.output import Json, print_json
 from mepof.device.adb import AdbShell
 from mepof.device.former_values import default_directory
 from mepof.device.preparation import Preparation, cores_of, load_preparation, preparation_names
 from mepof.device.prepared import Prepared, pending, prepared, restore
+from mepof.device.restart import remedy
 from mepof.device.shell import LocalShell, Reachable
 from mepof.device.ssh import SshShell
 from mepof.errors import InputError, WorkError
@@ -78,7 +79,7 @@ def prepare(
             argv = tuple(command) if adb or ssh else machine.cores.command(tuple(command))
             status = run(argv, interactive=True, check=False).status
     if not command:
-        say(f"to restore the machine: mepof device restore {shell.option}".rstrip())
+        say(f"to restore the machine: {remedy(shell)}")
     raise typer.Exit(status)
 
 
@@ -120,7 +121,7 @@ def count(
     """
     from mepof.cli.counts import table  # loads the suites
     from mepof.measure.hardware import Bench, measure_running
-    from mepof.pmu.counter import Countable, countable, load_counters
+    from mepof.pmu.counter import countable
     from mepof.suite.cases import cases_of
 
     if reboot and kind is None:
@@ -132,7 +133,7 @@ def count(
             "--reboot would end mepof together with this machine",
             "reach it from another one with --ssh, or use `mepof device compare`",
         )
-    chosen = None if counters == "none" else load_counters(counters)
+    chosen = counters_of(counters)
     cases = cases_of(chosen_metrics(metric))
     preparation = None if kind is None else _preparation(kind, adb)
     shell = _shell(adb, ssh)
@@ -145,7 +146,7 @@ def count(
             if machine and reboot:
                 machine.reboot()
             # Ask the PMU only now: the preparation may be what allows access to it.
-            able = countable(shell, chosen, cores.numbers) if chosen else Countable((), {})
+            able = countable(shell, chosen, cores.numbers)
             made = measure_running(bench, cases, number, counters, able)
             if made.boot is None:
                 raise WorkError(made.self_check)

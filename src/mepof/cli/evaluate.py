@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from mepof.arch import DEFAULT
-from mepof.cli.metrics import Metrics, chosen_metrics
+from mepof.cli.metrics import Metrics, chosen_metrics, chosen_repetitions
 from mepof.cli.output import Json
 from mepof.cli.run import Cores, StoreRoot, local, run_document, run_plan
 from mepof.errors import InputError
@@ -20,7 +20,6 @@ from mepof.executor.protocol import Finished
 from mepof.g4 import Source
 from mepof.g4.diagnostics import quote
 from mepof.g4.formatter import format_word
-from mepof.g4.settings import SETTINGS
 from mepof.kernel.image import read_image
 
 
@@ -88,11 +87,7 @@ def program_of(
     Raises:
         InputError: the repetitions are not a number or a range.
     """
-    try:
-        SETTINGS["repetitions"].read(repetitions)
-    except ValueError as error:
-        message = f"invalid repetitions {quote(repetitions)}"
-        raise InputError(message, f"--repetitions: {error}") from error
+    chosen_repetitions(repetitions)
     settings = {"repetitions": repetitions}
     if arch != DEFAULT:
         settings["arch"] = arch

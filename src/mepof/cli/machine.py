@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mepof.cli.console import ErrorConsole
+
+if TYPE_CHECKING:
+    from mepof.pmu.counter import Counters
 
 Ssh = Annotated[
     str | None,
@@ -35,6 +38,17 @@ Scratch = Annotated[
         metavar="DIR",
     ),
 ]
+
+
+def counters_of(name: str) -> Counters | None:
+    """What ``--counters`` names; None if nothing is counted.
+
+    Raises:
+        InputError: they do not exist, or their file is wrong.
+    """
+    from mepof.pmu.counter import load_counters
+
+    return None if name == "none" else load_counters(name)
 
 
 def say(text: str) -> None:

@@ -1,4 +1,4 @@
-"""The option ``--metric``: several add up, and each may be a list."""
+"""What is measured and how often: ``--metric`` and ``--repetitions``."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import typer
 from mepof.cli.application import completing
 from mepof.errors import InputError
 from mepof.g4.diagnostics import quote, suggestion
+from mepof.g4.settings import boots
 from mepof.plan.preflight import unreadable
 from mepof.suite.cases import metric_names
 
@@ -28,8 +29,22 @@ Metrics = Annotated[
 ]
 
 
+def chosen_repetitions(given: str) -> tuple[int, int]:
+    """The fewest and the most boots.
+
+    Raises:
+        InputError: they are not a number or a range.
+    """
+    try:
+        return boots(given)
+    except ValueError as error:
+        raise InputError(
+            f"invalid repetitions {quote(given)}", f"--repetitions: {error}"
+        ) from error
+
+
 def chosen_metrics(given: Sequence[str] | None, *, apps: bool = False) -> list[str]:
-    """The metrics of all options, which are separated by commas or semicolons.
+    """The metrics of all options, of which several add up, separated by commas or semicolons.
 
     Args:
         apps: whether a path is one, of a file that describes an app.

@@ -37,13 +37,11 @@ def restart(
     until = now() + way.seconds
     with suppress(LostConnection):  # that is what a reboot looks like
         order(shell, way)
-    while not is_up(shell, way, before):
-        if now() >= until:
-            raise WorkError(
-                f"{shell.name} was not up within {way.seconds:g} s of its reboot",
-                f"when it is up, {remedy(shell)}",
-            )
-        pause(_LOOK)
+    if not comes_up(shell, way, until, before, now, pause):
+        raise WorkError(
+            f"{shell.name} was not up within {way.seconds:g} s of its reboot",
+            f"when it is up, {remedy(shell)}",
+        )
 
 
 def order(shell: Shell, way: Reboot) -> None:
@@ -80,6 +78,27 @@ def is_up(shell: Reachable, way: Reboot, before: str | None = None) -> bool:
         return shell.run(way.ready, _ANSWER).output.strip() == way.answer
     except LostConnection:
         return False
+
+
+def comes_up(
+    shell: Reachable,
+    way: Reboot,
+    until: float,
+    before: str | None = None,
+    now: Callable[[], float] = time.monotonic,
+    pause: Callable[[float], None] = time.sleep,
+) -> bool:
+    """Wait until a machine is up; False if it is not in time.
+
+    Args:
+        until: on the clock ``now``.
+        before: as in :func:`is_up`.
+    """
+    while not is_up(shell, way, before):
+        if now() >= until:
+            return False
+        pause(_LOOK)
+    return True
 
 
 def remedy(shell: Reachable) -> str:

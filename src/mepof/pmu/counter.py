@@ -101,15 +101,18 @@ def load_counters(name: str) -> Counters:
     return COUNTERS.get(name)
 
 
-def countable(files: Files, counters: Counters, cores: Sequence[int]) -> Countable:
+def countable(files: Files, counters: Counters | None, cores: Sequence[int]) -> Countable:
     """Find the events that a machine can count.
 
     Args:
+        counters: None to count nothing.
         cores: CPUs that the work runs on; they choose among the PMUs of several kinds of cores.
 
     Raises:
         EnvironmentLack: the machine does not have that PMU.
     """
+    if counters is None:
+        return Countable((), {})
     pmu = _pmu(files, counters, cores) if counters.pmu else ""
     hybrid = "" if pmu else _hybrid(files, cores)
     events: dict[str, list[Event]] = {}
