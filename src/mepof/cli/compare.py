@@ -190,6 +190,7 @@ class _Laboratory:
                 with prepared(self.shell, self.preparation, default_directory(), say) as machine:
                     rounds = Rounds(
                         self.shell,
+                        boots,
                         self.out,
                         found,
                         cases,

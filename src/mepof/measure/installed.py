@@ -174,6 +174,7 @@ class Rounds:
     """The rounds of a comparison of installed kernels.
 
     Args:
+        boots: of the machine.
         directory: of what is kept.
         kernels: the baseline first.
         cases: that each boot runs.
@@ -184,6 +185,7 @@ class Rounds:
     def __init__(
         self,
         shell: Reachable,
+        boots: Boots,
         directory: Path,
         kernels: Sequence[Kernel],
         cases: Sequence[Case],
@@ -191,7 +193,7 @@ class Rounds:
         measure: Callable[[int], OneBoot],
     ) -> None:
         self._shell = shell
-        self._progress = directory / "progress.json"
+        self._boots = boots
         self._kernels = kernels
         self._measure = measure
         # The baseline again, as A/A control.
@@ -247,13 +249,8 @@ class Rounds:
         if kept is not None:
             return kept
         release = self._targets[image].release
-        progress = Progress.find(self._progress)
-        if progress is None or not progress.rehearsed or progress.asked is None:
+        if not self._boots.begun(release):
             raise NeedsBoot(release)
-        if progress.asked.release != release or not arrived(self._shell, progress.asked):
-            raise NeedsBoot(release)
-        begun = progress.asked.model_copy(update={"measured": boot_id(self._shell) or ""})
-        progress.model_copy(update={"asked": begun}).write(self._progress)
         made = self._measure(seed)
         if made.boot is None:
             raise WorkError(
@@ -261,7 +258,7 @@ class Rounds:
                 f"see `journalctl --dmesg --boot -1` on {self._shell.name}; compare without it",
             )
         # In this order, because one boot must not be kept as two.
-        progress.model_copy(update={"asked": None}).write(self._progress)
+        self._boots.use()
         self._kept[image].keep(made.boot)
         return made.boot
 
@@ -351,7 +348,7 @@ class Boots:
         asked = progress.asked if progress else None
         if progress and asked and asked.measured not in ("", boot_id(self._shell)):
             self._tell(f"{self._shell.name} was reset while {asked.release} was measured: again")
-            progress.model_copy(update={"asked": None}).write(self._path)
+            self.use()
 
     def ask(self, release: str) -> str:
         """Have the next boot be one of a kernel, or first of the origin: a rehearsal, which shows
@@ -380,6 +377,28 @@ class Boots:
         grub.boot_once(self._shell, menu.path_of(chosen))
         return chosen
 
+    def begun(self, release: str) -> bool:
+        """Whether the machine has made a boot of a kernel that was asked for, whose measurement
+        begins now.
+
+        Raises:
+            WorkError: as :func:`arrived`.
+        """
+        progress = Progress.find(self._path)
+        if progress is None or not progress.rehearsed or progress.asked is None:
+            return False
+        if progress.asked.release != release or not arrived(self._shell, progress.asked):
+            return False
+        begun = progress.asked.model_copy(update={"measured": boot_id(self._shell) or ""})
+        progress.model_copy(update={"asked": begun}).write(self._path)
+        return True
+
+    def use(self) -> None:
+        """Expect no boot any more: the last one was measured, or is not to be."""
+        progress = Progress.find(self._path)
+        if progress is not None:
+            progress.model_copy(update={"asked": None}).write(self._path)
+
     def withdraw(self) -> bool:
         """Have the next boot use GRUB's default, and no boot be expected.
 
@@ -391,7 +410,7 @@ class Boots:
             return False
         if grub.Menu.of(self._shell).waits:
             grub.forget(self._shell)
-        progress.model_copy(update={"asked": None}).write(self._path)
+        self.use()
         return running(self._shell) != progress.origin
 
     def finish(self) -> None:
