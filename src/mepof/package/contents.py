@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from mepof.arch import Arch, records
 from mepof.errors import InputError
+from mepof.kernel.installed import DEVICE_TREES
 from mepof.kernel.modules import lists_of_built_in
 from mepof.package.protocol import Kernel
 from mepof.tar import member
@@ -89,6 +90,20 @@ def modules(kernel: Kernel, below: str) -> Iterator[tuple[str, Content]]:
         yield f"{below}/modules.order", order.encode()
         for listed in lists_of_built_in(kernel.build):
             yield f"{below}/{listed.name}", listed
+
+
+def with_modules(kernel: Kernel, below: str) -> Iterator[tuple[str, Content]]:
+    """What distributions install in the modules' directory, as ``kernel.spec`` and ``PKGBUILD`` of
+    the kernel do: image, configuration, symbols, modules and device trees.
+
+    Args:
+        below: the directory of the release.
+    """
+    yield f"{below}/vmlinuz", kernel.image
+    for name in ("config", "System.map"):
+        yield f"{below}/{name}", kernel.build / name
+    yield from modules(kernel, below)
+    yield from unpacked(kernel.build / DEVICE_TREES, f"{below}/dtb")
 
 
 def unpacked(archive: Path, below: str) -> Iterator[tuple[str, Content]]:

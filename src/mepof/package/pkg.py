@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mepof.arch import Arch
-from mepof.kernel.installed import DEVICE_TREES, HEADERS
+from mepof.kernel.installed import HEADERS
 from mepof.package.contents import (
     MAINTAINER,
     Content,
@@ -33,8 +33,8 @@ from mepof.package.contents import (
     has_initrd,
     headers_beside,
     mode_of,
-    modules,
     unpacked,
+    with_modules,
 )
 from mepof.package.protocol import Kernel
 from mepof.process import find_tool, run
@@ -95,12 +95,8 @@ def _directory(kernel: Kernel) -> str:
 
 def _files(kernel: Kernel) -> Iterator[tuple[str, Content]]:
     below = _directory(kernel)
-    yield f"{below}/vmlinuz", kernel.image
     yield f"{below}/pkgbase", f"{package_name(kernel)}\n".encode()
-    for name in ("config", "System.map"):
-        yield f"{below}/{name}", kernel.build / name
-    yield from modules(kernel, below)
-    yield from unpacked(kernel.build / DEVICE_TREES, f"{below}/dtb")
+    yield from with_modules(kernel, below)
 
 
 def _headers(kernel: Kernel) -> Iterator[tuple[str, Content]]:

@@ -30,8 +30,8 @@ from mepof.package.contents import (
     has_initrd,
     headers_beside,
     mode_of,
-    modules,
     unpacked,
+    with_modules,
 )
 from mepof.package.protocol import Kernel
 from mepof.process import find_tool, run
@@ -134,7 +134,7 @@ class RpmPackage:
         # In a spec file, `%` begins a macro; a compiler may be named by its path.
         compiler = kernel.compiler.replace("%", "%%")
         below = _directory(kernel)
-        files, ghosts = dict(_files(kernel)), dict(_ghosts(kernel))
+        files, ghosts = dict(with_modules(kernel, below)), dict(_ghosts(kernel))
         fields = ["Requires(posttrans): coreutils"]
         # Also what is called later, such as a maker of the initramfs, runs depmod.
         fields += ["Requires: kmod"] if kernel.modules else []
@@ -182,15 +182,6 @@ def _sources(kernel: Kernel) -> str:
 
 def _boot_trees(kernel: Kernel) -> str:
     return f"boot/dtb-{kernel.release}"
-
-
-def _files(kernel: Kernel) -> Iterator[tuple[str, Content]]:
-    below = _directory(kernel)
-    yield f"{below}/vmlinuz", kernel.image
-    for name in ("config", "System.map"):
-        yield f"{below}/{name}", kernel.build / name
-    yield from modules(kernel, below)
-    yield from unpacked(kernel.build / DEVICE_TREES, f"{below}/dtb")
 
 
 def _headers(kernel: Kernel) -> Iterator[tuple[str, Content]]:
