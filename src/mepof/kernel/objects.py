@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mepof.arch import Arch
 from mepof.process import run
+from mepof.toolchain.profile_names import object_of
 from mepof.toolchain.protocol import Toolchain
 
 # The functions that each object defines: JSON, beside the kernel.
@@ -29,8 +30,7 @@ def objects_of(build: Path, functions: Collection[str]) -> tuple[str, ...]:
         functions: names of symbols, or ``SOURCE;NAME`` for static ones, with the path of the source
             from the objects' directory.
     """
-    sources = {name.rpartition(";")[0] for name in functions}
-    compiled = {f"{source.removeprefix('../').removesuffix('.c')}.o" for source in sources}
+    compiled = {object_of(name.rpartition(";")[0]) for name in functions}
     symbols = frozenset(functions)
     return tuple(
         name

@@ -20,6 +20,7 @@ from mepof.errors import InputError
 from mepof.profile import sample_tree
 from mepof.profile.reinlining import reinlined, scaled
 from mepof.profile.sample_tree import Function
+from mepof.toolchain.profile_names import current
 
 #: A function that the new profile does not have is dropped below this share of the new total. To
 #: LLVM, cold is what lies beyond 99.9999 % of all counts (LLVM 22,
@@ -304,8 +305,7 @@ def _records(text: str) -> tuple[list[str], list[_Record]]:
             continue
         flow = lines[lines.index(_HASH) + 1]
         total = sum(int(line) for section, line in _sections(lines) if section == _COUNTERS)
-        # Clang 16 puts a colon between the file and the name, 19 a semicolon.
-        records.append(_Record(lines[0].replace(":", ";"), flow, total, tuple(lines)))
+        records.append(_Record(current(lines[0]), flow, total, tuple(lines)))
     return head, records
 
 

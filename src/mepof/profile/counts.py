@@ -17,6 +17,7 @@ from pathlib import Path
 from mepof.errors import InputError, WorkError
 from mepof.process import run
 from mepof.profile.instrumentation import LLVM_INSTRUMENTATION, UNREADABLE
+from mepof.toolchain.profile_names import current
 from mepof.toolchain.protocol import Toolchain, select_with
 
 # Below it a difference comes from rounding.
@@ -163,8 +164,7 @@ def _functions(lines: Iterable[str]) -> Iterator[FunctionCounts]:
     name = flow = ""
     for line in lines:
         if found := _NAME.match(line):
-            # Clang 16 puts a colon between the file and the name, 19 a semicolon.
-            name = found[1].replace(":", ";")
+            name = current(found[1])
         elif found := _HASH.match(line):
             flow = found[1]
         elif found := _BLOCKS.match(line):

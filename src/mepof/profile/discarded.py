@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from mepof.profile.counts import FunctionCounts
+from mepof.toolchain.profile_names import object_of
 
 # What Clang says of a function whose control flow is not the one that was counted: see
 # llvm/lib/Transforms/Instrumentation/PGOInstrumentation.cpp.
@@ -34,7 +35,7 @@ def matched_percent(
     for each in counted:
         total += each.total
         source, _, name = each.name.rpartition(";")
-        compiled = f"{source.removeprefix('../').removesuffix('.c')}.o"
+        compiled = object_of(source)
         if name not in symbols if not source else compiled not in defined:
             gone += each.total
     lost = gone + sum(_discarded(log).values())

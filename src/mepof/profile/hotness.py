@@ -13,6 +13,7 @@ from mepof.profile.artifact import profile_files
 from mepof.profile.counts import read_counts
 from mepof.profile.instrumentation import is_instrumentation
 from mepof.toolchain import gcda
+from mepof.toolchain.profile_names import object_of
 
 _ALL = 1 << 32
 _TAR = b"ustar"
@@ -36,7 +37,7 @@ def hotness(given: Path, defined: Mapping[str, Sequence[str]]) -> dict[str, int]
     found: Counter[str] = Counter()
     for symbol, count in _counts(given):
         source, _, function = symbol.rpartition(";")
-        compiled = f"{source.removeprefix('../').removesuffix('.c')}.o"
+        compiled = object_of(source)
         names = [compiled] if compiled in defined else owners.get(function, [])
         for name in names:
             found[name] += count

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from mepof.arch import Arch
 from mepof.errors import MepofError
 from mepof.process import run
+from mepof.toolchain.profile_names import current
 from mepof.toolchain.protocol import FunctionCount, NeededFile, ProfileKind, Run
 from mepof.toolchain.versions import Versioned, Versions, read_description
 
@@ -100,8 +101,7 @@ class Clang(Versioned):
     def executed(self, profile: Path, run: Run) -> frozenset[str]:
         _, functions = self._as_text(profile, run)
         executed = filter(_COUNTED.search, functions)
-        # Clang 16 puts a colon between the two, 19 a semicolon.
-        return frozenset(each.strip().partition("\n")[0].replace(":", ";") for each in executed)
+        return frozenset(current(each.strip().partition("\n")[0]) for each in executed)
 
     def drop_unexecuted(self, profile: Path, output: Path, run: Run) -> None:
         head, functions = self._as_text(profile, run)
