@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from filecmp import cmp
+from functools import cached_property
 from math import fsum
 from pathlib import Path
 from typing import Literal
@@ -45,6 +46,11 @@ class Sampled:
     name: str
     source: str | None
     share: float
+
+    @property
+    def unit(self) -> str | None:
+        """That file in the tree."""
+        return None if self.source is None else self.source.removeprefix("../")
 
 
 @dataclass(frozen=True)
@@ -82,22 +88,26 @@ class Judgement:
     callers: tuple[str, ...] = ()
 
     @property
+    def changed(self) -> tuple[Affected, ...]:
+        """The functions that have changed or are gone; what has moved costs nothing."""
+        return tuple(each for each in self.affected if each.state != "moved")
+
+    @property
     def changed_percent(self) -> float:
-        """The share of samples in functions that have changed or are gone."""
-        return fsum(each.share for each in self.affected if each.state != "moved")
+        """The share of samples in these."""
+        return fsum(each.share for each in self.changed)
 
     @property
     def units(self) -> tuple[str, ...]:
-        """The C files that are compiled with a function that changed or with a call of one, in
-        alphabetical order."""
-        changed = (each for each in self.affected if each.state != "moved")
-        return tuple(sorted({unit for each in changed for unit in each.units}.union(self.callers)))
+        """The C files that are compiled with one of these or with a call of one, in alphabetical
+        order."""
+        found = {unit for each in self.changed for unit in each.units}
+        return tuple(sorted(found.union(self.callers)))
 
     @property
     def unknown_percent(self) -> float:
-        """The share of samples in functions that changed, and of which no such file is known."""
-        unknown = (each for each in self.affected if not each.units and each.state != "moved")
-        return fsum(each.share for each in unknown)
+        """The share of samples in these of which no such file is known."""
+        return fsum(each.share for each in self.changed if not each.units)
 
     @property
     def files(self) -> Mapping[str, float]:
@@ -108,7 +118,7 @@ class Judgement:
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def __str__(self) -> str:
-        count = sum(each.state != "moved" for each in self.affected)
+        count = len(self.changed)
         text = f"{self.changed_percent:.1f} % of samples are in {count} functions that changed"
         named = [f"{a.name} of {a.file} {a.share:.1f} %" for a in self.affected[:3]]
         return f"{text}: {', '.join(named)}" if named else text
@@ -176,67 +186,143 @@ def judge(
             that have none are not looked at, and of several functions of one name the one that is
             in one of them counts.
     """
-    below = None if objects is None else {Path(name).parent.as_posix() for name in objects}
-    differing = list(_differing(old, new, arch, below))
-    before: dict[str, dict[str, str]] = {}
-    after: dict[str, dict[str, str]] = {}
-    for name in differing:
-        for code, tree in ((before, old), (after, new)):
-            code[name] = _read(tree / name)
-    # Of a file that is new, only where a function has moved to.
-    appeared: dict[str, list[str]] = {}
-    added = (name for name in _files(new, arch, below) if not (old / name).exists())
-    for name, made in (*after.items(), *((name, _read(new / name)) for name in added)):
-        for body in made.values():
-            appeared.setdefault(body, []).append(name)
-    defined: dict[str, list[str]] = {}
-    for file, functions in before.items():
-        for function in functions:
-            defined.setdefault(function, []).append(file)
-    ran = frozenset(f"{name.removesuffix('.o')}.c" for name in objects or ())
-    # What the files that ran and are as they were define.
-    kept = {file: _read(old / file) for file in ran - before.keys()}
-    same = frozenset[str]().union(*kept.values())
-    affected = []
-    for each in sampled:
+    code = _Code.read(old, new, arch, objects)
+    affected = (code.affected(each) for each in sampled)
+    callers = _callers(
+        code.altered_headers(), code.compiled(), {source_name(each.name) for each in sampled}
+    )
+    return Judgement(
+        len(sampled), tuple(each for each in affected if each), len(code.before), callers
+    )
+
+
+#: The code of functions, by file and name.
+Functions = Mapping[str, Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class _Code:
+    """The code of two trees that may differ.
+
+    Attributes:
+        before, after: of the files that are not as they were.
+        kept: of the old tree's files that ran and are as they were.
+        appeared: the new tree's files that have some code, of those that are new or not as they
+            were.
+        ran: the C files in which something ran; None if that is not known.
+    """
+
+    old: Path
+    new: Path
+    before: Functions
+    after: Functions
+    kept: Functions
+    appeared: Mapping[str, Sequence[str]]
+    ran: frozenset[str] | None
+
+    @classmethod
+    def read(cls, old: Path, new: Path, arch: str, objects: Collection[str] | None) -> _Code:
+        """Read what :func:`judge` compares."""
+        below = None if objects is None else {Path(name).parent.as_posix() for name in objects}
+        differing = list(_differing(old, new, arch, below))
+        before, after = ({name: _read(tree / name) for name in differing} for tree in (old, new))
+        # Of a file that is new, only where a function has moved to.
+        appeared: dict[str, list[str]] = {}
+        added = (name for name in _files(new, arch, below) if not (old / name).exists())
+        for name, made in (*after.items(), *((name, _read(new / name)) for name in added)):
+            for body in made.values():
+                appeared.setdefault(body, []).append(name)
+        ran = None
+        if objects is not None:
+            ran = frozenset(f"{name.removesuffix('.o')}.c" for name in objects)
+        kept = {file: _read(old / file) for file in (ran or frozenset()) - before.keys()}
+        return cls(old, new, before, after, kept, appeared, ran)
+
+    @cached_property
+    def defined(self) -> dict[str, list[str]]:
+        """The files of ``before`` that have a function, by its name."""
+        found: dict[str, list[str]] = {}
+        for file, functions in self.before.items():
+            for function in functions:
+                found.setdefault(function, []).append(file)
+        return found
+
+    @cached_property
+    def same(self) -> frozenset[str]:
+        """The functions of the files that ran and are as they were."""
+        return frozenset[str]().union(*self.kept.values())
+
+    def affected(self, each: Sampled) -> Affected | None:
+        """What has become of a function whose code is not the same."""
         name = source_name(each.name)
-        if name not in defined:
+        if name not in self.defined:
             name = name.lstrip("_")  # what a macro declares often has more of them
-        files = defined.get(name, [])
-        if each.source is not None and files:
-            unit = each.source.removeprefix("../")
-            own = before.get(unit) or kept.get(unit) or _read(old / unit)
-            files = _of_unit(files, each.source, name in own)
-        elif objects is not None:
-            # A header's function may be in any object, and so may that of a C file which another
-            # one includes.
-            own_files = [file for file in files if file in ran or file.endswith(".h")]
-            files = own_files or ([] if name in same else files)
-        states = [(_state(before[f][name], after[f].get(name), appeared), f) for f in files]
-        if known := [(state, file) for state, file in states if state is not None]:
-            state, file = min(known, key=lambda pair: _ORDER.index(pair[0]))
-            found = [f for f, functions in after.items() if name in functions]
-            found = [each.source.removeprefix("../")] if each.source else [*files, *found]
-            units = _compiled(found, new, ran)
-            places = appeared.get(before[file][name], [])
-            if state == "moved" and each.source and not _in_header((file, *places)):
-                state = "changed" if name in after[file] else "renamed"
-                if state == "renamed":
-                    there = _compiled(places, new, ran)
-                    units = units | there if there else there
-            affected.append(Affected(each.name, file, state, each.share, tuple(sorted(units))))
-    altered = {
-        name: [file for file in files if _altered(before[file][name], after[file].get(name), file)]
-        for name, files in defined.items()
-    }
-    names = {source_name(each.name) for each in sampled}
-    compiled = {file: after[file] if file in after else kept[file] for file in ran}
-    callers = _callers({n: files for n, files in altered.items() if files}, compiled, names)
-    return Judgement(len(sampled), tuple(affected), len(differing), callers)
+        states = (
+            (_state(self.before[file][name], self.after[file].get(name), self.appeared), file)
+            for file in self._candidates(each, name)
+        )
+        known = [(state, file) for state, file in states if state is not None]
+        if not known:
+            return None
+        state, file = min(known, key=lambda pair: _ORDER.index(pair[0]))
+        units = self._units(each, name)
+        places = self.appeared.get(self.before[file][name], ())
+        if state == "moved" and each.unit and not _in_header((file, *places)):
+            state = "changed" if name in self.after[file] else "renamed"
+            if state == "renamed":
+                there = self._compiled(places)
+                units = units | there if there else there
+        return Affected(each.name, file, state, each.share, tuple(sorted(units)))
 
+    def _candidates(self, each: Sampled, name: str) -> Sequence[str]:
+        """The files of ``before`` that a function may be from."""
+        files = self.defined.get(name, [])
+        if each.unit is not None and files:
+            own = self.before.get(each.unit) or self.kept.get(each.unit)
+            return _of_unit(files, each.unit, name in (own or _read(self.old / each.unit)))
+        if self.ran is None:
+            return files
+        # A header's function may be in any object, and so may that of a C file which another one
+        # includes.
+        ran = [file for file in files if file in self.ran or file.endswith(".h")]
+        return ran or ([] if name in self.same else files)
 
-def _altered(before: str, after: str | None, file: str) -> bool:
-    return file.endswith(".h") and after is not None and after != before
+    def _units(self, each: Sampled, name: str) -> set[str]:
+        """The C files that are compiled with a function."""
+        if each.unit:
+            return self._compiled([each.unit])
+        there = [file for file, functions in self.after.items() if name in functions]
+        return self._compiled([*self._candidates(each, name), *there])
+
+    def _compiled(self, files: Iterable[str]) -> set[str]:
+        """Those of some files that are compiled, and the files beside the others that include
+        them."""
+        ran = self.ran or frozenset()
+        found: set[str] = set()
+        for file in files:
+            if file in ran:
+                found.add(file)
+                continue
+            at, _, name = file.rpartition("/")
+            line = re.compile(rf'^[ \t]*#[ \t]*include[ \t]+"{re.escape(name)}"', re.M)
+            beside = (unit for unit in ran if unit.rpartition("/")[0] == at)
+            found.update(unit for unit in beside if line.search(_text(self.new / unit)))
+        return {unit for unit in found if (self.new / unit).is_file()}
+
+    def altered_headers(self) -> dict[str, list[str]]:
+        """The headers with a function whose code is another, by its name."""
+        found: dict[str, list[str]] = {}
+        for name, files in self.defined.items():
+            for file in files:
+                now = self.after[file].get(name)
+                if file.endswith(".h") and now is not None and now != self.before[file][name]:
+                    found.setdefault(name, []).append(file)
+        return found
+
+    def compiled(self) -> Functions:
+        """The new code of the files that ran."""
+        ran = self.ran or frozenset()
+        return {file: self.after[file] if file in self.after else self.kept[file] for file in ran}
 
 
 def _callers(
@@ -261,33 +347,18 @@ def _callers(
     )
 
 
-def _of_unit(files: Sequence[str], source: str, defines: bool) -> list[str]:
+def _of_unit(files: Sequence[str], unit: str, defines: bool) -> list[str]:
     """Which of several files the static function of a C file may be from: from it, or from a file
     that it may include.
 
     Args:
         defines: it has a function of that name itself.
     """
-    unit = source.removeprefix("../")
-    own = [file for file in files if f"/{source}".endswith(f"/{file}")]
+    own = [file for file in files if f"/{unit}".endswith(f"/{file}")]
     if own or defines:
         return own
     above = [(file, file.rpartition("/")[0]) for file in files]
     return [f for f, at in above if "include" in at.split("/") or unit.startswith(f"{at}/")]
-
-
-def _compiled(files: Iterable[str], new: Path, ran: Collection[str]) -> set[str]:
-    """Those of some files that are compiled, and the files beside the others that include them."""
-    found: set[str] = set()
-    for file in files:
-        if file in ran:
-            found.add(file)
-            continue
-        at, _, name = file.rpartition("/")
-        line = re.compile(rf'^[ \t]*#[ \t]*include[ \t]+"{re.escape(name)}"', re.M)
-        beside = (unit for unit in ran if unit.rpartition("/")[0] == at)
-        found.update(unit for unit in beside if line.search(_text(new / unit)))
-    return {unit for unit in found if (new / unit).is_file()}
 
 
 # The worst first: with several candidates, it counts.

@@ -160,12 +160,11 @@ def judged(
             }
         )
         return
-    changed = [each for each in found.affected if each.state != "moved"]
     print(
         f"{found.changed_percent:.1f} % of samples are in functions that changed:"
-        f" {len(changed)} of {found.functions:,}"
+        f" {len(found.changed)} of {found.functions:,}"
     )
-    for each in changed[:top]:
+    for each in found.changed[:top]:
         print(f"{each.share:6.2f} %  {each.state:8} {each.name}  {each.file}")
 
 
