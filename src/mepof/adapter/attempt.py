@@ -120,7 +120,7 @@ class Attempt:
         if decision.kind != "reuse" and source is not None:
             made = origins(trained(text) or (), done, found, source, self.release)
             extras |= dict(whole_profiles(made, found))
-            parts = _counted(decision, done)
+            parts = decision.refreshed
             profiles |= {n: self._refreshed(n, p, parts.get(n)) for n, p in made.items()}
         packages = packages_of(found, done, self.follow, out)
         extras |= {path.name: path for path in packages if path.parent != done}
@@ -193,7 +193,7 @@ class Attempt:
         """
         if decision.kind != "full":
             try:
-                return self._run(text, decision, out / decision.kind), decision
+                return self._run(text, decision, out / decision.kind)
             except Interrupted:
                 raise
             except MepofError as error:
@@ -202,9 +202,9 @@ class Attempt:
                 why = f"{decision.kind} was given up: {error.message}"
             self.note("given up", why)
             decision = Decision("full", f"{decision.reason}; {why}", decision.changed)
-        return self._run(text, decision, out / "full"), decision
+        return self._run(text, decision, out / "full")
 
-    def _run(self, text: str, decision: Decision, out: Path) -> Path:
+    def _run(self, text: str, decision: Decision, out: Path) -> tuple[Path, Decision]:
         out.mkdir(parents=True, exist_ok=True)
         if decision.profiles:
             assert self.last is not None
@@ -216,12 +216,13 @@ class Attempt:
             text = scouted(text) or text
             plan_of(Source(f"{self.release}.g4", text))
         self._call(text, out)
-        for name, part in _counted(decision, out).items():
+        counted_again = _counted(decision, out)
+        for name, part in counted_again.items():
             missing = sorted({*decision.refreshed[name].files}.difference(part.files))
             if missing:
                 raise WorkError(f"{', '.join(missing)} should be counted again, and was not")
         self._compare(text, out)
-        return out
+        return out, replace(decision, refreshed=counted_again)
 
     def _refreshed(self, name: str, origin: Origin, part: Refreshed | None) -> Origin:
         """A profile that was made, with what of it was counted if that is not all."""
