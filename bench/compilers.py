@@ -19,9 +19,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from matrix import Outcome, ended, failed, measured
+from measure import outcomes
 from measure.left import COUNTED, geometric, saved
-from measure.program import report_of
+from measure.outcomes import Outcome, failed
 
 from mepof.toolchain.protocol import select
 
@@ -29,7 +29,6 @@ ROOT = Path(__file__).parents[1]
 CONFIG = ROOT / "bench" / "compilers" / "tiny.config"
 RESULT = ROOT / "docs" / "toolchains" / "tried"
 OUT = ROOT / "out" / "compilers"
-MEPOF = Path(sys.executable).parent / "mepof"
 
 PROGRAM = """\
 set toolchain {toolchain}.
@@ -68,13 +67,9 @@ def main() -> None:
 
 def tried(toolchain: str, algorithm: str, store: Path | None) -> Outcome:
     """Build, boot and measure a kernel."""
-    out = OUT / f"{toolchain.replace('/', '-')}-{algorithm}"
-    out.mkdir(parents=True, exist_ok=True)
-    program = out / "program.g4"
-    program.write_text(PROGRAM.format(toolchain=toolchain, config=CONFIG, algorithm=algorithm))
+    program = PROGRAM.format(toolchain=toolchain, config=CONFIG, algorithm=algorithm)
     where = ["--store", str(store)] if store is not None else []
-    status, reason = ended([MEPOF, "run", program, "--out", out, *where])
-    return measured(report_of(out)) if status == 0 else {"outcome": "failed", "reason": reason}
+    return outcomes.tried(program, OUT / f"{toolchain.replace('/', '-')}-{algorithm}", where)
 
 
 def page(results: Mapping[str, Mapping[str, Outcome]]) -> str:

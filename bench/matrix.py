@@ -17,23 +17,20 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from measure.left import COUNTED, geometric, left_percent, saved
-from measure.program import report_of
+from measure import outcomes
+from measure.left import COUNTED, geometric, saved
+from measure.outcomes import INSTRUCTIONS, Outcome, ended, failed
 
 ROOT = Path(__file__).parents[1]
 CHOICES = ROOT / "bench" / "matrix.toml"
 RESULT = ROOT / "docs" / "benchmarks" / "matrix"
 OUT = ROOT / "out" / "matrix"
-MEPOF = Path(sys.executable).parent / "mepof"
-INSTRUCTIONS = "kernel_instructions"
 
 PROGRAM = """\
 set arch {arch}.
@@ -43,9 +40,6 @@ set seed 1.
 opt {source} {algorithm} rand kbench O2.
 eval plain.img;opt.img syscall;overhead;proc;pipe;file.
 """
-
-#: What came out of a cell, as JSON.
-Outcome = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -120,55 +114,13 @@ def tried(cell: Cell, source: str, store: Path | None) -> Outcome:
     """Ask whether a cell fits, and run it if it does."""
     where = ["--store", str(store)] if store is not None else []
     options = ["--arch", cell.arch, "--toolchain", cell.toolchain, "--algorithm", cell.algorithm]
-    status, reason = ended([MEPOF, "adapt", "check", source, *options, *where])
+    status, reason = ended([outcomes.MEPOF, "adapt", "check", source, *options, *where])
     if status != 0:
         return {"outcome": "refused", "reason": reason}
-    out = OUT / cell.name.replace("/", "-")
-    out.mkdir(parents=True, exist_ok=True)
-    program = out / "program.g4"
-    program.write_text(
-        PROGRAM.format(
-            arch=cell.arch, toolchain=cell.toolchain, source=source, algorithm=cell.algorithm
-        )
+    program = PROGRAM.format(
+        arch=cell.arch, toolchain=cell.toolchain, source=source, algorithm=cell.algorithm
     )
-    status, reason = ended([MEPOF, "run", program, "--out", out, *where])
-    return measured(report_of(out)) if status == 0 else {"outcome": "failed", "reason": reason}
-
-
-def ended(command: Sequence[str | Path]) -> tuple[int, str]:
-    """Run mepof, whose words go on to the terminal: its status, and what it says went wrong."""
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    last = ""
-    assert process.stderr is not None
-    for line in process.stderr:
-        sys.stderr.write(line)
-        if line.startswith("mepof: "):
-            last = line.removeprefix("mepof: ").strip()
-    # Interrupted, or something is missing here: that is no answer.
-    if (status := process.wait()) not in (0, 1):
-        sys.exit(abs(status))
-    return status, last
-
-
-def measured(report: Mapping[str, Any]) -> Outcome:
-    """What is kept of a report."""
-    (left,) = left_percent(report, COUNTED).values()
-    text = {image["name"]: image["size_bytes"]["text"] for image in report["images"]}
-    return {
-        "outcome": "measured",
-        "kernel": report["provenance"]["kernel"],
-        "tools": report["provenance"]["tools"],
-        "booted": all(image["booted"] for image in report["images"]),
-        "left_percent": left,
-        "text_percent": 100 * text["opt"] / text["plain"],
-    }
-
-
-def failed(outcome: Outcome) -> bool:
-    """Whether a kernel that fits does not boot, or does not beat its baseline."""
-    if outcome["outcome"] != "measured":
-        return bool(outcome["outcome"] == "failed")
-    return not outcome["booted"] or geometric(outcome["left_percent"][INSTRUCTIONS]) >= 100
+    return outcomes.tried(program, OUT / cell.name.replace("/", "-"), where)
 
 
 def said(outcome: Outcome | None) -> str:

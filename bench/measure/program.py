@@ -12,6 +12,7 @@ from typing import Any
 
 from mepof.toolchain.protocol import DEFAULT
 
+MEPOF = Path(sys.executable).parent / "mepof"
 _TOOLCHAIN = re.compile(r"^set toolchain ([\w-]+)", re.MULTILINE)
 
 
@@ -66,8 +67,7 @@ def _run(words: list[str | Path], store: Path | None) -> None:
 
 
 def _status(words: list[str | Path], store: Path | None) -> int:
-    mepof = Path(sys.executable).parent / "mepof"
-    command: list[str | Path] = [mepof, "run", *words]
+    command: list[str | Path] = [MEPOF, "run", *words]
     if store is not None:
         command += ["--store", store]
     return subprocess.run(command, check=False).returncode

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-BENCH = Path(__file__).parents[3] / "bench"
+from .scripted_mepof import run, script, working
+
 NAME = "5.10/clang-22/pgo/x86-64"
 PROGRAM = """\
 set arch x86-64.
@@ -25,55 +24,14 @@ eval plain.img;opt.img syscall;overhead;proc;pipe;file.
 @pytest.fixture
 def matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """The script, with choices and results of its own."""
-    monkeypatch.syspath_prepend(BENCH)
-    monkeypatch.delitem(sys.modules, "matrix", raising=False)
-    import matrix
-
     choices = tmp_path / "matrix.toml"
     choices.write_text(
         'architectures = ["x86-64", "arm64"]\n[kernels]\n"5.10" = "debian:old"\n'
         '[toolchains]\nclang-22 = ["pgo"]\n'
     )
-    monkeypatch.setattr(matrix, "CHOICES", choices)
-    monkeypatch.setattr(matrix, "RESULT", tmp_path / "matrix")
-    monkeypatch.setattr(matrix, "OUT", tmp_path / "out")
-    monkeypatch.setattr(matrix, "MEPOF", tmp_path / "mepof")
-    yield matrix
-    sys.modules.pop("matrix", None)
-
-
-def report(value: float, booted: bool = True) -> str:
-    metrics = ("kernel_instructions", "kernel_taken_branches")
-    rows = [
-        {"image": image, "metric": metric, "case": "syscall", "value": count, "baseline": 200.0}
-        for image, count in (("plain", 200.0), ("opt", value))
-        for metric in metrics
-    ]
-    images = [
-        {"name": "plain", "booted": True, "size_bytes": {"text": 1000}},
-        {"name": "opt", "booted": booted, "size_bytes": {"text": 990}},
-    ]
-    provenance = {"kernel": "Linux 5.10.262", "tools": {"clang": "clang version 22"}}
-    return json.dumps(
-        {"baseline": "plain", "cases": rows, "images": images, "provenance": provenance}
-    )
-
-
-def run(matrix: ModuleType, monkeypatch: pytest.MonkeyPatch, mepof: str, *words: str) -> int:
-    """Run the script with a mepof that does this; its status."""
-    program: Path = matrix.MEPOF
-    program.write_text(f'#!/bin/sh\necho "$1" >> {program.parent}/called\n{mepof}\n')
-    program.chmod(0o755)
-    monkeypatch.setattr(sys, "argv", ["matrix.py", *words])
-    try:
-        matrix.main()
-    except SystemExit as ended:
-        return int(ended.code or 0)
-    return 0
-
-
-def working(value: float, booted: bool = True) -> str:
-    return f"[ $1 = adapt ] || cat > $4/report.json <<'END'\n{report(value, booted)}\nEND"
+    with script("matrix", "matrix", tmp_path, monkeypatch) as made:
+        monkeypatch.setattr(made, "CHOICES", choices)
+        yield made
 
 
 @pytest.mark.parametrize(
@@ -90,14 +48,14 @@ def test_a_cell_is_run_as_a_user_would_and_kept(
     cell: str,
 ) -> None:
     for _ in range(2):
-        assert run(matrix, monkeypatch, working(value, booted), "pgo", "x86-64") == status
+        assert run(matrix, tmp_path, monkeypatch, working(value, booted), "pgo", "x86-64") == status
         assert (tmp_path / "called").read_text().split() == ["adapt", "run"]
     page = (tmp_path / "matrix.md").read_text()
     assert "1 of 2 cells" in page
     assert f"| 5.10 | {cell} |" in page and "| 5.10 | not run |" in page
     (written,) = (tmp_path / "out").rglob("program.g4")
     assert written.read_text() == PROGRAM
-    run(matrix, monkeypatch, working(value), NAME, "--again")
+    run(matrix, tmp_path, monkeypatch, working(value), NAME, "--again")
     assert (tmp_path / "called").read_text().split() == ["adapt", "run"] * 2
 
 
@@ -122,7 +80,7 @@ def test_a_cell_that_does_not_fit_or_fails_has_its_reason(
     outcome: str,
     called: list[str],
 ) -> None:
-    assert run(matrix, monkeypatch, mepof, NAME) == status
+    assert run(matrix, tmp_path, monkeypatch, mepof, NAME) == status
     assert (tmp_path / "called").read_text().split() == called
     assert f"- `{NAME}` {outcome}: it does not fit\n" in (tmp_path / "matrix.md").read_text()
 
@@ -135,12 +93,14 @@ def test_a_cell_that_is_interrupted_or_lacks_something_here_has_no_result(
     command: str,
     status: int,
 ) -> None:
-    assert run(matrix, monkeypatch, f"[ $1 != {command} ] || exit {status}", NAME) == status
+    assert (
+        run(matrix, tmp_path, monkeypatch, f"[ $1 != {command} ] || exit {status}", NAME) == status
+    )
     assert not (tmp_path / "matrix.json").exists()
 
 
 def test_words_that_no_cell_has_are_an_error(
     matrix: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert run(matrix, monkeypatch, "", "pgo", "gcc-12") == 2
+    assert run(matrix, tmp_path, monkeypatch, "", "pgo", "gcc-12") == 2
     assert not (tmp_path / "called").exists()

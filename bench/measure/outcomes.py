@@ -1,0 +1,67 @@
+"""Programs that may fail, run as a user would, and what came out of each."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from measure.left import COUNTED, geometric, left_percent
+from measure.program import MEPOF, report_of
+
+INSTRUCTIONS = "kernel_instructions"
+
+#: What came out of a program, as JSON.
+Outcome = dict[str, Any]
+
+
+def tried(text: str, out: Path, where: Sequence[str]) -> Outcome:
+    """Run a program that compares ``opt`` with ``plain``.
+
+    Args:
+        out: directory of the program and its results.
+        where: words that name the store.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    program = out / "program.g4"
+    program.write_text(text)
+    status, reason = ended([MEPOF, "run", program, "--out", out, *where])
+    return measured(report_of(out)) if status == 0 else {"outcome": "failed", "reason": reason}
+
+
+def ended(command: Sequence[str | Path]) -> tuple[int, str]:
+    """Run mepof, whose words go on to the terminal: its status, and what it says went wrong."""
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    last = ""
+    assert process.stderr is not None
+    for line in process.stderr:
+        sys.stderr.write(line)
+        if line.startswith("mepof: "):
+            last = line.removeprefix("mepof: ").strip()
+    # Interrupted, or something is missing here: that is no answer.
+    if (status := process.wait()) not in (0, 1):
+        sys.exit(abs(status))
+    return status, last
+
+
+def measured(report: Mapping[str, Any]) -> Outcome:
+    """What is kept of a report."""
+    (left,) = left_percent(report, COUNTED).values()
+    text = {image["name"]: image["size_bytes"]["text"] for image in report["images"]}
+    return {
+        "outcome": "measured",
+        "kernel": report["provenance"]["kernel"],
+        "tools": report["provenance"]["tools"],
+        "booted": all(image["booted"] for image in report["images"]),
+        "left_percent": left,
+        "text_percent": 100 * text["opt"] / text["plain"],
+    }
+
+
+def failed(outcome: Outcome) -> bool:
+    """Whether a kernel that fits does not boot, or does not beat its baseline."""
+    if outcome["outcome"] != "measured":
+        return bool(outcome["outcome"] == "failed")
+    return not outcome["booted"] or geometric(outcome["left_percent"][INSTRUCTIONS]) >= 100
