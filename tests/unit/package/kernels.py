@@ -52,6 +52,14 @@ def with_headers(made: Kernel) -> Kernel:
     return made
 
 
+def check_headers(directory: Path) -> None:
+    """What :func:`with_headers` has is installed in a directory, as it was."""
+    assert (directory / "Makefile").read_text() == "all:\n"
+    assert (directory / "include/link.h").resolve() == directory / "include/io.h"
+    assert os.access(directory / "scripts/mod/modpost", os.X_OK)
+    assert not os.access(directory / "Makefile", os.X_OK)
+
+
 def with_device_trees(made: Kernel) -> Kernel:
     archive(made.build / DEVICE_TREES, {"acme/board.dtb": b"tree"}, {})
     return made

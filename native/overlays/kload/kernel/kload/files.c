@@ -256,13 +256,18 @@ static int make_file(const char *path, size_t size)
 	return error ?: unlinked;
 }
 
-static int create_unlink(unsigned int batch)
+static int make_files(unsigned int batch, const char *path, size_t size)
 {
 	int error = 0;
 
 	while (!error && batch--)
-		error = make_file(FRESH, 0);
+		error = make_file(path, size);
 	return error;
+}
+
+static int create_unlink(unsigned int batch)
+{
+	return make_files(batch, FRESH, 0);
 }
 
 static int open_pipe(void)
@@ -351,20 +356,12 @@ static int write_sync(unsigned int batch)
 
 static int create_unlink_disk(unsigned int batch)
 {
-	int error = 0;
-
-	while (!error && batch--)
-		error = make_file(DISK_FRESH, 0);
-	return error;
+	return make_files(batch, DISK_FRESH, 0);
 }
 
-static int make_files(unsigned int batch)
+static int make_files_disk(unsigned int batch)
 {
-	int error = 0;
-
-	while (!error && batch--)
-		error = make_file(DISK_FRESH, SZ_16K);
-	return error;
+	return make_files(batch, DISK_FRESH, SZ_16K);
 }
 #endif
 
@@ -388,7 +385,7 @@ const struct kload_case kload_files[] = {
 	{ "ext4-write-16k", 100, open_disk_data, write_16k, close_data, check_disk_data },
 	{ "ext4-fsync", 20, open_disk_data, write_sync, close_data, check_disk_data },
 	{ "ext4-create-unlink", 50, NULL, create_unlink_disk, NULL },
-	{ "ext4-new-file", 5, open_disk_data, make_files, close_data, check_disk_data },
+	{ "ext4-new-file", 5, open_disk_data, make_files_disk, close_data, check_disk_data },
 #endif
 	{ }
 };
