@@ -114,7 +114,7 @@ def tried(cell: Cell, source: str, store: Path | None) -> Outcome:
     """Ask whether a cell fits, and run it if it does."""
     where = ["--store", str(store)] if store is not None else []
     options = ["--arch", cell.arch, "--toolchain", cell.toolchain, "--algorithm", cell.algorithm]
-    status, reason = ended([outcomes.MEPOF, "adapt", "check", source, *options, *where])
+    status, reason = ended(["adapt", "check", source, *options, *where])
     if status != 0:
         return {"outcome": "refused", "reason": reason}
     program = PROGRAM.format(

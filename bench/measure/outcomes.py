@@ -27,13 +27,13 @@ def tried(text: str, out: Path, where: Sequence[str]) -> Outcome:
     out.mkdir(parents=True, exist_ok=True)
     program = out / "program.g4"
     program.write_text(text)
-    status, reason = ended([MEPOF, "run", program, "--out", out, *where])
+    status, reason = ended(["run", program, "--out", out, *where])
     return measured(report_of(out)) if status == 0 else {"outcome": "failed", "reason": reason}
 
 
-def ended(command: Sequence[str | Path]) -> tuple[int, str]:
+def ended(words: Sequence[str | Path]) -> tuple[int, str]:
     """Run mepof, whose words go on to the terminal: its status, and what it says went wrong."""
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([MEPOF, *words], stderr=subprocess.PIPE, text=True)
     last = ""
     assert process.stderr is not None
     for line in process.stderr:

@@ -1,14 +1,18 @@
-"""The command line, called as a user calls it."""
+"""The command line, called as a user calls it, and a world in which releases appear."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from mepof.adapter import attempt, watch
 from mepof.cli.main import main
+
+from .world import FILE, PROGRAM, World
 
 
 @dataclass(frozen=True)
@@ -36,3 +40,18 @@ def mepof(
         return Answer(ended.value.code, out, err)
 
     return call
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    (tmp_path / "watch.toml").write_text(FILE)
+    (tmp_path / "update.g4").write_text(PROGRAM)
+    made = World(tmp_path, ["v6.12.1", "v6.12.2"])
+    made.executor.root = tmp_path
+    feed = SimpleNamespace(look=made.look, check=lambda follow: None)
+    monkeypatch.setattr(watch, "FEEDS", SimpleNamespace(get=lambda name: feed))
+    # Whether a tree fits is tested with trees that do.
+    nothing = SimpleNamespace(reasons=(), config=(), algorithms=())
+    monkeypatch.setattr(attempt, "check_fit", lambda *given: nothing)
+    monkeypatch.setattr(attempt, "select", lambda name: SimpleNamespace(name=name, version="22.1"))
+    return made

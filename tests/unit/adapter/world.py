@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from collections.abc import Callable
@@ -10,15 +11,28 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from mepof.adapter.feed.protocol import Follow, Release, Seen
 from mepof.adapter.history import History
 from mepof.adapter.watch import Watcher
 from mepof.adapter.watched import read_task
 from mepof.errors import InputError
 from mepof.executor.protocol import Executor
+from mepof.plan.journal import Journal
 from mepof.plan.model import Plan
+from mepof.plan.store import Store
 from mepof.process import Completed, run
 from mepof.source.protocol import Workshop
 
+FILE = """
+program = "update.g4"
+publish = "out"
+
+[[follow]]
+name = "stable"
+feed = "git"
+url = "https://example.org/linux.git"
+match = "v6.12.*"
+"""
 PROGRAM = "adap {source} autofdo rand kbench.\neval plain;adap syscall.\n"
 PROFILE = "vfs_read:{}:10\n 1: {}\nvfs_write:{}:10\n 1: {}\n"
 
@@ -164,3 +178,67 @@ def events(root: Path, name: str) -> list[tuple[str, str]]:
     history = History(root / "out/history.sqlite")
     entry = next(e for e in history.entries() if e.name == name)
     return [(event.what, event.text) for event in history.events(entry)]
+
+
+@dataclass
+class World:
+    """A watcher whose feed and runs are given by the test, and a clock that it moves."""
+
+    root: Path
+    tags: list[str] = field(default_factory=list)
+    feed_error: Exception | None = None
+    builder: Builder = field(default_factory=Builder)
+    executor: Trees = field(default_factory=Trees)
+    said: list[str] = field(default_factory=list)
+    asked: int = 0
+    clock: float = 1_000_000.0
+
+    def look(self, follow: Follow, memory: str, workshop: Workshop) -> Seen:
+        self.asked += 1
+        if self.feed_error is not None:
+            raise self.feed_error
+        made = [Release(tag, f"git+https://example.org/linux.git#tag={tag}") for tag in self.tags]
+        return Seen(None, memory) if memory == str(self.tags) else Seen(tuple(made), str(self.tags))
+
+    def watcher(self) -> Watcher:
+        return watcher_of(self.root, self.executor, self.builder, lambda: self.clock, self.said)
+
+    def round(self) -> bool:
+        return self.watcher().round()
+
+    def add(self, tag: str, write: str = "return 1;") -> None:
+        """A release appears, whose tree is there."""
+        tree = lay(self.root / "trees" / tag, 1, write)
+        self.executor.trees[tag] = tree
+        self.tags.append(tag)
+
+    def configure(self, text: str) -> None:
+        """Put lines before the tables of the file."""
+        whole = FILE.replace("[[follow]]", f"{text}\n[[follow]]", 1)
+        (self.root / "watch.toml").write_text(whole)
+
+    def states(self) -> dict[str, str]:
+        return states(self.root)
+
+    def published(self) -> list[str]:
+        found = self.root.glob("out/published/[!.]*/provenance.json")
+        return sorted(path.parent.name for path in found)
+
+    def provenance(self, name: str) -> dict[str, Any]:
+        path = self.root / f"out/published/stable-{name}/provenance.json"
+        made: dict[str, Any] = json.loads(path.read_text())
+        return made
+
+    def index(self) -> list[str]:
+        text = (self.root / "out/published/index.json").read_text()
+        return [each["release"] for each in json.loads(text)["releases"]]
+
+
+def finish(out: Path, store: Store, digests: dict[str, str]) -> None:
+    """Write the journal of a run that made artifacts."""
+    journal = Journal(out)
+    journal.write("run", program="", seed=0, tools={}, versions={}, store=str(store.root), cores=1)
+    for step, digest in digests.items():
+        shown = {"step": step, "kind": "k", "phase": "build", "fingerprint": "f", "inputs": []}
+        journal.write("finish", **shown, digest=digest, seconds=1.0, log="")  # type: ignore[arg-type]
+    journal.close()
