@@ -126,6 +126,7 @@ def check_fit(
                 reasons := (
                     *_lacks(option.requires, toolchain),
                     *_unknown(kconfig.merge([], option.config).settings, symbols),
+                    *_misfits(tree, option.overlays, toolchain),
                 )
             )
         },

@@ -27,6 +27,8 @@ class Option(Described):
         config: Kconfig lines.
         cflags: compiler flags of all files.
         profiled_cflags: compiler flags of the files that the profile is about.
+        ldflags: flags for the linker.
+        overlays: overlays for the tree.
         cold_small: code that no training ran is compiled for size.
         flags_only: the algorithm's flags are used without its profile.
         flags_of: further compiler flags of single files, by the path of their object.
@@ -38,6 +40,8 @@ class Option(Described):
     config: tuple[str, ...] = ()
     cflags: tuple[str, ...] = ()
     profiled_cflags: tuple[str, ...] = Field(default=(), alias="profiled-cflags")
+    ldflags: tuple[str, ...] = ()
+    overlays: tuple[str, ...] = ()
     cold_small: bool = Field(default=False, alias="cold-small")
     flags_only: bool = Field(default=False, alias="flags-only")
     flags_of: dict[str, tuple[str, ...]] = Field(default={}, alias="files")

@@ -85,13 +85,18 @@ class Ingredients(Generic[In]):
                 *(line for option in chosen for line in option.config),
             ),
             cflags=(*(flag for option in chosen for flag in option.cflags), *addition.cflags),
-            ldflags=(*addition.ldflags, *self._layout(built_for)),
+            ldflags=(
+                *(flag for option in chosen for flag in option.ldflags),
+                *addition.ldflags,
+                *self._layout(built_for),
+            ),
             link_order=self._link_order(built_for),
             variables=addition.variables,
             overlays=(
                 *built_for.overlays,
                 # The user's own files cannot have an overlay's options.
                 *kconfig.overlays(config_files(self.asked, ())),
+                *(overlay for option in chosen for overlay in option.overlays),
                 *addition.overlays,
                 *(addition.module_overlays if self.modules else ()),
             ),

@@ -15,6 +15,7 @@ from mepof.errors import InputError
 from mepof.events import StepNote
 from mepof.kernel import installed, kbuild, overlay, rewriting
 from mepof.kernel.description import BuildSize, Origin
+from mepof.kernel.options import options
 from mepof.kernel.selection import SelectedObject, Selection
 from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.profile.quality import Quality
@@ -103,7 +104,8 @@ def test_options_alone_add_to_a_build_what_they_add_to_one_with_a_profile(
         ("arch/x86/entry/syscall_64.o",),
         ("-fno-lto",),
     )
-    assert (spec.overlays, spec.profiles, spec.same_as) == ((), {}, None)
+    assert spec.ldflags == options()["ThinLTO"].ldflags != ()
+    assert (spec.overlays, spec.profiles, spec.same_as) == (("lto-imports",), {}, None)
 
 
 def test_a_layout_seed_changes_only_the_link(
@@ -144,7 +146,7 @@ def test_options_and_instrumentation_add_to_a_build(
     )
     assert spec.cflags[:2] == ("-O3", "-Xclang")
     assert "CONFIG_LTO_CLANG_THIN=y" in spec.config_lines
-    assert spec.overlays == ("pgo",)
+    assert spec.overlays == ("lto-imports", "pgo")
     assert spec.fragments[-1] == config
     (dispatcher,) = (each for each in spec.selected if "-fno-lto" in each.cflags)
     assert dispatcher.objects == ("arch/x86/entry/syscall_64.o",)
