@@ -275,7 +275,7 @@ def test_a_table_names_the_compiler_of_its_program(
     assert f"Linux 6.12, {result['compiler']};" in published.page({name: result})
 
 
-@pytest.mark.parametrize("name", ["algorithms", "by_hand", "published"])
+@pytest.mark.parametrize("name", ["algorithms", "by_hand", "published", "selective"])
 def test_a_page_is_what_its_results_say(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.syspath_prepend(str(BENCH))
     made = importlib.import_module(name)
