@@ -489,6 +489,7 @@ def _kconfig_environment(spec: BuildSpec, toolchain: Toolchain, version: str) ->
     return {
         "ARCH": spec.arch.make,
         "SRCARCH": spec.arch.source,
+        "HEADER_ARCH": "x86",  # exported by the Makefile of `um`: its host's
         "KERNELVERSION": version,
         **toolchain.kconfig_environment(spec.arch),
         "RUSTC": "rustc",

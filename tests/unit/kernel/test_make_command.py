@@ -95,6 +95,7 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
         ("x86-64", "x86_64", "x86", "x86_64-linux-gnu"),
         ("arm64", "arm64", "arm64", "aarch64-linux-gnu"),
         ("arm", "arm", "arm", "arm-linux-gnueabi"),
+        ("um", "um", "um", "x86_64-linux-gnu"),
     ],
 )
 def test_kconfig_always_gets_the_same_environment(
@@ -104,6 +105,7 @@ def test_kconfig_always_gets_the_same_environment(
     assert kbuild._kconfig_environment(spec, select(f"clang{SUFFIX}"), "6.12.7") == {
         "ARCH": make,
         "SRCARCH": source,
+        "HEADER_ARCH": "x86",
         "KERNELVERSION": "6.12.7",
         "CC": "clang-22",
         "HOSTCC": "clang-22",
