@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,13 +31,22 @@ def images(kernel: Path | None, guest: Path | None, scratch: Path) -> tuple[Path
         raise InputError("a kernel goes with a guest", "give both --kernel and --guest, or neither")
     if kernel is not None and guest is not None:
         return kernel, guest
+    build, programs = artifacts(("opt/build", "guest"), scratch)
+    return build / "kernel", programs
+
+
+def artifacts(wanted: Sequence[str], scratch: Path) -> list[Path]:
+    """The artifacts of these steps of the demo.
+
+    Raises:
+        InputError: they are not in the store.
+    """
     executor = LocalExecutor(default_store(), os.cpu_count() or 1)
     plan = plan_of(Source.read(_PROGRAM))
-    wanted = ("guest", "opt/build")
     if any(e.state != "cached" for e in executor.explain(plan) if e.step in wanted):
         raise InputError("the images of the demo are not in the store", "run `make demo` first")
     steps = executor.run(plan, scratch / "run", lambda event: None).run.steps
-    return steps["opt/build"].path / "kernel", steps["guest"].path
+    return [steps[name].path for name in wanted]
 
 
 def idle(kernel: Path | None, guest: Path | None, scratch: Path) -> Session:

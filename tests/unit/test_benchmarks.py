@@ -281,3 +281,59 @@ def test_a_page_is_what_its_results_say(monkeypatch: pytest.MonkeyPatch, name: s
     made = importlib.import_module(name)
     results = json.loads(made.RESULT.with_suffix(".json").read_text())
     assert made.page(results) == made.RESULT.with_suffix(".md").read_text()
+
+
+LISTING = """
+ffffffff81000000 <memset>:
+ffffffff81000000:      \trep\t\tstosb\t%al, %es:(%rdi)
+ffffffff81000002:      \tretq
+
+ffffffff81000010 <first>:
+ffffffff81000010:      \ttestq\t%rdi, %rdi
+ffffffff81000013:      \tje\t0xffffffff8100001a <first+0xa>
+ffffffff81000015:      \tcallq\t0xffffffff81000000 <memset>
+ffffffff8100001a:      \tretq
+
+ffffffff81000020 <both>:
+ffffffff81000020:      \tcallq\t0xffffffff81000000 <memset>
+ffffffff81000025:      \ttestq\t%rdi, %rdi
+ffffffff81000028:      \tjne\t0xffffffff81000030 <both+0x10>
+ffffffff8100002a:      \tretq
+ffffffff81000030:      \tjmp\t0xffffffff81000010 <first>
+
+ffffffff81000040 <dies>:
+ffffffff81000040:      \tje\t0xffffffff81000048 <dies+0x8>
+ffffffff81000042:      \trep\t\tstosq\t%rax, %es:(%rdi)
+ffffffff81000045:      \tretq
+ffffffff81000048:      \tcallq\t0xffffffff81000060 <__stack_chk_fail>
+
+ffffffff81000050 <loops>:
+ffffffff81000050:      \tjmp\t0xffffffff81000050 <loops>
+ffffffff81000052:      \trep\t\tstosq\t%rax, %es:(%rdi)
+
+ffffffff81000060 <tail>:
+ffffffff81000060:      \tjmpq\t*0x8(%rdi)
+
+ffffffff81000070 <twice>:
+ffffffff81000070:      \tretq
+
+ffffffff81000080 <twice>:
+ffffffff81000080:      \tretq
+"""
+
+
+def test_a_function_clears_before_its_exits_if_no_path_avoids_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(BENCH))
+    zeroing = importlib.import_module("zeroing")
+    functions = zeroing.functions_in(LISTING)
+    assert {name: zeroing.clears(code) for name, code in functions.items()} == {
+        "memset": True,
+        "first": False,
+        "both": True,
+        "dies": True,
+        "loops": False,
+        "tail": False,
+    }
+    assert zeroing.functions_in("") == {}

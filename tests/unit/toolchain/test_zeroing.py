@@ -3,7 +3,7 @@
 The kernel's ``locks_remove_posix`` zeroes 192 bytes behind its early exit, in a function that it
 inlines. Under a profile in which only the exit ran, that call is cold and not inlined; so Clang no
 longer sees that the function zeroes the variable, and its own zeroing stays where the hot path runs
-it. NoPGSO inlines cold calls as without a profile.
+it. NoPGSO inlines cold calls as without a profile. ``move-auto-init.ll`` is why it stays.
 """
 
 from __future__ import annotations
@@ -91,3 +91,13 @@ def test_a_profile_moves_zeroing_before_an_exit(
     tmp_path: Path, attribute: str, profiled: bool, flags: tuple[str, ...], exits: int
 ) -> None:
     assert exits_before_zeroing(tmp_path, attribute, profiled, *flags) == exits
+
+
+def test_a_variable_whose_address_escapes_later_is_zeroed_before_the_exit() -> None:
+    """The first block of each function is its entry; the second, its only use."""
+    source = Path(__file__).with_name("move-auto-init.ll")
+    optimiser = select("clang").program("opt")
+    code = run([optimiser, "-S", "-passes=move-auto-init", source]).output
+    bodies = re.findall(r"define void @(\w+)\(.*?\n(.*?)\n}", code, re.S)
+    moved = {name: body.index("\nsome:") < body.index("memset") for name, body in bodies}
+    assert moved == {"load_by_argument": True, "load_by_loaded_pointer": False, "barrier": False}
