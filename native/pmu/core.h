@@ -57,6 +57,13 @@ public:
 		return 0;
 	}
 
+	/* Of instructions other than returns from interrupts. */
+	virtual enum crossing crossing(llvm::StringRef name) const
+	{
+		(void)name;
+		return CROSSING_NONE;
+	}
+
 	/* Whether renaming makes the copy, given what LLVM says. */
 	virtual bool isRenamed(const Decoded &instruction, bool by_llvm) const
 	{

@@ -38,7 +38,8 @@ void vcpu_clear(struct vcpu *vcpu, const struct pmu_settings *settings)
 {
 	model_clear(&vcpu->model);
 	window_clear(&vcpu->window);
-	vcpu->running = NULL;
+	vcpu->running = vcpu->entered = NULL;
+	vcpu->handler = 0;
 	vcpu->access_count = 0;
 	memset(vcpu->totals, 0, sizeof(vcpu->totals));
 	memset(vcpu->repeats, 0, sizeof(vcpu->repeats));

@@ -26,6 +26,10 @@ struct vcpu {
 	struct window window;
 	/* The block that is being executed, and its accesses so far. */
 	const struct pmu_block *running;
+	/* The last one that was entered, or NULL. */
+	const struct pmu_block *entered;
+	/* Where the last interrupt or exception led, or 0. */
+	uint64_t handler;
 	struct access accesses[MAX_ACCESSES];
 	uint32_t access_count;
 	uint64_t totals[SIDES][EVENTS];

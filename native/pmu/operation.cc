@@ -241,6 +241,7 @@ void describe(const MCInst &instruction, struct operation *operation)
 	const StringRef name = tables->instructions->getName(instruction.getOpcode());
 	const Decoded decoded{instruction, described, name, *tables->core, *tables->registers};
 	const Core &corrections = *tables->corrections;
+	operation->crossing = corrections.crossing(name);
 	operation->branches_by = corrections.branchesBy(decoded);
 	operation->fuses_by = corrections.fusesBy(decoded);
 	for (const MCOperand &operand : instruction)

@@ -42,6 +42,15 @@ struct use {
  */
 enum { BY_ORDER = 1, BY_CARRY = 2, BY_SIGN = 4 };
 
+/* How an instruction enters or leaves the kernel, or changes what the kernel's segment is. */
+enum crossing {
+	CROSSING_NONE,
+	CROSSING_CALL,		/* a system call */
+	CROSSING_CALL_RETURN,	/* a return that serves only system calls */
+	CROSSING_EVENT_RETURN,	/* from all else; operation_of() leaves it to the instruction set */
+	CROSSING_SWAP,		/* of the user's and the kernel's base */
+};
+
 struct operation {
 	uint64_t address;
 	uint8_t size; /* in bytes */
@@ -57,6 +66,8 @@ struct operation {
 	 */
 	uint8_t branches_by, fuses_by;
 	bool takes_long; /* reserves a unit for more than a cycle */
+	uint8_t crossing; /* enum crossing */
+	uint16_t alone;	  /* cycles after it in which nothing else is executed; 0 from operation_of() */
 	/* The scarcest first. */
 	struct use uses[MAX_USES];
 	struct operand reads[MAX_READS], writes[MAX_WRITES];

@@ -28,6 +28,7 @@
 #include "../tcg-plugin/registers.h"
 #include "../tcg-plugin/turns.h"
 #include "blocks.h"
+#include "crossing.h"
 #include "interval.h"
 #include "pages.h"
 #include "qemu_memory_api.h"
@@ -139,7 +140,7 @@ static uint64_t ran(struct vcpu *vcpu)
 		window_execute(&vcpu->window, block->operations, block->size, vcpu->accesses,
 			       vcpu->access_count, tally.total, tally.site);
 	if (block->ends_with_repeat)
-		window_repeat_begins(&vcpu->window, tally.total, tally.site);
+		window_takes(&vcpu->window, settings.window.repeat_start, tally.total, tally.site);
 	vcpu->running = NULL;
 	vcpu->access_count = 0;
 	return executed;
@@ -236,8 +237,13 @@ static void enter(unsigned int index, void *userdata)
 		if (vcpu->slice_left < 0)
 			slice_ends(vcpu);
 	}
+	const uint32_t entering = crossing_into(&settings.crossing, vcpu->entered, last != NULL, block,
+						&vcpu->handler);
+	if (entering > 0)
+		window_takes(&vcpu->window, entering, tally.total, tally.site);
 	fetch(vcpu, block, begins, tally);
 	vcpu->running = begins ? block : NULL;
+	vcpu->entered = block;
 }
 
 /*
@@ -571,6 +577,11 @@ static void describe(struct pmu_block *block, void *tb)
 		uint8_t bytes[MAX_INSN_BYTES];
 		const size_t size = qemu_plugin_insn_data(insn, bytes, sizeof(bytes));
 		operation_of(bytes, size, qemu_plugin_insn_vaddr(insn), &block->operations[i]);
+		if (instructions->kind(bytes, size) == INSN_EVENT_RETURN &&
+		    block->operations[i].crossing == CROSSING_NONE)
+			block->operations[i].crossing = CROSSING_EVENT_RETURN;
+		block->operations[i].alone =
+			crossing_alone(&settings.crossing, block->operations[i].crossing);
 		/* The instruction that sets the flags and the branch on them fuse. */
 		if (i > 0 && block->operations[i - 1].fuses_by & block->operations[i].branches_by)
 			block->operations[i].slots = 0;

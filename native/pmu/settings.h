@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "crossing.h"
 #include "model.h"
 #include "window.h"
 
@@ -23,6 +24,7 @@ struct pmu_settings {
 	uint32_t width, reorder_slots; /* instead of LLVM's; 0: LLVM's */
 	struct core_size core;
 	struct window_size window;
+	struct crossing_costs crossing;
 };
 
 /* False after an error message on standard error. */

@@ -424,6 +424,19 @@ static uint64_t execute(struct window *window, const struct operation *operation
 	return executed;
 }
 
+static void stop(struct window *window, uint32_t cycles, enum event cause, uint64_t *total,
+		 uint64_t *site)
+{
+	retire(window, window->retired + cycles, cause, total, site);
+	window->dispatched = later(window->dispatched, window->retired);
+	window->slots = 0;
+}
+
+void window_takes(struct window *window, uint32_t cycles, uint64_t *total, uint64_t *site)
+{
+	stop(window, cycles, EVENT_execution_cycles, total, site);
+}
+
 uint64_t window_execute(struct window *window, const struct operation *operations, uint32_t count,
 			const struct access *accesses, uint32_t access_count, uint64_t *total,
 			uint64_t *site)
@@ -441,6 +454,8 @@ uint64_t window_execute(struct window *window, const struct operation *operation
 		window->fetch_cause = EVENT_fetch_cycles;
 		executed = execute(window, &operations[i], &accesses, end, i, &missing);
 		retire(window, executed, missing > 0 ? EVENT_data_cycles : cause, total, site);
+		if (operations[i].alone > 0)
+			window_takes(window, operations[i].alone, total, site);
 		for (uint8_t k = 0; capacity > 0 && k < operations[i].slots; k++) {
 			window->freed[window->next_freed] = window->retired;
 			window->next_freed = window->next_freed + 1 < capacity ? window->next_freed + 1 : 0;
@@ -451,21 +466,8 @@ uint64_t window_execute(struct window *window, const struct operation *operation
 	return executed;
 }
 
-static void repeat_takes(struct window *window, uint32_t cycles, enum event cause, uint64_t *total,
-			 uint64_t *site)
-{
-	retire(window, window->retired + cycles, cause, total, site);
-	window->dispatched = later(window->dispatched, window->retired);
-	window->slots = 0;
-}
-
-void window_repeat_begins(struct window *window, uint64_t *total, uint64_t *site)
-{
-	repeat_takes(window, window->size.repeat_start, EVENT_execution_cycles, total, site);
-}
-
 void window_repeats(struct window *window, uint32_t missing, uint64_t *total, uint64_t *site)
 {
-	repeat_takes(window, window->size.repeat_line + missing / 4,
-		     missing > 0 ? EVENT_data_cycles : EVENT_execution_cycles, total, site);
+	stop(window, window->size.repeat_line + missing / 4,
+	     missing > 0 ? EVENT_data_cycles : EVENT_execution_cycles, total, site);
 }

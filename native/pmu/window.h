@@ -156,8 +156,8 @@ void window_predicts_late(struct window *window, uint32_t cycles);
 void window_code_misses(struct window *window, uint64_t line, uint32_t translating,
 			uint32_t missing);
 
-/* A REP was executed, besides its lines. */
-void window_repeat_begins(struct window *window, uint64_t *total, uint64_t *site);
+/* So many cycles pass in which nothing else is executed. */
+void window_takes(struct window *window, uint32_t cycles, uint64_t *total, uint64_t *site);
 
 /* A line of a REP, with the cycles beyond a hit in L1. */
 void window_repeats(struct window *window, uint32_t missing, uint64_t *total, uint64_t *site);

@@ -97,6 +97,15 @@ uint8_t X86::fusesBy(const Decoded &instruction) const
 	return 0;
 }
 
+enum crossing X86::crossing(StringRef name) const
+{
+	if (name == "SYSCALL")
+		return CROSSING_CALL;
+	if (name == "SYSRET64")
+		return CROSSING_CALL_RETURN;
+	return name == "SWAPGS" ? CROSSING_SWAP : CROSSING_NONE;
+}
+
 uint8_t X86::flagsFuseBy(const Decoded &instruction) const
 {
 	const StringRef what = mnemonic(instruction);

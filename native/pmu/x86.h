@@ -38,6 +38,7 @@ public:
 	bool isDivision(llvm::StringRef name) const override;
 	uint8_t branchesBy(const Decoded &instruction) const override;
 	uint8_t fusesBy(const Decoded &instruction) const override;
+	enum crossing crossing(llvm::StringRef name) const override;
 
 protected:
 	/* The same for an instruction that sets the flags: comparisons fuse with every condition. */

@@ -209,6 +209,12 @@ class Costs(Described):
         path_target: of predicting a target by the path.
         call_target: of predicting the target of a call; absent where it costs nothing.
         return_target: likewise, of a return.
+        system_call: of entering the kernel by a system call; absent, as the next four, where no
+            source is known, and then 0.
+        system_return: of leaving it by SYSRET.
+        interrupt: of entering the kernel's handler by an interrupt or exception.
+        interrupt_return: of IRET or ERET.
+        swap_base: of SWAPGS.
     """
 
     l1i_miss: Cost
@@ -225,6 +231,11 @@ class Costs(Described):
     path_target: Cost
     call_target: Cost | None = None
     return_target: Cost | None = None
+    system_call: Cost | None = None
+    system_return: Cost | None = None
+    interrupt: Cost | None = None
+    interrupt_return: Cost | None = None
+    swap_base: Cost | None = None
 
 
 class Core(Described):

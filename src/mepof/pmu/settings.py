@@ -8,6 +8,9 @@ from mepof import arch
 from mepof.device.observation import Measure
 from mepof.pmu.core import Core, load_core
 
+# Costs of entering and leaving the kernel.
+_CROSSINGS = ("system_call", "system_return", "interrupt", "interrupt_return", "swap_base")
+
 
 def modelling(name: str) -> Measure:
     """What a session measures to model the core of that name."""
@@ -72,5 +75,16 @@ def settings_of(core: Core) -> tuple[str, ...]:
 
 def core_digest(name: str) -> str:
     """SHA-256 over everything of a core that decides what is modelled."""
+    return _digest(load_core(name))
+
+
+def price_digest(name: str) -> str:
+    """SHA-256 over what may decide the price of string instructions: not the costs of entering and
+    leaving the kernel."""
     core = load_core(name)
+    cost = core.cost.model_copy(update=dict.fromkeys(_CROSSINGS))
+    return _digest(core.model_copy(update={"cost": cost}))
+
+
+def _digest(core: Core) -> str:
     return sha256(repr((core.emulated, settings_of(core))).encode()).hexdigest()

@@ -15,7 +15,7 @@ from mepof.measure.runner import Design, measure_images
 from mepof.measure.work import memory_of, work_of
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
-from mepof.pmu.settings import core_digest
+from mepof.pmu.settings import core_digest, price_digest
 from mepof.spec.measure import Measure
 from mepof.steps.measured_boots import (
     Laboratory,
@@ -77,7 +77,7 @@ class MeasureBody:
             "cases": cases_digest(cases_in(work)),
             "memory": str(memory_of(work)),
             **({} if core is None else {"core": core_digest(core)}),
-            **({} if price is None else {"REP": core_digest(price)}),
+            **({} if price is None else {"REP": price_digest(price)}),
         }
 
     def run(self, context: StepContext) -> None:

@@ -47,7 +47,7 @@ from mepof.plan.model import HostInput
 from mepof.plan.typed import In
 from mepof.pmu.core import label_of, load_core
 from mepof.pmu.locations import Locations, functions_of, locations_of, read_raw
-from mepof.pmu.settings import core_digest, modelling
+from mepof.pmu.settings import modelling, price_digest
 from mepof.spec.measure import Measure
 from mepof.steps.app_programs import archives
 from mepof.suite.cases import Case, cases_digest
@@ -161,7 +161,7 @@ class Laboratory:
             *(file_digest(self._artifacts[n] / f) for n, need in needs.items() for f in need.files),
             self._measure.cpu,
             self._measure.settings,
-            self._price and core_digest(self._price),
+            self._price and price_digest(self._price),
             # Kept boots have it in their results.
             *((label,) if label != self._core else ()),
             *(file_digest(archive) for archive in self._archives),

@@ -63,7 +63,7 @@ def llvm_config() -> str:
 def model(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The core model of ``pmu.so`` without the emulator, and the harness that calls it."""
     path = tmp_path_factory.mktemp("pmu") / "model.so"
-    names = ("cache", "direction", "targets", "model", "window", "pages*")
+    names = ("cache", "crossing", "direction", "targets", "model", "window", "pages*")
     parts = [path for name in names for path in (NATIVE / "pmu").glob(f"{name}.c")]
     sources = [Path(__file__).with_name("pmu_harness.c"), *parts]
     flags = ("-std=c17", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=undefined")

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "crossing.h"
 #include "model.h"
 #include "pages.h"
 #include "window.h"
@@ -127,13 +128,37 @@ void run_data(const struct core_size *size, const uint64_t *lines, size_t count,
 }
 
 /*
+ * Cycles between a block whose branch is at 0x1010, goes to 0x2000 or falls through to 0x1014, and
+ * one that begins at `to`.
+ */
+uint32_t run_crossing(const struct crossing_costs *costs, uint32_t transfer, uint32_t crossing,
+		      bool repeats, bool in_kernel, bool ended, uint64_t to, bool to_kernel,
+		      uint64_t *handler)
+{
+	struct operation operations[2] = {[1] = {.crossing = (uint8_t)crossing}};
+	const struct pmu_block from = {.start = 0x1000, .size = 2, .is_kernel = in_kernel,
+				       .ends_with_repeat = repeats, .operations = operations,
+				       .branch = {(enum transfer)transfer, 0x1010, 0x1014, 0x2000}};
+	const struct pmu_block next = {.start = to, .is_kernel = to_kernel};
+
+	return crossing_into(costs, &from, ended, &next, handler);
+}
+
+uint32_t run_first_crossing(const struct crossing_costs *costs)
+{
+	uint64_t handler = 0;
+
+	return crossing_into(costs, NULL, false, &(struct pmu_block){.is_kernel = true}, &handler);
+}
+
+/*
  * The needs of an instruction of 16 bytes, at a multiple of 16 plus `shifted`. Register 0 and unit
  * kind 0 mean none. Results of writers of kind `bypassed` are needed `bypass_cycles` after the
  * start.
  */
 struct needs {
 	uint16_t reads, late, writes, latency, load_latency, kind, kind_cycles, slots, stores;
-	uint16_t writer, bypassed, bypass_cycles, shifted;
+	uint16_t writer, bypassed, bypass_cycles, shifted, alone;
 };
 
 /* Events around each block; `code_line` numbers the missing line of code within the block. */
@@ -176,6 +201,7 @@ void run_window(const struct window_size *size, const struct needs *needs, uint3
 		operation->uses[0] =
 			(struct use){(uint8_t)needs[i].kind, (uint8_t)needs[i].kind_cycles};
 		operation->takes_long = needs[i].kind_cycles > 1;
+		operation->alone = needs[i].alone;
 	}
 	for (uint32_t i = 0; i < times; i++) {
 		window_predicts_late(&window, around->late);

@@ -51,6 +51,8 @@ class Operation(ctypes.Structure):
         *((name, c_bool) for name in ("stores", "is_vector", "forwards_late")),
         *((name, c_uint8) for name in ("branches_by", "fuses_by")),
         ("takes_long", c_bool),
+        ("crossing", c_uint8),
+        ("alone", c_uint16),
         ("uses", Use * int(SIZES["MAX_USES"])),
         ("all_reads", Operand * int(SIZES["MAX_READS"])),
         ("all_writes", Operand * int(SIZES["MAX_WRITES"])),
@@ -134,6 +136,35 @@ def zen4(opened: Callable[..., Core]) -> Core:
 def test_a_placeholder_takes_a_slot_and_a_cycle(zen4: Core, text: str) -> None:
     operation = zen4.of(text)
     assert (operation.slots, operation.latency, operation.use_count) == (1, 1, 0)
+
+
+CALL, CALL_RETURN, SWAP = 1, 2, 4
+
+
+@pytest.mark.parametrize(
+    ("target", "cpu", "crossings"),
+    [
+        (
+            "x86_64",
+            "skylake",
+            {
+                "syscall": CALL,
+                "sysretq": CALL_RETURN,
+                "iretq": 0,
+                "swapgs": SWAP,
+                "cli": 0,
+                "retq": 0,
+            },
+        ),
+        ("aarch64", "cortex-a53", {"svc #0": CALL, "eret": 0, "brk #0": 0, "ret": 0}),
+    ],
+)
+def test_instructions_that_enter_or_leave_the_kernel(
+    opened: Callable[..., Core], target: str, cpu: str, crossings: dict[str, int]
+) -> None:
+    core = opened(target, cpu)
+    assert {text: core.of(text).crossing for text in crossings} == crossings
+    assert all(core.of(text).alone == 0 for text in crossings)
 
 
 def test_a_measured_latency_is_not_a_placeholder(zen4: Core) -> None:

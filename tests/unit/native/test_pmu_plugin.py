@@ -82,9 +82,32 @@ def test_a_repeat_takes_its_start(pmu: Path, tmp_path: Path) -> None:
     image = guest(tmp_path, repeats=100)
     (free,) = run(pmu, tmp_path, image, *ICOUNT, given=",repeat-start=0")
     (slow,) = run(pmu, tmp_path, image, *ICOUNT, given=",repeat-start=35")
-    kernel = [sum(one["kernel_events"][name] for name in CYCLES) for one in (free, slow)]
+    kernel = [cycles(one, "kernel") for one in (free, slow)]
     # Each waits for what was executed before it and delays what follows.
     assert 4 * 35 - 10 <= kernel[1] - kernel[0] <= 4 * 35
+
+
+def cycles(interval: dict[str, Any], side: str) -> int:
+    return sum(interval[f"{side}_events"][name] for name in CYCLES)
+
+
+def test_entering_and_leaving_the_kernel_take_cycles_of_kernel_code(
+    pmu: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guest that changes the base twice, and jumps to the kernel once."""
+    source = tmp_path / "swaps.S"
+    text = count_plugin.SOURCE.read_text()
+    assert text.count("\nhigh:\n") == 1
+    source.write_text(text.replace("\nhigh:\n", "\nhigh:\tswapgs\n\tnop\n\tswapgs\n"))
+    monkeypatch.setattr(count_plugin, "SOURCE", source)
+    image = guest(tmp_path)
+    (free,) = run(pmu, tmp_path, image, *ICOUNT)
+    (paid,) = run(pmu, tmp_path, image, *ICOUNT, given=",swap-base=100,interrupt=700")
+    unused = ",system-call=900,system-return=900,interrupt-return=900"
+    assert run(pmu, tmp_path, image, *ICOUNT, given=unused) == [free]
+    assert cycles(paid, "kernel") - cycles(free, "kernel") == pytest.approx(2 * 100 + 700, abs=60)
+    assert cycles(paid, "user") == pytest.approx(cycles(free, "user"), abs=20)
+    assert counts(paid) == counts(free)
 
 
 def test_every_interval_starts_with_an_empty_core(pmu: Path, tmp_path: Path) -> None:
@@ -227,6 +250,8 @@ def test_every_core_can_be_modelled(pmu: Path, tmp_path: Path, core: str) -> Non
         (",out=/dev/null,indirect=64:9:9", "invalid argument: indirect=64:9:9"),
         (",out=/dev/null,indirect=64:22", "invalid argument: indirect=64:22"),
         (",out=/dev/null,path=none", "invalid argument: path=none"),
+        (",out=/dev/null,interrupt=1001", "invalid argument: interrupt=1001"),
+        (",out=/dev/null,system-call=-1", "invalid argument: system-call=-1"),
         (",out=/dev/null,span=session", "invalid argument: span=session"),
         (",out=/dev/null,cpu=znver4,cpus=4", "invalid argument: cpus=4"),
         (",out=/dev/null,cpu=znver4,cpus=turns,span=all", "cpus=turns requires marks"),
@@ -260,6 +285,19 @@ def test_counts_of_arm64_are_exact(
     assert counted["kernel_taken_branches"] == 19 * cpus
     if cpus == 1:
         assert (counted["user_instructions"], counted["user_taken_branches"]) == (2009, 1002)
+
+
+@needs_arm64
+def test_an_exception_of_arm64_takes_its_entry_and_its_return(pmu: Path, tmp_path: Path) -> None:
+    """``brk``, and the jump from the low half to the high one."""
+    out = tmp_path / "counts.json"
+    elf = arm64.guest(tmp_path)
+    found = []
+    for given in ("", ",interrupt=300,interrupt-return=100"):
+        arm64.boot(elf, f"{pmu},out={out},{arguments('cortex-a76')}{given}", *arm64.ICOUNT)
+        (interval,) = json.loads(out.read_text(encoding="utf-8"))["intervals"]
+        found.append(cycles(interval, "kernel"))
+    assert found[1] - found[0] == pytest.approx(2 * 300 + 100, abs=60)
 
 
 # Guests that map both halves of the address space by one entry of 1 GiB.

@@ -69,6 +69,7 @@ class Needs(ctypes.Structure):
             "bypassed",
             "bypass_cycles",
             "shifted",
+            "alone",
         )
     )
 
@@ -361,6 +362,16 @@ def test_a_line_of_a_rep_takes_its_time_and_part_of_its_misses(model: ctypes.CDL
     assert sum(hit.values()) == pytest.approx(2 * 3 + 2, rel=0.01)
     missed = cycles(model, [instruction()], repeats=2, repeat_missing=40)
     assert missed["data_cycles"] == pytest.approx(2 * (3 + 10), rel=0.01)
+
+
+def test_nothing_else_is_executed_while_the_kernel_is_entered_or_left(
+    model: ctypes.CDLL,
+) -> None:
+    # The chain of six cycles would overlap otherwise.
+    block = [instruction(1, 1, 6), instruction(), instruction(alone=50), instruction()]
+    found = cycles(model, block)
+    assert sum(found.values()) == pytest.approx(50 + 6, abs=2)
+    assert found["execution_cycles"] > 50
 
 
 def test_an_operand_that_is_needed_late_delays_less(model: ctypes.CDLL) -> None:

@@ -12,7 +12,7 @@ from mepof.described import read_described
 from mepof.errors import InputError
 from mepof.pmu.core import Core, core_names, load_core
 from mepof.pmu.events import CYCLES, EVENTS, cycles_of
-from mepof.pmu.settings import core_digest, settings_of
+from mepof.pmu.settings import core_digest, price_digest, settings_of
 
 CORES = Path(__file__).parents[3] / "src/mepof/pmu/cores"
 EVENT_LIST = Path(__file__).parents[3] / "native/pmu/events.h"
@@ -102,6 +102,21 @@ def test_cycles_are_attributed_to_causes() -> None:
         ('arch = "x86-64"', 'arch = "vax"', "unknown architecture `vax`"),
         ('"EPYC-Genoa"', '"a,b"', "`emulated` must match pattern"),
         ("[l2]", "[l2", "is not TOML"),
+        (
+            "[cost.path_target]",
+            "[cost.system_call]\ncycles = -1\nsource = 'measured'\n[cost.path_target]",
+            "`cost.system_call.cycles` must be greater than or equal to 0",
+        ),
+        (
+            "[cost.path_target]",
+            "[cost.interrupt]\ncycles = 700\n[cost.path_target]",
+            "`source` is missing from `cost.interrupt`",
+        ),
+        (
+            "[cost.path_target]",
+            "[cost.sysret]\ncycles = 7\nsource = 'measured'\n[cost.path_target]",
+            "unknown key `sysret`",
+        ),
         ('source = "SOG, L2 cache"', "", ":18: `source` is missing from `l2`"),
     ],
 )
@@ -122,3 +137,30 @@ def test_a_missing_core_is_an_error(tmp_path: Path) -> None:
 
 def test_cores_have_different_digests() -> None:
     assert len({core_digest(name) for name in core_names()}) == len(core_names())
+
+
+def described(directory: Path, old: str, new: str) -> str:
+    """The path of a description like Skylake's."""
+    text = (CORES / "skylake.toml").read_text()
+    assert text.count(old) == 1
+    path = directory / "mine.toml"
+    path.write_text(text.replace(old, new))
+    return str(path)
+
+
+def test_entering_and_leaving_the_kernel_cost_only_where_a_core_says_so(tmp_path: Path) -> None:
+    words = settings_of(load_core("skylake"))
+    costs = {"system-call=82", "system-return=75", "swap-base=26"}
+    assert {*costs, "interrupt=715", "interrupt-return=330"} <= set(words)
+    other = described(tmp_path, "[cost.swap_base]\ncycles = 26\n", "[cost.swap_base]\ncycles = 0\n")
+    assert core_digest(other) != core_digest("skylake")
+    assert not any(word.startswith("system-call=") for word in settings_of(load_core("zen4")))
+
+
+def test_the_price_of_string_instructions_does_not_depend_on_how_the_kernel_is_entered(
+    tmp_path: Path,
+) -> None:
+    other = described(tmp_path, "cycles = 82", "cycles = 83")
+    assert price_digest(other) == price_digest("skylake") != core_digest("skylake")
+    slower = described(tmp_path, "repeat_start = 35", "repeat_start = 36")
+    assert price_digest(slower) != price_digest("skylake")

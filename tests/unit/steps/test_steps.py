@@ -22,7 +22,7 @@ from mepof.plan.model import HostInput, Input, Json, Step, StepInput
 from mepof.pmu.core import CORES, load_core
 from mepof.pmu.events import EVENTS, cycles_of
 from mepof.pmu.locations import read_locations
-from mepof.pmu.settings import core_digest, settings_of
+from mepof.pmu.settings import core_digest, price_digest, settings_of
 from mepof.spec.kernel_source import KernelSource
 from mepof.steps import (
     BODIES,
@@ -569,7 +569,7 @@ def test_a_core_is_modelled_in_every_boot_and_locations_are_reported_for_the_fir
 def test_only_a_core_adds_artifacts_to_a_measurement(device: FakeDevice) -> None:
     without = measure.BODY.identity(Step("m", "measure", ALONE, IMAGE))
     assert set(without) == {"qemu", "cases", "memory", "REP"}
-    assert without["REP"] == core_digest("skylake")
+    assert without["REP"] == price_digest("skylake")
     modelled = measure.BODY.identity(Step("m", "measure", {**ALONE, "core": "zen4"}, IMAGE))
     assert modelled == {**without, "core": core_digest("zen4"), "REP": core_digest("zen4")}
 
