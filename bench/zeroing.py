@@ -93,8 +93,8 @@ def clears(code: tuple[Instruction, ...]) -> bool:
 def disassembled(vmlinux: Path) -> Functions:
     """The functions of a kernel."""
     program = clang.TOOLCHAIN.select(None).program("llvm-objdump")
-    words = [program, "-d", "--no-show-raw-insn", "--section=.text", vmlinux]
-    return functions_in(run(words).output)
+    listing = run([program, "-d", "--no-show-raw-insn", "--section=.text", vmlinux]).output
+    return functions_in(listing)
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from mepof.kernel.options import options
 from mepof.process import run
+from mepof.toolchain import clang
 from mepof.toolchain.protocol import select
 
 _SOURCE = """
@@ -96,7 +97,7 @@ def test_a_profile_moves_zeroing_before_an_exit(
 def test_a_variable_whose_address_escapes_later_is_zeroed_before_the_exit() -> None:
     """The first block of each function is its entry; the second, its only use."""
     source = Path(__file__).with_name("move-auto-init.ll")
-    optimiser = select("clang").program("opt")
+    optimiser = clang.TOOLCHAIN.select(None).program("opt")
     code = run([optimiser, "-S", "-passes=move-auto-init", source]).output
     bodies = re.findall(r"define void @(\w+)\(.*?\n(.*?)\n}", code, re.S)
     moved = {name: body.index("\nsome:") < body.index("memset") for name, body in bodies}
