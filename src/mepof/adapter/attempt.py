@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mepof.adapter.apt import packages_of
 from mepof.adapter.decision import Decision, candidates, decide
 from mepof.adapter.fit import check_fit
 from mepof.adapter.judge import judge, sampled_functions
 from mepof.adapter.publish import publish
 from mepof.adapter.published import Origin, Published, Refreshed
+from mepof.adapter.repositories import packages_of
 from mepof.adapter.results import (
     artifacts,
     described,

@@ -9,8 +9,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from mepof.adapter.apt import LISTS, write_lists
 from mepof.adapter.published import FILE, Published
+from mepof.adapter.repositories import directories, write_repositories
 from mepof.adapter.sign import Signer
 from mepof.plan.digest import file_digest
 from mepof.toolchain.protocol import Run
@@ -92,6 +92,7 @@ def write_index(directory: Path, signer: Signer | None, run: Run) -> None:
         before = json.loads((current / _INDEX).read_text(encoding="utf-8"))
         signed = signer is None or (current / f"{_INDEX}{signer.suffix}").is_file()
         if before["releases"] == releases and signed:
+            _link_to_current(directory)  # it may have been killed before it did
             return
     serial = serials[-1] + 1 if serials else 1
     for stale in indexes.glob(".*"):
@@ -100,25 +101,30 @@ def write_index(directory: Path, signer: Signer | None, run: Run) -> None:
     fresh.mkdir()
     document = {"schema": "mepof-index/1", "serial": serial, "releases": releases}
     _write(fresh / _INDEX, document)
-    write_lists(fresh, published, signer, run)
+    write_repositories(fresh, published, signer, run)
     if signer is not None:
         signer.sign(fresh / _INDEX, f"mepof index {serial}", run)
     for path in (*sorted(fresh.rglob("*")), fresh):
         _sync(path)
     fresh.rename(indexes / str(serial))
     _link(current, str(serial))
-    names = {path.name for path in (indexes / str(serial)).iterdir()}
+    _link_to_current(directory)
+    for old in serials[: -_KEPT + 1]:
+        shutil.rmtree(indexes / str(old))
+
+
+def _link_to_current(directory: Path) -> None:
+    """Let the names of the index and of the lists lead to the newest state."""
+    names = {path.name for path in (directory / _INDEXES / _CURRENT).iterdir()}
     for name in names:
         if not (directory / name).is_symlink():
             _link(directory / name, f"{_INDEXES}/{_CURRENT}/{name}")
-    if LISTS not in names:  # the last package is gone
-        (directory / LISTS).unlink(missing_ok=True)
+    for name in directories() - names:  # the last package is gone
+        (directory / name).unlink(missing_ok=True)
     for stale in directory.glob(f"{_INDEX}.*"):
         if stale.name not in names:  # of another way to sign
             stale.unlink()
     _sync(directory)
-    for old in serials[: -_KEPT + 1]:
-        shutil.rmtree(indexes / str(old))
 
 
 def _link(path: Path, to: str) -> None:

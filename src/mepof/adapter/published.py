@@ -74,7 +74,7 @@ class Published(BaseModel):
         profiles: by result.
         compared_with: the release that the images were compared with.
         published_at: ISO 8601 in UTC.
-        packages: files that apt installs.
+        packages: files that a package manager installs from a repository.
         sha256: of every file, by its path.
     """
 

@@ -6,13 +6,22 @@ from __future__ import annotations
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from mepof.errors import InputError, WorkError
 from mepof.process import Completed, find_tool
 from mepof.toolchain.protocol import Run
 
 _SECONDS = 60.0
+
+#: What of OpenPGP (RFC 9580) a package manager reads: a signature as text or as bytes, or the
+#: signed text with its signature.
+Form = Literal["armored", "binary", "clear"]
+_OPTIONS: dict[Form, tuple[str, ...]] = {
+    "armored": ("--armor", "--detach-sign"),
+    "binary": ("--detach-sign",),
+    "clear": ("--armor", "--clear-sign"),
+}
 
 
 class Signer(Protocol):
@@ -37,11 +46,11 @@ class Signer(Protocol):
             WorkError: it cannot be signed.
         """
 
-    def sign_lists(self, release: Path, run: Run) -> None:
-        """Sign the lists of an apt repository, if apt knows this kind of signature.
+    def sign_list(self, file: Path, target: Path, form: Form, run: Run) -> None:
+        """Sign a file of a repository, if package managers know this kind of signature.
 
         Raises:
-            WorkError: they cannot be signed.
+            WorkError: it cannot be signed.
         """
 
 
@@ -61,16 +70,12 @@ class Gnupg:
         _try(self, f"gpg --change-passphrase {self.key}", run)
 
     def sign(self, file: Path, comment: str, run: Run) -> None:
-        self._sign("--detach-sign", file, file.with_name(file.name + self.suffix), run)
+        self.sign_list(file, file.with_name(file.name + self.suffix), "armored", run)
 
-    def sign_lists(self, release: Path, run: Run) -> None:
-        self._sign("--detach-sign", release, release.with_name("Release.gpg"), run)
-        self._sign("--clear-sign", release, release.with_name("InRelease"), run)
-
-    def _sign(self, how: str, file: Path, target: Path, run: Run) -> None:
+    def sign_list(self, file: Path, target: Path, form: Form, run: Run) -> None:
         # A passphrase that gpg-agent does not know is an error, at a terminal too.
-        options = ("--batch", "--yes", "--pinentry-mode", "error", "--armor")
-        argv = [_gpg(), *options, "--local-user", self.key, "--output", target, how, file]
+        options = ("--batch", "--yes", "--pinentry-mode", "error", *_OPTIONS[form])
+        argv = [_gpg(), "--local-user", self.key, "--output", target, *options, file]
         _check(run(argv, check=False, timeout=_SECONDS), file, f"the GnuPG key {self.key}")
 
 
@@ -95,8 +100,8 @@ class Minisign:
         argv = [_minisign(), "-S", "-s", self.key, "-m", file, "-x", target, "-t", comment]
         _check(run(argv, check=False, timeout=_SECONDS), file, f"minisign with {self.key}")
 
-    def sign_lists(self, release: Path, run: Run) -> None:
-        """Do nothing: apt reads GnuPG's signatures alone."""
+    def sign_list(self, file: Path, target: Path, form: Form, run: Run) -> None:
+        """Do nothing: package managers read GnuPG's signatures alone."""
 
 
 def _gpg() -> str:

@@ -102,6 +102,30 @@ def test_the_index_lists_what_is_published_and_counts_its_states(out: Path, tmp_
     assert sorted(p.name for p in (directory / "indexes").iterdir()) == ["4", "5", "6", "current"]
 
 
+@pytest.mark.parametrize("links", range(3))
+def test_a_watcher_that_is_killed_between_two_links_leaves_them_to_the_next(
+    out: Path, tmp_path: Path, gnupg: str, monkeypatch: pytest.MonkeyPatch, links: int
+) -> None:
+    directory = tmp_path / "published"
+    rest = iter(range(links))
+    link = publishing._link
+
+    def killed(path: Path, to: str) -> None:
+        if next(rest, None) is None:
+            raise KeyboardInterrupt
+        link(path, to)
+
+    add(out, directory, "v6.12.1")
+    with monkeypatch.context() as patched:
+        patched.setattr(publishing, "_link", killed)
+        with pytest.raises(KeyboardInterrupt):
+            write_index(directory, Gnupg(gnupg), run)
+    write_index(directory, Gnupg(gnupg), run)
+    index = json.loads((directory / "index.json").read_text())
+    assert [each["release"] for each in index["releases"]] == ["v6.12.1"]
+    assert run(["gpg", "--verify", directory / "index.json.asc", directory / "index.json"])
+
+
 @pytest.fixture
 def gnupg(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch

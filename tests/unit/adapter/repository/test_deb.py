@@ -7,16 +7,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from package.kernels import kernel, package, with_headers
+from package.kernels import kernel, package
 
+from adapter.test_publish import MADE
 from mepof.adapter import publish as publishing
-from mepof.adapter.apt import packages_of
-from mepof.adapter.publish import publish, write_index
-from mepof.adapter.sign import Gnupg
+from mepof.adapter.publish import publish
 from mepof.errors import WorkError
-from mepof.process import run
 
-from .test_publish import MADE, gnupg  # noqa: F401
+from .releases import index, release
 
 META = "linux-image-mepof-stable"
 HEADERS = "linux-headers-mepof-stable"
@@ -78,42 +76,12 @@ class Apt:
 
 
 @pytest.fixture
-def apt(tmp_path: Path, gnupg: str) -> Apt:  # noqa: F811
+def apt(tmp_path: Path, gnupg: str) -> Apt:
     return Apt(tmp_path, gnupg)
 
 
-def release(
-    root: Path,
-    version: str,
-    number: int,
-    key: str | None = "m@example.org",
-    *,
-    headers: bool = False,
-) -> Path:
-    """Publish a release with a package, as a watcher does."""
-    out = root / f"run-{version}"
-    out.mkdir()
-    made_of = kernel(out, version, revision=number)
-    package(out, with_headers(made_of) if headers else made_of)
-    found = {("opt", "image"): out, ("opt", "package"): out}
-    work = root / f"work-{version}"
-    work.mkdir()
-    packages = packages_of(found, out, "stable", work)  # type: ignore[arg-type]
-    made = MADE.model_copy(
-        update={
-            "release": version,
-            "packages": tuple(path.name for path in packages),
-            "published_at": f"2026-01-{number:02}T00:00:00+00:00",
-        }
-    )
-    target = root / f"published/stable-{version}"
-    publish(out, target, {path.name: path for path in packages if path.parent != out}, made)
-    write_index(root / "published", Gnupg(key) if key else None, run)
-    return target
-
-
 def test_apt_installs_and_upgrades_by_the_metapackage(apt: Apt, tmp_path: Path) -> None:
-    first = release(tmp_path, "6.12.95", 1)
+    first = release(tmp_path, "deb", "6.12.95", 1)
     done = apt("update")
     assert done.returncode == 0, done.stderr
     assert not re.search(r"^[EW]:", done.stderr, re.M), done.stderr
@@ -121,7 +89,7 @@ def test_apt_installs_and_upgrades_by_the_metapackage(apt: Apt, tmp_path: Path) 
     assert set(apt.installs("install", META)) == {(image, "6.12.95-1"), (META, "6.12.95-1")}
     apt.has(*first.glob("*.deb"))
     assert apt.installs("dist-upgrade") == []
-    release(tmp_path, "6.12.100", 2)
+    release(tmp_path, "deb", "6.12.100", 2)
     assert apt("update").returncode == 0
     upgraded = set(apt.installs("upgrade", "--with-new-pkgs"))
     assert upgraded == {("linux-image-6.12.100-mepof-opt", "6.12.100-2"), (META, "6.12.100-2")}
@@ -130,7 +98,7 @@ def test_apt_installs_and_upgrades_by_the_metapackage(apt: Apt, tmp_path: Path) 
 def test_headers_are_installed_and_upgraded_by_a_metapackage_of_their_own(
     apt: Apt, tmp_path: Path
 ) -> None:
-    first = release(tmp_path, "6.12.95", 1, headers=True)
+    first = release(tmp_path, "deb", "6.12.95", 1, headers=True)
     # What they depend on comes from the distribution.
     library = "Package: {}\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1\n"
     there = [library.format(name) for name in ("libc6", "libelf1")]
@@ -142,7 +110,7 @@ def test_headers_are_installed_and_upgraded_by_a_metapackage_of_their_own(
     apt.has(*first.glob("*.deb"))
     with (tmp_path / "status").open("a") as status:
         status.write("\n" + "\n".join(there))
-    release(tmp_path, "6.12.100", 2, headers=True)
+    release(tmp_path, "deb", "6.12.100", 2, headers=True)
     assert apt("update").returncode == 0
     upgraded = {name for name, _ in apt.installs("upgrade", "--with-new-pkgs")}
     new = {f"linux-{kind}-6.12.100-mepof-opt" for kind in ("image", "headers")}
@@ -150,8 +118,8 @@ def test_headers_are_installed_and_upgraded_by_a_metapackage_of_their_own(
 
 
 def test_a_release_is_listed_once_and_its_packages_are_whole(apt: Apt, tmp_path: Path) -> None:
-    release(tmp_path, "6.12.95", 1)
-    write_index(tmp_path / "published", Gnupg("m@example.org"), run)
+    release(tmp_path, "deb", "6.12.95", 1)
+    index(tmp_path)
     lists = tmp_path / "published/dists/stable/main/binary-amd64/Packages"
     assert lists.read_text().count("Package: linux-image-6.12.95-mepof-opt\n") == 1
     assert apt("update").returncode == 0
@@ -160,18 +128,18 @@ def test_a_release_is_listed_once_and_its_packages_are_whole(apt: Apt, tmp_path:
 
 
 def test_a_release_that_is_not_published_is_not_in_the_lists(apt: Apt, tmp_path: Path) -> None:
-    release(tmp_path, "6.12.95", 1)
+    release(tmp_path, "deb", "6.12.95", 1)
     held = tmp_path / "published/stable-6.12.96"
     held.mkdir()
     package(held, kernel(tmp_path, "6.12.96"))
-    write_index(tmp_path / "published", Gnupg("m@example.org"), run)
+    index(tmp_path)
     text = (tmp_path / "published/dists/stable/main/binary-amd64/Packages").read_text()
     assert "6.12.96" not in text
 
 
 @pytest.mark.parametrize("name", ["main/binary-amd64/Packages", "InRelease"])
 def test_a_list_that_was_changed_is_refused(apt: Apt, tmp_path: Path, name: str) -> None:
-    release(tmp_path, "6.12.95", 1)
+    release(tmp_path, "deb", "6.12.95", 1)
     suite = tmp_path / "published/dists/stable"
     for path in (suite / name, suite / f"{name}.gz"):
         if path.exists():
@@ -183,14 +151,14 @@ def test_a_list_that_was_changed_is_refused(apt: Apt, tmp_path: Path, name: str)
 
 
 def test_lists_without_a_signature_are_refused(apt: Apt, tmp_path: Path) -> None:
-    release(tmp_path, "6.12.95", 1, key=None)
+    release(tmp_path, "deb", "6.12.95", 1, key=None)
     done = apt("update")
     assert done.returncode != 0
     assert "is not signed" in done.stderr
 
 
 def test_a_package_that_was_changed_is_refused(apt: Apt, tmp_path: Path) -> None:
-    target = release(tmp_path, "6.12.95", 1)
+    target = release(tmp_path, "deb", "6.12.95", 1)
     assert apt("update").returncode == 0
     data = bytearray((target / "opt.deb").read_bytes())
     data[-20] ^= 1
@@ -202,7 +170,7 @@ def test_a_package_that_was_changed_is_refused(apt: Apt, tmp_path: Path) -> None
 def test_lists_change_in_one_step_with_the_index(
     apt: Apt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release(tmp_path, "6.12.95", 1)
+    release(tmp_path, "deb", "6.12.95", 1)
 
     def killed(path: Path, to: str) -> None:
         raise KeyboardInterrupt
@@ -210,16 +178,16 @@ def test_lists_change_in_one_step_with_the_index(
     with monkeypatch.context() as patched:
         patched.setattr(publishing, "_link", killed)
         with pytest.raises(KeyboardInterrupt):
-            release(tmp_path, "6.12.96", 2)
+            release(tmp_path, "deb", "6.12.96", 2)
     assert apt("update").returncode == 0
     assert (META, "6.12.95-1") in apt.installs("install", META)
-    write_index(tmp_path / "published", Gnupg("m@example.org"), run)
+    index(tmp_path)
     assert apt("update").returncode == 0
     assert (META, "6.12.96-2") in apt.installs("install", META)
 
 
 def test_a_damaged_package_keeps_the_lists_as_they_are(apt: Apt, tmp_path: Path) -> None:
-    release(tmp_path, "6.12.95", 1)
+    release(tmp_path, "deb", "6.12.95", 1)
     before = (tmp_path / "published/dists/stable/InRelease").read_bytes()
     out = tmp_path / "other"
     out.mkdir()
@@ -227,5 +195,5 @@ def test_a_damaged_package_keeps_the_lists_as_they_are(apt: Apt, tmp_path: Path)
     made = MADE.model_copy(update={"release": "6.12.96", "packages": ("opt.deb",)})
     publish(out, tmp_path / "published/stable-6.12.96", {}, made)
     with pytest.raises(WorkError, match="cannot be read as a package"):
-        write_index(tmp_path / "published", Gnupg("m@example.org"), run)
+        index(tmp_path)
     assert (tmp_path / "published/dists/stable/InRelease").read_bytes() == before
