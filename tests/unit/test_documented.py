@@ -9,6 +9,7 @@ import pytest
 
 from mepof import _engine, arch
 from mepof.adapter.feed.protocol import FEEDS
+from mepof.adapter.repository.protocol import REPOSITORIES
 from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import DESCRIBED, load_app
 from mepof.cli import profile
@@ -56,7 +57,10 @@ def test_every_variant_has_a_page_under_its_name(page: str, name: str) -> None:
 
 
 def test_every_group_of_entry_points_is_described() -> None:
-    own = (ALGORITHMS, DEVICES, EXECUTORS, FEEDS, FORMATS, SCENARIOS, SOURCES, TOOLCHAINS)
+    own = (
+        *(ALGORITHMS, DEVICES, EXECUTORS, FEEDS, FORMATS, REPOSITORIES, SCENARIOS, SOURCES),
+        TOOLCHAINS,
+    )
     assert {each.package for each in own} == rows("plugins.md")
 
 
@@ -86,6 +90,10 @@ def test_every_kind_of_counters_is_described() -> None:
 def test_every_event_of_the_emulated_pmu_is_described() -> None:
     events = re.findall(r"^\tEVENT\((\w+)\)", (ROOT / "native/pmu/events.h").read_text(), re.M)
     assert set(events) <= rows("pmu.md")
+
+
+def test_every_repository_is_described() -> None:
+    assert set(REPOSITORIES.names()) <= rows("repositories.md")
 
 
 def test_every_setting_is_described() -> None:

@@ -11,14 +11,17 @@ from pydantic import Field, field_validator, model_validator
 
 from mepof.adapter.feed.protocol import FEEDS, Follow
 from mepof.adapter.history import History
+from mepof.adapter.repositories import check_programs
 from mepof.adapter.sign import Gnupg, Minisign, Signer
 from mepof.adapter.webhook import key_of
 from mepof.described import Described, check_distinct, read_described
 from mepof.errors import InputError
 from mepof.executor.programs import compiled, plan_of
 from mepof.g4 import Source
+from mepof.plan.model import Input
 from mepof.source.keyring import keyring_of
 from mepof.spec.flash import Flash
+from mepof.spec.kernel_package import KernelPackage
 
 #: What stands for the release in a program.
 MARK = "{source}"
@@ -146,10 +149,12 @@ class Task:
             for follow in self.watched.follow:
                 if (signer := FEEDS.get(follow.feed).signer(follow)) is not None:
                     keyring_of(signer)
-            plan_of(_example(self.watched.program, self.text))
+            plan = plan_of(_example(self.watched.program, self.text))
         except InputError as error:
             remedy = error.remedy or f"paths are relative to {self.home}"
             raise InputError(error.message, remedy) from error
+        packaged = (step for step in plan.steps if step.kind == KernelPackage.kind)
+        check_programs(KernelPackage[Input].of(step, step.inputs).format for step in packaged)
 
 
 def read_task(path: Path) -> Task:

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mepof.arch import Arch
+from mepof.errors import WorkError
 from mepof.kernel.installed import HEADERS
 from mepof.package.contents import (
     MAINTAINER,
@@ -39,6 +40,7 @@ from mepof.package.contents import (
 from mepof.package.protocol import Kernel
 from mepof.process import find_tool, run
 from mepof.tar import TIME
+from mepof.toolchain.protocol import Run
 
 _PROGRAM = "zstd"
 # Deflated, with neither a name nor a time, on an unknown system.
@@ -87,6 +89,20 @@ def package_version(version: str, revision: int) -> str:
     """The version of a package: a release candidate comes before its release."""
     upstream = re.sub(r"-(?=rc[0-9])", "", version)
     return f"{re.sub(r'[^A-Za-z0-9._+]', '_', upstream)}-{revision}"
+
+
+def read_fields(package: Path, run: Run) -> dict[str, str]:
+    """What a package says of itself; of a field that it has several times, the last.
+
+    Raises:
+        WorkError: it cannot be read.
+    """
+    reader = find_tool("bsdtar", "apt-get install libarchive-tools")
+    done = run([reader, "-xOqf", package, ".PKGINFO"], check=False)
+    said = dict(line.split(" = ", 1) for line in done.output.splitlines() if " = " in line)
+    if done.status != 0 or not said.keys() >= {"pkgname", "pkgver", "arch"}:
+        raise WorkError(f"{package} cannot be read as a package")
+    return said
 
 
 def _directory(kernel: Kernel) -> str:

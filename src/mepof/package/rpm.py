@@ -13,6 +13,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -41,9 +42,11 @@ _PROGRAM, _PACKAGE = "rpmbuild", "rpm"
 # Where rpm's own settings are; those of a distribution, of the machine and of the user are not
 # read, since they change what is written.
 _SETTINGS = Path("/usr/lib/rpm")
+_OWN_SETTINGS = (f"--macros={_SETTINGS / 'macros'}", f"--rcfile={_SETTINGS / 'rpmrc'}")
 # Where rpm itself works; the paths that it is given must not have spaces.
 _SCRATCH = "/var/tmp"
 _PROGRESS = ("Building ", "+ ")
+_LABEL = r"%{NAME}\t%{VERSION}\t%{RELEASE}\t%{ARCH}"
 _MACROS = {
     "_buildhost": "localhost",
     "use_source_date_epoch_as_buildtime": "1",
@@ -150,7 +153,7 @@ class RpmPackage:
             scripts=f"%posttrans\n{posttrans}\n%preun\n{_PREUN.format(release=kernel.release)}",
             files="\n".join(_listed(kernel, files, ghosts)),
         )
-        _build(spec, files | ghosts, kernel, target)
+        _build(spec, files | ghosts, kernel.arch.cpu, target)
         if (kernel.build / HEADERS).is_file():
             spec = _spec(
                 kernel,
@@ -163,7 +166,59 @@ class RpmPackage:
                 # Either package may be removed last.
                 files=f"/{_sources(kernel)}\n%dir /{below}\n/{below}/build",
             )
-            _build(spec, dict(_headers(kernel)), kernel, headers_beside(target))
+            _build(spec, dict(_headers(kernel)), kernel.arch.cpu, headers_beside(target))
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a package calls itself."""
+
+    name: str
+    version: str
+    revision: str
+    arch: str
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.version}-{self.revision}.{self.arch}"
+
+
+def read_label(package: Path) -> Label:
+    """What a package calls itself.
+
+    Raises:
+        WorkError: it cannot be read.
+    """
+    words = ("--query", "--package", "--nosignature", "--nomanifest", "--queryformat", _LABEL)
+    reader = find_tool("rpm", f"apt-get install {_PACKAGE}")
+    done = run([reader, *_OWN_SETTINGS, *words, package], env={"LC_ALL": "C"}, check=False)
+    if done.status != 0:
+        raise WorkError(f"{package} cannot be read as a package")
+    return Label(*done.output.split("\t"))
+
+
+def metapackage(package: Path, name: str, what: str, target: Path) -> None:
+    """Write an empty package that requires exactly one that is there.
+
+    Args:
+        package: which it requires.
+        name: of the metapackage.
+        what: it stands for.
+
+    Raises:
+        WorkError: the package cannot be read.
+    """
+    found = read_label(package)
+    spec = _spec_of(
+        name,
+        found.version,
+        found.revision,
+        summary=f"{what} that mepof published",
+        description="It requires that package, and changes whenever a newer one is published.",
+        fields=f"Requires: {found.name} = {found.version}-{found.revision}",
+        scripts="",
+        files="",
+    )
+    _build(spec, {}, found.arch, target)
 
 
 def package_version(version: str) -> str:
@@ -213,17 +268,16 @@ def _listed(
 
 def _spec(kernel: Kernel, kind: str, **parts: str) -> str:
     """A spec file, but for the directory with the files."""
-    return _SPEC.format(
-        name=f"{kind}-{kernel.release}",
-        version=package_version(kernel.version),
-        revision=kernel.revision,
-        packager=MAINTAINER,
-        staged="%{staged}",
-        **parts,
-    )
+    version = package_version(kernel.version)
+    return _spec_of(f"{kind}-{kernel.release}", version, str(kernel.revision), **parts)
 
 
-def _build(spec: str, files: Mapping[str, Content], kernel: Kernel, target: Path) -> None:
+def _spec_of(name: str, version: str, revision: str, **parts: str) -> str:
+    made = {"name": name, "version": version, "revision": revision, "packager": MAINTAINER}
+    return _SPEC.format(**made, staged="%{staged}", **parts)
+
+
+def _build(spec: str, files: Mapping[str, Content], cpu: str, target: Path) -> None:
     with TemporaryDirectory(prefix="mepof-", dir=_SCRATCH) as scratch:
         work = Path(scratch)
         _stage(files, work / "staged")
@@ -237,9 +291,8 @@ def _build(spec: str, files: Mapping[str, Content], kernel: Kernel, target: Path
         done = run(
             [
                 *(find_tool(_PROGRAM, f"apt-get install {_PACKAGE}"), "-bb", "--quiet"),
-                f"--macros={_SETTINGS / 'macros'}",
-                f"--rcfile={_SETTINGS / 'rpmrc'}",
-                *("--target", f"{kernel.arch.cpu}-linux"),
+                *_OWN_SETTINGS,
+                *("--target", f"{cpu}-linux"),
                 *(w for name, text in macros.items() for w in ("--define", f"{name} {text}")),
                 work / "made.spec",
             ],
@@ -255,6 +308,7 @@ def _build(spec: str, files: Mapping[str, Content], kernel: Kernel, target: Path
 
 def _stage(files: Mapping[str, Content], root: Path) -> None:
     """Write files below a directory, all of one time."""
+    root.mkdir()
     for name, given in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -135,6 +135,16 @@ TOOLS = (
     Tool("zstd", "kernels compressed with it, and set package pkg", required=False, goal=EXTRAS),
     Tool("lz4", "kernels compressed with it", required=False, goal=EXTRAS),
     Tool("rpmbuild", "set package rpm", package="rpm", required=False, goal=EXTRAS),
+    *(
+        Tool(command, f"repositories of {form}", package=package, required=False, goal=EXTRAS)
+        for form, command, package in (
+            ("rpm", "createrepo_c", "createrepo-c"),
+            ("rpm", "rpm", "rpm"),
+            ("pkg", "repo-add", "pacman-package-manager"),
+            ("pkg", "bsdtar", "libarchive-tools"),
+            ("pkg", "vercmp", "makepkg"),
+        )
+    ),
     Tool("cpio", "kernels with headers", required=False, goal=EXTRAS),
     Tool("rsync", "kernel headers", required=False, goal=EXTRAS),
 )

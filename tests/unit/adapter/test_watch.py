@@ -419,6 +419,25 @@ def test_the_keyring_that_a_feed_implies_must_be_there(
     task.check()
 
 
+@pytest.mark.parametrize(
+    ("form", "program", "package"),
+    [("rpm", "createrepo_c", "createrepo-c"), ("pkg", "repo-add", "pacman-package-manager")],
+)
+def test_what_writes_the_repository_must_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, program: str, package: str
+) -> None:
+    (tmp_path / "watch.toml").write_text(FILE)
+    (tmp_path / "update.g4").write_text(f"set package {form}.\n{PROGRAM}")
+    task = read_task(tmp_path / "watch.toml")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentLack, match=f"{program} is not installed") as caught:
+        task.check()
+    assert caught.value.remedy == f"apt-get install {package}"
+    # What only other formats need is not asked for.
+    (tmp_path / "update.g4").write_text(f"set package deb.\n{PROGRAM}")
+    read_task(tmp_path / "watch.toml").check()
+
+
 def test_releases_are_ordered_as_people_read_them() -> None:
     names = ["v6.13", "v6.12.10", "v6.13-rc2", "v6.12.9", "v6.12"]
     assert sorted(names, key=version_key) == ["v6.12", "v6.12.9", "v6.12.10", "v6.13-rc2", "v6.13"]

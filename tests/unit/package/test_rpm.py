@@ -14,7 +14,7 @@ from mepof import arch
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.package.contents import headers_beside
 from mepof.package.protocol import Kernel
-from mepof.package.rpm import FORMAT, package_version
+from mepof.package.rpm import FORMAT, metapackage, package_version, read_label
 
 from .kernels import as_root, check_headers, kernel, package, with_device_trees, with_headers
 
@@ -272,6 +272,28 @@ def test_a_compiler_that_is_named_by_a_path_is_no_macro(tmp_path: Path) -> None:
     made = replace(kernel(tmp_path), compiler="clang:/opt/%{nil}% 22")
     said = asked(package(tmp_path, made, FORMAT), "%{DESCRIPTION}")
     assert said == "Built by mepof with clang:/opt/%{nil}% 22."
+
+
+def test_a_metapackage_requires_exactly_one_package(tmp_path: Path) -> None:
+    made = package(tmp_path, replace(kernel(tmp_path, revision=3), arch=arch.get("arm64")), FORMAT)
+    first, again = tmp_path / "meta.rpm", tmp_path / "again.rpm"
+    for target in (first, again):
+        metapackage(made, "kernel-mepof-stable", "the newest kernel", target)
+    assert str(read_label(first)) == "kernel-mepof-stable-6.12.95-3.aarch64"
+    needed = rpm("--query", "--package", "--requires", first).splitlines()
+    assert [name for name in needed if not name.startswith("rpmlib(")] == [
+        f"kernel-{RELEASE} = 6.12.95-3"
+    ]
+    assert rpm("--query", "--package", "--list", first) == "(contains no files)\n"
+    assert again.read_bytes() == first.read_bytes()
+
+
+def test_what_is_no_package_has_no_label(tmp_path: Path) -> None:
+    # A file of text is read by rpm as names of packages.
+    for text in ("", "meta.rpm\n"):
+        (tmp_path / "opt.rpm").write_text(text)
+        with pytest.raises(WorkError, match=r"opt\.rpm cannot be read as a package"):
+            read_label(tmp_path / "opt.rpm")
 
 
 def test_an_architecture_without_packages_is_an_error() -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from mepof.adapter.repository.protocol import REPOSITORIES
 from mepof.package.protocol import FORMATS
 from mepof.suite.cases import load_suite, suite_names
 from mepof.toolchain.clang import Clang
@@ -139,7 +140,9 @@ def test_the_programs_that_suites_take_or_are_built_with_are_looked_for() -> Non
     assert taken <= {(tool.command, tool.package) for tool in TOOLS if not tool.required}
 
 
-def test_the_programs_that_write_packages_are_looked_for() -> None:
+def test_the_programs_that_write_packages_and_repositories_are_looked_for() -> None:
     written = {item for form in FORMATS.all().values() for item in form.programs}
     assert {("rpmbuild", "rpm"), ("zstd", "zstd")} <= written
-    assert written <= {(tool.command, tool.package or tool.command) for tool in TOOLS}
+    listed = {item for each in REPOSITORIES.all().values() for item in each.programs}
+    assert {("createrepo_c", "createrepo-c"), ("repo-add", "pacman-package-manager")} <= listed
+    assert written | listed <= {(tool.command, tool.package or tool.command) for tool in TOOLS}
