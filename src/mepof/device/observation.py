@@ -24,7 +24,8 @@ class Measure:
         core: name of the core that is modelled as well; None models none.
         settings: of that model: sizes and latencies, ``name=value`` each (docs/pmu.md). What a
             device needs does not depend on them, so a plan leaves them out.
-        locations: whether to report in which code the modelled events are, too.
+        locations: whether to report in which code the modelled events are, too. Without a core:
+            how often which code was executed, instead of counting (:class:`LocationSource`).
         cpu: the emulator's name of the processor that the kernel finds; None for its default.
     """
 
@@ -32,6 +33,11 @@ class Measure:
     settings: tuple[str, ...] = ()
     locations: bool = False
     cpu: str | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it gives a count of each interval."""
+        return self.core is not None or not self.locations
 
 
 @dataclass(frozen=True)

@@ -230,6 +230,19 @@ class CounterSource(Boot, Protocol):
 
 
 @runtime_checkable
+class LocationSource(Boot, Protocol):
+    """A device that says how often which kernel code was executed: its sessions heed
+    ``Session.measure`` with locations and without a core."""
+
+    def locator(self, arch: str) -> str:
+        """What says that there.
+
+        Raises:
+            InputError: nothing on that architecture.
+        """
+
+
+@runtime_checkable
 class BranchSource(Boot, Protocol):
     """A device that records branches: its sessions heed ``Session.record``.
 

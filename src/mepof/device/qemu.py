@@ -80,6 +80,10 @@ class Qemu:
         _machine(arch)
         return "every instruction and taken branch, emulated"
 
+    def locator(self, arch: str) -> str:
+        _machine(arch)
+        return "every executed block, emulated"
+
     def branch_recorder(self, arch: str) -> str:
         _machine(arch)
         return "every taken branch, emulated"
@@ -174,7 +178,7 @@ def _outcome(session: Session, files: BootFiles) -> Outcome:
 
 
 def _intervals(session: Session, files: BootFiles) -> tuple[Interval, ...]:
-    if session.measure is None:
+    if session.measure is None or not session.measure.counts:
         return ()
     try:
         counted = json.loads(files.counts.read_text(encoding="utf-8"))["intervals"]
@@ -187,7 +191,7 @@ def _locations(session: Session, files: BootFiles) -> Path | None:
     if session.measure is None or not session.measure.locations:
         return None
     if not files.locations.is_file():
-        raise BootFailure("the plugin of the emulated PMU wrote no locations of events")
+        raise BootFailure("the emulator's plugin did not write which code was executed")
     return files.locations
 
 

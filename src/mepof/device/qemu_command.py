@@ -76,7 +76,7 @@ def command(machine: Machine, session: Session, files: BootFiles) -> list[str]:
     turns = ("cpus=turns",) if session.cpus > 1 else ()
     if session.measure is not None:
         plugin = tcg_plugins.path(session.measure, session.artifacts)
-        settings = (*_measuring(session.measure, files), *turns)
+        settings = (*_measuring(session.measure, files), *(turns if session.measure.counts else ()))
         words += ["-plugin", ",".join((_value(plugin), *settings))]
         if session.measure.core is not None:
             words += _readable_memory(session.memory)
@@ -94,6 +94,8 @@ def _readable_memory(mebibytes: int) -> tuple[str, ...]:
 
 
 def _measuring(measure: Measure, files: BootFiles) -> tuple[str, ...]:
+    if not measure.counts:
+        return (f"out={_value(files.locations)}",)
     locations = (f"where={_value(files.locations)}",) if measure.locations else ()
     return (f"out={_value(files.counts)}", *locations, *measure.settings)
 

@@ -13,15 +13,20 @@ COUNTER = "count.so"
 PMU = "pmu.so"
 #: Records branches.
 RECORDER = "record.so"
+#: Says how often which code is executed.
+EXECUTIONS = "executions.so"
 
 # Each is the name both of the artifact and of the kind of step that makes it.
 _PLUGINS = "plugins"
 _PMU = "pmu"
+_EXECUTIONS = "executions"
 
 
 def needed(observed: Measure | Branches) -> tuple[str, str]:
     """The artifact, and the plugin in it."""
     match observed:
+        case Measure(core=None, locations=True):
+            return _EXECUTIONS, EXECUTIONS
         case Measure(core=None):
             return _PLUGINS, COUNTER
         case Measure():

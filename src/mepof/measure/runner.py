@@ -85,6 +85,27 @@ def requests_of(work: Sequence[Work]) -> tuple[agent.Request, ...]:
     return (check, *(request for each in work for request in each.requests), agent.Get(MEMINFO))
 
 
+def results_of(
+    work: Sequence[Work], replies: Sequence[agent.Reply]
+) -> list[tuple[Case, agent.ExecResult, bool]]:
+    """Each case with the reply to it, and whether it could run.
+
+    Args:
+        replies: to what :func:`requests_of` gave.
+
+    Raises:
+        WorkError: the self-check, a setup or a case failed.
+    """
+    first, *done = replies[:-1]
+    agent.expect_success(agent.Exec(selfcheck(), _CHECK_SECONDS), first)
+    results: list[tuple[Case, agent.ExecResult, bool]] = []
+    for each in work:
+        count = len(each.requests)
+        results += each.results(done[:count])
+        del done[:count]
+    return results
+
+
 def measure_boot(
     work: Sequence[Work],
     seed: int,
@@ -111,14 +132,8 @@ def measure_boot(
         outcome = boot(seed, requests)
     except (KernelPanic, GuestReset, ModuleNotLoaded) as failure:
         return OneBoot(False, failure.message)
-    first, *done = outcome.replies[:-1]
     try:
-        agent.expect_success(agent.Exec(selfcheck(), _CHECK_SECONDS), first)
-        results: list[tuple[Case, agent.ExecResult, bool]] = []
-        for each in work:
-            count = len(each.requests)
-            results += each.results(done[:count])
-            del done[:count]
+        results = results_of(work, outcome.replies)
     except WorkError as failure:
         return OneBoot(True, failure.message)
     memory = _memory(outcome.replies[-1], machine_bytes)

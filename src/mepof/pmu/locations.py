@@ -35,6 +35,11 @@ _SYMBOLS = {
 }
 # Entry code has no type (STT_NOTYPE, STT_FUNC).
 _CODE = (0, 2)
+# What the kernel's linker script puts around such code (include/asm-generic/vmlinux.lds.h).
+_UNINSTRUMENTED = tuple(
+    (f"__{text}_text_start", f"__{text}_text_end") for text in ("noinstr", "entry")
+)
+_LIMITS = frozenset(name for limits in _UNINSTRUMENTED for name in limits)
 
 
 class _Read(BaseModel):
@@ -152,6 +157,31 @@ def functions_of(build: Path) -> tuple[Function, ...]:
     Raises:
         WorkError: the file cannot be read.
     """
+    found = {
+        address: Function(address, size, name)
+        for name, info, address, size in _symbols(build)
+        if info & 0xF in _CODE and size > 0
+    }
+    return tuple(found[address] for address in sorted(found))
+
+
+def uninstrumented_in(build: Path) -> tuple[range, ...]:
+    """The addresses of code that a kernel must not instrument: entry code and ``noinstr``.
+
+    Raises:
+        WorkError: the build's ``vmlinux`` cannot be read.
+    """
+    found = {name: address for name, _, address, _ in _symbols(build) if name in _LIMITS}
+    return tuple(
+        range(found[start], found[end])
+        for start, end in _UNINSTRUMENTED
+        if start in found and end in found
+    )
+
+
+def _symbols(build: Path) -> tuple[tuple[str, int, int, int], ...]:
+    """Name, info, address and size of each symbol of a build's ``vmlinux``; none if it has only an
+    image."""
     vmlinux = build / "vmlinux"
     if not vmlinux.is_file():
         return ()
@@ -164,14 +194,12 @@ def functions_of(build: Path) -> tuple[Function, ...]:
             names = elf.get_section(table["sh_link"]).data()
             # Kernels are little-endian. pyelftools is too slow for their hundred thousand symbols.
             form, places = _SYMBOLS[elf.elfclass]
-            found = {
-                address: Function(address, size, _name_at(names, name))
+            return tuple(
+                (_name_at(names, name), info, address, size)
                 for name, info, address, size in map(places, form.iter_unpack(table.data()))
-                if info & 0xF in _CODE and size > 0
-            }
+            )
     except (ELFError, OSError, ValueError, struct.error) as error:
         raise WorkError(f"{vmlinux} cannot be read as a kernel: {error}") from error
-    return tuple(found[address] for address in sorted(found))
 
 
 def _name_at(names: bytes, offset: int) -> str:
@@ -228,7 +256,7 @@ def _by_function(
     starts = [function.address for function in functions]
     sites = sorted(line.sites)
     found = []
-    for index, group in groupby(sites, key=lambda site: _index(site[0], starts, functions)):
+    for index, group in groupby(sites, key=lambda site: index_of(site[0], starts, functions)):
         blocks = [*group]
         instructions = sum(size * executions for _, _, size, executions, *_ in blocks)
         totals = [sum(column) for column in zip(*(block[4:] for block in blocks), strict=True)]
@@ -245,8 +273,12 @@ def _by_function(
     return tuple(sorted(found, key=lambda one: (-one.cycles, one.address)))
 
 
-def _index(address: int, starts: Sequence[int], functions: Sequence[Function]) -> int | None:
-    """Index of the function that contains an address, if any does."""
+def index_of(address: int, starts: Sequence[int], functions: Sequence[Function]) -> int | None:
+    """Index of the function that contains an address, if any does.
+
+    Args:
+        starts: the addresses of the functions, in order.
+    """
     index = bisect_right(starts, address) - 1
     if index < 0 or address >= functions[index].address + functions[index].size:
         return None

@@ -21,6 +21,7 @@ for word; do
     *pmu.so,out=*)
         counts=${word#*pmu.so,out=}; counts=${counts%%,*}
         case "$word" in *,where=*) places=${word#*,where=}; places=${places%%,*} ;; esac ;;
+    *executions.so,out=*) places=${word#*executions.so,out=} ;;
     *record.so,out=*) trace=${word#*record.so,out=}; trace=${trace%%,*} ;;
     esac
     printf '%s\\n' "$word"

@@ -24,6 +24,7 @@ from mepof.plan.model import HostInput, Input, Plan, Step
 from mepof.plan.store import Store
 from mepof.plan.typed import Part, StepModel
 from mepof.registry import Registry
+from mepof.spec.executed_functions import ExecutedFunctions
 from mepof.spec.flash import Flash
 from mepof.spec.kernel_build import BootCheck, KernelBuild
 from mepof.spec.kernel_tests import KernelTests
@@ -54,6 +55,9 @@ STEPS = {
             images=(MADE,),
             guest=MADE,
         ).step("measure"),
+        ExecutedFunctions[Input](
+            arch="x86-64", device="board", metrics=("proc",), seed=1, kernel=MADE, guest=MADE
+        ).step("executed"),
         ProfileCollect[Input](
             algorithm="pgo",
             scenario="rand",

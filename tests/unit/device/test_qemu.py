@@ -21,6 +21,7 @@ from mepof.device.protocol import (
     Interval,
     KernelHang,
     KernelPanic,
+    LocationSource,
     Outcome,
     Session,
 )
@@ -140,9 +141,28 @@ def test_missing_locations_are_a_boot_failure(
     fake.will(replies=GOOD, counts=json.dumps({"intervals": []}).encode())
     measure = Measure("zen4", locations=True)
     counted = replace(session, measure=measure, artifacts={"pmu": tmp_path})
-    with pytest.raises(BootFailure, match="wrote no locations of events"):
+    with pytest.raises(BootFailure, match="did not write which code was executed"):
         boot(tmp_path, counted)
     assert f",where={tmp_path}/boot/places.jsonl" in " ".join(fake.arguments())
+
+
+def test_executed_code_is_reported_instead_of_counts(
+    fake: FakeQemu, session: Session, tmp_path: Path
+) -> None:
+    fake.will(replies=GOOD, places=b"{}")
+    measure = Measure(locations=True)
+    located = replace(session, measure=measure, artifacts={"executions": tmp_path}, cpus=2)
+    outcome = boot(tmp_path, located)
+    assert (outcome.intervals, outcome.locations) == ((), tmp_path / "boot/places.jsonl")
+    words = fake.arguments()
+    plugin = words[words.index("-plugin") + 1]
+    # It needs no help to tell CPUs apart.
+    assert plugin == f"{tmp_path}/executions.so,out={tmp_path}/boot/places.jsonl"
+    assert qemu.DEVICE.needs("x86-64", measure) == {
+        "executions": ArtifactNeed("executions", files=("executions.so",))
+    }
+    assert isinstance(qemu.DEVICE, LocationSource)
+    assert qemu.DEVICE.locator("arm") == "every executed block, emulated"
 
 
 def test_an_arm64_guest_gets_its_own_machine(

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mepof.steps import guest, plugins, suite_programs
+from mepof.steps import executions, guest, plugins, suite_programs
 from mepof.steps import pmu as pmu_step
 
 from .conftest import ABI_FLAGS, NATIVE, build, build_pmu
 
 SOURCES = sorted(
     path
-    for part in ("kbench", "guest", "tcg-plugin", "pmu")
+    for part in ("kbench", "guest", "tcg-plugin", "executions", "pmu")
     for path in (NATIVE / part).glob("*.c")
 )
 # The encodings of mark_encoding.h as they are in memory.
@@ -52,9 +52,10 @@ def read_by_compiler(*parts: str) -> set[Path]:
         (("kbench/*.c", "guest/*.c"), guest._SOURCES),
         (("suites/*.c", "suites/threads/*.c"), (*suite_programs._SHARED, "suites/threads")),
         (("tcg-plugin/*.c",), plugins._SOURCES),
+        (("executions/*.c", "tcg-plugin/marks.c", "tcg-plugin/decode*.c"), executions._SOURCES),
         (("pmu/*.c", "tcg-plugin/marks.c"), pmu_step._SOURCES),
     ],
-    ids=["guest", "suite", "plugins", "pmu"],
+    ids=["guest", "suite", "plugins", "executions", "pmu"],
 )
 def test_every_source_is_in_the_identity_of_its_step(
     parts: tuple[str, ...], patterns: tuple[str, ...]
