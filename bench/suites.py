@@ -105,7 +105,7 @@ def summary(report: dict[str, Any]) -> dict[str, Any]:
         "options": images,
         "slower": slower,
         "by_training": [
-            {key: row[key] for key in ("trained", "metric", "cases", _MEAN, "interval_percent")}
+            {key: row[key] for key in ("training", "metric", "cases", _MEAN, "interval_percent")}
             for row in report["by_training"]
             if row["image"] == IMAGE and row["metric"] in METRICS
         ],
@@ -184,14 +184,17 @@ def _section(name: str, result: dict[str, Any]) -> str:
     )
 
 
+_BY_NAME = {True: "trained", False: "untrained"}
+
+
 def _training(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    for trained in (True, False):
-        found = {row["metric"]: row for row in rows if row["trained"] is trained}
-        if not found:
-            continue  # all of the cases were trained, or none
+    # Earlier reports only said whether the training ran a case, by its name.
+    kinds = [row.get("training") or _BY_NAME[row["trained"]] for row in rows]
+    for kind in dict.fromkeys(kinds):
+        found = {row["metric"]: row for k, row in zip(kinds, rows, strict=True) if k == kind}
         cases = found["kernel_instructions"]["cases"]
         means = " | ".join(f"{found[metric][_MEAN]:+.1f}" for metric in METRICS)
-        yield f"| {'' if trained else 'un'}trained | {cases} | {means} |"
+        yield f"| {kind} | {cases} | {means} |"
 
 
 def _options(result: dict[str, Any]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from mepof.algorithm.protocol import ALGORITHMS, DEFAULT_ALGORITHM
 from mepof.app import apps
 from mepof.app.android import load_described
 from mepof.app.apps import App
-from mepof.device.protocol import DEVICES
+from mepof.device.protocol import DEVICES, LocationSource
 from mepof.errors import InputError
 from mepof.g4 import Source, check, parse, render
 from mepof.g4.apps import own_apps
@@ -81,6 +81,9 @@ def _compiled(source: Source, perf_data: tuple[str, ...]) -> tuple[Program, Plan
         words.whole,
         cases=tuple(words.cases),
         beside=frozenset(name for name, made in FORMATS.all().items() if made.beside),
+        locators=frozenset(
+            n for n, dev in DEVICES.all().items() if isinstance(dev, LocationSource)
+        ),
     )
     plan = compile_program(parsed.program, source.text, variants, perf_data)
     return parsed.program, plan, words

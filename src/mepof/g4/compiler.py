@@ -28,6 +28,7 @@ from mepof.plan.model import HostInput, Input, Plan, StepInput
 from mepof.spec import measure as spec
 from mepof.spec.check import Check as CheckStep
 from mepof.spec.check import CheckedGate
+from mepof.spec.executed_functions import ExecutedFunctions
 from mepof.spec.flash import Flash as FlashStep
 from mepof.spec.kernel_build import KernelBuild
 from mepof.spec.profile_collect import ProfileCollect
@@ -186,11 +187,16 @@ class _Compiler(Tested):
         for name, kernel in zip(names, kernels, strict=True):
             ran = self._collections(kernel)
             collections += [step for step in ran or () if step not in collections]
+            build = self._model(kernel)
+            used = isinstance(build, KernelBuild) and build.profile is not None
             images.append(
                 ReportedImage[Input](
                     name=name,
                     build=kernel if isinstance(kernel, StepInput) else None,
                     trained=None if ran is None else tuple(map(collections.index, ran)),
+                    profile=build.profile if used else None,
+                    uses=build.uses if used else (),
+                    toolchain=build.toolchain if used else "",
                 )
             )
         # There is nothing to hold one image alone against.
@@ -210,6 +216,7 @@ class _Compiler(Tested):
             goals=goals,
             own_groups=tuple(OwnGroup[Input](path=p, file=HostInput(p)) for p in groups),
             checks=tuple(self.checks),
+            executed=self._executed(evaluation, images),
             pairs=tuple(self.pairs.values()),
         )
         self._result(report, "report", self._add(report, made))
@@ -285,6 +292,33 @@ class _Compiler(Tested):
             artifacts=self._artifacts(settings, Measure(core)),
         )
         return self._add("measure", measured)
+
+    def _executed(
+        self, evaluation: StepInput, images: list[ReportedImage[Input]]
+    ) -> StepInput | None:
+        """The step that finds out what the cases execute on the baseline, if a profile can be
+        compared with that and the measurement does not tell."""
+        measured, build = self.models[evaluation.step], images[0].build
+        assert isinstance(measured, spec.Measure)
+        profiled = any(image.profile is not None for image in images)
+        told = measured.core is not None or measured.device not in self.variants.locators
+        if build is None or not profiled or told:
+            return None
+        return self._add(
+            "executed",
+            ExecutedFunctions[Input](
+                arch=measured.arch,
+                device=measured.device,
+                metrics=measured.metrics,
+                seed=measured.seed,
+                kernel=build,
+                guest=measured.guest,
+                cpus=measured.cpus,
+                apps=measured.apps,
+                suites=measured.suites,
+                artifacts=self._artifacts(self.settings, Measure(locations=True)),
+            ),
+        )
 
     def _measured_app(self, name: str, settings: Settings) -> spec.MeasuredApp[Input]:
         """An app of the user's, and what it adds to the guest."""

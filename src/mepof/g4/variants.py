@@ -52,6 +52,7 @@ class Variants:
         whole: the options for which functions that never ran are part of a profile.
         cases: all cases, as ``suite/case``.
         beside: the formats of packages that are installed beside other kernels.
+        locators: the devices that say which code was executed.
     """
 
     algorithms: Mapping[str, Rounds]
@@ -67,3 +68,4 @@ class Variants:
     whole: frozenset[str] = frozenset()
     cases: tuple[str, ...] = ()
     beside: frozenset[str] = frozenset()
+    locators: frozenset[str] = frozenset()

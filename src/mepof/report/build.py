@@ -10,7 +10,6 @@ from mepof.gate.verdict import CheckVerdict
 from mepof.measure.case_pairs import CasePair, own_pairs, pair_rows
 from mepof.measure.comparison import (
     Build,
-    CaseName,
     Row,
     Total,
     baseline_builds,
@@ -26,6 +25,7 @@ from mepof.report.between import between_images
 from mepof.report.detail import FunctionShare, ProfileQuality, Training
 from mepof.report.disagreements import disagreements_of
 from mepof.report.figures import core_cases_of, core_of, figures_of
+from mepof.report.likeness import KINDS, Kind, Likeness
 from mepof.report.locations import footprints_of, functions_of, heatmaps_of
 from mepof.report.method_statement import method_of
 from mepof.report.model import (
@@ -46,8 +46,6 @@ from mepof.report.summary_row import summary_row
 from mepof.report.warnings import unsupported_by, warnings_of
 from mepof.statistics import Judged, judge, log_costs, mean_cost, outliers
 
-Trained = Mapping[str, frozenset[tuple[str, str]]]
-
 
 def build_report(
     evaluation: Evaluation,
@@ -57,7 +55,7 @@ def build_report(
     *,
     engine_share_percent: float | None = None,
     notes: Sequence[str] = (),
-    trained: Trained | None = None,
+    likeness: Mapping[str, Likeness] | None = None,
     trainings: Sequence[Training] = (),
     profiles: Sequence[ProfileQuality] = (),
     locations: Mapping[str, Locations] | None = None,
@@ -74,8 +72,8 @@ def build_report(
         profile: None if no profile was made.
         engine_share_percent: share of the wall time not spent building, booting or running.
         notes: remarks on the builds, shown before the warnings.
-        trained: suite and case of what the training ran, by image; images whose training is
-            unknown are left out.
+        likeness: of the cases to the work that an image's profile counted, by image; images
+            without a profile are left out.
         trainings: the runs in which profiles of the images were collected.
         profiles: of the program, in its order.
         locations: of events by image; images whose events were not located are left out.
@@ -96,7 +94,7 @@ def build_report(
 
     baseline = measurements[0] if len(measurements) > 1 else None
     tables = [
-        _Table.of(baseline_builds(evaluation) if baseline else (), m, (trained or {}).get(m.image))
+        _Table.of(baseline_builds(evaluation) if baseline else (), m, (likeness or {}).get(m.image))
         for m in measurements[1:] or measurements
     ]
     _judge(tables, evaluation.precision_percent)
@@ -157,14 +155,14 @@ class _Table:
     """One image's rows and geometric means; verdicts need the tables of all images.
 
     Attributes:
-        by_trained: geometric means over the cases that the training ran (True) or did not.
+        by_kind: geometric means over the cases of each kind.
     """
 
     image: str
     rows: Sequence[Row]
     totals: Sequence[Total]
-    by_trained: Sequence[tuple[bool, Total]]
-    trained: frozenset[tuple[str, str]] | None
+    by_kind: Sequence[tuple[Kind, Total]]
+    likeness: Likeness
     judged: Sequence[Judged] = ()
 
     @classmethod
@@ -172,24 +170,25 @@ class _Table:
         cls,
         baseline: Sequence[Build],
         measurement: Measurement,
-        trained: frozenset[tuple[str, str]] | None = None,
+        likeness: Likeness | None = None,
     ) -> _Table:
+        known = likeness or Likeness()
         rows = rows_of(baseline, [Build((measurement,))])
-        by_trained: list[tuple[bool, Total]] = []
-        if trained is not None:
-            ran = {row.case for row in rows if (row.case.suite, row.case.case) in trained}
-            other = {row.case for row in rows} - ran
-            by_trained += [(True, total) for total in totals_of(rows, ran.__contains__)]
-            by_trained += [(False, total) for total in totals_of(rows, other.__contains__)]
-        return cls(measurement.image, rows, totals_of(rows), by_trained, trained)
+        kinds = {row.case: known.kind((row.case.suite, row.case.case)) for row in rows}
+        by_kind = [
+            (kind, total)
+            for kind in KINDS
+            for total in totals_of(rows, {c for c, k in kinds.items() if k == kind}.__contains__)
+        ]
+        return cls(measurement.image, rows, totals_of(rows), by_kind, known)
 
     def comparisons(self) -> list[Row | Total]:
         """Everything that receives a verdict, in the order of ``judged``."""
-        return [*self.rows, *self.totals, *(total for _, total in self.by_trained)]
+        return [*self.rows, *self.totals, *(total for _, total in self.by_kind)]
 
     def cases(self) -> list[CaseRow]:
         return [
-            _case(self.image, row, judged, self._ran(row.case))
+            _case(self.image, row, judged, self.likeness)
             for row, judged in zip(self.rows, self.judged, strict=False)
         ]
 
@@ -203,12 +202,9 @@ class _Table:
     def by_training(self) -> list[TrainingRow]:
         judged = self.judged[len(self.rows) + len(self.totals) :]
         return [
-            TrainingRow(**summary_row(self.image, total, each).model_dump(), trained=trained)
-            for (trained, total), each in zip(self.by_trained, judged, strict=True)
+            TrainingRow(**summary_row(self.image, total, each).model_dump(), training=kind)
+            for (kind, total), each in zip(self.by_kind, judged, strict=True)
         ]
-
-    def _ran(self, case: CaseName) -> bool | None:
-        return None if self.trained is None else (case.suite, case.case) in self.trained
 
 
 @dataclass
@@ -277,8 +273,9 @@ def _controls(evaluation: Evaluation) -> tuple[Control, ...]:
     return tuple(controls)
 
 
-def _case(image: str, row: Row, judged: Judged, trained: bool | None) -> CaseRow:
+def _case(image: str, row: Row, judged: Judged, likeness: Likeness) -> CaseRow:
     found = row.comparison
+    name = (row.case.suite, row.case.case)
     return CaseRow(
         image=image,
         suite=row.case.suite,
@@ -307,7 +304,8 @@ def _case(image: str, row: Row, judged: Judged, trained: bool | None) -> CaseRow
             for is_baseline, costs in ((True, row.baseline), (False, row.value))
             for outlier in outliers(log_costs(costs))
         ),
-        trained=trained,
+        training=likeness.kind(name),
+        trained_percent=likeness.percent.get(name),
     )
 
 

@@ -40,6 +40,8 @@ COLUMNS = (
     "reduction_percent",
     "reduction_low_percent",
     "reduction_high_percent",
+    "training",
+    "trained_percent",
 )
 
 MEAN_COLUMNS = (
@@ -61,6 +63,7 @@ MEAN_COLUMNS = (
     "cases",
     "boots",
     "baseline_boots",
+    "training",
 )
 
 _MEMORY = (*MemoryBytes.model_fields, *MemoryBytes.model_computed_fields)
@@ -117,11 +120,14 @@ def cases_csv(report: Report) -> str:
 def means_csv(report: Report) -> str:
     """``means.csv``: geometric means of each image and metric.
 
-    Over all cases, then over those of a group, then over trained and over untrained cases.
+    Over all cases, then over those of a group, then over those of each likeness to the training.
     """
     rows = [_mean(row) for row in report.summary]
     rows += [_mean(row) | {"group": row.group} for row in report.by_group]
-    rows += [_mean(row) | {"trained": _yes_or_no(row.trained)} for row in report.by_training]
+    rows += [
+        _mean(row) | {"trained": _yes_or_no(row.trained), "training": row.training}
+        for row in report.by_training
+    ]
     return _table(MEAN_COLUMNS, rows)
 
 
@@ -217,6 +223,7 @@ def _mean(row: SummaryRow) -> dict[str, object]:
         **_ends("reduction_", row.reduction_interval_percent),
         "group": None,
         "trained": None,
+        "training": None,
     }
 
 

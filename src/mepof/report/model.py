@@ -6,9 +6,17 @@ an image that failed) is null, never a zero that could be mistaken for a result.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import ConfigDict, Field, NonNegativeFloat, NonNegativeInt, computed_field
+from pydantic import (
+    ConfigDict,
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    computed_field,
+    model_validator,
+)
 
 from mepof.gate.verdict import CheckVerdict
 from mepof.measure.case_pairs import PairRow
@@ -32,6 +40,7 @@ from mepof.report.detail import (
     ProfileQuality,
     Training,
 )
+from mepof.report.likeness import Kind as LikenessKind
 from mepof.statistics import Verdict, reduction_percent
 from mepof.statistics.interval import Method
 
@@ -133,10 +142,25 @@ class SummaryRow(Record):
         return _reduced(self.interval_percent)
 
 
-class TrainingRow(SummaryRow):
-    """The geometric mean over the cases that the training ran, or over those it did not run."""
+def _with_training(given: object) -> object:
+    """A row of a report that only said whether the training ran the case, by its name."""
+    if not isinstance(given, Mapping) or "training" in given or given.get("trained") is None:
+        return given
+    return {**given, "training": "trained" if given["trained"] else "untrained"}
 
-    trained: bool
+
+class TrainingRow(SummaryRow):
+    """The geometric mean over the cases that are trained, near, far or untrained."""
+
+    training: LikenessKind
+
+    _earlier = model_validator(mode="before")(_with_training)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def trained(self) -> bool:
+        """Whether they are trained."""
+        return self.training == "trained"
 
 
 class GroupRow(SummaryRow):
@@ -184,8 +208,11 @@ class CaseRow(Record):
         adjusted_p: after the correction for the number of rows; null for a row that could not
             have shown a difference.
         outliers: boots whose cost is far from the others'; none is dropped.
-        trained: whether the training of the image's profile ran the case; null where there is
-            no profile, or its training is unknown.
+        training: how like the work that the image's profile counted the case is; null where there
+            is no profile, or neither what it counted nor what the training ran is known.
+        trained_percent: of the case's kernel instructions, those in functions with a count in the
+            profile; null where that is unknown.
+        trained: whether ``training`` is ``trained``; null where that is null.
         reduction_percent: (1 - value / baseline) * 100, as the page shows it;
             ``reduction_interval_percent`` is ``interval_percent`` converted to it.
     """
@@ -208,7 +235,16 @@ class CaseRow(Record):
     p_value: float | None = None
     adjusted_p: float | None = None
     outliers: tuple[Outlier, ...] = ()
-    trained: bool | None = None
+    training: LikenessKind | None = None
+    trained_percent: float | None = None
+
+    _earlier = model_validator(mode="before")(_with_training)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def trained(self) -> bool | None:
+        """Whether the case is trained."""
+        return None if self.training is None else self.training == "trained"
 
     @computed_field  # type: ignore[prop-decorator]
     @property
@@ -330,8 +366,8 @@ class Report(Record):
         warnings: what a reader must know before relying on the numbers.
         method: how the numbers were obtained, one paragraph per entry.
         engine_share_percent: share of the wall time not spent building, booting or running.
-        by_training: geometric means over trained and over untrained cases, for images whose
-            training is known.
+        by_training: geometric means over the cases of each ``training``, for images of which that
+            is known.
         by_group: geometric means over the cases of each group.
         controls: the baseline compared with itself.
         precision_percent: an interval within this much of zero means no difference.

@@ -111,7 +111,7 @@ def _of_worse_cases(
     if not worse:
         return
     cases = ", ".join(f"{c.suite}/{c.case} ({relative(c.reduction_percent)})" for c in worse)
-    trained = ", none of which the training ran" if {c.trained for c in worse} == {False} else ""
+    trained = ", none of which is trained" if {c.trained for c in worse} == {False} else ""
     what = result.metric.replace("_", " ")
     yield f"{m.image} takes more {what} than {first.image} in {cases}{trained}"
 

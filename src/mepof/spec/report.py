@@ -16,11 +16,15 @@ class ReportedImage(Part[In], Generic[In]):
         build: None for a file on the host.
         trained: positions in ``collections`` of the training runs of its profile; None if there
             is no profile, or if part of it is external.
+        profile: that it is built with, of the algorithms in ``uses`` and for ``toolchain``.
     """
 
     name: str
     build: In | None = None
     trained: tuple[int, ...] | None = None
+    profile: In | None = None
+    uses: tuple[str, ...] = ()
+    toolchain: str = ""
 
 
 class ReportedProfile(Part[In], Generic[In]):
@@ -46,6 +50,8 @@ class Report(StepModel[In], Generic[In]):
         goals: that every image except the baseline must meet.
         own_groups: those among the goals' that are apps of the user's.
         checks: the results of tests.
+        executed: in which functions of the baseline each case executes how much; None where the
+            evaluation or nothing tells.
         pairs: cases that are compared with each other, beside those that their suites compare.
     """
 
@@ -60,4 +66,5 @@ class Report(StepModel[In], Generic[In]):
     goals: tuple[Goal, ...] = ()
     own_groups: tuple[OwnGroup[In], ...] = ()
     checks: tuple[In, ...] = ()
+    executed: In | None = None
     pairs: tuple[CasePair, ...] = ()

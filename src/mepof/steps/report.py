@@ -7,15 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.apps import Action, app_names, load_app
 from mepof.app.measured import suite_name
 from mepof.app.own import load_own
 from mepof.app.training import exercised
-from mepof.errors import WorkError
+from mepof.errors import EnvironmentLack, WorkError
 from mepof.gate.verdict import CheckVerdict
 from mepof.kernel.description import BuildDescription, Safety
+from mepof.kernel.objects import functions_in
 from mepof.kernel.options import added
 from mepof.kernel.selection import Selection
+from mepof.measure.executed import CaseFunctions, ExecutedFunctions, located_functions
 from mepof.measure.goal import Goal
 from mepof.measure.measurement import read_evaluation
 from mepof.plan import body
@@ -23,7 +26,7 @@ from mepof.plan.critical_path import critical_path
 from mepof.plan.journal import JournalledRun, JournalledStep, read_runs
 from mepof.plan.model import Step
 from mepof.pmu.locations import Locations, read_locations
-from mepof.profile.artifact import Drift, ProfileDescription
+from mepof.profile.artifact import Drift, ProfileDescription, profile_directory
 from mepof.report import (
     Instrumented,
     Phase,
@@ -35,10 +38,12 @@ from mepof.report import (
     write_boots,
     write_report,
 )
+from mepof.report.likeness import Likeness, counted_percents
 from mepof.scenario.collection import Collection
 from mepof.scenario.protocol import SCENARIOS
 from mepof.spec.report import Report, ReportedImage, ReportedProfile
 from mepof.suite.cases import CaseId
+from mepof.toolchain.protocol import Tools, select
 
 _WORK_PHASES = ("build", "boot", "run", "convert")
 
@@ -89,7 +94,7 @@ class ReportBody:
                 command=command(asked.program),
             ),
             engine_share_percent=engine_share(run),
-            trained=_trained(asked),
+            likeness=_likeness(asked, context),
             trainings=[*_trainings(asked)],
             profiles=[*_profiles(asked.profiles)],
             locations=_locations(asked.evaluation, names),
@@ -132,16 +137,59 @@ def _collections(asked: Report[Path], image: ReportedImage[Path]) -> list[Collec
     return [Collection.find(asked.collections[number]) for number in image.trained or ()]
 
 
-def _trained(asked: Report[Path]) -> dict[str, frozenset[CaseId]]:
-    """The cases that each image was trained on, without images that were trained interactively."""
-    found: dict[str, frozenset[CaseId]] = {}
-    for image in asked.images:
-        if image.trained is None:
-            continue
-        known = _collections(asked, image)
-        if not any(c is None or SCENARIOS.get(c.scenario).interactive for c in known):
-            found[image.name] = frozenset().union(*(_cases(c) for c in known if c is not None))
-    return found
+def _likeness(asked: Report[Path], context: body.StepContext) -> dict[str, Likeness]:
+    """How like the work that an image's profile counted the cases are, by image."""
+    executed = _executed(asked)
+    return {
+        image.name: Likeness(_ran(asked, image), _counted(image, executed, context))
+        for image in asked.images
+        if image.trained is not None or image.profile is not None
+    }
+
+
+def _ran(asked: Report[Path], image: ReportedImage[Path]) -> frozenset[CaseId] | None:
+    """The cases that an image was trained on; None where that is unknown, as of a training by
+    hand."""
+    if image.trained is None:
+        return None
+    known = _collections(asked, image)
+    if any(c is None or SCENARIOS.get(c.scenario).interactive for c in known):
+        return None
+    return frozenset().union(*(_cases(c) for c in known if c is not None))
+
+
+def _executed(asked: Report[Path]) -> tuple[CaseFunctions, ...]:
+    """In which functions of the baseline each case executes how much, as far as that is known."""
+    if asked.executed is not None:
+        return ExecutedFunctions.read(asked.executed).cases
+    baseline = asked.images[0].build
+    places = asked.evaluation / "places0.json"
+    if baseline is None or not places.is_file():
+        return ()
+    return located_functions(read_locations(places), baseline)
+
+
+def _counted(
+    image: ReportedImage[Path], executed: Sequence[CaseFunctions], context: body.StepContext
+) -> dict[CaseId, float]:
+    """The percentage of each case's instructions in functions that an image's profile counts."""
+    if not executed or image.build is None or image.profile is None:
+        return {}
+    parts = [ALGORITHMS.get(name) for name in image.uses]
+    names = [name for part in parts for name in part.profile_names]
+    profile = profile_directory(image.profile, names, context.work)
+    try:
+        tools = Tools(select(image.toolchain), context.run)
+        counts = (part.executed(profile, tools) for part in parts)
+        counted = next((found for found in counts if found is not None), None)
+    except EnvironmentLack as lack:
+        context.note(f"it remains unknown what the profile of {image.name} counts: {lack}")
+        return {}
+    if counted is None:
+        return {}
+    defined = {name for names in functions_in(image.build).values() for name in names}
+    functions = {(case.suite, case.case): case.functions for case in executed}
+    return counted_percents(functions, counted, defined)
 
 
 def _trainings(asked: Report[Path]) -> Iterator[Training]:

@@ -245,7 +245,7 @@ def test_a_report_reads_measurements_builds_and_profiles() -> None:
     inputs = made.step("report").inputs
     assert sorted(inputs) == [
         *("collections.0", "evaluation", "images.0.build", "images.1.build"),
-        "profiles.0.profile",
+        *("images.1.profile", "profiles.0.profile"),
     ]
     assert sorted(made.step("measure").inputs) == [
         *("artifacts.plugins", "guest", "images.0", "images.1", "images.2"),

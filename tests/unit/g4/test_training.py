@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mepof.g4.compiler import compile_program
-from mepof.plan.model import HostInput, Json, StepInput
+from mepof.plan.model import HostInput, Input, Json, Plan, StepInput
 from mepof.spec.report import Report
 
 from .planning import VARIANTS, assert_well_formed, ids, kinds, made_from, plan
@@ -172,3 +172,55 @@ def test_a_scenario_without_an_app_takes_the_default_one_but_at_a_console() -> N
     assert default and apps("trav") == apps("trav -") == apps("rand") == default
     assert apps("trav kbench") != default
     assert apps("manual") == apps("script") != default
+
+
+LOCATING = replace(VARIANTS, locators=frozenset({"qemu"}))
+
+
+def located(text: str) -> tuple[Plan, Report[Input]]:
+    made = compile_program(sound(text), text, LOCATING)
+    assert_well_formed(made)
+    return made, Report[Input].of(made.step("report"), made.step("report").inputs)
+
+
+def test_what_the_cases_execute_is_found_out_on_the_baseline() -> None:
+    made, report = located(f"set seed 3.\n{OPT}eval plain;opt pipe.")
+    assert report.executed == StepInput("executed")
+    step, measured = made.step("executed"), made.step("measure")
+    assert made_from(made, step, "kernel").id == "plain/build"
+    for name in ("arch", "device", "metrics", "seed"):
+        assert step.params[name] == measured.params[name]
+    assert step.inputs["guest"] == measured.inputs["guest"]
+    plain, opt = report.images
+    assert (plain.profile, plain.uses) == (None, ())
+    assert opt.profile == made.step("opt/build").inputs["profile"]
+    assert opt.uses == ("autofdo",) and opt.toolchain == made.step("opt/build").params["toolchain"]
+
+
+def test_a_foreign_profile_is_compared_with_what_the_cases_execute() -> None:
+    _, report = located("recomp /src /old/kernel.profdata.\neval plain;recomp.")
+    assert report.executed is not None
+    assert report.images[1].profile == HostInput("/old/kernel.profdata")
+    assert (report.images[1].trained, report.images[1].uses) == (None, ("pgo",))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "build /src O3.\neval plain;build.",  # no profile
+        f"{OPT}eval /boot/vmlinuz;opt.",  # a baseline without functions
+        f"set core zen4.\n{OPT}eval plain;opt.",  # the measurement tells
+    ],
+)
+def test_no_boot_is_planned_that_would_tell_nothing_new(text: str) -> None:
+    made, report = located(text)
+    assert report.executed is None and kinds(made)["executed-functions"] == 0
+
+
+def test_several_reports_on_one_baseline_share_the_boot() -> None:
+    made, _ = located(f"{OPT}eval plain;opt pipe.\neval plain;opt;plain pipe.")
+    assert kinds(made)["executed-functions"] == 1
+
+
+def test_other_devices_do_not_tell_what_the_cases_execute() -> None:
+    assert kinds(plan(f"{OPT}eval plain;opt."))["executed-functions"] == 0

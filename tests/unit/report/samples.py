@@ -36,6 +36,7 @@ from mepof.report import (
     build_report,
     write_report,
 )
+from mepof.report.likeness import Likeness
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -319,7 +320,7 @@ def report(
     provenance: Provenance = PROVENANCE,
     same_build: Measurement | None = None,
     relinked: tuple[Measurement, ...] = (),
-    trained: Mapping[str, frozenset[tuple[str, str]]] | None = None,
+    likeness: Mapping[str, Likeness] | None = None,
     trainings: Sequence[Training] = (),
     profiles: Sequence[ProfileQuality] = (),
     locations: Mapping[str, Locations] | None = None,
@@ -333,7 +334,7 @@ def report(
         PROFILE,
         provenance,
         engine_share_percent=1.3,
-        trained=trained,
+        likeness=likeness,
         trainings=trainings,
         profiles=profiles,
         locations=locations,
@@ -375,7 +376,12 @@ def golden_report() -> Report:
         measurement("broken", factors=(0.1,), self_check="pipe-128: sum 3 is not 4"),
         same_build=made("plain", 1.002, 0.998, 1.0, 0.999, 1.001, seed=1001),
         relinked=(made("relinked", 1.001, 0.999, 1.002, 1.0, 1.0),),
-        trained={"opt": frozenset({("kbench", "syscall"), ("kbench", "proc")})},
+        likeness={
+            "opt": Likeness(
+                frozenset({("kbench", "syscall"), ("kbench", "proc")}),
+                {("kbench", "syscall"): 99.5, ("kbench", "proc"): 97.0, ("kbench", "pipe-128"): 60},
+            )
+        },
         trainings=TRAININGS,
         profiles=PROFILES,
         locations=LOCATIONS,

@@ -73,6 +73,7 @@ def test_cases_csv_has_a_row_for_every_case_and_control() -> None:
     assert case.interval_percent is not None
     assert (float(first["low_percent"]), float(first["high_percent"])) == case.interval_percent
     assert (first["verdict"], first["trained"], first["control"]) == ("faster", "yes", "")
+    assert (first["training"], first["trained_percent"]) == ("trained", "99.5")
     assert {row["control"] for row in rows} == {"", "same build", "relinked"}
     assert {row["trained"] for row in rows if row["image"] == "size"} == {""}
 
@@ -88,9 +89,9 @@ def test_means_csv_has_all_cases_then_groups_then_training() -> None:
     rows = [*csv.DictReader(io.StringIO(means_csv(made)))]
     assert len(rows) == len(made.summary) + len(made.by_group) + len(made.by_training)
     instructions = [r for r in rows if (r["image"], r["metric"]) == ("opt", "kernel_instructions")]
-    assert [(r["group"], r["trained"]) for r in instructions] == [
-        *(("", ""), ("syscall", ""), ("pipe", ""), ("proc", ""), ("file", "")),
-        *(("", "yes"), ("", "no")),
+    assert [(r["group"], r["trained"], r["training"]) for r in instructions] == [
+        *((group, "", "") for group in ("", "syscall", "pipe", "proc", "file")),
+        *(("", "yes", "trained"), ("", "no", "near"), ("", "no", "untrained")),
     ]
     (syscall,) = [r for r in made.by_group if (r.image, r.group, r.metric) == _SYSCALL]
     assert float(instructions[1]["reduction_percent"]) == syscall.geomean_reduction_percent

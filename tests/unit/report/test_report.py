@@ -23,6 +23,7 @@ from mepof.pmu.events import EVENTS
 from mepof.report import Report, build_report, read_report, write_report
 from mepof.report.files import NAMES
 from mepof.report.html import render
+from mepof.report.likeness import Likeness
 from mepof.report.schema import schema_text
 from mepof.statistics import judge
 
@@ -231,14 +232,17 @@ def test_gains_of_untrained_cases_are_stated_separately() -> None:
         PLAIN,
         measurement(costs={"syscall": 150.0, "pipe-128": 2400.0, "proc": 180e3, "file-8k": 7000.0}),
         measurement("other"),
-        trained={"opt": frozenset({("kbench", "syscall")})},
+        likeness={"opt": Likeness(frozenset({("kbench", "syscall")}))},
     )
     by_training = {
-        (row.trained, row.cases): row.geomean_improvement_percent
+        (row.training, row.trained, row.cases): row.geomean_improvement_percent
         for row in made.by_training
         if row.metric == "kernel_instructions"
     }
-    assert by_training == {(True, 1): pytest.approx(100), (False, 3): pytest.approx(0)}
+    assert by_training == {
+        ("trained", True, 1): pytest.approx(100),
+        ("untrained", False, 3): pytest.approx(0),
+    }
     trained = {(c.image, c.case): c.trained for c in made.cases}
     assert trained["opt", "syscall"] is True
     assert trained["opt", "proc"] is False
@@ -295,14 +299,14 @@ def test_cases_that_cost_more_despite_a_better_mean_are_warned_of() -> None:
     def warned(costs: Mapping[str, float], ran: str | None = None) -> list[str]:
         half = {case: cost / 2 for case, cost in COSTS.items()}
         given = Evaluation(images=(PLAIN, measurement(costs={**half, **costs})))
-        trained = None if ran is None else {"opt": frozenset({("kbench", ran)})}
-        made = build_report(given, [], None, PROVENANCE, trained=trained)
+        likeness = None if ran is None else {"opt": Likeness(frozenset({("kbench", ran)}))}
+        made = build_report(given, [], None, PROVENANCE, likeness=likeness)
         return [w for w in made.warnings if "takes more" in w]
 
     assert warned({}) == []
     expected = "opt takes more kernel instructions than plain in kbench/proc (25.00 % more)"
     assert warned({"proc": 225_000.0}) == warned({"proc": 225_000.0}, "proc") == [expected]
-    assert warned({"proc": 225_000.0}, "syscall") == [f"{expected}, none of which the training ran"]
+    assert warned({"proc": 225_000.0}, "syscall") == [f"{expected}, none of which is trained"]
     # The title says so of the mean.
     assert warned({case: cost * 2 for case, cost in COSTS.items()}) == []
 

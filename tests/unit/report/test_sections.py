@@ -20,7 +20,9 @@ def test_controls_training_and_outliers_are_shown() -> None:
     assert "A/A: the same build, other seeds" in page.text
     assert page.text.count("✔ no difference found") == 2
     assert "of trained cases" in page.text
+    assert "of near cases" in page.text
     assert "of untrained cases" in page.text
+    assert "near (60.0 %)" in page.text
     assert "plain with seed 5: 2.95 % more" in page.text
     assert any(a.get("class") == "cross" for _, a in page.tags)
     text = terminal(golden_report())

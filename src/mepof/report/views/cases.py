@@ -26,9 +26,7 @@ class Table:
     def means(self) -> list[tuple[str, SummaryRow]]:
         """The geometric means by their titles."""
         means = [("Geometric mean", self.overall)] if self.overall else []
-        means += [
-            (f"of {'' if row.trained else 'un'}trained cases", row) for row in self.by_training
-        ]
+        means += [(f"of {row.training} cases", row) for row in self.by_training]
         return means
 
     @property
@@ -38,8 +36,8 @@ class Table:
 
     @property
     def knows_training(self) -> bool:
-        """Whether it is known which cases the training ran."""
-        return any(row.trained is not None for row in self.rows)
+        """Whether it is known which cases are trained."""
+        return any(row.training is not None for row in self.rows)
 
     @property
     def has_outliers(self) -> bool:
@@ -137,11 +135,9 @@ def _plots(
 
 
 def _training_note(rows: Sequence[CaseRow]) -> str:
-    """Whether the training ran a case, where that is the same for all images."""
-    known = {row.trained for row in rows if row.trained is not None}
-    if len(known) != 1:
-        return ""
-    return "trained" if known == {True} else "untrained"
+    """Whether a case is trained, where that is the same for all images."""
+    known = {row.training for row in rows if row.training is not None}
+    return known.pop() if len(known) == 1 else ""
 
 
 def _estimate(row: CaseRow, image_set: ImageSet) -> Estimate:

@@ -24,7 +24,7 @@ class Card:
         title: of that metric.
         boots: how many boots the row is based on, in words.
         further: titles and rows of the other main metrics.
-        by_training: the first metric over trained and over untrained cases.
+        by_training: the first metric over trained, near, far or untrained cases.
         better: how many cases have a lower cost.
         worse: how many cases have a higher cost.
     """
