@@ -24,6 +24,18 @@ _GRACE_SECONDS = 10
 _ENTRY_POINT = "the image's entry point"
 
 
+class ServiceFailure(WorkError):
+    """A service was not ready in time, or ended before it was stopped.
+
+    Args:
+        service: its name.
+    """
+
+    def __init__(self, message: str, service: str) -> None:
+        super().__init__(message)
+        self.service = service
+
+
 def command_files(
     app: OwnApp, image: Image, files: Mapping[str, Laid], arch: str
 ) -> dict[str, Laid]:
@@ -232,22 +244,35 @@ def check_setup(
         What is worth knowing otherwise: of services that had to be killed.
 
     Raises:
-        WorkError: there are such.
+        ServiceFailure: it is a service.
+        WorkError: it is another setup.
     """
     for setup, asked, reply in zip(setups, start_requests(setups), started, strict=True):
         if not isinstance(reply, agent.ExecResult) or reply.status == 0:
             continue
         if setup.ready is not None and reply.status == 1:
-            raise WorkError(reply.text.strip())
+            raise ServiceFailure(_said(setup, reply), setup.name)
         try:
             agent.expect_success(_named(setup, asked), reply)
         except WorkError as error:
             raise WorkError(f"the setup {setup.name}: {error.message}", error.remedy) from error
-    replies = [reply for reply in stopped if isinstance(reply, agent.ExecResult)]
-    for reply in replies:
+    ended = [
+        (setup, reply)
+        for setup, reply in zip(_services(setups), stopped, strict=True)
+        if isinstance(reply, agent.ExecResult)
+    ]
+    for setup, reply in ended:
         if reply.status != 0:
-            raise WorkError(reply.text.strip() or "a service did not stop")
-    return tuple(text for reply in replies if (text := reply.text.strip()))
+            raise ServiceFailure(_said(setup, reply), setup.name)
+    return tuple(text for _, reply in ended if (text := reply.text.strip()))
+
+
+def _said(service: Setup, reply: agent.ExecResult) -> str:
+    """How a service failed, in the words of ``native/launch``, which was killed if it has none."""
+    if text := reply.text.strip():
+        return text
+    how = "did not answer in time" if reply.status == agent.TIMED_OUT else "failed"
+    return f"the service `{service.name}` {how}, and nothing says why"
 
 
 def check_action(action: Action, reply: agent.ExecResult) -> None:

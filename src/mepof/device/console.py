@@ -35,7 +35,7 @@ def panic_in(text: str) -> str | None:
     return ", ".join(filter(None, (panic.group(0).strip(), at)))
 
 
-def tail(text: str) -> str:
+def tail(text: str, most: int = _TAIL_LINES) -> str:
     """The last lines, each on a line of its own below a message."""
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    return "".join(f"\n  | {line}" for line in lines[-_TAIL_LINES:])
+    return "".join(f"\n  | {line}" for line in lines[-most:])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from mepof.app.launch import ServiceFailure
+from mepof.app.service_logs import logs_of, with_end
 from mepof.device import agent
 from mepof.device.modules import ModuleNotLoaded
 from mepof.device.protocol import GuestReset, Interval, KernelPanic, Outcome
@@ -36,11 +38,16 @@ of an image, so that evaluations with more boots can use a control's boots again
 
 @dataclass(frozen=True)
 class OneBoot:
-    """The result of one boot: its measurements, or why the image is not sound."""
+    """The result of one boot: its measurements, or why the image is not sound.
+
+    Attributes:
+        service_logs: what each service wrote, if one of them failed.
+    """
 
     booted: bool
     self_check: str
     boot: Boot | None = None
+    service_logs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,12 +84,18 @@ Images = tuple[ImageBoots, ...]
 
 
 def requests_of(work: Sequence[Work]) -> tuple[agent.Request, ...]:
-    """What a guest does in a boot: the self-check, every case, and only then its memory.
+    """What a guest does in a boot: the self-check, every case, and only then its memory and what
+    services wrote.
 
-    Reading it earlier would shift the timer ticks in every case, and so their counts.
+    Reading that earlier would shift the timer ticks in every case, and so their counts.
     """
     check = agent.Exec(selfcheck(), _CHECK_SECONDS)
-    return (check, *(request for each in work for request in each.requests), agent.Get(MEMINFO))
+    done = (request for each in work for request in each.requests)
+    return (check, *done, agent.Get(MEMINFO), *_logs(work).values())
+
+
+def _logs(work: Sequence[Work]) -> dict[str, agent.Get]:
+    return {name: request for each in work for name, request in each.logs.items()}
 
 
 def results_of(
@@ -96,7 +109,7 @@ def results_of(
     Raises:
         WorkError: the self-check, a setup or a case failed.
     """
-    first, *done = replies[:-1]
+    first, *done = replies[: len(replies) - 1 - len(_logs(work))]
     agent.expect_success(agent.Exec(selfcheck(), _CHECK_SECONDS), first)
     results: list[tuple[Case, agent.ExecResult, bool]] = []
     for each in work:
@@ -134,9 +147,13 @@ def measure_boot(
         return OneBoot(False, failure.message)
     try:
         results = results_of(work, outcome.replies)
+    except ServiceFailure as failure:
+        services = [*_logs(work)]
+        logs = logs_of(services, outcome.replies[len(outcome.replies) - len(services) :])
+        return OneBoot(True, with_end(failure, logs), service_logs=logs)
     except WorkError as failure:
         return OneBoot(True, failure.message)
-    memory = _memory(outcome.replies[-1], machine_bytes)
+    memory = _memory(outcome.replies[-1 - len(_logs(work))], machine_bytes)
     return OneBoot(True, PASSED, _boot(seed, results, outcome, core, memory, priced_by))
 
 

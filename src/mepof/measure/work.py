@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mepof.app.launch import (
     check_action,
     check_setup,
+    log_requests,
     port_requests,
     start_requests,
     stop_requests,
@@ -56,6 +57,11 @@ class Work:
             *map(_request_of, self.cases),
             *stop_requests(self.setups),
         )
+
+    @property
+    def logs(self) -> dict[str, agent.Get]:
+        """The requests for what its services wrote, by their names: for the end of the boot."""
+        return log_requests(self.setups)
 
     @property
     def names(self) -> tuple[str, ...]:

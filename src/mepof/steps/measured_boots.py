@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Self
 
@@ -15,6 +15,7 @@ from mepof import arch
 from mepof.app.android import load_described
 from mepof.app.measured import check_distinct_suites
 from mepof.app.own import OwnApp, check_distinct_apps
+from mepof.app.service_logs import keep
 from mepof.device import agent, module_archive, modules, observation
 from mepof.device.protocol import DEVICES, INITRAMFS, Outcome, Session, quiet_seconds
 from mepof.errors import InputError
@@ -61,11 +62,13 @@ class Made:
         boot: its measurements, if the image is sound.
         memory: of a boot that reads it.
         locations: of the events, if the boot reported them.
+        service_logs: as of :class:`OneBoot`.
     """
 
     booted: bool = True
     self_check: str = PASSED
     boot: Boot | None = None
+    service_logs: Mapping[str, str] = field(default_factory=dict)
     memory: MemoryBytes | None = None
     locations: str | None = None
 
@@ -205,7 +208,18 @@ class Laboratory:
                 last = self.first_seeds[number] + self._design.most - 1
                 if turn[1] <= last and turn not in self._begun:
                     self._begun[turn] = self._pool.submit(self._boot, turn)
-        return [self._begun[turn].result() for turn in turns]
+        return [self._with_logs(self._begun[turn].result(), turn) for turn in turns]
+
+    def _with_logs(self, made: OneBoot, turn: Turn) -> OneBoot:
+        """A boot whose services' logs are kept here, if one of them failed, and which says where:
+        in the store, since results do not depend on where that is."""
+        kept = keep(made.service_logs, self._context.log, f".image{turn[0]}")
+        for name, path in kept.items():
+            self._context.note(f"the whole log of the service {name}: {path}")
+        told = "".join(
+            f"\n  whole log: {p.parent.name}/{p.name} in the store" for p in kept.values()
+        )
+        return replace(made, self_check=made.self_check + told)
 
     def evaluation(self, images: Images, precision: float, ended: str) -> Evaluation:
         """The evaluation of the boots so far."""
@@ -246,7 +260,7 @@ class Laboratory:
             made = OneBoot(True, PASSED, kept)
         elif self._parts is not None:
             told = Made.of(self._parts.call(f"boot {number} {seed}"))
-            made = OneBoot(told.booted, told.self_check, told.boot)
+            made = OneBoot(told.booted, told.self_check, told.boot, told.service_logs)
             if told.locations is not None:
                 self._kept[number].keep_locations(seed, told.locations.encode())
         else:
@@ -284,7 +298,8 @@ class Laboratory:
         boot = self._boot((number, seed))
         locations = self._kept[number].locations(seed)
         text = locations.read_text() if self._reports_locations((number, seed)) else None
-        return Made(boot.booted, boot.self_check, boot.boot, locations=text)
+        logs = boot.service_logs
+        return Made(boot.booted, boot.self_check, boot.boot, logs, locations=text)
 
     def _read_memory(self, number: int) -> None:
         kept = self._kept[number]

@@ -14,6 +14,7 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.app.android import AndroidApps, load_described
 from mepof.app.apps import Action, App, lacked, load_app, memory_of
 from mepof.app.launch import (
+    ServiceFailure,
     check_action,
     check_setup,
     log_requests,
@@ -25,6 +26,7 @@ from mepof.app.launch import (
 from mepof.app.measured import case_ids
 from mepof.app.own import OwnApp, Setup, check_distinct_apps
 from mepof.app.own_files import check_distinct_files
+from mepof.app.service_logs import keep, logs_of, with_end
 from mepof.app.training import exercised, without
 from mepof.device import agent, module_archive, modules
 from mepof.device.protocol import (
@@ -204,14 +206,19 @@ class ProfileCollectBody:
             # A scout of every action may run some that the training does not draw.
             drawn = asked.algorithm is not None or asked.scenario != EVERY_ACTION
             _check(context.log, apps, reset, actions, done, None if drawn else context.note)
-        except WorkError:
+        except WorkError as error:
             for setup, reply in zip(setups, started, strict=True):
                 if isinstance(reply, agent.ExecResult) and reply.status != 0:
-                    _log(context.log, f"the setup {setup.name}", reply.output)
-            for name, reply in zip(logs, replies, strict=True):
-                if isinstance(reply, agent.GetResult):
-                    _log(context.log, f"the service {name}", reply.data)
-            raise
+                    _log(context.log, f"the setup {setup.name}", reply.text)
+            written = logs_of([*logs], [*replies])
+            for name, text in written.items():
+                _log(context.log, f"the service {name}", text)
+            kept = keep(written, context.log)
+            if not isinstance(error, ServiceFailure):
+                raise
+            path = kept.get(error.service)
+            remedy = None if path is None else f"see its whole log: {path}"
+            raise WorkError(with_end(error, written), remedy) from error
         if lacking := _lacked(outcome):
             context.note(f"not trained, because the kernel lacks it: {', '.join(lacking)}")
         if outcome.branches is not None:
@@ -385,9 +392,9 @@ def _setups(apps: Iterable[App]) -> tuple[Setup, ...]:
     return tuple(each for app in apps if isinstance(app, OwnApp) for each in app.setup)
 
 
-def _log(log: Path, what: str, output: bytes) -> None:
+def _log(log: Path, what: str, text: str) -> None:
     """Keep the end of what a command in the guest wrote in the step's log."""
-    lines = output.decode("utf-8", "replace").splitlines()[-_MAX_LINES:]
+    lines = text.splitlines()[-_MAX_LINES:]
     with log.open("a") as file:
         file.write("\n".join((f"--- the last lines of {what}:", *lines, "")))
 
@@ -425,7 +432,7 @@ def _check(
             check_action(action, reply)
             succeeded = True
         except WorkError as error:
-            _log(log, f"the action {action.name}", reply.output)
+            _log(log, f"the action {action.name}", reply.text)
             errors.append(error)
     if skipped:
         errors.insert(0, _cannot_run(skipped, apps))

@@ -56,7 +56,7 @@ SOUND = (
     *(ran("checked"), ran("")),
     ran(LINE.format("buy") + "case=other operations=9 elapsed_ns=9 check=bad\nsold p50_ns=3\n"),
     ran(LINE.format("fail") + "no\n", 77),
-    *(ran(""), MEMINFO),
+    *(ran(""), MEMINFO, agent.GetResult(0, b"".join(b"line %d\n" % n for n in range(30)))),
 )
 
 
@@ -126,3 +126,30 @@ def test_an_image_on_which_the_users_program_fails_is_not_sound(
     found = booted(shop, [*SOUND[:at], reply, *SOUND[at + 1 :]])
     assert found.booted and found.boot is None
     assert why in found.self_check
+
+
+ENDED = "the service `db` ended with status 3 before it was ready: line 29"
+
+
+def test_a_service_that_fails_is_shown_with_the_end_of_its_log_and_kept_whole(
+    shop: OwnApp,
+) -> None:
+    found = booted(shop, [SOUND[0], ran(ENDED, 1), *SOUND[2:]])
+    how, *lines = found.self_check.splitlines()
+    assert how == "the service `db` ended with status 3 before it was ready"
+    assert lines == [f"  | line {number}" for number in range(10, 30)]
+    assert found.service_logs["db"].splitlines()[0] == "line 0"
+    assert booted(shop, SOUND).service_logs == {}
+
+
+def test_a_service_that_wrote_nothing_is_shown_with_how_it_ended(shop: OwnApp) -> None:
+    silent = "the service `db` was not ready within 7 s: no output"
+    for log in (agent.GetResult(0, b""), agent.GetResult(2, b"")):
+        found = booted(shop, [SOUND[0], ran(silent, 1), *SOUND[2:-1], log])
+        assert found.self_check == silent
+
+
+def test_what_services_wrote_is_read_last(shop: OwnApp) -> None:
+    *_, memory, log = requests_of(work_of(["proc"], [shop]))
+    assert (memory, log) == (agent.Get("/proc/meminfo"), agent.Get("/mepof/run/db.log"))
+    assert requests_of(work_of(["proc"], []))[-1] == agent.Get("/proc/meminfo")

@@ -205,8 +205,12 @@ def test_the_log_has_the_last_lines_of_what_failed_and_of_services(
     device.answer = answer
     last = "".join(f"line {number}\n" for number in range(10, 30))
     service = f"--- the last lines of the service web:\n{last}"
-    with pytest.raises(WorkError, match="the service `web` ended"):
+    with pytest.raises(WorkError, match="the service `web` ended") as raised:
         collect(room, description)
+    shown = "".join(f"\n  | line {number}" for number in range(10, 30))
+    assert raised.value.message == f"the service `web` ended{shown}"
+    assert raised.value.remedy == f"see its whole log: {room.root}/log.web.log"
+    assert (room.root / "log.web.log").read_bytes() == panic
     told = "--- the last lines of the setup web:\nthe service `web` ended\n"
     assert (room.root / "log").read_text() == told + service
     (room.root / "log").unlink()

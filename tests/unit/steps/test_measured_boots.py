@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from mepof.device import agent
 from mepof.device.protocol import Interval
 from mepof.errors import WorkError
+from mepof.events import StepNote
 from mepof.measure.measurement import read_evaluation
 from mepof.plan.body import Elsewhere, StepContext
 from mepof.plan.model import Step
@@ -17,7 +19,7 @@ from mepof.pmu.events import EVENTS
 from mepof.steps import measure
 from mepof.suite.cases import cases_of, memory_of
 
-from .room import FakeDevice, Room
+from .room import FakeDevice, Room, well
 from .test_steps import ALONE, IMAGE, image, measuring
 
 
@@ -113,3 +115,57 @@ def test_only_boots_that_are_the_same_anywhere_are_made_elsewhere(device: FakeDe
     assert part.memory > memory_of(cases_of(["proc"])), "the emulator takes memory, too"
     device.claimed = "board"
     assert measure.BODY.resources(step).part is None
+
+
+SHOP = """
+title = "Shop"
+[[setup]]
+name = "db"
+argv = ["/db"]
+seconds = 7
+ready = {}
+[[action]]
+name = "buy"
+argv = ["/shop"]
+seconds = 9
+"""
+
+
+def test_the_log_of_a_service_that_failed_is_kept_wherever_the_boot_was(
+    room: Room, device: FakeDevice
+) -> None:
+    def answer(request: agent.Request) -> agent.Reply:
+        match request:
+            case agent.Exec(argv=(_, "setup", "db")):
+                text = b"the service `db` was killed by signal 11 before it was ready: line 29"
+                return agent.ExecResult(1, 1, text, False)
+            case agent.Get(path="/mepof/run/db.log"):
+                return agent.GetResult(0, b"".join(b"line %d\n" % n for n in range(30)))
+        return well(request)
+
+    device.mode = "icount"
+    context = measuring(room, device, images__0=image(room, "a"))
+    device.answer = answer
+    app = room.root / "app.toml"
+    app.write_text(SHOP)
+    programs = room.directory("shop", archive_cpio="")
+    step = replace(
+        context.step,
+        params={**context.step.params, "metrics": [], "apps": [{"file": None, "programs": None}]},
+    )
+    inputs = {**context.inputs, "apps.0.file": app, "apps.0.programs": programs}
+    context = replace(context, step=step, inputs=inputs, log=room.root / "measure-0a.log")
+    measure.BODY.run(context)
+    (found,) = read_evaluation(context.output / "evaluation.json").images
+    how, *lines, whole = found.self_check.splitlines()
+    assert how == "the service `db` was killed by signal 11 before it was ready"
+    assert lines == [f"  | line {number}" for number in range(10, 30)]
+    assert whole == f"  whole log: {room.root.name}/measure-0a.image0.db.log in the store"
+    log = room.root / "measure-0a.image0.db.log"
+    assert log.read_text().splitlines()[0] == "line 0"
+    notes = [event.text for event in room.events if isinstance(event, StepNote)]
+    assert notes == [f"the whole log of the service db: {log}"]
+    log.unlink()
+    here = (context.output / "evaluation.json").read_bytes()
+    assert spread(context, room.root / "far", 1)[0] == here
+    assert log.is_file()
