@@ -188,15 +188,15 @@ class _Compiler(Tested):
             ran = self._collections(kernel)
             collections += [step for step in ran or () if step not in collections]
             build = self._model(kernel)
-            used = isinstance(build, KernelBuild) and build.profile is not None
+            used = build if isinstance(build, KernelBuild) and build.profile else None
             images.append(
                 ReportedImage[Input](
                     name=name,
                     build=kernel if isinstance(kernel, StepInput) else None,
                     trained=None if ran is None else tuple(map(collections.index, ran)),
-                    profile=build.profile if used else None,
-                    uses=build.uses if used else (),
-                    toolchain=build.toolchain if used else "",
+                    profile=used.profile if used else None,
+                    uses=used.uses if used else (),
+                    toolchain=used.toolchain if used else "",
                 )
             )
         # There is nothing to hold one image alone against.

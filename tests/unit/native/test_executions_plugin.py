@@ -25,7 +25,7 @@ KERNEL = KNOWN["kernel_instructions"] + 2
 @pytest.fixture(scope="session")
 def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("executions")
-    words = ["make", "-s", "-C", NATIVE / "executions", f"OUT={out}"]
+    words = ["make", "-s", "-C", str(NATIVE / "executions"), f"OUT={out}"]
     subprocess.run(words, check=True, timeout=120)
     return out / "executions.so"
 
