@@ -50,14 +50,14 @@ STAGES = {
 }
 #: Which stage a step of mepof belongs to.
 STEPS = {
-    **dict.fromkeys(("source", "guest", "plugins"), "preparation"),
+    **dict.fromkeys(("source", "guest", "plugins", "executions"), "preparation"),
     "plain/build": "plain",
     **dict.fromkeys(("opt/scout", "opt/executed"), "instrumentation"),
     "opt/instrument": "instrumented",
     "opt/collect": "training",
     "opt/profile": "transfer",
     "opt/build": "recompilation",
-    **dict.fromkeys(("measure", "report"), "measurement"),
+    **dict.fromkeys(("measure", "executed", "report"), "measurement"),
 }
 
 

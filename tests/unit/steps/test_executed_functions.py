@@ -15,7 +15,7 @@ from mepof.kernel.objects import OBJECTS
 from mepof.measure.executed import ExecutedFunctions
 from mepof.measure.result_line import SKIPPED
 from mepof.plan.body import StepContext
-from mepof.plan.model import HostInput, Step
+from mepof.plan.model import HostInput, Json, Step
 from mepof.pmu.locations import functions_of
 from mepof.spec import executed_functions as spec
 from mepof.steps import executed_functions
@@ -44,8 +44,10 @@ def context(room: Room, device: FakeDevice) -> StepContext:
 
     device.answer = answer
     guest = room.directory("guest", initramfs_cpio="guest")
-    params = {"arch": "x86-64", "device": "qemu", "metrics": ["pipe"], "seed": 7, "artifacts": {}}
-    return room.context("executed-functions", params, kernel=build, guest=guest)
+    params: dict[str, Json] = {"arch": "x86-64", "device": "qemu", "metrics": ["pipe"], "seed": 7}
+    return room.context(
+        "executed-functions", {**params, "artifacts": {}}, kernel=build, guest=guest
+    )
 
 
 def run(context: StepContext) -> dict[tuple[str, str], dict[str, int]]:
