@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tarfile
@@ -235,3 +236,29 @@ def test_a_damaged_package_keeps_the_database_as_it_is(
     with pytest.raises(WorkError, match=r"opt\.pkg\.tar\.zst cannot be read as a package"):
         index(tmp_path)
     assert files(tmp_path / "published/pacman") == before
+
+
+# The archive of two packages is cut off: all of it, within a file, and between the packages.
+@pytest.mark.parametrize("kept", [0, 1100, 1536])
+def test_a_database_that_repo_add_did_not_write_in_full_is_not_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    # As on a full disk, it ends with status 0.
+    script = tmp_path / "programs/repo-add"
+    script.parent.mkdir()
+    script.write_text(
+        f"""#!/bin/sh
+{shutil.which("repo-add")} "$@" || exit
+for file in "$4" "${{4%.db.tar}}.files.tar"; do
+    truncate --size={kept} "$file"
+done
+"""
+    )
+    script.chmod(0o755)
+    with monkeypatch.context() as patched:
+        patched.setenv("PATH", str(script.parent), prepend=os.pathsep)
+        with pytest.raises(WorkError, match=r"repo-add did not write all of mepof-stable\.db\.tar"):
+            release(tmp_path, "pkg", "6.12.95", 1, None, headers=True)
+    assert not (tmp_path / "published/pacman").exists()
+    index(tmp_path, None)
+    assert (tmp_path / LISTS / "mepof-stable.db").is_file()
