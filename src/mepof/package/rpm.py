@@ -188,7 +188,9 @@ def read_label(package: Path) -> Label:
     Raises:
         WorkError: it cannot be read.
     """
-    words = ("--query", "--package", "--nosignature", "--nomanifest", "--queryformat", _LABEL)
+    # Otherwise, rpm reads a path as a pattern, and a file of text as names of packages.
+    literal = ("--noglob", "--nomanifest")
+    words = ("--query", "--package", "--nosignature", *literal, "--queryformat", _LABEL)
     reader = find_tool("rpm", f"apt-get install {_PACKAGE}")
     done = run([reader, *_OWN_SETTINGS, *words, package], env={"LC_ALL": "C"}, check=False)
     if done.status != 0:

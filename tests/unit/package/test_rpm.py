@@ -288,6 +288,11 @@ def test_a_metapackage_requires_exactly_one_package(tmp_path: Path) -> None:
     assert again.read_bytes() == first.read_bytes()
 
 
+def test_a_package_whose_path_looks_like_a_pattern_has_a_label(tmp_path: Path) -> None:
+    made = package(tmp_path / "a[1] {b,c}*", kernel(tmp_path, revision=3), FORMAT)
+    assert str(read_label(made)) == f"kernel-{RELEASE}-6.12.95-3.x86_64"
+
+
 def test_what_is_no_package_has_no_label(tmp_path: Path) -> None:
     # A file of text is read by rpm as names of packages.
     for text in ("", "meta.rpm\n"):
