@@ -9,6 +9,7 @@ from typing import Protocol
 
 from mepof.adapter.published import Published
 from mepof.adapter.sign import Signer
+from mepof.errors import WorkError
 from mepof.package.contents import headers_beside
 from mepof.registry import Registry
 from mepof.toolchain.protocol import Run
@@ -84,7 +85,16 @@ def write_metapackages(
 
 def link(package: Path, lists: Path, name: str) -> Path:
     """Link to a package, beside the lists, by the name that it has there: package managers keep
-    what they download by its name, and ``opt.rpm`` is in every release."""
+    what they download by its name, and ``opt.rpm`` is in every release.
+
+    Raises:
+        WorkError: another package has that name.
+    """
     made = lists / name
+    if made.is_symlink():
+        raise WorkError(
+            f"{made.resolve()} and {package} are both {name}",
+            "remove the directory of one of the two releases",
+        )
     made.symlink_to(os.path.relpath(package, lists))
     return made

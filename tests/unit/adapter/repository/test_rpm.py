@@ -248,6 +248,21 @@ def test_the_metadata_changes_in_one_step_with_the_index(
     assert image("6.12.96", 2) <= machine.installed()
 
 
+def test_two_releases_with_the_same_package_are_an_error_that_names_both(tmp_path: Path) -> None:
+    first = release(tmp_path, "rpm", "6.12.95", 1, None)
+    # As where the history, which counts revisions, was lost.
+    second = first.with_name("stable-again")
+    shutil.copytree(first, second)
+    with pytest.raises(
+        WorkError, match=rf"{first}/(\S+)\.rpm and {second}/\1\.rpm are both"
+    ) as caught:
+        index(tmp_path, None)
+    assert caught.value.remedy == "remove the directory of one of the two releases"
+    shutil.rmtree(first)
+    index(tmp_path, None)
+    assert len(list((tmp_path / "published/rpm/stable").glob("*.rpm"))) == 2
+
+
 def test_a_release_that_is_removed_is_in_no_repository(tmp_path: Path, gnupg: str) -> None:
     first = release(tmp_path, "rpm", "6.12.95", 1)
     second = release(tmp_path, "rpm", "6.12.100", 2)
