@@ -119,8 +119,9 @@ def _link_to_current(directory: Path) -> None:
     for name in names:
         if not (directory / name).is_symlink():
             _link(directory / name, f"{_INDEXES}/{_CURRENT}/{name}")
-    for name in directories() - names:  # the last package is gone
-        (directory / name).unlink(missing_ok=True)
+    for name in directories() - names:
+        if (directory / name).is_symlink():  # the last package is gone
+            (directory / name).unlink()
     for stale in directory.glob(f"{_INDEX}.*"):
         if stale.name not in names:  # of another way to sign
             stale.unlink()

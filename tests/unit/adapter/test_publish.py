@@ -102,6 +102,16 @@ def test_the_index_lists_what_is_published_and_counts_its_states(out: Path, tmp_
     assert sorted(p.name for p in (directory / "indexes").iterdir()) == ["4", "5", "6", "current"]
 
 
+def test_what_users_keep_under_the_name_of_a_repository_stays(out: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "published"
+    (directory / "rpm").mkdir(parents=True)
+    (directory / "pacman").write_text("mine")
+    add(out, directory, "v6.12.1")
+    write_index(directory, None, run)
+    assert (directory / "rpm").is_dir()
+    assert (directory / "pacman").read_text() == "mine"
+
+
 @pytest.mark.parametrize("links", range(3))
 def test_a_watcher_that_is_killed_between_two_links_leaves_them_to_the_next(
     out: Path, tmp_path: Path, gnupg: str, monkeypatch: pytest.MonkeyPatch, links: int
