@@ -20,14 +20,15 @@ from mepof.toolchain.protocol import Run
 
 
 def check_programs(formats: Iterable[str]) -> None:
-    """Look for the programs that write the repositories of some formats.
+    """Look for the programs that write packages of some formats, and their repositories.
 
     Raises:
         EnvironmentLack: one is not installed.
     """
     known = REPOSITORIES.all()
-    for name in sorted(known.keys() & set(formats)):
-        for program, package in known[name].programs:
+    for name in sorted(set(formats)):
+        listed = known[name].programs if name in known else ()
+        for program, package in (*FORMATS.get(name).programs, *listed):
             find_tool(program, f"apt-get install {package}")
 
 

@@ -18,11 +18,13 @@ from mepof.adapter import attempt, watch
 from mepof.adapter.feed.protocol import branch_of, version_key
 from mepof.adapter.fit import Fit, Reason
 from mepof.adapter.history import History
+from mepof.adapter.repository.protocol import REPOSITORIES
 from mepof.adapter.results import artifacts, described
 from mepof.adapter.watched import read_task
 from mepof.cli import watch as command
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.kernel.source import KernelVersion
+from mepof.package.protocol import FORMATS
 from mepof.plan.store import Store
 from mepof.process import Completed, run
 from mepof.source import keyring
@@ -421,14 +423,22 @@ def test_the_keyring_that_a_feed_implies_must_be_there(
 
 @pytest.mark.parametrize(
     ("form", "program", "package"),
-    [("rpm", "createrepo_c", "createrepo-c"), ("pkg", "repo-add", "pacman-package-manager")],
+    [
+        ("rpm", "createrepo_c", "createrepo-c"),
+        ("rpm", "rpmbuild", "rpm"),
+        ("pkg", "repo-add", "pacman-package-manager"),
+        ("pkg", "zstd", "zstd"),
+    ],
 )
-def test_what_writes_the_repository_must_be_there(
+def test_what_writes_packages_and_the_repository_must_be_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, program: str, package: str
 ) -> None:
     (tmp_path / "watch.toml").write_text(FILE)
     (tmp_path / "update.g4").write_text(f"set package {form}.\n{PROGRAM}")
     task = read_task(tmp_path / "watch.toml")
+    for name, _ in (*FORMATS.get(form).programs, *REPOSITORIES.get(form).programs):
+        (tmp_path / name).touch(0o755)
+    (tmp_path / program).unlink()
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvironmentLack, match=f"{program} is not installed") as caught:
         task.check()
