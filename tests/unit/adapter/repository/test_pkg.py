@@ -15,7 +15,6 @@ from package.kernels import as_root, kernel, package
 
 from adapter.test_publish import MADE
 from mepof import arch
-from mepof.adapter import publish as publishing
 from mepof.adapter.publish import publish
 from mepof.errors import WorkError
 from mepof.package.pkg import FORMAT
@@ -201,25 +200,6 @@ def test_each_architecture_has_a_database_of_its_own(tmp_path: Path, gnupg: str)
     named = f"{NAME}-6.12.96-1-aarch64.pkg.tar.zst"
     assert names == {n for each in (*databases, named) for n in (each, f"{each}.sig")}
     assert f"{NAME}-6.12.95-1-x86_64.pkg.tar.zst" in files(tmp_path / LISTS)
-
-
-def test_the_database_changes_in_one_step_with_the_index(
-    pacman: Pacman, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release(tmp_path, "pkg", "6.12.95", 1)
-
-    def killed(path: Path, to: str) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(publishing, "_link", killed)
-        with pytest.raises(KeyboardInterrupt):
-            release(tmp_path, "pkg", "6.12.96", 2)
-    pacman("-Sy", NAME)
-    assert pacman.installed() == [f"{NAME}-6.12.95-1"]
-    index(tmp_path)
-    pacman("-Syu")
-    assert pacman.installed() == [f"{NAME}-6.12.96-2"]
 
 
 @pytest.mark.parametrize("content", [b"", b"\x28\xb5\x2f\xfd", b"text"])

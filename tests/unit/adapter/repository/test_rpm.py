@@ -11,7 +11,6 @@ import pytest
 from package.kernels import as_root
 
 from adapter.test_publish import MADE
-from mepof.adapter import publish as publishing
 from mepof.adapter.publish import publish
 from mepof.errors import WorkError
 
@@ -227,25 +226,6 @@ def test_the_same_releases_give_the_same_bytes(tmp_path: Path, gnupg: str) -> No
     assert f"stable/{META}-6.12.100-2.x86_64.rpm" in packages
     assert "stable/kernel-devel-6.12.95-mepof-opt-6.12.95-1.x86_64.rpm" in packages
     assert len(packages) == 8
-
-
-def test_the_metadata_changes_in_one_step_with_the_index(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release(tmp_path, "rpm", "6.12.95", 1)
-
-    def killed(path: Path, to: str) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(publishing, "_link", killed)
-        with pytest.raises(KeyboardInterrupt):
-            release(tmp_path, "rpm", "6.12.96", 2)
-    machine.dnf("install", META)
-    assert machine.installed() == image("6.12.95", 1)
-    index(tmp_path)
-    machine.dnf("upgrade")
-    assert image("6.12.96", 2) <= machine.installed()
 
 
 def test_two_releases_with_the_same_package_are_an_error_that_names_both(tmp_path: Path) -> None:
