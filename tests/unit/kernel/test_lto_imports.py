@@ -77,8 +77,8 @@ _SYMBOLS = {
 }
 
 
-def importable(room: Path, symbol: str, *names: str) -> bool:
-    """Whether ThinLTO can import ``wanted`` from a file with such a symbol."""
+def source_with(room: Path, symbol: str, *names: str) -> tuple[str | Path, ...]:
+    """A file with such a symbol, and the flags with which it is compiled."""
     tree = room / "tree"
     (tree / "include/linux").mkdir(parents=True)
     for name, text in _HEADERS.items():
@@ -90,9 +90,14 @@ def importable(room: Path, symbol: str, *names: str) -> bool:
     source = room / "test.c"
     body = _SOURCE.replace("CALL", call) + _SYMBOLS[symbol] + "\n"
     source.write_text(_DEFINITIONS + headers + body)
+    return "-O2", "-fno-pic", "-w", f"-I{view / 'include'}", source
+
+
+def importable(room: Path, symbol: str, *names: str) -> bool:
+    """Whether ThinLTO can import ``wanted`` from a file with such a symbol."""
+    source = source_with(room, symbol, *names)
     listing = room / "test.ll"
-    flags = ("-O2", "-w", "-flto=thin", "-S", f"-I{view / 'include'}")
-    run([select("clang").tool("compiler"), *flags, "-o", listing, source])
+    run([select("clang").tool("compiler"), *source, "-flto=thin", "-S", "-o", listing])
     (found,) = re.findall(r'name: "wanted".*?notEligibleToImport: (\d)', listing.read_text())
     return bool(found == "0")
 
@@ -103,6 +108,14 @@ def test_a_function_beside_what_the_kernel_keeps_can_be_imported(
 ) -> None:
     assert not importable(tmp_path / "before", symbol)
     assert importable(tmp_path / "after", symbol, "lto-imports")
+
+
+def test_a_module_keeps_the_key_of_a_static_call_that_the_kernel_has(tmp_path: Path) -> None:
+    """Without it, objtool takes the call to have no exported key, and the module does not load."""
+    source = source_with(tmp_path, "static call", "lto-imports")
+    file = tmp_path / "test.o"
+    run([select("clang").tool("compiler"), *source, "-DMODULE", "-c", "-o", file])
+    assert "__SCK__hook" in run([select("clang").tool("nm"), "-u", file]).output
 
 
 def test_a_kernel_without_lto_is_not_edited(tmp_path: Path) -> None:
