@@ -7,6 +7,8 @@ set name O3.
 build debian:linux-source-6.12 O3.
 set name Os.
 build debian:linux-source-6.12 Os.
+set name ThinLTO.
+build debian:linux-source-6.12 ThinLTO.
 set name FullLTO.
 build debian:linux-source-6.12 FullLTO.
 
@@ -31,12 +33,14 @@ set name autofdo-O3.
 recomp debian:linux-source-6.12 autofdo O3.
 set name autofdo-Os.
 recomp debian:linux-source-6.12 autofdo Os.
+set name autofdo-ThinLTO.
+recomp debian:linux-source-6.12 autofdo O2;ThinLTO.
 set name autofdo-FullLTO.
 recomp debian:linux-source-6.12 autofdo O2;FullLTO.
 
 set repetitions 5.
 set core skylake.
-eval plain.img;O3.img;Os.img;FullLTO.img;
+eval plain.img;O3.img;Os.img;ThinLTO.img;FullLTO.img;
      pgo.img;pgo-O3.img;pgo-Os.img;pgo-ThinLTO.img;pgo-FullLTO.img;cspgo.img;
-     autofdo.img;autofdo-O3.img;autofdo-Os.img;autofdo-FullLTO.img
+     autofdo.img;autofdo-O3.img;autofdo-Os.img;autofdo-ThinLTO.img;autofdo-FullLTO.img
      syscall;overhead;proc;pipe;file.
