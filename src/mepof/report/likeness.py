@@ -73,5 +73,11 @@ def counted_percents(
 
 
 def _plain(symbol: str) -> str:
-    """The name in the source: without the suffixes of parts and copies."""
-    return symbol.partition(".")[0]
+    """The name in the source: without the suffixes of parts and copies.
+
+    On x86, `SYSCALL_DEFINE0(getpid)` makes the symbol `__x64_sys_getpid` an alias of
+    `__do_sys_getpid`, the name in debug information and so in a profile of samples.
+    """
+    name = symbol.partition(".")[0]
+    call = name.removeprefix("__x64_sys_")
+    return name if call == name else f"__do_sys_{call}"

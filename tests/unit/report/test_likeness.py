@@ -48,6 +48,13 @@ def test_code_that_the_image_inlines_everywhere_is_left_out() -> None:
     assert counted_percents(executed, {"ran"}, {"ran", "inlined"}) == {CASE: 50.0}
 
 
+@pytest.mark.parametrize("counted", ["__x64_sys_getpid", "kernel/sys.c;__do_sys_getpid"])
+def test_a_system_call_without_arguments_is_one_function_of_two_names(counted: str) -> None:
+    executed = {CASE: {"__x64_sys_getpid": 9, "cold": 1}}
+    defined = {"__x64_sys_getpid", "cold"}
+    assert counted_percents(executed, {counted}, defined) == {CASE: 90.0}
+
+
 def test_nothing_is_known_of_a_profile_with_hashes_for_names() -> None:
     assert counted_percents({CASE: {"ran": 1}}, {"6699318081062747564"}, {"ran"}) == {}
 
