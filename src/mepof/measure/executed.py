@@ -89,7 +89,8 @@ class _Countable:
     """What of a build's code a profile can count."""
 
     def __init__(self, build: Path) -> None:
-        self._compiled = {name for names in functions_in(build).values() for name in names}
+        defined = (name for names in functions_in(build).values() for name in names)
+        self._compiled = {name.partition(".")[0] for name in defined}
         self._hidden = uninstrumented_in(build)
 
     def of(self, case: CaseId, rows: Iterable[tuple[str, int, int]]) -> CaseFunctions:
@@ -98,6 +99,7 @@ class _Countable:
         counts: Counter[str] = Counter()
         for name, address, instructions in rows:
             hidden = any(address in addresses for addresses in self._hidden)
-            if name in self._compiled and not hidden:
+            # ThinLTO appends `.llvm.HASH` to a static function that it exports, after its object.
+            if name.partition(".")[0] in self._compiled and not hidden:
                 counts[name] += instructions
         return CaseFunctions(suite=case[0], case=case[1], functions=dict(counts))

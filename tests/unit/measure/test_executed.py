@@ -61,6 +61,13 @@ def test_only_code_that_a_profile_can_count_is_kept(build: Path) -> None:
     assert found == (CaseFunctions(suite="s", case="c", functions={"hot": 6, "warm": 2}),)
 
 
+def test_a_function_that_lto_renames_is_kept(build: Path) -> None:
+    renamed = 'int warm(int n) __asm__("warm.llvm.45");'
+    link_kernel(build, source=f"{renamed}{SOURCE}")
+    found = executed_functions([("s", "c")], raw(build, **{"warm.llvm.45": 4}), build)
+    assert found[0].functions == {"warm.llvm.45": 8}
+
+
 def test_cases_and_intervals_must_agree(build: Path) -> None:
     with pytest.raises(WorkError, match="2 cases ran but the executed code of 1 is known"):
         executed_functions([("s", "c"), ("s", "d")], raw(build, hot=1), build)
