@@ -18,6 +18,8 @@ ICOUNT = ("-icount", "shift=0,sleep=off")
 LINKED, HIGH = 0x40200000, 0xFFFFFF8000000000
 # Instructions are numbered from `high` on; the exception handler begins at this number.
 HANDLER = 100
+# Of the high half.
+INSTRUCTIONS = 45
 KNOWN_BRANCHES = {
     **{(2, 1): 9, (3, 5): 1, (6, 8): 1, (10, 12): 1, (13, 15): 1, (15, 14): 1, (14, 16): 1},
     **{(17, 19): 1, (20, 15): 1, (15, 21): 1, (25, LOW): 1},
@@ -28,10 +30,10 @@ KNOWN_RANGES = {
     (HANDLER, HANDLER + 3): 1,
 }
 
-pytestmark = [
-    pytest.mark.skipif(shutil.which(QEMU) is None, reason=f"{QEMU} is not installed"),
-    pytest.mark.skipif(shutil.which(GCC) is None, reason=f"{GCC} is not installed"),
-]
+NEEDED = pytest.mark.skipif(
+    None in (shutil.which(QEMU), shutil.which(GCC)), reason=f"{QEMU} or {GCC} is not installed"
+)
+pytestmark = NEEDED
 
 
 def guest(directory: Path, *, cpus: int = 1, session: bool = False) -> Path:
@@ -110,7 +112,7 @@ def test_counts_of_cpus_that_take_turns_are_exact(built: Path, tmp_path: Path, c
     plugin = f"{built}/count.so,out={out},cpus=turns"
     boot(guest(tmp_path, cpus=cpus), plugin, *ICOUNT, cpus=cpus)
     (counted,) = json.loads(out.read_text(encoding="utf-8"))["intervals"]
-    assert counted["kernel_instructions"] == 45 * cpus
+    assert counted["kernel_instructions"] == INSTRUCTIONS * cpus
     assert counted["kernel_taken_branches"] == 19 * cpus
 
 
@@ -119,7 +121,7 @@ def test_counts_are_exact(built: Path, tmp_path: Path, cpus: int) -> None:
     out = tmp_path / "counts.json"
     boot(guest(tmp_path, cpus=cpus), f"{built}/count.so,out={out}", cpus=cpus)
     (counted,) = json.loads(out.read_text(encoding="utf-8"))["intervals"]
-    assert counted["kernel_instructions"] == 45 * cpus
+    assert counted["kernel_instructions"] == INSTRUCTIONS * cpus
     assert counted["kernel_taken_branches"] == 19 * cpus
     if cpus == 1:
         assert (counted["user_instructions"], counted["user_taken_branches"]) == (2009, 1002)

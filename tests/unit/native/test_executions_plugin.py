@@ -10,6 +10,7 @@ import pytest
 
 from mepof.pmu.locations import RawLocations, read_raw
 
+from . import test_aarch64
 from .conftest import NATIVE
 from .test_count_plugin import ICOUNT, KNOWN, KNOWN_IN_TURN, QEMU, boot, guest, several
 from .test_record_plugin import numbers_of
@@ -69,6 +70,16 @@ def test_the_code_of_all_cpus_counts(plugin: Path, tmp_path: Path) -> None:
     # Without a repeat, which a turn may interrupt.
     raw = executed(plugin, tmp_path, guest(tmp_path, cpus=4, repeats=0), *several(4))
     assert instructions(raw) == [4 * KNOWN_IN_TURN["kernel_instructions"]]
+
+
+@test_aarch64.NEEDED
+def test_the_kernel_of_an_arm64_guest_is_known(plugin: Path, tmp_path: Path) -> None:
+    out, image = tmp_path / "places.jsonl", test_aarch64.guest(tmp_path)
+    test_aarch64.boot(image, f"{plugin},out={out}", *test_aarch64.ICOUNT)
+    raw = read_raw(out)
+    assert instructions(raw) == [test_aarch64.INSTRUCTIONS]
+    numbers = test_aarch64.numbers_of(image)
+    assert all(site[0] in numbers for site in raw.intervals[0].sites)
 
 
 @pytest.mark.parametrize("given", ["", ",out=", ",out=a,cpus=turns", ",in=a"])
