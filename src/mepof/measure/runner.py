@@ -41,7 +41,7 @@ class OneBoot:
     """The result of one boot: its measurements, or why the image is not sound.
 
     Attributes:
-        service_logs: what each service wrote, if one of them failed.
+        service_logs: what each service wrote, if the image is not sound.
     """
 
     booted: bool
@@ -147,12 +147,11 @@ def measure_boot(
         return OneBoot(False, failure.message)
     try:
         results = results_of(work, outcome.replies)
-    except ServiceFailure as failure:
+    except WorkError as failure:
         services = [*_logs(work)]
         logs = logs_of(services, outcome.replies[len(outcome.replies) - len(services) :])
-        return OneBoot(True, with_end(failure, logs), service_logs=logs)
-    except WorkError as failure:
-        return OneBoot(True, failure.message)
+        why = with_end(failure, logs) if isinstance(failure, ServiceFailure) else failure.message
+        return OneBoot(True, why, service_logs=logs)
     memory = _memory(outcome.replies[-1 - len(_logs(work))], machine_bytes)
     return OneBoot(True, PASSED, _boot(seed, results, outcome, core, memory, priced_by))
 

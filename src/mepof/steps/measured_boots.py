@@ -211,8 +211,8 @@ class Laboratory:
         return [self._with_logs(self._begun[turn].result(), turn) for turn in turns]
 
     def _with_logs(self, made: OneBoot, turn: Turn) -> OneBoot:
-        """A boot whose services' logs are kept here, if one of them failed, and which says where:
-        in the store, since results do not depend on where that is."""
+        """A boot whose services' logs are kept here, if something failed, and which says where: in
+        the store, since results do not depend on where that is."""
         kept = keep(made.service_logs, self._context.log, f".image{turn[0]}")
         for name, path in kept.items():
             self._context.note(f"the whole log of the service {name}: {path}")

@@ -126,6 +126,8 @@ def test_an_image_on_which_the_users_program_fails_is_not_sound(
     found = booted(shop, [*SOUND[:at], reply, *SOUND[at + 1 :]])
     assert found.booted and found.boot is None
     assert why in found.self_check
+    # An action may fail because of what a service did.
+    assert found.service_logs["db"].endswith("line 29\n")
 
 
 ENDED = "the service `db` ended with status 3 before it was ready: line 29"
