@@ -47,6 +47,13 @@ def test_goals_are_shown_met_or_missed_with_the_reason() -> None:
     assert "goal MISSED: opt, text 2: text 3.33 % larger; the goal is at most 2 % larger" in text
 
 
+def test_the_lines_of_a_failure_stay_lines() -> None:
+    why = "the service `db` was not ready within 7 s\n  | line 1\n  | line 2"
+    html = render(report(measurement("plain"), measurement("broken", self_check=why)))
+    assert f"<p>{why}</p>" in html
+    assert ".failure p { white-space: pre-wrap;" in html
+
+
 def test_goals_that_are_all_met_are_no_failure() -> None:
     made = report(measurement("plain"), measurement(), goals=GOALS[3:4])
     html = render(made)
