@@ -5,7 +5,6 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 
 from mepof.bootimg.model import Model
@@ -14,7 +13,7 @@ from mepof.phone.bootloader import Bootloader, Started
 from mepof.phone.faults import Faults
 from mepof.phone.loading import Loaded
 from mepof.phone.machine import Qemu
-from mepof.phone.server import held, listening, serve_tcp, serve_udp
+from mepof.phone.server import close, held, listening, serve_tcp, serve_udp
 from mepof.phone.state import Storage
 
 # What the running system reads; the others it has no use for.
@@ -79,12 +78,8 @@ class Phone:
     def off(self) -> None:
         """Switch the phone off."""
         self._off.set()
-        server = self._server
-        if server is not None:
-            # A thread that waits for a host keeps the port after a mere close().
-            with suppress(OSError):
-                server.shutdown(socket.SHUT_RDWR)
-            server.close()
+        if self._server is not None:
+            close(self._server)
         if self._held is not None:
             self._held.close()
 
@@ -104,9 +99,11 @@ class Phone:
         """Answer hosts until one of them starts something; None if switched off."""
         if self._server is None:
             self._server = self._listen(self.port)
-        with self._server as server:
-            serve = serve_udp if self._kind is socket.SOCK_DGRAM else serve_tcp
-            serve(server, self.bootloader)
+        serve = serve_udp if self._kind is socket.SOCK_DGRAM else serve_tcp
+        try:
+            serve(self._server, self.bootloader)
+        finally:
+            close(self._server)
         self._server = None
         return self.bootloader.started
 

@@ -44,6 +44,14 @@ def _bound(kind: socket.SocketKind, port: int) -> socket.socket:
     return made
 
 
+def close(server: socket.socket) -> None:
+    """End listening. A mere close() would not, while a thread waits for a host or a program that is
+    being started still has a copy of the socket."""
+    with contextlib.suppress(OSError):
+        server.shutdown(socket.SHUT_RDWR)
+    server.close()
+
+
 def serve_tcp(server: socket.socket, bootloader: Bootloader) -> None:
     """Answer one host after the other, until the socket is closed or a system is started."""
     bootloader.started = None

@@ -21,7 +21,7 @@ from mepof.phone.faults import Faults, read_fault
 from mepof.phone.loading import Loaded
 from mepof.phone.machine import Ended, Qemu
 from mepof.phone.phone import Phone
-from mepof.phone.server import held, listening
+from mepof.phone.server import close, held, listening
 from mepof.phone.state import DEFAULT_MODEL, Storage
 
 FASTBOOT = shutil.which("fastboot")
@@ -205,6 +205,15 @@ def test_a_port_without_a_listener_is_not_given_to_a_connection() -> None:
             other.bind(address)
         with socket.socket() as host:
             assert host.connect_ex(address) == errno.ECONNREFUSED
+
+
+def test_a_program_that_is_being_started_does_not_keep_a_port() -> None:
+    with held(0) as kept:
+        port = kept.getsockname()[1]
+        server = listening(socket.SOCK_STREAM, port)
+        with server.dup():
+            close(server)
+            listening(socket.SOCK_STREAM, port).close()
 
 
 def test_adb_may_connect_a_second_time(tmp_path: Path) -> None:
