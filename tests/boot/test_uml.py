@@ -117,6 +117,7 @@ def test_a_case_that_the_kernel_does_not_have_is_an_error(made: Made, tmp_path: 
     assert set(sums_in(console)) == {"ext4-fsync"}
 
 
+@pytest.mark.rounds
 @pytest.mark.parametrize("made", ["cspgo"], indirect=True)
 def test_the_second_round_counts_in_a_kernel_that_the_first_optimised(made: Made) -> None:
     first, second = (
@@ -141,6 +142,7 @@ def functions_in_context(profile: Path) -> int:
     return int(number)
 
 
+@pytest.mark.gcc
 @pytest.mark.parametrize("made", ["gcc-pgo"], indirect=True)
 def test_gcc_counts_arcs_and_values_in_the_files_that_are_instrumented(made: Made) -> None:
     assert BuildDescription.read(made.optimised).origin.compiler == select("gcc").version
