@@ -16,6 +16,7 @@ import re
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -133,6 +134,14 @@ def files_digest(root: Path, files: Iterable[Path]) -> str:
     for path in files:
         digest.update(os.fsencode(path.relative_to(root)) + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+@cache
+def native_digest(*patterns: str) -> str:
+    """SHA-256 over those of our native sources that patterns match, in the order of their paths."""
+    root = native_directory()
+    found = sorted(path for pattern in patterns for path in root.glob(pattern))
+    return files_digest(root, (path for path in found if path.is_file()))
 
 
 def load(name: str) -> Overlay:

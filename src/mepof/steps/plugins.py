@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import dataclass
 
 from mepof.device.tcg_plugins import COUNTER, RECORDER
-from mepof.kernel.overlay import files_digest, native_directory
+from mepof.kernel.overlay import native_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.process import find_tool, version_line
 
-_SOURCES = ("tcg-plugin/*", "abi/*/*.h")
 
-
+@dataclass(frozen=True)
 class PluginsBody:
-    """Makes ``count.so`` and ``record.so``."""
+    """Makes plugins that gcc alone compiles.
 
-    kind = "plugins"
+    Attributes:
+        room: the directory of their Makefile, below that of our native sources.
+        sources: patterns of all files that they are made of.
+        plugins: the files that are made.
+    """
+
+    kind: str
+    room: str
+    sources: tuple[str, ...]
+    plugins: tuple[str, ...]
     phase: Phase = "build"
 
     def resources(self, step: Step) -> Resources:
@@ -25,20 +33,13 @@ class PluginsBody:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         gcc = find_tool("gcc", "apt-get install gcc")
-        return {"native": _sources_digest(), "gcc": version_line(gcc)}
+        return {"native": native_digest(*self.sources), "gcc": version_line(gcc)}
 
     def run(self, context: StepContext) -> None:
-        directory = native_directory() / "tcg-plugin"
+        directory = native_directory() / self.room
         context.run(["make", "-C", directory, f"OUT={context.work}"])
-        for plugin in (COUNTER, RECORDER):
+        for plugin in self.plugins:
             (context.output / plugin).write_bytes((context.work / plugin).read_bytes())
 
 
-@cache
-def _sources_digest() -> str:
-    root = native_directory()
-    files = sorted(path for pattern in _SOURCES for path in root.glob(pattern))
-    return files_digest(root, (path for path in files if path.is_file()))
-
-
-BODY = PluginsBody()
+BODY = PluginsBody("plugins", "tcg-plugin", ("tcg-plugin/*", "abi/*/*.h"), (COUNTER, RECORDER))

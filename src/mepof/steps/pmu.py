@@ -7,10 +7,9 @@ or repeat what was measured or built with it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
 
 from mepof.device.tcg_plugins import PMU
-from mepof.kernel.overlay import files_digest, native_directory
+from mepof.kernel.overlay import native_digest, native_directory
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import Step
 from mepof.process import find_tool, run, version_line
@@ -40,7 +39,7 @@ class PmuPluginBody:
 
     def identity(self, step: Step) -> Mapping[str, str]:
         return {
-            "native": _sources_digest(),
+            "native": native_digest(*_SOURCES),
             "gcc": version_line(find_tool("gcc", "apt-get install gcc")),
             "g++": version_line(find_tool("g++", "apt-get install g++")),
             # The plugin reads its scheduling models at run time.
@@ -53,13 +52,6 @@ class PmuPluginBody:
             ["make", "-C", directory, f"OUT={context.work}", f"LLVM_CONFIG={llvm_config()}"]
         )
         (context.output / PMU).write_bytes((context.work / PMU).read_bytes())
-
-
-@cache
-def _sources_digest() -> str:
-    root = native_directory()
-    files = sorted(path for pattern in _SOURCES for path in root.glob(pattern))
-    return files_digest(root, (path for path in files if path.is_file()))
 
 
 BODY = PmuPluginBody()

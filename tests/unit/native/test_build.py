@@ -51,8 +51,8 @@ def read_by_compiler(*parts: str) -> set[Path]:
     [
         (("kbench/*.c", "guest/*.c"), guest._SOURCES),
         (("suites/*.c", "suites/threads/*.c"), (*suite_programs._SHARED, "suites/threads")),
-        (("tcg-plugin/*.c",), plugins._SOURCES),
-        (("executions/*.c", "tcg-plugin/marks.c", "tcg-plugin/decode*.c"), executions._SOURCES),
+        (("tcg-plugin/*.c",), plugins.BODY.sources),
+        (("executions/*.c", "tcg-plugin/marks.c", "tcg-plugin/decode*.c"), executions.BODY.sources),
         (("pmu/*.c", "tcg-plugin/marks.c"), pmu_step._SOURCES),
     ],
     ids=["guest", "suite", "plugins", "executions", "pmu"],
