@@ -23,6 +23,11 @@ def functions_in(build: Path) -> dict[str, list[str]]:
     return defined
 
 
+def defined_in(build: Path) -> frozenset[str]:
+    """The functions of a finished build, whatever object defines them."""
+    return frozenset(name for names in functions_in(build).values() for name in names)
+
+
 def objects_of(build: Path, functions: Collection[str]) -> tuple[str, ...]:
     """The objects of a finished build that define one of some functions, sorted.
 

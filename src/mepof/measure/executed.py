@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt
 
 from mepof.document import Document
 from mepof.errors import WorkError
-from mepof.kernel.objects import functions_in
+from mepof.kernel.objects import defined_in
 from mepof.pmu.locations import (
     Locations,
     RawLocations,
@@ -89,8 +89,7 @@ class _Countable:
     """What of a build's code a profile can count."""
 
     def __init__(self, build: Path) -> None:
-        defined = (name for names in functions_in(build).values() for name in names)
-        self._compiled = {name.partition(".")[0] for name in defined}
+        self._compiled = {name.partition(".")[0] for name in defined_in(build)}
         self._hidden = uninstrumented_in(build)
 
     def of(self, case: CaseId, rows: Iterable[tuple[str, int, int]]) -> CaseFunctions:

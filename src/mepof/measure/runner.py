@@ -98,6 +98,15 @@ def _logs(work: Sequence[Work]) -> dict[str, agent.Get]:
     return {name: request for each in work for name, request in each.logs.items()}
 
 
+def _parted(
+    work: Sequence[Work], replies: Sequence[agent.Reply]
+) -> tuple[Sequence[agent.Reply], agent.Reply, dict[str, str]]:
+    """The replies to the self-check and the cases, the one with the memory, and services' logs."""
+    services = [*_logs(work)]
+    end = len(replies) - len(services)
+    return replies[: end - 1], replies[end - 1], logs_of(services, replies[end:])
+
+
 def results_of(
     work: Sequence[Work], replies: Sequence[agent.Reply]
 ) -> list[tuple[Case, agent.ExecResult, bool]]:
@@ -109,7 +118,7 @@ def results_of(
     Raises:
         WorkError: the self-check, a setup or a case failed.
     """
-    first, *done = replies[: len(replies) - 1 - len(_logs(work))]
+    (first, *done), _, _ = _parted(work, replies)
     agent.expect_success(agent.Exec(selfcheck(), _CHECK_SECONDS), first)
     results: list[tuple[Case, agent.ExecResult, bool]] = []
     for each in work:
@@ -145,15 +154,14 @@ def measure_boot(
         outcome = boot(seed, requests)
     except (KernelPanic, GuestReset, ModuleNotLoaded) as failure:
         return OneBoot(False, failure.message)
+    _, memory, logs = _parted(work, outcome.replies)
     try:
         results = results_of(work, outcome.replies)
     except WorkError as failure:
-        services = [*_logs(work)]
-        logs = logs_of(services, outcome.replies[len(outcome.replies) - len(services) :])
         why = with_end(failure, logs) if isinstance(failure, ServiceFailure) else failure.message
         return OneBoot(True, why, service_logs=logs)
-    memory = _memory(outcome.replies[-1 - len(_logs(work))], machine_bytes)
-    return OneBoot(True, PASSED, _boot(seed, results, outcome, core, memory, priced_by))
+    used = _memory(memory, machine_bytes)
+    return OneBoot(True, PASSED, _boot(seed, results, outcome, core, used, priced_by))
 
 
 def measure_memory(

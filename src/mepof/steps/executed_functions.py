@@ -21,11 +21,11 @@ from mepof.measure.executed import CaseFunctions, ExecutedFunctions, executed_fu
 from mepof.measure.runner import requests_of, results_of
 from mepof.measure.work import Work, memory_of, work_of
 from mepof.plan.body import Phase, Resources, StepContext
-from mepof.plan.model import HostInput, Input, Step
+from mepof.plan.model import Input, Step
 from mepof.pmu.locations import read_raw
 from mepof.spec import executed_functions as spec
 from mepof.steps.app_programs import archives
-from mepof.steps.measured_boots import apps_in, cases_in
+from mepof.steps.measured_boots import apps_in, cases_in, planned_work
 from mepof.suite.cases import cases_digest
 
 
@@ -43,12 +43,12 @@ class ExecutedFunctionsBody:
         return Resources(
             device=DEVICES.get(asked.device).claim(asked.arch),
             needs=frozenset({asked.arch}),
-            memory=memory_of(_planned(asked)) + EMULATOR_MEMORY,
+            memory=memory_of(planned_work(asked.metrics, asked.apps)) + EMULATOR_MEMORY,
         )
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = spec.ExecutedFunctions[Input].of(step, step.inputs)
-        work = _planned(asked)
+        work = planned_work(asked.metrics, asked.apps)
         return {
             **DEVICES.get(asked.device).identity(asked.arch),
             "cases": cases_digest(cases_in(work)),
@@ -63,11 +63,6 @@ class ExecutedFunctionsBody:
         except (KernelPanic, GuestReset, ModuleNotLoaded) as failure:
             cases = _unknown(context, failure)
         ExecutedFunctions(cases=cases).write(context.output)
-
-
-def _planned(asked: spec.ExecutedFunctions[Input]) -> tuple[Work, ...]:
-    files = [Path(app.file.path) for app in asked.apps if isinstance(app.file, HostInput)]
-    return work_of(asked.metrics, apps_in(files))
 
 
 def _cases(

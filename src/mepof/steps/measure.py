@@ -12,7 +12,7 @@ from mepof.errors import InputError
 from mepof.kernel.image import read_image
 from mepof.measure.comparison import precise
 from mepof.measure.runner import Design, measure_images
-from mepof.measure.work import memory_of, work_of
+from mepof.measure.work import memory_of
 from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.model import HostInput, Input, Step
 from mepof.pmu.settings import core_digest, price_digest
@@ -22,6 +22,8 @@ from mepof.steps.measured_boots import (
     apps_in,
     cases_in,
     core_of,
+    files_of,
+    planned_work,
     priced_by,
     targets_of,
 )
@@ -44,7 +46,7 @@ class MeasureBody:
         device.check(asked.arch)
         core_of(asked)
         check_cpus(device, asked.arch, asked.cpus)
-        files = _files(asked)
+        files = files_of(asked.apps)
         check_distinct_files(zip(apps_in(files), files, strict=True))
         for image in asked.images:
             if isinstance(image, HostInput):
@@ -62,7 +64,7 @@ class MeasureBody:
         needs = frozenset({asked.arch})
         # Boots that are the same wherever they are made need not be made here.
         spreads = claimed is None and device.describe(asked.arch).repeats
-        memory = memory_of(work_of(asked.metrics, apps_in(_files(asked)))) + EMULATOR_MEMORY
+        memory = memory_of(planned_work(asked.metrics, asked.apps)) + EMULATOR_MEMORY
         part = Resources(needs=needs, memory=memory) if spreads else None
         # All cores: what is timed on this machine must not compete with a build.
         return Resources(cores=64, device=claimed, needs=needs, part=part)
@@ -70,7 +72,7 @@ class MeasureBody:
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = Measure[Input].of(step, step.inputs)
         device = DEVICES.get(asked.device)
-        work = work_of(asked.metrics, apps_in(_files(asked)))
+        work = planned_work(asked.metrics, asked.apps)
         core, price = core_of(asked), priced_by(asked)
         return {
             **device.identity(asked.arch),
@@ -106,11 +108,6 @@ class MeasureBody:
         design = Design(asked.min_boots, asked.max_boots)
         with Laboratory(context, asked, targets_of(asked), design) as laboratory:
             return laboratory.part(name).to_bytes()
-
-
-def _files(asked: Measure[Input]) -> list[Path]:
-    """The files that describe its apps."""
-    return [Path(app.file.path) for app in asked.apps if isinstance(app.file, HostInput)]
 
 
 BODY = MeasureBody()

@@ -44,12 +44,12 @@ from mepof.measure.runner import (
 from mepof.measure.work import Work, memory_of, work_of
 from mepof.plan.body import StepContext
 from mepof.plan.digest import file_digest
-from mepof.plan.model import HostInput
+from mepof.plan.model import HostInput, Input
 from mepof.plan.typed import In
 from mepof.pmu.core import label_of, load_core
 from mepof.pmu.locations import Locations, functions_of, locations_of, read_raw
 from mepof.pmu.settings import modelling, price_digest
-from mepof.spec.measure import Measure
+from mepof.spec.measure import Measure, MeasuredApp
 from mepof.steps.app_programs import archives
 from mepof.suite.cases import Case, cases_digest
 
@@ -384,6 +384,20 @@ class Laboratory:
             boots=boots.boots,
             memory=memory,
         )
+
+
+def files_of(apps: Iterable[MeasuredApp[Input]]) -> list[Path]:
+    """The files that describe apps."""
+    return [Path(app.file.path) for app in apps if isinstance(app.file, HostInput)]
+
+
+def planned_work(metrics: Sequence[str], apps: Iterable[MeasuredApp[Input]]) -> tuple[Work, ...]:
+    """The work of a step that has not begun.
+
+    Raises:
+        InputError: as of :func:`apps_in`.
+    """
+    return work_of(metrics, apps_in(files_of(apps)))
 
 
 def apps_in(files: Iterable[Path]) -> list[OwnApp]:

@@ -15,7 +15,7 @@ from mepof.app.training import exercised
 from mepof.errors import EnvironmentLack, WorkError
 from mepof.gate.verdict import CheckVerdict
 from mepof.kernel.description import BuildDescription, Safety
-from mepof.kernel.objects import functions_in
+from mepof.kernel.objects import defined_in
 from mepof.kernel.options import added
 from mepof.kernel.selection import Selection
 from mepof.measure.executed import CaseFunctions, ExecutedFunctions, located_functions
@@ -187,9 +187,8 @@ def _counted(
         return {}
     if counted is None:
         return {}
-    defined = {name for names in functions_in(image.build).values() for name in names}
     functions = {(case.suite, case.case): case.functions for case in executed}
-    return counted_percents(functions, counted, defined)
+    return counted_percents(functions, counted, defined_in(image.build))
 
 
 def _trainings(asked: Report[Path]) -> Iterator[Training]:
