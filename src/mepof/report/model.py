@@ -208,8 +208,8 @@ class CaseRow(Record):
         adjusted_p: after the correction for the number of rows; null for a row that could not
             have shown a difference.
         outliers: boots whose cost is far from the others'; none is dropped.
-        training: how like the work that the image's profile counted the case is; null where there
-            is no profile, or neither what it counted nor what the training ran is known.
+        training: how like the work that the image's profile counted the case is; null without a
+            profile, and where both what it counted and what the training ran are unknown.
         trained_percent: of the case's kernel instructions, those in functions with a count in the
             profile; null where that is unknown.
         trained: whether ``training`` is ``trained``; null where that is null.

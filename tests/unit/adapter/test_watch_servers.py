@@ -10,14 +10,11 @@ import os
 import random
 import resource
 import shutil
-import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import NoReturn
 
 import pytest
 from source.conftest import (
@@ -34,6 +31,7 @@ from source.conftest import (
 from source.test_debian import PACKAGE, add_package, apt
 from source.test_debian import publish as publish_suite
 from source.test_git import daemon
+from writers.kills import calls_of, killed_at
 
 from mepof.adapter import attempt
 from mepof.adapter.watch import Watcher
@@ -303,10 +301,7 @@ def test_kill_9_at_random_moments_leaves_each_release_done_once(
             tags(f"v6.12.{number}", write=f"return {number};")
         site.builder.outcomes = dict.fromkeys(bad, (1, "mepof: it does not boot"))
         site.clock += 3600.0
-        last = chosen.randrange(1, calls)
-        if (child := os.fork()) == 0:
-            _die_at(site, last)
-        busy = os.WIFSIGNALED(os.waitpid(child, 0)[1])
+        busy = killed_at(site.round, chosen.randrange(1, calls))
         killed += busy
         survived += not busy
         assert survived < 10 + 2 * kills, "hardly any round was killed"
@@ -326,37 +321,10 @@ def _calls_of_a_round(site: Site) -> int:
     """How many functions a round calls that publishes a release, in a copy of the site."""
     copy = Site(site.root.with_name("copy"))
     shutil.copytree(site.root, copy.root, symlinks=True)
-    calls = 0
-
-    def count(*event: object) -> None:
-        nonlocal calls
-        calls += 1
-
-    sys.setprofile(count)
-    try:
-        copy.round()
-    finally:
-        sys.setprofile(None)
+    calls = calls_of(copy.round)
     assert copy.published() == ["v6.12.2", "v6.12.3"]
     subprocess.run(["chmod", "-R", "u+w", copy.root], check=True)
     return calls
-
-
-def _die_at(site: Site, last: int) -> NoReturn:
-    """Work on a round, and end like a watcher that is killed at its n-th call of a function."""
-    calls = 0
-
-    def count(*event: object) -> None:
-        nonlocal calls
-        calls += 1
-        if calls == last:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    try:
-        sys.setprofile(count)
-        site.round()
-    finally:
-        os._exit(0)
 
 
 # Full disks

@@ -76,6 +76,12 @@ def release(
     return published(prepared(root, (form,), version, number, headers=headers), key)
 
 
+def publish_package(package: Path, root: Path) -> None:
+    """Publish a release 6.12.96 with a package as it is, which no list has yet."""
+    made = MADE.model_copy(update={"release": "6.12.96", "packages": (package.name,)})
+    publish(package.parent, root / "published/stable-6.12.96", {}, made)
+
+
 def index(root: Path, key: str | None = "m@example.org") -> None:
     write_index(root / "published", Gnupg(key) if key else None, run)
 

@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 from package.kernels import kernel, package
 
-from adapter.test_publish import MADE
 from mepof.adapter import publish as publishing
-from mepof.adapter.publish import publish
 from mepof.errors import WorkError
 
-from .releases import index, release
+from .releases import index, publish_package, release
 
 META = "linux-image-mepof-stable"
 HEADERS = "linux-headers-mepof-stable"
@@ -192,8 +190,7 @@ def test_a_damaged_package_keeps_the_lists_as_they_are(apt: Apt, tmp_path: Path)
     out = tmp_path / "other"
     out.mkdir()
     (out / "opt.deb").write_bytes(b"!<arch>\n")
-    made = MADE.model_copy(update={"release": "6.12.96", "packages": ("opt.deb",)})
-    publish(out, tmp_path / "published/stable-6.12.96", {}, made)
+    publish_package(out / "opt.deb", tmp_path)
     with pytest.raises(WorkError, match="cannot be read as a package"):
         index(tmp_path)
     assert (tmp_path / "published/dists/stable/InRelease").read_bytes() == before

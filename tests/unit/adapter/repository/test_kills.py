@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 import re
 import shutil
-import signal
-import sys
 import tarfile
+from functools import partial
 from pathlib import Path
 
 import pytest
+from writers.kills import calls_of, killed_at
 
 from mepof.adapter.sign import Gnupg
 from mepof.process import run
 
-from .releases import Ready, prepared, published
+from .releases import prepared, published
 
 TOOLS = ("createrepo_c", "rpmbuild", "repo-add", "bsdtar")
 
@@ -54,41 +53,6 @@ def read(directory: Path) -> set[str]:
     return releases
 
 
-def calls_of(ready: Ready) -> int:
-    """How many functions publishing calls."""
-    calls = 0
-
-    def count(*event: object) -> None:
-        nonlocal calls
-        calls += 1
-
-    sys.setprofile(count)
-    try:
-        published(ready)
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
-def killed_at(ready: Ready, last: int) -> None:
-    """Publish in another process, which is killed at its n-th call of a function."""
-    if (child := os.fork()) == 0:
-        calls = 0
-
-        def count(*event: object) -> None:
-            nonlocal calls
-            calls += 1
-            if calls == last:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        try:
-            sys.setprofile(count)
-            published(ready)
-        finally:
-            os._exit(0)
-    os.waitpid(child, 0)
-
-
 @pytest.mark.parametrize("moments", [4, pytest.param(80, marks=pytest.mark.patient)])
 def test_kill_9_at_random_moments_leaves_the_lists_and_the_index_of_one_state(
     tmp_path: Path, gnupg: str, moments: int
@@ -97,13 +61,14 @@ def test_kill_9_at_random_moments_leaves_the_lists_and_the_index_of_one_state(
     Gnupg(gnupg).check(run)
     directory = tmp_path / "published"
     forms = ("deb", "pkg", "rpm")
-    calls = calls_of(prepared(tmp_path, forms, "6.12.1", 1))
+    first = prepared(tmp_path, forms, "6.12.1", 1)
+    calls = calls_of(partial(published, first))
     before = read(directory)
     for moment in range(moments):
         if moment % 4 == 0:
             release = f"6.12.{2 + moment // 4}"
             ready = prepared(tmp_path, forms, release, 1)
-        killed_at(ready, chosen.randrange(1, calls))
+        killed_at(partial(published, ready), chosen.randrange(1, calls))
         assert read(directory) in (before, before | {release})
         if moment % 4 == 3:
             published(ready)

@@ -13,13 +13,11 @@ from pathlib import Path
 import pytest
 from package.kernels import as_root, kernel, package
 
-from adapter.test_publish import MADE
 from mepof import arch
-from mepof.adapter.publish import publish
 from mepof.errors import WorkError
 from mepof.package.pkg import FORMAT
 
-from .releases import damage, files, index, release
+from .releases import damage, files, index, publish_package, release
 
 LISTS = "published/pacman/stable/x86_64"
 NAME = "linux-mepof-opt"
@@ -193,8 +191,7 @@ def test_each_architecture_has_a_database_of_its_own(tmp_path: Path, gnupg: str)
     release(tmp_path, "pkg", "6.12.95", 1)
     out = tmp_path / "other"
     package(out, replace(kernel(out, "6.12.96"), arch=arch.get("arm64")), FORMAT)
-    made = MADE.model_copy(update={"release": "6.12.96", "packages": ("opt.pkg.tar.zst",)})
-    publish(out, tmp_path / "published/stable-6.12.96", {}, made)
+    publish_package(out / "opt.pkg.tar.zst", tmp_path)
     index(tmp_path)
     names = {path.name for path in (tmp_path / "published/pacman/stable/aarch64").iterdir()}
     databases = {f"mepof-stable.{kind}" for kind in ("db", "files")}
@@ -212,8 +209,7 @@ def test_a_damaged_package_keeps_the_database_as_it_is(
     out = tmp_path / "other"
     out.mkdir()
     (out / "opt.pkg.tar.zst").write_bytes(content)
-    made = MADE.model_copy(update={"release": "6.12.96", "packages": ("opt.pkg.tar.zst",)})
-    publish(out, tmp_path / "published/stable-6.12.96", {}, made)
+    publish_package(out / "opt.pkg.tar.zst", tmp_path)
     with pytest.raises(WorkError, match=r"opt\.pkg\.tar\.zst cannot be read as a package"):
         index(tmp_path)
     assert files(tmp_path / "published/pacman") == before

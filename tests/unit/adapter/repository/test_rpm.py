@@ -10,11 +10,9 @@ from pathlib import Path
 import pytest
 from package.kernels import as_root
 
-from adapter.test_publish import MADE
-from mepof.adapter.publish import publish
 from mepof.errors import WorkError
 
-from .releases import damage, files, index, release
+from .releases import damage, files, index, publish_package, release
 
 META = "kernel-mepof-stable"
 HEADERS = "kernel-devel-mepof-stable"
@@ -264,8 +262,7 @@ def test_a_damaged_package_keeps_the_metadata_as_it_is(
     out = tmp_path / "other"
     out.mkdir()
     (out / "opt.rpm").write_bytes(content)
-    made = MADE.model_copy(update={"release": "6.12.96", "packages": ("opt.rpm",)})
-    publish(out, tmp_path / "published/stable-6.12.96", {}, made)
+    publish_package(out / "opt.rpm", tmp_path)
     with pytest.raises(WorkError, match=r"opt\.rpm cannot be read as a package"):
         index(tmp_path)
     assert files(tmp_path / "published/rpm") == before
