@@ -32,7 +32,11 @@ from mepof.suite.cases import groups_by_case
 ROOT = Path(__file__).parents[1]
 _ROOM = ROOT / "bench" / "suites"
 PROGRAMS = {
-    "general": (_ROOM / "general.g4", _ROOM / "arm64-general.g4"),
+    "general": (
+        _ROOM / "general.g4",
+        _ROOM / "general-thinlto.g4",
+        _ROOM / "arm64-general.g4",
+    ),
     "kbench": (
         ROOT / "examples" / "suites.g4",
         _ROOM / "no-pgso.g4",

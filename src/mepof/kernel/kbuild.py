@@ -63,6 +63,9 @@ _ORDER = "mepof-order.ld"
 # The kernel as it was linked, and the digest of what it was rewritten to.
 _LINKED = "mepof-vmlinux"
 _REWRITTEN = "mepof-rewritten"
+# How much ThinLTO's links keep for one set of flags. The objects of a small kernel are 40 MB.
+_KEPT_LINKED = "1g"
+
 # Objects that hold another file by `.incbin`, of generated sources. ccache does not see that file,
 # and would give a kernel the certificates, the initramfs or the compressed kernel of another build.
 _GENERATED_HOLDERS = ("%piggy.o", "%.dtb.o", "%.dtbo.o", "%.gen.o")
@@ -220,7 +223,7 @@ def build(
     _replace(objects / _SELECTED, _with_paths(selection, profiles))
     if spec.link_order:
         _replace(objects / _ORDER, spec.link_order)
-    make = [_with_paths(word, profiles) for word in _make_command(spec, toolchain, view, objects)]
+    make = [_with_paths(word, profiles) for word in _make_command(spec, toolchain, paths)]
     environment = _environment(paths.cache, share=spec.share)
 
     def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
@@ -329,7 +332,7 @@ def make(spec: BuildSpec, tools: Tools, paths: BuildPaths, what: str, *words: st
         WorkError: it cannot be made.
     """
     profiles = _copy_profiles(spec.profiles, paths.view, paths.objects)
-    command = _make_command(spec, tools.toolchain, paths.view, paths.objects)
+    command = _make_command(spec, tools.toolchain, paths)
     environment = _environment(paths.cache, share=spec.share)
     argv = [_with_paths(word, profiles) for word in command]
     _make([*argv, *words], environment, paths.log, tools.run, what=what)
@@ -439,7 +442,29 @@ def has_ccache() -> bool:
     return shutil.which("ccache") is not None
 
 
-def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Path) -> list[str]:
+def _keep_linked(spec: BuildSpec, toolchain: Toolchain, cache: Path) -> tuple[str, ...]:
+    """Flags by which ThinLTO's links keep the objects that they compile, and use each other's.
+
+    The linker finds an object by what it is compiled from, a sample profile too, but not by all of
+    its flags: each set has a directory, which make names, since it alone knows those of the
+    kernel's own makefiles. Nor does the linker see what a list of basic blocks holds.
+    """
+    is_thin = "CONFIG_LTO_CLANG_THIN=y" in spec.config_lines
+    if not is_thin or not spec.share or any("--lto-basic-block" in flag for flag in spec.ldflags):
+        return ()
+    ours = _digest(json.dumps((toolchain.identity(), spec.ldflags), sort_keys=True).encode())[:16]
+    kernels = "$(firstword $(shell echo '$(KBUILD_LDFLAGS)' | sha256sum))"
+    flags = (
+        f"--thinlto-cache-dir={cache}/thinlto/{ours}-{kernels}",
+        f"--thinlto-cache-policy=cache_size_bytes={_KEPT_LINKED}",
+    )
+    # Not in the makes before and below the one that sets the kernel's flags, where these would
+    # refer to each other; and the kernel's own option for Propeller takes lists of blocks, too.
+    is_set = "$(filter simple,$(flavor KBUILD_LDFLAGS))"
+    return (f"$(if {is_set},$(if $(CONFIG_PROPELLER_CLANG),,{' '.join(flags)}))",)
+
+
+def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> list[str]:
     debug = " ".join(toolchain.flags("debug-directory", directory="build"))
     variables = {
         "ARCH": spec.arch.make,
@@ -452,7 +477,7 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Pa
         "KCFLAGS": debug,
         "KAFLAGS": debug,
         "MEPOF_CFLAGS": " ".join(spec.cflags),
-        "MEPOF_LDFLAGS": " ".join(spec.ldflags),
+        "MEPOF_LDFLAGS": " ".join((*spec.ldflags, *_keep_linked(spec, toolchain, paths.cache))),
         "MEPOF_SELECTED": _SELECTED,
         **({"MEPOF_LINK": f"-Wl,--script={_ORDER}"} if spec.link_order else {}),
         **spec.variables,
@@ -460,7 +485,8 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, view: Path, objects: Pa
     }
     if has_ccache():
         variables |= {name: f"ccache {variables[name]}" for name in ("CC", "HOSTCC")}
-    return ["make", "-C", str(view), f"O={objects}", *(f"{k}={v}" for k, v in variables.items())]
+    words = (f"{k}={v}" for k, v in variables.items())
+    return ["make", "-C", str(paths.view), f"O={paths.objects}", *words]
 
 
 def _environment(cache: Path, *, share: bool) -> dict[str, str | None]:
