@@ -1,6 +1,7 @@
 """What a profile does for every suite: one of general, of kbench, or of the suites' own work.
 
-    bench/suites.py [--train general|kbench|own] [--dry-run] [--store DIR] [--report DIR] [PROGRAM…]
+    bench/suites.py [--train general|kbench|own|modules] [--dry-run] [--store DIR] [--report DIR]
+                    [PROGRAM…]
 
 Runs the programs of that training for x86-64 and arm64 (kernels to build, then boots of minutes),
 or only the named ones. ``--dry-run`` shows what their runs would do; ``--report`` reads the results
@@ -44,6 +45,7 @@ PROGRAMS = {
         _ROOM / "arm64-no-pgso.g4",
     ),
     "own": (_ROOM / "own.g4", _ROOM / "arm64-own.g4"),
+    "modules": (ROOT / "examples" / "modules.g4", _ROOM / "modules-autofdo.g4"),
 }
 RESULT = ROOT / "docs" / "benchmarks" / "suites"
 METRICS = {
@@ -226,7 +228,9 @@ _PAGE = """# Every suite, for a profile of general, of kbench or of its own work
 `make bench-suites` trains the kernel on [`general`](../general.md) alone, of which nothing is a
 case of a suite; `bench/suites.py --train kbench` on `rand kbench` alone, which does the work of the
 suite `mepof`; and `make bench-suites-own` on the suites themselves, by AutoFDO and Propeller with
-ThinLTO. Each writes its sections of this page.
+ThinLTO. `bench/suites.py --train modules` trains on two suites and measures them where the file
+system, the block device and the network cable are [modules](../modules.md). Each writes its
+sections of this page.
 
 The tables give baseline / cost - 1 in percent: +10 means that the plain kernel takes 10 % more, so
 the image takes 9.1 % fewer. They are geometric means over the cases that do such work at all;
