@@ -74,7 +74,7 @@ def _tools(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[Change]:
         both = [tools[name] for tools in (old, new) if name in tools]
         found = _members("", *({name: t[name]} if name in t else {} for t in (old, new)))
         if any(_DIGEST.search(value) for value in both):
-            digests += [replace(change, text=name.replace("_", " ")) for change in found]
+            digests += [replace(change, text=_words(name)) for change in found]
         else:
             yield from found
     if digests:
@@ -94,7 +94,7 @@ def _named(role: str, given: Input | None) -> str:
 
 def _members(prefix: str, old: Mapping[str, Json], new: Mapping[str, Json]) -> Iterator[Change]:
     for key in sorted({*old, *new}):
-        name = prefix + key.replace("_", " ")
+        name = prefix + _words(key)
         if key not in new:
             full = _full(old[key])
             yield Change(f"{name} removed{_was(old[key])}", f"{name} removed (was {full})")
@@ -104,6 +104,11 @@ def _members(prefix: str, old: Mapping[str, Json], new: Mapping[str, Json]) -> I
             yield Change(text, f"{name} added: {full}")
         elif old[key] != new[key]:
             yield from _value(name, old[key], new[key])
+
+
+def _words(key: str) -> str:
+    """A key in words; a path stays as it is."""
+    return key if "/" in key else key.replace("_", " ")
 
 
 def _value(name: str, old: Json, new: Json) -> Iterator[Change]:

@@ -149,6 +149,13 @@ def test_versions_of_tools_are_shown_and_digests_are_not() -> None:
     assert f"overlays from {'0' * 64} to {'1' * 64}" in ours.detail
 
 
+def test_a_path_is_named_as_it_is_and_a_key_in_words() -> None:
+    path = "/lib/x86_64-linux-gnu/libc.so.6"
+    old, new = ({path: digit * 64, "guest_tools": digit * 64} for digit in "01")
+    (change,) = changes(replace(BEFORE, tools=old), replace(BEFORE, tools=new))
+    assert change.text == f"{path}, guest tools changed"
+
+
 def test_of_many_changes_the_first_are_named_and_the_rest_counted() -> None:
     files = {f"/usr/lib/{number:04}": str(number) * 64 for number in range(1, 1000)}
     packages = {f"package-{number}": "1.0" for number in range(20)}
