@@ -146,6 +146,8 @@ def _missing(program: Program, plan: Plan, beside: Path) -> Iterator[Diagnostic]
     """
     given = (each for step in plan.steps for each in step.inputs.values())
     needed = {each.path for each in given if isinstance(each, HostInput)}
+    toolchains = {str(step.params.get("toolchain", "")) for step in plan.steps}
+    needed |= {each.partition(":")[2] for each in toolchains if ":" in each}
     arguments = {name: scenario.argument for name, scenario in SCENARIOS.all().items()}
     for span, path in host_paths(program, arguments):
         if path not in needed:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from mepof.g4.ast import Adap, Eval, Goal, Opt, Profile, Program, Set, Word, kernel_of
 from mepof.g4.names import is_path, references
-from mepof.g4.settings import config, paths
+from mepof.g4.settings import config, paths, toolchain
 from mepof.g4.source import Span
 from mepof.g4.variants import Argument
 from mepof.source.protocol import source_of
@@ -67,5 +67,8 @@ def _setting(key: str, word: Word) -> Iterator[tuple[Span, str]]:
         case "package":
             name, _, file = word.text.partition(":")
             yield word.part(len(name) + 1, len(word.text)), file
+        case "toolchain":
+            family, _, directory = toolchain(word.text).partition(":")
+            yield word.part(len(family) + 1, len(word.text)), directory
         case "perf-data":
             yield from word.parts(paths(word.text))

@@ -260,6 +260,7 @@ def test_a_wrong_call_is_refused_in_one_line_with_a_remedy(
         ("opt /nowhere pgo rand kbench.", "p.g4:1:5: error: `/nowhere` does not"),
         ("recomp ./ /nowhere/x.profdata.", "`/nowhere/x.profdata` does not exist"),
         ("set config ./none.config.\nopt ./ pgo rand kbench.", "`./none.config` does not exist"),
+        ("set toolchain clang:/nowhere.\nopt ./ pgo rand kbench.", "`/nowhere` does not exist"),
     ],
 )
 def test_a_missing_file_is_reported_before_anything_runs(
