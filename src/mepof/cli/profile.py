@@ -19,6 +19,7 @@ from mepof.cli.application import Commands, completing
 from mepof.cli.console import ErrorConsole
 from mepof.cli.output import Json, print_json
 from mepof.cli.profile_renew import renew
+from mepof.cli.run import TlsCa, TlsCert, TlsKey, tls_of
 from mepof.cli.stdin import spooled
 from mepof.errors import InputError, WorkError
 from mepof.profile.weighted import parse_weighted, whole
@@ -183,6 +184,9 @@ def merge(
     executor: fleet.Where = None,
     scheduler: fleet.Scheduler = None,
     workers: fleet.Workers = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
     as_json: Json = False,
 ) -> None:
     """Add up profiles of one kind.
@@ -195,9 +199,8 @@ def merge(
     """
     done: dict[str, Any]
     if fleet.is_fleet(profiles):
-        options = fleet.Options(
-            half_life, weigh or [], like, least_overlap, executor, scheduler, workers
-        )
+        where = (executor, scheduler, workers, tls_of(tls_ca, tls_cert, tls_key))
+        options = fleet.Options(half_life, weigh or [], like, least_overlap, *where)
         done = fleet.merged(profiles, output, to or "autofdo", options)
         if as_json:
             print_json({"schema": "mepof-profile-merge/1", **done})
@@ -207,8 +210,11 @@ def merge(
     for name, value in (
         ("half-life", half_life),
         ("weigh", weigh),
+        ("like", like),
         ("least-overlap", least_overlap),
         ("executor", executor),
+        ("scheduler", scheduler),
+        ("workers", workers),
     ):
         if value is not None:
             raise InputError(f"--{name} is for directories and buckets", "name one of them")

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from mepof.errors import InputError
-from mepof.executor.protocol import Settings
+from mepof.executor.protocol import Settings, Tls
 from mepof.plan.store import default_store
 from mepof.profile.fleet import SCALE, Aging, Fleet, Map, members, merge_fleet
 
@@ -79,6 +79,7 @@ class Options:
     executor: str | None
     scheduler: str | None
     workers: int | None
+    tls: Tls | None = None
 
 
 def is_fleet(profiles: Sequence[str]) -> bool:
@@ -106,6 +107,7 @@ def merged(urls: Sequence[str], output: Path, form: str, options: Options) -> di
         os.cpu_count() or 1,
         scheduler=options.scheduler,
         workers=options.workers,
+        tls=options.tls,
     )
     if options.executor not in (None, "local", "dask"):
         raise InputError(f"profiles cannot be merged by `{options.executor}`", "local or dask")
@@ -114,6 +116,9 @@ def merged(urls: Sequence[str], output: Path, form: str, options: Options) -> di
 
         where: AbstractContextManager[Map] = mapping(settings)
     else:
+        from mepof.executor.local import local_executor
+
+        local_executor(settings)  # refuses what is for a cluster
         where = nullcontext(map)
     cache = settings.store.absolute() / "cache" / "fleet"
     least = least_of(options.least)

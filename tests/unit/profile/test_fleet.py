@@ -16,6 +16,7 @@ import pytest
 from mepof import _engine
 from mepof.cli import profile_fleet as command
 from mepof.errors import InputError
+from mepof.executor.protocol import Tls
 from mepof.profile.fleet import Aging, Fleet, groups, members, merge_fleet
 
 pytest.importorskip("fsspec")
@@ -209,6 +210,38 @@ def test_workers_give_the_same(
     options = command.Options("7", ["rack2/*=3"], None, None, "dask", None, 2)
     command.merged([str(fleet)], tmp_path / "tree", "autofdo-text", options)
     assert (tmp_path / "tree").read_bytes() == sequential(fleet, tmp_path / "one")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "workers", "tls", "name"),
+    [
+        ("tls://farm:8786", None, None, "scheduler"),
+        (None, 2, None, "workers"),
+        (None, None, Tls(Path("ca"), Path("cert"), Path("key")), "tls-ca"),
+    ],
+)
+def test_what_is_for_a_cluster_is_refused_without_one(
+    fleet: Path,
+    tmp_path: Path,
+    scheduler: str | None,
+    workers: int | None,
+    tls: Tls | None,
+    name: str,
+) -> None:
+    options = command.Options(None, [], None, None, None, scheduler, workers, tls)
+    with pytest.raises(InputError, match=f"--{name} is for a cluster"):
+        command.merged([str(fleet)], tmp_path / "out", "autofdo", options)
+
+
+def test_an_encrypted_cluster_is_reached_by_the_certificates_that_are_named(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setenv("MEPOF_STORE", str(tmp_path / "store"))
+    tls = Tls(tmp_path / "ca.pem", tmp_path / "cert.pem", tmp_path / "key.pem")
+    options = command.Options(None, [], None, None, "dask", "tls://127.0.0.1:1", None, tls)
+    with pytest.raises(InputError, match=r"ca\.pem"):
+        command.merged([str(fleet)], tmp_path / "out", "autofdo", options)
 
 
 @pytest.mark.parametrize("text", ["rack=0", "rack", "=3", "rack=x", "rack=-1"])
