@@ -235,7 +235,9 @@ sections of this page.
 The tables give baseline / cost - 1 in percent: +10 means that the plain kernel takes 10 % more, so
 the image takes 9.1 % fewer. They are geometric means over the cases that do such work at all;
 instructions and branches are counted. A row such as *`ThinLTO` alone* is of an image with the same
-options and no profile.
+options and no profile. *Trained*, *near* and *far* cases are told apart [by the functions that they
+execute](../statistics.md#trained-near-and-far-cases); *untrained* ones, in older sections, by their
+names.
 
 A [goal](../g4.md#goal-quantity-bound-metric) of a program is about kernel instructions: 1 - cost /
 baseline in percent, of the image with the profile.
