@@ -6,12 +6,13 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from mepof.adapter.published import FILE, Published
 from mepof.adapter.repositories import directories, write_repositories
 from mepof.adapter.sign import Signer
+from mepof.errors import InputError
 from mepof.plan.digest import file_digest
 from mepof.toolchain.protocol import Run
 
@@ -20,6 +21,8 @@ _INDEX = "index.json"
 _INDEXES, _CURRENT = "indexes", "current"
 # A reader that has fetched an index finds its signature for this many changes.
 _KEPT = 3
+# Of a release that is being copied.
+_SCRATCH = ".mepof-"
 # What a run leaves for itself.
 _OWN = frozenset({"journal.jsonl", "progress.json"})
 
@@ -42,9 +45,9 @@ def publish(
         OSError: a full disk, for instance.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    for stale in target.parent.glob(".*/"):  # of a killed watcher; ours holds the lock
+    for stale in target.parent.glob(f"{_SCRATCH}*/"):  # of a killed watcher; ours holds the lock
         shutil.rmtree(stale, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=".", dir=target.parent) as scratch:
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=target.parent) as scratch:
         fresh = Path(scratch) / target.name
         shutil.copytree(out, fresh, ignore=lambda _, names: _OWN.intersection(names))
         for name, path in extras.items():
@@ -64,6 +67,27 @@ def publish(
     return made
 
 
+def check_names(directory: Path, names: Iterable[str]) -> None:
+    """Refuse what is not ours where the index goes, and what is reached by links beside it.
+
+    Args:
+        directory: of everything that is published.
+        names: of the links: signatures, and the lists of repositories.
+
+    Raises:
+        InputError: there is a file, a directory or a link of the user's own.
+    """
+    indexes = directory / _INDEXES
+    taken = [indexes] if indexes.exists() and not indexes.is_dir() else []
+    paths = (directory / name for name in (_INDEX, *sorted(names)))
+    taken += [path for path in paths if os.path.lexists(path) and not _is_ours(path)]
+    if taken:
+        raise InputError(
+            f"{taken[0]} is not of mepof, which publishes by that name",
+            "move it away, or set another directory as `publish`",
+        )
+
+
 def write_index(directory: Path, signer: Signer | None, run: Run) -> None:
     """Write the list of everything that is published, and sign it.
 
@@ -73,9 +97,11 @@ def write_index(directory: Path, signer: Signer | None, run: Run) -> None:
         signer: None does not sign.
 
     Raises:
+        InputError: there is a file of the user's own where it goes.
         WorkError: it cannot be signed.
         OSError: it cannot be written.
     """
+    check_names(directory, ())
     releases, published = [], []
     for path in sorted(directory.glob(f"[!.]*/{FILE}")):
         made = Published.read(path.parent)
@@ -104,6 +130,7 @@ def write_index(directory: Path, signer: Signer | None, run: Run) -> None:
     write_repositories(fresh, published, signer, run)
     if signer is not None:
         signer.sign(fresh / _INDEX, f"mepof index {serial}", run)
+    check_names(directory, (path.name for path in fresh.iterdir()))
     for path in (*sorted(fresh.rglob("*")), fresh):
         _sync(path)
     fresh.rename(indexes / str(serial))
@@ -117,15 +144,24 @@ def _link_to_current(directory: Path) -> None:
     """Let the names of the index and of the lists lead to the newest state."""
     names = {path.name for path in (directory / _INDEXES / _CURRENT).iterdir()}
     for name in names:
-        if not (directory / name).is_symlink():
-            _link(directory / name, f"{_INDEXES}/{_CURRENT}/{name}")
+        if not _is_ours(directory / name):
+            _link(directory / name, _target(name))
     for name in directories() - names:
-        if (directory / name).is_symlink():  # the last package is gone
+        if _is_ours(directory / name):  # the last package is gone
             (directory / name).unlink()
     for stale in directory.glob(f"{_INDEX}.*"):
-        if stale.name not in names:  # of another way to sign
+        if stale.name not in names and _is_ours(stale):  # of another way to sign
             stale.unlink()
     _sync(directory)
+
+
+def _target(name: str) -> str:
+    """Where a name of the index or of lists leads to."""
+    return f"{_INDEXES}/{_CURRENT}/{name}"
+
+
+def _is_ours(path: Path) -> bool:
+    return path.is_symlink() and path.readlink() == Path(_target(path.name))
 
 
 def _link(path: Path, to: str) -> None:

@@ -6,7 +6,7 @@ The packages lie in the directories of their releases.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from mepof.adapter.published import Published
@@ -75,6 +75,7 @@ def write_repositories(
             repository.write(lists, follow, releases, signer, run)
 
 
-def directories() -> set[str]:
-    """Those of all lists, below what is published."""
-    return {repository.directory for repository in REPOSITORIES.all().values()}
+def directories(formats: Collection[str] | None = None) -> set[str]:
+    """Those of the lists of some formats of packages, or of all, below what is published."""
+    known = REPOSITORIES.all().items()
+    return {each.directory for form, each in known if formats is None or form in formats}

@@ -11,7 +11,8 @@ from pydantic import Field, field_validator, model_validator
 
 from mepof.adapter.feed.protocol import FEEDS, Follow
 from mepof.adapter.history import History
-from mepof.adapter.repositories import check_programs
+from mepof.adapter.publish import check_names
+from mepof.adapter.repositories import check_programs, directories
 from mepof.adapter.sign import Gnupg, Minisign, Signer
 from mepof.adapter.webhook import key_of
 from mepof.described import Described, check_distinct, read_described
@@ -142,7 +143,8 @@ class Task:
         """Look for what every release will need, with ``home`` as the working directory.
 
         Raises:
-            InputError: a file does not exist, or is not what it should be.
+            InputError: a file does not exist, or is not what it should be, or there is one where
+                something is published.
             EnvironmentLack: a keyring or a tool is not on this machine.
         """
         try:
@@ -154,7 +156,9 @@ class Task:
             remedy = error.remedy or f"paths are relative to {self.home}"
             raise InputError(error.message, remedy) from error
         packaged = (step for step in plan.steps if step.kind == KernelPackage.kind)
-        check_programs(KernelPackage[Input].of(step, step.inputs).format for step in packaged)
+        formats = {KernelPackage[Input].of(step, step.inputs).format for step in packaged}
+        check_names(self.published, directories(formats))
+        check_programs(formats)
 
 
 def read_task(path: Path) -> Task:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -106,10 +106,61 @@ def test_what_users_keep_under_the_name_of_a_repository_stays(out: Path, tmp_pat
     directory = tmp_path / "published"
     (directory / "rpm").mkdir(parents=True)
     (directory / "pacman").write_text("mine")
+    (directory / "dists").symlink_to(tmp_path)
+    (directory / ".well-known").mkdir()
+    (directory / "index.json.old").write_text("mine")
     add(out, directory, "v6.12.1")
     write_index(directory, None, run)
     assert (directory / "rpm").is_dir()
     assert (directory / "pacman").read_text() == "mine"
+    assert (directory / "dists").readlink() == tmp_path
+    assert (directory / ".well-known").is_dir()
+    assert (directory / "index.json.old").read_text() == "mine"
+
+
+def file(path: Path) -> None:
+    path.write_text("mine")
+
+
+def link(path: Path) -> None:
+    path.symlink_to("elsewhere")
+
+
+@pytest.mark.parametrize("name", ["index.json", "index.json.sig", "lists"])
+@pytest.mark.parametrize("mine", [file, link, Path.mkdir])
+def test_what_users_keep_where_something_is_published_is_named(
+    out: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    mine: Callable[[Path], None],
+) -> None:
+    class Signs:
+        suffix = ".sig"
+
+        def sign(self, path: Path, *_: object) -> None:
+            path.with_name(f"{path.name}.sig").write_text("signed")
+
+    def write_repositories(state: Path, *_: object) -> None:
+        (state / "lists").mkdir()
+
+    monkeypatch.setattr(publishing, "write_repositories", write_repositories)
+    directory = tmp_path / "published"
+    add(out, directory, "v6.12.1")
+    mine(directory / name)
+    with pytest.raises(InputError, match=rf"/{name} is not of mepof.*\(move it away"):
+        write_index(directory, Signs(), run)  # type: ignore[arg-type]
+    (directory / name).rename(tmp_path / "moved")
+    write_index(directory, Signs(), run)  # type: ignore[arg-type]
+    assert (directory / name).exists()
+
+
+def test_a_file_in_place_of_the_states_of_the_index_is_named(out: Path, tmp_path: Path) -> None:
+    add(out, tmp_path, "v6.12.1")
+    (tmp_path / "indexes").write_text("mine")
+    with pytest.raises(InputError, match="/indexes is not of mepof"):
+        write_index(tmp_path, None, run)
+    assert (tmp_path / "indexes").read_text() == "mine"
 
 
 @pytest.mark.parametrize("links", range(3))

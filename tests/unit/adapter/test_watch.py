@@ -448,6 +448,19 @@ def test_what_writes_packages_and_the_repository_must_be_there(
     read_task(tmp_path / "watch.toml").check()
 
 
+@pytest.mark.parametrize("name", ["index.json", "indexes", "rpm"])
+def test_a_file_where_something_will_be_published_is_refused_before_anything_is_built(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "watch.toml").write_text(FILE)
+    (tmp_path / "update.g4").write_text(f"set package rpm.\n{PROGRAM}")
+    (tmp_path / "out/published").mkdir(parents=True)
+    (tmp_path / "out/published/dists").mkdir()  # of no format of the program
+    (tmp_path / "out/published" / name).touch()
+    with pytest.raises(InputError, match=f"/{name} is not of mepof.*as `publish`"):
+        read_task(tmp_path / "watch.toml").check()
+
+
 def test_releases_are_ordered_as_people_read_them() -> None:
     names = ["v6.13", "v6.12.10", "v6.13-rc2", "v6.12.9", "v6.12"]
     assert sorted(names, key=version_key) == ["v6.12", "v6.12.9", "v6.12.10", "v6.13-rc2", "v6.13"]
