@@ -17,7 +17,15 @@ from rich.console import Console
 
 import mepof
 from mepof.cli.application import completing
-from mepof.cli.machine import CounterNames, Programs, Scratch, Ssh, counters_of, say
+from mepof.cli.machine import (
+    CounterNames,
+    Programs,
+    Scratch,
+    Ssh,
+    absolute_programs,
+    counters_of,
+    say,
+)
 from mepof.cli.metrics import Metrics, chosen_metrics, chosen_repetitions
 from mepof.cli.output import Json, print_json
 from mepof.device import resume
@@ -93,10 +101,7 @@ def compare(
     here = _here() if ssh is None else None
     if len(set(kernels)) < max(2, len(kernels)):
         raise InputError("give at least two kernels, each once", "see `ls /boot/vmlinuz-*` there")
-    if ssh is not None and not programs.is_absolute():
-        raise InputError(
-            f"--programs {programs} is relative", f"write its whole path on {ssh}, from `/`"
-        )
+    whole = absolute_programs(programs, ssh)
     fewest, most = chosen_repetitions(repetitions)
     preparation = load_preparation(kind)
     if preparation.phone or preparation.reboot is None:
@@ -105,9 +110,7 @@ def compare(
             "choose --prepare server, or a file with a table [reboot]",
         )
     shell = here or SshShell.connect(ssh or "")
-    lab = _Laboratory(
-        shell, preparation, str(programs.absolute()), scratch or "/tmp", out, counters
-    )
+    lab = _Laboratory(shell, preparation, whole, scratch or "/tmp", out, counters)
     boots = Boots(shell, out / "progress.json", say)
     boots.check()
     if continues and not boots.under_way:

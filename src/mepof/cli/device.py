@@ -11,7 +11,15 @@ from rich.console import Console
 
 from mepof.cli.application import Commands, completing
 from mepof.cli.compare import compare
-from mepof.cli.machine import CounterNames, Programs, Scratch, Ssh, counters_of, say
+from mepof.cli.machine import (
+    CounterNames,
+    Programs,
+    Scratch,
+    Ssh,
+    absolute_programs,
+    counters_of,
+    say,
+)
 from mepof.cli.metrics import Metrics, chosen_metrics
 from mepof.cli.output import Json, print_json
 from mepof.device.adb import AdbShell
@@ -133,6 +141,7 @@ def count(
             "--reboot would end mepof together with this machine",
             "reach it from another one with --ssh, or use `mepof device compare`",
         )
+    whole = absolute_programs(programs, adb or ssh)
     chosen = counters_of(counters)
     cases = cases_of(chosen_metrics(metric))
     preparation = None if kind is None else _preparation(kind, adb)
@@ -141,7 +150,7 @@ def count(
     with _ready(shell, preparation) as machine:
         cores = machine.cores if machine else cores_of(shell, "fastest")
         directory = scratch or ("/data/local/tmp" if adb else "/tmp")
-        bench = Bench(shell, cores, str(programs), directory, say)
+        bench = Bench(shell, cores, whole, directory, say)
         for number in range(1, runs + 1):
             if machine and reboot:
                 machine.reboot()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mepof.cli.console import ErrorConsole
+from mepof.errors import InputError
 
 if TYPE_CHECKING:
     from mepof.pmu.counter import Counters
@@ -38,6 +39,22 @@ Scratch = Annotated[
         metavar="DIR",
     ),
 ]
+
+
+def absolute_programs(programs: Path, elsewhere: str | None) -> str:
+    """The whole path of what ``--programs`` names: cases run in another directory.
+
+    Args:
+        elsewhere: the machine that has them; None for this one.
+
+    Raises:
+        InputError: it is relative, and is not of this machine.
+    """
+    if elsewhere is not None and not programs.is_absolute():
+        raise InputError(
+            f"--programs {programs} is relative", f"write its whole path on {elsewhere}, from `/`"
+        )
+    return str(programs.absolute())
 
 
 def counters_of(name: str) -> Counters | None:

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -37,13 +37,20 @@ counter = [{ metric = "kernel_instructions", event = "instructions" },
 
 @dataclass(frozen=True)
 class Machine(LocalShell):
-    """One file, one CPU, and a kernel of 100 instructions an operation."""
+    """One file, one CPU, and a kernel of 100 instructions an operation.
+
+    Attributes:
+        ran: what was run.
+    """
+
+    ran: list[Sequence[str]] = field(default_factory=list)
 
     @property
     def name(self) -> str:
         return "made-up"
 
     def run(self, argv: Sequence[str], timeout: float) -> Ran:
+        self.ran.append(argv)
         if "selfcheck" in argv:
             return Ran(0, "selfcheck=passed")
         operations = int(argv[-1]) if "--operations" in argv else 200
@@ -151,6 +158,17 @@ def test_counts_as_json_are_measurements(mepof: Call) -> None:
     assert case["counted"]["operations"] == 100
 
 
+def test_relative_programs_of_this_machine_are_found_from_where_cases_run(
+    mepof: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(tmp_path)
+    monkeypatch.setattr(device, "_shell", lambda adb, ssh: machine)
+    words = ("count", "--programs", "p", "--metric", "proc", "--counters", "counters.toml")
+    assert mepof(*words)[0] == 0
+    programs = [word for argv in machine.ran for word in argv if word.endswith("/kbench")]
+    assert programs and all(word.startswith(f"{tmp_path}/p/") for word in programs)
+
+
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
@@ -159,6 +177,8 @@ def test_counts_as_json_are_measurements(mepof: Call) -> None:
         (("--reboot",), "--reboot needs to know how the machine reboots"),
         (("--reboot", "--prepare", "kind.toml"), "would end mepof together with this machine"),
         (("--reboot", "--prepare", "kind.toml", "--ssh", "box"), "does not say how to reboot"),
+        (("--ssh", "box", "--programs", "p"), "write its whole path on box"),
+        (("--adb", "0123", "--programs", "p"), "--programs p is relative"),
     ],
 )
 def test_what_cannot_be_counted_is_the_users_mistake(
