@@ -21,24 +21,38 @@ def default_shared() -> str | None:
     return os.environ.get("MEPOF_SHARED_STORE") or None
 
 
+# Make splits paths at the first two, and expands `$`. Kbuild gives its shell paths without quotes.
+_NOT_IN_PATHS = re.compile(r"""[\s:$'"`\\()<>&;|]""")
+
+
 def check_store(root: Path, shared: str | None) -> None:
-    """Refuse a store before anything runs; kernels are built in it, and make splits paths at blanks
-    and colons.
+    """Refuse a store before anything runs; kernels are built in it.
 
     Raises:
-        InputError: it cannot be written, its path has one of these, or the URL is wrong.
+        InputError: it cannot be written, its path is one that make cannot use, or the URL is wrong.
         EnvironmentLack: the library for the URL is missing.
     """
     store = Store(root)
-    if re.search(r"[\s:]", str(store.root)):
-        raise InputError(
-            f"kernels cannot be built in the store {store.root}:"
-            " its path contains a blank or a colon",
-            "choose another one with --store or MEPOF_STORE",
-        )
+    for path in (str(store.root), os.path.realpath(store.root)):  # make follows links
+        if why := _unfit(path):
+            shown = " ".join(os.fsencode(path).decode(errors="replace").split())
+            raise InputError(
+                f"kernels cannot be built in the store {shown}: its path {why}",
+                "choose another one with --store or MEPOF_STORE",
+            )
     store.check()
     if shared is not None:
         Remote(shared)
+
+
+def _unfit(path: str) -> str | None:
+    """Why kernels cannot be built below a path, if they cannot."""
+    if any("\udc80" <= each <= "\udcff" for each in path):
+        return "is not UTF-8"
+    if (found := _NOT_IN_PATHS.search(path)) is None:
+        return None
+    sign = found[0]
+    return f"contains a {'colon' if sign == ':' else 'blank' if sign.isspace() else f'`{sign}`'}"
 
 
 @contextlib.contextmanager

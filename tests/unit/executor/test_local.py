@@ -64,11 +64,33 @@ def test_the_error_for_a_user_without_a_home_names_the_variable_to_set(
         default_store()
 
 
-@pytest.mark.parametrize("name", ["my store", "a:b"])
-def test_a_store_path_that_make_cannot_handle_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(InputError, match="blank or a colon"):
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("my store", "a blank"),
+        ("my\nstore", "a blank"),
+        ("a:b", "a colon"),
+        *((f"a{sign}b", f"`{sign}`") for sign in "$'\"`\\()<>&;|"),
+        ("a\udcff", "is not UTF-8"),
+    ],
+)
+def test_a_store_path_that_make_cannot_handle_is_refused(
+    tmp_path: Path, name: str, why: str
+) -> None:
+    with pytest.raises(InputError) as caught:
         LocalExecutor(tmp_path / name, 1)
+    assert caught.value.message.endswith(why) and caught.value.message.isprintable()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_link_to_a_store_that_make_cannot_handle_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("my disk")
+    with pytest.raises(InputError, match="/my disk/store: its path contains a blank"):
+        LocalExecutor(tmp_path / "link/store", 1)
+
+
+def test_a_store_path_of_other_signs_is_used(tmp_path: Path) -> None:
+    LocalExecutor(tmp_path / "ä#%=,~+@[1]", 1)
 
 
 def test_an_impossible_store_is_refused_before_anything_runs(tmp_path: Path) -> None:
