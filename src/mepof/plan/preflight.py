@@ -23,12 +23,20 @@ def preflight(plan: Plan, bodies: Mapping[str, StepBody]) -> None:
     """
     for step in plan.steps:
         check = getattr(body_of(step, bodies), "check", None)
+        given = [Path(each.path) for each in step.inputs.values() if isinstance(each, HostInput)]
         try:
+            for path in given:
+                # A pipe can be read once, and some devices without end.
+                if path.exists() and not path.is_file() and not path.is_dir():
+                    raise InputError(
+                        f"{path} is neither a file nor a directory",
+                        "copy what it gives to a file, and name that",
+                    )
             if check is not None:
                 check(step)
-            for given in step.inputs.values():
-                if isinstance(given, HostInput) and not Path(given.path).exists():
-                    raise InputError(f"{given.path} does not exist")
+            for path in given:
+                if not path.exists():
+                    raise InputError(f"{path} does not exist")
         except OSError as error:  # a name that is too long, a directory that is closed to us
             raise unreadable(error) from error
 

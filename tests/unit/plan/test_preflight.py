@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -28,6 +29,27 @@ def test_a_name_that_is_too_long_is_the_users_error(program: str) -> None:
     with pytest.raises(InputError, match="cannot be read: File name too long") as caught:
         plan_of(Source("p.g4", program))
     assert len(caught.value.message) < 1000
+
+
+@pytest.mark.parametrize("special", ["pipe", "/dev/zero"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        "opt {} pgo rand kbench.",
+        "set config {}.\nopt debian:linux-source-6.12 pgo rand kbench.",
+        "set base {}.\nopt debian:linux-source-6.12 pgo rand kbench.",
+        "set perf-data {}.\nopt debian:linux-source-6.12 autofdo rand kbench.",
+        "eval {} pipe.",
+    ],
+)
+def test_what_cannot_be_read_twice_is_the_users_error(
+    tmp_path: Path, program: str, special: str
+) -> None:
+    path = tmp_path / special
+    if special == "pipe":
+        os.mkfifo(path)
+    with pytest.raises(InputError, match=f"{path} is neither a file nor a directory .copy what"):
+        plan_of(Source("p.g4", program.format(path)))
 
 
 EVERY_PATH = """\
