@@ -44,6 +44,9 @@ NO_BASE = "none"
 #: The settings that name a profile, and the values by which they name none.
 NO_PROFILE = {"base": NO_BASE, "hotness": NO_HOTNESS}
 
+#: Of a name, in letters: file systems take 255 bytes, and a result's files have longer names.
+MAX_NAME = 100
+
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
@@ -95,6 +98,8 @@ def identifier(text: str) -> str:
     """The name of a result."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", text):
         raise ValueError("a name begins with a letter, followed by letters, digits, `_` or `-`")
+    if len(text) > MAX_NAME:
+        raise ValueError(f"a name has at most {MAX_NAME} letters: files are called by it")
     return text
 
 

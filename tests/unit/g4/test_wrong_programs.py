@@ -334,6 +334,10 @@ CASES = {
         'set name "a b". opt /src pgo rand.',
         "p.g4:1:10: error: invalid name `a b`",
     ),
+    "name that no file can have": (
+        f"set name {'a' * 300}. opt /src pgo rand.",
+        f"p.g4:1:10: error: invalid name `{'a' * 59}…`",
+    ),
     "unknown image": (OPT + "eval plain;op file.", "p.g4:2:12: error: unknown image `op`"),
     "unknown profile": (OPT + "recomp /src opts.", "p.g4:2:13: error: unknown profile `opts`"),
     "image made later": (
