@@ -71,7 +71,10 @@ Events = Annotated[
     ),
 ]
 Output = Annotated[Path, typer.Option("-o", "--output", help="File to write.", metavar="OUT")]
-Top = Annotated[int, typer.Option("--top", min=0, help="How many functions to list.", metavar="N")]
+Top = Annotated[
+    int,
+    typer.Option("--top", min=0, max=2**32 - 1, help="How many functions to list.", metavar="N"),
+]
 
 
 @app.command("convert")

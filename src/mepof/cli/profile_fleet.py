@@ -88,10 +88,17 @@ def is_fleet(profiles: Sequence[str]) -> bool:
     Raises:
         InputError: files as well.
     """
-    many = [text for text in profiles if "://" in text or Path(text).is_dir()]
+    many = [text for text in profiles if "://" in text or _is_directory(text)]
     if many and len(many) != len(profiles):
         raise InputError("files cannot be merged with directories", "merge the directories first")
     return bool(many)
+
+
+def _is_directory(text: str) -> bool:
+    try:
+        return Path(text).is_dir()
+    except OSError:  # a name that is too long
+        return False
 
 
 def merged(urls: Sequence[str], output: Path, form: str, options: Options) -> dict[str, Any]:

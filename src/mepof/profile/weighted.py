@@ -15,6 +15,10 @@ _WEIGHT = re.compile(r"\d+(?:\.\d+)?")
 _MAX_WEIGHT = 2**64 - 1
 
 
+#: Digits of a weight, which is a number of 64 bits in the end.
+MAX_WEIGHT = 40
+
+
 @dataclass(frozen=True)
 class Weighted:
     """A profile and the factor of its counts."""
@@ -27,14 +31,25 @@ def parse_weighted(text: str) -> Weighted:
     """Read ``PATH`` or ``PATH:WEIGHT``; a file whose name is the whole text is meant instead.
 
     Raises:
-        InputError: the weight is zero.
+        InputError: the weight is zero, or endless.
     """
     path, colon, weight = text.rpartition(":")
-    if not colon or not path or not _WEIGHT.fullmatch(weight) or Path(text).exists():
+    if len(weight) > MAX_WEIGHT and _WEIGHT.fullmatch(weight):
+        raise InputError(
+            f"the weight of {path} has more than {MAX_WEIGHT} digits", "give a shorter one"
+        )
+    if not colon or not path or not _WEIGHT.fullmatch(weight) or _exists(Path(text)):
         return Weighted(Path(text), Fraction(1))
     if Fraction(weight) == 0:
         raise InputError(f"the weight of {path} is 0", "leave it out, or give it a positive weight")
     return Weighted(Path(path), Fraction(weight))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that is too long
+        return False
 
 
 def whole(weights: Sequence[Fraction]) -> list[int]:

@@ -353,6 +353,10 @@ def test_a_heatmap_has_the_samples_of_the_record(
     assert out.read_bytes().startswith(head)
 
 
+def test_more_functions_than_a_number_of_the_engine_are_refused(profile: Path) -> None:
+    assert run("show", profile, "--top", 2**64).exit_code == 2
+
+
 def test_a_picture_of_another_kind_is_refused(program: Path, record: Path) -> None:
     error = failed("heatmap", "--binary", program, "--input", record, "-o", "heat.gif")
     assert ".png" in (error.remedy or "")
@@ -365,6 +369,9 @@ def test_a_picture_of_another_kind_is_refused(program: Path, record: Path) -> No
         (("compare", __file__, __file__), "not a sample profile"),
         (("merge", "no-such-file:2", "-o", "out"), "no-such-file"),
         (("merge", f"{__file__}:0", "-o", "out"), "weight"),
+        (("merge", f"{__file__}:{'9' * 5000}", "-o", "out"), "has more than 40 digits"),
+        (("merge", "a" * 300, "-o", "out"), "aaa"),
+        (("merge", f"{'a' * 300}:2", "-o", "out"), "aaa"),
     ],
 )
 def test_wrong_input_is_one_line(arguments: tuple[str, ...], said: str) -> None:
