@@ -453,15 +453,16 @@ def _keep_linked(spec: BuildSpec, toolchain: Toolchain, cache: Path) -> tuple[st
     if not is_thin or not spec.share or any("--lto-basic-block" in flag for flag in spec.ldflags):
         return ()
     ours = _digest(json.dumps((toolchain.identity(), spec.ldflags), sort_keys=True).encode())[:16]
-    kernels = "$(firstword $(shell echo '$(KBUILD_LDFLAGS)' | sha256sum))"
     flags = (
-        f"--thinlto-cache-dir={cache}/thinlto/{ours}-{kernels}",
+        f"--thinlto-cache-dir={cache}/thinlto/{ours}-$(kernels)",
         f"--thinlto-cache-policy=cache_size_bytes={_KEPT_LINKED}",
     )
+    kernels = "$(firstword $(shell echo '$(KBUILD_LDFLAGS)' | sha256sum))"
+    kept = f"$(foreach kernels,{kernels},{' '.join(flags)})"
     # Not in the makes before and below the one that sets the kernel's flags, where these would
     # refer to each other; and the kernel's own option for Propeller takes lists of blocks, too.
     is_set = "$(filter simple,$(flavor KBUILD_LDFLAGS))"
-    return (f"$(if {is_set},$(if $(CONFIG_PROPELLER_CLANG),,{' '.join(flags)}))",)
+    return (f"$(if {is_set},$(if $(CONFIG_PROPELLER_CLANG),,{kept}))",)
 
 
 def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> list[str]:

@@ -28,7 +28,7 @@ show:
 \t@$(MAKE) --no-print-directory THIRD=1
 else
 show:
-\t@echo '$(KBUILD_LDFLAGS)'
+\t@echo "$(KBUILD_LDFLAGS)"
 endif
 ifndef THIRD
 KBUILD_LDFLAGS += $(MEPOF_LDFLAGS)
@@ -78,8 +78,15 @@ def test_other_flags_have_another_directory(tmp_path: Path) -> None:
         (replace(THIN, config_lines=()), ()),
         (replace(THIN, ldflags=("--lto-basic-block-sections=mepof-profiles/blocks",)), ()),
         (THIN, ("CONFIG_PROPELLER_CLANG=y",)),
+        (THIN, ("ALIGNMENT=8'",)),
     ],
-    ids=["share off", "not linked so", "a list of blocks", "the kernel's own list of blocks"],
+    ids=[
+        "share off",
+        "not linked so",
+        "a list of blocks",
+        "the kernel's own list of blocks",
+        "an odd flag",
+    ],
 )
 def test_what_the_linker_cannot_tell_apart_is_not_shared(
     tmp_path: Path, spec: kbuild.BuildSpec, words: tuple[str, ...]
