@@ -7,8 +7,9 @@ tests share them.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from mepof.g4 import Source
 from mepof.kernel.overlay import native_directory
 from mepof.plan.model import Plan
 from mepof.plan.store import default_store
+from mepof.process import run
 from mepof.toolchain.guest import target
 
 QUICKSTART = Path(__file__).parents[2] / "examples" / "quickstart.g4"
@@ -56,6 +58,18 @@ def finished(
     capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         return executor.run(plan, out, LogDisplay(Console(stderr=True)))
+
+
+@pytest.fixture
+def copied_tree(executor: LocalExecutor, plan: Plan, tmp_path: Path) -> Iterator[Path]:
+    """A copy of the quickstart's source tree, to be changed."""
+    only = Plan(plan.program, plan.seed, (plan.step("source"),), ())
+    source = executor.run(only, tmp_path / "source", lambda event: None).run.steps["source"].path
+    made = tmp_path / "tree"
+    run(["cp", "--archive", "--reflink=auto", source, made])
+    run(["chmod", "-R", "u+w", made])
+    yield made
+    shutil.rmtree(made)
 
 
 @pytest.fixture(scope="session")

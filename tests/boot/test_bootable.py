@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,6 @@ from mepof.executor.programs import plan_of
 from mepof.g4 import Source
 from mepof.kernel.description import Safety
 from mepof.plan.explain import Explanation
-from mepof.plan.model import Plan
-from mepof.process import run
 from mepof.profile.artifact import ProfileDescription
 from mepof.scenario.collection import Collection
 
@@ -27,18 +24,13 @@ PROGRAM = "set seed 1.\nprofile {tree} pgo rand kbench.\n"
 
 
 @pytest.fixture
-def tree(executor: LocalExecutor, plan: Plan, tmp_path: Path) -> Path:
-    """A copy of the quickstart's tree with a file that waits for ever if it is instrumented."""
-    only = Plan(plan.program, plan.seed, (plan.step("source"),), ())
-    source = executor.run(only, tmp_path / "source", lambda event: None).run.steps["source"].path
-    made = tmp_path / "tree"
-    run(["cp", "--archive", "--reflink=auto", source, made])
-    run(["chmod", "-R", "u+w", made])
-    file = made / SABOTAGED
+def tree(copied_tree: Path) -> Path:
+    """The quickstart's tree, with a file that waits for ever if it is instrumented."""
+    file = copied_tree / SABOTAGED
     text = file.read_text(encoding="utf-8")
     assert text.count(FUNCTION) == 1
     file.write_text(text.replace(FUNCTION, FUNCTION + HANG), encoding="utf-8")
-    return made
+    return copied_tree
 
 
 def test_a_kernel_that_hangs_instrumented_is_profiled_without_the_file_that_hangs(
@@ -58,4 +50,3 @@ def test_a_kernel_that_hangs_instrumented_is_profiled_without_the_file_that_hang
     # The next run knows it.
     explained: tuple[Explanation, ...] = executor.explain(plan)
     assert {each.state for each in explained} == {"cached"}
-    shutil.rmtree(tree)
