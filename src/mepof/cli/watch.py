@@ -168,6 +168,8 @@ def _print(history: History, release: str | None, as_json: bool) -> None:
         ]
         print_json({"schema": "mepof-watch-history/1", "releases": releases})
         return
+    if not entries:
+        _say("no release has been seen yet")
     for entry in entries:
         line = f"{entry.seen_at}  {entry.follow}  {entry.name}  {entry.state}  {entry.reason}"
         print(line.rstrip())

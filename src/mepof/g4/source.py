@@ -46,6 +46,8 @@ class Source:
     def from_bytes(cls, name: str, data: bytes) -> Source:
         """Decode UTF-8 with or without a byte order mark; never fails."""
         data = data.removeprefix(codecs.BOM_UTF8)
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return cls(name, data.decode("utf-16", errors="replace"), Span(0, 1))
         try:
             return cls(name, data.decode())
         except UnicodeDecodeError as error:

@@ -374,6 +374,24 @@ def test_runs_have_the_options_of_the_watcher(
     assert answer.status == 2 and "unknown executor `dsak`" in answer.err
 
 
+def test_the_history_lists_releases_and_what_became_of_each(world: World, mepof: Mepof) -> None:
+    empty = mepof("watch", "watch.toml", "--history")
+    assert (empty.status, empty.out, empty.err) == (0, "", "no release has been seen yet\n")
+    world.round()
+    listed = mepof("watch", "watch.toml", "--history")
+    assert [line.split()[1:4] for line in listed.out.splitlines()] == [
+        ["stable", "v6.12.1", "earlier"],
+        ["stable", "v6.12.2", "published"],
+    ]
+    one = mepof("watch", "watch.toml", "--history", "--release", "v6.12.2")
+    assert "published" in one.out and "v6.12.1" not in one.out.split("\n")[0]
+    assert len(one.out.splitlines()) > 2
+    data = json.loads(mepof("watch", "watch.toml", "--history", "--json").out)
+    assert [each["state"] for each in data["releases"]] == ["earlier", "published"]
+    unknown = mepof("watch", "watch.toml", "--history", "--release", "v7")
+    assert unknown.status == 2 and "the history has no release `v7`" in unknown.err
+
+
 def test_a_run_ends_with_a_watcher_that_is_killed(tmp_path: Path) -> None:
     program = tmp_path / "update.g4"
     os.mkfifo(program)

@@ -635,6 +635,18 @@ def test_bytes_that_are_not_utf8_are_an_error_with_a_position() -> None:
     ]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_a_program_in_utf16_is_one_error_beside_its_own(encoding: str) -> None:
+    text = "eval /a.img fil." if encoding == "utf-16" else "\ufeffeval /a.img fil."
+    saved = Source.from_bytes("p.g4", text.encode(encoding))
+    result = parse(saved)
+    found = [*result.diagnostics, *check(result.program, VOCABULARY)]
+    assert [line for line in render(found, saved).splitlines() if line.startswith("p.g4:")] == [
+        "p.g4:1:1: error: the program is not UTF-8",
+        "p.g4:1:13: error: unknown metric `fil`",
+    ]
+
+
 def test_diagnostics_of_one_parse_are_in_the_order_of_the_text() -> None:
     starts = [d.span.start for d in parse(source("a\0. b. eval. opt. eval x;;. set")).diagnostics]
     assert len(starts) > 3
