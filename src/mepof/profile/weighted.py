@@ -13,10 +13,8 @@ from mepof.errors import InputError
 
 _WEIGHT = re.compile(r"\d+(?:\.\d+)?")
 _MAX_WEIGHT = 2**64 - 1
-
-
-#: Digits of a weight, which is a number of 64 bits in the end.
-MAX_WEIGHT = 40
+# Of a weight, as it is written.
+_MAX_DIGITS = 40
 
 
 @dataclass(frozen=True)
@@ -31,15 +29,15 @@ def parse_weighted(text: str) -> Weighted:
     """Read ``PATH`` or ``PATH:WEIGHT``; a file whose name is the whole text is meant instead.
 
     Raises:
-        InputError: the weight is zero, or endless.
+        InputError: the weight is zero, or too long.
     """
     path, colon, weight = text.rpartition(":")
-    if len(weight) > MAX_WEIGHT and _WEIGHT.fullmatch(weight):
-        raise InputError(
-            f"the weight of {path} has more than {MAX_WEIGHT} digits", "give a shorter one"
-        )
     if not colon or not path or not _WEIGHT.fullmatch(weight) or _exists(Path(text)):
         return Weighted(Path(text), Fraction(1))
+    if len(weight) > _MAX_DIGITS:
+        raise InputError(
+            f"the weight of {path} has more than {_MAX_DIGITS} digits", "give a shorter one"
+        )
     if Fraction(weight) == 0:
         raise InputError(f"the weight of {path} is 0", "leave it out, or give it a positive weight")
     return Weighted(Path(path), Fraction(weight))
