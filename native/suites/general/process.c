@@ -544,8 +544,10 @@ static bool crew(unsigned round)
 	for (unsigned i = CREW; i-- > 0;) {
 		void *result;
 		TRY(pthread_join(members[i].thread, &result) == 0 && result == &members[i], "join");
-		TRY(members[i].result == (i + 1) * 3 + 1000, "what a thread did");
 	}
+	/* Not before all have ended: they use the members, which are gone after a wrong result. */
+	for (unsigned i = CREW; i-- > 0;)
+		TRY(members[i].result == (i + 1) * 3 + 1000, "what a thread did");
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	released = 0;
 	for (unsigned i = 0; i < 9; i++) {
