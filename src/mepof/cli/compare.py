@@ -17,15 +17,7 @@ from rich.console import Console
 
 import mepof
 from mepof.cli.application import completing
-from mepof.cli.machine import (
-    CounterNames,
-    Programs,
-    Scratch,
-    Ssh,
-    absolute_programs,
-    counters_of,
-    say,
-)
+from mepof.cli.machine import CounterNames, Programs, Scratch, Ssh, counters_of, programs_on, say
 from mepof.cli.metrics import Metrics, chosen_metrics, chosen_repetitions
 from mepof.cli.output import Json, print_json
 from mepof.device import resume
@@ -101,7 +93,7 @@ def compare(
     here = _here() if ssh is None else None
     if len(set(kernels)) < max(2, len(kernels)):
         raise InputError("give at least two kernels, each once", "see `ls /boot/vmlinuz-*` there")
-    whole = absolute_programs(programs, ssh)
+    whole = programs_on(programs, ssh)
     fewest, most = chosen_repetitions(repetitions)
     preparation = load_preparation(kind)
     if preparation.phone or preparation.reboot is None:

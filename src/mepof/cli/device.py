@@ -11,15 +11,7 @@ from rich.console import Console
 
 from mepof.cli.application import Commands, completing
 from mepof.cli.compare import compare
-from mepof.cli.machine import (
-    CounterNames,
-    Programs,
-    Scratch,
-    Ssh,
-    absolute_programs,
-    counters_of,
-    say,
-)
+from mepof.cli.machine import CounterNames, Programs, Scratch, Ssh, counters_of, programs_on, say
 from mepof.cli.metrics import Metrics, chosen_metrics
 from mepof.cli.output import Json, print_json
 from mepof.device.adb import AdbShell
@@ -141,7 +133,7 @@ def count(
             "--reboot would end mepof together with this machine",
             "reach it from another one with --ssh, or use `mepof device compare`",
         )
-    whole = absolute_programs(programs, adb or ssh)
+    whole = programs_on(programs, adb or ssh)
     chosen = counters_of(counters)
     cases = cases_of(chosen_metrics(metric))
     preparation = None if kind is None else _preparation(kind, adb)

@@ -41,7 +41,7 @@ Scratch = Annotated[
 ]
 
 
-def absolute_programs(programs: Path, elsewhere: str | None) -> str:
+def programs_on(programs: Path, elsewhere: str | None) -> str:
     """The whole path of what ``--programs`` names: cases run in another directory.
 
     Args:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
-from mepof.g4 import Diagnostic, Source, render
+import pytest
+
+from mepof.g4 import Diagnostic, Source, check, parse, render
 from mepof.g4.diagnostics import nearest, suggestion
 from mepof.g4.source import Span
 
-from .reading import errors, source
+from .reading import VOCABULARY, errors, headlines, source
 
 
 def rendered(text: str) -> list[str]:
@@ -67,3 +69,66 @@ def test_more_errors_than_the_limit_are_counted() -> None:
 def test_the_nearest_word_ignores_case_and_may_be_none() -> None:
     assert nearest("FULLLTO", ("FullLTO", "ThinLTO")) == "FullLTO"
     assert nearest("zzz", ("FullLTO", "ThinLTO")) is None
+
+
+def test_one_run_finds_errors_of_every_kind_and_sorts_them() -> None:
+    text = "\n".join(
+        [
+            "set sed 1.",
+            "opt /src pgoo rand kbench",
+            "eval plain;opt fil.",
+            "evl /a.img file.",
+            'recomp /src "/p.',
+            "profile /src.",
+            "eval /a\0.img file.",
+            "merge /a;/b 1.",
+        ]
+    )
+    assert headlines(text) == [
+        "p.g4:1:5: error: unknown setting `sed`",
+        "p.g4:2:10: error: unknown algorithm `pgoo`",
+        "p.g4:2:26: error: `.` is missing at the end of the `opt` statement",
+        "p.g4:3:16: error: unknown metric `fil`",
+        "p.g4:4:1: error: unknown verb `evl`",
+        "p.g4:5:13: error: unterminated string",
+        "p.g4:6:1: error: `profile` is missing its algorithm and click",
+        "p.g4:7:8: error: control character U+0000",
+        "p.g4:8:13: error: expected one weight per profile, found 1 for 2",
+    ]
+
+
+def test_a_statement_that_does_not_parse_causes_no_errors_about_names() -> None:
+    assert headlines("op /src pgo rand.\nset name x.\nopr /a.\neval plain;opt;nobody file.") == [
+        "p.g4:1:1: error: unknown verb `op`",
+        "p.g4:3:1: error: unknown verb `opr`",
+    ]
+
+
+FIL = "eval /a.img fil."
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (f"# f\u00fcr\n{FIL}".encode("latin-1"), ["1:4", "2:13"]),
+        (FIL.encode("utf-16"), ["1:1", "1:13"]),
+        (f"\ufeff{FIL}".encode("utf-16-be"), ["1:1", "1:13"]),
+    ],
+    ids=["latin-1", "utf-16", "utf-16-be"],
+)
+def test_bytes_that_are_not_utf8_are_one_error_beside_the_programs(
+    data: bytes, found: list[str]
+) -> None:
+    saved = Source.from_bytes("p.g4", data)
+    result = parse(saved)
+    shown = render([*result.diagnostics, *check(result.program, VOCABULARY)], saved)
+    assert [line for line in shown.splitlines() if line.startswith("p.g4:")] == [
+        f"p.g4:{found[0]}: error: the program is not UTF-8",
+        f"p.g4:{found[1]}: error: unknown metric `fil`",
+    ]
+
+
+def test_diagnostics_of_one_parse_are_in_the_order_of_the_text() -> None:
+    starts = [d.span.start for d in parse(source("a\0. b. eval. opt. eval x;;. set")).diagnostics]
+    assert len(starts) > 3
+    assert starts == sorted(starts)

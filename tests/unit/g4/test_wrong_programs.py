@@ -2,9 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mepof.g4 import Source, check, parse, render
-
-from .reading import VOCABULARY, errors, headlines, source
+from .reading import VOCABULARY, errors, headlines
 
 OPT = "opt /src pgo rand kbench.\n"
 
@@ -590,64 +588,3 @@ HELP = {
 def test_an_error_has_a_remedy(text: str, expected: str) -> None:
     (error,) = errors(text)
     assert error.help == expected
-
-
-def test_one_run_finds_errors_of_every_kind_and_sorts_them() -> None:
-    text = "\n".join(
-        [
-            "set sed 1.",
-            "opt /src pgoo rand kbench",
-            "eval plain;opt fil.",
-            "evl /a.img file.",
-            'recomp /src "/p.',
-            "profile /src.",
-            "eval /a\0.img file.",
-            "merge /a;/b 1.",
-        ]
-    )
-    assert headlines(text) == [
-        "p.g4:1:5: error: unknown setting `sed`",
-        "p.g4:2:10: error: unknown algorithm `pgoo`",
-        "p.g4:2:26: error: `.` is missing at the end of the `opt` statement",
-        "p.g4:3:16: error: unknown metric `fil`",
-        "p.g4:4:1: error: unknown verb `evl`",
-        "p.g4:5:13: error: unterminated string",
-        "p.g4:6:1: error: `profile` is missing its algorithm and click",
-        "p.g4:7:8: error: control character U+0000",
-        "p.g4:8:13: error: expected one weight per profile, found 1 for 2",
-    ]
-
-
-def test_a_statement_that_does_not_parse_causes_no_errors_about_names() -> None:
-    assert headlines("op /src pgo rand.\nset name x.\nopr /a.\neval plain;opt;nobody file.") == [
-        "p.g4:1:1: error: unknown verb `op`",
-        "p.g4:3:1: error: unknown verb `opr`",
-    ]
-
-
-def test_bytes_that_are_not_utf8_are_an_error_with_a_position() -> None:
-    latin = Source.from_bytes("p.g4", "# f\u00fcr\neval /a.img fil.".encode("latin-1"))
-    result = parse(latin)
-    found = [*result.diagnostics, *check(result.program, VOCABULARY)]
-    assert [line for line in render(found, latin).splitlines() if line.startswith("p.g4:")] == [
-        "p.g4:1:4: error: the program is not UTF-8",
-        "p.g4:2:13: error: unknown metric `fil`",
-    ]
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
-def test_a_program_in_utf16_is_one_error_beside_its_own(encoding: str) -> None:
-    text = "eval /a.img fil." if encoding == "utf-16" else "\ufeffeval /a.img fil."
-    saved = Source.from_bytes("p.g4", text.encode(encoding))
-    result = parse(saved)
-    found = [*result.diagnostics, *check(result.program, VOCABULARY)]
-    assert [line for line in render(found, saved).splitlines() if line.startswith("p.g4:")] == [
-        "p.g4:1:1: error: the program is not UTF-8",
-        "p.g4:1:13: error: unknown metric `fil`",
-    ]
-
-
-def test_diagnostics_of_one_parse_are_in_the_order_of_the_text() -> None:
-    starts = [d.span.start for d in parse(source("a\0. b. eval. opt. eval x;;. set")).diagnostics]
-    assert len(starts) > 3
-    assert starts == sorted(starts)
