@@ -16,10 +16,10 @@ from mepof import _engine
 from mepof.cli import profile_fleet as fleet
 from mepof.cli import profile_tables as tables
 from mepof.cli.application import Commands, completing
+from mepof.cli.cluster import Scheduler, TlsCa, TlsCert, TlsKey, Workers, tls_of
 from mepof.cli.console import ErrorConsole
 from mepof.cli.output import Json, print_json
 from mepof.cli.profile_renew import renew
-from mepof.cli.run import TlsCa, TlsCert, TlsKey, tls_of
 from mepof.cli.stdin import spooled
 from mepof.errors import InputError, WorkError
 from mepof.profile.weighted import parse_weighted, whole
@@ -185,8 +185,8 @@ def merge(
     like: fleet.Like = None,
     least_overlap: fleet.Least = None,
     executor: fleet.Where = None,
-    scheduler: fleet.Scheduler = None,
-    workers: fleet.Workers = None,
+    scheduler: Scheduler = None,
+    workers: Workers = None,
     tls_ca: TlsCa = None,
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
@@ -218,6 +218,9 @@ def merge(
         ("executor", executor),
         ("scheduler", scheduler),
         ("workers", workers),
+        ("tls-ca", tls_ca),
+        ("tls-cert", tls_cert),
+        ("tls-key", tls_key),
     ):
         if value is not None:
             raise InputError(f"--{name} is for directories and buckets", "name one of them")

@@ -17,6 +17,7 @@ from mepof.errors import InputError
 from mepof.executor.protocol import Settings, Tls
 from mepof.plan.store import default_store
 from mepof.profile.fleet import SCALE, Aging, Fleet, Map, members, merge_fleet
+from mepof.profile.weighted import existing
 
 HalfLife = Annotated[
     str | None,
@@ -56,14 +57,6 @@ Where = Annotated[
     str | None,
     typer.Option("--executor", help="Where to merge: local, dask.", metavar="NAME"),
 ]
-Scheduler = Annotated[
-    str | None,
-    typer.Option("--scheduler", help="With --executor dask: of a cluster.", metavar="ADDRESS"),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option("--workers", min=1, help="With --executor dask: processes here.", metavar="N"),
-]
 
 _MAX_SHOWN = 10
 
@@ -88,17 +81,11 @@ def is_fleet(profiles: Sequence[str]) -> bool:
     Raises:
         InputError: files as well.
     """
-    many = [text for text in profiles if "://" in text or _is_directory(text)]
+    named = ((text, existing(text)) for text in profiles)
+    many = [text for text, path in named if "://" in text or (path is not None and path.is_dir())]
     if many and len(many) != len(profiles):
         raise InputError("files cannot be merged with directories", "merge the directories first")
     return bool(many)
-
-
-def _is_directory(text: str) -> bool:
-    try:
-        return Path(text).is_dir()
-    except OSError:  # a name that is too long
-        return False
 
 
 def merged(urls: Sequence[str], output: Path, form: str, options: Options) -> dict[str, Any]:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from mepof.cli.cluster import Scheduler, TlsCa, TlsCert, TlsKey, Workers, tls_of
 from mepof.cli.output import Json, print_json, tell, warn
 from mepof.cli.program import Program, name_of, read_program
 from mepof.device.flashing import check_permission, permit
-from mepof.errors import InputError, WorkError, listed
+from mepof.errors import WorkError, listed
 from mepof.events import Event, StepNote
 from mepof.executor.programs import plan_of
-from mepof.executor.protocol import EXECUTORS, Executor, Finished, Settings, Tls
+from mepof.executor.protocol import EXECUTORS, Executor, Finished, Settings
 from mepof.executor.stores import default_shared
 from mepof.plan.explain import Explanation
 from mepof.plan.model import Plan
@@ -55,31 +56,6 @@ Shared = Annotated[
         "[default: $MEPOF_SHARED_STORE]",
         metavar="URL",
     ),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        help="With --executor dask: scheduler of a cluster.  [default: start one here]",
-        metavar="ADDRESS",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    typer.Option(
-        "--workers", min=1, help="With --executor dask: processes to start here.", metavar="N"
-    ),
-]
-TlsCa = Annotated[
-    Path | None,
-    typer.Option("--tls-ca", help="Certificates that the cluster trusts.", metavar="FILE"),
-]
-TlsCert = Annotated[
-    Path | None,
-    typer.Option("--tls-cert", help="Certificate of this machine.", metavar="FILE"),
-]
-TlsKey = Annotated[
-    Path | None, typer.Option("--tls-key", help="Key of this machine.", metavar="FILE")
 ]
 Cores = Annotated[
     int | None,
@@ -145,19 +121,6 @@ def settings_of(store: Path | None, cores: int | None, shared: str | None = None
     return Settings(
         store or default_store(), cores or os.cpu_count() or 1, shared or default_shared()
     )
-
-
-def tls_of(ca: Path | None, cert: Path | None, key: Path | None) -> Tls | None:
-    """The files of TLS, if they are named.
-
-    Raises:
-        InputError: only some of them are.
-    """
-    if ca is None and cert is None and key is None:
-        return None
-    if ca is None or cert is None or key is None:
-        raise InputError("TLS needs three files", "give --tls-ca, --tls-cert and --tls-key")
-    return Tls(ca, cert, key)
 
 
 def local(store: Path | None, cores: int | None, shared: str | None = None) -> Executor:

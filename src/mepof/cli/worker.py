@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from mepof.cli.run import Cores, Shared, StoreRoot, TlsCa, TlsCert, TlsKey, settings_of, tls_of
+from mepof.cli.cluster import TlsCa, TlsCert, TlsKey, tls_of
+from mepof.cli.run import Cores, Shared, StoreRoot, settings_of
 from mepof.errors import InputError, WorkError
 from mepof.executor.protocol import Settings, Tls
 

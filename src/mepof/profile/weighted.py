@@ -32,7 +32,7 @@ def parse_weighted(text: str) -> Weighted:
         InputError: the weight is zero, or too long.
     """
     path, colon, weight = text.rpartition(":")
-    if not colon or not path or not _WEIGHT.fullmatch(weight) or _exists(Path(text)):
+    if not colon or not path or not _WEIGHT.fullmatch(weight) or existing(text):
         return Weighted(Path(text), Fraction(1))
     if len(weight) > _MAX_DIGITS:
         raise InputError(
@@ -43,11 +43,13 @@ def parse_weighted(text: str) -> Weighted:
     return Weighted(Path(path), Fraction(weight))
 
 
-def _exists(path: Path) -> bool:
+def existing(text: str) -> Path | None:
+    """The file or directory that a text names as a whole; a name that is too long names none."""
+    path = Path(text)
     try:
-        return path.exists()
-    except OSError:  # a name that is too long
-        return False
+        return path if path.exists() else None
+    except OSError:
+        return None
 
 
 def whole(weights: Sequence[Fraction]) -> list[int]:

@@ -372,6 +372,10 @@ def test_a_picture_of_another_kind_is_refused(program: Path, record: Path) -> No
         (("merge", f"{__file__}:{'9' * 5000}", "-o", "out"), "has more than 40 digits"),
         (("merge", "a" * 300, "-o", "out"), "aaa"),
         (("merge", f"{'a' * 300}:2", "-o", "out"), "aaa"),
+        (("merge", __file__, "--like", "p", "-o", "out"), "--like is for directories"),
+        (("merge", __file__, "--scheduler", "s", "-o", "out"), "--scheduler is for directories"),
+        (("merge", __file__, "--workers", "2", "-o", "out"), "--workers is for directories"),
+        (("merge", __file__, "--tls-ca", "ca", "-o", "out"), "--tls-ca is for directories"),
     ],
 )
 def test_wrong_input_is_one_line(arguments: tuple[str, ...], said: str) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from writers.ports import free_port
 
-from mepof.cli.run import tls_of
+from mepof.cli.cluster import tls_of
 from mepof.cli.worker import listening
 from mepof.errors import InputError, WorkError
 from mepof.executor.protocol import Settings, Tls
