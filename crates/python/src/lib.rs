@@ -213,4 +213,8 @@ mod _engine {
     fn show(py: Python<'_>, profile: PathBuf, functions: usize, lines: usize) -> PyResult<String> {
         document(work::run(py, None, |_, _| profiles::show(&profile, functions, lines))?)
     }
+    #[pyfunction]
+    fn prune(py: Python<'_>, text: &[u8], lines: bool) -> Vec<u8> {
+        py.detach(|| mepof_prune::prune(text, lines))
+    }
 }

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,9 +15,10 @@ from functools import cache
 from hashlib import file_digest, sha256
 from pathlib import Path
 
+from mepof import _engine
 from mepof.arch import Arch
 from mepof.errors import InputError, WorkError
-from mepof.kernel import integrity, kconfig, layout, modules, objtool, overlay, rewriting
+from mepof.kernel import integrity, kconfig, layout, modules, objtool, overlay, pruned, rewriting
 from mepof.kernel.description import BuildDescription, BuildSize, Origin, SelectedFlags
 from mepof.kernel.objects import OBJECTS, defined_functions
 from mepof.kernel.objtool import Warned
@@ -57,6 +60,8 @@ Progress = Callable[[int, int | None, str], None]
 
 # What flags and variables call the directory of profiles: `PROFILES/NAME`.
 PROFILES = "mepof-profiles"
+# Runs the compiler for ccache.
+_COMPILE = "mepof-compile"
 # In the objects' directory, where the compiler runs.
 _SELECTED = "mepof-selected.mk"
 _ORDER = "mepof-order.ld"
@@ -224,7 +229,7 @@ def build(
     if spec.link_order:
         _replace(objects / _ORDER, spec.link_order)
     make = [_with_paths(word, profiles) for word in _make_command(spec, toolchain, paths)]
-    environment = _environment(paths.cache, share=spec.share)
+    environment = _environment(spec, toolchain, paths)
 
     def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
         _make(argv, {**environment, **(env or {})}, paths.log, tools.run)
@@ -333,7 +338,7 @@ def make(spec: BuildSpec, tools: Tools, paths: BuildPaths, what: str, *words: st
     """
     profiles = _copy_profiles(spec.profiles, paths.view, paths.objects)
     command = _make_command(spec, tools.toolchain, paths)
-    environment = _environment(paths.cache, share=spec.share)
+    environment = _environment(spec, tools.toolchain, paths)
     argv = [_with_paths(word, profiles) for word in command]
     _make([*argv, *words], environment, paths.log, tools.run, what=what)
 
@@ -490,7 +495,7 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> l
     return ["make", "-C", str(paths.view), f"O={paths.objects}", *words]
 
 
-def _environment(cache: Path, *, share: bool) -> dict[str, str | None]:
+def _environment(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> dict[str, str | None]:
     """Independent of the caller's job server, locale, flags and settings of ccache."""
     ccache = (name for name in os.environ if name.startswith("CCACHE_"))
     return {
@@ -501,14 +506,33 @@ def _environment(cache: Path, *, share: bool) -> dict[str, str | None]:
         "MFLAGS": "",
         "MAKELEVEL": "0",
         "LC_ALL": "C",
-        "CCACHE_DIR": str(cache / "ccache"),
-        "CCACHE_BASEDIR": str(cache.parent),
+        "CCACHE_DIR": str(paths.cache / "ccache"),
+        "CCACHE_BASEDIR": str(paths.cache.parent),
         "CCACHE_NOHASHDIR": "1",
         # By the dependency files that kbuild writes anyway, not by preprocessing everything
         # first, which made a first build 50 % slower.
         "CCACHE_DEPEND": "1",
-        **({} if share else {"CCACHE_DISABLE": "1"}),
+        **({} if "CCACHE_PREFIX" in os.environ else {"CCACHE_PREFIX": _compile(toolchain, paths)}),
+        **({} if spec.share else {"CCACHE_DISABLE": "1"}),
     }
+
+
+def _compile(toolchain: Toolchain, paths: BuildPaths) -> str:
+    """The program by which ccache compiles what it does not have (:mod:`mepof.kernel.pruned`)."""
+    script = paths.work / _COMPILE
+    flags = toolchain.flags("compile-preprocessed")
+    words = (
+        sys.executable,
+        "-I",
+        "-S",
+        pruned.__file__,
+        str(Path(_engine.__file__).parent),
+        *flags,
+        "--",
+    )
+    _replace(script, f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    script.chmod(0o755)
+    return str(script)
 
 
 def _kconfig_environment(spec: BuildSpec, toolchain: Toolchain, version: str) -> dict[str, str]:

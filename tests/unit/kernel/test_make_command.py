@@ -80,6 +80,7 @@ def test_make_always_gets_the_same_words_and_environment(root: Path) -> None:
         **{"KCONFIG_CONFIG": ".config", "MAKEFLAGS": "", "MFLAGS": "", "MAKELEVEL": "0"},
         **{"LC_ALL": "C", "CCACHE_DIR": f"{root}/cache/ccache", "CCACHE_BASEDIR": str(root)},
         **{"CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1"},
+        "CCACHE_PREFIX": f"{root}/work/mepof-compile",
     }
     configured = environment | {"KCONFIG_ALLCONFIG": f"{root}/work/tree/build/.mepof-config"}
     assert calls == [

@@ -1,0 +1,250 @@
+//! What is kept of a file, and what is left out.
+
+use mepof_prune::prune;
+use proptest::prelude::*;
+
+/// Says what is left of a header when a file that includes it says this.
+#[track_caller]
+fn keeps(header: &str, file: &str, wanted: &str) {
+    let text = format!("# 1 \"a.c\"\n# 1 \"a.h\" 1\n{header}\n# 2 \"a.c\" 2\n{file}\n");
+    let made = prune(text.as_bytes(), false);
+    let made = String::from_utf8_lossy(&made);
+    let squeezed = |text: &str| text.split_whitespace().collect::<String>();
+    assert_eq!(squeezed(&made), squeezed(&format!("# 1 \"a.c\"\n{wanted}{file}")), "{header}");
+}
+
+#[test]
+fn what_nothing_names_is_left_out() {
+    keeps(
+        "typedef int used; typedef int unused;
+         struct used_too { used a; }; struct unused_too { unused a; };
+         static inline int unused_function(void) { return 1; }
+         extern int elsewhere; int prototype(void); static int value = 3;
+         enum { UNUSED }; struct only_named; union u { int a; };",
+        "int f(struct used_too *p) { return p->a; }",
+        "typedef int used;
+         struct used_too { used a; };",
+    );
+}
+
+#[test]
+fn what_is_named_keeps_what_it_names() {
+    keeps(
+        "enum kind { ONE, TWO = 1 + sizeof(int [2]), THREE };
+         typedef enum kind kind_t;
+         struct inner { kind_t kind; }; struct outer { struct inner in; int inner; };
+         static inline kind_t of(struct outer *o) { return o->in.kind; }
+         static inline kind_t by(struct outer *o) { return o->in.kind; }",
+        "int f(void *p) { return of(p) == TWO; }",
+        "enum kind { ONE, TWO = 1 + sizeof(int [2]), THREE };
+         typedef enum kind kind_t;
+         struct inner { kind_t kind; };
+         struct outer { struct inner in; int inner; };
+         static inline kind_t of(struct outer *o) { return o->in.kind; }",
+    );
+}
+
+#[test]
+fn a_member_is_no_use_of_a_function_of_its_name() {
+    keeps(
+        "int read(void); int write(void);",
+        "int f(struct s *p) { return p->read + p . write; }",
+        "",
+    );
+    keeps(
+        "enum { HIGH };",
+        "int f(int i) { switch (i) { case 0 ... HIGH: return 1; } }",
+        "enum { HIGH };",
+    );
+}
+
+#[test]
+fn a_tag_is_no_use_of_a_function_of_its_name() {
+    keeps("int page(void); struct page;", "struct page *p;", "struct page;");
+    keeps("int page(void); struct page;", "int f(void) { return page(); }", "int page(void);");
+}
+
+#[test]
+fn every_declaration_of_a_name_is_kept() {
+    keeps(
+        "void stop(void); int other(void);
+         __attribute__((__noreturn__)) void stop(void);
+         struct s; struct s { int a; };",
+        "void f(struct s *s) { stop(); }",
+        "void stop(void);
+         __attribute__((__noreturn__)) void stop(void);
+         struct s;
+         struct s { int a; };",
+    );
+}
+
+#[test]
+fn the_first_to_mention_a_tag_declares_it() {
+    // Without it, the parameter's type would be another one.
+    keeps(
+        "extern struct s *make(void); extern struct s *again(void); int use(struct s *);",
+        "void f(void) { use(0); }",
+        "extern struct s *make(void);
+         int use(struct s *);",
+    );
+}
+
+#[test]
+fn what_is_in_the_object_by_itself_is_kept() {
+    for kept in [
+        "int defined;",
+        "int defined = 3;",
+        "int defined[] = { 1, 2 };",
+        "extern int defined = 3;",
+        "int defined(void) { return 1; }",
+        "inline int defined(void) { return 1; }",
+        "extern inline int defined(void) { return 1; }",
+        "static int __attribute__((__used__)) kept = 1;",
+        "static void __attribute__((constructor)) kept(void) { }",
+        "static int kept(void) __attribute__((alias(\"other\")));",
+        "asm(\".globl x\");",
+        "__asm__ (\".globl x\");",
+        "_Static_assert(sizeof(int) == 4, \"size\");",
+        "typeof(int) defined;",
+        "#pragma pack(1)",
+    ] {
+        keeps(kept, "int f;", kept);
+    }
+}
+
+#[test]
+fn what_makes_nothing_by_itself_is_not() {
+    for dropped in [
+        "static int value;",
+        "static int value = 3, more[2] = { 1, 2 };",
+        "static struct { int a; } value = { .a = 1 };",
+        "extern __inline int f(void) __attribute__((__gnu_inline__)) ;",
+        "extern inline __attribute__((__gnu_inline__)) int f(void) { return 1; }",
+        "typedef struct { int a; } type;",
+        "typedef int (*pointer)(void);",
+        "extern int *(*table[4])(int);",
+        "union u { struct { int a; } b; };",
+        ";",
+    ] {
+        keeps(dropped, "int g;", "");
+    }
+}
+
+#[test]
+fn every_form_of_declarator_introduces_its_name() {
+    for declaration in [
+        "typedef int name;",
+        "typedef int (name)(void);",
+        "typedef int (*name)(void);",
+        "typedef int (*const name)(void);",
+        "typedef int (__attribute__((x)) *name)(void);",
+        "typedef int other, name;",
+        "typedef int other, (*name)(void);",
+        "typedef struct { int a; } __attribute__((packed)) name;",
+        "typedef struct tag { int a; } *name;",
+        "typedef __typeof__(1) name;",
+        "extern int name[2];",
+        "extern int (*name[2])(int);",
+        "extern int (*name(int))(void);",
+        "int name(void) __asm__(\"other\");",
+        "static int first = (1, 2), name;",
+        "static int first[] = { 1, 2 }, name;",
+        "enum { FIRST, name };",
+        "enum tag { FIRST = (1 , 2), name = 3 };",
+        "typedef enum { name } type;",
+        "struct tag { enum { name } member; };",
+        "static inline int name(void) { if (1) { return 1; } return 0; }",
+        "static __attribute__((x(1, 2))) struct tag *name(void) { return 0; }",
+    ] {
+        keeps(&format!("typedef int before; {declaration}"), "int f = name;", declaration);
+    }
+}
+
+#[test]
+fn a_type_that_is_known_may_be_a_name_once_more() {
+    keeps(
+        "typedef int size; static inline size other(void) { return 0; } typedef int size;",
+        "size f;",
+        "typedef int size;
+         typedef int size;",
+    );
+}
+
+#[test]
+fn a_function_is_kept_for_its_builtin_and_its_alias() {
+    keeps(
+        "void *memcpy(void *, const void *);",
+        "void f(void) { __builtin_memcpy(0, 0, 1); }",
+        "void *memcpy(void *, const void *);",
+    );
+    keeps(
+        "static void real(void) { }",
+        "void f(void) __attribute__((alias(\"real\")));",
+        "static void real(void) { }",
+    );
+}
+
+#[test]
+fn attributes_may_be_between_a_keyword_and_a_tag() {
+    keeps(
+        "struct __attribute__((packed)) s { int a; };",
+        "int f(struct s *s) { return s->a; }",
+        "struct __attribute__((packed)) s { int a; };",
+    );
+    keeps(
+        "struct s { int a; };",
+        "int f(struct __attribute__((x)) s *s) { return s->a; }",
+        "struct s { int a; };",
+    );
+}
+
+#[test]
+fn with_lines_everything_stays_where_it_was() {
+    let text = "# 1 \"a.c\"\n# 1 \"a.h\" 1\nint gone(void);\n\n  int kept(\n    void);\n\
+                # 40 \"a.h\"\nint gone(int);\n#pragma x\nint kept(void);\n# 2 \"a.c\" 2\nint f = kept;\n";
+    let wanted = "# 1 \"a.c\"\n# 3 \"a.h\"\nint kept(\n    void); \n# 41 \"a.h\"\n#pragma x\n\
+                  int kept(void); \n# 2 \"a.c\"\nint f = kept; \n";
+    assert_eq!(String::from_utf8(prune(text.as_bytes(), true)).unwrap(), wanted);
+}
+
+#[test]
+fn without_lines_the_text_does_not_tell_where_declarations_stand() {
+    let one = "# 1 \"a.c\"\n# 7 \"a.h\" 1\nint x(\nvoid);\n# 2 \"a.c\" 2\nint f = x;\n";
+    let other = "# 1 \"a.c\"\n# 1 \"b.h\" 1\nint   x(void);int y;\n# 9 \"a.c\" 2\n\nint f = x;\n";
+    let [one, other] = [one, other].map(|text| prune(text.as_bytes(), false));
+    assert_eq!(String::from_utf8(one).unwrap(), "# 1 \"a.c\"\nint x ( void ) ;\nint f = x ;\n");
+    assert_eq!(
+        String::from_utf8(other).unwrap(),
+        "# 1 \"a.c\"\nint x ( void ) ;\nint y ;\nint f = x ;\n"
+    );
+}
+
+#[test]
+fn a_file_that_asks_for_its_place_keeps_it() {
+    let text = "# 1 \"a.c\"\n\n\nint f = __builtin_LINE();\n";
+    assert_eq!(
+        String::from_utf8(prune(text.as_bytes(), false)).unwrap(),
+        "# 1 \"a.c\"\n\n\nint f = __builtin_LINE(); \n"
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_text_has_an_outcome(text in "[ -~\n]{0,200}", lines: bool) {
+        prop_assert!(prune(text.as_bytes(), lines).len() <= 2 * text.len() + 1);
+    }
+
+    #[test]
+    fn any_words_have_an_outcome(
+        words in prop::collection::vec(prop::sample::select(vec![
+            "struct", "enum", "typedef", "static", "extern", "int", "a", "b", "{", "}", "(", ")",
+            "[", "]", ";", ",", "=", "*", "__attribute__", "asm", "\"s\"", "\n# 3 \"a.h\"\n", "...",
+        ]), 0..60),
+        lines: bool,
+    ) {
+        let text = words.join(" ");
+        let once = prune(text.as_bytes(), lines);
+        // What is left needs all of itself.
+        prop_assert_eq!(prune(&once, lines), once);
+    }
+}

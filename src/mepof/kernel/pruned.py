@@ -1,0 +1,103 @@
+"""Compile a file of a kernel from what it uses of its headers. ccache runs this, in place of the
+compiler, for a file of which it has no object (``CCACHE_PREFIX``):
+
+    python -I -S pruned.py DIRECTORY FLAG… -- COMPILER ARGUMENT…
+
+The file is preprocessed; the engine, which is in DIRECTORY, leaves out what the object cannot
+depend on (:func:`mepof._engine.prune`); the rest is compiled through ccache once more, which may
+have it from another version of the headers. FLAGs make the compiler accept arguments that are meant
+for the preprocessor, and keep it quiet: what came from macros would be warned about.
+
+What is not a C file of a kernel, or does not compile in this way, is left to the compiler, so
+errors are those of the whole file. Nothing else of mepof is loaded: a build runs this a thousand
+times.
+"""
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+# Options of the preprocessor; the value of those in the second line may be the next word.
+_PREPROCESSOR = ("-M", "-Wp,")
+_WITH_VALUE = ("-D", "-I", "-U", "-idirafter", "-imacros", "-include", "-iquote", "-isystem")
+# With these, an object tells where declarations stand; then exceptions.
+_LINES = (
+    *("-fauto-profile", "-fcoverage-", "-fdebug-info-", "-fdebug-macro", "-fmemory-profile"),
+    *("-fprofile-", "-fsanitize", "-fsave-optimization-record", "-ftest-coverage", "-g"),
+)
+_NO_LINES = ("-fprofile-instrument=llvm", "-fprofile-use", "-g0", "-gno-")
+# With these, an object has what nothing uses, or warnings are wanted.
+_WHOLE = (
+    *("-fkeep-", "-fno-eliminate-unused-", "-fno-toplevel-reorder", "-fno-unit-at-a-time"),
+    *("-Wno-error=backend-plugin", "-save-temps", "-x", "@"),
+)
+
+
+def main(engine: str, words: list[str]) -> None:
+    """Compile a file, and leave by the compiler's exit status.
+
+    Args:
+        engine: the directory of the profile engine.
+        words: flags, ``--``, and the compiler's command.
+    """
+    end = words.index("--")
+    flags, command = words[:end], words[end + 1 :]
+    source = _source(command)
+    if source is None or not _compile(engine, flags, command, source):
+        os.execvp(command[0], command)
+
+
+def _source(command: list[str]) -> str | None:
+    """The C file that a command compiles for a kernel; None if it does anything else, or the object
+    needs the whole file."""
+    sources = [word for word in command[1:] if word.endswith(".c") and word[0] != "-"]
+    fits = all(word in command for word in ("-D__KERNEL__", "-c", "-o")) and len(sources) == 1
+    return sources[0] if fits and not any(word.startswith(_WHOLE) for word in command) else None
+
+
+def _compile(engine: str, flags: list[str], command: list[str], source: str) -> bool:
+    """Compile a file from what it uses; whether that was possible."""
+    target = command[command.index("-o") + 1]
+    text = Path(f"{target}.pruned.i")
+    names = {"-c": "-E", target: str(text)}
+    try:
+        # This writes the file of dependencies, too.
+        if not _succeeds([*(names.get(word, word) for word in command), "-MT", target]):
+            return False
+        lines = any(word.startswith(_LINES) and not word.startswith(_NO_LINES) for word in command)
+        sys.path.append(engine)
+        text.write_bytes(import_module("_engine").prune(text.read_bytes(), lines))
+        # ccache tells what it runs to leave it alone.
+        for name in ("CCACHE_DISABLE", "CCACHE_PREFIX", "CCACHE_DEPEND"):
+            os.environ.pop(name, None)
+        os.environ["CCACHE_NODIRECT"] = "1"  # there are no headers left
+        os.environ["CCACHE_DIR"] += "/pruned"
+        arguments = [str(text) if w == source else w for w in _without_preprocessor(command[1:])]
+        compiler = ["ccache", command[0], *flags, "-x", "cpp-output"]
+        return _succeeds([*compiler, *arguments], quiet=True)
+    finally:
+        text.unlink(missing_ok=True)
+
+
+def _without_preprocessor(arguments: list[str]) -> list[str]:
+    """Arguments without those that a preprocessed file must not be compiled with."""
+    left = []
+    words = iter(arguments)
+    for word in words:
+        if word in (*_WITH_VALUE, "-MF", "-MQ", "-MT"):
+            next(words, None)
+        elif not word.startswith((*_WITH_VALUE, *_PREPROCESSOR)):
+            left.append(word)
+    return left
+
+
+def _succeeds(argv: list[str], *, quiet: bool = False) -> bool:
+    """Run a program; whether it ends with status 0. What it says is lost if ``quiet``."""
+    silence = [(os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)] if quiet else []
+    child = os.posix_spawnp(argv[0], argv, os.environ, file_actions=silence)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
