@@ -142,11 +142,13 @@ def trace_format(path: Path) -> str:
 def show(profile: Path, functions: int, lines: int) -> str:
     """What is in an AutoFDO profile, with so many of its hottest functions and lines."""
 
-def prune(text: bytes, lines: bool) -> bytes:
-    """A preprocessed C file without the declarations that its object cannot depend on.
+def prune(text: bytes) -> bytes | None:
+    """A preprocessed C file without the declarations that its object cannot depend on. It does not
+    tell where declarations stand.
 
     Args:
         text: the file, with the preprocessor's line markers.
-        lines: what is left stays at its line of its file. Otherwise the text does not tell where
-            declarations stand.
+
+    Returns:
+        None: the file asks for its place, so its object depends on all.
     """

@@ -31,21 +31,25 @@ use token::{Kind, Token, Tokens, tokens};
 
 /// Leaves out of a preprocessed C file what its object cannot depend on.
 ///
-/// With `lines`, every declaration stays at its line of its file, as debug information wants it.
-/// Without, only the name of the compiled file is kept, and the text does not depend on where
-/// declarations stand, unless it asks for its place. Any text has an outcome; what is not C is
-/// kept.
+/// The outcome does not tell where declarations stand, only which file is compiled. None if the
+/// file asks for its place. Any other text has an outcome; what is not C is kept.
 #[must_use]
-pub fn prune(text: &[u8], lines: bool) -> Vec<u8> {
-    let Tokens { list, files } = tokens(text);
-    let declarations = split(&list);
-    let kept = kept(&declarations);
-    let lines = lines || list.iter().any(|token| PLACES.contains(&token.text));
-    let mut output = Output::new(text, &files, lines);
-    for (declaration, _) in declarations.iter().zip(kept).filter(|(_, is_kept)| *is_kept) {
-        output.add(declaration);
+pub fn prune(text: &[u8]) -> Option<Vec<u8>> {
+    let Tokens { list, file } = tokens(text);
+    if list.iter().any(|token| PLACES.contains(&token.text)) {
+        return None;
     }
-    output.finish()
+    let declarations = split(&list);
+    let mut made = Vec::with_capacity(text.len() / 3);
+    if let Some(file) = file {
+        made.extend_from_slice(b"# 1 \"");
+        made.extend_from_slice(file);
+        made.extend_from_slice(b"\"\n");
+    }
+    for (declaration, _) in declarations.iter().zip(kept(&declarations)).filter(|(_, kept)| *kept) {
+        write(declaration, &mut made);
+    }
+    Some(made)
 }
 
 /// What the place of a declaration can get into an object by.
@@ -66,7 +70,7 @@ fn kept(declarations: &[&[Token<'_>]]) -> Vec<bool> {
                 index.entry(name).or_default().push(number);
             }
         }
-        if is_kept || declaration.first().is_some_and(|token| token.file == 0) {
+        if is_kept || declaration.first().is_some_and(|token| token.is_own) {
             waiting.push(number);
         }
     }
@@ -121,92 +125,19 @@ fn mention<'a>(
     }
 }
 
-/// A preprocessed file in the making.
-struct Output<'a> {
-    text: &'a [u8],
-    files: &'a [&'a [u8]],
-    lines: bool,
-    made: Vec<u8>,
-    /// The file and line where the output is.
-    place: (usize, usize),
-}
-
-/// More lines than these are skipped by a line marker.
-const FEW_LINES: usize = 8;
-
-impl<'a> Output<'a> {
-    fn new(text: &'a [u8], files: &'a [&'a [u8]], lines: bool) -> Self {
-        let made = Vec::with_capacity(text.len() / 3);
-        let mut output = Self { text, files, lines, made, place: (0, 1) };
-        output.mark(0, 1); // names the compiled file
-        output
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        self.start_line();
-        self.made
-    }
-
-    fn start_line(&mut self) {
-        if self.made.last().is_some_and(|byte| *byte != b'\n') {
-            self.made.push(b'\n');
-        }
-    }
-
-    /// Says where what follows is from.
-    fn mark(&mut self, file: usize, line: usize) {
-        if let Some(name) = self.files.get(file) {
-            self.start_line();
-            self.made.extend_from_slice(format!("# {line} \"").as_bytes());
-            self.made.extend_from_slice(name);
-            self.made.extend_from_slice(b"\"\n");
-        }
-        self.place = (file, line);
-    }
-
-    fn add(&mut self, declaration: &[Token<'a>]) {
-        if self.lines {
-            self.add_in_place(declaration);
-        } else {
-            self.add_tokens(declaration);
-        }
-    }
-
-    /// Copies the text between the first and the last token, where line markers may be, too.
-    fn add_in_place(&mut self, declaration: &[Token<'a>]) {
-        let (Some(first), Some(last)) = (declaration.first(), declaration.last()) else { return };
-        let (file, line) = self.place;
-        let is_near = first.file == file && (line..=line + FEW_LINES).contains(&first.line);
-        if first.kind == Kind::Directive || !is_near {
-            self.mark(first.file, first.line);
-        } else {
-            self.made.extend(std::iter::repeat_n(b'\n', first.line - line));
-        }
-        self.made.extend_from_slice(self.text.get(first.start..last.end()).unwrap_or_default());
-        self.place = (last.file, last.line);
-        if last.kind == Kind::Directive {
-            self.made.push(b'\n');
-            self.place.1 += 1;
-        } else {
-            self.made.push(b' ');
-        }
-    }
-
-    /// Writes the tokens, apart unless they may be one.
-    fn add_tokens(&mut self, declaration: &[Token<'a>]) {
-        let mut before: Option<&Token<'_>> = None;
-        for token in declaration {
-            if token.kind == Kind::Directive {
-                self.start_line();
-            } else if before.is_some_and(|before| !before.may_be_one_with(token)) {
-                self.made.push(b' ');
+/// Writes a declaration to a line of its own: its tokens, apart unless they may be one.
+fn write(declaration: &[Token<'_>], made: &mut Vec<u8>) {
+    let mut before: Option<&Token<'_>> = None;
+    for token in declaration {
+        if let Some(before) = before {
+            if before.kind == Kind::Directive || token.kind == Kind::Directive {
+                made.push(b'\n');
+            } else if !before.may_be_one_with(token) {
+                made.push(b' ');
             }
-            self.made.extend_from_slice(token.text);
-            if token.kind == Kind::Directive {
-                self.start_line();
-            }
-            before = Some(token).filter(|token| token.kind != Kind::Directive);
         }
-        self.start_line();
+        made.extend_from_slice(token.text);
+        before = Some(token);
     }
+    made.push(b'\n');
 }

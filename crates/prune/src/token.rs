@@ -1,6 +1,4 @@
-//! The tokens of a preprocessed C file, and where each was written.
-
-use rustc_hash::FxHashMap;
+//! The tokens of a preprocessed C file, and which of them the file itself has.
 
 /// What a token is, as far as it matters here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,27 +12,22 @@ pub(crate) enum Kind {
     Directive,
 }
 
-/// A token, with its place in the preprocessed text and in the source.
+/// A token, and where it is in the preprocessed text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token<'a> {
     pub kind: Kind,
     pub text: &'a [u8],
     pub start: usize,
-    pub line: usize,
-    /// A number in [`Tokens::files`].
-    pub file: usize,
+    /// Whether the compiled file has it, not one that it includes.
+    pub is_own: bool,
 }
 
 impl Token<'_> {
-    pub fn end(&self) -> usize {
-        self.start + self.text.len()
-    }
-
     /// Whether the compiler may take it and the next one as one: `<<`, `L"text"`.
     pub fn may_be_one_with(&self, next: &Self) -> bool {
         let is_operator =
             |token: &Self| token.text.iter().all(|byte| b"!#%&*+-/:<=>^|.".contains(byte));
-        self.end() == next.start
+        self.start + self.text.len() == next.start
             && match next.kind {
                 Kind::Literal => self.kind == Kind::Word,
                 Kind::Punctuation => is_operator(self) && is_operator(next),
@@ -46,46 +39,35 @@ impl Token<'_> {
 /// What [`tokens`] found.
 pub(crate) struct Tokens<'a> {
     pub list: Vec<Token<'a>>,
-    /// Names of source files, as line markers write them; the first is the compiled file.
-    pub files: Vec<&'a [u8]>,
+    /// The name of the compiled file, as line markers write it.
+    pub file: Option<&'a [u8]>,
 }
 
 /// Splits a text into tokens. Any text has some: what is not C ends up as punctuation.
 pub(crate) fn tokens(text: &[u8]) -> Tokens<'_> {
-    let mut found = Tokens { list: Vec::with_capacity(text.len() / 6), files: Vec::new() };
-    let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
-    let (mut line, mut file, mut fresh, mut start) = (1, 0, true, 0);
-    while let Some(rest) = text.get(start..).filter(|rest| !rest.is_empty()) {
-        let first = rest.first().copied().unwrap_or_default();
+    let mut found = Tokens { list: Vec::with_capacity(text.len() / 6), file: None };
+    let (mut start, mut starts_line, mut is_own) = (0, true, true);
+    while let Some((rest, first)) = text.get(start..).and_then(|rest| Some((rest, *rest.first()?)))
+    {
         if first.is_ascii_whitespace() || first == b'\x0b' {
-            if first == b'\n' {
-                line += 1;
-                fresh = true;
-            }
+            starts_line |= first == b'\n';
             start += 1;
             continue;
         }
-        let (kind, length) = if fresh && first == b'#' {
+        let (kind, length) = if starts_line && first == b'#' {
             (Kind::Directive, length_while(rest, |byte| byte != b'\n'))
         } else {
             measure(rest, first)
         };
-        fresh = false;
+        starts_line = false;
         let (text, _) = rest.split_at(length);
         if kind == Kind::Directive
-            && let Some((next_line, name)) = line_marker(text)
+            && let Some(name) = line_marker(text)
         {
-            // The line that follows is `next_line`, and the end of this one is counted before.
-            line = next_line.wrapping_sub(1);
-            if let Some(name) = name {
-                file = *numbers.entry(name).or_insert_with(|| {
-                    found.files.push(name);
-                    found.files.len() - 1
-                });
-            }
+            // The first one names the compiled file.
+            is_own = *found.file.get_or_insert(name) == name;
         } else {
-            found.list.push(Token { kind, text, start, line, file });
-            line += text.iter().filter(|byte| **byte == b'\n').count();
+            found.list.push(Token { kind, text, start, is_own });
         }
         start += length;
     }
@@ -140,15 +122,10 @@ fn literal(rest: &[u8], quote: u8) -> usize {
     rest.len()
 }
 
-/// The line and file that follow, if a line is `# 12 "file.h" 2` or `#line 12 "file.h"`.
-fn line_marker(directive: &[u8]) -> Option<(usize, Option<&[u8]>)> {
+/// The file of the lines that follow, if a line is `# 12 "file.h" 2`.
+fn line_marker(directive: &[u8]) -> Option<&[u8]> {
     let rest = directive.strip_prefix(b"#")?.trim_ascii_start();
-    let rest = rest.strip_prefix(b"line").unwrap_or(rest).trim_ascii_start();
     let (digits, rest) = rest.split_at(length_while(rest, |byte| byte.is_ascii_digit()));
-    let line = std::str::from_utf8(digits).ok()?.parse().ok()?;
-    let name = rest.trim_ascii_start().strip_prefix(b"\"").and_then(|rest| {
-        let end = rest.iter().rposition(|byte| *byte == b'"')?;
-        rest.get(..end)
-    });
-    Some((line, name))
+    let rest = rest.trim_ascii_start().strip_prefix(b"\"").filter(|_| !digits.is_empty())?;
+    rest.get(..rest.iter().rposition(|byte| *byte == b'"')?)
 }

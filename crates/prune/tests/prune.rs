@@ -7,7 +7,7 @@ use proptest::prelude::*;
 #[track_caller]
 fn keeps(header: &str, file: &str, wanted: &str) {
     let text = format!("# 1 \"a.c\"\n# 1 \"a.h\" 1\n{header}\n# 2 \"a.c\" 2\n{file}\n");
-    let made = prune(text.as_bytes(), false);
+    let made = prune(text.as_bytes()).unwrap_or_default();
     let made = String::from_utf8_lossy(&made);
     let squeezed = |text: &str| text.split_whitespace().collect::<String>();
     assert_eq!(squeezed(&made), squeezed(&format!("# 1 \"a.c\"\n{wanted}{file}")), "{header}");
@@ -199,19 +199,10 @@ fn attributes_may_be_between_a_keyword_and_a_tag() {
 }
 
 #[test]
-fn with_lines_everything_stays_where_it_was() {
-    let text = "# 1 \"a.c\"\n# 1 \"a.h\" 1\nint gone(void);\n\n  int kept(\n    void);\n\
-                # 40 \"a.h\"\nint gone(int);\n#pragma x\nint kept(void);\n# 2 \"a.c\" 2\nint f = kept;\n";
-    let wanted = "# 1 \"a.c\"\n# 3 \"a.h\"\nint kept(\n    void); \n# 41 \"a.h\"\n#pragma x\n\
-                  int kept(void); \n# 2 \"a.c\"\nint f = kept; \n";
-    assert_eq!(String::from_utf8(prune(text.as_bytes(), true)).unwrap(), wanted);
-}
-
-#[test]
-fn without_lines_the_text_does_not_tell_where_declarations_stand() {
+fn the_text_does_not_tell_where_declarations_stand() {
     let one = "# 1 \"a.c\"\n# 7 \"a.h\" 1\nint x(\nvoid);\n# 2 \"a.c\" 2\nint f = x;\n";
     let other = "# 1 \"a.c\"\n# 1 \"b.h\" 1\nint   x(void);int y;\n# 9 \"a.c\" 2\n\nint f = x;\n";
-    let [one, other] = [one, other].map(|text| prune(text.as_bytes(), false));
+    let [one, other] = [one, other].map(|text| prune(text.as_bytes()).unwrap_or_default());
     assert_eq!(String::from_utf8(one).unwrap(), "# 1 \"a.c\"\nint x ( void ) ;\nint f = x ;\n");
     assert_eq!(
         String::from_utf8(other).unwrap(),
@@ -220,18 +211,22 @@ fn without_lines_the_text_does_not_tell_where_declarations_stand() {
 }
 
 #[test]
-fn a_file_that_asks_for_its_place_keeps_it() {
-    let text = "# 1 \"a.c\"\n\n\nint f = __builtin_LINE();\n";
-    assert_eq!(
-        String::from_utf8(prune(text.as_bytes(), false)).unwrap(),
-        "# 1 \"a.c\"\n\n\nint f = __builtin_LINE(); \n"
-    );
+fn a_file_that_asks_for_its_place_is_left_alone() {
+    assert_eq!(prune(b"# 1 \"a.c\"\nint f = __builtin_LINE();\n"), None);
+}
+
+#[test]
+fn a_pragma_in_a_declaration_stays_a_line() {
+    keeps("", "int f(void) {\n#pragma x\nreturn 1; }", "");
+    let text = b"# 1 \"a.c\"\nint f(void) {\n#pragma x\nreturn 1; }";
+    let wanted = "# 1 \"a.c\"\nint f ( void ) {\n#pragma x\nreturn 1 ; }\n";
+    assert_eq!(String::from_utf8(prune(text).unwrap()).unwrap(), wanted);
 }
 
 proptest! {
     #[test]
-    fn any_text_has_an_outcome(text in "[ -~\n]{0,200}", lines: bool) {
-        prop_assert!(prune(text.as_bytes(), lines).len() <= 2 * text.len() + 1);
+    fn any_text_has_an_outcome(text in "[ -~\n]{0,200}") {
+        prop_assert!(prune(text.as_bytes()).unwrap_or_default().len() <= 2 * text.len() + 1);
     }
 
     #[test]
@@ -240,11 +235,10 @@ proptest! {
             "struct", "enum", "typedef", "static", "extern", "int", "a", "b", "{", "}", "(", ")",
             "[", "]", ";", ",", "=", "*", "__attribute__", "asm", "\"s\"", "\n# 3 \"a.h\"\n", "...",
         ]), 0..60),
-        lines: bool,
     ) {
         let text = words.join(" ");
-        let once = prune(text.as_bytes(), lines);
+        let once = prune(text.as_bytes());
         // What is left needs all of itself.
-        prop_assert_eq!(prune(&once, lines), once);
+        prop_assert_eq!(prune(&once.clone().unwrap_or_default()), once);
     }
 }

@@ -214,7 +214,7 @@ mod _engine {
         document(work::run(py, None, |_, _| profiles::show(&profile, functions, lines))?)
     }
     #[pyfunction]
-    fn prune(py: Python<'_>, text: &[u8], lines: bool) -> Vec<u8> {
-        py.detach(|| mepof_prune::prune(text, lines))
+    fn prune(py: Python<'_>, text: &[u8]) -> Option<Vec<u8>> {
+        py.detach(|| mepof_prune::prune(text))
     }
 }

@@ -21,17 +21,16 @@ from pathlib import Path
 # Options of the preprocessor; the value of those in the second line may be the next word.
 _PREPROCESSOR = ("-M", "-Wp,")
 _WITH_VALUE = ("-D", "-I", "-U", "-idirafter", "-imacros", "-include", "-iquote", "-isystem")
-# With these, an object tells where declarations stand; then exceptions.
-_LINES = (
+# With these, an object tells where declarations stand, it has what nothing uses, or warnings are
+# wanted.
+_WHOLE = (
     *("-fauto-profile", "-fcoverage-", "-fdebug-info-", "-fdebug-macro", "-fmemory-profile"),
     *("-fprofile-", "-fsanitize", "-fsave-optimization-record", "-ftest-coverage", "-g"),
-)
-_NO_LINES = ("-fprofile-instrument=llvm", "-fprofile-use", "-g0", "-gno-")
-# With these, an object has what nothing uses, or warnings are wanted.
-_WHOLE = (
     *("-fkeep-", "-fno-eliminate-unused-", "-fno-toplevel-reorder", "-fno-unit-at-a-time"),
     *("-Wno-error=backend-plugin", "-save-temps", "-x", "@"),
 )
+# These are none of them.
+_PRUNABLE = ("-fprofile-instrument=llvm", "-fprofile-use=", "-g0", "-gno-")
 
 
 def main(engine: str, words: list[str]) -> None:
@@ -53,7 +52,8 @@ def _source(command: list[str]) -> str | None:
     needs the whole file."""
     sources = [word for word in command[1:] if word.endswith(".c") and word[0] != "-"]
     fits = all(word in command for word in ("-D__KERNEL__", "-c", "-o")) and len(sources) == 1
-    return sources[0] if fits and not any(word.startswith(_WHOLE) for word in command) else None
+    is_whole = any(w.startswith(_WHOLE) and not w.startswith(_PRUNABLE) for w in command)
+    return sources[0] if fits and not is_whole else None
 
 
 def _compile(engine: str, flags: list[str], command: list[str], source: str) -> bool:
@@ -65,9 +65,10 @@ def _compile(engine: str, flags: list[str], command: list[str], source: str) -> 
         # This writes the file of dependencies, too.
         if not _succeeds([*(names.get(word, word) for word in command), "-MT", target]):
             return False
-        lines = any(word.startswith(_LINES) and not word.startswith(_NO_LINES) for word in command)
         sys.path.append(engine)
-        text.write_bytes(import_module("_engine").prune(text.read_bytes(), lines))
+        if (left := import_module("_engine").prune(text.read_bytes())) is None:
+            return False
+        text.write_bytes(left)
         # ccache tells what it runs to leave it alone.
         for name in ("CCACHE_DISABLE", "CCACHE_PREFIX", "CCACHE_DEPEND"):
             os.environ.pop(name, None)

@@ -1,0 +1,161 @@
+"""Files that are compiled from what they use of their headers, by real compilers through ccache."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from mepof import _engine
+from mepof.kernel import pruned
+from mepof.toolchain.protocol import select
+
+HEADER = """\
+#define TWICE(value) ((value) * 2)
+struct pair { int first, second; };
+static inline int sum(const struct pair *pair) { return pair->first + pair->second; }
+static inline int difference(const struct pair *pair) { return pair->first - pair->second; }
+"""
+SOURCE = '#include "pair.h"\nint f(struct pair *pair) { return TWICE(sum(pair)); }\n'
+
+pytestmark = pytest.mark.skipif(shutil.which("ccache") is None, reason="ccache is not installed")
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A file of a kernel and its header, in a directory."""
+
+    directory: Path
+    compiler: str
+    flags: tuple[str, ...]
+
+    def command(self, *more: str) -> list[str]:
+        fixed = ("-O2", "-nostdinc", "-D__KERNEL__", "-DX=1", "-I", ".", "-Wp,-MMD,.f.o.d")
+        return [self.compiler, *fixed, *more, "-c", "-o", "f.o", "f.c"]
+
+    def compile(self, *more: str) -> subprocess.CompletedProcess[str]:
+        """Compile it as a build does."""
+        program = self.directory / "compile"
+        engine = str(Path(_engine.__file__).parent)
+        words = (sys.executable, "-I", "-S", pruned.__file__, engine, *self.flags, "--")
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        program.chmod(0o755)
+        settings = {"CCACHE_DIR": str(self.cache), "CCACHE_PREFIX": str(program)}
+        return subprocess.run(
+            ["ccache", *self.command(*more)],
+            env={**os.environ, **settings, "CCACHE_DEPEND": "1", "CCACHE_NOHASHDIR": "1"},
+            cwd=self.directory,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    @property
+    def cache(self) -> Path:
+        return self.directory / "ccache"
+
+    def object_of_the_compiler(self, *more: str) -> bytes:
+        """What the compiler makes of the whole file."""
+        made = self.directory / "f.o"
+        subprocess.run(self.command(*more), cwd=self.directory, check=True, timeout=60)
+        contents = made.read_bytes()
+        made.unlink()
+        return contents
+
+    def pruned(self) -> tuple[int, int]:
+        """How many files were compiled from what they use, and how many of them ccache had."""
+        own = self.cache / "pruned"
+        if not own.exists():
+            return 0, 0
+        shown = subprocess.run(
+            ["ccache", "--print-stats"],
+            env={**os.environ, "CCACHE_DIR": str(own)},
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        count = dict(line.split("\t") for line in shown.stdout.splitlines())
+        found = int(count["preprocessed_cache_hit"])
+        return found + int(count["cache_miss"]), found
+
+
+@pytest.fixture(params=["clang-22", "gcc-12"])
+def kernel(request: pytest.FixtureRequest, tmp_path: Path) -> Kernel:
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    (tmp_path / "pair.h").write_text(HEADER)
+    (tmp_path / "f.c").write_text(SOURCE)
+    flags = select(request.param).flags("compile-preprocessed")
+    return Kernel(tmp_path, request.param, flags)
+
+
+def test_the_object_is_that_of_the_whole_file(kernel: Kernel) -> None:
+    wanted = kernel.object_of_the_compiler()
+    wanted_dependencies = (kernel.directory / ".f.o.d").read_text()
+    (kernel.directory / ".f.o.d").unlink()
+    done = kernel.compile()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (kernel.directory / "f.o").read_bytes() == wanted
+    assert (kernel.directory / ".f.o.d").read_text() == wanted_dependencies
+    assert kernel.pruned() == (1, 0)
+    assert not list(kernel.directory.glob("*.i"))
+
+
+@pytest.mark.parametrize(
+    ("change", "found"),
+    [
+        pytest.param(("first - pair->second", "second - pair->first"), 1, id="not used"),
+        pytest.param(("#define", "struct other;\n\n#define"), 1, id="lines"),
+        pytest.param(("first + pair->second", "second - pair->first"), 0, id="used"),
+        pytest.param(("* 2", "* 3"), 0, id="macro"),
+    ],
+)
+def test_a_changed_header_matters_where_it_is_used(
+    kernel: Kernel, change: tuple[str, str], found: int
+) -> None:
+    assert kernel.compile().returncode == 0
+    header = kernel.directory / "pair.h"
+    assert change[0] in HEADER
+    header.write_text(HEADER.replace(*change))
+    wanted = kernel.object_of_the_compiler()
+    assert kernel.compile().returncode == 0
+    assert (kernel.directory / "f.o").read_bytes() == wanted
+    assert kernel.pruned() == (2, found)
+
+
+def test_errors_are_those_of_the_whole_file(kernel: Kernel) -> None:
+    (kernel.directory / "f.c").write_text(f"{SOURCE}int g(void) {{ return missing; }}\n")
+    done = kernel.compile()
+    assert done.returncode == 1
+    assert done.stderr.count(" error: ") == 1 and "missing" in done.stderr
+    assert [path.name for path in kernel.directory.glob("*.[io]")] == []
+
+
+@pytest.mark.parametrize("more", ["-g", "-g1", "-fsanitize=undefined", "-ftest-coverage"])
+def test_where_all_of_a_file_matters_the_compiler_has_all(kernel: Kernel, more: str) -> None:
+    wanted = kernel.object_of_the_compiler(more)
+    assert kernel.compile(more).returncode == 0
+    assert (kernel.directory / "f.o").read_bytes() == wanted
+    assert kernel.pruned() == (0, 0)
+
+
+def test_a_file_that_asks_for_its_place_is_compiled_whole(kernel: Kernel) -> None:
+    (kernel.directory / "f.c").write_text(f"{SOURCE}int g(void) {{ return __builtin_LINE(); }}\n")
+    wanted = kernel.object_of_the_compiler()
+    assert kernel.compile().returncode == 0
+    assert (kernel.directory / "f.o").read_bytes() == wanted
+    assert kernel.pruned() == (0, 0)
+
+
+def test_warnings_that_a_build_reads_are_told(kernel: Kernel) -> None:
+    (kernel.directory / "f.c").write_text(f"{SOURCE}static int unused(void) {{ return 1; }}\n")
+    assert "unused" not in kernel.compile("-Wall").stderr
+    if kernel.compiler.startswith("clang"):
+        assert "unused" in kernel.compile("-Wall", "-Wno-error=backend-plugin").stderr
