@@ -62,7 +62,7 @@ class Cost:
     Attributes:
         wall: seconds from its start to its end.
         cpu: seconds of all its processes, user and system.
-        compiled: files that ccache did not have, of the kernel and of its build tools.
+        compiled: files of which ccache had no object, of the kernel and of its build tools.
         path: seconds of its critical path, without waiting for cores.
         steps: seconds of each step that ran.
     """
@@ -196,14 +196,21 @@ def _cpu() -> float:
 
 
 def _compiled(store: Path) -> int:
-    """How many files ccache has not found so far."""
-    cache = store / "cache" / "ccache"
+    """How many files have been compiled so far: ccache had neither the object of the file nor that
+    of what it uses of its headers."""
+    whole = store / "cache" / "ccache"
+    misses, _ = _looked_up(whole)
+    return misses - _looked_up(whole / "pruned")[1]
+
+
+def _looked_up(cache: Path) -> tuple[int, int]:
+    """How many objects ccache has not found in a directory, and has found by a file's text."""
     if not cache.exists():
-        return 0
+        return 0, 0
     environment = {**os.environ, "CCACHE_DIR": str(cache)}
     shown = run_program(["ccache", "--print-stats"], env=environment).output
     counts = dict(line.split("\t") for line in shown.splitlines() if "\t" in line)
-    return int(counts["cache_miss"])
+    return int(counts["cache_miss"]), int(counts["preprocessed_cache_hit"])
 
 
 def summary(cost: Cost, plain: Cost, cold: bool) -> dict[str, Any]:
