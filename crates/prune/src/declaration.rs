@@ -81,21 +81,30 @@ const WITH_ARGUMENT: [&str; 16] = [
     "static_assert",
 ];
 
-/// Of these, what acts without being named.
-const ACTING: [&str; 5] = ["asm", "__asm", "__asm__", "_Static_assert", "static_assert"];
-
 /// Attributes of what is in the object although nothing names it, without underscores.
 const KEPT: [&str; 6] = ["used", "constructor", "destructor", "retain", "alias", "ifunc"];
 
+pub(crate) fn is_keyword(word: &[u8]) -> bool {
+    is_one_of(&KEYWORDS, word)
+}
+
 fn is_one_of(words: &[&str], word: &[u8]) -> bool {
     words.iter().any(|known| known.as_bytes() == word)
+}
+
+fn is_asm(word: &[u8]) -> bool {
+    matches!(word, b"asm" | b"__asm" | b"__asm__")
+}
+
+pub(crate) fn is_assertion(word: &[u8]) -> bool {
+    matches!(word, b"_Static_assert" | b"static_assert")
 }
 
 pub(crate) fn is_tag_keyword(word: &[u8]) -> bool {
     matches!(word, b"struct" | b"union" | b"enum")
 }
 
-fn is_attribute(word: &[u8]) -> bool {
+pub(crate) fn is_attribute(word: &[u8]) -> bool {
     matches!(word, b"__attribute__" | b"__attribute")
 }
 
@@ -193,17 +202,17 @@ fn after_attributes(tokens: &[Token<'_>], mut at: usize) -> usize {
 }
 
 /// What follows `struct`, `union` or `enum`.
-struct Tag<'a> {
+pub(crate) struct Tag<'a> {
     /// Where the name is, and the name; None without one.
     name: Option<(usize, &'a [u8])>,
     /// Where the body opens; None without one.
-    body: Option<usize>,
+    pub body: Option<usize>,
     /// `struct name;`
     is_alone: bool,
 }
 
 impl<'a> Tag<'a> {
-    fn at(tokens: &[Token<'a>], keyword: usize) -> Self {
+    pub fn at(tokens: &[Token<'a>], keyword: usize) -> Self {
         let named = after_attributes(tokens, keyword + 1);
         let name = tokens
             .get(named)
@@ -236,6 +245,8 @@ pub(crate) struct Introduced<'a> {
     pub tags: Vec<&'a [u8]>,
     /// Whether it is in the object, or acts on what is, although nothing names it.
     pub is_kept: bool,
+    /// Whether it only says what is true of others.
+    pub is_assertion: bool,
 }
 
 /// What the specifiers and declarators of a declaration say.
@@ -286,7 +297,8 @@ impl<'a> Scope<'a> {
         let mut found = Introduced::default();
         let mut said = Specifiers::default();
         let mut depth = Depth::default();
-        let mut in_value = false;
+        // Of the declarator that is being read.
+        let (mut has_name, mut in_value) = (false, false);
         let (mut tag_at, mut argument_ends) = (usize::MAX, 0);
         let mut constants = 0..0; // where those of an enumeration are
         for (at, token) in tokens.iter().enumerate() {
@@ -298,11 +310,11 @@ impl<'a> Scope<'a> {
                 (Kind::Punctuation, b"=") if outside => {
                     (in_value, said.is_initialised) = (true, true);
                 }
-                (Kind::Punctuation, b",") if outside => in_value = false,
-                (Kind::Punctuation, b"(") if outside && !in_value => {
+                (Kind::Punctuation, b",") if outside => (has_name, in_value) = (false, false),
+                (Kind::Punctuation, b"(") if outside && !in_value && !has_name => {
                     if let Some(name) = self.in_parentheses(tokens, at) {
                         found.names.push(name);
-                        said.is_named = true;
+                        (has_name, said.is_named) = (true, true);
                     }
                 }
                 (Kind::Word, keyword) if is_tag_keyword(keyword) => {
@@ -323,10 +335,6 @@ impl<'a> Scope<'a> {
                     }
                 }
                 (Kind::Word, name) if at != tag_at => {
-                    if before.braces == 0 {
-                        found.is_kept |= is_one_of(&KEPT, bare(name));
-                        said.is_gnu_inline |= bare(name) == b"gnu_inline";
-                    }
                     if constants.contains(&at) {
                         if matches!(word(tokens, at - 1), b"{" | b",") {
                             found.names.push(name);
@@ -334,15 +342,25 @@ impl<'a> Scope<'a> {
                     } else if !outside || in_value {
                         // A parameter, a member or a use.
                     } else if is_one_of(&WITH_ARGUMENT, name) {
-                        found.is_kept |= at == 0 && is_one_of(&ACTING, name);
                         argument_ends = closing(tokens, at + 1) + 1;
-                    } else if is_one_of(&KEYWORDS, name) {
+                        found.is_kept |= at == 0 && is_asm(name);
+                        found.is_assertion |= at == 0 && is_assertion(name);
+                        for token in tokens.iter().take(argument_ends).skip(at) {
+                            found.is_kept |=
+                                is_attribute(name) && is_one_of(&KEPT, bare(token.text));
+                            said.is_gnu_inline |= bare(token.text) == b"gnu_inline";
+                        }
+                    } else if is_keyword(name) {
                         said.take(name);
                     } else {
                         let next = word(tokens, at + 1);
-                        if !self.types.contains(name) || ends_a_declarator(next) {
+                        let is_type = || match next {
+                            b"(" => self.in_parentheses(tokens, at + 1).is_some(),
+                            _ => !ends_a_declarator(next),
+                        };
+                        if !(self.types.contains(name) && is_type()) {
                             found.names.push(name);
-                            said.is_named = true;
+                            (has_name, said.is_named) = (true, true);
                             said.is_function |= next == b"(";
                         }
                     }
@@ -366,7 +384,7 @@ impl<'a> Scope<'a> {
             match word(tokens, named) {
                 b"*" => is_pointer = true,
                 b"(" => {}
-                keyword if is_one_of(&KEYWORDS, keyword) => {}
+                keyword if is_keyword(keyword) => {}
                 _ => break,
             }
         }
@@ -377,5 +395,5 @@ impl<'a> Scope<'a> {
 }
 
 fn ends_a_declarator(next: &[u8]) -> bool {
-    matches!(next, b";" | b"," | b"=" | b"[" | b"(") || is_one_of(&WITH_ARGUMENT, next)
+    matches!(next, b";" | b"," | b"=" | b"[") || is_one_of(&WITH_ARGUMENT, next)
 }

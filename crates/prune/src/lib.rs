@@ -9,8 +9,9 @@
 //!
 //! - all that the compiled file itself declares;
 //! - what puts something into the object, unused or not: functions and variables that are not
-//!   `static`, attributes such as `used`, assembly, assertions, pragmas;
-//! - of the rest, every declaration of a name that a kept one mentions, again and again.
+//!   `static`, attributes such as `used`, assembly, pragmas;
+//! - of the rest, every declaration of a name that a kept one mentions, again and again; but what
+//!   a member of a structure points to only if something kept accesses a member of that name.
 //!
 //! Nothing is parsed: only where a declaration ends and which names it introduces is found out,
 //! so compilers' extensions are no obstacle. Where that is in doubt, more is kept. Should a
@@ -22,11 +23,12 @@
 //! of redundant compilations via AST hashing*, USENIX ATC 2017).
 
 mod declaration;
+mod mention;
+mod search;
 mod token;
 
-use rustc_hash::FxHashMap;
-
-use declaration::{Introduced, Scope, is_tag_keyword, split};
+use declaration::split;
+use search::kept;
 use token::{Kind, Token, Tokens, tokens};
 
 /// Leaves out of a preprocessed C file what its object cannot depend on.
@@ -54,76 +56,6 @@ pub fn prune(text: &[u8]) -> Option<Vec<u8>> {
 
 /// What the place of a declaration can get into an object by.
 const PLACES: [&[u8]; 3] = [b"__builtin_LINE", b"__builtin_COLUMN", b"__builtin_FILE"];
-
-/// The declarations of a name.
-type Index<'a> = FxHashMap<&'a [u8], Vec<usize>>;
-
-/// Which declarations are kept.
-fn kept(declarations: &[&[Token<'_>]]) -> Vec<bool> {
-    let (mut names, mut tags) = (Index::default(), Index::default());
-    let mut scope = Scope::new();
-    let mut waiting = Vec::new();
-    for (number, declaration) in declarations.iter().enumerate() {
-        let Introduced { names: own_names, tags: own_tags, is_kept } = scope.introduce(declaration);
-        for (index, own) in [(&mut names, own_names), (&mut tags, own_tags)] {
-            for name in own {
-                index.entry(name).or_default().push(number);
-            }
-        }
-        if is_kept || declaration.first().is_some_and(|token| token.is_own) {
-            waiting.push(number);
-        }
-    }
-    let mut kept = vec![false; declarations.len()];
-    while let Some(number) = waiting.pop() {
-        if let Some(is_kept) = kept.get_mut(number)
-            && !std::mem::replace(is_kept, true)
-        {
-            let mentioned = declarations.get(number).copied().unwrap_or_default();
-            mention(mentioned, &names, &tags, |found| waiting.extend(found));
-        }
-    }
-    kept
-}
-
-/// Calls `found` with the declarations of every name that a declaration mentions.
-fn mention<'a>(
-    declaration: &[Token<'a>],
-    names: &Index<'a>,
-    tags: &Index<'a>,
-    mut found: impl FnMut(&[usize]),
-) {
-    let mut look = |index: &Index<'a>, name: &'a [u8]| {
-        if let Some(numbers) = index.get(name) {
-            found(numbers);
-        }
-    };
-    let mut before: &[u8] = b"";
-    for token in declaration {
-        match token.kind {
-            // Members have names of their own.
-            Kind::Word if matches!(before, b"." | b"->") => {}
-            Kind::Word if is_tag_keyword(before) => look(tags, token.text),
-            Kind::Word => {
-                look(names, token.text);
-                if let Some(function) = token.text.strip_prefix(b"__builtin_") {
-                    look(names, function);
-                }
-                if before == b")" {
-                    look(tags, token.text); // after an attribute
-                }
-            }
-            // `alias("name")`
-            Kind::Literal if before == b"(" => {
-                if let [_, name @ .., _] = token.text {
-                    look(names, name);
-                }
-            }
-            _ => {}
-        }
-        before = token.text;
-    }
-}
 
 /// Writes a declaration to a line of its own: its tokens, apart unless they may be one.
 fn write(declaration: &[Token<'_>], made: &mut Vec<u8>) {

@@ -107,7 +107,7 @@ fn measure(rest: &[u8], first: u8) -> (Kind, usize) {
     }
 }
 
-/// The length of a literal up to its closing quote, or of all that is left.
+/// The length of a literal up to its closing quote, or to the end of the line.
 fn literal(rest: &[u8], quote: u8) -> usize {
     let mut escaped = false;
     for (at, byte) in rest.iter().enumerate().skip(1) {
@@ -117,6 +117,8 @@ fn literal(rest: &[u8], quote: u8) -> usize {
             escaped = true;
         } else if *byte == quote {
             return at + 1;
+        } else if *byte == b'\n' {
+            return at;
         }
     }
     rest.len()

@@ -79,6 +79,66 @@ fn every_declaration_of_a_name_is_kept() {
 }
 
 #[test]
+fn a_definition_has_what_earlier_declarations_say_of_it() {
+    for (header, file) in [
+        ("extern int x __attribute__((section(\"s\")));", "int x;"),
+        ("extern int x __attribute__((aligned(64)));", "int x = 1;"),
+        ("void x(void) __attribute__((cold));", "void x(void) { }"),
+        ("void x(void) __attribute__((cold));", "void (x)(void) { }"),
+        ("extern int x __attribute__((weak)), y;", "int z, x;"),
+    ] {
+        keeps(header, file, header);
+    }
+}
+
+#[test]
+fn what_a_member_points_to_is_kept_if_it_is_accessed() {
+    let far = "struct far { int a; };";
+    let near = "typedef int type; enum { SIZE, WIDTH };
+        struct near { struct far *to; type type[SIZE]; int bits : WIDTH; int (*call)(struct far *far); };";
+    let header =
+        format!("{far} {near} int far(void); int to(void); int bits(void); int call(void);");
+    keeps(&header, "int f(struct near *n) { return sizeof(*n); }", near);
+    for file in [
+        "void *f(struct near *n) { return n->to; }",
+        "struct near n = { .to = 0 };",
+        "int f(struct near *n) { return n->call != 0; }",
+    ] {
+        keeps(&header, file, &format!("{far} {near}"));
+    }
+    // By value, it is part of the layout.
+    let header = "struct far { int a; }; struct near { struct far to, *more; };";
+    keeps(header, "struct near n;", header);
+}
+
+#[test]
+fn what_a_structure_points_to_is_kept_whoever_comes_first() {
+    let header = "struct far { int a; }; struct near { struct far *to; };
+        static inline int get(struct near *n) { return n->to->a; }";
+    keeps(header, "int f(struct near *n) { return get(n); }", header);
+    keeps(header, "int f(void *n) { return get(n); }", header);
+}
+
+#[test]
+fn names_of_parameters_are_no_uses() {
+    keeps(
+        "typedef int type; int page(void); int size(void); int type2(void);
+         int f(struct s *page, const type, unsigned int size, type type2[2]);",
+        "int g = f;",
+        "typedef int type;
+         int f(struct s *page, const type, unsigned int size, type type2[2]);",
+    );
+}
+
+#[test]
+fn an_assertion_is_kept_where_it_is_about_something_kept() {
+    let header = "struct s { int a; }; _Static_assert(sizeof(struct s) == 4, \"s\");";
+    keeps(header, "struct s s;", header);
+    keeps(header, "int s;", "");
+    keeps("enum { A, B };", "_Static_assert(B == 1, \"B\");", "enum { A, B };");
+}
+
+#[test]
 fn the_first_to_mention_a_tag_declares_it() {
     // Without it, the parameter's type would be another one.
     keeps(
@@ -105,6 +165,7 @@ fn what_is_in_the_object_by_itself_is_kept() {
         "asm(\".globl x\");",
         "__asm__ (\".globl x\");",
         "_Static_assert(sizeof(int) == 4, \"size\");",
+        "static int (*kept)(void) __attribute__((used));",
         "typeof(int) defined;",
         "#pragma pack(1)",
     ] {
@@ -157,6 +218,15 @@ fn every_form_of_declarator_introduces_its_name() {
         "static __attribute__((x(1, 2))) struct tag *name(void) { return 0; }",
     ] {
         keeps(&format!("typedef int before; {declaration}"), "int f = name;", declaration);
+    }
+    for declaration in [
+        "typedef before (*name)(const char *other);",
+        "typedef before (name)(const char *other);",
+        "static before (*name)(int), other;",
+    ] {
+        let header = format!("typedef int before; int other; {declaration}");
+        let wanted = format!("typedef int before; {declaration}");
+        keeps(&header.replace("int other; ", ""), "int f = name;", &wanted);
     }
 }
 

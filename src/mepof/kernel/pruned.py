@@ -6,7 +6,7 @@ compiler, for a file of which it has no object (``CCACHE_PREFIX``):
 The file is preprocessed; the engine, which is in DIRECTORY, leaves out what the object cannot
 depend on (:func:`mepof._engine.prune`); the rest is compiled through ccache once more, which may
 have it from another version of the headers. FLAGs make the compiler accept arguments that are meant
-for the preprocessor, and keep it quiet: what came from macros would be warned about.
+for the preprocessor. It is kept quiet, since it would warn about what came from macros.
 
 What is not a C file of a kernel, or does not compile in this way, is left to the compiler, so
 errors are those of the whole file. Nothing else of mepof is loaded: a build runs this a thousand
@@ -21,16 +21,17 @@ from pathlib import Path
 # Options of the preprocessor; the value of those in the second line may be the next word.
 _PREPROCESSOR = ("-M", "-Wp,")
 _WITH_VALUE = ("-D", "-I", "-U", "-idirafter", "-imacros", "-include", "-iquote", "-isystem")
-# With these, an object tells where declarations stand, it has what nothing uses, or warnings are
-# wanted.
+# With these, an object tells where declarations stand, or has what nothing uses.
 _WHOLE = (
     *("-fauto-profile", "-fcoverage-", "-fdebug-info-", "-fdebug-macro", "-fmemory-profile"),
     *("-fprofile-", "-fsanitize", "-fsave-optimization-record", "-ftest-coverage", "-g"),
     *("-fkeep-", "-fno-eliminate-unused-", "-fno-toplevel-reorder", "-fno-unit-at-a-time"),
-    *("-Wno-error=backend-plugin", "-save-temps", "-x", "@"),
+    *("-save-temps", "-x", "@"),
 )
 # These are none of them.
 _PRUNABLE = ("-fprofile-instrument=llvm", "-fprofile-use=", "-g0", "-gno-")
+# The warnings that a build may read: which counts of a profile do not fit.
+_WANTED = "backend-plugin"
 
 
 def main(engine: str, words: list[str]) -> None:
@@ -76,7 +77,8 @@ def _compile(engine: str, flags: list[str], command: list[str], source: str) -> 
         os.environ["CCACHE_DIR"] += "/pruned"
         arguments = [str(text) if w == source else w for w in _without_preprocessor(command[1:])]
         compiler = ["ccache", command[0], *flags, "-x", "cpp-output"]
-        return _succeeds([*compiler, *arguments], quiet=True)
+        quiet = [] if f"-Wno-error={_WANTED}" in command else ["-w"]
+        return _succeeds([*compiler, *arguments, *quiet], only=f"[-W{_WANTED}]")
     finally:
         text.unlink(missing_ok=True)
 
@@ -93,11 +95,19 @@ def _without_preprocessor(arguments: list[str]) -> list[str]:
     return left
 
 
-def _succeeds(argv: list[str], *, quiet: bool = False) -> bool:
-    """Run a program; whether it ends with status 0. What it says is lost if ``quiet``."""
-    silence = [(os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)] if quiet else []
-    child = os.posix_spawnp(argv[0], argv, os.environ, file_actions=silence)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+def _succeeds(argv: list[str], only: str = "") -> bool:
+    """Run a program; whether it ends with status 0. Then its messages with the text ``only`` are
+    passed on, and none otherwise; without such a text, all are."""
+    reading, writing = os.pipe()
+    redirected = [(os.POSIX_SPAWN_DUP2, writing, 2)] if only else []
+    child = os.posix_spawnp(argv[0], argv, os.environ, file_actions=redirected)
+    os.close(writing)
+    with os.fdopen(reading, errors="replace") as messages:
+        told = [line for line in messages if only in line]
+    succeeds = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    if succeeds:
+        sys.stderr.writelines(told)
+    return succeeds
 
 
 if __name__ == "__main__":
