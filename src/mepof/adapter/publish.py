@@ -16,8 +16,9 @@ from mepof.errors import InputError
 from mepof.plan.digest import file_digest
 from mepof.toolchain.protocol import Run
 
-_INDEX = "index.json"
-#: Below what is published: a directory for each state of the index, and a link to the newest.
+#: The list of everything that is published.
+INDEX = "index.json"
+# Below what is published: a directory for each state of the index, and a link to the newest.
 _INDEXES, _CURRENT = "indexes", "current"
 # A reader that has fetched an index finds its signature for this many changes.
 _KEPT = 3
@@ -79,7 +80,7 @@ def check_names(directory: Path, names: Iterable[str]) -> None:
     """
     indexes = directory / _INDEXES
     taken = [indexes] if indexes.exists() and not indexes.is_dir() else []
-    paths = (directory / name for name in (_INDEX, *sorted(names)))
+    paths = (directory / name for name in (INDEX, *sorted(names)))
     taken += [path for path in paths if os.path.lexists(path) and not _is_ours(path)]
     if taken:
         raise InputError(
@@ -115,8 +116,8 @@ def write_index(directory: Path, signer: Signer | None, run: Run) -> None:
     current = indexes / _CURRENT
     serials = sorted(int(path.name) for path in indexes.iterdir() if path.name.isdecimal())
     if current.exists():
-        before = json.loads((current / _INDEX).read_text(encoding="utf-8"))
-        signed = signer is None or (current / f"{_INDEX}{signer.suffix}").is_file()
+        before = json.loads((current / INDEX).read_text(encoding="utf-8"))
+        signed = signer is None or (current / f"{INDEX}{signer.suffix}").is_file()
         if before["releases"] == releases and signed:
             _link_to_current(directory)  # it may have been killed before it did
             return
@@ -126,10 +127,10 @@ def write_index(directory: Path, signer: Signer | None, run: Run) -> None:
     fresh = indexes / f".{serial}"
     fresh.mkdir()
     document = {"schema": "mepof-index/1", "serial": serial, "releases": releases}
-    _write(fresh / _INDEX, document)
+    _write(fresh / INDEX, document)
     write_repositories(fresh, published, signer, run)
     if signer is not None:
-        signer.sign(fresh / _INDEX, f"mepof index {serial}", run)
+        signer.sign(fresh / INDEX, f"mepof index {serial}", run)
     check_names(directory, (path.name for path in fresh.iterdir()))
     for path in (*sorted(fresh.rglob("*")), fresh):
         _sync(path)
@@ -149,7 +150,7 @@ def _link_to_current(directory: Path) -> None:
     for name in directories() - names:
         if _is_ours(directory / name):  # the last package is gone
             (directory / name).unlink()
-    for stale in directory.glob(f"{_INDEX}.*"):
+    for stale in directory.glob(f"{INDEX}.*"):
         if stale.name not in names and _is_ours(stale):  # of another way to sign
             stale.unlink()
     _sync(directory)

@@ -11,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 
 from mepof.adapter.feed.protocol import FEEDS, Follow
 from mepof.adapter.history import History
-from mepof.adapter.publish import check_names
+from mepof.adapter.publish import INDEX, check_names
 from mepof.adapter.repositories import check_programs, directories
 from mepof.adapter.sign import Gnupg, Minisign, Signer
 from mepof.adapter.webhook import key_of
@@ -157,7 +157,8 @@ class Task:
             raise InputError(error.message, remedy) from error
         packaged = (step for step in plan.steps if step.kind == KernelPackage.kind)
         formats = {KernelPackage[Input].of(step, step.inputs).format for step in packaged}
-        check_names(self.published, directories(formats))
+        signatures = {INDEX + self.signer.suffix} if self.signer else set()
+        check_names(self.published, directories(formats) | signatures)
         check_programs(formats)
 
 

@@ -466,14 +466,24 @@ def test_what_writes_packages_and_the_repository_must_be_there(
     read_task(tmp_path / "watch.toml").check()
 
 
-@pytest.mark.parametrize("name", ["index.json", "indexes", "rpm"])
+@pytest.mark.parametrize(
+    ("name", "sign"),
+    [
+        ("index.json", ""),
+        ("indexes", ""),
+        ("rpm", ""),
+        ("index.json.asc", 'sign = "key"\n'),
+        ("index.json.minisig", 'minisign = "key"\n'),
+    ],
+)
 def test_a_file_where_something_will_be_published_is_refused_before_anything_is_built(
-    tmp_path: Path, name: str
+    tmp_path: Path, name: str, sign: str
 ) -> None:
-    (tmp_path / "watch.toml").write_text(FILE)
+    (tmp_path / "watch.toml").write_text(sign + FILE)
     (tmp_path / "update.g4").write_text(f"set package rpm.\n{PROGRAM}")
     (tmp_path / "out/published").mkdir(parents=True)
     (tmp_path / "out/published/dists").mkdir()  # of no format of the program
+    (tmp_path / "out/published/index.json.sig").touch()  # of no way to sign
     (tmp_path / "out/published" / name).touch()
     with pytest.raises(InputError, match=f"/{name} is not of mepof.*as `publish`"):
         read_task(tmp_path / "watch.toml").check()
