@@ -23,7 +23,7 @@ from mepof.kernel import kconfig, overlay, rewriting
 from mepof.kernel.options import options
 from mepof.kernel.source import KernelVersion, check_kernel, version_of
 from mepof.process import run
-from mepof.toolchain.protocol import Toolchain, oldest_with
+from mepof.toolchain.protocol import TOOLCHAINS, Toolchain, oldest_with
 
 _SCRIPT = "scripts/min-tool-version.sh"
 _SCRIPT_SECONDS = 10.0
@@ -70,7 +70,8 @@ class Fit:
         reasons: why nothing can be built.
         config: options of the configuration that the kernel does not have; without them, the build
             stops.
-        options: why a recompilation option cannot be used, by its name.
+        options: why a recompilation option cannot be used, by its name; those of other compilers
+            are left out.
     """
 
     version: KernelVersion
@@ -122,7 +123,8 @@ def check_fit(
         options={
             name: reasons
             for name, option in options().items()
-            if (
+            if option.requires <= TOOLCHAINS.get(toolchain.family).capabilities.keys()
+            and (
                 reasons := (
                     *_lacks(option.requires, toolchain),
                     *_unknown(kconfig.merge([], option.config).settings, symbols),

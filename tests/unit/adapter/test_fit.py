@@ -14,7 +14,9 @@ from mepof.algorithm.protocol import ALGORITHMS
 from mepof.cli import adapt
 from mepof.errors import InputError
 from mepof.kernel import kconfig
+from mepof.kernel.options import options
 from mepof.toolchain.clang import Clang
+from mepof.toolchain.gcc import Gcc
 
 from .conftest import Mepof
 
@@ -149,6 +151,24 @@ def test_options_that_the_kernel_does_not_have_are_named(tree: Path, toolchain: 
     assert reason.nearest == "the nearest is CONFIG_EPOLLED"
     assert not any(fit.builds(each) for each in fit.algorithms)
     assert "no CONFIG_LTO_CLANG_THIN" in fit.options["ThinLTO"][0].message
+
+
+def test_a_recompilation_option_of_another_compiler_is_not_listed(
+    tree: Path, toolchain: Clang, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_gcc = {name for name, o in options().items() if "gcc-instrumentation" in o.requires}
+    of_clang = {name for name, o in options().items() if o.requires & toolchain.capabilities}
+    assert "NoValues" in of_gcc and "ThinLTO" in of_clang
+    # The tree has no option of any of them.
+    assert not of_gcc & looked_at(tree, toolchain).options.keys()
+    gcc = Gcc("-12")
+    monkeypatch.setattr(Gcc, "version", "12.2.0")
+    assert not of_clang & check_fit(tree, X86, gcc, ("slim",), ()).options.keys()
+    # One that is too old for an option is not another.
+    monkeypatch.setitem(Clang.description.capabilities, "llvm-lto", 19)
+    monkeypatch.setattr(Present, "version", "16.0.6")
+    (reason, *_) = looked_at(tree, Present("-16")).options["ThinLTO"]
+    assert reason.message == "it needs clang 19 or later, and clang-16 is 16.0.6"
 
 
 def test_an_option_that_may_be_absent_is_not_missed(tree: Path, toolchain: Clang) -> None:
