@@ -86,6 +86,21 @@ def check_known(name: str, known: Collection[str], what: str) -> str:
     return name
 
 
+def refuse_special(path: Path) -> None:
+    """Refuse what is neither a file nor a directory: a pipe can be read once, and some devices
+    without end.
+
+    Raises:
+        InputError: it is such.
+        OSError: it cannot be looked at.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(
+            f"{path} is neither a file nor a directory",
+            "copy what it gives to a file, and name that",
+        )
+
+
 def read_described(
     path: Path, model: type[Model], what: str, given: Mapping[str, str] | None = None
 ) -> Model:
@@ -97,7 +112,8 @@ def read_described(
         given: values of fields that are not in the file, such as its name.
 
     Raises:
-        InputError: it cannot be read, is not TOML, or does not fit the model.
+        InputError: it cannot be read, is a pipe or a device, is not TOML, or does not fit the
+            model.
     """
     try:
         return _read(path, model, what, given or {})
@@ -107,6 +123,7 @@ def read_described(
 
 def _read(path: Path, model: type[Model], what: str, given: Mapping[str, str]) -> Model:
     try:
+        refuse_special(path)
         text = path.read_bytes().decode("utf-8-sig")  # some editors write a byte order mark
         written = tomllib.loads(text)
     except OSError as error:

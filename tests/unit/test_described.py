@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -157,6 +158,16 @@ def test_what_is_beyond_the_limits_of_a_reader_is_refused(
     assert message in str(complaint("core", path))
     with pytest.raises(InputError, match=message):
         load_described(path)
+
+
+@pytest.mark.parametrize("special", [os.mkfifo, lambda path: path.symlink_to("/dev/null")])
+@pytest.mark.parametrize("read", [load_described, lambda path: read_described(path, Core, "core")])
+def test_a_pipe_or_a_device_is_refused_unread(
+    path: Path, special: Callable[[Path], None], read: Callable[[Path], object]
+) -> None:
+    special(path)
+    with pytest.raises(InputError, match=r"/mine.toml is neither a file nor .* \(copy what"):
+        read(path)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from mepof.app.apps import Action, App
 from mepof.app.own import OwnApp, load_own
-from mepof.described import Described, check_distinct, read_described
+from mepof.described import Described, check_distinct, read_described, refuse_special
 
 _TABLE = "android"
 
@@ -74,6 +74,7 @@ def load_described(description: Path) -> OwnApp | AndroidApps:
         InputError: the file is wrong.
     """
     try:
+        refuse_special(description)
         android = _TABLE in tomllib.loads(description.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError):
         android = False  # the reader says what is wrong

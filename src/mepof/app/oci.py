@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from mepof import arch as architectures
 from mepof.app.laid import Laid, is_directory, resolve
 from mepof.app.layers import HIDDEN, decompressed, overlay
-from mepof.described import first_error
+from mepof.described import first_error, refuse_special
 from mepof.errors import InputError
 from mepof.plan.store import default_store
 
@@ -164,6 +164,7 @@ def check_layout(layout: Path) -> None:
             f"{layout} is not an OCI image layout: it has no file oci-layout",
             "write one to another directory: skopeo copy docker-daemon:IMAGE oci:DIR",
         )
+    refuse_special(layout)
     beside = layout.with_name(f"{layout.name.partition('.')[0]}-oci")
     inside = _names_in(layout)
     remedy = None

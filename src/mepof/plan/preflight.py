@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from mepof.described import refuse_special
 from mepof.errors import InputError
 from mepof.plan.body import StepBody
 from mepof.plan.fingerprint import body_of
@@ -26,12 +27,7 @@ def preflight(plan: Plan, bodies: Mapping[str, StepBody]) -> None:
         given = [Path(each.path) for each in step.inputs.values() if isinstance(each, HostInput)]
         try:
             for path in given:
-                # A pipe can be read once, and some devices without end.
-                if path.exists() and not path.is_file() and not path.is_dir():
-                    raise InputError(
-                        f"{path} is neither a file nor a directory",
-                        "copy what it gives to a file, and name that",
-                    )
+                refuse_special(path)
             if check is not None:
                 check(step)
             for path in given:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import subprocess
 import tarfile
 from collections.abc import Callable
@@ -277,12 +278,14 @@ def described(directory: Path, image: str) -> Path:
             "skopeo copy docker-archive:BASE/save.tar oci:BASE/save-oci, and name save-oci",
         ),
         ("app.toml", "app.toml is not an OCI image layout: it is a file, not a directory", ""),
+        ("./pipe", "pipe is neither a file nor a directory", "copy what it gives"),
     ],
 )
 def test_what_is_not_a_layout_is_refused_before_anything_is_built(
     tmp_path: Path, image: str, message: str, remedy: str
 ) -> None:
     (tmp_path / "docker").mkdir()
+    os.mkfifo(tmp_path / "pipe")
     both = layer(("./oci-layout", b"{}", {}), ("./manifest.json", b"[]", {}))
     (tmp_path / "oci.tar").write_bytes(both)
     (tmp_path / "save.tar").write_bytes(layer(("manifest.json", b"[]", {})))

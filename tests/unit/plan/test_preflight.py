@@ -52,6 +52,16 @@ def test_what_cannot_be_read_twice_is_the_users_error(
         plan_of(Source("p.g4", program.format(path)))
 
 
+def test_a_pipe_is_not_read_for_the_words_that_an_app_adds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("app.toml")
+    program = "set without import.\nopt debian:linux-source-6.12 pgo rand ./app.toml."
+    with pytest.raises(WrongProgram, match="is neither a file nor a directory"):
+        plan_of(Source("p.g4", program))
+
+
 EVERY_PATH = """\
 set config ./first.config+slim+./no.config.
 set package bootimg:./boot.img.
