@@ -102,7 +102,11 @@ def refuse_special(path: Path) -> None:
 
 
 def read_described(
-    path: Path, model: type[Model], what: str, given: Mapping[str, str] | None = None
+    path: Path,
+    model: type[Model],
+    what: str,
+    given: Mapping[str, str] | None = None,
+    remedy: str | None = None,
 ) -> Model:
     """Read a file that people write.
 
@@ -110,24 +114,27 @@ def read_described(
         model: its fields, or their aliases, are the keys of the file.
         what: the kind of thing, for messages, such as ``core``.
         given: values of fields that are not in the file, such as its name.
+        remedy: for a file that cannot be read.
 
     Raises:
         InputError: it cannot be read, is a pipe or a device, is not TOML, or does not fit the
             model.
     """
     try:
-        return _read(path, model, what, given or {})
+        return _read(path, model, what, given or {}, remedy)
     except RecursionError as error:
         raise InputError(f"the {what} {path} is nested too deeply") from error
 
 
-def _read(path: Path, model: type[Model], what: str, given: Mapping[str, str]) -> Model:
+def _read(
+    path: Path, model: type[Model], what: str, given: Mapping[str, str], remedy: str | None
+) -> Model:
     try:
         refuse_special(path)
         text = path.read_bytes().decode("utf-8-sig")  # some editors write a byte order mark
         written = tomllib.loads(text)
     except OSError as error:
-        raise InputError(f"cannot read the {what} {path}: {error.strerror}") from error
+        raise InputError(f"cannot read the {what} {path}: {error.strerror}", remedy) from error
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise InputError(f"{path}:{line}: the {what} is not UTF-8 text") from error

@@ -71,10 +71,13 @@ class Model(Described):
         return self.start + self.size
 
 
-def read_model(path: Path) -> Model:
+def read_model(path: Path, remedy: str = "describe it as docs/bootimg.md says") -> Model:
     """Read the description of a model.
+
+    Args:
+        remedy: for a file that cannot be read.
 
     Raises:
         InputError: it cannot be read, or is wrong.
     """
-    return read_described(path, Model, "phone model")
+    return read_described(path, Model, "phone model", remedy=remedy)

@@ -30,19 +30,22 @@ MAX_BYTES = 256 << 20
 MAX_FRAGMENTS = 1024
 
 
-def read_file(path: Path) -> memoryview:
+def read_file(path: Path, remedy: str = "name an image") -> memoryview:
     """The content of a file.
+
+    Args:
+        remedy: for one that cannot be read.
 
     Raises:
         InputError: it cannot be read, or is larger than :data:`MAX_BYTES`.
     """
     try:
         if path.exists() and not path.is_file():
-            raise InputError(f"{path} is not a file", "name an image")
+            raise InputError(f"{path} is not a file", remedy)
         with path.open("rb") as file:
             data = file.read(MAX_BYTES + 1)
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+        raise InputError(f"{path} cannot be read: {error.strerror}", remedy) from error
     if len(data) > MAX_BYTES:
         raise InputError(f"{path} is larger than {MAX_BYTES >> 20} MiB", "name a boot image")
     return memoryview(data)

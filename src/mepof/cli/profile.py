@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -290,6 +290,9 @@ def drift(
             f"{profile} is a profile of an instrumented kernel",
             "build the newer kernel with it: clang warns about functions that have changed",
         )
+    _check_there(new, "the newer kernel")
+    if old is not None:
+        _check_there(old, "the kernel that the profile was made from")
     done = json.loads(_engine.drift(profile, new, old))
     if as_json:
         print_json({"schema": "mepof-profile-drift/1", **done})
@@ -371,6 +374,7 @@ def _recording(
     events: list[str] | None,
     tell: Callable[[int], None],
 ) -> _engine.Recording:
+    _check_there(binary, "the exact build that ran")
     return _engine.Recording(
         binary,
         inputs,
@@ -381,6 +385,20 @@ def _recording(
         events=events or [],
         on_progress=tell,
     )
+
+
+def _check_there(vmlinux: Path, of: str) -> None:
+    """Refuse a vmlinux that does not exist.
+
+    Args:
+        of: the kernel whose it should be.
+
+    Raises:
+        InputError: it does not.
+    """
+    with suppress(OSError):  # the engine says what else is wrong
+        if not vmlinux.exists():
+            raise InputError(f"{vmlinux} does not exist", f"name the vmlinux of {of}")
 
 
 @contextmanager

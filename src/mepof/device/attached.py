@@ -143,7 +143,8 @@ def model_of(phone: Attached) -> PhoneModel:
     Raises:
         InputError: the file is wrong.
     """
-    return read_described(model_path(phone), PhoneModel, "phone model")
+    remedy = f"correct `model` of the phone {phone.name} in {list_path()}"
+    return read_described(model_path(phone), PhoneModel, "phone model", remedy=remedy)
 
 
 def state_directory() -> Path:

@@ -65,7 +65,7 @@ def check_model(phone: Attached) -> None:
     if model.image is not None:
         _read_image(_described(phone, model.image), model)
     if model.limits is not None:
-        read_model(_described(phone, model.limits))
+        read_model(_described(phone, model.limits), "correct `limits` in the model")
 
 
 def _described(phone: Attached, name: str) -> Path:
@@ -74,7 +74,7 @@ def _described(phone: Attached, name: str) -> Path:
 
 def _read_image(path: Path, model: PhoneModel) -> BootImage:
     """The boot image of a phone's own system."""
-    image = parse(read_file(path), str(path))
+    image = parse(read_file(path, "correct `image` in the model"), str(path))
     kernel_of(image, str(path))
     if model.header_version not in (None, image.version):
         raise InputError(

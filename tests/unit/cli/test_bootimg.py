@@ -184,7 +184,8 @@ def test_a_plan_says_that_the_partition_is_too_small(mepof: Call, boot: Path) ->
 @pytest.mark.parametrize(
     ("words", "message", "remedy"),
     [
-        (("show", "none.img"), "none.img cannot be read: No such file", ""),
+        (("show", "none.img"), "none.img cannot be read: No such file", "name an image"),
+        (("plan", "boot.img", "--model", "no"), "cannot read the phone model no", "docs/bootimg"),
         (("show", "."), ". is not a file", "name an image"),
         (("show", "text"), "text is not an Android boot image", "name boot.img"),
         (("unpack", "dtbo.img", "-o", "d"), "dtbo.img is a dtbo image", "name a boot image"),

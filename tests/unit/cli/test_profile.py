@@ -139,6 +139,21 @@ def test_a_branch_trace_comes_from_standard_input(
     assert list((tmp_path / "spool").iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("words", "of"),
+    [
+        ("convert --binary none --input {} --to autofdo -o out", "the exact build that ran"),
+        ("heatmap --binary none --input {} -o out.png", "the exact build that ran"),
+        ("drift {} none", "the newer kernel"),
+        ("drift {0} {0} --old none", "the kernel that the profile was made from"),
+    ],
+)
+def test_a_vmlinux_that_does_not_exist_has_a_remedy(record: Path, words: str, of: str) -> None:
+    error = failed(*words.format(record).split())
+    assert (error.message, error.exit_status) == ("none does not exist", InputError.exit_status)
+    assert error.remedy == f"name the vmlinux of {of}"
+
+
 def test_standard_input_is_read_once(program: Path, tmp_path: Path) -> None:
     words = ("--binary", program, "--input", "-", "--input", "-", "--to", "autofdo")
     error = failed("convert", *words, "-o", tmp_path / "out")

@@ -133,6 +133,26 @@ def test_what_a_model_names_is_read_before_anything_is_built(
         DEVICE.check("arm64")
 
 
+@pytest.mark.parametrize(
+    ("model", "remedy"),
+    [
+        (None, "correct `model` of the phone a in .*/phones.toml"),
+        ("image = 'none.img'", "correct `image` in the model"),
+        ("limits = 'none.toml'", "correct `limits` in the model"),
+    ],
+)
+def test_a_file_of_a_phone_that_does_not_exist_has_a_remedy(
+    workplace: Path, model: str | None, remedy: str
+) -> None:
+    workplace.write_text(PHONE.format(name="a"))
+    if model is None:
+        (workplace.parent / "model.toml").unlink()
+    else:
+        (workplace.parent / "model.toml").write_text(f"{MODEL}{model}\n")
+    with pytest.raises(InputError, match=rf"No such file or directory \({remedy}\)$"):
+        DEVICE.check("arm64")
+
+
 CLAIM = "from mepof.device.attached import claim; print(claim().name, flush=True); input()"
 
 
