@@ -147,6 +147,9 @@ class Algorithm(Protocol):
     #: Whether a build that uses a profile can be profiled in turn: by `set base` and `set rounds`.
     #: Otherwise only the kernel that `instrument` describes can.
     repeats: bool
+    #: Whether a profile names the functions that ran, so that a report can compare with it what a
+    #: case executes.
+    names_functions: bool
     #: Capabilities of a toolchain without which it cannot be used.
     requires: frozenset[str]
 

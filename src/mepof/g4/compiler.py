@@ -300,9 +300,10 @@ class _Compiler(Tested):
         compared with that and the measurement does not tell."""
         measured, build = self.models[evaluation.step], images[0].build
         assert isinstance(measured, spec.Measure)
-        profiled = any(image.profile is not None for image in images)
+        used = (self.variants.algorithms[name] for image in images for name in image.uses)
+        named = any(algorithm.names_functions for algorithm in used)
         told = measured.core is not None or measured.device not in self.variants.locators
-        if build is None or not profiled or told:
+        if build is None or not named or told:
             return None
         return self._add(
             "executed",

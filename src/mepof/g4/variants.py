@@ -24,6 +24,8 @@ class Rounds(Protocol):
     period: int | None
     #: A build that uses its profile can be profiled in turn.
     repeats: bool
+    #: A profile names the functions that ran.
+    names_functions: bool
     profile_names: tuple[str, ...]
 
 

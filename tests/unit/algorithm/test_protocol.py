@@ -93,6 +93,11 @@ def test_what_an_algorithm_adds_is_there(name: str) -> None:
     assert bool(used.opt_out) == (used.rewriting is None)
 
 
+def test_layouts_and_checksums_name_no_functions() -> None:
+    nameless = {name for name in ALGORITHMS.names() if not ALGORITHMS.get(name).names_functions}
+    assert nameless == {"bolt", "gcc-pgo", "propeller", "propeller-paths"}
+
+
 def test_no_two_algorithms_call_their_profiles_the_same() -> None:
     names = [name for a in ALGORITHMS.all().values() for name in a.profile_names]
     assert len(set(names)) == len(names)

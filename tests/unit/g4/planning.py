@@ -25,24 +25,29 @@ class Known:
     records_branches: bool = False
     period: int | None = None
     repeats: bool = False
+    names_functions: bool = True
 
 
 ALGORITHMS = {
-    "bolt": Known(("kernel.fdata",), same_build=True, records_branches=True),
+    "bolt": Known(("kernel.fdata",), same_build=True, records_branches=True, names_functions=False),
     "autofdo": Known(("kernel.afdo",), records_branches=True, repeats=True),
     "cspgo": Known(("kernel.csprofdata",), rounds=2),
     "autofdo-probe": Known(("kernel.probes",), records_branches=True, repeats=True),
     "gcc-autofdo": Known(("kernel.gcov",), records_branches=True, repeats=True),
-    "gcc-pgo": Known(("kernel.gcda.tar",)),
+    "gcc-pgo": Known(("kernel.gcda.tar",), names_functions=False),
     "pgo": Known(("kernel.profdata",)),
     "propeller": Known(
-        ("kernel.cc_profile", "kernel.ld_profile"), same_build=True, records_branches=True
+        ("kernel.cc_profile", "kernel.ld_profile"),
+        same_build=True,
+        records_branches=True,
+        names_functions=False,
     ),
     "propeller-paths": Known(
         ("paths.cc_profile", "paths.ld_profile"),
         same_build=True,
         records_branches=True,
         period=1009,
+        names_functions=False,
     ),
 }
 assert set(ALGORITHMS) == set(VOCABULARY.algorithms)

@@ -210,11 +210,20 @@ def test_a_foreign_profile_is_compared_with_what_the_cases_execute() -> None:
         "build /src O3.\neval plain;build.",  # no profile
         f"{OPT}eval /boot/vmlinuz;opt.",  # a baseline without functions
         f"set core zen4.\n{OPT}eval plain;opt.",  # the measurement tells
+        # Checksums of names.
+        "set toolchain gcc.\nopt /src gcc-pgo rand kbench.\neval plain;opt.",
+        "opt /src bolt rand kbench.\neval plain;opt.",  # a layout alone
     ],
 )
 def test_no_boot_is_planned_that_would_tell_nothing_new(text: str) -> None:
     made, report = located(text)
     assert report.executed is None and kinds(made)["executed-functions"] == 0
+
+
+def test_one_profile_with_names_is_enough_for_the_boot() -> None:
+    _, report = located("opt /src autofdo+propeller rand kbench.\neval plain;opt.")
+    assert report.images[1].uses == ("autofdo", "propeller")
+    assert report.executed is not None
 
 
 def test_several_reports_on_one_baseline_share_the_boot() -> None:
