@@ -149,7 +149,7 @@ def test_the_page_of_times_states_the_share_of_a_point_release(
     again = module.Cost(wall=400.0, cpu=800.0, compiled=1190, path=390.0, steps={})
     machine = {"cores": 2, "processor": "a processor"}
     timed = {"plain": plain, "quickstart": cold + plain, "release": again}
-    results = {name: module.summary(cost, plain, False) for name, cost in timed.items()}
+    results = {name: module.summary(cost, plain) for name, cost in timed.items()}
     page = " ".join(module.page({"machine": machine, "runs": results}).split())
     assert "takes 50 % of the seconds" in page
     assert "67 % of its CPU seconds and 85 % of its compiled files" in page
