@@ -277,13 +277,13 @@ _PAGE = """# How long a run takes
 
 `make bench-time` writes this page: {cores} cores, {processor}.
 
-The runs follow each other in one store, which is empty at first, as is its ccache; the source tree,
-the guest's programs and QEMU's plugins are in it before the clock starts. *To one kernel* is the
-ratio to the first row, a kernel that is built as without ccache. Seconds are of the wall and suffer
-from other load on the machine; CPU seconds are of all processes. *Compiled* are the files of kernels
-and their build tools of which ccache had no object. *Path* is the share of the wall time in which a
-step of the critical path ran, the chain of steps that decided when the run ended; in the rest, these
-steps waited for cores.
+The runs follow each other in one store, which is empty at first, as is its ccache; the source
+tree, the guest's programs and QEMU's plugins are in it before the clock starts. *To one kernel*
+is the ratio to the first row, a kernel that is built as without ccache. Seconds are of the wall
+and suffer from other load on the machine; CPU seconds are of all processes. *Compiled* are the
+files of kernels and their build tools of which ccache had no object. *Path* is the share of the
+wall time in which a step of the critical path ran, the chain of steps that decided when the run
+ended; in the rest, these steps waited for cores.
 
 A run with an empty store contains the plain kernel of the second row.
 {release}
@@ -299,13 +299,13 @@ Seconds of each step above five:
 """
 
 _RELEASE = """
-Another point release takes {seconds} of the seconds of the quickstart with an empty store, {cpu} of
-its CPU seconds and {compiled} of its compiled files. It builds both kernels of the comparison from
-its source, without the kernel that is profiled and the training. A header that every file includes
-has changed, so every file is preprocessed, and compiled if that matters to [what it uses of its
-headers](../decisions/0037-files-are-compiled-from-what-they-use.md). From 6.12.115 to 6.12.117,
-`linux/fs.h`, `linux/device.h`, `linux/interrupt.h` and `asm-generic/bitops/le.h` have changed, among
-others.
+Another point release takes {seconds} of the seconds of the quickstart with an empty store, {cpu}
+of its CPU seconds and {compiled} of its compiled files. It builds both kernels of the comparison
+from its source, without the kernel that is profiled and the training. A header that every file
+includes has changed, so every file is preprocessed, and compiled if that matters to [what it uses
+of its headers](../decisions/0037-files-are-compiled-from-what-they-use.md). From 6.12.115 to
+6.12.117, `linux/fs.h`, `linux/device.h`, `linux/interrupt.h` and `asm-generic/bitops/le.h` have
+changed, among others.
 """
 
 
