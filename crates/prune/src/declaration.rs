@@ -258,9 +258,8 @@ struct Specifiers {
     is_inline: bool,
     /// By GNU's old rules: `extern inline` makes no function.
     is_gnu_inline: bool,
-    is_named: bool,
-    is_function: bool,
     is_initialised: bool,
+    has_variable: bool,
 }
 
 impl Specifiers {
@@ -281,7 +280,7 @@ impl Specifiers {
         } else if has_body {
             !(self.is_extern && self.is_inline && self.is_gnu_inline)
         } else {
-            self.is_initialised || self.is_named && !self.is_extern && !self.is_function
+            self.is_initialised || self.has_variable && !self.is_extern
         }
     }
 }
@@ -314,7 +313,7 @@ impl<'a> Scope<'a> {
                 (Kind::Punctuation, b"(") if outside && !in_value && !has_name => {
                     if let Some(name) = self.in_parentheses(tokens, at) {
                         found.names.push(name);
-                        (has_name, said.is_named) = (true, true);
+                        (has_name, said.has_variable) = (true, true);
                     }
                 }
                 (Kind::Word, keyword) if is_tag_keyword(keyword) => {
@@ -360,8 +359,8 @@ impl<'a> Scope<'a> {
                         };
                         if !(self.types.contains(name) && is_type()) {
                             found.names.push(name);
-                            (has_name, said.is_named) = (true, true);
-                            said.is_function |= next == b"(";
+                            has_name = true;
+                            said.has_variable |= next != b"(";
                         }
                     }
                 }

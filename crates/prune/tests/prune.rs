@@ -154,6 +154,8 @@ fn what_is_in_the_object_by_itself_is_kept() {
     for kept in [
         "int defined;",
         "int defined = 3;",
+        "int function(void), defined;",
+        "int (*defined)(void);",
         "int defined[] = { 1, 2 };",
         "extern int defined = 3;",
         "int defined(void) { return 1; }",

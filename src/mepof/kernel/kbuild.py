@@ -432,8 +432,10 @@ def _selection(selected: Sequence[FileFlags], unshared: Sequence[str]) -> str:
         f"$(if $(filter $(mepof-objects-{number}),$1),{' '.join(each.cflags)})"
         for number, each in enumerate(selected)
     )
-    disabled = f"{' '.join(unshared)}: export CCACHE_DISABLE := 1"
-    return "\n".join([*lines, f"mepof-selected = {' '.join(calls)}", disabled, ""])
+    names = " ".join(unshared)
+    # Without the prefix, which would ask ccache again.
+    alone = [f"{names}: export CCACHE_DISABLE := 1", f"{names}: export CCACHE_PREFIX :="]
+    return "\n".join([*lines, f"mepof-selected = {' '.join(calls)}", *alone, ""])
 
 
 def _replace(path: Path, text: str) -> None:
@@ -498,6 +500,7 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> l
 def _environment(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> dict[str, str | None]:
     """Independent of the caller's job server, locale, flags and settings of ccache."""
     ccache = (name for name in os.environ if name.startswith("CCACHE_"))
+    is_prefixed = "CCACHE_PREFIX" in os.environ or not spec.share
     return {
         **dict.fromkeys(_CALLERS, ""),
         **{name: None for name in ccache if not _CALLERS_CCACHE.fullmatch(name)},
@@ -512,7 +515,7 @@ def _environment(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> di
         # By the dependency files that kbuild writes anyway, not by preprocessing everything
         # first, which made a first build 50 % slower.
         "CCACHE_DEPEND": "1",
-        **({} if "CCACHE_PREFIX" in os.environ else {"CCACHE_PREFIX": _compile(toolchain, paths)}),
+        **({} if is_prefixed else {"CCACHE_PREFIX": _compile(toolchain, paths)}),
         **({} if spec.share else {"CCACHE_DISABLE": "1"}),
     }
 

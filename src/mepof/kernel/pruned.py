@@ -21,12 +21,12 @@ from pathlib import Path
 # Options of the preprocessor; the value of those in the second line may be the next word.
 _PREPROCESSOR = ("-M", "-Wp,")
 _WITH_VALUE = ("-D", "-I", "-U", "-idirafter", "-imacros", "-include", "-iquote", "-isystem")
-# With these, an object tells where declarations stand, or has what nothing uses.
+# With these, an object may tell where declarations stand, or have what nothing uses.
 _WHOLE = (
     *("-fauto-profile", "-fcoverage-", "-fdebug-info-", "-fdebug-macro", "-fmemory-profile"),
     *("-fprofile-", "-fsanitize", "-fsave-optimization-record", "-ftest-coverage", "-g"),
     *("-fkeep-", "-fno-eliminate-unused-", "-fno-toplevel-reorder", "-fno-unit-at-a-time"),
-    *("-save-temps", "-x", "@"),
+    *("-fpass-plugin", "-fplugin", "-save-temps", "-x", "@"),
 )
 # These are none of them.
 _PRUNABLE = ("-fprofile-instrument=llvm", "-fprofile-use=", "-g0", "-gno-")

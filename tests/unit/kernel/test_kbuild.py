@@ -140,12 +140,13 @@ def test_without_sharing_no_object_is_taken_from_ccache_and_the_images_are_the_s
 ) -> None:
     asked = bench.root / "asked"
     ccache = bench.root / "tools" / "ccache"
-    ccache.write_text(f'#!/bin/sh\necho "${{CCACHE_DISABLE:-shares}}" >> {asked}\nexec "$@"\n')
+    told = '"${CCACHE_DISABLE:-shares} ${CCACHE_PREFIX##*/}"'
+    ccache.write_text(f'#!/bin/sh\necho {told} >> {asked}\nexec "$@"\n')
     shared = bench.build(name="shared")
-    assert set(asked.read_text().split()) == {"shares"}
+    assert set(asked.read_text().splitlines()) == {"shares mepof-compile"}
     asked.unlink()
     alone = bench.build(name="alone", spec=replace(SPEC, share=False))
-    assert set(asked.read_text().split()) == {"1"}
+    assert set(asked.read_text().splitlines()) == {"1 "}
     for name in ("kernel", "vmlinux", "config", "build.json"):
         assert (shared / name).read_bytes() == (alone / name).read_bytes()
 
@@ -185,11 +186,12 @@ def test_an_object_that_holds_another_file_is_not_taken_from_ccache(bench: Bench
     (objects / "Makefile").write_text(
         f"all: {made}\n"
         "include mepof-selected.mk\n"
-        f"{made}:\n\t@[ -z $$CCACHE_DISABLE ] || echo $@\n"
+        f'{made}:\n\t@[ "$$CCACHE_PREFIX$$CCACHE_DISABLE" != 1 ] || echo $@\n'
         f".PHONY: all {made}\n"
     )
     command = ["make", "-s", "-C", str(objects), "all"]
-    shown = subprocess.check_output(command, text=True, env={**os.environ, "MAKEFLAGS": ""})
+    environment = {**os.environ, "MAKEFLAGS": "", "CCACHE_PREFIX": "compile"}
+    shown = subprocess.check_output(command, text=True, env=environment)
     assert set(shown.splitlines()) == held
 
 
