@@ -398,7 +398,7 @@ def _check_there(vmlinux: Path, of: str) -> None:
     """
     with suppress(OSError):  # the engine says what else is wrong
         if not vmlinux.exists():
-            raise InputError(f"{vmlinux} does not exist", f"name the vmlinux of {of}")
+            raise InputError(f"{vmlinux}: no such file", f"name the vmlinux of {of}")
 
 
 @contextmanager

@@ -60,7 +60,8 @@ Progress = Callable[[int, int | None, str], None]
 
 # What flags and variables call the directory of profiles: `PROFILES/NAME`.
 PROFILES = "mepof-profiles"
-# Runs the compiler for ccache.
+# What a toolchain can do whose compiler ccache runs by the program below.
+_PRUNED = "pruned-files"
 _COMPILE = "mepof-compile"
 # In the objects' directory, where the compiler runs.
 _SELECTED = "mepof-selected.mk"
@@ -500,7 +501,7 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> l
 def _environment(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> dict[str, str | None]:
     """Independent of the caller's job server, locale, flags and settings of ccache."""
     ccache = (name for name in os.environ if name.startswith("CCACHE_"))
-    is_prefixed = "CCACHE_PREFIX" in os.environ or not spec.share
+    prunes = spec.share and _PRUNED in toolchain.capabilities and "CCACHE_PREFIX" not in os.environ
     return {
         **dict.fromkeys(_CALLERS, ""),
         **{name: None for name in ccache if not _CALLERS_CCACHE.fullmatch(name)},
@@ -515,7 +516,7 @@ def _environment(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> di
         # By the dependency files that kbuild writes anyway, not by preprocessing everything
         # first, which made a first build 50 % slower.
         "CCACHE_DEPEND": "1",
-        **({} if is_prefixed else {"CCACHE_PREFIX": _compile(toolchain, paths)}),
+        **({"CCACHE_PREFIX": _compile(toolchain, paths)} if prunes else {}),
         **({} if spec.share else {"CCACHE_DISABLE": "1"}),
     }
 

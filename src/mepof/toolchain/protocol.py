@@ -30,7 +30,7 @@ Role = Literal["compiler", "linker", "archiver", "nm", "objcopy", "profile-merge
 Meaning = Literal[
     # Of every build: the directory that debug information calls the current one ({directory}).
     "debug-directory",
-    # Take a preprocessed file with options that are meant for its preprocessing.
+    # With `pruned-files`: take a preprocessed file with options of its preprocessing.
     "compile-preprocessed",
     "function-sections",
     # Keep each function in one section.

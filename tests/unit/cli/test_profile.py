@@ -150,7 +150,7 @@ def test_a_branch_trace_comes_from_standard_input(
 )
 def test_a_vmlinux_that_does_not_exist_has_a_remedy(record: Path, words: str, of: str) -> None:
     error = failed(*words.format(record).split())
-    assert (error.message, error.exit_status) == ("none does not exist", InputError.exit_status)
+    assert (error.message, error.exit_status) == ("none: no such file", InputError.exit_status)
     assert error.remedy == f"name the vmlinux of {of}"
 
 

@@ -129,7 +129,6 @@ def test_each_architecture_has_tools_of_its_own(machine: Path) -> None:
 
 FLAGS: dict[Meaning, str] = {
     "debug-directory": "-fdebug-prefix-map=$(CURDIR)=D",
-    "compile-preprocessed": "",
     "function-sections": "-ffunction-sections",
     "count": "-fprofile-generate=. -fprofile-prefix-path=$(CURDIR) -fno-tree-loop-im "
     "-Wno-maybe-uninitialized $(if $(CONFIG_X86),,-fprofile-update=atomic) "
