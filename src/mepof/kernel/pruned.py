@@ -6,7 +6,7 @@ compiler, for a file of which it has no object (``CCACHE_PREFIX``):
 The file is preprocessed; the engine, which is in DIRECTORY, leaves out what the object cannot
 depend on (:func:`mepof._engine.prune`); the rest is compiled through ccache once more, which may
 have it from another version of the headers. FLAGs make the compiler accept arguments that are meant
-for the preprocessor. It is kept quiet, since it would warn about what came from macros.
+for the preprocessor, and its own warnings, which are about what came from macros, and not told.
 
 What is not a C file of a kernel, or does not compile in this way, is left to the compiler, so
 errors are those of the whole file. Nothing else of mepof is loaded: a build runs this a thousand
@@ -26,12 +26,12 @@ _WHOLE = (
     *("-fauto-profile", "-fcoverage-", "-fdebug-info-", "-fdebug-macro", "-fmemory-profile"),
     *("-fprofile-", "-fsanitize", "-fsave-optimization-record", "-ftest-coverage", "-g"),
     *("-fkeep-", "-fno-eliminate-unused-", "-fno-toplevel-reorder", "-fno-unit-at-a-time"),
-    *("-fpass-plugin", "-fplugin", "-save-temps", "-x", "@"),
+    *("-flto", "-fpass-plugin", "-fplugin", "-save-temps", "-x", "@"),
 )
 # These are none of them.
 _PRUNABLE = ("-fprofile-instrument=llvm", "-fprofile-use=", "-g0", "-gno-")
 # The warnings that a build may read: which counts of a profile do not fit.
-_WANTED = "backend-plugin"
+_WANTED = "[-Wbackend-plugin]"
 
 
 def main(engine: str, words: list[str]) -> None:
@@ -76,9 +76,8 @@ def _compile(engine: str, flags: list[str], command: list[str], source: str) -> 
         os.environ["CCACHE_NODIRECT"] = "1"  # there are no headers left
         os.environ["CCACHE_DIR"] += "/pruned"
         arguments = [str(text) if w == source else w for w in _without_preprocessor(command[1:])]
-        compiler = ["ccache", command[0], *flags, "-x", "cpp-output"]
-        quiet = [] if f"-Wno-error={_WANTED}" in command else ["-w"]
-        return _succeeds([*compiler, *arguments, *quiet], only=f"[-W{_WANTED}]")
+        compiler = ["ccache", command[0], "-x", "cpp-output"]
+        return _succeeds([*compiler, *arguments, *flags], only=_WANTED)
     finally:
         text.unlink(missing_ok=True)
 

@@ -30,7 +30,8 @@ Role = Literal["compiler", "linker", "archiver", "nm", "objcopy", "profile-merge
 Meaning = Literal[
     # Of every build: the directory that debug information calls the current one ({directory}).
     "debug-directory",
-    # With `pruned-files`: take a preprocessed file with options of its preprocessing.
+    # With `pruned-files`: take a preprocessed file with options of its preprocessing, and though
+    # there are warnings.
     "compile-preprocessed",
     "function-sections",
     # Keep each function in one section.

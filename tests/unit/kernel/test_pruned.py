@@ -138,7 +138,9 @@ def test_errors_are_those_of_the_whole_file(kernel: Kernel) -> None:
     assert [path.name for path in kernel.directory.glob("*.[io]")] == []
 
 
-@pytest.mark.parametrize("more", ["-g", "-g1", "-fsanitize=undefined", "-ftest-coverage"])
+@pytest.mark.parametrize(
+    "more", ["-g", "-g1", "-fsanitize=undefined", "-ftest-coverage", "-flto=thin"]
+)
 def test_where_all_of_a_file_matters_the_compiler_has_all(kernel: Kernel, more: str) -> None:
     wanted = kernel.object_of_the_compiler(more)
     assert kernel.compile(more).returncode == 0

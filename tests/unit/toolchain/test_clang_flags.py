@@ -12,7 +12,7 @@ from mepof.toolchain.protocol import Meaning, Role
 CLANG = Clang("-22")
 FLAGS: dict[Meaning, str] = {
     "debug-directory": "-fdebug-compilation-dir=D",
-    "compile-preprocessed": "-Qunused-arguments",
+    "compile-preprocessed": "-Qunused-arguments -Wno-error -fno-caret-diagnostics",
     "function-sections": "-ffunction-sections",
     "whole-functions": "-fno-split-machine-functions",
     "count": "-Xclang -fprofile-instrument=llvm -mllvm -vp-counters-per-site=T",
