@@ -17,7 +17,7 @@ from mepof.events import Sink, StepNote, unheard
 from mepof.executor.protocol import Finished, Settings
 from mepof.executor.stores import check_store, one_at_a_time, store_of
 from mepof.kernel import modules
-from mepof.kernel.kbuild import has_ccache
+from mepof.kernel.sharing import has_ccache
 from mepof.plan.body import StepBody
 from mepof.plan.disk_full import full_disk_named
 from mepof.plan.document import to_document

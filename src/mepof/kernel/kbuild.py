@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
 from hashlib import file_digest, sha256
 from pathlib import Path
 
-from mepof import _engine
 from mepof.arch import Arch
 from mepof.errors import InputError, WorkError
-from mepof.kernel import integrity, kconfig, layout, modules, objtool, overlay, pruned, rewriting
+from mepof.kernel import integrity, kconfig, layout, modules, objtool, overlay, rewriting, sharing
 from mepof.kernel.description import BuildDescription, BuildSize, Origin, SelectedFlags
 from mepof.kernel.objects import OBJECTS, defined_functions
 from mepof.kernel.objtool import Warned
@@ -48,33 +44,17 @@ _CALLERS = (
     "USERCFLAGS",
     "USERLDFLAGS",
 )
-# What the caller may tell ccache: where it keeps what it has and what runs the compiler, not which
-# objects are the same.
-_CALLERS_CCACHE = re.compile(
-    r"CCACHE_(?:LOGFILE|MAXFILES|MAXSIZE|PREFIX|REMOTE_\w+|RESHARE|SECONDARY_STORAGE|STATSLOG|TEMPDIR"
-    r"|UMASK)"
-)
-
 Progress = Callable[[int, int | None, str], None]
 
 
 # What flags and variables call the directory of profiles: `PROFILES/NAME`.
 PROFILES = "mepof-profiles"
-# What a toolchain can do whose compiler ccache runs by the program below.
-_PRUNED = "pruned-files"
-_COMPILE = "mepof-compile"
 # In the objects' directory, where the compiler runs.
 _SELECTED = "mepof-selected.mk"
 _ORDER = "mepof-order.ld"
 # The kernel as it was linked, and the digest of what it was rewritten to.
 _LINKED = "mepof-vmlinux"
 _REWRITTEN = "mepof-rewritten"
-# How much ThinLTO's links keep for one set of flags. The objects of a small kernel are 40 MB.
-_KEPT_LINKED = "1g"
-
-# Objects that hold another file by `.incbin`, of generated sources. ccache does not see that file,
-# and would give a kernel the certificates, the initramfs or the compressed kernel of another build.
-_GENERATED_HOLDERS = ("%piggy.o", "%.dtb.o", "%.dtbo.o", "%.gen.o")
 
 
 @dataclass(frozen=True)
@@ -225,7 +205,7 @@ def build(
         partial.replace(view)
     objects.mkdir(exist_ok=True)
     profiles = _copy_profiles(spec.profiles, view, objects)
-    selection = _selection(spec.selected, (*_GENERATED_HOLDERS, *_holders(paths.tree)))
+    selection = "\n".join([_selection(spec.selected), *sharing.unshared(paths.tree), ""])
     _replace(objects / _SELECTED, _with_paths(selection, profiles))
     if spec.link_order:
         _replace(objects / _ORDER, spec.link_order)
@@ -413,18 +393,8 @@ def _with_paths(text: str, paths: Mapping[str, str]) -> str:
     return text
 
 
-@cache  # a tree stays as it is, and several kernels may be built of it
-def _holders(tree: Path) -> tuple[str, ...]:
-    """The objects whose sources in a tree hold another file by ``.incbin``, in C or assembly."""
-    options = ("--recursive", "--files-with-matches", "--no-messages", "--ignore-case")
-    grep = ["grep", *options, "--include=*.[cS]", "incbin", "."]
-    found = run(grep, cwd=tree, env={"LC_ALL": "C"}, check=False).output.splitlines()
-    return tuple(sorted({Path(name).with_suffix(".o").as_posix() for name in found}))
-
-
-def _selection(selected: Sequence[FileFlags], unshared: Sequence[str]) -> str:
-    """A makefile for single objects: it keeps ccache from those that are ``unshared``, and defines
-    ``mepof-selected``, the flags of an object, given its path."""
+def _selection(selected: Sequence[FileFlags]) -> str:
+    """A makefile that defines ``mepof-selected``, the flags of an object, given its path."""
     lines = [
         f"mepof-objects-{number} := {' '.join(each.names())}"
         for number, each in enumerate(selected)
@@ -433,10 +403,7 @@ def _selection(selected: Sequence[FileFlags], unshared: Sequence[str]) -> str:
         f"$(if $(filter $(mepof-objects-{number}),$1),{' '.join(each.cflags)})"
         for number, each in enumerate(selected)
     )
-    names = " ".join(unshared)
-    # Without the prefix, which would ask ccache again.
-    alone = [f"{names}: export CCACHE_DISABLE := 1", f"{names}: export CCACHE_PREFIX :="]
-    return "\n".join([*lines, f"mepof-selected = {' '.join(calls)}", *alone, ""])
+    return "\n".join([*lines, f"mepof-selected = {' '.join(calls)}", ""])
 
 
 def _replace(path: Path, text: str) -> None:
@@ -445,36 +412,11 @@ def _replace(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
 
 
-def has_ccache() -> bool:
-    """Whether kernels can share objects that are compiled in the same way."""
-    return shutil.which("ccache") is not None
-
-
-def _keep_linked(spec: BuildSpec, toolchain: Toolchain, cache: Path) -> tuple[str, ...]:
-    """Flags by which ThinLTO's links keep the objects that they compile, and use each other's.
-
-    The linker finds an object by what it is compiled from, a sample profile too, but not by all of
-    its flags: each set has a directory, which make names, since it alone knows those of the
-    kernel's own makefiles. Nor does the linker see what a list of basic blocks holds.
-    """
-    is_thin = "CONFIG_LTO_CLANG_THIN=y" in spec.config_lines
-    if not is_thin or not spec.share or any("--lto-basic-block" in flag for flag in spec.ldflags):
-        return ()
-    ours = _digest(json.dumps((toolchain.identity(), spec.ldflags), sort_keys=True).encode())[:16]
-    flags = (
-        f"--thinlto-cache-dir={cache}/thinlto/{ours}-$(kernels)",
-        f"--thinlto-cache-policy=cache_size_bytes={_KEPT_LINKED}",
-    )
-    kernels = "$(firstword $(shell echo '$(KBUILD_LDFLAGS)' | sha256sum))"
-    kept = f"$(foreach kernels,{kernels},{' '.join(flags)})"
-    # Not in the makes before and below the one that sets the kernel's flags, where these would
-    # refer to each other; and the kernel's own option for Propeller takes lists of blocks, too.
-    is_set = "$(filter simple,$(flavor KBUILD_LDFLAGS))"
-    return (f"$(if {is_set},$(if $(CONFIG_PROPELLER_CLANG),,{kept}))",)
-
-
 def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> list[str]:
     debug = " ".join(toolchain.flags("debug-directory", directory="build"))
+    kept: tuple[str, ...] = ()
+    if spec.share:
+        kept = sharing.keep_linked(toolchain, spec.config_lines, spec.ldflags, paths.cache)
     variables = {
         "ARCH": spec.arch.make,
         "CC": toolchain.tool("compiler", spec.arch),
@@ -486,13 +428,13 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> l
         "KCFLAGS": debug,
         "KAFLAGS": debug,
         "MEPOF_CFLAGS": " ".join(spec.cflags),
-        "MEPOF_LDFLAGS": " ".join((*spec.ldflags, *_keep_linked(spec, toolchain, paths.cache))),
+        "MEPOF_LDFLAGS": " ".join((*spec.ldflags, *kept)),
         "MEPOF_SELECTED": _SELECTED,
         **({"MEPOF_LINK": f"-Wl,--script={_ORDER}"} if spec.link_order else {}),
         **spec.variables,
         "MEPOF_EXCLUDE": " ".join(e.match for e in overlay.exclusions()),
     }
-    if has_ccache():
+    if sharing.has_ccache():
         variables |= {name: f"ccache {variables[name]}" for name in ("CC", "HOSTCC")}
     words = (f"{k}={v}" for k, v in variables.items())
     return ["make", "-C", str(paths.view), f"O={paths.objects}", *words]
@@ -500,43 +442,15 @@ def _make_command(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> l
 
 def _environment(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> dict[str, str | None]:
     """Independent of the caller's job server, locale, flags and settings of ccache."""
-    ccache = (name for name in os.environ if name.startswith("CCACHE_"))
-    prunes = spec.share and _PRUNED in toolchain.capabilities and "CCACHE_PREFIX" not in os.environ
     return {
         **dict.fromkeys(_CALLERS, ""),
-        **{name: None for name in ccache if not _CALLERS_CCACHE.fullmatch(name)},
         "KCONFIG_CONFIG": ".config",
         "MAKEFLAGS": "",
         "MFLAGS": "",
         "MAKELEVEL": "0",
         "LC_ALL": "C",
-        "CCACHE_DIR": str(paths.cache / "ccache"),
-        "CCACHE_BASEDIR": str(paths.cache.parent),
-        "CCACHE_NOHASHDIR": "1",
-        # By the dependency files that kbuild writes anyway, not by preprocessing everything
-        # first, which made a first build 50 % slower.
-        "CCACHE_DEPEND": "1",
-        **({"CCACHE_PREFIX": _compile(toolchain, paths)} if prunes else {}),
-        **({} if spec.share else {"CCACHE_DISABLE": "1"}),
+        **sharing.environment(toolchain, paths.cache, paths.work, share=spec.share),
     }
-
-
-def _compile(toolchain: Toolchain, paths: BuildPaths) -> str:
-    """The program by which ccache compiles what it does not have (:mod:`mepof.kernel.pruned`)."""
-    script = paths.work / _COMPILE
-    flags = toolchain.flags("compile-preprocessed")
-    words = (
-        sys.executable,
-        "-I",
-        "-S",
-        pruned.__file__,
-        str(Path(_engine.__file__).parent),
-        *flags,
-        "--",
-    )
-    _replace(script, f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-    script.chmod(0o755)
-    return str(script)
 
 
 def _kconfig_environment(spec: BuildSpec, toolchain: Toolchain, version: str) -> dict[str, str]:

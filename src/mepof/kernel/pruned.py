@@ -1,12 +1,12 @@
 """Compile a file of a kernel from what it uses of its headers. ccache runs this, in place of the
 compiler, for a file of which it has no object (``CCACHE_PREFIX``):
 
-    python -I -S pruned.py DIRECTORY FLAG… -- COMPILER ARGUMENT…
+    python -I -S pruned.py FLAG… -- COMPILER ARGUMENT…
 
-The file is preprocessed; the engine, which is in DIRECTORY, leaves out what the object cannot
-depend on (:func:`mepof._engine.prune`); the rest is compiled through ccache once more, which may
-have it from another version of the headers. FLAGs make the compiler accept arguments that are meant
-for the preprocessor, and its own warnings, which are about what came from macros, and not told.
+The file is preprocessed; the engine leaves out what the object cannot depend on
+(:func:`mepof._engine.prune`); the rest is compiled through ccache once more, which may have it from
+another version of the headers. FLAGs make the compiler accept arguments that are meant for the
+preprocessor, and its own warnings, which are about what came from macros, and not told.
 
 What is not a C file of a kernel, or does not compile in this way, is left to the compiler, so
 errors are those of the whole file. Nothing else of mepof is loaded: a build runs this a thousand
@@ -34,17 +34,16 @@ _PRUNABLE = ("-fprofile-instrument=llvm", "-fprofile-use=", "-g0", "-gno-")
 _WANTED = "[-Wbackend-plugin]"
 
 
-def main(engine: str, words: list[str]) -> None:
+def main(words: list[str]) -> None:
     """Compile a file, and leave by the compiler's exit status.
 
     Args:
-        engine: the directory of the profile engine.
         words: flags, ``--``, and the compiler's command.
     """
     end = words.index("--")
     flags, command = words[:end], words[end + 1 :]
     source = _source(command)
-    if source is None or not _compile(engine, flags, command, source):
+    if source is None or not _compile(flags, command, source):
         os.execvp(command[0], command)
 
 
@@ -57,7 +56,7 @@ def _source(command: list[str]) -> str | None:
     return sources[0] if fits and not is_whole else None
 
 
-def _compile(engine: str, flags: list[str], command: list[str], source: str) -> bool:
+def _compile(flags: list[str], command: list[str], source: str) -> bool:
     """Compile a file from what it uses; whether that was possible."""
     target = command[command.index("-o") + 1]
     text = Path(f"{target}.pruned.i")
@@ -66,7 +65,7 @@ def _compile(engine: str, flags: list[str], command: list[str], source: str) -> 
         # This writes the file of dependencies, too.
         if not _succeeds([*(names.get(word, word) for word in command), "-MT", target]):
             return False
-        sys.path.append(engine)
+        sys.path.append(str(Path(__file__).parents[1]))
         if (left := import_module("_engine").prune(text.read_bytes())) is None:
             return False
         text.write_bytes(left)
@@ -96,9 +95,9 @@ def _without_preprocessor(arguments: list[str]) -> list[str]:
 
 def _succeeds(argv: list[str], only: str = "") -> bool:
     """Run a program; whether it ends with status 0. Then its messages with the text ``only`` are
-    passed on, and none otherwise; without such a text, all are."""
+    passed on, and none otherwise: what is run instead says what is wrong."""
     reading, writing = os.pipe()
-    redirected = [(os.POSIX_SPAWN_DUP2, writing, 2)] if only else []
+    redirected = [(os.POSIX_SPAWN_DUP2, writing, 2)]
     child = os.posix_spawnp(argv[0], argv, os.environ, file_actions=redirected)
     os.close(writing)
     with os.fdopen(reading, errors="replace") as messages:
@@ -110,4 +109,4 @@ def _succeeds(argv: list[str], only: str = "") -> bool:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2:])
+    main(sys.argv[1:])

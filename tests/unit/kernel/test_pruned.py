@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from mepof import _engine
-from mepof.kernel import pruned
-from mepof.toolchain.protocol import select
+from mepof.kernel.sharing import write_compile
+from mepof.toolchain.protocol import Toolchain, select
 
 HEADER = """\
 #define TWICE(value) ((value) * 2)
@@ -33,7 +30,7 @@ class Kernel:
 
     directory: Path
     compiler: str
-    flags: tuple[str, ...]
+    toolchain: Toolchain
 
     def command(self, *more: str) -> list[str]:
         fixed = ("-O2", "-nostdinc", "-D__KERNEL__", "-DX=1", "-I", ".", "-Wp,-MMD,.f.o.d")
@@ -41,11 +38,7 @@ class Kernel:
 
     def compile(self, *more: str) -> subprocess.CompletedProcess[str]:
         """Compile it as a build does."""
-        program = self.directory / "compile"
-        engine = str(Path(_engine.__file__).parent)
-        words = (sys.executable, "-I", "-S", pruned.__file__, engine, *self.flags, "--")
-        program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
-        program.chmod(0o755)
+        program = write_compile(self.toolchain, self.directory)
         settings = {"CCACHE_DIR": str(self.cache), "CCACHE_PREFIX": str(program)}
         return subprocess.run(
             ["ccache", *self.command(*more)],
@@ -92,8 +85,7 @@ def kernel(request: pytest.FixtureRequest, tmp_path: Path) -> Kernel:
         pytest.skip(f"{request.param} is not installed")
     (tmp_path / "pair.h").write_text(HEADER)
     (tmp_path / "f.c").write_text(SOURCE)
-    flags = select(request.param).flags("compile-preprocessed")
-    return Kernel(tmp_path, request.param, flags)
+    return Kernel(tmp_path, request.param, select(request.param))
 
 
 def test_the_object_is_that_of_the_whole_file(kernel: Kernel) -> None:
@@ -136,6 +128,13 @@ def test_errors_are_those_of_the_whole_file(kernel: Kernel) -> None:
     assert done.returncode == 1
     assert done.stderr.count(" error: ") == 1 and "missing" in done.stderr
     assert [path.name for path in kernel.directory.glob("*.[io]")] == []
+
+
+def test_an_error_of_the_preprocessor_is_told_once(kernel: Kernel) -> None:
+    (kernel.directory / "f.c").write_text(f'{SOURCE}#include "none.h"\n')
+    done = kernel.compile()
+    assert done.returncode == 1
+    assert done.stderr.count("none.h' file not found") == 1
 
 
 @pytest.mark.parametrize(
