@@ -146,15 +146,16 @@ def main() -> None:
 
 def record(costs: dict[str, Any]) -> None:
     """Write the results."""
-    whole = Cost(**costs[WHOLE])
-    plain = Cost(**costs.get(PLAIN, costs[WHOLE]))
     known = runs()
+
+    def total(name: str) -> Cost:
+        cost = Cost(**costs[name])
+        return cost + Cost(**costs[PLAIN]) if known[name].cold else cost
+
+    whole = total(WHOLE)
     results = {
         "machine": {"cores": os.cpu_count(), "processor": demo.processor()},
-        "runs": {
-            name: summary(Cost(**cost) + plain if known[name].cold else Cost(**cost), whole)
-            for name, cost in costs.items()
-        },
+        "runs": {name: summary(total(name), whole) for name in costs},
     }
     RESULT.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     RESULT.with_suffix(".md").write_text(page(results), encoding="utf-8")

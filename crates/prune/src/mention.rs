@@ -138,5 +138,5 @@ fn names_of_member<'a>(tokens: &[Token<'a>], at: usize) -> impl Iterator<Item = 
     let end = after.iter().position(ends).map_or(tokens.len(), |end| at + end);
     let member = tokens.get(start..end).unwrap_or_default();
     let words = member.iter().filter(|token| token.kind == Kind::Word).map(|token| token.text);
-    words.filter(|word| !is_keyword(word)).collect::<Vec<_>>().into_iter()
+    words.filter(|word| !is_keyword(word))
 }

@@ -14,17 +14,19 @@ pub(crate) fn kept(declarations: &[&[Token<'_>]]) -> Vec<bool> {
     let mut scope = Scope::new();
     let introduced: Vec<_> = declarations.iter().map(|each| scope.introduce(each)).collect();
     let mut search = Search::new(declarations, &introduced);
-    let is_own = |number: &usize| {
-        let first = declarations.get(*number).and_then(|declaration| declaration.first());
-        first.is_some_and(|token| token.is_own)
-    };
-    let numbered = || introduced.iter().enumerate();
-    search.keep(numbered().filter(|(_, each)| each.is_kept).map(|(number, _)| number));
-    search.keep((0..declarations.len()).filter(is_own));
+    let (mut roots, mut assertions) = (Vec::new(), Vec::new());
+    for (number, (tokens, each)) in declarations.iter().zip(&introduced).enumerate() {
+        if each.is_kept || tokens.first().is_some_and(|token| token.is_own) {
+            roots.push(number);
+        } else if each.is_assertion {
+            assertions.push(number);
+        }
+    }
+    search.keep(roots);
     // What an assertion is about is asserted where it is used.
-    for (number, _) in numbered().filter(|(_, each)| each.is_assertion) {
+    for number in assertions {
         if search.has_all_that_is_mentioned(number) {
-            search.keep([number]);
+            search.keep(vec![number]);
         }
     }
     search.kept
@@ -65,8 +67,7 @@ impl<'s, 'a> Search<'s, 'a> {
     }
 
     /// Keeps declarations, and what they mention.
-    fn keep(&mut self, numbers: impl IntoIterator<Item = usize>) {
-        let mut waiting: Vec<usize> = numbers.into_iter().collect();
+    fn keep(&mut self, mut waiting: Vec<usize>) {
         while let Some(number) = waiting.pop() {
             if let Some(is_kept) = self.kept.get_mut(number)
                 && !std::mem::replace(is_kept, true)
