@@ -236,6 +236,7 @@ def _blob(layout: Path, descriptor: _Descriptor, check: bool = True) -> Path:
 
 def _read(path: Path, model: type[_Any]) -> _Any:
     try:
+        refuse_special(path)
         return model.model_validate_json(path.read_bytes())
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error

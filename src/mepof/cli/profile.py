@@ -290,9 +290,9 @@ def drift(
             f"{profile} is a profile of an instrumented kernel",
             "build the newer kernel with it: clang warns about functions that have changed",
         )
-    _check_there(new, "the newer kernel")
+    _check_there(new, "name the vmlinux of the newer kernel")
     if old is not None:
-        _check_there(old, "the kernel that the profile was made from")
+        _check_there(old, "name the vmlinux of the kernel that the profile was made from")
     done = json.loads(_engine.drift(profile, new, old))
     if as_json:
         print_json({"schema": "mepof-profile-drift/1", **done})
@@ -374,7 +374,15 @@ def _recording(
     events: list[str] | None,
     tell: Callable[[int], None],
 ) -> _engine.Recording:
-    _check_there(binary, "the exact build that ran")
+    _check_there(binary, "name the vmlinux of the exact build that ran")
+    for trace in inputs:
+        _check_there(trace, "name a branch trace, or `-` for standard input")
+        if trace.is_dir():
+            _check_there(trace / "data", "name a file, or what `perf record --threads` made")
+    for module in modules or []:
+        _check_there(module, "name the module, as built: a file .ko")
+    if kallsyms is not None:
+        _check_there(kallsyms, "name a copy of the machine's /proc/kallsyms")
     return _engine.Recording(
         binary,
         inputs,
@@ -387,18 +395,18 @@ def _recording(
     )
 
 
-def _check_there(vmlinux: Path, of: str) -> None:
-    """Refuse a vmlinux that does not exist.
+def _check_there(path: Path, remedy: str) -> None:
+    """Refuse a file that does not exist.
 
     Args:
-        of: the kernel whose it should be.
+        remedy: what to name instead.
 
     Raises:
         InputError: it does not.
     """
     with suppress(OSError):  # the engine says what else is wrong
-        if not vmlinux.exists():
-            raise InputError(f"{vmlinux}: no such file", f"name the vmlinux of {of}")
+        if not path.exists():
+            raise InputError(f"{path}: no such file", remedy)
 
 
 @contextmanager

@@ -295,6 +295,14 @@ def test_what_is_not_a_layout_is_refused_before_anything_is_built(
     assert remedy.replace("BASE", str(tmp_path)) in str(raised.value.remedy)
 
 
+def test_a_pipe_for_an_index_is_refused(tmp_path: Path) -> None:
+    image = layout(tmp_path / "oci", layer())
+    (image / "index.json").unlink()
+    os.mkfifo(image / "index.json")
+    with pytest.raises(InputError, match=r"index\.json is neither a file nor a directory"):
+        read_image(image, None, "x86-64")
+
+
 def test_an_image_of_another_architecture_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has no image for linux/arm64, only for amd64"):
         read_image(layout(tmp_path / "oci", layer()), None, "arm64")

@@ -140,18 +140,29 @@ def test_a_branch_trace_comes_from_standard_input(
 
 
 @pytest.mark.parametrize(
-    ("words", "of"),
+    ("words", "remedy"),
     [
-        ("convert --binary none --input {} --to autofdo -o out", "the exact build that ran"),
-        ("heatmap --binary none --input {} -o out.png", "the exact build that ran"),
-        ("drift {} none", "the newer kernel"),
-        ("drift {0} {0} --old none", "the kernel that the profile was made from"),
+        ("convert --binary none --input {} --to autofdo -o out", "vmlinux of the exact build"),
+        ("heatmap --binary none --input {} -o out.png", "vmlinux of the exact build that ran"),
+        ("heatmap --binary {} --input none -o out.png", "name a branch trace, or `-`"),
+        ("convert --binary {} --input none --to autofdo -o out", "name a branch trace, or `-`"),
+        ("convert --binary {0} --input {0} --module none --to autofdo -o out", "a file .ko"),
+        ("convert --binary {0} --input {0} --kallsyms none --to autofdo -o out", "kallsyms"),
+        ("drift {} none", "vmlinux of the newer kernel"),
+        ("drift {0} {0} --old none", "vmlinux of the kernel that the profile was made from"),
     ],
 )
-def test_a_vmlinux_that_does_not_exist_has_a_remedy(record: Path, words: str, of: str) -> None:
+def test_a_file_that_does_not_exist_has_a_remedy(record: Path, words: str, remedy: str) -> None:
     error = failed(*words.format(record).split())
     assert (error.message, error.exit_status) == ("none: no such file", InputError.exit_status)
-    assert error.remedy == f"name the vmlinux of {of}"
+    assert remedy in (error.remedy or "")
+
+
+def test_a_directory_that_is_not_a_trace_has_a_remedy(record: Path, tmp_path: Path) -> None:
+    words = ("--binary", record, "--input", tmp_path, "--to", "autofdo", "-o", tmp_path / "out")
+    error = failed("convert", *words)
+    assert error.message == f"{tmp_path}/data: no such file"
+    assert error.remedy == "name a file, or what `perf record --threads` made"
 
 
 def test_standard_input_is_read_once(program: Path, tmp_path: Path) -> None:
