@@ -231,6 +231,9 @@ def test_modules_that_would_share_an_output(
     binary, loop = kernel
     record = written(tmp_path / "perf.txt", recorded(loop))
     one, another = (tmp_path / name / "nf_tables.ko" for name in ("one", "another"))
+    for module in (one, another):
+        module.parent.mkdir()
+        module.touch()
     said = refused(
         2,
         *("convert", "--binary", binary, "--input", record, "--to", to, "-o", tmp_path / "out"),
