@@ -18,13 +18,10 @@ from mepof.executor.local import LocalExecutor
 from mepof.executor.programs import plan_of
 from mepof.g4 import Source
 from mepof.kernel.description import BuildDescription, Safety
-from mepof.kernel.selection import Selection
 from mepof.measure.native import cycles_in
 from mepof.process import run
 from mepof.profile.artifact import ProfileDescription
 from mepof.suite.cases import load_suite
-from mepof.toolchain import gcda
-from mepof.toolchain.protocol import select
 
 pytestmark = pytest.mark.boot
 
@@ -37,8 +34,6 @@ PROGRAMS = {
     "gcc-pgo": f"set toolchain gcc.\nset instrument vfs.\nopt {SOURCE} gcc-pgo trav kload O2.\n",
 }
 CASES = {case.name for case in load_suite("kload").cases}
-# Kinds of counters: gcc/gcov-counter.def.
-SIZES, TARGETS, FIRST_RUN = 3, 4, 7
 
 
 @dataclass(frozen=True)
@@ -115,41 +110,3 @@ def test_a_case_that_the_kernel_does_not_have_is_an_error(made: Made, tmp_path: 
     console = load_of(made.plain, tmp_path, "1", "ext4-none", "ext4-fsync")
     assert "kload: error: no case ext4-none" in console
     assert set(sums_in(console)) == {"ext4-fsync"}
-
-
-@pytest.mark.rounds
-@pytest.mark.parametrize("made", ["cspgo"], indirect=True)
-def test_the_second_round_counts_in_a_kernel_that_the_first_optimised(made: Made) -> None:
-    first, second = (
-        BuildDescription.read(made.steps[name]).flags
-        for name in ("opt/instrument", "opt/instrument2")
-    )
-    uses = "-fprofile-use=mepof-profiles/kernel.csprofdata"
-    assert "-fprofile-instrument=llvm" in first and uses not in first
-    assert "-fcs-profile-generate" in second and uses in second
-    profile, both = (
-        made.steps[name] / "kernel.csprofdata" for name in ("opt/profile", "opt/profile2")
-    )
-    assert functions_in_context(profile) == 0
-    assert functions_in_context(both) > 1000
-
-
-def functions_in_context(profile: Path) -> int:
-    """How many functions have counts that were made after inlining."""
-    profdata = select("clang").tool("profile-merger")
-    shown = run([profdata, "show", "--showcs", profile]).output
-    (number,) = re.findall(r"^Total functions: (\d+)", shown, re.M)
-    return int(number)
-
-
-@pytest.mark.gcc
-@pytest.mark.parametrize("made", ["gcc-pgo"], indirect=True)
-def test_gcc_counts_arcs_and_values_in_the_files_that_are_instrumented(made: Made) -> None:
-    assert BuildDescription.read(made.optimised).origin.compiler == select("gcc").version
-    counts = gcda.read_archive(made.steps["opt/profile"] / "kernel.gcda.tar")
-    functions = [function for file in counts.values() for function in file.functions]
-    assert sum(function.executed for function in functions) > 100
-    for kind in (SIZES, TARGETS, FIRST_RUN):
-        assert any(any(function.counters.get(kind, ())) for function in functions), kind
-    counted = Selection.read(made.steps["opt/instrument"]).objects
-    assert {Path(name).with_suffix(".o") for name in counts} == {Path(one.name) for one in counted}
