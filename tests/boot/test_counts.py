@@ -1,6 +1,6 @@
-"""Kernels that count in two rounds, and GCC's, as small as they can be: with an empty store, they add
-five minutes of two cores to `make test`. The first have the plain kernel of the quickstart, and few
-files of either count. What these kernels are worth is measured elsewhere.
+"""Kernels that count in two rounds, and GCC's, as small as they can be: with an empty store, they
+add five minutes of two cores to `make test`. The first have the plain kernel of the quickstart, and
+few files of either count. What such kernels are worth is measured elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ from mepof.toolchain.protocol import select
 
 pytestmark = pytest.mark.boot
 
-TWO_ROUNDS = "set seed 1.\nset instrument sched.\nopt debian:linux-source-6.12 cspgo trav kbench O2.\n"
+TWO_ROUNDS = """\
+set seed 1.
+set instrument sched.
+opt debian:linux-source-6.12 cspgo trav kbench O2.
+"""
 GCC = f"""\
 set arch um.
 set device uml.
@@ -57,9 +61,7 @@ def test_the_second_round_counts_in_a_kernel_that_the_first_optimised(
     uses = "-fprofile-use=mepof-profiles/kernel.csprofdata"
     assert "-fprofile-instrument=llvm" in first and uses not in first
     assert "-fcs-profile-generate" in second and uses in second
-    profile, both = (
-        paths[name] / "kernel.csprofdata" for name in ("opt/profile", "opt/profile2")
-    )
+    profile, both = (paths[name] / "kernel.csprofdata" for name in ("opt/profile", "opt/profile2"))
     assert functions_in_context(profile) == 0
     assert functions_in_context(both) > 100
 
