@@ -139,23 +139,33 @@ def test_a_branch_trace_comes_from_standard_input(
     assert list((tmp_path / "spool").iterdir()) == []
 
 
+VMLINUX = "name the vmlinux of the"
+TRACE = "name a branch trace, or `-` for standard input"
+
+
 @pytest.mark.parametrize(
     ("words", "remedy"),
     [
-        ("convert --binary none --input {} --to autofdo -o out", "vmlinux of the exact build"),
-        ("heatmap --binary none --input {} -o out.png", "vmlinux of the exact build that ran"),
-        ("heatmap --binary {} --input none -o out.png", "name a branch trace, or `-`"),
-        ("convert --binary {} --input none --to autofdo -o out", "name a branch trace, or `-`"),
-        ("convert --binary {0} --input {0} --module none --to autofdo -o out", "a file .ko"),
-        ("convert --binary {0} --input {0} --kallsyms none --to autofdo -o out", "kallsyms"),
-        ("drift {} none", "vmlinux of the newer kernel"),
-        ("drift {0} {0} --old none", "vmlinux of the kernel that the profile was made from"),
+        ("convert --binary none --input {} --to autofdo -o out", f"{VMLINUX} exact build that ran"),
+        ("heatmap --binary none --input {} -o out.png", f"{VMLINUX} exact build that ran"),
+        ("heatmap --binary {} --input none -o out.png", TRACE),
+        ("convert --binary {} --input none --to autofdo -o out", TRACE),
+        (
+            "convert --binary {0} --input {0} --module none --to autofdo -o out",
+            "name the module, as built: a file .ko",
+        ),
+        (
+            "convert --binary {0} --input {0} --kallsyms none --to autofdo -o out",
+            "name a copy of the machine's /proc/kallsyms",
+        ),
+        ("drift {} none", f"{VMLINUX} newer kernel"),
+        ("drift {0} {0} --old none", f"{VMLINUX} kernel that the profile was made from"),
     ],
 )
 def test_a_file_that_does_not_exist_has_a_remedy(record: Path, words: str, remedy: str) -> None:
     error = failed(*words.format(record).split())
     assert (error.message, error.exit_status) == ("none: no such file", InputError.exit_status)
-    assert remedy in (error.remedy or "")
+    assert error.remedy == remedy
 
 
 def test_a_directory_that_is_not_a_trace_has_a_remedy(record: Path, tmp_path: Path) -> None:
