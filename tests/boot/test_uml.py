@@ -23,6 +23,8 @@ from mepof.process import run
 from mepof.profile.artifact import ProfileDescription
 from mepof.suite.cases import load_suite
 
+from .counts import check_second_round, check_selected_counts
+
 pytestmark = pytest.mark.boot
 
 HEAD = "set arch um.\nset device uml.\nset config kload.\nset seed 1.\n"
@@ -110,3 +112,15 @@ def test_a_case_that_the_kernel_does_not_have_is_an_error(made: Made, tmp_path: 
     console = load_of(made.plain, tmp_path, "1", "ext4-none", "ext4-fsync")
     assert "kload: error: no case ext4-none" in console
     assert set(sums_in(console)) == {"ext4-fsync"}
+
+
+@pytest.mark.rounds
+@pytest.mark.parametrize("made", ["cspgo"], indirect=True)
+def test_the_second_round_counts_in_a_kernel_that_the_first_optimised(made: Made) -> None:
+    assert check_second_round(made.steps) > 1000
+
+
+@pytest.mark.gcc
+@pytest.mark.parametrize("made", ["gcc-pgo"], indirect=True)
+def test_gcc_counts_arcs_and_values_in_the_files_that_are_instrumented(made: Made) -> None:
+    assert check_selected_counts(made.steps) > 100
