@@ -91,7 +91,7 @@ kept = $(@D)/.$(@F).cmd
 command = $(CC) $(KCFLAGS) $(_c_flags) -c -o $@ $<
 blank := $() $()
 one-word = x$(subst $(blank),_,$(strip $(1)))
-saved = savedcmd_$@ := $(command)
+saved = $(subst $(O)/,,savedcmd_$@ := $(command))
 as-before = $(filter $(call one-word,$(saved)),$(call one-word,$(first-line)))
 first-line = $(if $(wildcard $(kept)),$(shell head -n 1 $(kept)))
 changed = $(or $(filter-out FORCE,$?),$(if $(as-before),,y))

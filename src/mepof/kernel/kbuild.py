@@ -14,7 +14,17 @@ from pathlib import Path
 
 from mepof.arch import Arch
 from mepof.errors import InputError, WorkError
-from mepof.kernel import integrity, kconfig, layout, modules, objtool, overlay, rewriting, sharing
+from mepof.kernel import (
+    earlier,
+    integrity,
+    kconfig,
+    layout,
+    modules,
+    objtool,
+    overlay,
+    rewriting,
+    sharing,
+)
 from mepof.kernel.description import BuildDescription, BuildSize, Origin, SelectedFlags
 from mepof.kernel.objects import OBJECTS, defined_functions
 from mepof.kernel.objtool import Warned
@@ -162,7 +172,7 @@ class BuildPaths:
         With the objects inside the source, kbuild calls the source `..`: no command line has a path
         of this machine, so ccache and DWARF see none.
         """
-        return self.view / "build"
+        return self.view / earlier.OBJECTS
 
 
 def build(
@@ -201,7 +211,10 @@ def build(
         partial = paths.work / "tree.partial"
         overlay.compose(paths.tree, overlays, partial, toolchain.resource_directory())
         # The tree may have a `build` of its own, from `make O=build`, which must stay as it is.
-        (partial / "build").unlink(missing_ok=True)
+        (partial / earlier.OBJECTS).unlink(missing_ok=True)
+        if spec.share:
+            as_earlier = _as_earlier(spec, toolchain, paths)
+            earlier.begin(as_earlier, partial, paths.cache, paths.log)
         partial.replace(view)
     objects.mkdir(exist_ok=True)
     profiles = _copy_profiles(spec.profiles, view, objects)
@@ -306,6 +319,29 @@ def build(
         rewritten=rewritten,
     ).write(paths.output)
     return objtool.warnings(paths.log)
+
+
+def keep(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> None:
+    """Keep the objects of a finished build for others; its directory cannot be used any more.
+
+    A kernel with a profile is not kept: the next one has another profile, and nothing more in
+    common with it than with the plain one. Nor is one that was rewritten after its link.
+    """
+    if spec.share and not spec.profiles and spec.rewriting is None:
+        earlier.keep(_as_earlier(spec, toolchain, paths), paths.cache, paths.log)
+
+
+def _as_earlier(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> earlier.Build:
+    """What a build is to another that could begin with its objects."""
+    family = (
+        *(paths.tree.name, spec.arch.name, sorted(toolchain.identity().items())),
+        *(overlay_digest(spec.overlays), kconfig.digest(spec.fragments), spec.config_lines),
+    )
+    selected = [(each.names(), each.cflags) for each in spec.selected]
+    flags = (spec.cflags, spec.ldflags, spec.variables, selected)
+    return earlier.Build(
+        _digest(repr(family).encode()), _digest(repr(flags).encode()), str(paths.view)
+    )
 
 
 def make(spec: BuildSpec, tools: Tools, paths: BuildPaths, what: str, *words: str) -> None:

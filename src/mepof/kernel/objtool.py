@@ -60,12 +60,17 @@ def warnings(log: Path) -> frozenset[Warned]:
     Args:
         log: the output of make, of one or several builds in the same directory.
     """
-    of: dict[str, set[Warned]] = {}
+    found = (_WARNED.match(line) for line in warning_lines(log))
+    return frozenset(Warned(each[1], _OFFSET.sub("", each[2])) for each in found if each)
+
+
+def warning_lines(log: Path) -> tuple[str, ...]:
+    """The lines of these warnings, each with its end."""
+    of: dict[str, list[str]] = {}
     with log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             if made := _MADE.match(line):
                 of.pop(made[1], None)
             elif warned := _WARNED.match(line):
-                text = _OFFSET.sub("", warned[2])
-                of.setdefault(warned[1], set()).add(Warned(warned[1], text))
-    return frozenset().union(*of.values())
+                of.setdefault(warned[1], []).append(line)
+    return tuple(line for lines in of.values() for line in lines)

@@ -142,6 +142,7 @@ class KernelBuildBody:
             )
             selection.write(context.output)
             context.note(str(selection))
+        build.keep_objects()
 
 
 @dataclass(frozen=True)
@@ -216,6 +217,10 @@ class _Build:
         why = installed.keep(self.ingredients.spec(), self.tools, self._paths, context.cores)
         if why is not None:
             context.note(f"no headers for other modules: {why}")
+
+    def keep_objects(self) -> None:
+        """Keep the objects, with which another build may begin."""
+        kbuild.keep(self.ingredients.spec(), self.tools.toolchain, self._paths)
 
     @property
     def _paths(self) -> kbuild.BuildPaths:

@@ -20,7 +20,7 @@ from mepof.kernel.installed import DEVICE_TREES, HEADERS
 from mepof.process import run
 from mepof.toolchain.protocol import Tools, select
 
-from .test_kbuild import forget_tools
+from .conftest import forget_tools
 
 MODULES = "CONFIG_MODULES=y\n"
 TREES = "CONFIG_OF_EARLY_FLATTREE=y\n"

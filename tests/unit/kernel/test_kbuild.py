@@ -6,17 +6,15 @@ import json
 import os
 import shutil
 import struct
-import subprocess
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from writers.elf import ALLOC, CODE, elf64
-from writers.mini_kernel import SUFFIX, VERSION, write_tools, write_tree
+from writers.mini_kernel import SUFFIX, VERSION, write_tree
 
 from mepof import arch
 from mepof.algorithm.protocol import ALGORITHMS, EXECUTED_OBJECTS, BuildAddition, Round, Use
@@ -27,72 +25,10 @@ from mepof.kernel.modules import Modules
 from mepof.kernel.objects import functions_in
 from mepof.kernel.rewriting import Rewritten
 from mepof.process import run
-from mepof.toolchain import clang, versions
+from mepof.toolchain import clang
 from mepof.toolchain.protocol import Tools, select
 
-SPEC = kbuild.BuildSpec(arch=arch.get("x86-64"), fragments=(), cflags=("-O3", "-fmini"))
-
-
-@dataclass
-class Bench:
-    """A tree, a toolchain and the paths of builds; ``seen`` has the progress of the last."""
-
-    root: Path
-    tree: Path
-    seen: list[tuple[int, int | None, str]] = field(default_factory=list)
-
-    def paths(self, name: str = "one") -> kbuild.BuildPaths:
-        made = self.root / name
-        (made / "output").mkdir(parents=True, exist_ok=True)
-        return kbuild.BuildPaths(
-            self.tree, made / "work", made / "output", made / "log", self.root / "cache"
-        )
-
-    def fragment(self, *lines: str) -> Path:
-        path = self.root / "mini.config"
-        path.write_text("\n".join(("# base: allnoconfig", *lines)) + "\n")
-        return path
-
-    def build(
-        self,
-        *lines: str,
-        spec: kbuild.BuildSpec = SPEC,
-        name: str = "one",
-        cancel: threading.Event | None = None,
-        told: Callable[[str], None] = lambda file: None,
-    ) -> Path:
-        """Build with a fragment of these lines; the output directory."""
-        paths = self.paths(name)
-        self.seen.clear()
-
-        def progress(done: int, total: int | None, file: str) -> None:
-            self.seen.append((done, total, file))
-            told(file)
-
-        kbuild.build(
-            replace(spec, fragments=(self.fragment(*lines), *spec.fragments)),
-            Tools(select(f"clang{SUFFIX}"), partial(run, log=paths.log, cancel=cancel)),
-            paths,
-            1,
-            progress,
-        )
-        return paths.output
-
-
-def forget_tools() -> None:
-    versions.banner_of.cache_clear()
-    versions._version.cache_clear()
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
-    tools = write_tools(tmp_path / "tools")
-    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
-    # A build within a build: what the outer make leaves must not reach the inner one.
-    monkeypatch.setenv("MAKEFLAGS", "n --jobserver-auth=3,4")
-    forget_tools()
-    yield Bench(tmp_path, write_tree(tmp_path / "tree"))
-    forget_tools()
+from .conftest import SPEC, Bench, forget_tools
 
 
 def state(root: Path) -> dict[str, tuple[int, int, bytes]]:
@@ -133,66 +69,6 @@ def test_two_builds_in_two_directories_are_the_same(bench: Bench) -> None:
     first, second = bench.build(name="one"), bench.build(name="two")
     for name in ("kernel", "vmlinux", "config", "build.json"):
         assert (first / name).read_bytes() == (second / name).read_bytes()
-
-
-def test_without_sharing_no_object_is_taken_from_ccache_and_the_images_are_the_same(
-    bench: Bench,
-) -> None:
-    asked = bench.root / "asked"
-    ccache = bench.root / "tools" / "ccache"
-    told = '"${CCACHE_DISABLE:-shares} ${CCACHE_PREFIX##*/}"'
-    ccache.write_text(f'#!/bin/sh\necho {told} >> {asked}\nexec "$@"\n')
-    shared = bench.build(name="shared")
-    assert set(asked.read_text().splitlines()) == {"shares mepof-compile"}
-    asked.unlink()
-    alone = bench.build(name="alone", spec=replace(SPEC, share=False))
-    assert set(asked.read_text().splitlines()) == {"1 "}
-    for name in ("kernel", "vmlinux", "config", "build.json"):
-        assert (shared / name).read_bytes() == (alone / name).read_bytes()
-
-
-def test_the_callers_settings_of_ccache_decide_nothing_but_where_objects_are_kept(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = bench.root / "asked"
-    ccache = bench.root / "tools" / "ccache"
-    ccache.write_text(f'#!/bin/sh\nenv | grep ^CCACHE_ | cut -d = -f 1 >> {asked}\nexec "$@"\n')
-    kept = ("CCACHE_REMOTE_STORAGE", "CCACHE_REMOTE_ONLY", "CCACHE_MAXSIZE", "CCACHE_PREFIX")
-    for name in (*kept, "CCACHE_COMPILERCHECK", "CCACHE_DISABLE", "CCACHE_SLOPPINESS"):
-        monkeypatch.setenv(name, "none")
-    bench.build()
-    own = ("CCACHE_DIR", "CCACHE_BASEDIR", "CCACHE_NOHASHDIR", "CCACHE_DEPEND")
-    assert set(asked.read_text().split()) == {*own, *kept}
-
-
-def test_an_object_that_holds_another_file_is_not_taken_from_ccache(bench: Bench) -> None:
-    for name, text in {
-        "certs/system_certificates.S": '\t.incbin "certs/signing_key.x509"\n',
-        "kernel/configs.c": 'asm("\t.incbin \\"kernel/config_data.gz\\"\\n");\n',
-        "drivers/firmware.S": 'INCBIN(Firmware, "firmware.bin")\n',
-        "init/main.S": '\t.include "init/other.S"\n',
-    }.items():
-        (bench.tree / name).parent.mkdir(exist_ok=True)
-        (bench.tree / name).write_text(text)
-    bench.build()
-    held = {
-        *("arch/x86/realmode/rmpiggy.o", "arch/arm/boot/compressed/piggy.o"),
-        *("drivers/of/overlay.dtbo.o", "arch/arm64/boot/dts/board.dtb.o"),
-        *("drivers/base/firmware_loader/builtin/nic.bin.gen.o", "drivers/firmware.o"),
-        *("certs/system_certificates.o", "kernel/configs.o"),
-    }
-    made = " ".join(sorted({*held, "init/main.o", "kernel/b.o"}))
-    objects = bench.paths().work / "tree" / "build"
-    (objects / "Makefile").write_text(
-        f"all: {made}\n"
-        "include mepof-selected.mk\n"
-        f'{made}:\n\t@[ "$$CCACHE_PREFIX$$CCACHE_DISABLE" != 1 ] || echo $@\n'
-        f".PHONY: all {made}\n"
-    )
-    command = ["make", "-s", "-C", str(objects), "all"]
-    environment = {**os.environ, "MAKEFLAGS": "", "CCACHE_PREFIX": "compile"}
-    shown = subprocess.check_output(command, text=True, env=environment)
-    assert set(shown.splitlines()) == held
 
 
 def test_the_functions_of_every_object_of_a_c_source_are_known(bench: Bench) -> None:

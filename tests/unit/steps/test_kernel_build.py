@@ -27,6 +27,14 @@ from .room import BUILD, ORIGIN, FakeDevice, Room, describe
 BASE: dict[str, Json] = {"arch": "x86-64", "config": ["slim"], "toolchain": "clang", "options": []}
 
 
+@pytest.fixture(autouse=True)
+def kept(monkeypatch: pytest.MonkeyPatch) -> list[kbuild.BuildSpec]:
+    """The builds of which the objects are kept."""
+    specs: list[kbuild.BuildSpec] = []
+    monkeypatch.setattr(kbuild, "keep", lambda spec, toolchain, paths: specs.append(spec))
+    return specs
+
+
 def built(
     room: Room, monkeypatch: pytest.MonkeyPatch, params: Mapping[str, Json], **inputs: Path
 ) -> kbuild.BuildSpec:
@@ -44,10 +52,11 @@ def built(
 
 
 def test_a_plain_build_has_nothing_added(
-    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None
+    room: Room, monkeypatch: pytest.MonkeyPatch, toolchain: None, kept: list[kbuild.BuildSpec]
 ) -> None:
     spec = built(room, monkeypatch, {"uses": []})
     assert (spec.cflags, spec.config_lines, spec.overlays) == ((), (), ())
+    assert kept == [spec]
     assert (spec.profiles, spec.selected, spec.same_as) == ({}, (), None)
     assert spec.fragments[0].name == "slim.config"
 

@@ -1,0 +1,82 @@
+"""A kernel in miniature, and what builds it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from writers.mini_kernel import SUFFIX, write_tools, write_tree
+
+from mepof import arch
+from mepof.kernel import kbuild
+from mepof.process import run
+from mepof.toolchain import versions
+from mepof.toolchain.protocol import Tools, select
+
+SPEC = kbuild.BuildSpec(arch=arch.get("x86-64"), fragments=(), cflags=("-O3", "-fmini"))
+
+
+@dataclass
+class Bench:
+    """A tree, a toolchain and the paths of builds; ``seen`` has the progress of the last."""
+
+    root: Path
+    tree: Path
+    seen: list[tuple[int, int | None, str]] = field(default_factory=list)
+
+    def paths(self, name: str = "one") -> kbuild.BuildPaths:
+        made = self.root / name
+        (made / "output").mkdir(parents=True, exist_ok=True)
+        return kbuild.BuildPaths(
+            self.tree, made / "work", made / "output", made / "log", self.root / "cache"
+        )
+
+    def fragment(self, *lines: str) -> Path:
+        path = self.root / "mini.config"
+        path.write_text("\n".join(("# base: allnoconfig", *lines)) + "\n")
+        return path
+
+    def build(
+        self,
+        *lines: str,
+        spec: kbuild.BuildSpec = SPEC,
+        name: str = "one",
+        cancel: threading.Event | None = None,
+        told: Callable[[str], None] = lambda file: None,
+    ) -> Path:
+        """Build with a fragment of these lines; the output directory."""
+        paths = self.paths(name)
+        self.seen.clear()
+
+        def progress(done: int, total: int | None, file: str) -> None:
+            self.seen.append((done, total, file))
+            told(file)
+
+        kbuild.build(
+            replace(spec, fragments=(self.fragment(*lines), *spec.fragments)),
+            Tools(select(f"clang{SUFFIX}"), partial(run, log=paths.log, cancel=cancel)),
+            paths,
+            1,
+            progress,
+        )
+        return paths.output
+
+
+def forget_tools() -> None:
+    versions.banner_of.cache_clear()
+    versions._version.cache_clear()
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    tools = write_tools(tmp_path / "tools")
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    # A build within a build: what the outer make leaves must not reach the inner one.
+    monkeypatch.setenv("MAKEFLAGS", "n --jobserver-auth=3,4")
+    forget_tools()
+    yield Bench(tmp_path, write_tree(tmp_path / "tree"))
+    forget_tools()

@@ -1,0 +1,141 @@
+"""Builds that begin with the objects of an earlier one, on a kernel in miniature."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from writers.mini_kernel import SUFFIX
+
+from mepof.kernel import earlier, kbuild, objtool
+from mepof.kernel.kbuild import FileFlags
+from mepof.toolchain.protocol import select
+
+from .conftest import SPEC, Bench
+
+WITH_FLAGS = replace(SPEC, selected=(FileFlags(("init/a.o",), ("-fselected",)),))
+
+
+def build(bench: Bench, name: str, spec: kbuild.BuildSpec = SPEC, *lines: str) -> Path:
+    """Build of a tree that is not new, and keep the objects."""
+    for path in bench.tree.rglob("*"):
+        os.utime(path, (0, 0))
+    output = bench.build(*lines, name=name, spec=spec)
+    # The fragment is the same file in each build.
+    built = replace(spec, fragments=(bench.root / "mini.config", *spec.fragments))
+    kbuild.keep(built, select(f"clang{SUFFIX}"), bench.paths(name))
+    return output
+
+
+def compiled(bench: Bench) -> set[str]:
+    """The files that the last build compiled."""
+    return {file for _, _, file in bench.seen}
+
+
+def contents(output: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in output.iterdir()}
+
+
+def kept(bench: Bench) -> list[Path]:
+    return sorted((bench.root / "cache" / "built").iterdir())
+
+
+EVERY = {"init/a.o", "kernel/b.o", "kernel/bounds.o", "arch/x86/boot/c.o"}
+
+
+def test_only_files_with_other_commands_are_compiled(bench: Bench) -> None:
+    build(bench, "plain")
+    assert compiled(bench) == EVERY
+    begun = build(bench, "begun", WITH_FLAGS)
+    assert compiled(bench) == {"init/a.o"}
+    shutil.rmtree(bench.root / "cache" / "built")
+    assert contents(build(bench, "whole", WITH_FLAGS)) == contents(begun)
+    assert compiled(bench) == EVERY
+
+
+def test_the_build_with_the_same_flags_is_the_nearest(bench: Bench) -> None:
+    build(bench, "flags", WITH_FLAGS)
+    build(bench, "plain")
+    build(bench, "again", replace(WITH_FLAGS, suffix="-again"))
+    assert compiled(bench) == set()
+
+
+@pytest.mark.parametrize("differs", ["configuration", "overlays", "tree"])
+def test_a_build_of_another_family_is_of_no_use(bench: Bench, differs: str) -> None:
+    build(bench, "plain")
+    spec, lines = SPEC, list[str]()
+    if differs == "configuration":
+        lines = ["CONFIG_NET=y"]
+    elif differs == "overlays":
+        spec = replace(SPEC, overlays=("text-sections",))
+    else:
+        bench.tree = Path(shutil.copytree(bench.tree, bench.root / "other"))
+    build(bench, "other", spec, *lines)
+    assert compiled(bench) >= EVERY
+    assert len(kept(bench)) == 2
+
+
+def test_what_does_not_share_neither_takes_nor_leaves_objects(bench: Bench) -> None:
+    alone = replace(SPEC, share=False)
+    build(bench, "alone", alone)
+    assert not (bench.root / "cache" / "built").exists()
+    build(bench, "plain")
+    build(bench, "again", alone)
+    assert compiled(bench) == EVERY
+
+
+def test_a_kernel_with_a_profile_is_not_kept(bench: Bench) -> None:
+    profile = bench.root / "counts"
+    profile.write_text("counts")
+    build(bench, "profile", replace(SPEC, profiles={"kernel.profdata": profile}))
+    assert not (bench.root / "cache" / "built").exists()
+
+
+def test_what_objtool_said_of_the_objects_is_known_of_those_that_are_left(bench: Bench) -> None:
+    for name in ("init/a.c", "kernel/b.c"):
+        with (bench.tree / name).open("a") as file:
+            file.write(f"// OBJTOOL ALWAYS: {Path(name).stem}\n")
+    build(bench, "plain")
+    (bench.tree / "init/a.c").write_text("void start(void) {}\n")
+    build(bench, "begun", WITH_FLAGS)
+    warned = objtool.warnings(bench.paths("begun").log)
+    assert compiled(bench) == {"init/a.o"}
+    assert {each.file for each in warned} == {"kernel/b.o"}
+
+
+def test_objects_that_are_damaged_or_gone_are_compiled(bench: Bench) -> None:
+    build(bench, "plain")
+    (place,) = kept(bench)
+    (place / "build" / "kernel" / "b.o").unlink()
+    build(bench, "begun", WITH_FLAGS)
+    assert compiled(bench) == {"init/a.o", "kernel/b.o"}
+    for place in kept(bench):
+        (place / "build" / "mepof-built.json").write_text("{")
+    build(bench, "whole")
+    assert compiled(bench) == EVERY
+
+
+def test_a_copy_that_fails_leaves_a_whole_build(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = contents(build(bench, "plain"))
+    cp = bench.root / "tools" / "cp"
+    cp.write_text('#!/bin/sh\ncase "$*" in --recursive*) exit 1 ;; esac\nexec /bin/cp "$@"\n')
+    cp.chmod(0o755)
+    assert contents(build(bench, "whole")) == expected
+    assert compiled(bench) == EVERY
+
+
+def test_the_least_recently_used_are_removed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    for flag in ("-f1", "-f2"):
+        build(bench, flag, replace(SPEC, cflags=(flag,)))
+    first, second = sorted(kept(bench), key=lambda path: path.stat().st_mtime_ns)
+    build(bench, "first", replace(SPEC, cflags=("-f1",), suffix="-first"))
+    assert compiled(bench) == set()
+    size = sum(path.lstat().st_size for path in (first / "build").rglob("*"))
+    monkeypatch.setattr(earlier, "_KEPT_BYTES", 5 * size // 2)
+    build(bench, "third", replace(SPEC, cflags=("-f3",)))
+    assert first in kept(bench) and second not in kept(bench) and len(kept(bench)) == 2
