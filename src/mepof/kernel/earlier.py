@@ -22,6 +22,8 @@ from mepof.process import run
 
 #: In a view of a tree: where make runs.
 OBJECTS = "build"
+#: Has another text after every boot of this machine.
+BOOT = Path("/proc/sys/kernel/random/boot_id")
 # Below the store's directory for what can be made again.
 _DIRECTORY = "built"
 _NOTE = "mepof-built.json"
@@ -29,8 +31,8 @@ _NOTE = "mepof-built.json"
 _KEPT_BYTES = 2 << 30
 # What the parts of a kernel are linked to.
 _LINKED = ("vmlinux*", ".tmp_vmlinux*")
-# A file system's clock may be a little behind.
-_CLOCKS_DIFFER_NS = 2 * 10**9
+# More than the times of files are rounded by.
+_ROUNDED_NS = 2 * 10**9
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Build:
     """What a build is to another that could begin with its objects.
 
     Attributes:
-        family: a digest of what both must have: tree, overlays, configuration and toolchain.
+        family: a digest of what both must have: tree, overlays, configuration and toolchain; and
+            one boot of the machine, since files may not be whole that were there when it crashed.
         flags: a digest of what else its commands depend on.
         view: the tree with the overlays, in which it was built.
     """
@@ -120,13 +123,15 @@ def begin(build: Build, view: Path, cache: Path, log: Path) -> None:
 
 def _copy(kept: Path, base: Build, view: Path, build: Build) -> None:
     run(["cp", "--recursive", "--no-dereference", str(kept / OBJECTS), str(view)])
+    # By the clock of the file system, which may be another machine's.
+    now = (view / OBJECTS / _NOTE).stat().st_mtime_ns
     (view / OBJECTS / _NOTE).unlink()
     # The tools of the kernel's `tools` are built with absolute paths.
     for path in (view / OBJECTS / "tools").rglob("*.cmd"):
         command = path.read_bytes()
         path.write_bytes(command.replace(os.fsencode(base.view), os.fsencode(build.view)))
     # Nothing is newer than what is made from it, and what is made now is newer than all.
-    stamp = time.time_ns() - _CLOCKS_DIFFER_NS
+    stamp = now - _ROUNDED_NS
     for directory, _, names in os.walk(view):
         for name in names:
             os.utime(Path(directory, name), ns=(stamp, stamp), follow_symlinks=False)

@@ -336,6 +336,7 @@ def _as_earlier(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> ear
     family = (
         *(paths.tree.name, spec.arch.name, sorted(toolchain.identity().items())),
         *(overlay_digest(spec.overlays), kconfig.digest(spec.fragments), spec.config_lines),
+        earlier.BOOT.read_text(),
     )
     selected = [(each.names(), each.cflags) for each in spec.selected]
     flags = (spec.cflags, spec.ldflags, spec.variables, selected)

@@ -63,11 +63,16 @@ def test_the_build_with_the_same_flags_is_the_nearest(bench: Bench) -> None:
     assert compiled(bench) == set()
 
 
-@pytest.mark.parametrize("differs", ["configuration", "overlays", "tree"])
-def test_a_build_of_another_family_is_of_no_use(bench: Bench, differs: str) -> None:
+@pytest.mark.parametrize("differs", ["boot", "configuration", "overlays", "tree"])
+def test_a_build_of_another_family_is_of_no_use(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, differs: str
+) -> None:
     build(bench, "plain")
     spec, lines = SPEC, list[str]()
-    if differs == "configuration":
+    if differs == "boot":
+        monkeypatch.setattr(earlier, "BOOT", bench.root / "boot")
+        earlier.BOOT.write_text("another")
+    elif differs == "configuration":
         lines = ["CONFIG_NET=y"]
     elif differs == "overlays":
         spec = replace(SPEC, overlays=("text-sections",))
