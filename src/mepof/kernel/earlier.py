@@ -11,9 +11,10 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from hashlib import sha256
 from pathlib import Path
 
 from mepof.errors import WorkError
@@ -22,6 +23,7 @@ from mepof.process import run
 
 #: In a view of a tree: where make runs.
 OBJECTS = "build"
+_COPY = "build.copy"
 #: Has another text after every boot of this machine.
 BOOT = Path("/proc/sys/kernel/random/boot_id")
 # Below the store's directory for what can be made again.
@@ -40,15 +42,22 @@ class Build:
     """What a build is to another that could begin with its objects.
 
     Attributes:
-        family: a digest of what both must have: tree, overlays, configuration and toolchain; and
-            one boot of the machine, since files may not be whole that were there when it crashed.
+        family: a digest of what both must have: tree, configuration and toolchain; and one boot of
+            the machine, since files may not be whole that were there when it crashed.
+        overlays: digests of what is laid over the tree, by name.
         flags: a digest of what else its commands depend on.
         view: the tree with the overlays, in which it was built.
     """
 
     family: str
+    overlays: Mapping[str, str]
     flags: str
     view: str
+
+    def is_base_of(self, other: Build) -> bool:
+        """Whether the other can begin with this one's objects: overlays may only be added, since
+        make does not remove objects that it no longer knows."""
+        return self.family == other.family and self.overlays.items() <= other.overlays.items()
 
 
 @dataclass(frozen=True)
@@ -87,7 +96,8 @@ def keep(build: Build, cache: Path, log: Path) -> None:
     size = sum(path.lstat().st_size for path in (view / OBJECTS).rglob("*"))
     _Note(build, size, objtool.warning_lines(log)).write(view)
     kept.mkdir(parents=True, exist_ok=True)
-    place = kept / f"{build.family[:16]}-{build.flags[:16]}"
+    laid = sha256(json.dumps(build.overlays).encode()).hexdigest()
+    place = kept / "-".join(digest[:16] for digest in (build.family, laid, build.flags))
     _remove(place)
     os.utime(view)
     with suppress(OSError):  # another build was faster, or this is another file system
@@ -99,42 +109,73 @@ def keep(build: Build, cache: Path, log: Path) -> None:
             _remove(path)
 
 
-def begin(build: Build, view: Path, cache: Path, log: Path) -> None:
+def begin(build: Build, cache: Path, log: Path, own: Sequence[str]) -> None:
     """Begin a build with the objects of the nearest earlier one, if there is any.
 
     Args:
-        view: a tree with the overlays, which has no objects yet.
+        build: has been configured; nothing is compiled.
         cache: the store's directory for what can be made again.
         log: the build's; it gets the warnings of objtool about these objects.
+        own: files beside the objects that stay this build's.
     """
-    found = [each for each in _kept(cache) if each[1].build.family == build.family]
-    if not found:
+    objects = Path(build.view) / OBJECTS
+    found = [each for each in _kept(cache) if each[1].build.is_base_of(build)]
+    if not found or any(objects.glob("*/built-in.a")):
         return
+    copy = objects.with_name(_COPY)
     try:
-        # Times change while other builds use them.
-        kept, note = max(found, key=lambda e: (e[1].build.flags == build.flags, _used(e[0])))
+        kept, note = max(found, key=lambda each: (*_nearness(each[1].build, build), _used(each[0])))
         os.utime(kept)
-        _copy(kept, note.build, view, build)
+        _copy(kept, note.build, copy, build)
         with log.open("a", encoding="utf-8") as file:
             file.writelines(note.warned)
     except (OSError, WorkError):  # it was removed meanwhile, or there is no room
-        shutil.rmtree(view / OBJECTS, ignore_errors=True)
+        shutil.rmtree(copy, ignore_errors=True)
+    else:
+        for name in own:
+            if (objects / name).exists():
+                (objects / name).replace(copy / name)
+        shutil.rmtree(objects)
+        copy.rename(objects)
 
 
-def _copy(kept: Path, base: Build, view: Path, build: Build) -> None:
-    run(["cp", "--recursive", "--no-dereference", str(kept / OBJECTS), str(view)])
+def _nearness(base: Build, build: Build) -> tuple[int, bool]:
+    return len(base.overlays), base.flags == build.flags
+
+
+def _copy(kept: Path, base: Build, copy: Path, build: Build) -> None:
+    shutil.rmtree(copy, ignore_errors=True)
+    run(["cp", "--recursive", "--no-dereference", str(kept / OBJECTS), str(copy)])
     # By the clock of the file system, which may be another machine's.
-    now = (view / OBJECTS / _NOTE).stat().st_mtime_ns
-    (view / OBJECTS / _NOTE).unlink()
-    # The tools of the kernel's `tools` are built with absolute paths.
-    for path in (view / OBJECTS / "tools").rglob("*.cmd"):
-        command = path.read_bytes()
-        path.write_bytes(command.replace(os.fsencode(base.view), os.fsencode(build.view)))
-    # Nothing is newer than what is made from it, and what is made now is newer than all.
+    now = (copy / _NOTE).stat().st_mtime_ns
+    (copy / _NOTE).unlink()
+    # The tools of the kernel's `tools` are built with paths outside of the tree, which ccache makes
+    # relative in part.
+    both = os.path.commonpath([base.view, build.view])
+    old, new = (os.fsencode(f"/{Path(each.view).relative_to(both)}/") for each in (base, build))
+    for path in (copy / "tools").rglob("*.cmd"):
+        path.write_bytes(path.read_bytes().replace(old, new))
+    # Nothing is newer than what is made from it, but for what other overlays lay over the tree; and
+    # what is made now is newer than all.
     stamp = now - _ROUNDED_NS
-    for directory, _, names in os.walk(view):
-        for name in names:
-            os.utime(Path(directory, name), ns=(stamp, stamp), follow_symlinks=False)
+    for path in (*_files(copy), *(Path(directory) for directory, _, _ in os.walk(copy))):
+        os.utime(path, ns=(stamp, stamp))
+    view = copy.parent
+    for path in _files(view, but=(OBJECTS, _COPY)):
+        before = kept / path.relative_to(view)
+        if before.is_file() and before.read_bytes() == path.read_bytes():
+            os.utime(path, ns=(stamp, stamp))
+        else:
+            os.utime(path)
+
+
+def _files(root: Path, but: Sequence[str] = ()) -> Iterator[Path]:
+    """The files that are in a directory itself, not behind links."""
+    for directory, below, names in os.walk(root):
+        if Path(directory) == root:
+            below[:] = [name for name in below if name not in but]
+        paths = (Path(directory, name) for name in names)
+        yield from (path for path in paths if not path.is_symlink())
 
 
 def _used(kept: Path) -> int:

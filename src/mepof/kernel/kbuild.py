@@ -204,17 +204,12 @@ def build(
     if spec.rewriting is not None:
         rewriting.check_release(version)
     view, objects = paths.view, paths.objects
-    # Flags come last: they win over those of other overlays, and of the kernel.
-    named = (overlay.load(name) for name in (*spec.overlays, "flags"))
-    overlays = tuple(each for each in named if each.is_for(paths.tree))
+    overlays = _overlays(spec, paths.tree)
     if not view.exists():  # otherwise this build continues, with the same view
         partial = paths.work / "tree.partial"
         overlay.compose(paths.tree, overlays, partial, toolchain.resource_directory())
         # The tree may have a `build` of its own, from `make O=build`, which must stay as it is.
         (partial / earlier.OBJECTS).unlink(missing_ok=True)
-        if spec.share:
-            as_earlier = _as_earlier(spec, toolchain, paths)
-            earlier.begin(as_earlier, partial, paths.cache, paths.log)
         partial.replace(view)
     objects.mkdir(exist_ok=True)
     profiles = _copy_profiles(spec.profiles, view, objects)
@@ -254,6 +249,9 @@ def build(
             f"the profile belongs to another build, with different {differ}",
             "it fits only the exact build that was profiled",
         )
+    if spec.share:
+        as_earlier = _as_earlier(spec, toolchain, paths)
+        earlier.begin(as_earlier, paths.cache, paths.log, (_SELECTED, _ORDER))
     run_make([*make, "prepare"])
     with_modules = ("modules",) if kconfig.has_modules(config) else ()
     total = _files_to_compile(
@@ -321,6 +319,13 @@ def build(
     return objtool.warnings(paths.log)
 
 
+def _overlays(spec: BuildSpec, tree: Path) -> tuple[overlay.Overlay, ...]:
+    """The overlays that a tree needs for a build."""
+    # Flags come last: they win over those of other overlays, and of the kernel.
+    named = (overlay.load(name) for name in (*spec.overlays, "flags"))
+    return tuple(each for each in named if each.is_for(tree))
+
+
 def keep(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> None:
     """Keep the objects of a finished build for others; its directory cannot be used any more.
 
@@ -335,13 +340,16 @@ def _as_earlier(spec: BuildSpec, toolchain: Toolchain, paths: BuildPaths) -> ear
     """What a build is to another that could begin with its objects."""
     family = (
         *(paths.tree.name, spec.arch.name, sorted(toolchain.identity().items())),
-        *(overlay_digest(spec.overlays), kconfig.digest(spec.fragments), spec.config_lines),
-        earlier.BOOT.read_text(),
+        *(_digest((paths.objects / ".config").read_bytes()), earlier.BOOT.read_text()),
     )
+    laid = {each.name: overlay_digest((each.name,)) for each in _overlays(spec, paths.tree)}
     selected = [(each.names(), each.cflags) for each in spec.selected]
     flags = (spec.cflags, spec.ldflags, spec.variables, selected)
     return earlier.Build(
-        _digest(repr(family).encode()), _digest(repr(flags).encode()), str(paths.view)
+        family=_digest(repr(family).encode()),
+        overlays=dict(sorted(laid.items())),
+        flags=_digest(repr(flags).encode()),
+        view=str(paths.view),
     )
 
 

@@ -63,22 +63,34 @@ def test_the_build_with_the_same_flags_is_the_nearest(bench: Bench) -> None:
     assert compiled(bench) == set()
 
 
-@pytest.mark.parametrize("differs", ["boot", "configuration", "overlays", "tree"])
+def test_what_another_overlay_edits_is_newer_than_the_objects(bench: Bench) -> None:
+    build(bench, "plain")
+    build(bench, "more", replace(SPEC, overlays=("text-sections",)))
+    assert compiled(bench) == set()
+    (place,) = (path for path in kept(bench) if not (path / "include").is_symlink())
+    edited = place / "include/asm-generic/vmlinux.lds.h"
+    assert edited.stat().st_mtime > (place / "build/init/a.o").stat().st_mtime
+    makefile = place / "scripts/Makefile.lib"
+    assert makefile.stat().st_mtime == (place / "build/init/a.o").stat().st_mtime
+    shutil.rmtree(next(path for path in kept(bench) if path != place))
+    build(bench, "fewer")
+    assert compiled(bench) == EVERY
+
+
+@pytest.mark.parametrize("differs", ["boot", "configuration", "tree"])
 def test_a_build_of_another_family_is_of_no_use(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, differs: str
 ) -> None:
     build(bench, "plain")
-    spec, lines = SPEC, list[str]()
+    lines = list[str]()
     if differs == "boot":
         monkeypatch.setattr(earlier, "BOOT", bench.root / "boot")
         earlier.BOOT.write_text("another")
     elif differs == "configuration":
         lines = ["CONFIG_NET=y"]
-    elif differs == "overlays":
-        spec = replace(SPEC, overlays=("text-sections",))
     else:
         bench.tree = Path(shutil.copytree(bench.tree, bench.root / "other"))
-    build(bench, "other", spec, *lines)
+    build(bench, "other", SPEC, *lines)
     assert compiled(bench) >= EVERY
     assert len(kept(bench)) == 2
 
