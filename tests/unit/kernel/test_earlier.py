@@ -56,6 +56,26 @@ def test_only_files_with_other_commands_are_compiled(bench: Bench) -> None:
     assert compiled(bench) == EVERY
 
 
+def test_what_was_asked_for_may_differ_where_the_configuration_does_not(bench: Bench) -> None:
+    build(bench, "plain")
+    default = ("CONFIG_CC_OPTIMIZE_FOR_PERFORMANCE=y",)
+    build(bench, "begun", replace(WITH_FLAGS, config_lines=default))
+    assert compiled(bench) == {"init/a.o"}
+
+
+def test_what_is_built_with_other_paths_is_where_the_build_is(bench: Bench) -> None:
+    build(bench, "plain")
+    (place,) = kept(bench)
+    command = place / "build/tools/objtool/.check.o.cmd"
+    command.parent.mkdir(parents=True)
+    command.write_text(f"-o {bench.root}/plain/work/tree/build/x ../../plain/work/tree/build/y.h\n")
+    bench.build(name="begun")
+    begun = bench.paths("begun").objects / "tools/objtool/.check.o.cmd"
+    there = "begun/work/tree/build"
+    assert begun.read_text() == f"-o {bench.root}/{there}/x ../../{there}/y.h\n"
+    assert begun.stat().st_mtime == (begun.parents[2] / "init/a.o").stat().st_mtime
+
+
 def test_the_build_with_the_same_flags_is_the_nearest(bench: Bench) -> None:
     build(bench, "flags", WITH_FLAGS)
     build(bench, "plain")
