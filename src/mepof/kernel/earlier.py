@@ -1,8 +1,8 @@
 """Where a build begins: with the objects of an earlier one of the same tree and configuration.
 
-Between such builds only commands differ, by options and profiles. kbuild has the command of each
-file beside it, and rebuilds what has another one now. So the rest need not even be looked up in
-ccache, which is most of the work of a build that has little to compile.
+Between such builds commands differ, by options and profiles. kbuild has the command of each file
+beside it, and rebuilds what has another one now. So the rest need not even be looked up in ccache,
+which is most of the work of a build that has little to compile.
 """
 
 from __future__ import annotations
@@ -83,30 +83,32 @@ class _Note:
 
 
 def keep(build: Build, cache: Path, log: Path) -> None:
-    """Keep the objects of a finished build for others: its view moves.
+    """Keep the objects of a finished build for others, if there is room: its view moves.
 
     Args:
         cache: the store's directory for what can be made again.
         log: the output of make.
     """
     view, kept = Path(build.view), cache / _DIRECTORY
-    for pattern in _LINKED:
-        for path in (view / OBJECTS).glob(pattern):
-            path.unlink()
-    size = sum(path.lstat().st_size for path in (view / OBJECTS).rglob("*"))
-    _Note(build, size, objtool.warning_lines(log)).write(view)
-    kept.mkdir(parents=True, exist_ok=True)
     laid = sha256(json.dumps(build.overlays).encode()).hexdigest()
     place = kept / "-".join(digest[:16] for digest in (build.family, laid, build.flags))
-    _remove(place)
-    os.utime(view)
-    with suppress(OSError):  # another build was faster, or this is another file system
+    with suppress(OSError):  # the build is done, whether others can use it or not
+        for pattern in _LINKED:
+            for path in (view / OBJECTS).glob(pattern):
+                path.unlink()
+        size = sum(path.lstat().st_size for path in (view / OBJECTS).rglob("*"))
+        _Note(build, size, objtool.warning_lines(log)).write(view)
+        kept.mkdir(parents=True, exist_ok=True)
+        os.utime(view)
+        _remove(place)
         view.rename(place)
     left = _KEPT_BYTES
     for path, note in sorted(_kept(cache), key=lambda each: _used(each[0]), reverse=True):
         left -= note.size
         if left < 0:
             _remove(path)
+    for path in kept.glob(".*"):  # what a killed process was removing
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def begin(build: Build, cache: Path, log: Path, own: Sequence[str]) -> None:
@@ -179,7 +181,9 @@ def _files(root: Path, but: Sequence[str] = ()) -> Iterator[Path]:
 
 
 def _used(kept: Path) -> int:
-    return kept.stat().st_mtime_ns
+    with suppress(OSError):  # it was removed meanwhile
+        return kept.stat().st_mtime_ns
+    return 0
 
 
 def _remove(kept: Path) -> None:

@@ -166,6 +166,12 @@ def test_a_copy_that_fails_leaves_a_whole_build(
     assert compiled(bench) == EVERY
 
 
+def test_a_build_of_which_nothing_can_be_kept_is_a_build(bench: Bench) -> None:
+    (bench.root / "cache").mkdir()
+    (bench.root / "cache" / "built").write_text("a file")
+    assert "kernel" in contents(build(bench, "plain"))
+
+
 def test_the_least_recently_used_are_removed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     for flag in ("-f1", "-f2"):
         build(bench, flag, replace(SPEC, cflags=(flag,)))
@@ -174,5 +180,6 @@ def test_the_least_recently_used_are_removed(bench: Bench, monkeypatch: pytest.M
     assert compiled(bench) == set()
     size = sum(path.lstat().st_size for path in (first / "build").rglob("*"))
     monkeypatch.setattr(earlier, "_KEPT_BYTES", 5 * size // 2)
+    (first.parent / ".killed").mkdir()
     build(bench, "third", replace(SPEC, cflags=("-f3",)))
     assert first in kept(bench) and second not in kept(bench) and len(kept(bench)) == 2
