@@ -104,9 +104,10 @@ def keep(build: Build, cache: Path, log: Path) -> None:
         view.rename(place)
     left = _KEPT_BYTES
     for path, note in sorted(_kept(cache), key=lambda each: _used(each[0]), reverse=True):
-        left -= note.size
-        if left < 0:
+        if note.size > left:
             _remove(path)
+        else:
+            left -= note.size
     for path in kept.glob(".*"):  # what a killed process was removing
         shutil.rmtree(path, ignore_errors=True)
 
@@ -147,7 +148,10 @@ def _nearness(base: Build, build: Build) -> tuple[int, bool]:
 
 def _copy(kept: Path, base: Build, copy: Path, build: Build) -> None:
     shutil.rmtree(copy, ignore_errors=True)
+    whole = kept.stat()
     run(["cp", "--recursive", "--no-dereference", str(kept / OBJECTS), str(copy)])
+    if not os.path.samestat(whole, kept.stat()):
+        raise FileNotFoundError(f"{kept} was removed while it was copied")
     # By the clock of the file system, which may be another machine's.
     now = (copy / _NOTE).stat().st_mtime_ns
     (copy / _NOTE).unlink()
@@ -160,24 +164,23 @@ def _copy(kept: Path, base: Build, copy: Path, build: Build) -> None:
     # Nothing is newer than what is made from it, but for what other overlays lay over the tree; and
     # what is made now is newer than all.
     stamp = now - _ROUNDED_NS
-    for path in (*_files(copy), *(Path(directory) for directory, _, _ in os.walk(copy))):
-        os.utime(path, ns=(stamp, stamp))
-    view = copy.parent
-    for path in _files(view, but=(OBJECTS, _COPY)):
-        before = kept / path.relative_to(view)
+    for directory, _, names in os.walk(copy):
+        for name in (*names, "."):
+            os.utime(Path(directory, name), ns=(stamp, stamp), follow_symlinks=False)
+    for path in _laid_files(copy.parent):
+        before = kept / path.relative_to(copy.parent)
         if before.is_file() and before.read_bytes() == path.read_bytes():
             os.utime(path, ns=(stamp, stamp))
         else:
             os.utime(path)
 
 
-def _files(root: Path, but: Sequence[str] = ()) -> Iterator[Path]:
-    """The files that are in a directory itself, not behind links."""
-    for directory, below, names in os.walk(root):
-        if Path(directory) == root:
-            below[:] = [name for name in below if name not in but]
-        paths = (Path(directory, name) for name in names)
-        yield from (path for path in paths if not path.is_symlink())
+def _laid_files(view: Path) -> Iterator[Path]:
+    """The files of a view that are not the tree's."""
+    for directory, below, names in os.walk(view):
+        if Path(directory) == view:
+            below[:] = [name for name in below if name not in (OBJECTS, _COPY)]
+        yield from (path for name in names if not (path := Path(directory, name)).is_symlink())
 
 
 def _used(kept: Path) -> int:

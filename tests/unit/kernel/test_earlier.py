@@ -24,9 +24,7 @@ def build(bench: Bench, name: str, spec: kbuild.BuildSpec = SPEC, *lines: str) -
     for path in bench.tree.rglob("*"):
         os.utime(path, (0, 0))
     output = bench.build(*lines, name=name, spec=spec)
-    # The fragment is the same file in each build.
-    built = replace(spec, fragments=(bench.root / "mini.config", *spec.fragments))
-    kbuild.keep(built, select(f"clang{SUFFIX}"), bench.paths(name))
+    kbuild.keep(spec, select(f"clang{SUFFIX}"), bench.paths(name))
     return output
 
 
@@ -164,6 +162,30 @@ def test_a_copy_that_fails_leaves_a_whole_build(
     cp.chmod(0o755)
     assert contents(build(bench, "whole")) == expected
     assert compiled(bench) == EVERY
+
+
+def test_objects_that_are_removed_while_they_are_copied_are_of_no_use(bench: Bench) -> None:
+    build(bench, "plain")
+    (place,) = kept(bench)
+    cp = bench.root / "tools" / "cp"
+    move = f'case "$*" in --recursive*) mv {place} {place.with_name(".gone")} ;; esac'
+    cp.write_text(f'#!/bin/sh\n/bin/cp "$@"\n{move}\n')
+    cp.chmod(0o755)
+    bench.build(name="whole")
+    assert compiled(bench) == EVERY
+
+
+def test_a_build_that_is_too_large_removes_no_other(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(bench, "plain")
+    before = kept(bench)
+    size = sum(path.lstat().st_size for path in (before[0] / "build").rglob("*"))
+    with (bench.tree / "init/a.c").open("a") as file:
+        file.writelines(f"void more{number}(void)\n" for number in range(size // 8))
+    monkeypatch.setattr(earlier, "_KEPT_BYTES", 3 * size // 2)
+    build(bench, "large", WITH_FLAGS)
+    assert kept(bench) == before
 
 
 def test_a_build_of_which_nothing_can_be_kept_is_a_build(bench: Bench) -> None:
