@@ -400,7 +400,10 @@ class _Run:
 
     def _start_what_fits(self) -> None:
         # The longest path to the end first; a smaller step after it may fill a gap.
-        for job in sorted(self._ready.values(), key=lambda job: -self._urgency[job.step.id]):
+        def order(job: Job) -> tuple[bool, int]:
+            return not job.resources.first, -self._urgency[job.step.id]
+
+        for job in sorted(self._ready.values(), key=order):
             if self._failed and job.resources.device is not None:
                 continue
             if all(r.fingerprint != job.fingerprint for r in self._running.values()) and (

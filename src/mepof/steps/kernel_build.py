@@ -77,7 +77,9 @@ class KernelBuildBody:
         claimed = None if asked.boot is None else DEVICES.get(asked.boot.device).claim(asked.arch)
         lto = any("llvm-lto" in options()[name].requires for name in asked.options)
         memory = _LTO_MEMORY if lto else _MEMORY
-        return Resources(64, claimed, True, frozenset({asked.arch}), memory)
+        # Kernels with a profile begin with the objects of those without.
+        plain = not asked.uses and asked.instrumented is None
+        return Resources(64, claimed, True, frozenset({asked.arch}), memory, first=plain)
 
     def identity(self, step: Step) -> Mapping[str, str]:
         asked = KernelBuild[Input].of(step, step.inputs)

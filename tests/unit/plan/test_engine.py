@@ -157,6 +157,14 @@ def test_the_longest_path_is_taken_first(tmp_path: Path) -> None:
     assert body.ran[0] == "long"
 
 
+def test_what_makes_others_shorter_is_taken_before_the_longest_path(tmp_path: Path) -> None:
+    ran: list[str] = []
+    ground = Toy(kind="ground", first=True, ran=ran)
+    steps = (toy("long", n=1), toy("end", "long"), toy("plain", kind="ground"))
+    run(tmp_path, plan_of(*steps), Toy(ran=ran), ground, cores=1)
+    assert ran == ["plain", "long", "end"]
+
+
 def test_equal_steps_of_one_plan_are_made_once(tmp_path: Path) -> None:
     body = Toy()
     result = run(tmp_path, plan_of(toy("a", n=1), toy("b", n=1)), body, cores=2)

@@ -38,6 +38,7 @@ class Toy:
     cores: int = 1
     device: str | None = None
     yields: bool = False
+    first: bool = False
     tools: dict[str, str] = field(default_factory=dict)
     volatile: bool = False
     version: int | None = None
@@ -45,7 +46,7 @@ class Toy:
 
     def resources(self, step: Step) -> Resources:
         claim = None if self.device is None else Claim(self.device)
-        return Resources(self.cores, claim, self.yields)
+        return Resources(self.cores, claim, self.yields, first=self.first)
 
     def identity(self, step: Step) -> Mapping[str, str]:
         return self.tools

@@ -422,6 +422,22 @@ def identity(params: Mapping[str, Json]) -> Mapping[str, str]:
     return kernel_build.BODY.identity(Step("x/build", "kernel-build", {**BASE, **params}, inputs))
 
 
+@pytest.mark.parametrize(
+    ("params", "first"),
+    [
+        ({"uses": []}, True),
+        ({"uses": ["pgo"]}, False),
+        ({"instrumented": {"algorithm": "pgo"}}, False),
+    ],
+)
+def test_kernels_that_leave_objects_to_others_are_built_first(
+    params: Mapping[str, Json], first: bool
+) -> None:
+    inputs: dict[str, Input] = {"source": StepInput("source"), "profile": StepInput("profile")}
+    step = Step("x/build", "kernel-build", {**BASE, **params}, inputs)
+    assert kernel_build.BODY.resources(step).first == first
+
+
 def test_everything_that_an_algorithm_adds_is_part_of_the_identity(
     monkeypatch: pytest.MonkeyPatch, tools: Path
 ) -> None:
