@@ -29,10 +29,17 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 # Below the store's directory for what can be made again.
 _DIRECTORY = "built"
 _NOTE = "mepof-built.json"
+# Among the objects of a build: since when make has run, with the name of the earlier build whose
+# objects it began with; and while it runs.
+_BEGAN = "mepof-began"
+_MAKING = "mepof-making"
 # How much is kept. The objects of a small kernel are 150 MB.
 _KEPT_BYTES = 2 << 30
 # What the parts of a kernel are linked to.
 _LINKED = ("vmlinux*", ".tmp_vmlinux*")
+# What kbuild generates where it signs modules: each build has a key of its own.
+_KEY = "certs/signing_key.pem"
+_FROM_KEY = ("certs/signing_key*", "certs/.signing_key*")
 # More than the times of files are rounded by.
 _ROUNDED_NS = 2 * 10**9
 
@@ -66,17 +73,20 @@ class _Note:
 
     Attributes:
         size: of all files, in bytes.
+        began: when make first ran, in nanoseconds of the file system's clock.
         warned: the lines in which objtool warned of the objects.
     """
 
     build: Build
     size: int
+    began: int
     warned: tuple[str, ...]
 
     @classmethod
     def read(cls, kept: Path) -> _Note:
         known = json.loads((kept / OBJECTS / _NOTE).read_text(encoding="utf-8"))
-        return cls(Build(**known["build"]), int(known["size"]), tuple(known["warned"]))
+        build, size, began = Build(**known["build"]), int(known["size"]), int(known["began"])
+        return cls(build, size, began, tuple(known["warned"]))
 
     def write(self, view: Path) -> None:
         (view / OBJECTS / _NOTE).write_text(json.dumps(asdict(self)), encoding="utf-8")
@@ -93,17 +103,23 @@ def keep(build: Build, cache: Path, log: Path) -> None:
     laid = sha256(json.dumps(build.overlays).encode()).hexdigest()
     place = kept / "-".join(digest[:16] for digest in (build.family, laid, build.flags))
     with suppress(OSError):  # the build is done, whether others can use it or not
-        for pattern in _LINKED:
-            for path in (view / OBJECTS).glob(pattern):
+        objects = view / OBJECTS
+        for pattern in (*_LINKED, *(_FROM_KEY if (objects / _KEY).exists() else ())):
+            for path in objects.glob(pattern):
                 path.unlink()
-        size = sum(path.lstat().st_size for path in (view / OBJECTS).rglob("*"))
-        _Note(build, size, objtool.warning_lines(log)).write(view)
+        size = sum(path.lstat().st_size for path in objects.rglob("*"))
+        began = (objects / _BEGAN).stat().st_mtime_ns
+        _Note(build, size, began, objtool.warning_lines(log)).write(view)
         kept.mkdir(parents=True, exist_ok=True)
         os.utime(view)
         _remove(place)
         view.rename(place)
+    known = dict(_kept(cache))
+    for path in kept.glob("[!.]*"):
+        if path not in known:  # a crash left it, or another version of this program
+            _remove(path)
     left = _KEPT_BYTES
-    for path, note in sorted(_kept(cache), key=lambda each: _used(each[0]), reverse=True):
+    for path, note in sorted(known.items(), key=lambda each: _used(each[0]), reverse=True):
         if note.size > left:
             _remove(path)
         else:
@@ -113,7 +129,8 @@ def keep(build: Build, cache: Path, log: Path) -> None:
 
 
 def begin(build: Build, cache: Path, log: Path, own: Sequence[str]) -> None:
-    """Begin a build with the objects of the nearest earlier one, if there is any.
+    """Begin a build with the objects of the nearest earlier one, if there is any; or continue one,
+    until :func:`ended` is called.
 
     Args:
         build: has been configured; nothing is compiled.
@@ -122,48 +139,70 @@ def begin(build: Build, cache: Path, log: Path, own: Sequence[str]) -> None:
         own: files beside the objects that stay this build's.
     """
     objects = Path(build.view) / OBJECTS
+    began, making = objects / _BEGAN, objects / _MAKING
+    if making.exists() and began.read_bytes():
+        # It was killed. An object that was just written may be damaged or lack what objtool does,
+        # and has beside it the command of the one before: make would take it for done.
+        for path in objects.rglob("*.cmd"):
+            path.unlink()
+    elif not began.exists():
+        began.write_text(_take(build, cache, log, own))
+    making.touch()
+
+
+def ended(objects: Path) -> None:
+    """Note that make ended by itself."""
+    (objects / _MAKING).unlink(missing_ok=True)
+
+
+def _take(build: Build, cache: Path, log: Path, own: Sequence[str]) -> str:
+    """Copy the objects of the nearest earlier build; its name, or nothing if there is none."""
+    objects = Path(build.view) / OBJECTS
     found = [each for each in _kept(cache) if each[1].build.is_base_of(build)]
-    if not found or any(objects.glob("*/built-in.a")):
-        return
+    if not found:
+        return ""
     copy = objects.with_name(_COPY)
     try:
         kept, note = max(found, key=lambda each: (*_nearness(each[1].build, build), _used(each[0])))
         os.utime(kept)
-        _copy(kept, note.build, copy, build)
+        _copy(kept, note, copy, build)
         with log.open("a", encoding="utf-8") as file:
             file.writelines(note.warned)
     except (OSError, WorkError):  # it was removed meanwhile, or there is no room
         shutil.rmtree(copy, ignore_errors=True)
-    else:
-        for name in own:
-            if (objects / name).exists():
-                (objects / name).replace(copy / name)
-        shutil.rmtree(objects)
-        copy.rename(objects)
+        return ""
+    for name in own:
+        if (objects / name).exists():
+            (objects / name).replace(copy / name)
+    shutil.rmtree(objects)
+    copy.rename(objects)
+    return kept.name
 
 
 def _nearness(base: Build, build: Build) -> tuple[int, bool]:
     return len(base.overlays), base.flags == build.flags
 
 
-def _copy(kept: Path, base: Build, copy: Path, build: Build) -> None:
+def _copy(kept: Path, note: _Note, copy: Path, build: Build) -> None:
     shutil.rmtree(copy, ignore_errors=True)
     whole = kept.stat()
     run(["cp", "--recursive", "--no-dereference", str(kept / OBJECTS), str(copy)])
     if not os.path.samestat(whole, kept.stat()):
         raise FileNotFoundError(f"{kept} was removed while it was copied")
-    # By the clock of the file system, which may be another machine's.
-    now = (copy / _NOTE).stat().st_mtime_ns
-    (copy / _NOTE).unlink()
-    # The tools of the kernel's `tools` are built with paths outside of the tree, which ccache makes
-    # relative in part.
-    both = os.path.commonpath([base.view, build.view])
-    old, new = (os.fsencode(f"/{Path(each.view).relative_to(both)}/") for each in (base, build))
-    for path in (copy / "tools").rglob("*.cmd"):
-        path.write_bytes(path.read_bytes().replace(old, new))
-    # Nothing is newer than what is made from it, but for what other overlays lay over the tree; and
-    # what is made now is newer than all.
-    stamp = now - _ROUNDED_NS
+    for name in (_NOTE, _BEGAN, _MAKING):
+        (copy / name).unlink(missing_ok=True)
+    # The commands of GCC name the tree, and so do those of the kernel's `tools`, where ccache makes
+    # paths relative in part.
+    both = os.path.commonpath([note.build.view, build.view])
+    views = (note.build.view, build.view)
+    old, new = (os.fsencode(f"/{Path(each).relative_to(both)}/") for each in views)
+    for path in copy.rglob("*.cmd"):
+        command = path.read_bytes()
+        if old in command:
+            path.write_bytes(command.replace(old, new))
+    # Nothing is newer than what is made from it, but for what other overlays lay over the tree, and
+    # files elsewhere that have changed since, such as certificates that the configuration names.
+    stamp = note.began - _ROUNDED_NS
     for directory, _, names in os.walk(copy):
         for name in (*names, "."):
             os.utime(Path(directory, name), ns=(stamp, stamp), follow_symlinks=False)

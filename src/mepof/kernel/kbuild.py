@@ -169,8 +169,8 @@ class BuildPaths:
     def objects(self) -> Path:
         """Where make runs.
 
-        With the objects inside the source, kbuild calls the source `..`: no command line has a path
-        of this machine, so ccache and DWARF see none.
+        With the objects inside the source, kbuild calls the source `..`: no command line of Clang
+        has a path of this machine, so ccache and DWARF see none.
         """
         return self.view / earlier.OBJECTS
 
@@ -284,6 +284,7 @@ def build(
         rewritten = _rewrite(spec.rewriting, objects, defined, tools, spec.arch)
         _make([*make, f"-j{cores}", *image], environment, paths.log, tools.run, count)
 
+    earlier.ended(objects)
     made = layout.read(objects / "vmlinux")
     freed = layout.faults(made) if spec.arch.frees_init else ()
     sorts_at_boot = "CONFIG_BUILDTIME_TABLE_SORT=y" not in config.splitlines()

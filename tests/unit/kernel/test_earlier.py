@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -61,17 +63,55 @@ def test_what_was_asked_for_may_differ_where_the_configuration_does_not(bench: B
     assert compiled(bench) == {"init/a.o"}
 
 
-def test_what_is_built_with_other_paths_is_where_the_build_is(bench: Bench) -> None:
+@pytest.mark.parametrize("where", ["tools/objtool", "lib"])
+def test_what_is_built_with_other_paths_is_where_the_build_is(bench: Bench, where: str) -> None:
     build(bench, "plain")
     (place,) = kept(bench)
-    command = place / "build/tools/objtool/.check.o.cmd"
+    command = place / "build" / where / ".check.o.cmd"
     command.parent.mkdir(parents=True)
     command.write_text(f"-o {bench.root}/plain/work/tree/build/x ../../plain/work/tree/build/y.h\n")
     bench.build(name="begun")
-    begun = bench.paths("begun").objects / "tools/objtool/.check.o.cmd"
+    objects = bench.paths("begun").objects
+    begun = objects / where / ".check.o.cmd"
     there = "begun/work/tree/build"
     assert begun.read_text() == f"-o {bench.root}/{there}/x ../../{there}/y.h\n"
-    assert begun.stat().st_mtime == (begun.parents[2] / "init/a.o").stat().st_mtime
+    assert begun.stat().st_mtime == (objects / "init/a.o").stat().st_mtime
+
+
+def test_what_has_changed_since_the_earlier_build_is_compiled(bench: Bench) -> None:
+    build(bench, "plain")
+    (place,) = kept(bench)
+    note = json.loads((place / "build/mepof-built.json").read_text())
+    note["began"] -= 1000 * 10**9
+    (place / "build/mepof-built.json").write_text(json.dumps(note))
+    os.utime(bench.tree / "kernel/b.c", (time.time() - 500,) * 2)
+    bench.build(name="begun")
+    assert compiled(bench) == {"kernel/b.o"}
+
+
+@pytest.mark.parametrize(("base", "again"), [("plain", True), ("other", False)])
+def test_after_a_kill_no_object_is_taken_for_one_of_the_earlier_build(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, base: str, again: bool
+) -> None:
+    build(bench, base, SPEC if base == "plain" else replace(SPEC, overlays=("text-sections",)))
+    monkeypatch.setattr(earlier, "ended", lambda objects: None)
+    expected = contents(bench.build(name="killed", spec=WITH_FLAGS))
+    damaged = bench.paths("killed").objects / "kernel/b.o"
+    if again:
+        damaged.write_text("half of")
+    assert contents(bench.build(name="killed", spec=WITH_FLAGS)) == expected
+    assert compiled(bench) == (EVERY if again else set())
+
+
+def test_each_build_has_a_key_of_its_own(bench: Bench) -> None:
+    bench.build(name="plain")
+    certificates = bench.paths("plain").objects / "certs"
+    certificates.mkdir()
+    for name in ("signing_key.pem", ".signing_key.pem.cmd", "signing_key.x509", "blacklist.o"):
+        (certificates / name).touch()
+    kbuild.keep(SPEC, select(f"clang{SUFFIX}"), bench.paths("plain"))
+    (place,) = kept(bench)
+    assert [path.name for path in (place / "build/certs").iterdir()] == ["blacklist.o"]
 
 
 def test_the_build_with_the_same_flags_is_the_nearest(bench: Bench) -> None:
@@ -151,6 +191,7 @@ def test_objects_that_are_damaged_or_gone_are_compiled(bench: Bench) -> None:
         (place / "build" / "mepof-built.json").write_text("{")
     build(bench, "whole")
     assert compiled(bench) == EVERY
+    assert len(kept(bench)) == 1
 
 
 def test_a_copy_that_fails_leaves_a_whole_build(
