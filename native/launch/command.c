@@ -7,11 +7,12 @@
  *   d PATH       working directory
  *   i PATH       standard input
  *   u UID, g GID user and group
+ *   n NAME       of both, if the guest does not know the numbers
  *   S            it is a service: it goes on while other commands run
  *   p PORT, o TEXT, r ARGUMENT   when the service is ready: a TCP port of 127.0.0.1 answers, its
  *                output contains the text, a program ends with status 0
  *   k SIGNAL     that stops the service
- *   t MS         limit of becoming ready and of stopping
+ *   t MS         limit of becoming ready and of stopping; of an action that is measured
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -97,6 +98,9 @@ struct command command_read(const char *kind, const char *name)
 		case 'g':
 			command.group = (gid_t)strtoul(value, NULL, 10);
 			break;
+		case 'n':
+			command.account = value;
+			break;
 		case 'p':
 			command.ready_port = (int)strtol(value, NULL, 10);
 			break;
@@ -118,6 +122,44 @@ struct command command_read(const char *kind, const char *name)
 	return command;
 }
 
+/* Add a line to a table in which a number, the third field, is not yet: passwd(5), group(5). */
+static void make_known(const char *table, unsigned int number, const char *line)
+{
+	char path[PATH_MAX];
+	char *known = NULL;
+	size_t size = 0;
+	bool ends = true;
+
+	snprintf(path, sizeof(path), "%s/../etc/%s", root, table);
+	FILE *file = fopen(path, "r+e");
+	if (file == NULL)
+		return;
+	for (ssize_t length; (length = getline(&known, &size, file)) > 0;) {
+		const char *second = strchr(known, ':');
+		const char *third = second ? strchr(second + 1, ':') : NULL;
+		if (third != NULL && strtoul(third + 1, NULL, 10) == number) {
+			fclose(file);
+			return;
+		}
+		ends = known[length - 1] == '\n';
+	}
+	fseek(file, 0, SEEK_END);
+	fprintf(file, "%s%s\n", ends ? "" : "\n", line);
+	fclose(file);
+}
+
+/* Programs look up who they are, and some do not start as nobody. */
+static void make_account(const struct command *command)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line), "%s:x:%u:%u::/tmp:/bin/sh", command->account, command->user,
+		 command->group);
+	make_known("passwd", command->user, line);
+	snprintf(line, sizeof(line), "%s:x:%u:", command->account, command->group);
+	make_known("group", command->group, line);
+}
+
 _Noreturn void command_become(const struct command *command, char **argv)
 {
 	for (char **variable = command->environment; *variable != NULL; variable++)
@@ -132,9 +174,16 @@ _Noreturn void command_become(const struct command *command, char **argv)
 		if (fd != STDIN_FILENO)
 			close(fd);
 	}
-	if (command->user != 0 || command->group != 0)
+	if (command->account != NULL)
+		make_account(command);
+	if (command->user != 0 || command->group != 0) {
+		/* So that it can open /dev/stdout and /dev/stderr, as in a container. */
+		for (int fd = STDOUT_FILENO; fd <= STDERR_FILENO; fd++)
+			if (fchown(fd, command->user, (gid_t)-1) != 0)
+				continue; /* somebody else's file; it can still write to it */
 		if (setgroups(0, NULL) != 0 || setgid(command->group) != 0 || setuid(command->user) != 0)
 			fail("cannot become the user of", argv[0]);
+	}
 	execvp(argv[0], argv);
 	fail("cannot run", argv[0]);
 }

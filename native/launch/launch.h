@@ -18,11 +18,12 @@ struct command {
 	const char *directory;
 	const char *input;
 	const char *ready_output;
+	const char *account; /* the name that its numbers get; NULL if they have one */
 	uid_t user;
 	gid_t group;
 	int ready_port; /* 0: no such check */
 	int signal;	/* that stops the service */
-	long limit_ms;	/* to become ready, and to stop */
+	long limit_ms;	/* to become ready, and to stop; of an action that is measured */
 	bool service;
 };
 

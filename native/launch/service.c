@@ -272,6 +272,9 @@ int service_stop(const char *name, const struct command *command)
 	} else {
 		signal_service(name, SIGKILL, true); /* what it left behind */
 	}
+	/* Services of what runs after it in this boot are not broken by that. */
+	rename(ended, state_path(name, ".stopped"));
+	unlink(state_path(name, ".pid"));
 	return 0;
 }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
@@ -61,7 +61,10 @@ class App(Named):
     Attributes:
         suites: those whose programs its actions run.
         memory: MiB that its guest needs.
+        brings_files: it lays more into the guest than programs of mepof's.
     """
+
+    brings_files: ClassVar[bool] = False
 
     title: str
     actions: tuple[Action, ...] = Field(alias="action")
@@ -100,6 +103,9 @@ class InstalledApp(App):
 
 #: That of a training that names none.
 DEFAULT = "general"
+
+#: MiB that the kernel, the guest itself and small programs take.
+BASE_MEMORY = 192
 
 _LACKS = re.compile(r"^action=\S+ check=ok lacks=(\S+)$", re.M)
 
@@ -168,7 +174,17 @@ def guest_additions() -> dict[str, tuple[str, ...]]:
 
 def memory_of(apps: Iterable[App]) -> int:
     """MiB of memory that a guest needs to exercise all these apps."""
-    return max(
-        (m for app in apps for m in (app.memory, *(load_suite(s).memory for s in app.suites))),
-        default=MIN_MEMORY,
-    )
+    apps = tuple(apps)
+    suites = (load_suite(suite).memory for app in apps for suite in app.suites)
+    shared = (app.memory for app in apps if not app.brings_files)
+    own = memory_together(app.memory for app in apps if app.brings_files)
+    return max(*suites, *shared, own, MIN_MEMORY)
+
+
+def memory_together(apps: Iterable[int]) -> int:
+    """MiB that a guest needs for apps that bring files, all of which are there at once.
+
+    Args:
+        apps: what the guest of each alone needs.
+    """
+    return BASE_MEMORY + sum(memory - BASE_MEMORY for memory in apps)

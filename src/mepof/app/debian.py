@@ -22,6 +22,8 @@ from mepof.plan.digest import file_digest
 from mepof.plan.store import default_store
 from mepof.process import find_tool, run
 
+#: What every `apt-get update` of this machine writes to.
+HOST_LISTS = Path("/var/lib/apt/lists/partial")
 _INSTALLED = re.compile(r"^Inst (\S+) (?:\[\S+\] )?\((\S+) .*\[(\S+)\]\)")
 _UNMET = re.compile(r" : (Pre-?Depends|Depends|Conflicts|Breaks): ")
 # What only the scripts that a package runs when it is installed need; those do not run.
@@ -123,9 +125,24 @@ def _options(root: Path, debian: str, present: set[str]) -> list[str]:
     lists = root / "lists"
     (lists / "partial").mkdir(parents=True, exist_ok=True)
     options += ["-o", f"Dir::State::lists={lists}"]
-    if not any(lists.glob("*Packages*")):
-        _apt(options, "update")
+    known = any(lists.glob("*Packages*"))
+    updated = root / "updated"
+    if not known or _changed(HOST_LISTS) > _changed(updated):
+        try:
+            _apt(options, "update")
+            updated.touch()
+        except EnvironmentLack:
+            if not known:
+                raise
     return options
+
+
+def _changed(path: Path) -> float:
+    """When a file or directory last changed; 0 if it does not exist."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 @cache

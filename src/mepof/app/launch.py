@@ -52,7 +52,8 @@ def command_files(
     for action in app.actions:
         what = f"the action `{action.name}`"
         fields = _Fields(app, image, files, arch, what, bool(app.setup))
-        text = fields.of(action, action.argv, action.name)
+        limit = _field("t", _milliseconds(action.seconds))
+        text = fields.of(action, action.argv, action.name) + limit
         found[f"mepof/actions/{action.name}"] = Laid(text)
     for number, setup in enumerate(app.setup):
         fields = _Fields(app, image, files, arch, f"the setup `{setup.name}`", number > 0)
@@ -103,6 +104,7 @@ class _Fields:
                 *((_field("d", directory),) if directory else ()),
                 *((_field("i", given),) if given else ()),
                 *((_field("u", user), _field("g", group)) if (user, group) != (0, 0) else ()),
+                *((_field("n", f"user{user}"),) if self._lacks_name(user) else ()),
             )
         )
 
@@ -118,7 +120,7 @@ class _Fields:
             (
                 _field("S", ""),
                 _field("k", int(signal.Signals[f"SIG{setup.stop}"])),
-                _field("t", round(setup.seconds * 1000)),
+                _field("t", _milliseconds(setup.seconds)),
                 *_conditions(ready),
             )
         )
@@ -169,6 +171,11 @@ class _Fields:
             raise InputError(f"{self.what} runs in the group {group}, which is not in /etc/group")
         return number, groups[0]
 
+    def _lacks_name(self, user: int) -> bool:
+        """Whether the guest should know a user whom nobody named; images are left as they are."""
+        named = any(number == user for _, number, _ in self._entries("passwd"))
+        return user != 0 and not named and self.app.image is None
+
     def _entries(self, table: str) -> Iterator[tuple[str, int, int]]:
         """Names with the two numbers after them (passwd(5)), or the one (group(5)), twice."""
         laid = self.files.get(f"etc/{table}", Laid())
@@ -186,6 +193,10 @@ def _conditions(ready: Ready) -> Iterator[bytes]:
         yield _field("o", ready.output)
     for word in ready.argv:
         yield _field("r", word)
+
+
+def _milliseconds(seconds: float) -> int:
+    return max(1, round(seconds * 1000))
 
 
 def _field(letter: str, value: str | int) -> bytes:
@@ -295,6 +306,12 @@ def check_action(action: Action, reply: agent.ExecResult) -> None:
         except WorkError as error:
             raise WorkError(f"the action {action.name}: {error.message}", error.remedy) from error
     missing = next((text for text in expected.texts if text not in reply.text), None)
+    if missing is not None and reply.truncated:
+        raise WorkError(
+            f"the action {action.name} did not write {missing!r}, which its check expects, in the "
+            f"first {agent.OUTPUT_MIB} MiB of its output, which are all that is kept",
+            "let it write less, or check its status",
+        )
     if missing is not None:
         last = reply.text.strip().rpartition("\n")[2] or "no output"
         raise WorkError(

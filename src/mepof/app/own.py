@@ -6,6 +6,7 @@ import re
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import Field, field_validator, model_validator
 
@@ -135,6 +136,8 @@ class OwnApp(App):
         environment: variables of all its commands.
         setup: what runs before the first action, in order.
     """
+
+    brings_files: ClassVar[bool] = True
 
     actions: tuple[OwnAction, ...] = Field(alias="action")
     image: str | None = Field(default=None, min_length=1)

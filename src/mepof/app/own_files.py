@@ -74,23 +74,32 @@ def _layout(base: Path, image: str) -> tuple[Path, str | None]:
     return _beside(base, path), tag or None
 
 
-def check_distinct_files(apps: Iterable[tuple[OwnApp, Path]]) -> None:
+def check_distinct_files(apps: Iterable[tuple[OwnApp, Path]], arch: str | None = None) -> None:
     """Refuse apps of one guest that lay different things at one path.
 
     Args:
         apps: each with its description.
+        arch: of the guest, to compare what comes with images and packages too, which may have to be
+            downloaded.
 
     Raises:
-        InputError: there are such, or as of :func:`own_files`.
+        InputError: there are such, or as of :func:`own_files` or :func:`all_files`.
+        EnvironmentLack: as of :func:`all_files`.
     """
+    given = tuple(apps)
     found: dict[str, tuple[str, Laid]] = {}
-    for app, description in apps:
-        for path, laid in own_files(app, description).items():
+    for app, description in given:
+        if arch is not None and len(given) > 1:
+            files = all_files(app, description, arch)
+        else:
+            files = own_files(app, description)
+        for path, laid in files.items():
             other, known = found.setdefault(path, (app.title, laid))
-            if not known.same_as(laid):
+            if not (known.same_as(laid) or (known.is_directory and laid.is_directory)):
                 raise InputError(
                     f"the apps `{other}` and `{app.title}` lay different files at /{path}",
-                    "move one",
+                    "move one, or give each app a guest of its own: a `profile` for each, then "
+                    "`merge`, and an `eval` for each",
                 )
 
 
@@ -140,14 +149,11 @@ def _accounts(app: OwnApp) -> dict[str, Laid]:
     if app.image is not None:
         return hosts
     users = {each.user for each in (*app.actions, *app.setup)}
-    numbers = sorted(
-        {user for user in users if isinstance(user, int)} - {n for _, n, _ in _ACCOUNTS}
-    )
     if not (app.packages or users - {None, 0}):
         return {}
-    accounts = [*_ACCOUNTS, *((f"user{number}", number, "/tmp") for number in numbers)]
-    passwd = "".join(f"{name}:x:{n}:{n}::{home}:/bin/sh\n" for name, n, home in accounts)
-    group = "".join(f"{name}:x:{n}:\n" for name, n, _ in accounts)
+    # The same for all apps: the program that starts commands adds the other numbers that it needs.
+    passwd = "".join(f"{name}:x:{n}:{n}::{home}:/bin/sh\n" for name, n, home in _ACCOUNTS)
+    group = "".join(f"{name}:x:{n}:\n" for name, n, _ in _ACCOUNTS)
     return {
         "etc/passwd": Laid(passwd.encode()),
         "etc/group": Laid(group.replace("nobody:", "nogroup:").encode()),

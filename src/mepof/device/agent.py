@@ -20,6 +20,8 @@ _TRUNCATED = 1
 # Larger than any profile: a header that claims more is not the agent's.
 _MAX_PAYLOAD = 1 << 30
 
+#: How many MiB of a program's output the agent keeps.
+OUTPUT_MIB = 4
 TIMED_OUT = 0xFFFFFFFE
 NOT_STARTED = 0xFFFFFFFF
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from mepof.app.apps import memory_together
 from mepof.app.launch import (
     check_action,
     check_setup,
@@ -22,6 +23,8 @@ from mepof.suite.cases import memory_of as memory_of_suites
 
 # A case takes a few seconds of the host's time under emulation; the limit is in guest time.
 _CASE_SECONDS = 120.0
+# To settle before an action, and to copy what it wrote.
+_TELLING_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,8 @@ class Work:
 
 def memory_of(work: Sequence[Work]) -> int:
     """MiB of memory that a guest needs for all of it."""
-    return max(each.memory for each in work)
+    shared = (each.memory for each in work if not each.is_own)
+    return max((*shared, memory_together(each.memory for each in work if each.is_own)))
 
 
 def work_of(metrics: Sequence[str], apps: Sequence[OwnApp]) -> tuple[Work, ...]:
@@ -116,8 +120,10 @@ def work_of(metrics: Sequence[str], apps: Sequence[OwnApp]) -> tuple[Work, ...]:
 
 def _request_of(case: Case) -> agent.Exec:
     """The request that runs a case."""
-    seconds = case.action.seconds if isinstance(case, OwnCase) else _CASE_SECONDS
-    return agent.Exec(case.argv, seconds)
+    if not isinstance(case, OwnCase):
+        return agent.Exec(case.argv, _CASE_SECONDS)
+    # The program that measures it ends it at its limit, and then tells what it wrote.
+    return agent.Exec(case.argv, case.action.seconds + _TELLING_SECONDS)
 
 
 def _is_skipped(case: Case, reply: agent.Reply) -> bool:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from mepof.app.android import AndroidApps, load_described
+from mepof.app.apps import BASE_MEMORY
 from mepof.app.laid import Laid, write_archive
 from mepof.app.launch import PROGRAM, command_files
 from mepof.app.own import OwnApp, check_program_arch
@@ -19,9 +20,6 @@ from mepof.spec.app_programs import AppPrograms
 from mepof.toolchain import guest
 
 _MIB = 1 << 20
-# What the kernel, the guest itself and small programs take; above it a guest holds the archive and,
-# for a moment, what is unpacked from it, which may take half of the memory.
-_BASE_MIB = 192
 
 
 class AppProgramsBody:
@@ -101,7 +99,9 @@ def _asked(step: Step) -> tuple[AppPrograms[Input], Path]:
 def _check_memory(app: OwnApp, files: Mapping[str, Laid]) -> None:
     """Refuse files that the guest cannot unpack: the kernel would panic without naming them."""
     taken = sum(laid.size for laid in files.values()) // _MIB
-    needed = _BASE_MIB + 2 * taken
+    # The guest holds the archive and, for a moment, what is unpacked from it, which may take half
+    # of the memory.
+    needed = BASE_MEMORY + 2 * taken
     if app.memory < needed:
         raise InputError(
             f"the files of the app {app.title} take {taken} MiB, which does not fit in "

@@ -74,6 +74,8 @@ class MeasureBody:
         device = DEVICES.get(asked.device)
         work = planned_work(asked.metrics, asked.apps)
         core, price = core_of(asked), priced_by(asked)
+        files = files_of(asked.apps)
+        check_distinct_files(zip(apps_in(files), files, strict=True), asked.arch)
         return {
             **device.identity(asked.arch),
             "cases": cases_digest(cases_in(work)),

@@ -78,9 +78,7 @@ class ProfileCollectBody:
         """Refuse a scenario that cannot run, and a device that cannot do what is asked."""
         asked = ProfileCollect[Input].of(step, step.inputs)
         _planned_actions(asked)
-        described = [path for app in asked.apps if (path := _host_path(app.file)) is not None]
-        loaded = [(load_described(path), path) for path in described]
-        check_distinct_files((app, path) for app, path in loaded if isinstance(app, OwnApp))
+        check_distinct_files(_own_apps(asked))
         device = DEVICES.get(asked.device)
         if asked.record is not None:
             branch_source(asked.device).branch_recorder(asked.arch)
@@ -101,12 +99,14 @@ class ProfileCollectBody:
         asked = ProfileCollect[Input].of(step, step.inputs)
         actions = _planned_actions(asked)
         apps = _apps(asked, [_host_path(app.file) for app in asked.apps])
+        check_distinct_files(_own_apps(asked), asked.arch)
+        needs = any(app.suites or app.brings_files for app in apps)
         return {
             **DEVICES.get(asked.device).identity(asked.arch),
             **SCENARIOS.identity(asked.scenario),
             **ALGORITHMS.identity(*((asked.algorithm,) if asked.algorithm else ())),
             "actions": sha256(repr(actions).encode()).hexdigest(),
-            **({"memory": str(memory_of(apps))} if any(app.suites for app in apps) else {}),
+            **({"memory": str(memory_of(apps))} if needs else {}),
         }
 
     def recover(self, plan: Plan, step: Step, error: Exception | None) -> Plan | None:
@@ -328,6 +328,13 @@ def _apps(asked: ProfileCollect[In], files: Sequence[Path | None]) -> tuple[App,
     if any(files):
         check_distinct_apps(apps)
     return without(apps, asked.without)
+
+
+def _own_apps(asked: ProfileCollect[Input]) -> list[tuple[OwnApp, Path]]:
+    """The user's own apps, each with its description."""
+    described = [path for app in asked.apps if (path := _host_path(app.file)) is not None]
+    loaded = [(load_described(path), path) for path in described]
+    return [(app, path) for app, path in loaded if isinstance(app, OwnApp)]
 
 
 def _planned_actions(asked: ProfileCollect[Input]) -> tuple[Action, ...]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import lzma
+import os
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
 
+from mepof.app import debian
 from mepof.app.debian import package_files
 from mepof.errors import EnvironmentLack, InputError, WorkError
 
@@ -26,7 +29,8 @@ case "$*" in
 *--download-only*)
     test -e {root}/offline && {{ echo "E: Failed to fetch"; exit 100; }}
     cp {root}/debs/* {root}/store/cache/packages/*/archives/ ;;
-*update) : > {root}/store/cache/packages/arm64/lists/x_Packages ;;
+*update) test -e {root}/no-update && {{ echo "E: offline"; exit 100; }}
+    : > {root}/store/cache/packages/arm64/lists/x_Packages ;;
 esac
 """
 
@@ -96,6 +100,26 @@ def test_another_architecture_has_lists_of_its_own(room: Path) -> None:
     asked = (room / "asked").read_text().splitlines()
     assert asked[0].endswith(" update")
     assert all("APT::Architecture=arm64" in line and "Dir::State::lists=" in line for line in asked)
+
+
+def test_lists_of_another_architecture_are_as_new_as_those_of_this_machine(
+    room: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def updates() -> int:
+        package_files.cache_clear()
+        package_files(("tool",), (), "arm64")
+        return (room / "asked").read_text().count(" update\n")
+
+    monkeypatch.setattr(debian, "HOST_LISTS", room / "partial")
+    assert [updates(), updates()] == [1, 1]
+    (room / "partial").mkdir()
+    os.utime(room / "partial", (time.time() + 10,) * 2)
+    (room / "no-update").touch()
+    assert updates() == 2, "old lists are better than none"
+    (room / "no-update").unlink()
+    os.utime(room / "partial", (time.time() - 1,) * 2)
+    os.utime(room / "store/cache/packages/arm64/updated", (0, 0))
+    assert [updates(), updates()] == [3, 3]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mepof.app.laid import Laid
-from mepof.app.launch import check_setup, command_files, start_requests, stop_requests
+from mepof.app.launch import check_action, check_setup, command_files, start_requests, stop_requests
 from mepof.app.oci import Image
 from mepof.app.own import OwnApp, load_own
 from mepof.device import agent
@@ -35,7 +35,8 @@ def app_of(directory: Path, text: str) -> OwnApp:
 
 
 def action(*lines: str, argv: str = '["/bin/busybox", "cat"]') -> str:
-    return "\n".join(('[[action]]\nname = "a"\nseconds = 5', f"argv = {argv}", *lines, ""))
+    seconds = () if any("seconds" in line for line in lines) else ("seconds = 5",)
+    return "\n".join(('[[action]]\nname = "a"', f"argv = {argv}", *seconds, *lines, ""))
 
 
 def setup(*lines: str, argv: str = '["/bin/busybox", "sleep", "60"]', seconds: float = 5) -> str:
@@ -56,6 +57,7 @@ def test_a_command_has_input_environment_directory_and_user(tmp_path: Path) -> N
     )
     assert fields(app, "actions/a") == [
         *("a/bin/busybox", "acat", "eA=1", "eB=3", "d/srv", "i/mepof/input/a", "u7", "g8"),
+        "t5000",
     ]
 
 
@@ -64,7 +66,7 @@ def test_an_image_gives_what_the_description_leaves_open(tmp_path: Path) -> None
     text = '[[action]]\nname = "a"\nseconds = 5\nenvironment = {A = "2"}\n'
     app = app_of(tmp_path, 'image = "oci"\n' + text)
     assert fields(app, "actions/a", image) == [
-        *("abusybox", "atrue", "ePATH=/bin", "eA=2", "d/srv", "u5", "g6"),
+        *("abusybox", "atrue", "ePATH=/bin", "eA=2", "d/srv", "u5", "g6", "t5000"),
     ]
     with pytest.raises(InputError, match="the action `a` has no argv, and the image has no entry"):
         fields(app, "actions/a", Image())
@@ -205,7 +207,10 @@ def test_a_service_lives_while_actions_run_and_is_stopped(guest: Guest) -> None:
     guest.describe(setup('ready = {output = "up"}', argv=up) + action(argv=script("echo did")))
     assert guest.judge() == ()
     assert (guest.done.status, guest.done.text) == (0, "did\n")
-    assert (guest.root / "run/s.ended").read_text() == "was killed by signal 15"
+    assert (guest.root / "run/s.stopped").read_text() == "was killed by signal 15"
+    # Those of another app in the same boot are not broken by that.
+    assert guest.run("action", "a").text == "did\n"
+    assert guest.judge() == ()
 
 
 @pytest.mark.parametrize(
@@ -251,7 +256,7 @@ def test_a_service_that_does_not_stop_is_killed_and_reported(guest: Guest) -> No
     guest.describe(setup('ready = {output = "up"}', argv=stubborn, seconds=0.5) + action())
     (told,) = guest.judge()
     assert told == "the service `s` did not stop within 0.5 s of signal 15, and was killed"
-    assert (guest.root / "run/s.ended").read_text() == "was killed by signal 9"
+    assert (guest.root / "run/s.stopped").read_text() == "was killed by signal 9"
 
 
 def test_a_measured_action_prints_its_result_line_above_what_it_wrote(guest: Guest) -> None:
@@ -266,6 +271,45 @@ def test_a_measured_action_prints_its_result_line_above_what_it_wrote(guest: Gue
     guest.run("setup", "s")
     done = guest.run("measure", "a")
     assert (done.status, done.text) == (125, "the setup `s` failed\n")
+
+
+def test_a_measured_action_that_reaches_its_limit_tells_what_it_wrote(guest: Guest) -> None:
+    guest.describe(action("seconds = 0.3", argv=script("echo one; exec /bin/busybox sleep 60")))
+    words = [str(guest.launcher), "measure", "a"]
+    environment = {**os.environ, "LAUNCH_ROOT": str(guest.root)}
+    with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == b"one\n"
+        assert running.poll() is None, "the agent's limit ends it"
+        running.kill()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_another_user_has_a_name_and_opens_its_own_output(launcher: Path, tmp_path: Path) -> None:
+    tables = {"passwd": "root:x:0:0::/:", "group": "root:x:0:\n"}
+    for name, text in tables.items():
+        (tmp_path / "etc" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "etc" / name).write_text(text)
+    (tmp_path / "mepof").mkdir()
+    guest = Guest(launcher, tmp_path / "mepof")
+    guest.describe(
+        action('user = "1000:50"', argv=script("echo out > /dev/stdout; echo err > /dev/stderr"))
+    )
+    for _ in range(2):
+        assert guest.run("action", "a").text == "out\nerr\n"
+    known = {name: (tmp_path / "etc" / name).read_text() for name in tables}
+    assert known == {
+        "passwd": "root:x:0:0::/:\nuser1000:x:1000:50::/tmp:/bin/sh\n",
+        "group": "root:x:0:\nuser1000:x:50:\n",
+    }
+
+
+def test_a_check_says_that_the_end_of_a_long_output_is_not_kept(tmp_path: Path) -> None:
+    app = app_of(tmp_path, action('check = {output = "done"}'))
+    reply = agent.ExecResult(0, 0, b"line\n", truncated=True)
+    with pytest.raises(WorkError, match="'done', which its check expects, in the first 4 MiB"):
+        check_action(app.actions[0], reply)
+    check_action(app.actions[0], agent.ExecResult(0, 0, b"done\n", truncated=True))
 
 
 def test_a_program_that_does_not_exist_is_named(guest: Guest) -> None:

@@ -59,6 +59,8 @@ def test_an_app_is_known_by_its_title(tmp_path: Path) -> None:
     app = load_own(described(tmp_path, "memory = 1024"))
     assert (app.name, app.actions[0].argv) == ("Shop", ("/shop/run", "x"))
     assert memory_of([load_app("kbench"), app]) == 1024
+    # The files of both are there at once.
+    assert memory_of([app, load_app("kbench"), app]) == 2 * (1024 - 192) + 192
 
 
 @pytest.mark.parametrize(
@@ -116,6 +118,15 @@ def test_two_apps_do_not_lay_different_files_at_one_path(tmp_path: Path) -> None
         paths.append(described(tmp_path / name, ROOTFS))
     apps = [(load_own(path), path) for path in paths]
     check_distinct_files(apps)
+    # What mepof lays for both is the same, but not what one of them has in its place.
+    for path in paths:
+        path.write_text(path.read_text().replace("[[action]]", "[[action]]\nuser = 1000"))
+    apps = [(load_own(path), path) for path in paths]
+    check_distinct_files(apps, "x86-64")
+    (paths[0].parent / "rootfs/etc").mkdir()
+    (paths[0].parent / "rootfs/etc/passwd").write_text("root:x:0:0::/:\n")
+    with pytest.raises(InputError, match="lay different files at /etc/passwd"):
+        check_distinct_files(apps, "x86-64")
     (paths[1].parent / "rootfs/shop/run").write_text("#!/bin/busybox ash\n")
     with pytest.raises(InputError, match="lay different files at /shop/run"):
         check_distinct_files(apps)

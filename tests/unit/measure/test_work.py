@@ -87,7 +87,8 @@ def test_suites_run_before_services_start(shop: OwnApp) -> None:
         ("/mepof/launch", "measure", "fail"),
         ("/mepof/launch", "stop", "db"),
     ]
-    assert [r.timeout for r in work[1].commands] == [17, 90, 5, 17]
+    # An action's limit is kept by the program that measures it, which then tells what it wrote.
+    assert [r.timeout for r in work[1].commands] == [17, 95, 10, 17]
     assert [name for each in work for name in each.names] == [
         *(case.name, "setting up db", "buy", "fail", "stopping"),
     ]
