@@ -85,7 +85,7 @@ class Attempt:
         """Make and publish it.
 
         Args:
-            out: for what the runs leave; what an attempt before left is continued.
+            out: for what the runs leave.
             target: the directory to publish.
 
         Raises:
@@ -205,7 +205,9 @@ class Attempt:
         return self._run(text, decision, out / "full")
 
     def _run(self, text: str, decision: Decision, out: Path) -> tuple[Path, Decision]:
-        out.mkdir(parents=True, exist_ok=True)
+        # What an earlier attempt left may be of another program. What is of use is in the store.
+        shutil.rmtree(out, ignore_errors=True)
+        out.mkdir(parents=True)
         if decision.profiles:
             assert self.last is not None
             files = {name: origin.used(self.last[1]) for name, origin in decision.profiles.items()}

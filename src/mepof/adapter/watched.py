@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -185,7 +186,8 @@ def read_task(path: Path) -> Task:
             f"write {MARK} for the kernel: adap {MARK} pgo rand kbench.",
         )
     # What is wrong whatever the release is wrong now.
-    plan = compiled(_example(source.name, source.text))
+    with chdir(path.parent):
+        plan = compiled(_example(source.name, source.text))
     if any(step.kind == Flash.kind for step in plan.steps):
         raise InputError(
             f"{source.name} flashes a phone, and nobody is there when it is watched",

@@ -81,7 +81,7 @@ def watch(
     if shared is not None and "://" not in shared:
         shared = str(Path(shared).absolute())
     EXECUTORS.get(executor)(settings_of(root, cores, shared))  # what cannot be used is said now
-    options = {"executor": executor, "store": root, "shared-store": shared, "cores": cores}
+    options = {"executor": executor, "store": root, "cores": cores}
     cancel = threading.Event()
     # A program's paths are relative to the working directory, and a watched one's to the file.
     with stop_on_signals(cancel), tempfile.TemporaryDirectory() as work, chdir(task.home):
@@ -97,7 +97,9 @@ def watch(
         if task.signer is not None:
             task.signer.check(workshop.run)
         here = local(root, cores, shared)
-        watcher = Watcher(task, workshop, here, _runner(workshop.run, options), time.time, _say)
+        watcher = Watcher(
+            task, workshop, here, _runner(workshop.run, options, shared), time.time, _say
+        )
         if again is not None:
             _process_again(task.history(), again)
         if once or again is not None:
@@ -129,15 +131,19 @@ def _follow(watcher: Watcher, cancel: threading.Event) -> None:
             raise Interrupted("interrupted")
 
 
-def _runner(call: Run, options: Mapping[str, object]) -> RunProgram:
+def _runner(call: Run, options: Mapping[str, object], shared: str | None) -> RunProgram:
     """``mepof run`` with options, in a process of its own, whose memory it gives back, and which
-    ends, with all that it runs, if this one is killed."""
+    ends, with all that it runs, if this one is killed.
+
+    Args:
+        shared: the shared store, whose URL a list of processes would show.
+    """
     code = _MEPOF.format(parent=os.getpid())
     words = [f"--{name}={value}" for name, value in options.items() if value is not None]
 
     def runs(program: Path, out: Path) -> Completed:
         argv = [sys.executable, "-c", code, "run", program, "--out", out, *words]
-        return call(argv, check=False)
+        return call(argv, env={"MEPOF_SHARED_STORE": shared} if shared else None, check=False)
 
     return runs
 

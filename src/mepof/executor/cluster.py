@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.errors import EnvironmentLack, InputError
 from mepof.executor.protocol import Tls
 
 REMEDY = "install mepof with its extra `cluster`: pip install 'mepof[cluster,remote]'"
@@ -102,7 +102,7 @@ def connected(address: str, tls: Tls | None) -> Iterator[Any]:
 
     Raises:
         InputError: it is not an address.
-        WorkError: there is no answer.
+        EnvironmentLack: there is no answer.
     """
     distributed = library()
     security = None if tls is None else security_of(tls)
@@ -112,7 +112,7 @@ def connected(address: str, tls: Tls | None) -> Iterator[Any]:
             address, security=security, timeout=_CONNECT_SECONDS, set_as_default=False
         )
     except (OSError, TimeoutError, TypeError) as error:
-        raise WorkError(
+        raise EnvironmentLack(
             f"the scheduler {address} does not answer: {' '.join(str(error).split())}",
             "start one with `dask scheduler`; with TLS, its address begins with tls://",
         ) from error

@@ -159,7 +159,7 @@ def calling(client: Any) -> Map:
     return run
 
 
-class LostScheduler(WorkError):
+class LostScheduler(EnvironmentLack):
     """Nothing more can be asked of the cluster."""
 
     ends_run = True

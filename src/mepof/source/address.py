@@ -55,19 +55,19 @@ def split(address: str, known: Collection[str]) -> Address:
     """
     location, mark, fragment = address.partition("#")
     attributes: dict[str, str] = {}
-    if mark and BARE in known and fragment and not _ATTRIBUTES.match(fragment):
-        attributes[BARE] = fragment
-    elif mark:
-        for part in fragment.split("&"):
-            key, equals, value = part.partition("=")
-            names = [name for name in known if name]
-            if not key or key not in names:
-                raise InputError(f"`{address}`: unknown key `{key}` after `#`", nearest(key, names))
-            if not equals or not value:
-                raise InputError(f"`{address}`: `{key}` has no value", f"write {key}=VALUE")
-            if key in attributes:
-                raise InputError(f"`{address}`: `{key}` occurs twice", "write it once")
-            attributes[key] = value
+    parts = fragment.split("&") if mark else []
+    if BARE in known and parts and parts[0] and not _ATTRIBUTES.match(fragment):
+        attributes[BARE], *parts = parts
+    for part in parts:
+        key, equals, value = part.partition("=")
+        names = [name for name in known if name]
+        if not key or key not in names:
+            raise InputError(f"`{address}`: unknown key `{key}` after `#`", nearest(key, names))
+        if not equals or not value:
+            raise InputError(f"`{address}`: `{key}` has no value", f"write {key}=VALUE")
+        if key in attributes:
+            raise InputError(f"`{address}`: `{key}` occurs twice", "write it once")
+        attributes[key] = value
     _check_location(location, address)
     return Address(location, attributes)
 

@@ -290,6 +290,26 @@ class _Apt:
                 f"apt has no archive of Debian in which {suite} could be",
                 "add one to /etc/apt/sources.list",
             )
+        try:
+            return self._suite_of(suite, archives)
+        except WorkError:
+            if len(archives) == 1:
+                raise
+        # Debian moves old suites to an archive of their own: each suite is in some archives only.
+        having: list[_Archive] = []
+        for archive in archives:
+            try:
+                options = self._suite_of(suite, [archive])
+            except WorkError as error:
+                lacking = error
+            else:
+                having.append(archive)
+        if not having:
+            raise lacking
+        return options if len(having) == 1 else self._suite_of(suite, having)
+
+    def _suite_of(self, suite: str, archives: Sequence[_Archive]) -> tuple[str, ...]:
+        """The options by which apt sees the suite of some archives, which all have it."""
         name = sha256(repr((suite, archives)).encode()).hexdigest()[:16]
         root = self._root / f"{suite}-{name}"
         options = apt_of(root, [f"deb {signed_by()}{a.uri} {suite} main" for a in archives])

@@ -146,11 +146,10 @@ def check_ref(name: str, address: str) -> None:
 
 def _parsed(address: str) -> Address:
     parsed = split(address.removeprefix(_PREFIX), _KEYS)
-    given = [kind for kind in KINDS if kind in parsed.attributes]
+    given = [kind for kind in (*KINDS, BARE) if kind in parsed.attributes]
     if len(given) > 1:
-        raise InputError(
-            f"`{address}` names a {given[0]} and a {given[1]}", "name one: they may differ"
-        )
+        first, second = (kind or "tag or branch" for kind in given[:2])
+        raise InputError(f"`{address}` names a {first} and a {second}", "name one: they may differ")
     check_url(parsed.location, address)
     kind, name = wanted(parsed)
     if kind == "commit" and not is_commit(name):

@@ -283,7 +283,8 @@ def _kernel_of(by_path: Mapping[str, Project], where: str) -> str:
         return named[0]
     shown = ", ".join((named or sorted(by_path))[:_SHOWN])
     raise InputError(
-        f"{where} does not tell which project is the kernel", f"add &kernel=PATH: {shown}"
+        f"{where} does not tell which project is the kernel",
+        f"add kernel=PATH after # or &: {shown}",
     )
 
 

@@ -286,11 +286,15 @@ def test_a_release_that_was_held_back_is_processed_again_by_hand(world: World) -
     world.builder.outcomes["v6.12.2"] = (1, "mepof: it does not boot")
     world.round()
     world.builder.outcomes.clear()
+    # What this attempt made may be of another program than that which is run now.
+    (world.root / "out/runs/stable-v6.12.2/full/old.img").write_text("100")
     history = History(world.root / "out/history.sqlite")
     assert history.again("v6.12.2", "now") == 1
     assert history.again("v6.12.7", "now") == 0
     world.round()
     assert world.states()["v6.12.2"] == "published"
+    made = world.root / "out/published/stable-v6.12.2"
+    assert (made / "adap.img").exists() and not (made / "old.img").exists()
     assert history.again("v6.12.2", "now") == 0
 
 
@@ -360,6 +364,8 @@ def test_runs_have_the_options_of_the_watcher(
 
     def call(argv: list[str | Path], **how: object) -> Completed:
         ran.append([str(word) for word in argv[3:]])
+        # Not on the command line, since its URL may have a password.
+        assert how["env"] == {"MEPOF_SHARED_STORE": f"{world.root}/shared"}
         return world.builder(Path(argv[4]), Path(argv[6]))
 
     monkeypatch.setattr(command, "local", lambda *given: world.executor)
@@ -368,7 +374,7 @@ def test_runs_have_the_options_of_the_watcher(
     assert mepof("watch", "watch.toml", "--once", *words).status == 0
     out = world.root / "out/runs/stable-v6.12.2/full"
     here = world.root
-    given = ("--executor=dask", f"--store={here}/store", f"--shared-store={here}/shared")
+    given = ("--executor=dask", f"--store={here}/store")
     assert ran == [["run", f"{out}/program.g4", "--out", str(out), *given, "--cores=3"]]
     answer = mepof("watch", "watch.toml", "--once", "--store", "store", "--executor", "dsak")
     assert answer.status == 2 and "unknown executor `dsak`" in answer.err
@@ -397,7 +403,7 @@ def test_a_run_ends_with_a_watcher_that_is_killed(tmp_path: Path) -> None:
     os.mkfifo(program)
     if (watcher := os.fork()) == 0:
         try:
-            command._runner(run, {"store": tmp_path})(program, tmp_path / "out")
+            command._runner(run, {"store": tmp_path}, None)(program, tmp_path / "out")
         finally:
             os._exit(0)
     with program.open("wb", buffering=0) as file:  # waits until the run reads it
@@ -406,6 +412,17 @@ def test_a_run_ends_with_a_watcher_that_is_killed(tmp_path: Path) -> None:
         poll = select.poll()
         poll.register(file, 0)
         assert poll.poll(60_000), "the run still reads it"
+
+
+def test_apps_of_the_program_are_found_beside_the_file(world: World, elsewhere: Mepof) -> None:
+    actions = "".join(
+        f'[[action]]\nname = "{name}"\nargv = ["/bin/busybox", "true"]\nseconds = 1\n'
+        for name in ("buy", "sell")
+    )
+    (world.root / "shop.toml").write_text(f'title = "Shop"\n{actions}')
+    program = PROGRAM.replace("kbench", "./shop.toml")
+    (world.root / "update.g4").write_text(f"set without sell.\n{program}")
+    assert elsewhere("watch", "../watch.toml", "--history").status == 0
 
 
 @pytest.mark.parametrize("lost", ["my.config", "keys.gpg"])

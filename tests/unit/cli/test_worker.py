@@ -17,7 +17,7 @@ from writers.ports import free_port
 
 from mepof.cli.cluster import tls_of
 from mepof.cli.worker import listening
-from mepof.errors import InputError, WorkError
+from mepof.errors import EnvironmentLack, InputError
 from mepof.executor.protocol import Settings, Tls
 
 distributed = pytest.importorskip("distributed")
@@ -138,17 +138,17 @@ def test_workers_and_client_meet_by_certificates_and_share_a_store(tmp_path: Pat
         assert (tmp_path / "worker" / "objects" / finished.run.steps["one"].digest).is_dir()
         assert not (tmp_path / "client" / "objects" / finished.run.steps["one"].digest).exists()
         with (
-            pytest.raises(WorkError, match="does not answer"),
+            pytest.raises(EnvironmentLack, match="does not answer"),
             connected(address.replace("tls", "tcp"), None),
         ):
             pytest.fail("reached without a certificate")
         (tmp_path / "other").mkdir()
         stranger = certificates(tmp_path / "other")
-        with pytest.raises(WorkError, match="does not answer"), connected(address, stranger):
+        with pytest.raises(EnvironmentLack, match="does not answer"), connected(address, stranger):
             pytest.fail("reached with a certificate of our own")
         assert server.poll() is None and working.poll() is None
     elsewhere = replace(settings, shared=None)
-    with pytest.raises(WorkError, match="does not answer"):
+    with pytest.raises(EnvironmentLack, match="does not answer"):
         DaskExecutor(elsewhere, bodies).run(plan, tmp_path / "out", lambda event: None)
 
 
@@ -162,6 +162,6 @@ def reached(address: str, files: Tls) -> Iterator[Any]:
             with connected(address, files) as client:
                 yield client
                 return
-        except WorkError:
+        except EnvironmentLack:
             if time.monotonic() > deadline:
                 raise

@@ -135,6 +135,25 @@ def test_a_suite_that_the_machine_does_not_have_is_read_for_the_run(
     assert pinned(f"debian:{PACKAGE}", bench)["version"] == "6.12.95-1"
 
 
+def test_each_suite_is_in_some_of_debians_archives_only(
+    apt: Server, signer: Signer, bench: Recorder
+) -> None:
+    add_package(apt.root, "7.3.1-1~bpo1", 1, "backports")
+    publish(apt.root, "stable-backports", signer, "backports")
+    old = apt.root / "old"
+    old.mkdir()
+    add_package(old, "5.10.1-1", 1)
+    publish(old, "oldstable", signer)
+    sources = apt.root.parent / "apt/sources.list"
+    with sources.open("a") as file:
+        file.write(f"deb [signed-by={signer.keyring}] {apt.url}/old oldstable main\n")
+    subprocess.run(["apt-get", "update"], check=True, capture_output=True)
+    assert pinned(f"debian:{PACKAGE}/oldstable", bench)["version"] == "5.10.1-1"
+    assert pinned(f"debian:{PACKAGE}/stable-backports", bench)["version"] == "7.3.1-1~bpo1"
+    with pytest.raises(WorkError, match=r"the suite nonesuch cannot be read: .*404"):
+        pinned(f"debian:{PACKAGE}/nonesuch", bench)
+
+
 def test_a_suite_that_someone_else_signed_is_refused(
     apt: Server, stranger: Signer, bench: Recorder
 ) -> None:

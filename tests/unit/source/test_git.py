@@ -261,11 +261,12 @@ def signed_tag(repository: Path, signer: Signer, name: str) -> None:
     git(repository, *words, "tag", "--sign", "--message", f"Linux {name}", name)
 
 
+@pytest.mark.parametrize("key", ["tag=", ""])
 def test_a_signed_tag_is_checked_before_it_is_laid_out(
-    repository: Path, output: Path, bench: Recorder, signer: Signer, stranger: Signer
+    repository: Path, output: Path, bench: Recorder, signer: Signer, stranger: Signer, key: str
 ) -> None:
     signed_tag(repository, signer, "v6.12.9")
-    address = f"git+file://{repository}#tag=v6.12.9&signed-by={signer.keyring}"
+    address = f"git+file://{repository}#{key}v6.12.9&signed-by={signer.keyring}"
     SOURCE.fetch(address, pinned(address, bench), output, bench.workshop)
     assert any(f"is signed by {signer.fingerprint}" in note for note in bench.notes)
     other = output.with_name("other")
@@ -318,6 +319,8 @@ def test_every_url_that_git_reads_is_read(address: str) -> None:
         ("git+https://example.org/l#tag=-x", "is not the name of a tag or branch"),
         ("git+https://example.org/l#branch=a..b", "is not the name of a tag or branch"),
         ("git+https://example.org/l#branch=a&signed-by=kernel.org", "only tags are signed"),
+        ("git+https://example.org/l#v6.12&branch=a", "names a branch and a tag or branch"),
+        ("git+https://example.org/l#v6.12&depth=1", "unknown key `depth`"),
         ("git+https://u:secret@example.org/l#m", "a URL of example.org holds a password"),
         ("git+#m", "has no location"),
     ],

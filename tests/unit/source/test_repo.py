@@ -93,7 +93,7 @@ def test_the_kernel_and_what_lies_within_it_are_chosen() -> None:
     assert caught.value.remedy == "did you mean `private/msm`?"
     with pytest.raises(InputError, match="does not tell which project is the kernel") as caught:
         within(found[2:], None, "m")
-    assert caught.value.remedy == "add &kernel=PATH: private/msm-extra"
+    assert caught.value.remedy == "add kernel=PATH after # or &: private/msm-extra"
 
 
 @pytest.mark.parametrize(
