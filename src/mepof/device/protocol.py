@@ -123,7 +123,7 @@ class Session:
         archives: further initramfs archives, laid over the guest's: what a suite adds.
         memory: of the machine, in MiB.
         cpus: of the machine.
-        boot_seconds: limit until the agent answers.
+        boot_seconds: limit of silence until the agent answers.
         quiet_seconds: limit between two of its replies.
         parameters: added to the kernel's command line.
         interlude: for devices whose system has a shell (:class:`WithSystem`).

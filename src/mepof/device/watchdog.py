@@ -9,6 +9,9 @@ from pathlib import Path
 from mepof.device import agent
 from mepof.device.protocol import Session
 
+# A kernel that prints is alive while it comes up; but one that prints the same for ever hangs, too.
+_MOST_BOOTS = 15
+
 
 class Watchdog:
     """Watches one boot.
@@ -33,7 +36,7 @@ class Watchdog:
         self._read = 0
         self._console_size = 0
         self._replies = 0
-        self._heard = time.monotonic()
+        self._began = self._heard = time.monotonic()
         self.expired = False
 
     def look(self) -> str | None:
@@ -43,14 +46,22 @@ class Watchdog:
         Raises:
             WorkError: the port carries something else than replies.
         """
-        if self._answered() or self._printed():
-            self._heard = time.monotonic()
-        limit = self._session.quiet_seconds if self._replies else self._session.boot_seconds
-        if self._session.interactive or time.monotonic() - self._heard < limit:
+        now = time.monotonic()
+        if self._answered() or (self._printed() and not self._replies):
+            self._heard = now
+        limit, most = self._session.boot_seconds, _MOST_BOOTS * self._session.boot_seconds
+        if self._session.interactive:
             return None
-        self.expired = True
-        what = "answered nothing" if self._replies else "did not come up"
-        return f"the guest {what} for {limit:g} s"
+        if self._replies:
+            limit = self._session.quiet_seconds
+            why = f"answered nothing for {limit:g} s"
+        elif now - self._began < most:
+            why = f"did not come up for {limit:g} s"
+        else:
+            limit = 0
+            why = f"did not come up within {most:g} s, though it prints"
+        self.expired = now - self._heard >= limit
+        return f"the guest {why}" if self.expired else None
 
     def _printed(self) -> bool:
         try:

@@ -193,10 +193,10 @@ def merge_fleet(
         least: outliers are left out: profiles whose flow overlap with ``like`` is smaller.
 
     Raises:
-        InputError: no profile is left.
+        InputError: no profile is left, or ``like`` cannot be read.
         WorkError: profiles of different builds are left, or a server does not answer.
     """
-    reference = _reference(found) if like is None else like.read_bytes()
+    reference = _reference(found) if like is None else _wanted(like)
     days = {day: aging.weight(day) for day in dict.fromkeys(each.day for each in found)}
     kept = [each for each in found if days[each.day]]
     cut = groups(kept)
@@ -372,6 +372,13 @@ def _merged(weighted: Sequence[tuple[bytes, int]], output: Path, form: str) -> d
             "name a profile of the build that is wanted: --like",
         )
     return result
+
+
+def _wanted(like: Path) -> bytes:
+    try:
+        return like.read_bytes()
+    except OSError as error:
+        raise InputError(f"{like} cannot be read: {error.strerror}", "name a profile") from error
 
 
 def _reference(found: Sequence[Member]) -> bytes:

@@ -32,6 +32,7 @@ _ARCS, _TOP_VALUES, _TARGETS, BITS, _FIRST_RUN = 0, 3, 4, 6, 7
 # GCOV_TOPN_MAXIMUM_TRACKED_VALUES: a site with more values than that has a negative total.
 _MAX_VALUES = 32
 _MAX_WORD = 0xFFFFFFFF
+_COUNT_BITS = 63
 _SUFFIX = ".gcda"
 
 #: The oldest major version of GCC whose files are read: earlier ones keep values otherwise.
@@ -190,16 +191,20 @@ def serialize(counts: Counts, max_arc: int) -> bytes:
 
 
 def add(weighted: Sequence[tuple[Archive, int]]) -> dict[str, Counts]:
-    """The weighted sum of archives.
+    """The weighted sum of archives. Where a count would be larger than a file can hold, all are
+    halved as often as necessary.
 
     Raises:
         InputError: two of them are of different builds.
     """
     total: dict[str, Counts] = {}
+    largest = sum(weight * _largest(archive) for archive, weight in weighted)
+    halvings = max(0, largest.bit_length() - _COUNT_BITS)
     for archive, weight in weighted:
         for name, counts in archive.items():
             heavier = replace(
-                counts, functions=tuple(_times(each, weight) for each in counts.functions)
+                counts,
+                functions=tuple(_times(each, weight, halvings) for each in counts.functions),
             )
             total[name] = _sum(name, total[name], heavier) if name in total else heavier
     return total
@@ -220,15 +225,24 @@ def _shape(function: Function) -> object:
     return function.key, sizes
 
 
-def _times(function: Function, weight: int) -> Function:
+def _largest(archive: Archive) -> int:
+    functions = (function for counts in archive.values() for function in counts.functions)
+    values = (v for each in functions for kind, v in each.counters.items() if kind < BITS)
+    return max((abs(value) for each in values for value in each), default=0)
+
+
+def _times(function: Function, weight: int, halvings: int) -> Function:
+    def scaled(count: int) -> int:
+        return (abs(count) * weight >> halvings) * (-1 if count < 0 else 1)
+
     def times(kind: int, values: tuple[int, ...]) -> tuple[int, ...]:
         if kind in (_TOP_VALUES, _TARGETS):
             sites = _sites(values)
             return _of_sites(
-                (total * weight, {value: count * weight for value, count in values.items()})
+                (scaled(total), {value: scaled(count) for value, count in values.items()})
                 for total, values in sites
             )
-        return values if kind >= BITS else tuple(value * weight for value in values)
+        return values if kind >= BITS else tuple(map(scaled, values))
 
     return replace(function, counters={k: times(k, v) for k, v in function.counters.items()})
 

@@ -167,6 +167,8 @@ def test_another_build_can_be_wanted(fleet: Path, tmp_path: Path) -> None:
     (tmp_path / "like").write_text(text_of(1, build=1))
     made = merge(fleet, tmp_path / "tree", like=tmp_path / "like")
     assert made.profiles == 1 and len(made.refused) == 150
+    with pytest.raises(InputError, match="nothing cannot be read: No such file"):
+        merge(fleet, tmp_path / "tree", like=tmp_path / "nothing")
 
 
 def test_a_day_counts_half_after_its_half_life() -> None:

@@ -62,6 +62,18 @@ def test_a_weight_is_as_many_times_the_same_profile(arcs: list[int], weight: int
     assert once == gcda.add([(archive, 1)] * weight)["a.o"].functions
 
 
+def test_a_sum_that_no_file_can_hold_is_halved_until_it_fits() -> None:
+    frequent = Function((1, 2, 3), {0: (2**40, 2**20, 0), 3: (-(2**41), 1, 48, 2**40)})
+    rare = Function((1, 2, 3), {0: (2**39, 0, 2**20), 3: (2**39, 1, 48, 2**39)})
+    archives = [({"a.o": counts(frequent)}, 10**12), ({"a.o": counts(rare)}, 5 * 10**11)]
+    (total,) = gcda.add(archives)["a.o"].functions
+    arcs, values = total.counters[0], total.counters[3]
+    assert arcs[0] == pytest.approx(1.25 * 2**20 * arcs[1]) and arcs[1] == 2 * arcs[2]
+    assert values[0] < 0 and values[3] == arcs[0]
+    written = gcda.serialize(counts(total), max(arcs))
+    assert gcda.parse(written, "f").functions == (total,)
+
+
 @pytest.mark.parametrize(
     "other",
     [
