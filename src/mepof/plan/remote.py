@@ -321,6 +321,11 @@ def _sftp(url: str) -> Any:
                     asked.setdefault("username", known["user"])
                 if "identityfile" in known:
                     asked.setdefault("key_filename", known["identityfile"])
+                way = known.get("proxycommand")
+                if "proxyjump" in known:
+                    way = f"ssh -W {host}:{asked['port']} {known['proxyjump']}"
+                if way not in (None, "none"):
+                    asked["sock"] = paramiko.ProxyCommand(way)
             limits = ("timeout", "banner_timeout", "auth_timeout", "channel_timeout")
             self.client.connect(host, **dict.fromkeys(limits, _SILENCE_SECONDS), **asked)
             self.client.get_transport().set_keepalive(_SILENCE_SECONDS // 2)

@@ -147,6 +147,31 @@ def test_a_directory_behind_ssh_is_shared(ssh: str, tmp_path: Path) -> None:
     shared_by_two(ssh, tmp_path)
 
 
+@pytest.mark.parametrize("way", ["ProxyJump farm", "ProxyCommand {ssh} -W 127.0.0.1:{port} farm"])
+def test_a_host_behind_another_is_reached(
+    ssh: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    config = tmp_path / "home/.ssh/config"
+    port = config.read_text().partition("Port ")[2].split()[0]
+    # OpenSSH takes its files from the password database's home.
+    client = tmp_path / "bin/ssh"
+    client.parent.mkdir()
+    options = f"-F {config} -o UserKnownHostsFile={config.with_name('known_hosts')}"
+    client.write_text(
+        f'#!/bin/sh\necho "$*" >> {tmp_path}/jumps\nexec {shutil.which("ssh")} {options} "$@"\n'
+    )
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", str(client.parent), prepend=":")
+    behind = config.read_text().replace("Host farm", "Host behind")
+    with config.open("a") as file:
+        file.write(f"{behind} {way.format(ssh=client, port=port)}\n")
+    (tmp_path / "x").write_text("x")
+    remote = Remote(ssh.replace("farm", "behind"))
+    remote.put("x", tmp_path / "x")
+    assert remote.size("x") == 1
+    assert (tmp_path / "jumps").read_text().startswith(f"-W 127.0.0.1:{port} farm\n")
+
+
 def test_a_host_whose_key_is_unknown_is_refused(ssh: str, tmp_path: Path) -> None:
     (tmp_path / "home/.ssh/known_hosts").write_text("")
     with pytest.raises(RemoteDenied, match=r"not in known_hosts.*ED25519|not in known_hosts.*ed25"):
