@@ -65,12 +65,12 @@ def verify(
     """Compare every artifact of the shared store with its digest.
 
     Raises:
-        InputError: no shared store is named.
+        InputError: no shared store is named, or there is none.
         WorkError: an artifact is wrong and was not removed.
     """
     from mepof.plan.clean import wrong_archives
 
-    remote = _remote(shared_store)
+    remote = _store(shared_store)
     with tempfile.TemporaryDirectory() as work:
         count, wrong = wrong_archives(remote, Path(work))
     if remove:
@@ -104,11 +104,11 @@ def clean(
     What a run uses, or has used within a day, is kept in any case.
 
     Raises:
-        InputError: no shared store is named, or the time is wrong.
+        InputError: no shared store is named, or there is none, or the time is wrong.
     """
     from mepof.plan.clean import clean
 
-    found = clean(_remote(shared_store), duration(keep), datetime.now(UTC), dry_run=dry_run)
+    found = clean(_store(shared_store), duration(keep), datetime.now(UTC), dry_run=dry_run)
     if as_json:
         print_json(asdict(found))
     else:
@@ -136,6 +136,15 @@ def _remote(shared: str | None) -> Remote:
     if url is None:
         raise InputError("no shared store is named", "give --shared-store or MEPOF_SHARED_STORE")
     return Remote(url)
+
+
+def _store(shared: str | None) -> Remote:
+    """What is a store already: in another directory, much would be removed."""
+    from mepof.plan.shared import identity_of
+
+    remote = _remote(shared)
+    identity_of(remote)
+    return remote
 
 
 def _say_of(step: str, text: str) -> None:

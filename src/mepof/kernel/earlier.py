@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -30,9 +30,10 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 _DIRECTORY = "built"
 _NOTE = "mepof-built.json"
 # Among the objects of a build: since when make has run, with the name of the earlier build whose
-# objects it began with; and while it runs.
+# objects it began with; while it runs; and once it has ended.
 _BEGAN = "mepof-began"
 _MAKING = "mepof-making"
+_ENDED = "mepof-ended"
 # How much is kept. The objects of a small kernel are 150 MB.
 _KEPT_BYTES = 2 << 30
 # What the parts of a kernel are linked to.
@@ -128,31 +129,60 @@ def keep(build: Build, cache: Path, log: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def begin(build: Build, cache: Path, log: Path, own: Sequence[str]) -> None:
-    """Begin a build with the objects of the nearest earlier one, if there is any; or continue one,
-    until :func:`ended` is called.
+def forget_what_was_killed(objects: Path) -> None:
+    """Let make take no object for done that it was making when it was killed.
+
+    Such an object may be damaged, lack what objtool does, or be of other flags, and yet the command
+    of the one before lies beside it: an earlier build's, or that of an earlier run of make here.
+    """
+    if (objects / _MAKING).exists() and (_is_begun(objects) or (objects / _ENDED).exists()):
+        for path in objects.rglob("*.cmd"):
+            path.unlink()
+
+
+def _is_begun(objects: Path) -> bool:
+    try:
+        return bool((objects / _BEGAN).read_bytes())
+    except FileNotFoundError:
+        return False
+
+
+def begin(build: Build, cache: Path, log: Path, own: Sequence[str], *, take: bool) -> None:
+    """Begin a build with the objects of the nearest earlier one, if there is any.
 
     Args:
-        build: has been configured; nothing is compiled.
+        build: has been configured; nothing is compiled, or this build continues.
         cache: the store's directory for what can be made again.
         log: the build's; it gets the warnings of objtool about these objects.
         own: files beside the objects that stay this build's.
+        take: whether to look for an earlier build.
     """
-    objects = Path(build.view) / OBJECTS
-    began, making = objects / _BEGAN, objects / _MAKING
-    if making.exists() and began.read_bytes():
-        # It was killed. An object that was just written may be damaged or lack what objtool does,
-        # and has beside it the command of the one before: make would take it for done.
-        for path in objects.rglob("*.cmd"):
-            path.unlink()
-    elif not began.exists():
-        began.write_text(_take(build, cache, log, own))
-    making.touch()
+    began = Path(build.view) / OBJECTS / _BEGAN
+    if not began.exists():
+        began.write_text(_take(build, cache, log, own) if take else "")
 
 
-def ended(objects: Path) -> None:
-    """Note that make ended by itself."""
-    (objects / _MAKING).unlink(missing_ok=True)
+@contextmanager
+def making(objects: Path, *, kernel: bool) -> Iterator[None]:
+    """While make runs: what it leaves when it is killed is known by that.
+
+    Args:
+        kernel: it makes the kernel's objects, which a later run of make here makes with other flags.
+    """
+    running = objects / _MAKING
+    running.touch()
+    ended = False
+    try:
+        yield
+        ended = True
+    except WorkError:  # by itself: it has removed what it could not make
+        ended = True
+        raise
+    finally:
+        if ended and kernel:
+            running.replace(objects / _ENDED)
+        elif ended:
+            running.unlink()
 
 
 def _take(build: Build, cache: Path, log: Path, own: Sequence[str]) -> str:
@@ -189,7 +219,7 @@ def _copy(kept: Path, note: _Note, copy: Path, build: Build) -> None:
     run(["cp", "--recursive", "--no-dereference", str(kept / OBJECTS), str(copy)])
     if not os.path.samestat(whole, kept.stat()):
         raise FileNotFoundError(f"{kept} was removed while it was copied")
-    for name in (_NOTE, _BEGAN, _MAKING):
+    for name in (_NOTE, _BEGAN, _MAKING, _ENDED):
         (copy / name).unlink(missing_ok=True)
     # The commands of GCC name the tree, and so do those of the kernel's `tools`, where ccache makes
     # paths relative in part.

@@ -50,6 +50,8 @@ _CALLERS = (
     "HOSTCFLAGS",
     "HOSTLDFLAGS",
     "KCPPFLAGS",
+    "LLVM",
+    "LLVM_IAS",
     "LOCALVERSION",
     "USERCFLAGS",
     "USERLDFLAGS",
@@ -212,6 +214,7 @@ def build(
         (partial / earlier.OBJECTS).unlink(missing_ok=True)
         partial.replace(view)
     objects.mkdir(exist_ok=True)
+    earlier.forget_what_was_killed(objects)
     profiles = _copy_profiles(spec.profiles, view, objects)
     selection = "\n".join([_selection(spec.selected), *sharing.unshared(paths.tree), ""])
     _replace(objects / _SELECTED, _with_paths(selection, profiles))
@@ -222,6 +225,10 @@ def build(
 
     def run_make(argv: list[str], env: Mapping[str, str] | None = None) -> None:
         _make(argv, {**environment, **(env or {})}, paths.log, tools.run)
+
+    def make_objects(*words: str, listener: Callable[[str], None] | None = None) -> None:
+        with earlier.making(objects, kernel=words != ("prepare",)):
+            _make([*make, *words], environment, paths.log, tools.run, listener)
 
     fragments = kconfig.merge(spec.fragments, spec.config_lines)
     kconfig.check_base(view, spec.arch.source, fragments)
@@ -249,10 +256,10 @@ def build(
             f"the profile belongs to another build, with different {differ}",
             "it fits only the exact build that was profiled",
         )
-    if spec.share:
-        as_earlier = _as_earlier(spec, toolchain, paths)
-        earlier.begin(as_earlier, paths.cache, paths.log, (_SELECTED, _ORDER))
-    run_make([*make, "prepare"])
+    as_earlier = _as_earlier(spec, toolchain, paths)
+    own = (_SELECTED, _ORDER)
+    earlier.begin(as_earlier, paths.cache, paths.log, own, take=spec.share)
+    make_objects("prepare")
     with_modules = ("modules",) if kconfig.has_modules(config) else ()
     total = _files_to_compile(
         (*make, "vmlinux", *with_modules),
@@ -271,20 +278,17 @@ def build(
 
     image = (spec.arch.target,)
     if spec.rewriting is None or spec.rewriting.counts is None:
-        _make(
-            [*make, f"-j{cores}", *image, *with_modules], environment, paths.log, tools.run, count
-        )
+        make_objects(f"-j{cores}", *image, *with_modules, listener=count)
         defined, rewritten = defined_functions(objects, toolchain, spec.arch), None
         if spec.rewriting is not None:
             rewriting.check_kernel(objects / "vmlinux")
     else:
         vmlinux = ("vmlinux", *with_modules)
-        _make([*make, f"-j{cores}", *vmlinux], environment, paths.log, tools.run, count)
+        make_objects(f"-j{cores}", *vmlinux, listener=count)
         defined = defined_functions(objects, toolchain, spec.arch)
         rewritten = _rewrite(spec.rewriting, objects, defined, tools, spec.arch)
-        _make([*make, f"-j{cores}", *image], environment, paths.log, tools.run, count)
+        make_objects(f"-j{cores}", *image, listener=count)
 
-    earlier.ended(objects)
     made = layout.read(objects / "vmlinux")
     freed = layout.faults(made) if spec.arch.frees_init else ()
     sorts_at_boot = "CONFIG_BUILDTIME_TABLE_SORT=y" not in config.splitlines()

@@ -20,11 +20,16 @@ _EXIT_LIMIT_MS = 5000
 _ROUNDS = 10
 
 
+def mark_of(work: Path) -> str:
+    """What marks the processes of a scratch directory, by whatever links it is named."""
+    return os.path.realpath(work)
+
+
 def end_orphans(work: Path) -> None:
     """Kill every process marked with ``work``; the caller holds the lock of its step."""
     # A round may miss a process that a dying make has just started.
     for _ in range(_ROUNDS):
-        handles = list(_marked(f"{MARK}={work}".encode()))
+        handles = list(_marked(f"{MARK}={mark_of(work)}".encode()))
         if not handles:
             return
         for handle in handles:

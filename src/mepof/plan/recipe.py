@@ -17,7 +17,7 @@ from pathlib import Path
 from mepof.errors import InputError
 from mepof.plan.body import StepContext
 from mepof.plan.model import HostInput, Plan, Step
-from mepof.plan.orphans import MARK
+from mepof.plan.orphans import MARK, mark_of
 
 
 def write_recipe(path: Path, step: Step, inputs: Mapping[str, Path]) -> None:
@@ -85,4 +85,4 @@ class RecordingContext(StepContext):
         """Write the command to the reproducer, and mark it."""
         with self.script.open("a") as script:
             script.write(pasteable(argv, cwd, env) + "\n")
-        return {**env, MARK: str(self.work)}
+        return {**env, MARK: mark_of(self.work)}

@@ -10,9 +10,10 @@ import contextlib
 import os
 import queue
 import re
+import shlex
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -64,7 +65,7 @@ def _entry(info: dict[str, Any]) -> Entry:
 
 def hidden(url: str) -> str:
     """A URL without its password, for messages."""
-    return re.sub(r"(?<=://)([^/@:]*):[^/@]*@", r"\1:***@", url)
+    return re.sub(r"(?<=://)([^/@:]*):[^/]*@", r"\1:***@", url)
 
 
 class Remote:
@@ -293,6 +294,18 @@ def _connect(url: str, protocol: str) -> Any:
     )
 
 
+def _way(known: Mapping[str, Any], host: str, port: int) -> str | None:
+    """The command that reaches a host by others, if ssh_config(5) names them."""
+    *first, last = str(known.get("proxyjump", "none")).split(",")
+    if last == "none":
+        way = known.get("proxycommand", "none")
+        return None if way == "none" else str(way)
+    jump = ("-J", ",".join(first)) if first else ()
+    to = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    by = last if last.startswith("ssh://") else f"ssh://{last}"
+    return shlex.join(("ssh", *jump, "-W", to, by))
+
+
 def _sftp(url: str) -> Any:
     """An SFTP server: fsspec's client, but with the user's own ``known_hosts`` and ``config``.
 
@@ -321,10 +334,7 @@ def _sftp(url: str) -> Any:
                     asked.setdefault("username", known["user"])
                 if "identityfile" in known:
                     asked.setdefault("key_filename", known["identityfile"])
-                way = known.get("proxycommand")
-                if "proxyjump" in known:
-                    way = f"ssh -W {host}:{asked['port']} {known['proxyjump']}"
-                if way not in (None, "none"):
+                if way := _way(known, host, asked["port"]):
                     asked["sock"] = paramiko.ProxyCommand(way)
             limits = ("timeout", "banner_timeout", "auth_timeout", "channel_timeout")
             self.client.connect(host, **dict.fromkeys(limits, _SILENCE_SECONDS), **asked)

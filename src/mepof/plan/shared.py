@@ -85,13 +85,7 @@ class SharedStore(Store):
                 mark = {"format": FORMAT, "id": uuid.uuid4().hex}
                 (directory / _MARK).write_text(json.dumps(mark) + "\n")
                 self.remote.put(_MARK, directory / _MARK)
-            text = self.remote.read(_MARK)
-        self.remote_identity = _identity(text or b"")
-        if self.remote_identity is None:
-            raise InputError(
-                f"{self.remote.url} is not a store that this version can share",
-                f"choose an empty directory, or one whose {_MARK} says {FORMAT}",
-            )
+        self.remote_identity = identity_of(self.remote)
 
     def close(self) -> None:
         """Write to the lease what was used last."""
@@ -270,6 +264,22 @@ def _object(digest: str) -> str:
 
 def _action(fingerprint: str) -> str:
     return f"actions/{fingerprint}.json"
+
+
+def identity_of(remote: Remote) -> str:
+    """What identifies a store.
+
+    Raises:
+        InputError: it holds something else, or a store of another version.
+        WorkError: it does not answer, or refuses us.
+    """
+    found = _identity(remote.read(_MARK) or b"")
+    if found is None:
+        raise InputError(
+            f"{remote.url} is not a store that this version can share",
+            f"choose an empty directory, or one whose {_MARK} says {FORMAT}",
+        )
+    return found
 
 
 def _identity(text: bytes) -> str | None:

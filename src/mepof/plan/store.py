@@ -71,13 +71,16 @@ class Store:
         Raises:
             InputError: it is not a directory, or cannot be written.
         """
-        existing = next(path for path in (self.root, *self.root.parents) if path.exists())
-        if not existing.is_dir():
-            why = os.strerror(errno.ENOTDIR)
-        elif not os.access(existing, os.W_OK | os.X_OK):
-            why = os.strerror(errno.EACCES)
-        else:
-            return
+        try:
+            existing = next(path for path in (self.root, *self.root.parents) if path.exists())
+            if not existing.is_dir():
+                why = os.strerror(errno.ENOTDIR)
+            elif not os.access(existing, os.W_OK | os.X_OK):
+                why = os.strerror(errno.EACCES)
+            else:
+                return
+        except OSError as error:  # a directory above it is closed
+            why = error.strerror or str(error)
         raise InputError(
             f"the store {self.root} cannot be used: {why}",
             "choose another one with --store or MEPOF_STORE",

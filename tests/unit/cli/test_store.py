@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,18 @@ def test_a_store_is_pushed_checked_and_cleaned(
     assert printed(capsys)["kept"] == 2
     command.clean(shared, "8w")
     assert "0 artifacts removed (0.0 MiB), 2 kept" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_nothing_is_removed_from_what_is_not_a_store(tmp_path: Path, there: bool) -> None:
+    repository = tmp_path / "linux.git"
+    if there:
+        (repository / "objects/pack").mkdir(parents=True)
+        (repository / "objects/pack/pack-1.pack").write_text("everything")
+    for name in (command.clean, partial(command.verify, remove=True)):
+        with pytest.raises(InputError, match="is not a store that this version can share"):
+            name(str(repository))
+    assert (repository / "objects/pack/pack-1.pack").exists() == there
 
 
 def test_no_shared_store_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from writers.mini_kernel import SUFFIX
 
+from mepof.errors import WorkError
 from mepof.kernel import earlier, kbuild, objtool
 from mepof.kernel.kbuild import FileFlags
 from mepof.toolchain.protocol import select
@@ -89,18 +90,51 @@ def test_what_has_changed_since_the_earlier_build_is_compiled(bench: Bench) -> N
     assert compiled(bench) == {"kernel/b.o"}
 
 
-@pytest.mark.parametrize(("base", "again"), [("plain", True), ("other", False)])
-def test_after_a_kill_no_object_is_taken_for_one_of_the_earlier_build(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch, base: str, again: bool
-) -> None:
-    build(bench, base, SPEC if base == "plain" else replace(SPEC, overlays=("text-sections",)))
-    monkeypatch.setattr(earlier, "ended", lambda objects: None)
+def killed(bench: Bench, name: str) -> Path:
+    """An object that was being made when the build was killed; make takes it for done."""
+    objects = bench.paths(name).objects
+    (objects / "mepof-making").touch()
+    (objects / "kernel/b.o").write_text("half of")
+    return objects / "kernel/b.o"
+
+
+def test_after_a_kill_no_object_is_taken_for_one_of_the_earlier_build(bench: Bench) -> None:
+    build(bench, "plain")
     expected = contents(bench.build(name="killed", spec=WITH_FLAGS))
-    damaged = bench.paths("killed").objects / "kernel/b.o"
-    if again:
-        damaged.write_text("half of")
+    (bench.paths("killed").objects / "mepof-ended").unlink()
+    killed(bench, "killed")
     assert contents(bench.build(name="killed", spec=WITH_FLAGS)) == expected
-    assert compiled(bench) == (EVERY if again else set())
+    assert compiled(bench) == EVERY
+
+
+@pytest.mark.parametrize("share", [True, False])
+def test_after_a_kill_no_object_is_taken_for_one_of_the_trial_before(
+    bench: Bench, share: bool
+) -> None:
+    spec = replace(SPEC, share=share)
+    expected = contents(bench.build(name="trials", spec=spec))
+    killed(bench, "trials")
+    assert contents(bench.build(name="trials", spec=spec)) == expected
+
+
+def test_a_first_build_that_was_killed_continues(bench: Bench) -> None:
+    bench.build(name="first")
+    objects = bench.paths("first").objects
+    (objects / "mepof-ended").replace(objects / "mepof-making")
+    bench.build(name="first")
+    assert compiled(bench) == set()
+
+
+def test_a_build_that_failed_continues(bench: Bench) -> None:
+    build(bench, "plain")
+    source = bench.tree / "init/a.c"
+    text = source.read_text()
+    source.write_text(f"{text}BROKEN\n")
+    with pytest.raises(WorkError, match="undeclared identifier"):
+        bench.build(name="begun", spec=WITH_FLAGS)
+    source.write_text(text)
+    bench.build(name="begun", spec=WITH_FLAGS)
+    assert compiled(bench) == {"init/a.o"}
 
 
 def test_each_build_has_a_key_of_its_own(bench: Bench) -> None:

@@ -20,8 +20,8 @@ from mepof.toolchain.protocol import Tools, select
 
 EXCLUDED = " ".join(each.match for each in overlay.exclusions())
 CALLERS = (
-    *("CROSS_COMPILE", "HOSTCFLAGS", "HOSTLDFLAGS", "KCPPFLAGS", "LOCALVERSION"),
-    *("USERCFLAGS", "USERLDFLAGS"),
+    *("CROSS_COMPILE", "HOSTCFLAGS", "HOSTLDFLAGS", "KCPPFLAGS", "LLVM", "LLVM_IAS"),
+    *("LOCALVERSION", "USERCFLAGS", "USERLDFLAGS"),
 )
 
 

@@ -20,7 +20,7 @@ from writers.ports import free_port
 
 from mepof.errors import WorkError
 from mepof.plan.clean import clean
-from mepof.plan.remote import Remote, RemoteDenied, RemoteSilent
+from mepof.plan.remote import Remote, RemoteDenied, RemoteSilent, _way
 
 from .test_shared import Machine, digests
 
@@ -169,7 +169,24 @@ def test_a_host_behind_another_is_reached(
     remote = Remote(ssh.replace("farm", "behind"))
     remote.put("x", tmp_path / "x")
     assert remote.size("x") == 1
-    assert (tmp_path / "jumps").read_text().startswith(f"-W 127.0.0.1:{port} farm\n")
+    assert (tmp_path / "jumps").read_text().startswith(f"-W 127.0.0.1:{port} ")
+
+
+@pytest.mark.parametrize(
+    ("known", "host", "command"),
+    [
+        ({}, "h", None),
+        ({"proxyjump": "none", "proxycommand": "nc h 22"}, "h", "nc h 22"),
+        ({"proxycommand": "none"}, "h", None),
+        ({"proxyjump": "me@gate:2222"}, "h", "ssh -W h:22 ssh://me@gate:2222"),
+        ({"proxyjump": "a,b@c,ssh://d:7"}, "h", "ssh -J a,b@c -W h:22 ssh://d:7"),
+        ({"proxyjump": "gate"}, "fd00::1", "ssh -W '[fd00::1]:22' ssh://gate"),
+    ],
+)
+def test_the_way_to_a_host_is_what_ssh_is_told(
+    known: dict[str, str], host: str, command: str | None
+) -> None:
+    assert _way(known, host, 22) == command
 
 
 def test_a_host_whose_key_is_unknown_is_refused(ssh: str, tmp_path: Path) -> None:

@@ -396,6 +396,7 @@ def test_a_wrong_url_is_one_line(url: str, error: type[Exception], text: str) ->
 
 def test_a_password_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert hidden("sftp://me:secret@host/x") == "sftp://me:***@host/x"
+    assert hidden("sftp://me:se@cret@host/x@y") == "sftp://me:***@host/x@y"
     assert hidden("s3://bucket/x") == "s3://bucket/x"
     flaky(monkeypatch, lambda name: OSError("memory://me:secret@host/x: no"))
     with pytest.raises(RemoteSilent) as caught:

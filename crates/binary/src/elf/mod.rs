@@ -105,7 +105,7 @@ impl Binary {
         self.parts.sections.iter().map(size).fold(0, u64::saturating_add)
     }
 
-    /// The lowest address of a segment that is loaded to be executed: llvm-profgen's text with
+    /// The page of the first segment that is loaded to be executed: llvm-profgen's text with
     /// offsets counts from there. `None` in a relocatable file.
     pub fn executable_base(&self) -> Option<ImageAddress> {
         self.parts.executable_base

@@ -13,6 +13,9 @@ use super::section::{self, Section, SectionHeader};
 use super::width::with_elf;
 use crate::BinaryError;
 
+// Within a page, a segment begins where its content does in the file.
+const PAGE_MASK: u64 = !0xfff;
+
 /// What is read of an ELF file when it is opened.
 pub(super) struct Parts {
     pub machine: Machine,
@@ -54,9 +57,11 @@ impl Parts {
                 .build_id()
                 .map_err(|error| section::corrupt(path, "the build-id note", error))?
                 .and_then(|id| BuildId::new(id).ok()),
+            // As llvm-profgen has it: the page of the first.
             executable_base: executable
-                .map(|segment| ImageAddress(segment.p_vaddr(endian).into()))
-                .min(),
+                .map(|segment| segment.p_vaddr(endian).into())
+                .next()
+                .map(|address: u64| ImageAddress(address & PAGE_MASK)),
             functions: symbols.functions(&sections),
             code_kinds: symbols.into_code_kinds(),
             headers,

@@ -201,6 +201,7 @@ fn lost_records_and_throttling_are_counted_and_told() {
         writer.lost(0, 7).unwrap();
         writer.record(5, 0, &[0; 24]).unwrap(); // PERF_RECORD_THROTTLE
         writer.record(13, 0, &[2, 0, 0, 0, 0, 0, 0, 0]).unwrap(); // PERF_RECORD_LOST_SAMPLES
+        writer.record(13, 1 << 15, &[9, 0, 0, 0, 0, 0, 0, 0]).unwrap(); // by a filter
     }));
     assert_eq!(facts.samples.dropped_for(Cause::Lost), 14);
     assert!(has_note(&facts, &["lost 14", "-m"]), "{:?}", facts.notes);

@@ -37,6 +37,8 @@ pub(crate) mod record {
 /// `perf_event_header.misc`.
 pub(crate) mod misc {
     pub(crate) const CPUMODE: u16 = 7;
+    /// Of lost samples: a filter left them out.
+    pub(crate) const LOST_TO_FILTER: u16 = 1 << 15;
     pub(crate) const KERNEL: u16 = 1;
     pub(crate) const USER: u16 = 2;
     pub(crate) const HYPERVISOR: u16 = 3;

@@ -6,6 +6,7 @@
 use memchr::memmem;
 use mepof_address::{BuildId, RuntimeAddress};
 
+use crate::input::perf_data::module_name;
 use crate::input::text::{decimal, hexadecimal};
 use crate::{Mapping, Space};
 
@@ -54,9 +55,6 @@ fn mapped(text: &[u8]) -> Option<Record> {
     let (inode, rest) = (rest.get(..end)?, rest.get(end + 3..)?);
     let blank = memchr::memchr(b' ', rest)?;
     let (protection, name) = (rest.get(..blank)?, rest.get(blank + 1..)?);
-    if !protection.contains(&b'x') || name.is_empty() {
-        return Some(Record::Other);
-    }
     let build_id = inode
         .strip_prefix(b" <")
         .and_then(|id| id.strip_suffix(b">"))
@@ -66,9 +64,13 @@ fn mapped(text: &[u8]) -> Option<Record> {
     let space = match of_kernel {
         true if name.starts_with("[guest.") => Space::GuestKernel,
         true => Space::Kernel,
-        false if name.ends_with(".ko") && start >> 63 == 1 => Space::Kernel,
+        false if module_name(&name).is_some() && start >> 63 == 1 => Space::Kernel,
         false => Space::User,
     };
+    // Of the kernel and its modules, perf writes no protection beside a build-id.
+    if name.is_empty() || (space == Space::User && !protection.contains(&b'x')) {
+        return Some(Record::Other);
+    }
     let addresses = RuntimeAddress(start)..RuntimeAddress(start.saturating_add(size));
     let mapping = Mapping { addresses, offset, section: None };
     Some(Record::Mapped(Mapped { name, space, build_id, mapping }))
@@ -123,6 +125,24 @@ mod tests {
             record(b"MMAP2 7/7: [0x7000(0x1000) @ 0x2000 08:04 1 2]: r--p /a"),
             Some(Record::Other)
         );
+    }
+
+    #[test]
+    fn beside_a_build_id_the_kernel_and_its_modules_have_no_protection() {
+        let kernel = mapped(
+            "MMAP2 -1/0: [0xffffffff81000000(0x1203000) @ 0xffffffff81000000 <abcdef01>]: ---p \
+             [kernel.kallsyms]_text",
+        );
+        assert_eq!((kernel.space, kernel.build_id), (Space::Kernel, "abcdef01".parse().ok()));
+        for suffix in ["", ".gz", ".xz", ".zst"] {
+            let module = mapped(&format!(
+                "MMAP2 -1/0: [0xffffffffc0a00000(0x9000) @ 0 <abcdef01>]: ---p \
+                 /lib/modules/6.12.7/kernel/net/nf_tables.ko{suffix}"
+            ));
+            assert_eq!(module.space, Space::Kernel, "{suffix}");
+        }
+        let data = "MMAP2 7/7: [0x7000(0x1000) @ 0x2000 <abcdef01>]: r--p /usr/lib/a.so";
+        assert_eq!(record(data.as_bytes()), Some(Record::Other));
     }
 
     #[test]
