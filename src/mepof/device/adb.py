@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,16 @@ _RETURN = 60.0
 _PREFIXES: tuple[tuple[str, ...], ...] = ((), ("su", "0", "sh", "-c"), ("su", "-c"))
 _SCRATCH = "/data/local/tmp"
 _ADDRESS = re.compile(r"[^:]+:\d+|adb-.*\._adb-tls-connect\._tcp\.?")
+
+
+def restart(serial: str, to: str) -> None:
+    """Restart a phone's system into something else, which adbd does for everyone; without waiting.
+
+    Raises:
+        EnvironmentLack: adb is not installed here.
+    """
+    with suppress(WorkError):  # that is what a restart looks like
+        run((find_tool("adb", _INSTALL), "-s", serial, "reboot", to), timeout=_RETURN, check=False)
 
 
 @dataclass(frozen=True)

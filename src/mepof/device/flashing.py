@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -109,20 +110,26 @@ def flash(handset: Handset, packed: Packed, check: Check) -> Flashed:
     handset.check(fastboot, flash=True)
     try:
         marked = _written_and_started(handset, fastboot, packed, entry, check, journal)
-    except MepofError as error:
+    except Exception as error:  # a full disk of this machine, for instance
+        message, remedy = _told(error)
         try:
             restore(handset, entry)
-        except MepofError as failed:
-            why = "" if error.message in failed.message else f": {failed.message}"
+        except Exception as failed:
+            why, next_step = _told(failed)
+            why = "" if message in why else f": {why}"
             raise WorkError(
-                f"{error.message}; and {handset.name} could not be restored{why}",
-                f"{failed.remedy or 'run again'}; the former {partition} is {saved}",
+                f"{message}; and {handset.name} could not be restored{why}",
+                f"{next_step or 'run again'}; the former {partition} is {saved}",
             ) from error
         raise WorkError(
-            f"{error.message}; {handset.name} has its former {partition} again", error.remedy
+            f"{message}; {handset.name} has its former {partition} again", remedy
         ) from error
     journal.add(replace(entry, stage="good"))
     return Flashed(handset.name, partition, slot, former, packed.digest, str(saved), marked)
+
+
+def _told(error: Exception) -> tuple[str, str | None]:
+    return (error.message, error.remedy) if isinstance(error, MepofError) else (str(error), None)
 
 
 def _already(handset: Handset, fastboot: Fastboot, packed: Packed) -> Flashed | None:
@@ -171,31 +178,33 @@ def restore(handset: Handset, entry: Entry) -> None:
     """Give a phone its former content and slot, and start its system.
 
     Raises:
-        WorkError: it does not come up, or the saved image is gone.
+        WorkError: it does not come up, or the saved image is gone or damaged.
     """
     journal = journal_of(handset)
-    journal.add(replace(entry, stage="restoring"))
-    saved = Path(entry.saved)
-    if not saved.is_file():
-        raise WorkError(f"the saved image {saved} is gone", "flash the maker's image by hand")
-    fastboot = handset.to_fastboot()
+    with suppress(OSError):  # the stage before it is not settled either
+        journal.add(replace(entry, stage="restoring"))
+    fastboot = handset.to_fastboot(without_root=True)
     handset.note(f"restoring {entry.partition} of {handset.name}")
     other = entry.former != entry.slot
     if other and handset.slot(fastboot) != entry.former:
         fastboot.set_active(entry.former)  # first of all: from here on the phone starts
+    saved = Path(entry.saved)
     try:
+        digest = handset.digest_of_saved(saved)
         fastboot.flash(entry.partition, saved)
     except WorkError as error:
         if other:
             fastboot.reboot()
         raise WorkError(
-            f"{entry.partition} was not restored: {error.message}", "run again"
+            f"{entry.partition} was not restored: {error.message}", error.remedy or "run again"
         ) from error
     if not other or fastboot.variable(f"slot-unbootable:{entry.slot}") == "yes":
         for slot in filter(None, (entry.slot, entry.former)):
             fastboot.set_active(slot)  # which gives it all of its retries
     fastboot.reboot()
     shell = handset.wait_for_system(None)
+    if patiently(shell, lambda: handset.digest(shell, entry.partition)) != digest:
+        raise WorkError(f"{entry.partition} does not read back as it was restored", "run again")
     patiently(shell, lambda: _mark(handset, shell))
     journal.add(replace(entry, stage="restored"))
 
@@ -249,7 +258,12 @@ def _check_size(handset: Handset, fastboot: Fastboot, partition: str, packed: Pa
         raise InputError(
             f"{handset.name} has no partition {partition}", "correct `flash` in its model"
         )
-    size, limit = packed.path.stat().st_size, int(said, 0)
+    try:
+        size, limit = packed.path.stat().st_size, int(said, 16)  # with `0x` or without
+    except ValueError as error:
+        raise InputError(
+            f"{handset.name} says that {partition} has {said!r} bytes", "flash it by hand"
+        ) from error
     if size > limit:
         raise InputError(
             f"the image has {size} bytes, {size - limit} more than {partition} of {handset.name}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import secrets
 import time
 from collections.abc import Callable
@@ -17,15 +18,18 @@ from mepof.bootimg.model import read_model
 from mepof.bootimg.plan import plan
 from mepof.bootimg.reader import parse, read_file
 from mepof.bootimg.tail import with_changes
-from mepof.device.adb import AdbShell
+from mepof.device.adb import AdbShell, restart
 from mepof.device.attached import Attached, PhoneModel, model_of, model_path
 from mepof.device.fastboot import Fastboot, Refused
 from mepof.device.shell import LostConnection
 from mepof.errors import EnvironmentLack, InputError, WorkError
+from mepof.plan.digest import file_digest
 
 T = TypeVar("T")
 
 _LOOK = 0.5
+# Of a digest, in the name of a file.
+_SHOWN_DIGITS = 12
 _ANSWER = 30.0
 _TRANSFER = 300.0
 _BOOTLOADER = 60.0
@@ -128,15 +132,26 @@ class Handset:
 
     # -- where it is
 
-    def to_fastboot(self) -> Fastboot:
+    def to_fastboot(self, *, without_root: bool = False) -> Fastboot:
         """Get the phone into its boot loader, from wherever it is.
+
+        Args:
+            without_root: on the way back, also from a system that gives no root.
 
         Raises:
             Lost: it answers nowhere.
+            EnvironmentLack: its system gives no root.
         """
         until = self.now() + self.model.boot_seconds
         while not self.fastboot.present():
-            shell = self.shell()
+            try:
+                shell = self.shell()
+            except EnvironmentLack:
+                if not without_root:
+                    raise
+                shell = None
+                restart(self.phone.adb or self.phone.fastboot, "bootloader")
+                until = min(until, self.now() + _BOOTLOADER)
             if shell is not None:
                 self.reboot(shell, "bootloader")
                 until = min(until, self.now() + _BOOTLOADER)
@@ -298,6 +313,8 @@ class Handset:
         here = hashlib.sha256(partial.read_bytes()).hexdigest()
         if here != there:
             raise WorkError(f"the copy of {partition} of {self.name} differs from it", "run again")
+        with partial.open("rb+") as file:
+            os.fsync(file.fileno())
         partial.replace(path)
         return here
 
@@ -309,7 +326,29 @@ class Handset:
         """
         fresh = self.directory / f"{partition}.img"
         digest = self.read_partition(shell, partition, fresh)
-        return fresh.replace(self.directory / f"{partition}-{digest[:12]}.img")
+        saved = fresh.replace(self.directory / f"{partition}-{digest[:_SHOWN_DIGITS]}.img")
+        directory = os.open(self.directory, os.O_RDONLY)
+        try:
+            os.fsync(directory)  # what is flashed next has no other copy
+        finally:
+            os.close(directory)
+        return saved
+
+    def digest_of_saved(self, saved: Path) -> str:
+        """The SHA-256 of what :meth:`save_partition` made.
+
+        Raises:
+            WorkError: it is gone, or is not what was saved.
+        """
+        try:
+            found = file_digest(saved)
+        except OSError as error:
+            raise WorkError(
+                f"the saved image {saved} is gone", "flash the maker's image"
+            ) from error
+        if not saved.stem.endswith(f"-{found[:_SHOWN_DIGITS]}"):
+            raise WorkError(f"the saved image {saved} is damaged", "flash the maker's image")
+        return found
 
     def digest(self, shell: AdbShell, partition: str, size: int | None = None) -> str:
         """The SHA-256 of a partition, or of its first bytes."""

@@ -104,10 +104,10 @@ class Phone:
             )
         directory.mkdir(parents=True, exist_ok=True)
         handset = claimed(directory)
+        _leave_later(handset)
         recover(handset)
         handset.check(handset.to_fastboot())
         packed = handset.pack(session.kernel, session.parameters, directory / "boot.img")
-        _leave_later(handset)
         try:
             shell = handset.boot_from_memory(packed)
             outcome = run_session(handset, shell, session, directory, replied)
@@ -137,10 +137,10 @@ def _flashed(
 ) -> Flashed:
     directory.mkdir(parents=True, exist_ok=True)
     handset = replace(claimed(directory), note=note)
+    _leave_later(handset)
     recover(handset)
     handset.check(handset.to_fastboot(), flash=True)
     packed = handset.pack(session.kernel, session.parameters, directory / "boot.img")
-    _leave_later(handset)
 
     def check(shell: AdbShell) -> None:
         sound(run_session(handset, shell, session, directory, lambda count: None))
@@ -184,7 +184,7 @@ def _leave(handset: Handset) -> None:
         return
     with suppress(MepofError):
         # It may still be on its way there.
-        handset.to_fastboot().reboot()
+        handset.to_fastboot(without_root=True).reboot()
 
 
 DEVICE = Phone()

@@ -219,6 +219,9 @@ def _undo_one(shell: Reachable, setting: Setting, former: str) -> str | None:
     now = persistent(shell, setting.get, shell)
     if now == former:
         return None
+    if now is None and not setting.path:
+        # The system may still be starting.
+        raise Refused(f"it was {former}, and cannot be read")
     if now is None:
         return f"{setting.what} is gone; it was {former}"
     persistent(shell, setting.put, shell, former)

@@ -167,7 +167,7 @@ def making(objects: Path, *, kernel: bool) -> Iterator[None]:
     """While make runs: what it leaves when it is killed is known by that.
 
     Args:
-        kernel: it makes the kernel's objects, which a later run of make here makes with other flags.
+        kernel: it makes the objects of the kernel, which a later run here makes with other flags.
     """
     running = objects / _MAKING
     running.touch()

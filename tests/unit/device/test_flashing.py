@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -15,9 +16,13 @@ import pytest
 from writers.played_bench import MODEL, Bench
 from writers.played_phone import install
 
+from mepof.device import handset
 from mepof.device.adb import AdbShell
+from mepof.device.fastboot import Fastboot
 from mepof.device.flashing import journal_of, recover
-from mepof.errors import MepofError
+from mepof.device.handset import Handset
+from mepof.device.phone_journal import Entry, Journal
+from mepof.errors import EnvironmentLack, InputError, MepofError, WorkError
 
 pytestmark = pytest.mark.skipif(
     shutil.which("fastboot") is None, reason="fastboot is not installed"
@@ -141,6 +146,84 @@ def test_a_phone_with_a_fault_can_be_started_at_the_end(bench: Bench, fault: str
     done = bench.flash()
     assert done.slot == "b"
     assert bench.boots() == "b"
+
+
+@pytest.mark.parametrize("stage", ["flashed", "activated", "checked"])
+def test_a_full_disk_of_this_machine_is_no_reason_to_leave_a_phone_flashed(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    bench.on()
+    former = (bench.root / "phone/boot_b.img").read_bytes()
+    add = Journal.add
+
+    def full(journal: Journal, entry: Entry) -> None:
+        if entry.stage in (stage, "restoring"):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        add(journal, entry)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "add", full)
+        with pytest.raises(WorkError, match=r"No space left.*has its former boot_b again"):
+            bench.flash()
+    assert bench.boots() == "a"
+    assert (bench.root / "phone/boot_b.img").read_bytes() == former
+    assert not recover(bench.handset)
+
+
+def test_a_copy_that_was_damaged_is_not_flashed_and_the_former_slot_starts(bench: Bench) -> None:
+    bench.on()
+    bench.handset.own_image()
+    bench.on("lost-in-flash")
+    with pytest.raises(MepofError):
+        bench.flash()
+    entry = journal_of(bench.handset).unsettled()
+    assert entry is not None
+    saved = Path(entry.saved)
+    content = saved.read_bytes()
+    saved.write_bytes(content[:-1])
+    bench.on()
+    with pytest.raises(WorkError, match=r"boot_b was not restored: the saved image .* is damaged"):
+        recover(bench.handset)
+    assert bench.boots() == "a"
+    saved.write_bytes(content)
+    assert recover(bench.handset)
+    assert (bench.root / "phone/boot_b.img").read_bytes() == content
+
+
+def test_the_way_back_begins_in_a_system_without_root_too(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = iter([False, True, False])
+    restarted: list[tuple[str, str]] = []
+
+    def no_root(self: Handset) -> AdbShell | None:
+        raise EnvironmentLack("it does not give root access")
+
+    monkeypatch.setattr(Handset, "shell", no_root)
+    monkeypatch.setattr(Fastboot, "present", lambda self: next(there))
+    monkeypatch.setattr(handset, "restart", lambda serial, to: restarted.append((serial, to)))
+    bench.handset.to_fastboot(without_root=True)
+    assert restarted == [(f"127.0.0.1:{bench.adb_port}", "bootloader")]
+    with pytest.raises(EnvironmentLack, match="root access"):
+        bench.handset.to_fastboot()
+
+
+@pytest.mark.parametrize("said", ["0x2000000", "2000000", "02000000", "1e00000", "many"])
+def test_a_size_is_hexadecimal_however_it_is_written(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    bench.on()
+    variable = Fastboot.variable
+
+    def says(self: Fastboot, name: str) -> str | None:
+        return said if name.startswith("partition-size:") else variable(self, name)
+
+    monkeypatch.setattr(Fastboot, "variable", says)
+    if said == "many":
+        with pytest.raises(InputError, match="says that boot_b has 'many' bytes"):
+            bench.flash()
+    else:
+        assert bench.flash().partition == "boot_b"
 
 
 def test_a_slow_phone_that_is_not_waited_for_is_restored(bench: Bench) -> None:

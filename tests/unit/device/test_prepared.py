@@ -275,6 +275,24 @@ def test_what_is_gone_is_reported_and_forgotten(root: Path, journals: Path) -> N
 
 
 @dataclass(frozen=True)
+class Starting(Machine):
+    """Its system does not answer yet."""
+
+    def run(self, argv: Sequence[str], timeout: float) -> Ran:
+        return Ran(1, "Can't find service")
+
+
+def test_a_setting_that_cannot_be_read_yet_stays_in_the_journal(root: Path, journals: Path) -> None:
+    before = state(root)
+    with prepared(Machine(root), PREPARATION, journals, quiet, leave=True):
+        pass
+    with pytest.raises(WorkError, match="did not accept the former value of"):
+        restore(Starting(root), journals, quiet)
+    restore(Machine(root), journals, quiet)
+    assert state(root) == before
+
+
+@dataclass(frozen=True)
 class Flaky(Watched):
     """Its connection breaks; it may come back."""
 
