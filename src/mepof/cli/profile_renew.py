@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +13,7 @@ from mepof.cli.output import Json, print_json
 from mepof.errors import InputError, WorkError
 from mepof.g4.settings import decay as read_decay
 from mepof.profile.aging import Aged, Decay
+from mepof.profile.published import published
 from mepof.profile.quality import Quality
 
 
@@ -48,16 +47,9 @@ def renew(
     except ValueError as error:
         raise InputError(f"the decay {decay} is not valid", str(error)) from error
     by = Decay(weight, same_source)
-    partial = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
-        renewed = _renewed_counts if _are_counts(new, old) else _renewed_samples
-        quality, left = renewed(new.resolve(), old.resolve(), by, partial.resolve())
-        partial.replace(output)
-    except OSError as error:
-        raise InputError(f"{output} cannot be written: {error.strerror}") from error
-    finally:
-        with suppress(OSError):  # where nothing can be written, nothing can be removed
-            partial.unlink()
+    renewed = _renewed_counts if _are_counts(new, old) else _renewed_samples
+    with published(output) as written:
+        quality, left = renewed(new.resolve(), old.resolve(), by, written.resolve())
     if as_json:
         done = {"output": str(output), "functions": quality.functions, "old": asdict(left)}
         print_json({"schema": "mepof-profile-renew/1", **done})

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from typing import Any
 from mepof import _engine
 from mepof.errors import InputError, MepofError
 from mepof.plan.remote import Remote, hidden
+from mepof.profile.published import is_special, published
 
 #: Weights are multiplied by this, so that age can be told apart in whole numbers.
 SCALE = 1024
@@ -213,12 +215,16 @@ def merge_fleet(
                 sums.append((whole, days[day]))
     if not sums:
         raise InputError("no profile is left", "see the reasons: --json")
-    result = _merged([(part.profile, weight) for part, weight in sums], output, form)
+    with tempfile.TemporaryDirectory() as work, published(output) as written:
+        whole_file = Path(work, "whole")
+        result = _merged([(part.profile, weight) for part, weight in sums], whole_file, form)
+        shutil.copyfile(whole_file, written)
     inputs = [
         {**each, "weight": each["weight"] * weight} for part, weight in sums for each in part.inputs
     ]
-    beside = output.with_name(f"{output.name}.provenance.json")
-    beside.write_text(json.dumps({"inputs": inputs}, indent=1) + "\n")
+    if not is_special(output):
+        with published(output.with_name(f"{output.name}.provenance.json")) as written:
+            written.write_text(json.dumps({"inputs": inputs}, indent=1) + "\n")
     faded = tuple(day for day, weight in days.items() if not weight)
     return Fleet(len(inputs), tuple(refused), faded, reused, len(cut), result["statistics"])
 

@@ -10,7 +10,6 @@ import errno
 import os
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +19,7 @@ from mepof.errors import InputError, WorkError
 from mepof.process import run
 from mepof.profile import aging
 from mepof.profile.aging import Aged, Decay
+from mepof.profile.published import published
 from mepof.profile.quality import Quality
 from mepof.profile.weighted import Weighted, whole_weights
 from mepof.toolchain.protocol import FunctionCount, Tools, select_with
@@ -125,25 +125,17 @@ def merge_instrumentation(weighted: Sequence[Weighted], output: Path) -> Quality
         EnvironmentLack: none that reads them is installed.
         WorkError: the disk is full.
     """
-    partial = output.with_name(f".{output.name}.{os.getpid()}")
     given = [(w.path.resolve(), w.weight) for w in weighted]
-    try:
-        tools = Tools(select_with(LLVM_INSTRUMENTATION), run)
+    tools = Tools(select_with(LLVM_INSTRUMENTATION), run)
+    with published(output) as written:
         try:
-            quality = merge_profiles(given, partial, tools)
+            return merge_profiles(given, written, tools)
         except WorkError as error:
             if os.strerror(errno.ENOSPC) in error.message:
                 raise WorkError(f"no space left for {output}", "free some space") from error
             for each in weighted:
                 check_finished(each.path, tools, raw=True)
             raise
-        partial.replace(output)
-    except OSError as error:
-        raise InputError(f"{output} cannot be written: {error.strerror}") from error
-    finally:
-        with suppress(OSError):  # where nothing can be written, nothing can be removed
-            partial.unlink()
-    return quality
 
 
 def merge_profiles(

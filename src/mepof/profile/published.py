@@ -1,0 +1,48 @@
+"""Files that a user names for output: written whole or not at all, as the engine does it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from mepof.errors import InputError
+
+_OPEN = ("/dev/stdout", "/dev/stderr", "/dev/fd", "/proc")
+
+
+def is_special(output: Path) -> bool:
+    """Whether it is open or a pipe or the like, which is written to and never replaced."""
+    return any(output.is_relative_to(each) for each in _OPEN) or (
+        output.exists() and not output.is_file()
+    )
+
+
+@contextmanager
+def published(output: Path) -> Iterator[Path]:
+    """A file to write, which becomes the output if the block ends without an error.
+
+    Raises:
+        InputError: the output cannot be written.
+    """
+    try:
+        if is_special(output):
+            with TemporaryDirectory() as scratch:
+                written = Path(scratch, output.name)
+                yield written
+                with written.open("rb") as source, output.open("wb") as target:
+                    shutil.copyfileobj(source, target)
+            return
+        target_path = output.resolve()  # through a link, as a plain write would go
+        partial = target_path.with_name(f".{target_path.name}.{os.getpid()}")
+        try:
+            yield partial
+            partial.replace(target_path)
+        finally:
+            with suppress(OSError):  # where nothing can be written, nothing can be removed
+                partial.unlink()
+    except OSError as error:
+        raise InputError(f"{output} cannot be written: {error.strerror}") from error
