@@ -108,6 +108,7 @@ def flash(handset: Handset, packed: Packed, check: Check) -> Flashed:
     journal.add(entry)
     fastboot = handset.to_fastboot()
     handset.check(fastboot, flash=True)
+    entry = replace(entry, serial=fastboot.variable("serialno") or "")
     try:
         marked = _written_and_started(handset, fastboot, packed, entry, check, journal)
     except Exception as error:  # a full disk of this machine, for instance
@@ -184,6 +185,13 @@ def restore(handset: Handset, entry: Entry) -> None:
     with suppress(OSError):  # the stage before it is not settled either
         journal.add(replace(entry, stage="restoring"))
     fastboot = handset.to_fastboot(without_root=True)
+    serial = fastboot.variable("serialno")
+    if entry.serial and serial and serial != entry.serial:
+        raise WorkError(
+            f"{handset.name} was the phone {entry.serial}, which an earlier run left half flashed, "
+            f"and is {serial} now",
+            "connect that phone again, or give this one a name of its own",
+        )
     handset.note(f"restoring {entry.partition} of {handset.name}")
     other = entry.former != entry.slot
     if other and handset.slot(fastboot) != entry.former:

@@ -39,6 +39,7 @@ class Entry:
         image: digest of what it gets.
         kernel: digest of the kernel in it.
         size: bytes of what it gets.
+        serial: of the phone, if its boot loader tells it.
     """
 
     stage: Stage
@@ -49,6 +50,7 @@ class Entry:
     image: str
     kernel: str
     size: int
+    serial: str = ""
 
 
 class Journal:

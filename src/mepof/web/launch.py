@@ -101,6 +101,9 @@ class Launcher:
                 "repeat its command where it was started",
             )
         with self._lock:
+            begun = self._started.get(entry.name)
+            if begun is not None and begun.status is None:
+                raise InputError("it has been started again already", "reload the page")
             self._check_count()
             self._launch(entry.name, entry.out, run.program)
 

@@ -190,6 +190,27 @@ def test_a_copy_that_was_damaged_is_not_flashed_and_the_former_slot_starts(bench
     assert (bench.root / "phone/boot_b.img").read_bytes() == content
 
 
+def test_another_phone_under_the_same_name_is_left_alone(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.on()
+    bench.handset.own_image()
+    bench.on("lost-in-flash")
+    with pytest.raises(MepofError):
+        bench.flash()
+    bench.on()
+    half = (bench.root / "phone/boot_b.img").read_bytes()
+    variable = Fastboot.variable
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            Fastboot, "variable", lambda self, n: "NEW" if n == "serialno" else variable(self, n)
+        )
+        with pytest.raises(WorkError, match="half flashed, and is NEW now"):
+            recover(bench.handset)
+    assert (bench.root / "phone/boot_b.img").read_bytes() == half
+    assert recover(bench.handset)
+
+
 def test_the_way_back_begins_in_a_system_without_root_too(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,6 +94,7 @@ def test_a_run_is_resumed_in_its_directory(tmp_path: Path, monkeypatch: pytest.M
         ended(client, "one")
         answer = client.post(f"/runs/{first.id}/resume")
         assert (answer.status, answer.headers["location"]) == (303, "/started/one")
+        assert client.post(f"/runs/{first.id}/resume").status == 400  # before its journal begins
         second = begun(client, "one")
         assert second.id != first.id
         (tmp_path / "out" / "go").touch()

@@ -187,7 +187,8 @@ impl<'a> Session<'a> {
             record::LOST_SAMPLES => {
                 let count = cursor.u64()?;
                 // Those that a filter (`perf record --filter`) left out are not missed.
-                if self.concerns_us(body) && header.misc & super::format::misc::LOST_TO_FILTER == 0 {
+                if self.concerns_us(body) && header.misc & super::format::misc::LOST_TO_FILTER == 0
+                {
                     self.lost(count);
                 }
             }
