@@ -47,7 +47,7 @@ def checkout(tmp_path: Path) -> Checkout:
 
 CARGO = "cargo test --quiet --locked --workspace"
 UNIT = "python -m pytest -m not slow --numprocesses auto --dist loadfile tests/unit"
-BOOT = "python -m pytest -m not slow tests/boot"
+BOOT = UNIT.replace("unit", "boot")
 
 
 @pytest.mark.parametrize("kernels", ["", "exit 1"])
