@@ -20,6 +20,8 @@ from writers.played_phone import switched_on
 from writers.ports import free_port
 
 MODEL = PhoneModel(title="played", source="tests", boot_seconds=6)
+# Much more than it takes, however busy the machine is.
+_OFF_SECONDS = 60.0
 
 
 @dataclass
@@ -58,8 +60,8 @@ class Bench:
         if self.phone is None:
             return
         self.phone.off()
-        until = time.monotonic() + 5
-        assert self.phone.ended.wait(5)
+        until = time.monotonic() + _OFF_SECONDS
+        assert self.phone.ended.wait(_OFF_SECONDS)
         for port in (self.port, self.adb_port):
             while time.monotonic() < until:
                 try:
