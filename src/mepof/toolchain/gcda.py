@@ -226,9 +226,19 @@ def _shape(function: Function) -> object:
 
 
 def _largest(archive: Archive) -> int:
+    """The largest count in an archive."""
     functions = (function for counts in archive.values() for function in counts.functions)
-    values = (v for each in functions for kind, v in each.counters.items() if kind < BITS)
-    return max((abs(value) for each in values for value in each), default=0)
+    counters = (each for function in functions for each in function.counters.items())
+    return max((abs(count) for each in counters for count in _counts(*each)), default=0)
+
+
+def _counts(kind: int, values: tuple[int, ...]) -> Iterator[int]:
+    """What is added up of the counters of a kind."""
+    if kind in (_TOP_VALUES, _TARGETS):
+        for total, found in _sites(values):
+            yield from (total, *found.values())
+    elif kind < BITS:
+        yield from values
 
 
 def _times(function: Function, weight: int, halvings: int) -> Function:

@@ -74,6 +74,13 @@ def test_a_sum_that_no_file_can_hold_is_halved_until_it_fits() -> None:
     assert gcda.parse(written, "f").functions == (total,)
 
 
+def test_only_counts_are_halved_and_for_large_counts_alone() -> None:
+    """A value may be as large as an address."""
+    one = Function((1, 2, 3), {0: (3,), 3: (3, 1, -(2**62), 3), 6: (2**62,)})
+    (total,) = gcda.add([({"a.o": counts(one)}, 1), ({"a.o": counts(one)}, 2)])["a.o"].functions
+    assert total.counters == {0: (9,), 3: (9, 1, -(2**62), 9), 6: (2**62,)}
+
+
 @pytest.mark.parametrize(
     "other",
     [
