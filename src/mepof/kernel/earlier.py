@@ -29,8 +29,8 @@ BOOT = Path("/proc/sys/kernel/random/boot_id")
 # Below the store's directory for what can be made again.
 _DIRECTORY = "built"
 _NOTE = "mepof-built.json"
-# Among the objects of a build: since when make has run, with the name of the earlier build whose
-# objects it began with; while it runs; and once it has ended.
+# Among the objects of a build: since it has begun, while make runs, and once make has made them,
+# here or where they were copied from.
 _BEGAN = "mepof-began"
 _MAKING = "mepof-making"
 _ENDED = "mepof-ended"
@@ -133,21 +133,14 @@ def forget_what_was_killed(objects: Path) -> None:
     """Let make take no object for done that it was making when it was killed.
 
     Such an object may be damaged, lack what objtool does, or be of other flags, and yet the command
-    of the one before lies beside it: an earlier build's, or that of an earlier run of make here.
+    of the one before lies beside it.
     """
-    if (objects / _MAKING).exists() and (_is_begun(objects) or (objects / _ENDED).exists()):
+    if (objects / _MAKING).exists() and (objects / _ENDED).exists():
         for path in objects.rglob("*.cmd"):
             path.unlink()
 
 
-def _is_begun(objects: Path) -> bool:
-    try:
-        return bool((objects / _BEGAN).read_bytes())
-    except FileNotFoundError:
-        return False
-
-
-def begin(build: Build, cache: Path, log: Path, own: Sequence[str], *, take: bool) -> None:
+def begin(build: Build, cache: Path, log: Path, own: Sequence[str]) -> None:
     """Begin a build with the objects of the nearest earlier one, if there is any.
 
     Args:
@@ -155,11 +148,11 @@ def begin(build: Build, cache: Path, log: Path, own: Sequence[str], *, take: boo
         cache: the store's directory for what can be made again.
         log: the build's; it gets the warnings of objtool about these objects.
         own: files beside the objects that stay this build's.
-        take: whether to look for an earlier build.
     """
     began = Path(build.view) / OBJECTS / _BEGAN
     if not began.exists():
-        began.write_text(_take(build, cache, log, own) if take else "")
+        _take(build, cache, log, own)
+        began.touch()
 
 
 @contextmanager
@@ -171,26 +164,26 @@ def making(objects: Path, *, kernel: bool) -> Iterator[None]:
     """
     running = objects / _MAKING
     running.touch()
-    ended = False
     try:
         yield
-        ended = True
-    except WorkError:  # by itself: it has removed what it could not make
-        ended = True
+    except WorkError:  # it ended by itself, and removed what it could not make
+        _end(running, kernel)
         raise
-    finally:
-        if ended and kernel:
-            running.replace(objects / _ENDED)
-        elif ended:
-            running.unlink()
+    _end(running, kernel)
 
 
-def _take(build: Build, cache: Path, log: Path, own: Sequence[str]) -> str:
-    """Copy the objects of the nearest earlier build; its name, or nothing if there is none."""
+def _end(running: Path, kernel: bool) -> None:
+    if kernel:
+        running.with_name(_ENDED).touch()
+    running.unlink()
+
+
+def _take(build: Build, cache: Path, log: Path, own: Sequence[str]) -> None:
+    """Copy the objects of the nearest earlier build, if there is any."""
     objects = Path(build.view) / OBJECTS
     found = [each for each in _kept(cache) if each[1].build.is_base_of(build)]
     if not found:
-        return ""
+        return
     copy = objects.with_name(_COPY)
     try:
         kept, note = max(found, key=lambda each: (*_nearness(each[1].build, build), _used(each[0])))
@@ -200,13 +193,12 @@ def _take(build: Build, cache: Path, log: Path, own: Sequence[str]) -> str:
             file.writelines(note.warned)
     except (OSError, WorkError):  # it was removed meanwhile, or there is no room
         shutil.rmtree(copy, ignore_errors=True)
-        return ""
-    for name in own:
-        if (objects / name).exists():
-            (objects / name).replace(copy / name)
-    shutil.rmtree(objects)
-    copy.rename(objects)
-    return kept.name
+    else:
+        for name in own:
+            if (objects / name).exists():
+                (objects / name).replace(copy / name)
+        shutil.rmtree(objects)
+        copy.rename(objects)
 
 
 def _nearness(base: Build, build: Build) -> tuple[int, bool]:
@@ -219,7 +211,7 @@ def _copy(kept: Path, note: _Note, copy: Path, build: Build) -> None:
     run(["cp", "--recursive", "--no-dereference", str(kept / OBJECTS), str(copy)])
     if not os.path.samestat(whole, kept.stat()):
         raise FileNotFoundError(f"{kept} was removed while it was copied")
-    for name in (_NOTE, _BEGAN, _MAKING, _ENDED):
+    for name in (_NOTE, _BEGAN, _MAKING):
         (copy / name).unlink(missing_ok=True)
     # The commands of GCC name the tree, and so do those of the kernel's `tools`, where ccache makes
     # paths relative in part.

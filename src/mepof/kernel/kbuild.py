@@ -256,9 +256,9 @@ def build(
             f"the profile belongs to another build, with different {differ}",
             "it fits only the exact build that was profiled",
         )
-    as_earlier = _as_earlier(spec, toolchain, paths)
-    own = (_SELECTED, _ORDER)
-    earlier.begin(as_earlier, paths.cache, paths.log, own, take=spec.share)
+    if spec.share:
+        as_earlier = _as_earlier(spec, toolchain, paths)
+        earlier.begin(as_earlier, paths.cache, paths.log, (_SELECTED, _ORDER))
     make_objects("prepare")
     with_modules = ("modules",) if kconfig.has_modules(config) else ()
     total = _files_to_compile(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from writers.mini_kernel import SUFFIX
 
-from mepof.errors import WorkError
+from mepof.errors import Interrupted, WorkError
 from mepof.kernel import earlier, kbuild, objtool
 from mepof.kernel.kbuild import FileFlags
 from mepof.toolchain.protocol import select
@@ -90,21 +91,29 @@ def test_what_has_changed_since_the_earlier_build_is_compiled(bench: Bench) -> N
     assert compiled(bench) == {"kernel/b.o"}
 
 
-def killed(bench: Bench, name: str) -> Path:
-    """An object that was being made when the build was killed; make takes it for done."""
+def kill(bench: Bench, name: str) -> None:
+    """Leave an object of a build as if make had been killed when it made that."""
     objects = bench.paths(name).objects
     (objects / "mepof-making").touch()
     (objects / "kernel/b.o").write_text("half of")
-    return objects / "kernel/b.o"
 
 
-def test_after_a_kill_no_object_is_taken_for_one_of_the_earlier_build(bench: Bench) -> None:
+def test_after_a_kill_no_object_is_taken_for_one_of_the_earlier_build(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build(bench, "plain")
-    expected = contents(bench.build(name="killed", spec=WITH_FLAGS))
-    (bench.paths("killed").objects / "mepof-ended").unlink()
-    killed(bench, "killed")
-    assert contents(bench.build(name="killed", spec=WITH_FLAGS)) == expected
+    spec = replace(SPEC, selected=(FileFlags(("kernel/b.o",), ("-fselected",)),))
+    os.mkfifo(bench.root / "fifo")
+    monkeypatch.setenv("MINI_BLOCK", str(bench.root / "fifo"))
+    cancel = threading.Event()
+    with pytest.raises(Interrupted):
+        bench.build(name="killed", spec=spec, cancel=cancel, told=lambda file: cancel.set())
+    monkeypatch.delenv("MINI_BLOCK")
+    damaged = bench.paths("killed").objects / "init/a.o"
+    damaged.write_text("half of")
+    built = contents(bench.build(name="killed", spec=spec))
     assert compiled(bench) == EVERY
+    assert built == contents(bench.build(name="whole", spec=replace(spec, share=False)))
 
 
 @pytest.mark.parametrize("share", [True, False])
@@ -113,7 +122,7 @@ def test_after_a_kill_no_object_is_taken_for_one_of_the_trial_before(
 ) -> None:
     spec = replace(SPEC, share=share)
     expected = contents(bench.build(name="trials", spec=spec))
-    killed(bench, "trials")
+    kill(bench, "trials")
     assert contents(bench.build(name="trials", spec=spec)) == expected
 
 
