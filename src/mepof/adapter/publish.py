@@ -12,6 +12,7 @@ from pathlib import Path
 from mepof.adapter.published import FILE, Published
 from mepof.adapter.repositories import directories, write_repositories
 from mepof.adapter.sign import Signer
+from mepof.disk import sync
 from mepof.errors import InputError
 from mepof.plan.digest import file_digest
 from mepof.toolchain.protocol import Run
@@ -60,11 +61,11 @@ def publish(
         _write(fresh / FILE, {"schema": Published.schema_name, **made.model_dump(mode="json")})
         # On the disk before its name is: after a power cut, what is there is whole.
         for path in (*files, *(path for path in fresh.rglob("*") if path.is_dir()), fresh):
-            _sync(path)
+            sync(path)
         if target.exists():  # without its provenance: not ours, or damaged
             shutil.rmtree(target)
         fresh.rename(target)
-        _sync(target.parent)
+        sync(target.parent)
     return made
 
 
@@ -133,7 +134,7 @@ def write_index(directory: Path, signer: Signer | None, run: Run) -> None:
         signer.sign(fresh / INDEX, f"mepof index {serial}", run)
     check_names(directory, (path.name for path in fresh.iterdir()))
     for path in (*sorted(fresh.rglob("*")), fresh):
-        _sync(path)
+        sync(path)
     fresh.rename(indexes / str(serial))
     _link(current, str(serial))
     _link_to_current(directory)
@@ -153,7 +154,7 @@ def _link_to_current(directory: Path) -> None:
     for stale in directory.glob(f"{INDEX}.*"):
         if stale.name not in names and _is_ours(stale):  # of another way to sign
             stale.unlink()
-    _sync(directory)
+    sync(directory)
 
 
 def _target(name: str) -> str:
@@ -178,12 +179,3 @@ def _write(path: Path, document: Mapping[str, object]) -> None:
         file.write("\n")
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync(path: Path) -> None:
-    """Wait until a file, or the names in a directory, are on the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

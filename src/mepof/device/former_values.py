@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from mepof.device.preparation import Setting
+from mepof.disk import sync
 from mepof.errors import InputError, WorkError
 
 
@@ -86,7 +87,7 @@ class FormerValues:
             file.write(json.dumps(asdict(change)) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        self._sync_directory()
+        sync(self._path.parent)
 
     def keep(self, changes: Sequence[Change]) -> None:
         """Forget all changes but these."""
@@ -100,7 +101,7 @@ class FormerValues:
         else:
             with suppress(FileNotFoundError):
                 self._path.unlink()
-        self._sync_directory()
+        sync(self._path.parent)
 
     def _change(self, line: str) -> Change:
         try:
@@ -118,10 +119,3 @@ class FormerValues:
                 f"{self._path} is not a journal of former values: {line[:60]}",
                 "restore what it lists by hand, then remove it",
             ) from error
-
-    def _sync_directory(self) -> None:
-        handle = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

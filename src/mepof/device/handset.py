@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import secrets
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ from mepof.device.adb import AdbShell, restart
 from mepof.device.attached import Attached, PhoneModel, model_of, model_path
 from mepof.device.fastboot import Fastboot, Refused
 from mepof.device.shell import LostConnection
+from mepof.disk import sync
 from mepof.errors import EnvironmentLack, InputError, WorkError
 from mepof.plan.digest import file_digest
 
@@ -144,16 +144,7 @@ class Handset:
         """
         until = self.now() + self.model.boot_seconds
         while not self.fastboot.present():
-            try:
-                shell = self.shell()
-            except EnvironmentLack:
-                if not without_root:
-                    raise
-                shell = None
-                restart(self.phone.adb or self.phone.fastboot, "bootloader")
-                until = min(until, self.now() + _BOOTLOADER)
-            if shell is not None:
-                self.reboot(shell, "bootloader")
+            if self._leaves_system(without_root):
                 until = min(until, self.now() + _BOOTLOADER)
             if self.now() >= until:
                 raise Lost(
@@ -163,6 +154,19 @@ class Handset:
                 )
             self.pause(_LOOK)
         return self.fastboot
+
+    def _leaves_system(self, without_root: bool) -> bool:
+        """Whether the phone's system was there, and leaves for the boot loader."""
+        try:
+            shell = self.shell()
+        except EnvironmentLack:
+            if not without_root:
+                raise
+            restart(self.phone.adb or self.phone.fastboot, "bootloader")
+            return True
+        if shell is not None:
+            self.reboot(shell, "bootloader")
+        return shell is not None
 
     def shell(self) -> AdbShell | None:
         """A shell as root, if the phone's system answers now.
@@ -313,8 +317,7 @@ class Handset:
         here = hashlib.sha256(partial.read_bytes()).hexdigest()
         if here != there:
             raise WorkError(f"the copy of {partition} of {self.name} differs from it", "run again")
-        with partial.open("rb+") as file:
-            os.fsync(file.fileno())
+        sync(partial)
         partial.replace(path)
         return here
 
@@ -327,11 +330,7 @@ class Handset:
         fresh = self.directory / f"{partition}.img"
         digest = self.read_partition(shell, partition, fresh)
         saved = fresh.replace(self.directory / f"{partition}-{digest[:_SHOWN_DIGITS]}.img")
-        directory = os.open(self.directory, os.O_RDONLY)
-        try:
-            os.fsync(directory)  # what is flashed next has no other copy
-        finally:
-            os.close(directory)
+        sync(self.directory)  # what is flashed next has no other copy
         return saved
 
     def digest_of_saved(self, saved: Path) -> str:

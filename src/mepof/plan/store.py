@@ -20,6 +20,7 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from mepof.disk import sync
 from mepof.errors import InputError, Interrupted, WorkError
 from mepof.plan.action import Action, Artifact
 from mepof.plan.digest import Entry, file_digest, listing_digest, tree_digest, walk
@@ -233,7 +234,7 @@ class Store:
                 target.rename(aside)
                 tree.rename(target)
         target.chmod(0o555)
-        _sync(target.parent)
+        sync(target.parent)
         return artifact
 
     def record(self, action: Action) -> None:
@@ -307,7 +308,7 @@ class Store:
             file.flush()
             os.fsync(file.fileno())
         Path(name).rename(path)
-        _sync(path.parent)
+        sync(path.parent)
 
     def _begin_session(self) -> tuple[Path, int]:
         while True:
@@ -408,16 +409,8 @@ def _seal(tree: Path, entries: Sequence[Entry]) -> None:
         return
     for relative, kind, _ in entries:
         if kind in modes:
-            _sync(tree / relative)
-    _sync(tree)
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+            sync(tree / relative)
+    sync(tree)
 
 
 def _sync_file_system(path: Path) -> None:

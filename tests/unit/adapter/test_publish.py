@@ -73,7 +73,7 @@ def test_nothing_is_there_before_all_of_it_is(
 
     target = tmp_path / "published/stable-v6.12.2"
     with monkeypatch.context() as patched:
-        patched.setattr(publishing, "_sync", full)
+        patched.setattr(publishing, "sync", full)
         with pytest.raises(OSError, match="No space left"):
             publish(out, target, {}, MADE)
     assert list((tmp_path / "published").iterdir()) == []
