@@ -306,17 +306,18 @@ def check_action(action: Action, reply: agent.ExecResult) -> None:
         except WorkError as error:
             raise WorkError(f"the action {action.name}: {error.message}", error.remedy) from error
     missing = next((text for text in expected.texts if text not in reply.text), None)
-    if missing is not None and reply.truncated:
+    if missing is None:
+        return
+    if reply.truncated:
         raise WorkError(
             f"the action {action.name} did not write {missing!r}, which its check expects, in the "
             f"first {agent.OUTPUT_MIB} MiB of its output, which are all that is kept",
             "let it write less, or check its status",
         )
-    if missing is not None:
-        last = reply.text.strip().rpartition("\n")[2] or "no output"
-        raise WorkError(
-            f"the action {action.name} did not write {missing!r}, which its check expects: {last}"
-        )
+    last = reply.text.strip().rpartition("\n")[2] or "no output"
+    raise WorkError(
+        f"the action {action.name} did not write {missing!r}, which its check expects: {last}"
+    )
 
 
 def _services(setups: Sequence[Setup]) -> tuple[Setup, ...]:

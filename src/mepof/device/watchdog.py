@@ -49,19 +49,22 @@ class Watchdog:
         now = time.monotonic()
         if self._answered() or (self._printed() and not self._replies):
             self._heard = now
-        limit, most = self._session.boot_seconds, _MOST_BOOTS * self._session.boot_seconds
-        if self._session.interactive:
-            return None
+        hangs = None if self._session.interactive else self._hangs(now)
+        self.expired = hangs is not None
+        return hangs
+
+    def _hangs(self, now: float) -> str | None:
+        """Why the guest is taken to hang, if it is."""
+        quiet, silent = now - self._heard, self._session.boot_seconds
         if self._replies:
             limit = self._session.quiet_seconds
-            why = f"answered nothing for {limit:g} s"
-        elif now - self._began < most:
-            why = f"did not come up for {limit:g} s"
-        else:
-            limit = 0
-            why = f"did not come up within {most:g} s, though it prints"
-        self.expired = now - self._heard >= limit
-        return f"the guest {why}" if self.expired else None
+            return f"the guest answered nothing for {limit:g} s" if quiet >= limit else None
+        if quiet >= silent:
+            return f"the guest did not come up for {silent:g} s"
+        most = _MOST_BOOTS * silent
+        if now - self._began >= most:
+            return f"the guest did not come up within {most:g} s, though it prints"
+        return None
 
     def _printed(self) -> bool:
         try:

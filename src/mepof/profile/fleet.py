@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -215,10 +214,9 @@ def merge_fleet(
                 sums.append((whole, days[day]))
     if not sums:
         raise InputError("no profile is left", "see the reasons: --json")
-    with tempfile.TemporaryDirectory() as work, published(output) as written:
-        whole_file = Path(work, "whole")
-        result = _merged([(part.profile, weight) for part, weight in sums], whole_file, form)
-        shutil.copyfile(whole_file, written)
+    merged, statistics = _merged([(part.profile, weight) for part, weight in sums], form)
+    with published(output) as written:
+        written.write_bytes(merged)
     inputs = [
         {**each, "weight": each["weight"] * weight} for part, weight in sums for each in part.inputs
     ]
@@ -226,7 +224,7 @@ def merge_fleet(
         with published(output.with_name(f"{output.name}.provenance.json")) as written:
             written.write_text(json.dumps({"inputs": inputs}, indent=1) + "\n")
     faded = tuple(day for day, weight in days.items() if not weight)
-    return Fleet(len(inputs), tuple(refused), faded, reused, len(cut), result["statistics"])
+    return Fleet(len(inputs), tuple(refused), faded, reused, len(cut), statistics)
 
 
 def reduced(parts: Sequence[Part], run: Map) -> Part | None:
@@ -356,28 +354,28 @@ def _outlying(like: Path, path: Path, least: Fraction) -> str | None:
 
 def _sum(parts: Sequence[Part]) -> Part:
     """The sum of parts."""
+    merged, _ = _merged([(part.profile, 1) for part in parts], "autofdo")
+    return Part(merged, tuple(each for part in parts for each in part.inputs), ())
+
+
+def _merged(weighted: Sequence[tuple[bytes, int]], form: str) -> tuple[bytes, dict[str, Any]]:
+    """The weighted sum of profiles, and its statistics."""
     with tempfile.TemporaryDirectory() as work:
         output = Path(work, "sum")
-        _merged([(part.profile, 1) for part in parts], output, "autofdo")
-        inputs = tuple(each for part in parts for each in part.inputs)
-        return Part(output.read_bytes(), inputs, ())
-
-
-def _merged(weighted: Sequence[tuple[bytes, int]], output: Path, form: str) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as work:
         paths = []
         for number, (profile, weight) in enumerate(weighted):
             path = Path(work, str(number))
             path.write_bytes(profile)
             paths.append((path, weight))
-        result: dict[str, Any] = json.loads(_engine.merge(paths, output, form))
+        result = json.loads(_engine.merge(paths, output, form))
+        merged = output.read_bytes()
     if result["conflicts"]:
         named = ", ".join(each["function"] for each in result["conflicts"][:3])
         raise InputError(
             f"the profiles are of different builds: {named} differ",
             "name a profile of the build that is wanted: --like",
         )
-    return result
+    return merged, result["statistics"]
 
 
 def _wanted(like: Path) -> bytes:

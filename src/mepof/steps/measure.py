@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from mepof.app.own import OwnApp
 from mepof.app.own_files import check_distinct_files
 from mepof.device.protocol import DEVICES, EMULATOR_MEMORY, check_cpus, counter_source
 from mepof.errors import InputError
@@ -46,8 +47,7 @@ class MeasureBody:
         device.check(asked.arch)
         core_of(asked)
         check_cpus(device, asked.arch, asked.cpus)
-        files = files_of(asked.apps)
-        check_distinct_files(zip(apps_in(files), files, strict=True))
+        check_distinct_files(_own_apps(asked))
         for image in asked.images:
             if isinstance(image, HostInput):
                 found = read_image(Path(image.path))
@@ -74,8 +74,7 @@ class MeasureBody:
         device = DEVICES.get(asked.device)
         work = planned_work(asked.metrics, asked.apps)
         core, price = core_of(asked), priced_by(asked)
-        files = files_of(asked.apps)
-        check_distinct_files(zip(apps_in(files), files, strict=True), asked.arch)
+        check_distinct_files(_own_apps(asked), asked.arch)
         return {
             **device.identity(asked.arch),
             "cases": cases_digest(cases_in(work)),
@@ -110,6 +109,12 @@ class MeasureBody:
         design = Design(asked.min_boots, asked.max_boots)
         with Laboratory(context, asked, targets_of(asked), design) as laboratory:
             return laboratory.part(name).to_bytes()
+
+
+def _own_apps(asked: Measure[Input]) -> list[tuple[OwnApp, Path]]:
+    """The user's apps, each with its description."""
+    files = files_of(asked.apps)
+    return list(zip(apps_in(files), files, strict=True))
 
 
 BODY = MeasureBody()

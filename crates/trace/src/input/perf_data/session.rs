@@ -9,7 +9,7 @@ use super::branch::EntryFilter;
 use super::cursor::{ByteOrder, Cursor};
 use super::decoder::{Decoder, EventDecoder, Header, IdPosition, SampleCounts};
 use super::feature::{self, Feature};
-use super::format::{EVENT_UPDATE_NAME, attr_flag, auxtrace, record, sample};
+use super::format::{EVENT_UPDATE_NAME, attr_flag, auxtrace, misc, record, sample};
 use super::images::{Images, MappingRecord};
 use super::notes::{self, Seen};
 use super::sample::{Layout, word};
@@ -107,9 +107,9 @@ impl<'a> Session<'a> {
         match feature {
             Feature::BuildIds(all) => {
                 let user = self.options.space == Space::User;
-                let wanted = all.into_iter().filter(|named| {
-                    user || named.misc & super::format::misc::CPUMODE != super::format::misc::USER
-                });
+                let wanted = all
+                    .into_iter()
+                    .filter(|named| user || named.misc & misc::CPUMODE != misc::USER);
                 wanted.for_each(|named| self.images.build_id(named));
             }
             Feature::KernelRelease(release) => self.release = Some(release),
@@ -187,8 +187,7 @@ impl<'a> Session<'a> {
             record::LOST_SAMPLES => {
                 let count = cursor.u64()?;
                 // Those that a filter (`perf record --filter`) left out are not missed.
-                if self.concerns_us(body) && header.misc & super::format::misc::LOST_TO_FILTER == 0
-                {
+                if self.concerns_us(body) && header.misc & misc::LOST_TO_FILTER == 0 {
                     self.lost(count);
                 }
             }
