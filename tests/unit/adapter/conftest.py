@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from writers.shell import Shell
 
 from mepof.adapter import attempt, watch
-from mepof.cli.main import main
 
 from .world import FILE, PROGRAM, World
 
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    out: str
-    err: str
-
-
-Mepof = Callable[..., Answer]
+Mepof = Shell
 
 
 @pytest.fixture
@@ -30,16 +20,7 @@ def mepof(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Mepof:
     monkeypatch.chdir(tmp_path)
-
-    def call(*words: str | Path) -> Answer:
-        monkeypatch.setattr("sys.argv", ["mepof", *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, err = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return Answer(ended.value.code, out, err)
-
-    return call
+    return Shell(monkeypatch, capsys)
 
 
 @pytest.fixture

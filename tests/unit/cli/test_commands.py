@@ -5,130 +5,24 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from writers.kernel_image import arm64_image, bz_image, elf, gzipped
+from writers.kernel_image import arm64_image, bz_image, elf
 from writers.mini_kernel import write_tree
+from writers.shell import (
+    Answer,
+    Shell,
+    assert_refused,
+    instant,
+    kernel,
+    one_document,
+    program,
+)
 
-from mepof.cli import g4cc
-from mepof.cli.main import main
 from mepof.cli.run import estimate
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
-from mepof.executor import local, programs
-from mepof.gate.verdict import CheckVerdict, GateVerdict, ImageVerdict, Regression
-from mepof.plan.body import Phase, Resources, StepContext
 from mepof.plan.explain import Explanation
-from mepof.plan.model import Step
-from mepof.report.files import NAMES
-from mepof.steps import BODIES
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    out: str
-    err: str
-
-
-class Shell:
-    """Calls commands as a user would, in this process."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-        self._monkeypatch = monkeypatch
-        self._capsys = capsys
-
-    def __call__(self, *words: str | Path, command: str = "mepof") -> Answer:
-        self._monkeypatch.setattr("sys.argv", [command, *map(str, words)])
-        with pytest.raises(SystemExit) as ended:
-            (g4cc.main if command == "g4cc" else main)()
-        out, err = self._capsys.readouterr()
-        status = ended.value.code
-        assert isinstance(status, int)
-        return Answer(status, out, err)
-
-
-@pytest.fixture
-def shell(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("MEPOF_STORE", str(tmp_path / "store"))
-    return Shell(monkeypatch, capsys)
-
-
-class Instant:
-    """A body that makes the files that any result has, at once; or fails."""
-
-    phase: Phase = "other"
-
-    def __init__(self, kind: str, error: Exception | None) -> None:
-        self.kind = kind
-        self._error = error
-
-    def resources(self, step: Step) -> Resources:
-        return Resources()
-
-    def identity(self, step: Step) -> Mapping[str, str]:
-        if isinstance(self._error, EnvironmentLack):
-            raise self._error
-        return {}
-
-    def run(self, context: StepContext) -> None:
-        if self._error is not None:
-            raise self._error
-        if self.kind == "report":
-            report = json.loads(GOLDEN.read_text())
-            report["images"] = [i for i in report["images"] if i["self_check"] == "passed"]
-            report["goals"] = [g for g in report["goals"] if g["image"] in GOALS_OF]
-            (context.output / "report.json").write_text(json.dumps(report))
-            for name in {*NAMES} - {"report.json"}:
-                (context.output / name).touch()
-        if self.kind == "check":
-            lost = Regression(test="futex:wait", status="crash", reason="died", failed=1, boots=3)
-            image = ImageVerdict(image="recomp", regressions=(lost,))
-            gate = GateVerdict(
-                gate="kselftest",
-                boots=3,
-                tests=9,
-                passing=7,
-                skipped=0,
-                flaky=(),
-                failing=("mm:cow",),
-                unbuilt=(),
-                notes=(),
-                images=(image,),
-            )
-            CheckVerdict(baseline="plain", images=("recomp",), gates=(gate,)).write(context.output)
-        (context.output / "kernel").write_text("an image")
-
-
-#: The images whose goals the report has; each meets some and misses some.
-GOALS_OF: set[str] = set()
-GOLDEN = Path(__file__).parents[1] / "report/golden/report.json"
-
-
-def instant(monkeypatch: pytest.MonkeyPatch, **errors: Exception) -> None:
-    """Replace the step bodies; some of them fail."""
-    bodies = {k: Instant(k, errors.get(k.replace("-", "_"))) for k in BODIES.all()}
-    for module in (local, programs):
-        monkeypatch.setattr(module, "BODIES", SimpleNamespace(all=lambda: bodies))
-
-
-def program(tmp_path: Path, text: str | bytes) -> Path:
-    path = tmp_path / "p.g4"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
-def kernel(tmp_path: Path) -> Path:
-    path = tmp_path / "old.profdata"
-    path.write_text("profile")
-    return path
 
 
 def test_a_full_disk_behind_standard_output_is_no_bug() -> None:
@@ -145,14 +39,6 @@ def test_a_full_disk_behind_standard_output_is_no_bug() -> None:
     assert done.stderr == (
         "mepof: no space left for the output\n  help: free some, and run it again\n"
     )
-
-
-def assert_refused(answer: Answer, what: str, status: int = 2) -> None:
-    assert answer.status == status
-    assert answer.out == ""
-    assert "Traceback" not in answer.err
-    assert "bug" not in answer.err
-    assert what in answer.err
 
 
 WRONG_PROGRAMS = [
@@ -375,11 +261,6 @@ def test_an_interrupt_from_the_keyboard_is_130(
     assert shell("g4", "check", program(tmp_path, "")).status == 130
 
 
-def one_document(answer: Answer) -> Any:
-    assert answer.status == 0, answer.err
-    return json.loads(answer.out)
-
-
 def test_run_with_json_prints_one_document_and_lays_the_results_out(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -404,23 +285,6 @@ def test_run_with_json_prints_one_document_and_lays_the_results_out(
     assert {step["state"] for step in explained} == {"cached"}
 
 
-def test_eval_with_json_prints_the_report_and_where_it_is(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    instant(monkeypatch)
-    for name in ("plain", "opt"):
-        (tmp_path / name).write_bytes(bz_image())
-    words = ("eval", "plain", "opt", "--metric", "file,pipe", "--metric", "proc;pages", "--json")
-    found = one_document(shell(*words))
-    written = json.loads((tmp_path / "out/eval/report.json").read_text())
-    assert written["schema"] and written["images"]
-    assert {key: found[key] for key in written} == written
-    assert found["out"] == "out/eval"
-    assert found["files"]["report.json"] == "out/eval/report.json"
-    plan = json.loads((tmp_path / "out/eval/plan.json").read_text())
-    assert f"eval {tmp_path}/plain;{tmp_path}/opt file;pipe;proc;pages." in json.dumps(plan)
-
-
 def test_an_image_that_fails_a_test_is_status_1_with_the_name_of_the_test(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -440,120 +304,6 @@ def test_an_image_that_fails_a_test_is_status_1_with_the_name_of_the_test(
     assert written["passed"] is False
     found = json.loads(shell("run", path, "--json").out)
     assert [check["passed"] for check in found["checks"]] == [False]
-
-
-def test_a_missed_goal_is_one_line_each_and_status_1_after_everything_is_written(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    instant(monkeypatch)
-    monkeypatch.setattr(f"{__name__}.GOALS_OF", {"opt"})
-    (tmp_path / "src").mkdir()
-    text = f"recomp {tmp_path}/src {kernel(tmp_path)}.\ngoal worst -1.\neval plain;recomp."
-    answer = shell("run", program(tmp_path, text))
-    assert answer.status == 1
-    lines = [line for line in answer.err.splitlines() if line.startswith("mepof: ")]
-    assert [line.split(" %")[0] for line in lines] == [
-        "mepof: goal missed: opt, worst -1 kernel_cycles: 12.28",
-        "mepof: goal missed: opt, text 2: text 3.33",
-    ]
-    assert "Traceback" not in answer.err
-    assert "goal met: opt, geomean 8 kernel_instructions: " in answer.out
-    assert "goal MISSED: opt, text 2: " in answer.out
-    for name in ("recomp.img", "plain.img", "report.json", "plan.json"):
-        assert (tmp_path / "out/p" / name).is_file()
-
-    again = shell("run", tmp_path / "p.g4", "--json")
-    assert again.status == 1
-    found = json.loads(again.out)["goals"]
-    assert [goal["met"] for goal in found] == [True, True, False, False, True, True]
-    assert {goal["report"] for goal in found} == {"out/p"}
-    assert found[3]["reason"] == "text 3.33 % larger; the goal is at most 2 % larger"
-
-
-def test_goals_that_are_met_are_status_0(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    instant(monkeypatch)
-    (tmp_path / "src").mkdir()
-    text = f"recomp {tmp_path}/src {kernel(tmp_path)}.\ngoal worst -1.\neval plain;recomp."
-    assert one_document(shell("run", program(tmp_path, text), "--json"))["goals"] == []
-
-
-def test_eval_takes_goals(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    instant(monkeypatch)
-    for name in ("plain", "opt"):
-        (tmp_path / name).write_bytes(bz_image())
-    goals = ("--goal", "geomean 8", "--goal", "worst -1 guest_time,kernel_instructions")
-    one_document(shell("eval", "plain", "opt", *goals, "--json"))
-    plan = json.loads((tmp_path / "out/eval/plan.json").read_text())
-    assert "goal geomean 8.\ngoal worst -1 guest_time;kernel_instructions.\n" in plan["program"]
-    monkeypatch.setattr(f"{__name__}.GOALS_OF", {"opt"})
-    missed = shell("eval", "plain", "opt", "--goal", "worst 1", "--json")
-    assert missed.status == 1
-    assert [goal["met"] for goal in json.loads(missed.out)["goals"]] == [
-        True,
-        True,
-        False,
-        False,
-        True,
-        True,
-    ]
-
-
-def test_eval_takes_pairs_of_cases(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    instant(monkeypatch)
-    for name in ("plain", "opt"):
-        (tmp_path / name).write_bytes(bz_image())
-    pairs = ("--compare", "pipe128 pipe512 ratio instructions,guest_time")
-    one_document(shell("eval", "plain", "opt", "--metric", "pipe", *pairs, "--json"))
-    plan = json.loads((tmp_path / "out/eval/plan.json").read_text())
-    assert "compare pipe128 pipe512 ratio instructions;guest_time.\n" in plan["program"]
-
-
-@pytest.mark.parametrize(
-    ("pair", "what"),
-    [
-        ("pipe128 pipe512", "invalid compare `pipe128 pipe512`"),
-        ("pipe128 pipe512 rato", "did you mean `ratio`?"),
-        ("pipe128 unix-4 ratio", "unix-4"),
-    ],
-)
-def test_eval_refuses_wrong_pairs(shell: Shell, tmp_path: Path, pair: str, what: str) -> None:
-    for name in ("plain", "opt"):
-        (tmp_path / name).write_bytes(bz_image())
-    answer = shell("eval", "plain", "opt", "--metric", "pipe", "--compare", pair)
-    assert answer.status == 2
-    assert what in answer.err
-
-
-@pytest.mark.parametrize(
-    ("goal", "what"),
-    [
-        ("geomean", "invalid goal `geomean`"),
-        ("geomean 8 a b", "invalid goal `geomean 8 a b`"),
-        ("geomen 8", "did you mean `geomean`?"),
-        ("worst -1;2", "invalid bound `-1;2`"),
-        ("text 2", "has no known size"),
-    ],
-)
-def test_eval_refuses_wrong_goals(shell: Shell, tmp_path: Path, goal: str, what: str) -> None:
-    for name in ("plain", "opt"):
-        (tmp_path / name).write_bytes(bz_image())
-    assert_refused(shell("eval", "plain", "opt", "--goal", goal), what)
-
-
-def test_eval_takes_the_architecture_from_the_image(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    instant(monkeypatch)
-    (tmp_path / "Image.gz").write_bytes(gzipped(arm64_image()))
-    one_document(shell("eval", "Image.gz", "--json"))
-    assert "set arch arm64." in (tmp_path / "out/eval/plan.json").read_text()
-    (tmp_path / "bzImage").write_bytes(bz_image())
-    one_document(shell("eval", "bzImage", "--json"))
-    assert "set arch" not in (tmp_path / "out/eval/plan.json").read_text()
 
 
 def test_a_dry_run_shows_every_step_with_its_reason(

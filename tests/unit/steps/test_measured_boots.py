@@ -22,7 +22,7 @@ from mepof.steps import measure
 from mepof.suite.cases import cases_of, memory_of
 
 from .room import FakeDevice, Room, well
-from .test_steps import ALONE, IMAGE, image, measuring
+from .test_measure import ALONE, IMAGE, image, measuring
 
 
 @dataclass
