@@ -122,7 +122,7 @@ struct command command_read(const char *kind, const char *name)
 	return command;
 }
 
-/* Add a line to a table in which a number, the third field, is not yet: passwd(5), group(5). */
+/* Add a line to passwd(5) or group(5), unless the number, the third field, is there already. */
 static void make_known(const char *table, unsigned int number, const char *line)
 {
 	char path[PATH_MAX];
@@ -148,7 +148,7 @@ static void make_known(const char *table, unsigned int number, const char *line)
 	fclose(file);
 }
 
-/* Programs look up who they are, and some do not start as nobody. */
+/* Programs look up their own user, and some refuse to start without an entry. */
 static void make_account(const struct command *command)
 {
 	char line[128];

@@ -272,7 +272,7 @@ int service_stop(const char *name, const struct command *command)
 	} else {
 		signal_service(name, SIGKILL, true); /* what it left behind */
 	}
-	/* Services of what runs after it in this boot are not broken by that. */
+	/* It ended as it should: this does not break the setup of what runs next. */
 	rename(ended, state_path(name, ".stopped"));
 	unlink(state_path(name, ".pid"));
 	return 0;

@@ -61,7 +61,7 @@ class App(Named):
     Attributes:
         suites: those whose programs its actions run.
         memory: MiB that its guest needs.
-        brings_files: it lays more into the guest than programs of mepof's.
+        brings_files: it adds files of the user's to the guest.
     """
 
     brings_files: ClassVar[bool] = False

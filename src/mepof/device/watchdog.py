@@ -9,7 +9,7 @@ from pathlib import Path
 from mepof.device import agent
 from mepof.device.protocol import Session
 
-# A kernel that prints is alive while it comes up; but one that prints the same for ever hangs, too.
+# A kernel that prints while it boots is alive, but one that prints forever hangs.
 _MOST_BOOTS = 15
 
 

@@ -49,8 +49,8 @@ class Resources:
         memory: MiB that it takes at most, as far as is known; a cluster shares out the memory of
             its machines by it.
         part: what each of its parts asks for, if other machines can perform them.
-        first: it starts before steps on which more depends, since it leaves behind what makes them
-            shorter.
+        first: it starts before steps on which more depends, since what it leaves behind shortens
+            them.
     """
 
     cores: int = 1

@@ -1,4 +1,4 @@
-"""Files that a user names for output: written whole or not at all, as the engine does it."""
+"""Files that a user names for output, written completely or not at all, as the engine does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OPEN = ("/dev/stdout", "/dev/stderr", "/dev/fd", "/proc")
 
 
 def is_special(output: Path) -> bool:
-    """Whether it is open or a pipe or the like, which is written to and never replaced."""
+    """Whether it is an open file, a pipe or a device: these are written to, never replaced."""
     return any(output.is_relative_to(each) for each in _OPEN) or (
         output.exists() and not output.is_file()
     )

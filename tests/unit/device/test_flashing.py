@@ -149,7 +149,7 @@ def test_a_phone_with_a_fault_can_be_started_at_the_end(bench: Bench, fault: str
 
 
 @pytest.mark.parametrize("stage", ["flashed", "activated", "checked"])
-def test_a_full_disk_of_this_machine_is_no_reason_to_leave_a_phone_flashed(
+def test_a_full_disk_on_this_machine_does_not_leave_a_phone_flashed(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, stage: str
 ) -> None:
     bench.on()

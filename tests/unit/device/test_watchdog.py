@@ -51,7 +51,7 @@ def test_a_kernel_that_only_prints_hangs(boot: Boot) -> None:
     assert told[-1] == "the guest did not come up within 1800 s, though it prints"
 
 
-def test_what_a_guest_prints_is_no_answer(boot: Boot) -> None:
+def test_what_a_guest_prints_is_not_an_answer(boot: Boot) -> None:
     assert boot.after(5, "up\n", HELLO) is None
     for _ in range(5):
         assert boot.after(100, "warning\n") is None

@@ -1,4 +1,4 @@
-"""Outputs are written whole or not at all, and what is no file is written to."""
+"""Outputs are written completely or not at all; pipes and devices are written to directly."""
 
 from __future__ import annotations
 
