@@ -31,7 +31,7 @@ pub use drift::{Change, Drift, FunctionDrift, Share, drift};
 pub use error::ConvertError;
 pub use image::Image;
 pub use judge::{Judged, judge};
-pub use location::placement;
+pub use location::{Placed, place};
 pub use profile::{Converted, Inference, Locations, ProfileOptions, autofdo};
 pub use subject::Subject;
 pub use verdict::{BinaryVerdict, BuildIdMatch, Count, InputVerdict, Quality, Reason, Verdict};

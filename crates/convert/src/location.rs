@@ -92,18 +92,35 @@ impl Location {
     }
 }
 
+/// Where a binary ran, as far as an input says.
+pub struct Placed {
+    /// Where its code was.
+    pub placement: Placement,
+    /// Why another build may have run, or this one elsewhere.
+    pub doubt: Option<LocateError>,
+}
+
 /// Where `binary` ran when an input with these `facts` was recorded; `kallsyms` is the text of
-/// `/proc/kallsyms`. If nothing says, the addresses that it was linked for.
-pub fn placement(
+/// `/proc/kallsyms`. If nothing says, the addresses that it was linked for; if another build ran,
+/// where that did.
+pub fn place(
     facts: &Facts,
     binary: &Binary,
     space: Space,
     kallsyms: Option<&str>,
-) -> Result<Placement, LocateError> {
-    let hints = Hints { kallsyms, any_build_id: true, ..Hints::default() };
-    match locate(facts, space, &facts_of(binary), &hints) {
-        Ok(located) => Ok(located.placement),
-        Err(LocateError::NoKernelMapping | LocateError::OtherKernel { .. }) => Ok(linked(binary)),
+) -> Result<Placed, LocateError> {
+    let hints = Hints { kallsyms, ..Hints::default() };
+    let about = facts_of(binary);
+    match locate(facts, space, &about, &hints) {
+        Ok(located) => Ok(Placed { placement: located.placement, doubt: None }),
+        Err(doubt @ LocateError::BuildIdDiffers { .. }) => {
+            let hints = Hints { any_build_id: true, ..hints };
+            let placement = locate(facts, space, &about, &hints)?.placement;
+            Ok(Placed { placement, doubt: Some(doubt) })
+        }
+        Err(doubt @ (LocateError::NoKernelMapping | LocateError::OtherKernel { .. })) => {
+            Ok(Placed { placement: linked(binary), doubt: Some(doubt) })
+        }
         Err(error) => Err(error),
     }
 }

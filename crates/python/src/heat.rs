@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use mepof_binary::Binary;
-use mepof_convert::placement;
-use mepof_heatmap::{Caption, HeatCounter, Heatmap, png, svg};
+use mepof_convert::{Placed, place};
+use mepof_heatmap::{Caption, HeatCounter, Heatmap, HeatmapError, png, svg};
 use mepof_trace::input::{self, MAX_DISTINCT, Options};
 use serde_json::Value;
 
@@ -62,11 +62,18 @@ pub(crate) fn heatmap(
     let mut counter = HeatCounter::default();
     let facts = input::read(input, records.format, &options, &mut counter)?;
     let kallsyms = records.kallsyms.as_deref().map(text).transpose()?;
-    let placement = placement(&facts, &binary, records.space, kallsyms.as_deref())
+    let Placed { placement, doubt } = place(&facts, &binary, records.space, kallsyms.as_deref())
         .map_err(|error| Fault::unreadable(input, error))?;
     let section = drawing.section.as_deref();
-    let map = Heatmap::new(&counter, &placement, &binary, section, drawing.rows)
-        .map_err(|error| Fault::unreadable(input, error))?;
+    let map = Heatmap::new(&counter, &placement, &binary, section, drawing.rows).map_err(
+        |error| match (&error, &doubt) {
+            (HeatmapError::Nothing(_), Some(doubt)) => Fault::unreadable(input, doubt),
+            _ => Fault::unreadable(input, error),
+        },
+    )?;
+    if let Some(doubt) = doubt.as_ref().filter(|_| map.visits_outside > map.visits) {
+        return Err(Fault::unreadable(input, doubt));
+    }
     let title = input.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let caption = Caption { title };
     let mut files = Files::default();
@@ -87,6 +94,7 @@ pub(crate) fn heatmap(
     let mut summary = serde_json::to_value(&map).map_err(Fault::work)?;
     if let Some(fields) = summary.as_object_mut() {
         fields.remove("rows");
+        fields.insert("doubt".to_owned(), doubt.map(|doubt| doubt.to_string()).into());
     }
     Ok(summary)
 }

@@ -230,6 +230,8 @@ def heat(done: Document, output: Path) -> RenderableType:
         facts.add_row(Text("note"), Text("the input has no times: there is one column"))
     elif done["visits_untimed"]:
         facts.add_row(Text("note"), Text(f"{done['visits_untimed']:,} visits have no time"))
+    if done["doubt"] is not None:
+        facts.add_row(Text("doubt", "yellow"), Text(done["doubt"]))
     facts.add_row(Text("written"), Text(str(output)))
     return facts
 

@@ -389,6 +389,36 @@ def test_a_heatmap_has_the_samples_of_the_record(
     assert out.read_bytes().startswith(head)
 
 
+def of_another_build(record: Path, copy: Path, moved: int = 0) -> Path:
+    """A copy of a record, of a program with another build-id, `moved` by so many bytes."""
+    first, *samples = record.read_text().splitlines(keepends=True)
+    found = re.search(r"\[(\w+)\((\w+)\) @ (\w+)\]: x (.*)", first)
+    assert found is not None
+    start, size, offset, name = found.groups()
+    build_id = "ab" * 20
+    where = f"[{int(start, 16) + moved:#x}({size}) @ {offset} <{build_id}>]"
+    copy.write_text(f"PERF_RECORD_MMAP2 7/7: {where}: r-xp {name}\n" + "".join(samples))
+    return copy
+
+
+def test_a_heatmap_of_another_build_says_so(program: Path, record: Path, tmp_path: Path) -> None:
+    other = of_another_build(record, tmp_path / "perf.txt")
+    words = ("heatmap", "--binary", program, "--space", "user", "-o", tmp_path / "heat.svg")
+    assert done(*words, "--input", record)["doubt"] is None
+    assert "is not the one that ran" in done(*words, "--input", other)["doubt"]
+    assert "doubt" in run(*words, "--input", other).stderr
+
+
+def test_a_heatmap_of_nothing_but_other_code_is_refused(
+    program: Path, record: Path, tmp_path: Path
+) -> None:
+    other = of_another_build(record, tmp_path / "perf.txt", moved=1 << 20)
+    out = tmp_path / "heat.svg"
+    words = ("heatmap", "--binary", program, "--input", other, "--space", "user", "-o", out)
+    assert "is not the one that ran" in failed(*words).message
+    assert not out.exists()
+
+
 def test_more_functions_than_a_number_of_the_engine_are_refused(profile: Path) -> None:
     assert run("show", profile, "--top", 2**64).exit_code == 2
 
