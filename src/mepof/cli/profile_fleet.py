@@ -133,6 +133,7 @@ def _document(fleet: Fleet, aging: Aging, output: Path) -> dict[str, Any]:
         "weight_scale": 1 if aging.half_life is None else SCALE,
         "groups": fleet.groups,
         "groups_reused": fleet.reused,
+        "saturated": fleet.saturated,
         "statistics": fleet.statistics,
     }
 
@@ -146,6 +147,8 @@ def show(done: dict[str, Any]) -> None:
         print(f"refused: {more} more, see --json", file=sys.stderr)
     if done["faded"]:
         print(f"faded: {len(done['faded'])} days", file=sys.stderr)
+    if done["saturated"]:
+        print("full: counters reached their limit of 64 bits", file=sys.stderr)
     print(
         f"{done['profiles']} profiles merged into {done['output']}, {len(done['refused'])} refused;"
         f" {done['groups_reused']} of {done['groups']} groups were merged before",

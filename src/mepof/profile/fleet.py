@@ -18,7 +18,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from fnmatch import fnmatchcase
 from fractions import Fraction
@@ -74,11 +74,13 @@ class Refused:
 
 @dataclass(frozen=True)
 class Part:
-    """A sum of profiles: the profile, where it came from, and what was left out."""
+    """A sum of profiles: the profile, where it came from, what was left out, and whether a counter
+    reached its limit."""
 
     profile: bytes
     inputs: tuple[dict[str, Any], ...]
     refused: tuple[Refused, ...]
+    saturated: bool
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,7 @@ class Fleet:
         faded: the days that have faded to nothing.
         reused: how many groups an earlier merge had merged.
         groups: how many there are.
+        saturated: whether a counter reached its limit of 64 bits.
         statistics: of the sum, as of :func:`mepof._engine.merge`.
     """
 
@@ -170,6 +173,7 @@ class Fleet:
     faded: tuple[date, ...]
     reused: int
     groups: int
+    saturated: bool
     statistics: dict[str, Any]
 
 
@@ -214,17 +218,16 @@ def merge_fleet(
                 sums.append((whole, days[day]))
     if not sums:
         raise InputError("no profile is left", "see the reasons: --json")
-    merged, statistics = _merged([(part.profile, weight) for part, weight in sums], form)
+    whole, statistics = _merged(sums, form)
     with published(output) as written:
-        written.write_bytes(merged)
-    inputs = [
-        {**each, "weight": each["weight"] * weight} for part, weight in sums for each in part.inputs
-    ]
+        written.write_bytes(whole.profile)
     if not is_special(output):
         with published(output.with_name(f"{output.name}.provenance.json")) as written:
-            written.write_text(json.dumps({"inputs": inputs}, indent=1) + "\n")
+            written.write_text(json.dumps({"inputs": whole.inputs}, indent=1) + "\n")
     faded = tuple(day for day, weight in days.items() if not weight)
-    return Fleet(len(inputs), tuple(refused), faded, reused, len(cut), statistics)
+    return Fleet(
+        len(whole.inputs), tuple(refused), faded, reused, len(cut), whole.saturated, statistics
+    )
 
 
 def reduced(parts: Sequence[Part], run: Map) -> Part | None:
@@ -302,16 +305,16 @@ def merge_group(group: Sequence[Member], reference: bytes, least: Fraction = Fra
         left = list(group)
         if least:
             left = sound(left, lambda path: _outlying(like, path, least))
-        part = _sum_of(paths, left, whole) if left else Part(b"", (), ())
+        part = _sum_of(paths, left, whole) if left else Part(b"", (), (), False)
         if left and (part is None or _foreign(like, whole)):
             left = sound(left, lambda path: _foreign(like, path))
-            part = _sum_of(paths, left, whole) if left else Part(b"", (), ())
+            part = _sum_of(paths, left, whole) if left else Part(b"", (), (), False)
         if part is None:
             raise InputError(
                 f"profiles between {left[0].name} and {left[-1].name} are of different builds",
                 "name a profile of the build that is wanted: --like",
             )
-        return Part(part.profile, part.inputs, tuple(refused))
+        return replace(part, refused=tuple(refused))
 
 
 def _sum_of(paths: Mapping[Member, Path], group: Sequence[Member], output: Path) -> Part | None:
@@ -328,7 +331,7 @@ def _sum_of(paths: Mapping[Member, Path], group: Sequence[Member], output: Path)
         {**origin, "name": f"{each.url}/{each.name}", "id": each.version}
         for origin, each in zip(made["provenance"]["inputs"], group, strict=True)
     )
-    return Part(output.read_bytes(), inputs, ())
+    return Part(output.read_bytes(), inputs, (), bool(made["saturated"]))
 
 
 def _foreign(like: Path, path: Path) -> str | None:
@@ -354,28 +357,33 @@ def _outlying(like: Path, path: Path, least: Fraction) -> str | None:
 
 def _sum(parts: Sequence[Part]) -> Part:
     """The sum of parts."""
-    merged, _ = _merged([(part.profile, 1) for part in parts], "autofdo")
-    return Part(merged, tuple(each for part in parts for each in part.inputs), ())
+    return _merged([(part, 1) for part in parts], "autofdo")[0]
 
 
-def _merged(weighted: Sequence[tuple[bytes, int]], form: str) -> tuple[bytes, dict[str, Any]]:
-    """The weighted sum of profiles, and its statistics."""
+def _merged(weighted: Sequence[tuple[Part, int]], form: str) -> tuple[Part, dict[str, Any]]:
+    """The weighted sum of parts, and its statistics."""
     with tempfile.TemporaryDirectory() as work:
         output = Path(work, "sum")
         paths = []
-        for number, (profile, weight) in enumerate(weighted):
+        for number, (part, weight) in enumerate(weighted):
             path = Path(work, str(number))
-            path.write_bytes(profile)
+            path.write_bytes(part.profile)
             paths.append((path, weight))
         result = json.loads(_engine.merge(paths, output, form))
-        merged = output.read_bytes()
+        profile = output.read_bytes()
     if result["conflicts"]:
         named = ", ".join(each["function"] for each in result["conflicts"][:3])
         raise InputError(
             f"the profiles are of different builds: {named} differ",
             "name a profile of the build that is wanted: --like",
         )
-    return merged, result["statistics"]
+    inputs = tuple(
+        {**each, "weight": each["weight"] * weight}
+        for part, weight in weighted
+        for each in part.inputs
+    )
+    saturated = bool(result["saturated"]) or any(part.saturated for part, _ in weighted)
+    return Part(profile, inputs, (), saturated), result["statistics"]
 
 
 def _wanted(like: Path) -> bytes:
@@ -438,7 +446,11 @@ def _key(group: Sequence[Member], reference: bytes, least: Fraction) -> str:
 
 
 def _keep(path: Path, part: Part) -> None:
-    about = {"inputs": part.inputs, "refused": [asdict(each) for each in part.refused]}
+    about = {
+        "inputs": part.inputs,
+        "refused": [asdict(each) for each in part.refused],
+        "saturated": part.saturated,
+    }
     partial_path = path.with_suffix(".part")
     partial_path.write_bytes(json.dumps(about).encode() + b"\n" + part.profile)
     partial_path.replace(path)
@@ -449,6 +461,6 @@ def _recall(path: Path) -> Part | None:
         about, _, profile = path.read_bytes().partition(b"\n")
         known = json.loads(about)
         refused = tuple(Refused(**each) for each in known["refused"])
-        return Part(profile, tuple(known["inputs"]), refused)
+        return Part(profile, tuple(known["inputs"]), refused, bool(known["saturated"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None

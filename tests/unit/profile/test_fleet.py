@@ -86,9 +86,24 @@ def test_a_tree_gives_what_one_merge_gives(fleet: Path, tmp_path: Path) -> None:
 def test_counters_at_their_end_stay_there(tmp_path: Path) -> None:
     for number in range(4):
         write(tmp_path / "f", f"{number}", f"f:{1 << 63}:{1 << 63}\n 1: {1 << 63}\n", number)
-    merge(tmp_path / "f", tmp_path / "tree")
+    made = merge(tmp_path / "f", tmp_path / "tree")
     assert (tmp_path / "tree").read_bytes() == sequential(tmp_path / "f", tmp_path / "one")
     assert str((1 << 64) - 1) in (tmp_path / "tree").read_text()
+    assert made.saturated
+
+
+def test_that_counters_reached_their_end_in_a_group_is_said_every_time(tmp_path: Path) -> None:
+    for number in range(2):
+        write(tmp_path / "f", f"{number}", f"f:{1 << 63}:{1 << 63}\n 1: {1 << 63}\n", 0)
+    write(tmp_path / "f", "2", "g:1:1\n 1: 1\n", 1)
+    aging = Aging(None, FIRST)
+    first = merge(tmp_path / "f", tmp_path / "tree", aging)
+    again = merge(tmp_path / "f", tmp_path / "tree", aging)
+    assert (again.saturated, again.reused) == (first.saturated, again.groups) == (True, 2)
+
+
+def test_counters_that_have_room_are_not_said_to_be_full(fleet: Path, tmp_path: Path) -> None:
+    assert not merge(fleet, tmp_path / "tree").saturated
 
 
 def test_new_profiles_cost_their_own_groups(fleet: Path, tmp_path: Path) -> None:
