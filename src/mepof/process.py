@@ -9,21 +9,22 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import select
 import shutil
 import signal
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from mepof.errors import EnvironmentLack, Interrupted, WorkError
 
 _TERMINATE_GRACE_SECONDS = 5.0
 _WATCH_SECONDS = 0.1
+_PIECE_BYTES = 1 << 16
 # linux/prctl.h
 _PR_SET_PDEATHSIG = 1
 
@@ -154,10 +155,13 @@ def run(
         raise EnvironmentLack(f"{args[0]} cannot be run: {error.strerror}") from error
 
     lines: list[str] = []
-    stopped: list[Exception] = []
-    finished = threading.Event()
 
-    started = time.monotonic()
+    def take(raw: bytes) -> None:
+        lines.append(raw.decode("utf-8", "replace"))
+        if on_line is not None:
+            on_line(lines[-1])
+
+    started = looked = time.monotonic()
 
     def reason_to_stop() -> Exception | None:
         if cancel is not None and cancel.is_set():
@@ -167,42 +171,39 @@ def run(
         said = watch() if watch is not None else None
         return WorkError(said) if said is not None else None
 
-    def guard() -> None:
-        while not finished.wait(_WATCH_SECONDS):
-            try:
-                reason = reason_to_stop()
-            except Exception as error:  # raised by ``watch``
-                reason = error
-            if reason is not None:
-                stopped.append(reason)
-                kill_group(process)
-                return
-
-    if timeout is not None or cancel is not None or watch is not None:
-        threading.Thread(target=guard, daemon=True).start()
-    sink: IO[bytes] | None = None
+    # Here, not in a thread: Python 3.12 starts none while it ends, when phones are returned.
+    is_guarded = timeout is not None or cancel is not None or watch is not None
+    stopped: Exception | None = None
     try:
-        if log is not None:
-            log.parent.mkdir(parents=True, exist_ok=True)
-            sink = log.open("ab")
-        for raw in process.stdout or ():
-            if sink is not None:
-                sink.write(raw)
-                sink.flush()
-            line = raw.decode("utf-8", "replace").rstrip("\n")
-            lines.append(line)
-            if on_line is not None:
-                on_line(line)
-        process.wait()
+        with contextlib.ExitStack() as files:
+            sink = None
+            if log is not None:
+                log.parent.mkdir(parents=True, exist_ok=True)
+                sink = files.enter_context(log.open("ab"))
+            begun: list[bytes] = []
+            for piece in _printed(process, _WATCH_SECONDS if is_guarded else None):
+                if sink is not None and piece:
+                    sink.write(piece)
+                    sink.flush()
+                first, *others = piece.split(b"\n")
+                begun.append(first)
+                if others:
+                    take(b"".join(begun))
+                    begun = [others.pop()]
+                    for raw in others:
+                        take(raw)
+                if is_guarded and not stopped and time.monotonic() - looked >= _WATCH_SECONDS:
+                    stopped = reason_to_stop()
+                    looked = time.monotonic()
+                    if stopped is not None:
+                        kill_group(process)
+            if last := b"".join(begun):
+                take(last)
     except BaseException:
         kill_group(process)
         raise
-    finally:
-        finished.set()
-        if sink is not None:
-            sink.close()
-    if stopped:
-        raise stopped[0]
+    if stopped is not None:
+        raise stopped
     if check and process.returncode != 0:
         tail = next((line for line in reversed(lines) if line.strip()), "no output")
         raise WorkError(
@@ -210,6 +211,30 @@ def run(
             f"see {log}" if log else None,
         )
     return Completed(tuple(args), process.returncode, "\n".join(lines))
+
+
+def _printed(process: subprocess.Popen[bytes], patience: float | None) -> Iterator[bytes]:
+    """What a child prints until it has ended, in pieces; an empty one whenever it has printed
+    nothing for `patience` seconds."""
+    if process.stdout is not None:
+        output = process.stdout.fileno()
+        ready = select.poll()  # select() takes no numbers above 1023
+        ready.register(output, select.POLLIN)
+        milliseconds = None if patience is None else patience * 1000
+        while True:
+            if not ready.poll(milliseconds):
+                yield b""
+            elif piece := os.read(output, _PIECE_BYTES):
+                yield piece
+            else:
+                break
+    while True:
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            yield b""
+        else:
+            return
 
 
 def _end(status: int) -> str:
