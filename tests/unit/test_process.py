@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -86,6 +88,22 @@ def test_a_missing_directory_is_not_blamed_on_the_program(tmp_path: Path) -> Non
 def test_a_limit_ends_the_program() -> None:
     with pytest.raises(WorkError, match=r"sh did not finish within 0\.1 s"):
         run(FOREVER, timeout=0.1)
+
+
+def test_a_limit_can_be_set_while_python_ends() -> None:
+    # Python 3.12 starts no threads then.
+    code = """
+import atexit
+from mepof.process import run
+atexit.register(lambda: print(run(["echo", "done"], timeout=60).output))
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (ended.stdout, ended.stderr) == ("done\n", "")
+
+
+def test_a_limit_holds_after_the_output_was_closed() -> None:
+    with pytest.raises(WorkError, match=r"sh did not finish within 0\.2 s"):
+        run(["sh", "-c", "exec >&- 2>&-; sleep 1000"], timeout=0.2)
 
 
 def test_an_interrupt_ends_the_program_with_its_children() -> None:
