@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,23 @@ import typer
 from mepof.errors import InputError, MepofError
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+
+
+def output_file(given: Path) -> Path:
+    """The file that a user names for output.
+
+    Raises:
+        InputError: it is `-`, which would be a file of that name.
+    """
+    if str(given) == "-":
+        raise InputError("`-` is not a name for output", "write to standard output: -o /dev/stdout")
+    return given
+
+
+Output = Annotated[
+    Path,
+    typer.Option("-o", "--output", callback=output_file, help="File to write.", metavar="OUT"),
+]
 
 
 def tell(error: MepofError) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
+from stat import S_ISREG
 from typing import Annotated, Any
 
 import typer
@@ -18,7 +19,7 @@ from mepof.cli import profile_tables as tables
 from mepof.cli.application import Commands, completing
 from mepof.cli.cluster import Scheduler, TlsCa, TlsCert, TlsKey, Workers, tls_of
 from mepof.cli.console import ErrorConsole
-from mepof.cli.output import Json, print_json
+from mepof.cli.output import Json, Output, output_file, print_json
 from mepof.cli.profile_renew import renew
 from mepof.cli.stdin import spooled
 from mepof.errors import InputError, WorkError
@@ -70,7 +71,7 @@ Events = Annotated[
         metavar="NAME",
     ),
 ]
-Output = Annotated[Path, typer.Option("-o", "--output", help="File to write.", metavar="OUT")]
+
 Top = Annotated[
     int,
     typer.Option("--top", min=0, max=2**32 - 1, help="How many functions to list.", metavar="N"),
@@ -133,8 +134,10 @@ def convert(
     The verdict goes to standard error and beside the profile, into OUT.verdict.json.
 
     Raises:
+        InputError: an input is given twice, or would be overwritten.
         WorkError: the verdict is poor, and --allow-poor was not given.
     """
+    _check_files(output, inputs, binary, kallsyms, *(modules or []))
     with spooled(inputs) as files, _reading(files) as tell:
         recording = _recording(binary, files, input_format, modules, kallsyms, space, events, tell)
         done = json.loads(
@@ -331,11 +334,18 @@ def show(
 def heatmap(
     binary: Binary,
     branches: Annotated[
-        Path, typer.Option("--input", help="Branch trace; `-` is standard input.", metavar="FILE")
+        list[Path],
+        typer.Option("--input", help="Branch trace; `-` is standard input.", metavar="FILE"),
     ],
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", help="File to write: .png, .svg or .json.", metavar="OUT"),
+        typer.Option(
+            "-o",
+            "--output",
+            callback=output_file,
+            help="File to write: .png, .svg or .json.",
+            metavar="OUT",
+        ),
     ],
     input_format: InputFormat = None,
     kallsyms: Kallsyms = None,
@@ -355,7 +365,8 @@ def heatmap(
     form = output.suffix.removeprefix(".").lower()
     if form not in ("png", "svg", "json"):
         raise InputError(f"{output} does not name a format of heatmaps", "use .png, .svg or .json")
-    with spooled([branches]) as files, _reading(files) as tell:
+    _check_files(output, branches, binary, kallsyms)
+    with spooled(branches) as files, _reading(files) as tell:
         recording = _recording(binary, files, input_format, None, kallsyms, space, events, tell)
         done = json.loads(_engine.heatmap(recording, output, form=form, rows=rows, section=section))
     if as_json:
@@ -377,8 +388,11 @@ def _recording(
     _check_there(binary, "name the vmlinux of the exact build that ran")
     for trace in inputs:
         _check_there(trace, "name a branch trace, or `-` for standard input")
-        if trace.is_dir():
-            _check_there(trace / "data", "name a file, or what `perf record --threads` made")
+        if trace.is_dir() and not (trace / "data").exists():
+            raise InputError(
+                f"{trace} is a directory without perf's `data`",
+                "name a file, or what `perf record --threads` made",
+            )
     for module in modules or []:
         _check_there(module, "name the module, as built: a file .ko")
     if kallsyms is not None:
@@ -393,6 +407,33 @@ def _recording(
         events=events or [],
         on_progress=tell,
     )
+
+
+def _check_files(output: Path, inputs: list[Path], *others: Path | None) -> None:
+    """Refuse to count an input twice, and to write over what is read.
+
+    Args:
+        others: what is read besides.
+
+    Raises:
+        InputError: the output is a file that is read, or an input is the same file as another one.
+    """
+    named: dict[tuple[int, int], Path] = {}
+    for path in inputs:
+        if (file := _regular_file(path)) and named.setdefault(file, path) is not path:
+            raise InputError(f"{path} is given twice", "name each input once")
+    read = {_regular_file(path) for path in (*inputs, *others) if path is not None} - {None}
+    if _regular_file(output) in read:
+        raise InputError(f"{output} would be overwritten", "name another file: -o OUT")
+
+
+def _regular_file(path: Path) -> tuple[int, int] | None:
+    """Device and inode of a regular file; None for what is something else or cannot be read."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):  # said where it is read
+        return None
+    return (status.st_dev, status.st_ino) if S_ISREG(status.st_mode) else None
 
 
 def _check_there(path: Path, remedy: str) -> None:

@@ -7,12 +7,14 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from mepof.cli.output import warn
 from mepof.errors import InputError
 from mepof.executor.protocol import Settings, Tls
 from mepof.plan.store import default_store
@@ -81,10 +83,13 @@ def is_fleet(profiles: Sequence[str]) -> bool:
     Raises:
         InputError: files as well.
     """
-    named = ((text, existing(text)) for text in profiles)
+    named = [(text, existing(text)) for text in profiles]
     many = [text for text, path in named if "://" in text or (path is not None and path.is_dir())]
     if many and len(many) != len(profiles):
         raise InputError("files cannot be merged with directories", "merge the directories first")
+    places = {str(path.resolve()) if path is not None else text for text, path in named}
+    if many and len(places) != len(profiles):
+        raise InputError("a directory or bucket is given twice", "name each of them once")
     return bool(many)
 
 
@@ -94,7 +99,14 @@ def merged(urls: Sequence[str], output: Path, form: str, options: Options) -> di
     Raises:
         InputError: an option is wrong, or no profile is left.
     """
-    found = members(urls, dict(map(weight_of, options.weigh)))
+    weights = dict(map(weight_of, options.weigh))
+    found = members(urls, weights)
+    for pattern in weights:
+        if not any(fnmatchcase(each.name, pattern) for each in found):
+            warn(
+                f"note: --weigh {pattern} fits no profile; the first is {found[0].name}, by its "
+                "path below the directory"
+            )
     aging = Aging(half_life_of(options.half_life), max(each.day for each in found))
     settings = Settings(
         default_store(),
@@ -196,5 +208,8 @@ def weight_of(text: str) -> tuple[str, int]:
     """
     pattern, _, weight = text.rpartition("=")
     if not pattern or not weight.isdecimal() or not 0 < int(weight) < 1 << 32:
-        raise InputError(f"invalid weight `{text}`", "write PATTERN=N, such as 'rack7/*=3'")
+        raise InputError(
+            f"invalid weight `{text}`",
+            "write PATTERN=N with a whole number, such as 'rack7/*=3'",
+        )
     return pattern, int(weight)

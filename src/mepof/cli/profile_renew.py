@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mepof.cli.console import ErrorConsole
-from mepof.cli.output import Json, print_json
+from mepof.cli.output import Json, Output, print_json
 from mepof.errors import InputError, WorkError
 from mepof.g4.settings import decay as read_decay
 from mepof.profile.aging import Aged, Decay
@@ -20,7 +20,7 @@ from mepof.profile.quality import Quality
 def renew(
     new: Annotated[Path, typer.Argument(help="Profile of the last round.", metavar="NEW")],
     old: Annotated[Path, typer.Argument(help="Profile that is older.", metavar="OLD")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="File to write.", metavar="OUT")],
+    output: Output,
     decay: Annotated[
         str,
         typer.Option(help="Total of the old profile relative to the new one's.", metavar="0-1"),

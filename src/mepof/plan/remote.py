@@ -154,11 +154,14 @@ class Remote:
             got: called with the bytes so far and the size of all.
 
         Returns:
-            False if there is no such file.
+            False if there is no such file, or it is not a regular one.
         """
 
         def copied(fs: Any) -> bool:
-            size = int(fs.info(self._at(name))["size"])
+            info = fs.info(self._at(name))
+            if info["type"] != "file":  # opening a pipe would wait for ever
+                return False
+            size = int(info["size"])
             with partial.open("ab") as target:
                 offset = target.tell()
                 if offset > size:

@@ -43,6 +43,8 @@ _MEAN_GROUP = 32
 _MAX_GROUP = 128
 _FAN_IN = 16
 _MAX_SHOWN = 3
+_COUNTS = "a profile of an instrumented kernel"
+_NO_FILE = "there is no such file any more, or it is not a regular one"
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,10 @@ def merge_fleet(
             if whole is not None:
                 sums.append((whole, days[day]))
     if not sums:
-        raise InputError("no profile is left", "see the reasons: --json")
+        raise InputError(
+            f"no profile is left: {_shown(refused)}",
+            "name a profile of the build that is wanted: --like",
+        )
     whole, statistics = _merged(sums, form)
     with published(output) as written:
         written.write_bytes(whole.profile)
@@ -286,15 +291,18 @@ def merge_group(group: Sequence[Member], reference: bytes, least: Fraction = Fra
         least: flow overlap with it, below which a profile is an outlier.
     """
     with tempfile.TemporaryDirectory() as work:
-        paths = {each: _fetched(each, Path(work, str(n))) for n, each in enumerate(group)}
-        like = Path(work, "reference")
+        # Errors name the files.
+        paths = {each: Path(work, str(n), Path(each.name).name) for n, each in enumerate(group)}
+        like = Path(work, "the reference")
         like.write_bytes(reference)
         refused: list[Refused] = []
 
-        def sound(candidates: Sequence[Member], why: Callable[[Path], str | None]) -> list[Member]:
+        def sound(
+            candidates: Sequence[Member], why: Callable[[Member], str | None]
+        ) -> list[Member]:
             kept = []
             for each in candidates:
-                reason = why(paths[each])
+                reason = why(each)
                 if reason is None:
                     kept.append(each)
                 else:
@@ -302,12 +310,12 @@ def merge_group(group: Sequence[Member], reference: bytes, least: Fraction = Fra
             return kept
 
         whole = Path(work, "sum")
-        left = list(group)
+        left = sound(group, lambda each: None if _fetched(each, paths[each]) else _NO_FILE)
         if least:
-            left = sound(left, lambda path: _outlying(like, path, least))
+            left = sound(left, lambda each: _outlying(like, paths[each], least))
         part = _sum_of(paths, left, whole) if left else Part(b"", (), (), False)
         if left and (part is None or _foreign(like, whole)):
-            left = sound(left, lambda path: _foreign(like, path))
+            left = sound(left, lambda each: _foreign(like, paths[each]))
             part = _sum_of(paths, left, whole) if left else Part(b"", (), (), False)
         if part is None:
             raise InputError(
@@ -388,53 +396,63 @@ def _merged(weighted: Sequence[tuple[Part, int]], form: str) -> tuple[Part, dict
 
 def _wanted(like: Path) -> bytes:
     try:
-        return like.read_bytes()
+        wanted = like.read_bytes()
     except OSError as error:
         raise InputError(f"{like} cannot be read: {error.strerror}", "name a profile") from error
+    _engine.conflicts(like, like)  # refuses what is damaged
+    return wanted
 
 
 def _reference(found: Sequence[Member]) -> bytes:
     """The first profile that can be read; what it is of, all must be of."""
-    shown: list[str] = []
-    counts = 0
+    refused: list[Refused] = []
     with tempfile.TemporaryDirectory() as work:
         for each in found:
-            path = _fetched(each, Path(work, "profile"))
-            try:
-                _engine.merge([(path, 1)], Path(work, "sum"), "autofdo")
-            except MepofError as error:
-                from mepof.profile.instrumentation import is_instrumentation  # loads all toolchains
-
-                counts += is_instrumentation(path)
-                if len(shown) < _MAX_SHOWN:
-                    shown.append(f"{each.name}: {_reason(error, path)}")
-                path.unlink()
-                continue
-            return path.read_bytes()
-    more = ["…"] if len(found) > _MAX_SHOWN else []
+            path = Path(work, "profile")
+            reason = _NO_FILE
+            if _fetched(each, path):
+                try:
+                    _engine.merge([(path, 1)], Path(work, "sum"), "autofdo")
+                except MepofError as error:
+                    reason = _reason(error, path)
+                else:
+                    return path.read_bytes()
+            refused.append(Refused(each.name, reason))
     said = f"none of the {len(found)} file(s) is an AutoFDO profile"
-    if counts == len(found):
+    if all(each.reason == _COUNTS for each in refused):
         raise InputError(
             f"{said}: all are profiles of instrumented kernels",
             "name the files instead: `mepof profile merge A.profdata B.profdata`",
         )
     raise InputError(
-        f"{said}: {'; '.join(shown + more)}", "convert branch traces first: `mepof profile convert`"
+        f"{said}: {_shown(refused)}", "convert branch traces first: `mepof profile convert`"
     )
 
 
+def _shown(refused: Sequence[Refused]) -> str:
+    reasons = [f"{each.name}: {each.reason}" for each in refused[:_MAX_SHOWN]]
+    return "; ".join([*reasons, *(["…"] if len(refused) > _MAX_SHOWN else [])])
+
+
 def _reason(error: MepofError, path: Path) -> str:
-    """What an error says of a file, without our name for it."""
-    return error.message.removeprefix(f"{path}: ").replace(f"{path.parent}/", "")
+    """What an error says of a file, without our directories."""
+    from mepof.profile.instrumentation import is_instrumentation  # loads all toolchains
+
+    if is_instrumentation(path):
+        return _COUNTS
+    said = error.message.removeprefix(f"{path}: ")
+    return said.replace(f"{path.parent}/", "").replace(f"{path.parent.parent}/", "")
 
 
-def _fetched(member: Member, path: Path) -> Path:
+def _fetched(member: Member, path: Path) -> bool:
+    """Whether a profile was copied; it may have been removed since it was listed."""
     remote = Remote(member.url)
+    path.parent.mkdir(exist_ok=True)
     path.unlink(missing_ok=True)
-    if not remote.fetch(member.name, path, lambda done, size: None):
-        path.write_bytes(b"")  # removed since it was listed: refused as damaged
-    remote.close()
-    return path
+    try:
+        return remote.fetch(member.name, path, lambda done, size: None)
+    finally:
+        remote.close()
 
 
 def _key(group: Sequence[Member], reference: bytes, least: Fraction) -> str:

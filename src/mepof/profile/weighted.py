@@ -29,11 +29,22 @@ def parse_weighted(text: str) -> Weighted:
     """Read ``PATH`` or ``PATH:WEIGHT``; a file whose name is the whole text is meant instead.
 
     Raises:
-        InputError: the weight is zero, or too long.
+        InputError: the weight is not a number, zero, or too long.
     """
     path, colon, weight = text.rpartition(":")
-    if not colon or not path or not _WEIGHT.fullmatch(weight) or existing(text):
+    is_number = _WEIGHT.fullmatch(weight) is not None
+    file = existing(path) if path else None
+    if not colon or not path or existing(text) or not (file or is_number):
         return Weighted(Path(text), Fraction(1))
+    if file is not None and file.is_dir():
+        raise InputError(
+            f"{path} is a directory, and takes no weight",
+            "give its profiles one: --weigh 'PATTERN=N'",
+        )
+    if not is_number:
+        raise InputError(
+            f"`{weight}` is not a weight of {path}", "write a positive number, such as 2 or 0.5"
+        )
     if len(weight) > _MAX_DIGITS:
         raise InputError(
             f"the weight of {path} has more than {_MAX_DIGITS} digits", "give a shorter one"

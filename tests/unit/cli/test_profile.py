@@ -171,7 +171,7 @@ def test_a_file_that_does_not_exist_has_a_remedy(record: Path, words: str, remed
 def test_a_directory_that_is_not_a_trace_has_a_remedy(record: Path, tmp_path: Path) -> None:
     words = ("--binary", record, "--input", tmp_path, "--to", "autofdo", "-o", tmp_path / "out")
     error = failed("convert", *words)
-    assert error.message == f"{tmp_path}/data: no such file"
+    assert error.message == f"{tmp_path} is a directory without perf's `data`"
     assert error.remedy == "name a file, or what `perf record --threads` made"
 
 
@@ -179,6 +179,61 @@ def test_standard_input_is_read_once(program: Path, tmp_path: Path) -> None:
     words = ("--binary", program, "--input", "-", "--input", "-", "--to", "autofdo")
     error = failed("convert", *words, "-o", tmp_path / "out")
     assert "standard input is given twice" in error.message
+
+
+def test_an_input_is_not_overwritten(program: Path, record: Path, tmp_path: Path) -> None:
+    trace, binary = tmp_path / "perf.txt", tmp_path / "vmlinux"
+    shutil.copy(record, trace)
+    shutil.copy(program, binary)
+    (tmp_path / "link").symlink_to(trace)
+    words = ("--binary", binary, "--input", trace, "--space", "user")
+    for out in (trace, binary, tmp_path / "link"):
+        for verb in (("convert", "--to", "autofdo", "--allow-poor"), ("heatmap",)):
+            error = failed(*verb, *words, "-o", out)
+            if verb[0] == "convert":
+                assert error.message == f"{out} would be overwritten"
+    assert trace.read_bytes() == record.read_bytes()
+    assert binary.read_bytes() == program.read_bytes()
+
+
+def test_a_heatmap_does_not_replace_its_trace(program: Path, record: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "perf.json"
+    shutil.copy(record, trace)
+    words = ("heatmap", "--binary", program, "--input", trace, "--space", "user", "-o", trace)
+    assert failed(*words).message == f"{trace} would be overwritten"
+
+
+@pytest.mark.parametrize("verb", [("convert", "--to", "autofdo"), ("heatmap",)])
+def test_an_input_counts_once(
+    program: Path, record: Path, tmp_path: Path, verb: tuple[str, ...]
+) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(record)
+    words = ("--binary", program, "--input", record, "--input", link, "-o", tmp_path / "out.png")
+    assert failed(*verb, *words).message == f"{link} is given twice"
+
+
+def test_a_heatmap_takes_one_input(program: Path, record: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.txt"
+    shutil.copy(record, other)
+    words = ("heatmap", "--binary", program, "--input", record, "--input", other)
+    assert "takes one input" in failed(*words, "-o", tmp_path / "heat.png").message
+
+
+def test_output_is_not_called_by_the_sign_of_standard_input(profile: Path) -> None:
+    error = failed("merge", profile, "-o", "-")
+    assert error.remedy == "write to standard output: -o /dev/stdout"
+
+
+@pytest.mark.parametrize("weight", ["1,5", "-1", "abc", "1e300", ""])
+def test_a_weight_that_is_not_a_number_is_named(profile: Path, tmp_path: Path, weight: str) -> None:
+    error = failed("merge", f"{profile}:{weight}", "-o", tmp_path / "out")
+    assert error.message == f"`{weight}` is not a weight of {profile}"
+
+
+def test_a_directory_has_no_weight(profile: Path, tmp_path: Path) -> None:
+    error = failed("merge", f"{profile.parent}:2", "-o", tmp_path / "out")
+    assert "--weigh" in (error.remedy or "")
 
 
 def llvm_shows(profile: Path, *more: str) -> str:

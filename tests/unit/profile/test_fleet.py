@@ -193,6 +193,51 @@ def test_a_day_counts_half_after_its_half_life() -> None:
     assert Aging(None, FIRST).weight(FIRST - timedelta(days=900)) == 1
 
 
+def test_a_pipe_and_a_dangling_link_are_refused(fleet: Path, tmp_path: Path) -> None:
+    wanted = merge(fleet, tmp_path / "wanted").profiles
+    os.mkfifo(fleet / "rack0" / "0000-pipe.afdo")
+    (fleet / "rack0" / "0000-link.afdo").symlink_to(tmp_path / "nothing")
+    made = merge(fleet, tmp_path / "tree")
+    assert made.profiles == wanted
+    assert {each.name for each in made.refused} == {
+        "rack0/0000-pipe.afdo",
+        "rack0/0000-link.afdo",
+    }
+    assert all("no such file" in each.reason for each in made.refused)
+
+
+def test_reasons_have_the_names_of_the_profiles(fleet: Path, tmp_path: Path) -> None:
+    hashed = "\n".join(line.replace("f", "1234", 1) for line in text_of(1).splitlines()) + "\n"
+    write(fleet, "rack1/hashed.afdo", hashed, 1)
+    write(fleet, "rack1/torn.afdo", "torn", 1)
+    refused = {each.name: each.reason for each in merge(fleet, tmp_path / "tree").refused}
+    assert "rack1/torn.afdo" in refused
+    assert not any(str(tmp_path) in reason or "/tmp" in reason for reason in refused.values())
+
+
+def test_the_reasons_are_in_the_error_if_none_is_left(fleet: Path, tmp_path: Path) -> None:
+    like = tmp_path / "like"
+    like.write_text(text_of(1, build=1))
+    with pytest.raises(InputError, match=r"no profile is left: rack0/0000\.afdo: .*; … \("):
+        merge(fleet, tmp_path / "tree", like=like)
+    like.write_text("torn")
+    with pytest.raises(InputError, match=r"like: not a sample profile"):
+        merge(fleet, tmp_path / "tree", like=like)
+
+
+def test_a_pattern_that_fits_nothing_and_a_directory_twice_are_told(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MEPOF_STORE", str(tmp_path / "store"))
+    options = command.Options(None, ["rack9/*=2"], None, None, None, None, None)
+    command.merged([str(fleet)], tmp_path / "tree", "autofdo", options)
+    assert "--weigh rack9/* fits no profile; the first is rack0/0000.afdo" in (
+        capsys.readouterr().err
+    )
+    with pytest.raises(InputError, match="given twice"):
+        command.is_fleet([str(fleet), f"{fleet}/"])
+
+
 def test_faded_days_are_named(fleet: Path, tmp_path: Path) -> None:
     aging = Aging(Fraction(1, 4), FIRST + timedelta(days=4))
     made = merge(fleet, tmp_path / "tree", aging)
@@ -287,7 +332,7 @@ def test_profiles_of_instrumented_kernels_are_named_as_such(tmp_path: Path) -> N
         merge(tmp_path / "f", tmp_path / "tree")
     assert caught.value.remedy is not None and "A.profdata" in caught.value.remedy
     write(tmp_path / "f", "b.txt", "f:x:y\n", 0)
-    with pytest.raises(InputError, match=r"b\.txt: not .*; a\.profdata: not a sample profile"):
+    with pytest.raises(InputError, match=r"b\.txt: not .*; a\.profdata: a profile of an instrum"):
         merge(tmp_path / "f", tmp_path / "tree")
 
 
